@@ -112,25 +112,29 @@ class TestFeaturesThatAreZero:
     """They change nothing but the form that is computed: with them, n is at most d."""
 
     def make_problems(self, n):
+        """The same problem with 20 features, and with 60 more that are 0."""
         Phi, y, precisions = make_problem(n, 20, ard=False, seed=0)
         # 80 columns are more than any n here, 20 are fewer than some.
         wide_Phi = np.concatenate([Phi, np.zeros((n, 60))], axis=1)
         return (Phi, y, precisions), (wide_Phi, y, precisions)
 
-    def test_leave_the_likelihood(self, n):
+    def test_zero_features_do_not_change_likelihood(self, n):
         narrow, wide = self.make_problems(n)
-        assert_allclose(
-            compute_likelihood_with(*narrow).rho, compute_likelihood_with(*wide).rho, rtol=1e-8
-        )
+        rho_of_narrow = compute_likelihood_with(*narrow).rho
+        rho_of_wide = compute_likelihood_with(*wide).rho
+        assert_allclose(rho_of_narrow, rho_of_wide, rtol=1e-8)
 
-    def test_leave_other_weights(self, n):
+    def test_zero_features_do_not_change_weights(self, n):
+        """Of the 20 other features, which come first."""
         narrow, wide = self.make_problems(n)
         assert_allclose(Head(*narrow).weights, Head(*wide).weights[:20], rtol=1e-8, atol=1e-10)
 
-    def test_leave_the_deviation(self, n):
+    def test_zero_features_do_not_change_deviation(self, n):
         narrow, wide = self.make_problems(n)
-        _, narrow_sd = Head(*narrow).predict(narrow[0])
-        _, wide_sd = Head(*wide).predict(wide[0])
+        narrow_Phi, *_ = narrow
+        wide_Phi, *_ = wide
+        _, narrow_sd = Head(*narrow).predict(narrow_Phi)
+        _, wide_sd = Head(*wide).predict(wide_Phi)
         assert_allclose(narrow_sd, wide_sd, rtol=1e-8)
 
 
@@ -143,35 +147,39 @@ class TestRelevanceDetermination:
     def true_losses(self, Phi: FloatArray) -> FloatArray:
         return Phi[:, self.relevant] @ [1.0, -0.7, 0.5]
 
-    def fit(self, precisions: int) -> Head:
+    def fit(self, *, precision_count: int) -> Head:
+        """Fit 30 evaluations of 20 features, with a precision for each of these or one for all."""
         rng = np.random.default_rng(0)
         Phi = rng.standard_normal((30, 20))
         y = self.true_losses(Phi) + 0.05 * rng.standard_normal(30)
-        return Head.fit(Phi, y, Precisions.initial(precisions))
+        return Head.fit(Phi, y, Precisions.initial(precision_count))
 
-    def test_gives_relevant_features_low_precision(self):
-        log_alpha = self.fit(20).precisions.log_alpha
-        assert_array_equal(np.sort(np.argsort(log_alpha)[:3]), self.relevant)
+    def test_relevant_features_have_low_precision(self):
+        """Three of 20 features have an influence on the losses."""
+        log_alpha = self.fit(precision_count=20).precisions.log_alpha
+        features_by_precision = np.argsort(log_alpha)
+        assert set(features_by_precision[:3]) == set(self.relevant)
 
-    def test_switches_irrelevant_features_off(self):
-        head = self.fit(20)
+    def test_irrelevant_features_are_switched_off(self):
+        """Most of their precisions are at the upper bound, n squared of n = 30 evaluations."""
+        head = self.fit(precision_count=20)
         log_alpha = head.precisions.log_alpha[self.irrelevant]
-        # A precision at its upper bound, n squared, switches a feature off.
-        upper_bound = 2.0 * np.log(30)
-        assert np.median(log_alpha) == upper_bound
-        # Weights are in units of their prior deviation, alpha^(-1/2).
+        assert np.median(log_alpha) == 2.0 * np.log(30)
+        # The head's weights are in units of their prior deviation, alpha^(-1/2).
         weights = head.weights[self.irrelevant] * np.exp(-0.5 * log_alpha)
         assert np.abs(weights).max() < 0.05
 
-    def test_predicts_better_than_one_precision(self):
+    def test_single_precision_predicts_worse(self):
+        """Than a precision for each of 20 features, of which three are relevant."""
         new_Phi = np.random.default_rng(1).standard_normal((500, 20))
 
         def squared_error(head: Head) -> float:
             mean, _ = head.predict(new_Phi)
             return float(np.mean((mean - self.true_losses(new_Phi)) ** 2))
 
-        # Fits with a precision for each of 20 features, and with one for all.
-        assert squared_error(self.fit(20)) < 0.8 * squared_error(self.fit(1))
+        error = squared_error(self.fit(precision_count=20))
+        error_of_single = squared_error(self.fit(precision_count=1))
+        assert error < 0.8 * error_of_single
 
 
 @pytest.mark.parametrize("n", [6, 30])
@@ -203,19 +211,23 @@ def test_fit_matches_best_of_grid(n):
     Phi = rng.standard_normal((n, 15))
     y = Phi @ rng.standard_normal(15) / 4 + 0.3 * rng.standard_normal(n)
     fitted = Head.fit(Phi, y, Precisions.initial(1)).precisions
+    # Logarithms of a common precision of the weights, and of the precision of noise.
     grid = product(np.linspace(-6, 8, 29), np.linspace(0, 12, 25))
-    # rho is minus the log likelihood.
-    best = min(direct_rho(Phi, y, Precisions(np.array([a]), b)) for a, b in grid)
-    assert compute_likelihood_with(Phi, y, fitted).rho < best + 0.02
+    lowest_rho = min(direct_rho(Phi, y, Precisions(np.array([a]), b)) for a, b in grid)
+    # rho is minus the log likelihood, so the fit may be worse by 0.02 nats.
+    assert compute_likelihood_with(Phi, y, fitted).rho < lowest_rho + 0.02
 
 
 def test_fantasies_keep_mean_and_shrink_deviation():
+    """Fantasies are losses that pending evaluations are assumed to have: the posterior mean."""
     head = Head(*make_problem(8, 12, ard=True, seed=3))
-    pending, candidates = np.split(np.random.default_rng(1).standard_normal((6, 12)), [2])
+    rng = np.random.default_rng(1)
+    pending, candidates = rng.standard_normal((2, 12)), rng.standard_normal((4, 12))
 
     with_fantasies, losses = head.with_fantasies(pending)
 
-    assert_allclose(losses, head.predict(pending)[0])
+    mean_of_pending, _ = head.predict(pending)
+    assert_allclose(losses, mean_of_pending)
     mean, sd = head.predict(candidates)
     new_mean, new_sd = with_fantasies.predict(candidates)
     assert_allclose(new_mean, mean, atol=1e-8)
@@ -235,7 +247,7 @@ def test_features_that_are_nan_are_refused():
 def make_tasks(
     counts: list[int], *, dimension: int, seed: int = 0
 ) -> tuple[list[FloatArray], list[FloatArray]]:
-    """Inputs and losses of tasks that differ in phase."""
+    """Inputs and losses of tasks with these numbers of evaluations, which differ in phase."""
     rng = np.random.default_rng(seed)
     X = [rng.random((n, dimension)) for n in counts]
     return X, [np.sin(4 * x[:, 0] + t) for t, x in enumerate(X)]
@@ -274,7 +286,8 @@ def test_joint_likelihood_is_sum_over_tasks(k):
 @pytest.mark.parametrize("k", [0, 2])
 def test_joined_parameters_can_be_split(k):
     parameters = draw_parameters(SMALL, dimension=3, tasks=5, k=k)
-    split = joint._split(joint._join(parameters), parameters)
+    joined = joint._join(parameters)
+    split = joint._split(joined, parameters)  # in parts of the sizes that `parameters` has
     for field in ("z", "embedded", "log_alpha", "log_beta"):
         assert_array_equal(getattr(split, field), getattr(parameters, field))
 
@@ -310,25 +323,32 @@ class TestJointFit:
         return start, joint.fit_jointly(self.phi, X, y, start, evaluations=60)
 
     def error_on_the_last_task(self, parameters: joint.Parameters, sources: int) -> float:
-        """Squared error after its four evaluations, with precisions typical of `sources`."""
+        """Squared error after its four evaluations.
+
+        The fit of the head starts with the median of the precisions of the first `sources` tasks.
+        """
         X = np.linspace(0, 1, 50)[:, None]
         Phi = features.compute_features(self.phi, parameters.z, self.X[6])
         head = Head.fit(Phi, self.y[6], parameters.median_precisions(sources))
-        # The last task, number 6, has the true losses sin(4 x + 6).
         mean, _ = head.predict(features.compute_features(self.phi, parameters.z, X))
-        return float(np.mean((mean - np.sin(4 * X[:, 0] + 6)) ** 2))
+        # The last task, number 6, has the phase 6.
+        true_losses = np.sin(4 * X[:, 0] + 6)
+        return float(np.mean((mean - true_losses) ** 2))
 
-    def test_lowers_the_objective(self):
+    def test_joint_fit_lowers_objective(self):
+        """Minus the log likelihood of all seven tasks."""
         start, fitted = self.fit(list(range(7)))
         before, _ = joint.value_and_gradient(self.phi, self.X, self.y, start)
         after, _ = joint.value_and_gradient(self.phi, self.X, self.y, fitted)
         assert after < before - 1.0
 
-    def test_predicts_better_than_one_task_alone(self):
-        _, to_all = self.fit(list(range(7)))
-        _, to_last = self.fit([6])
-        error = self.error_on_the_last_task(to_all, sources=6)
-        assert error < 0.5 * self.error_on_the_last_task(to_last, sources=1)
+    def test_joint_fit_beats_single_task(self):
+        """On the last of seven tasks, number 6, which has four evaluations."""
+        _, fitted_to_all = self.fit(list(range(7)))
+        _, fitted_to_last = self.fit([6])
+        error = self.error_on_the_last_task(fitted_to_all, sources=6)
+        error_of_single = self.error_on_the_last_task(fitted_to_last, sources=1)
+        assert error < 0.5 * error_of_single
 
 
 def test_programs_are_shared_between_sizes():
@@ -359,19 +379,22 @@ class TestRandomKitchenSinks:
     X = np.random.default_rng(1).random((12, 3))
     kernel = RBF(np.exp(z[0]), "fixed")
 
-    def test_approach_the_kernel(self):
+    def test_random_features_approach_kernel(self):
+        """With 20 000 features, up to random errors of about 1 / sqrt(20 000)."""
         Phi = features.compute_features(self.phi, self.z, self.X)
         assert_allclose(Phi @ Phi.T, self.kernel(self.X), atol=0.03)
 
-    def test_approach_the_posterior(self):
+    def test_random_features_approach_posterior(self):
+        """That of a Gaussian process with the same kernel, after ten of twelve points."""
         y = np.sin(5 * self.X[:10]).sum(axis=1)
-        process = GaussianProcessRegressor(self.kernel, alpha=0.1, optimizer=None)
+        noise_variance = 0.1
+        process = GaussianProcessRegressor(self.kernel, alpha=noise_variance, optimizer=None)
         expected_mean, expected_sd = process.fit(self.X[:10], y).predict(self.X, return_std=True)
 
         Phi = features.compute_features(self.phi, self.z, self.X)
-        # Weights of variance 1 (log alpha 0) and noise of variance 0.1, as the process has.
-        head = Head(Phi[:10], y, Precisions(np.zeros(1), -np.log(0.1)))
-        mean, sd = head.predict(Phi)
+        # Weights of variance 1 (log alpha 0), as the kernel has.
+        precisions = Precisions(np.zeros(1), -np.log(noise_variance))
+        mean, sd = Head(Phi[:10], y, precisions).predict(Phi)
 
         assert_allclose(mean, expected_mean, atol=0.1)
         assert_allclose(sd, expected_sd, atol=0.05)

@@ -325,7 +325,7 @@ def seconds_of_suggestions(evaluations: int) -> float:
 
     It is the least of five measurements, because other work on the machine only adds to it.
     """
-    # Now and then, after this interval, a fit has a second start; two such fits are measured.
+    # With many evaluations, the model is fitted once in this interval; two fits are measured.
     trials = 2 * bo.SECOND_START_INTERVAL
     seconds = []
     for _ in range(5):

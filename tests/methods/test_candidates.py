@@ -66,29 +66,37 @@ class TestMixedSpace:
     @pytest.mark.parametrize("config", [LINEAR, RADIAL, POLYNOMIAL])
     def test_candidates_are_canonical_configurations(self, config):
         unit = draw_many_near(Region(MIXED), config)
+        # Drawn in 20 calls, of four hyperparameters.
         assert unit.shape == (20 * CANDIDATES_NEAR, 4)
         np.testing.assert_array_equal(unit, MIXED.canonical(unit))
         assert MIXED.allows(MIXED.decode(unit)).all()
 
     def test_choices_are_redrawn_at_times(self):
+        """The kernel, linear (0), is kept or redrawn as any of three."""
         values = MIXED.decode(draw_many_near(Region(MIXED), LINEAR))
-        is_linear = values[:, 0] == 0
-        # A redrawn kernel is one of three.
+        share_of_linear = np.mean(values[:, 0] == 0)
         probability = (1 - REDRAW_PROBABILITY) + REDRAW_PROBABILITY / 3
-        np.testing.assert_allclose(np.mean(is_linear), probability, atol=0.02)
+        np.testing.assert_allclose(share_of_linear, probability, atol=0.02)
 
     def test_activated_hyperparameters_are_drawn_uniformly(self):
-        """Near a linear kernel, gamma and degree have no value to be near to."""
+        """Near a linear kernel, gamma (of radial, 1) and degree (of polynomial, 2) have no value
+        to be near to. Columns are kernel, cost, gamma and degree.
+        """
         unit = draw_many_near(Region(MIXED), LINEAR)
         values = MIXED.decode(unit)
-        gamma = unit[values[:, 0] == 1, 2]
-        degree = values[values[:, 0] == 2, 3]
-        shares, _ = np.histogram(gamma, 4, (0, 1))
-        np.testing.assert_allclose(shares / len(gamma), 0.25, atol=0.06)
+        kernel = values[:, 0]
+        unit_gamma = unit[kernel == 1, 2]
+        degree = values[kernel == 2, 3]
+        counts_in_quarters, _ = np.histogram(unit_gamma, bins=4, range=(0, 1))
+        np.testing.assert_allclose(counts_in_quarters / len(unit_gamma), 0.25, atol=0.06)
+        # All degrees from 2 to 9.
         assert set(degree) == set(range(2, 10))
 
     def test_integers_move_by_whole_steps(self):
-        """Most by at most one, and some to the ends of the range, 2 and 9."""
+        """Most by at most one, and some to the ends of the range, 2 and 9.
+
+        The degree is column 3, active where the kernel, column 0, is polynomial (2).
+        """
         values = MIXED.decode(draw_many_near(Region(MIXED), POLYNOMIAL))
         degree = values[values[:, 0] == 2, 3]
         assert (degree == np.rint(degree)).all()
@@ -102,7 +110,7 @@ class TestSteps:
     steps = draw_many_near(Region(NINE), {f"x{j}": 0.5 for j in range(9)}) - 0.5
     moved_counts = np.sum(steps != 0.0, axis=1)
 
-    def test_move_all_numbers_or_few(self):
+    def test_steps_move_all_numbers_or_few(self):
         """Half of the candidates differ in all nine numbers, the others in a third of them on
         average.
         """
@@ -110,11 +118,15 @@ class TestSteps:
         few = self.moved_counts[self.moved_counts < 9]
         np.testing.assert_allclose(few.mean(), 9 * SHARE_OF_FEW_MOVED, atol=0.1)
 
-    def test_have_log_uniform_deviations(self):
-        """Deviations of the candidates that differ in all nine numbers."""
+    def test_steps_have_log_uniform_deviations(self):
+        """Each step is normal, with a deviation drawn log-uniformly between 0.03 and 0.5.
+
+        It is estimated from steps that move all nine numbers.
+        """
         sd = np.std(self.steps[self.moved_counts == 9], axis=1)
-        # Between 0.03 and 0.5, whose geometric mean is the median.
+        # The median of a log-uniform distribution is the geometric mean of its ends.
         np.testing.assert_allclose(np.median(sd), np.sqrt(0.03 * 0.5), rtol=0.15)
+        # Estimates from nine numbers scatter around the smallest deviation.
         assert 0.01 < sd.min() < 0.03
 
 
@@ -129,7 +141,10 @@ class TestBox:
 
     @pytest.mark.parametrize("centre", [configs[0], {"kernel": "linear", "cost": 1e3}])
     def test_candidates_stay_in_the_box(self, centre):
-        """Even if the configuration that they are near to lies outside."""
+        """Even if the configuration that they are near to lies outside.
+
+        The box spans kernels 1 and 2, costs from 0.1 to 10 and degrees from 3 to 5.
+        """
         box = Box(MIXED, MIXED.values(self.configs))
         kernel, cost, _, degree = MIXED.decode(draw_many_near(box, centre)).T
         assert set(kernel) == {1.0, 2.0}
@@ -139,8 +154,9 @@ class TestBox:
 
 
 def test_random_candidates_stay_the_same(monkeypatch):
-    monkeypatch.setattr(_model_based, "LOG_ADVANTAGE", np.inf)  # so that none of them is chosen
-    # With and without candidates near the best that are never chosen.
+    """They are drawn alike whether or not there are candidates near the best beside them."""
+    # An infinite advantage would be needed to choose one near the best, so none is chosen.
+    monkeypatch.setattr(_model_based, "LOG_ADVANTAGE", np.inf)
     configs, _ = optimise(make_method(FOUR), bowl, trials=15)
     configs_without, _ = optimise(make_method(FOUR, searches_near_best=False), bowl, trials=15)
     assert configs == configs_without
@@ -164,7 +180,7 @@ def test_candidate_needs_an_advantage(excess, is_chosen):
 
 
 def config_with_equal_values(place: float) -> Config:
-    """The configuration of `FOUR` with all values config_with_equal_values."""
+    """The configuration of four numbers, x0 to x3, that are all the same."""
     return {f"x{j}": place for j in range(4)}
 
 
@@ -186,34 +202,38 @@ class TestPlateau:
         )
         method.tell(config_with_equal_values(place), loss)
 
-    def test_is_repeated_loss_after_step(self):
+    def test_repeated_loss_near_best_ends_search(self):
+        """A loss that was seen before means a plateau: no more candidates near the best."""
         method, earlier_losses = self.make_method()
         self.suggest_near_best_and_tell(method, 0.2, loss=earlier_losses[1])
-        # No candidates near the best are drawn any more.
         assert method._draw_near_best() is None
 
-    def test_needs_a_repeated_loss(self):
-        method, _ = self.make_method()
-        # A loss of no earlier evaluation.
-        self.suggest_near_best_and_tell(method, 0.1, loss=7.0)
+    def test_new_loss_near_best_continues_search(self):
+        method, earlier_losses = self.make_method()
+        new_loss = 7.0
+        assert new_loss not in earlier_losses
+        self.suggest_near_best_and_tell(method, 0.1, loss=new_loss)
         assert method._draw_near_best() is not None
 
-    def test_needs_a_step_before(self):
-        method, losses = self.make_method()
-        # An earlier loss, but of a configuration that was not suggested near the best.
-        method.tell(config_with_equal_values(0.9), losses[0])
+    def test_repeated_loss_elsewhere_continues_search(self):
+        """Of a configuration that was not suggested near the best."""
+        method, earlier_losses = self.make_method()
+        method.tell(config_with_equal_values(0.9), earlier_losses[0])
         assert method._draw_near_best() is not None
 
 
 def test_small_spaces_need_no_steps():
-    """All configurations are candidates."""
+    """All configurations are candidates anyway, so none are drawn near the best."""
     method = make_method(hbo.SearchSpace([hbo.Parameter.number("k", 1, CANDIDATES, integer=True)]))
     optimise(method, lambda config: float(config["k"]), trials=4)
     assert method._draw_near_best() is None
 
 
 def regret_on_quadratic(name: str, *, searches_near_best: bool) -> float:
-    """Mean regret after 50 trials on two tasks, after 100 random evaluations of all others."""
+    """Mean regret after 50 trials on tasks 4 and 20, with 100 random evaluations of all others.
+
+    `searches_near_best` switches candidates near the best configuration on or off.
+    """
     benchmark = hbo.load("quadratic")
     spec = method_spec(name)
     variant = type("Variant", (spec.method,), {"searches_near_best": searches_near_best})
@@ -225,15 +245,19 @@ def regret_on_quadratic(name: str, *, searches_near_best: bool) -> float:
         rng=lambda position: np.random.default_rng([0, position]),
         protocol_rng=lambda position: np.random.default_rng([1, position]),
     )
-    regrets = [benchmark.tasks[o.task].regret(o.objective).min() for o in outcomes]
+    regrets = []
+    for outcome in outcomes:
+        task = benchmark.tasks[outcome.task]
+        regrets.append(task.regret(outcome.objective).min())
     return float(np.mean(regrets))
 
 
 @pytest.mark.parametrize("name", ["bo", pytest.param("abrac", marks=pytest.mark.slow)])
 def test_regret_on_smooth_objective_falls_tenfold(name):
-    """Candidates near the best bring it, compared with random candidates alone."""
+    """With candidates near the best, compared with random candidates alone."""
     regret = regret_on_quadratic(name, searches_near_best=True)
-    assert regret < 0.1 * regret_on_quadratic(name, searches_near_best=False)
+    regret_of_random = regret_on_quadratic(name, searches_near_best=False)
+    assert regret < 0.1 * regret_of_random
 
 
 def make_plateaus() -> Callable[[Config], float]:
@@ -265,8 +289,8 @@ class TestOnPlateaus:
             wasted += is_step and is_repeated_loss
         assert wasted <= 1
 
-    def test_best_losses_are_no_worse(self):
-        """Not significantly worse than without steps, over 20 seeds."""
+    def test_steps_do_no_harm_on_plateaus(self):
+        """Best losses are not significantly worse than without steps, over 20 seeds."""
         differences = []
         for seed in range(20):
             _, losses = optimise(make_method(FOUR, seed=seed), self.loss, trials=25)
@@ -274,4 +298,5 @@ class TestOnPlateaus:
             _, losses_without = optimise(without, self.loss, trials=25)
             differences.append(min(losses) - min(losses_without))
         standard_error = np.std(differences, ddof=1) / np.sqrt(20)
+        # Two standard errors are about the 95 % confidence limit.
         assert np.mean(differences) < 2 * standard_error

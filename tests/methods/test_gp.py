@@ -66,10 +66,10 @@ def fit_process(X: FloatArray, y: FloatArray) -> GaussianProcess:
 
 
 def negative_log_posterior(module, X, y, theta, *, groups=GROUPS, mean=None, precision=None):
-    """Value and gradient; the prior is flat by default."""
-    flat = np.zeros(len(theta))
-    mean = flat if mean is None else mean
-    precision = flat if precision is None else precision
+    """Value and gradient by one of the two modules; the prior is flat by default."""
+    zeros = np.zeros(len(theta))
+    mean = zeros if mean is None else mean
+    precision = zeros if precision is None else precision  # a normal prior of infinite variance
     S = compiled.squared_differences(X, groups, int(groups.max()) + 1)
     return module.negative_log_posterior(S, y, theta, mean, precision)
 
@@ -113,24 +113,29 @@ class TestFantasies:
 
     @pytest.fixture(params=[6, COMPILED_LIMIT - 1, COMPILED_LIMIT + 5])
     def data(self, request):
-        # Below the limit of the compiled functions, above it with the pending evaluations, and
-        # above it without them.
+        """Observations: fewer than are computed by compiled functions, more only with the pending
+        evaluations, and more without them.
+        """
         return make_observations(request.param, 2)
 
-    def test_are_the_mean(self, data):
+    def test_fantasies_are_posterior_mean(self, data):
+        """Fantasies are the losses that pending evaluations are assumed to have."""
         model = make_process(*data)
         _, fantasies = model.with_fantasies(self.pending)
-        assert_array_equal(fantasies, model.predict(self.pending)[0])
+        mean, _ = model.predict(self.pending)
+        assert_array_equal(fantasies, mean)
 
-    def test_keep_mean_and_shrink_deviation(self, data):
+    def test_fantasies_keep_mean_and_shrink_deviation(self, data):
         model = make_process(*data)
         with_fantasies, _ = model.with_fantasies(self.pending)
         mean, sd = model.predict(self.candidates)
         new_mean, new_sd = with_fantasies.predict(self.candidates)
+        # Fantasies are observed with noise, so the mean hardly moves; 1e-12 is for rounding.
         assert_allclose(new_mean, mean, atol=1e-3)
         assert (new_sd <= sd + 1e-12).all()
 
-    def test_are_conditioned_on(self, data):
+    def test_fantasies_count_as_observations(self, data):
+        """scikit-learn's process is fitted to observations and fantasies together."""
         X, y = data
         theta = (-0.5, 0.1, 0.2, -5.0)
         with_fantasies, fantasies = make_process(X, y, theta).with_fantasies(self.pending)
@@ -144,17 +149,19 @@ class TestFantasies:
 @pytest.mark.parametrize("p", [1, 4])
 class TestAgainstScikitLearn:
     def make_processes(self, n, p):
+        """Our process and scikit-learn's, with the same hyperparameters on the same n points."""
         X, y = make_observations(n, p)
+        # p log length scales, log signal and log noise.
         theta = [*np.linspace(-1.0, 0.5, p), 0.4, -5.0]
         return make_process(X, y, theta), scikit_learn_process(X, y, theta)
 
-    def test_posteriors_are_equal(self, n, p):
+    def test_posterior_equals_scikit_learns(self, n, p):
         ours, theirs = self.make_processes(n, p)
         candidates = np.random.default_rng(1).random((150, p))
         expected = theirs.predict(candidates, return_std=True)
         assert_allclose(ours.predict(candidates), expected, atol=1e-8)
 
-    def test_likelihoods_are_equal(self, n, p):
+    def test_likelihood_equals_scikit_learns(self, n, p):
         ours, theirs = self.make_processes(n, p)
         expected = theirs.log_marginal_likelihood_value_
         assert_allclose(ours.log_marginal_likelihood(), expected, rtol=1e-9, atol=1e-8)
@@ -162,7 +169,7 @@ class TestAgainstScikitLearn:
 
 class TestBothModules:
     @given(n=st.integers(1, 80), theta=thetas, seed=st.integers(0, 99))
-    def test_compute_the_same_posterior_density(self, n, theta, seed):
+    def test_both_modules_compute_same_density(self, n, theta, seed):
         """The compiled functions, for few observations, and those of LAPACK, for many."""
         X, y = make_observations(n, 3, seed=seed)
         value, gradient = negative_log_posterior(compiled, X, y, theta)
@@ -173,7 +180,8 @@ class TestBothModules:
 
     @pytest.mark.parametrize("module", MODULES)
     @given(n=st.integers(1, 80), theta=thetas, seed=st.integers(0, 99))
-    def test_factorise_the_covariance(self, module, n, theta, seed):
+    def test_cholesky_factor_gives_back_covariance(self, module, n, theta, seed):
+        """Only the upper triangle of K is filled and compared."""
         X, _ = make_observations(n, 3, seed=seed)
         K, _ = compiled.covariance(compiled.squared_differences(X, GROUPS, 2), theta)
         is_positive_definite, R = module.cholesky(K)
@@ -181,8 +189,10 @@ class TestBothModules:
         assert_allclose(np.triu(R.T @ R), K, rtol=1e-12, atol=1e-12)
 
     @given(n=st.integers(1, 80), theta=thetas, seed=st.integers(0, 99))
-    def test_predict_the_same(self, n, theta, seed):
+    def test_both_modules_predict_the_same(self, n, theta, seed):
+        """With the Cholesky factor R of the covariance, and alpha, the solution of K alpha = y."""
         X, y = make_observations(n, 3, seed=seed)
+        # Two length scales for three features.
         K, _ = compiled.covariance(compiled.squared_differences(X, GROUPS, 2), theta)
         candidates = np.random.default_rng(seed).random((130, 3))
         predictions = []
@@ -190,10 +200,11 @@ class TestBothModules:
             _, R = module.cholesky(K)
             alpha = compiled.solve(R, y)
             predictions.append(module.predict(X, R, alpha, candidates, GROUPS, theta, 2))
-        assert_allclose(predictions[0], predictions[1], rtol=1e-7, atol=1e-8)
+        by_compiled, by_lapack = predictions
+        assert_allclose(by_compiled, by_lapack, rtol=1e-7, atol=1e-8)
 
     @pytest.mark.parametrize("n", [5, 25, 60])
-    def test_find_the_same_optimum(self, n):
+    def test_both_modules_find_same_optimum(self, n):
         X, y = make_observations(n, 3)
         prior = stack_priors(Priors(), 3)
         theta_and_value = []
@@ -221,7 +232,10 @@ X_OF_TWENTY = make_observations(20, 2)[0]
     ],
 )
 def test_fit_stops_at_bounds(losses, coordinate):
-    """The log length scale of a feature that is irrelevant, or the log noise, goes to its bound."""
+    """The log length scale of a feature that is irrelevant, or the log noise, goes to its bound.
+
+    theta: two log length scales (coordinates 0 and 1), log signal and log noise (3).
+    """
     lower, upper = np.array([-1.0, -1.0, -1.0, -7.0]), np.array([1.0, 1.0, 1.0, -3.0])
     flat = {"mean": np.zeros(4), "precision": np.zeros(4)}
     options = {"iterations": 100, "tolerance": 1e-6}
@@ -248,16 +262,20 @@ def test_fit_improves_on_start(seed):
 
     value, gradient = negative_log_posterior(compiled, X, y, theta, groups=np.arange(3), **prior)
     assert after == value < before
+    # Near the optimum, where the gradient is 0.
     assert np.abs(gradient).max() < 0.5
 
 
 @pytest.mark.parametrize("n", [10, 100])
 def test_prediction_ignores_other_candidates(n):
-    """Four candidates alone and among 300; to the bit if few observations are compiled."""
+    """Four candidates are predicted alone and among 300: with few observations, which compiled
+    functions compute, to the bit the same.
+    """
     model = make_process(*make_observations(n, 2), (-1.0, 0.0, 0.0, -6.0))
     candidates = np.random.default_rng(3).random((300, 2))
-    among_others = np.array(model.predict(candidates))[:, 37:41]
-    alone = np.array(model.predict(candidates[37:41]))
+    four = slice(37, 41)  # in the middle, not at the start of a block
+    among_others = np.array(model.predict(candidates))[:, four]
+    alone = np.array(model.predict(candidates[four]))
     assert_allclose(among_others, alone, rtol=1e-10, atol=1e-12)
     if n <= COMPILED_LIMIT:
         assert_array_equal(among_others, alone)
@@ -368,24 +386,32 @@ class TestSamples:
     model = make_process(*make_observations(12, 3), (-0.5, 0.2, 0.1, 0.0, -3.0))
     points = np.random.default_rng(1).random((4, 3))
 
-    def covariance(self) -> FloatArray:
-        """Covariance of samples: their deviations for unit vectors are the rows of its root."""
+    def compute_covariance(self) -> FloatArray:
+        """Covariance of samples at four points.
+
+        A sample is the mean and a linear function of normal numbers, so that unit vectors instead
+        of these give the rows of a root of the covariance.
+        """
         mean, _ = self.model.predict(self.points)
         deviations = self.model.sample(self.points, np.eye(4)) - mean
         return deviations.T @ deviations
 
-    def test_have_the_posterior_mean(self):
+    def test_samples_have_posterior_mean(self):
+        """If the normal numbers that are passed, one a point, are 0."""
         (sample,) = self.model.sample(self.points, np.zeros((1, 4)))
-        assert_allclose(sample, self.model.predict(self.points)[0], rtol=1e-12)
+        mean, _ = self.model.predict(self.points)
+        assert_allclose(sample, mean, rtol=1e-12)
 
-    def test_have_the_posterior_deviation(self):
+    def test_samples_have_posterior_deviation(self):
         _, sd = self.model.predict(self.points)
-        assert_allclose(np.sqrt(np.diag(self.covariance())), sd, rtol=1e-4)
+        assert_allclose(np.sqrt(np.diag(self.compute_covariance())), sd, rtol=1e-4)
 
-    def test_are_correlated_as_the_posterior(self):
-        """One observation more shrinks the variance elsewhere by their squared covariance."""
-        covariance = self.covariance()
-        noise_variance = np.exp(-3.0)
+    def test_samples_are_correlated_as_posterior(self):
+        """An observation at one point shrinks the variance at another by the square of their
+        covariance, over the variance of the observation.
+        """
+        covariance = self.compute_covariance()
+        noise_variance = np.exp(-3.0)  # of the model's hyperparameters
         reduction = covariance[0, 1] ** 2 / (covariance[0, 0] + noise_variance)
         observed, _ = self.model.with_fantasies(self.points[:1])
         _, sd = observed.predict(self.points[1:2])

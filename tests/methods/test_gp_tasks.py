@@ -24,7 +24,10 @@ COUNTS = st.lists(st.integers(0, 9), min_size=1, max_size=5).filter(sum)
 def make_observations(
     counts: list[int], *, seed: int = 0, level: float = 4.0
 ) -> tasks.Observations:
-    """Observations of tasks of different levels and scales, at random distances."""
+    """Random observations of tasks, whose losses differ in level and scale.
+
+    `counts` are the observations of each task, `level` the prior variance of its mean loss.
+    """
     rng = np.random.default_rng(seed)
     T = len(counts)
     places = np.sort(rng.random(T))  # tasks lie on a line
@@ -162,13 +165,14 @@ class TestOneTaskWithoutLevel:
     x = np.array([*theta[:4], log_memory, log_novelty, theta[4], log_scale])
     plain = GaussianProcess(observed.X, observed.y, kernel=KERNEL, theta=theta)
 
-    def test_predicts_as_bo(self):
+    def test_one_task_predicts_as_bo(self):
+        """Without a level of its own, one task's process is that of `bo`."""
         candidates = np.random.default_rng(1).random((50, 4))
         prediction = tasks.TaskProcess(self.observed, self.x).predict(candidates)
         assert_allclose(prediction, self.plain.predict(candidates), rtol=1e-8, atol=1e-8)
 
-    def test_has_the_likelihood_of_bo(self):
-        # Without a prior, the posterior density is the likelihood.
+    def test_one_task_has_likelihood_of_bo(self):
+        """Without a prior, the posterior density is the likelihood."""
         zeros = np.zeros(len(self.x))
         flat = replace(make_prior(self.observed), mean=zeros, precision=zeros)
         value, _ = negative_log_posterior(self.observed, self.x, flat)
@@ -181,13 +185,12 @@ def test_fit_continues_where_it_ended():
     first = tasks.fit_hyperparameters(observed, TaskPriors(), None, steps=5)
     second = tasks.fit_hyperparameters(observed, TaskPriors(), first, steps=100)
 
-    before, between, after = (
-        negative_log_posterior(observed, fit.x)[0] for fit in (start, first, second)
-    )
+    before, _ = negative_log_posterior(observed, start.x)
+    between, _ = negative_log_posterior(observed, first.x)
+    after, gradient = negative_log_posterior(observed, second.x)
     assert before >= between >= after
     assert before > after + 1.0
     # Close to the optimum, where the gradient is 0.
-    _, gradient = negative_log_posterior(observed, second.x)
     assert np.abs(gradient).max() < 2.0
 
 
