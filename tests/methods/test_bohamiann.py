@@ -90,8 +90,9 @@ def test_large_history_is_subsampled():
     # Two tasks, each of which alone has as many evaluations as are used.
     history = [make_task(0.1, MAX_SOURCES), make_task(0.5, MAX_SOURCES)]
     X, _ = make_with_context(history).observations()
-    share_of_first = np.mean(X[:, CONTEXT_COLUMN] == X[0, CONTEXT_COLUMN])
     assert len(X) == MAX_SOURCES
+    # The tasks are told apart by their contexts, and drawn from alike.
+    share_of_first = np.mean(X[:, CONTEXT_COLUMN] == X[0, CONTEXT_COLUMN])
     assert share_of_first == pytest.approx(0.5, abs=0.05)
 
 
@@ -104,13 +105,15 @@ def test_subsample_depends_on_seed():
 
 
 def test_latest_current_evaluations_are_used():
+    """Of five more than the network is fitted to, the first five are left out."""
     method = make_method()
-    for x in np.linspace(0, 1, MAX_CURRENT + 5):
-        method.tell({"x": float(x), "c": "a"}, float(x))
+    x_values = np.linspace(0, 1, MAX_CURRENT + 5)
+    for x in x_values.tolist():
+        method.tell({"x": x, "c": "a"}, x)
     X, y = method.observations()
     assert len(X) == len(y) == MAX_CURRENT
-    # The last x.
-    assert X[-1, 0] == 1.0
+    latest_x = X[-1, 0]
+    assert latest_x == x_values[-1]
 
 
 # -- suggestions -----------------------------------------------------------------------------------
@@ -131,12 +134,13 @@ def test_pending_evaluation_counts_as_mean():
     network = method._network
     with patch.object(network, "fit", wraps=network.fit) as fit:
         method.ask()
-    # Five evaluations, and the pending one after them.
+    # The network is fitted to five evaluations, and the pending one after them.
     X, y = fit.call_args.args
+    assert len(X) == len(y) == 6
     pending_unit = WITH_CHOICE.encode(WITH_CHOICE.row(pending)[None])
-    np.testing.assert_array_equal(X[5], method.features(pending_unit)[0])
-    assert y[5] == 0.0  # losses are standardised
-    assert len(y) == 6
+    (pending_features,) = method.features(pending_unit)
+    np.testing.assert_array_equal(X[-1], pending_features)
+    assert y[-1] == 0.0  # the mean of standardised losses
 
 
 def test_pending_configuration_is_not_repeated():

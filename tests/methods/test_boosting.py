@@ -124,12 +124,14 @@ class RecursiveTrees:
         best_split = None
         for column in range(self.X.shape[1]):
             values = self.X[rows, column]
-            for value in np.unique(values)[:0:-1]:  # descending, without the smallest
+            descending_without_smallest = np.unique(values)[:0:-1]
+            for value in descending_without_smallest:
                 goes_left = values < value
                 left, right = rows[goes_left], rows[~goes_left]
                 if not (self.is_heavy_enough(left) and self.is_heavy_enough(right)):
                     continue
                 quality = self.quality(left) + self.quality(right)
+                # Qualities that differ by rounding alone count as equal.
                 if quality > best_quality * (1 + TIE):
                     best_quality, best_split = quality, goes_left
         return best_split
@@ -209,7 +211,8 @@ def test_single_class_has_finite_odds(label):
     # All predictions are equal.
     (log_odds,) = set(trees.predict(X))
     assert math.isfinite(log_odds)
-    assert (log_odds > 10.0) == (label == 1.0)
+    is_class_1_almost_certain = log_odds > 10.0
+    assert is_class_1_almost_certain == (label == 1.0)
 
 
 def test_neighbouring_numbers_are_split():
@@ -223,5 +226,6 @@ def test_neighbouring_numbers_are_split():
 def test_thresholds_lie_in_middle():
     X = np.array([[0.0], [0.5], [2.0]])
     trees = BoostedTrees.fit(X, np.array([0.0, 0.0, 9.0]))
-    # Between 0.5 and 2, where the targets differ.
-    assert trees.thresholds[0, 0] == 1.25
+    # Targets differ between 0.5 and 2.
+    threshold_of_first_split = trees.thresholds[0, 0]
+    assert threshold_of_first_split == (0.5 + 2.0) / 2

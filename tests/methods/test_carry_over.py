@@ -101,12 +101,13 @@ def test_history_on_same_space_is_unchanged():
 
 
 def test_number_outside_becomes_nearest_allowed():
-    """Columns are x, n before and n, x after; n becomes an integer from 2 to 5, x starts at -5."""
+    """x is now allowed from -5 on, and n became an integer from 2 to 5."""
     before = SearchSpace([Parameter.number("x", -10, 2), Parameter.number("n", 0, 9.8)])
     after = SearchSpace([Parameter.number("n", 2, 5, integer=True), Parameter.number("x", -5, 5)])
-    values = np.array([[-9.0, 4.4], [-5.5, 9.8], [1.5, 0.1]])
-    new = convert(minimised("t", {}, values, np.arange(3), before), after)
-    assert new.values.tolist() == [[4, -5], [5, -5], [2, 1.5]]
+    old_x_and_n = np.array([[-9.0, 4.4], [-5.5, 9.8], [1.5, 0.1]])
+    new = convert(minimised("t", {}, old_x_and_n, np.arange(3), before), after)
+    new_n_and_x = new.values.tolist()
+    assert new_n_and_x == [[4, -5], [5, -5], [2, 1.5]]
 
 
 # -- what is drawn from the new space --------------------------------------------------------------
@@ -122,6 +123,7 @@ AFTER = SearchSpace(
 
 
 def assert_covers_unit_interval(values: FloatArray) -> None:
+    """Check that about half of the values lie in each half of [0, 1]."""
     counts, _ = np.histogram(values, bins=2, range=(0, 1))
     assert counts.min() > 0.4 * len(values)
 

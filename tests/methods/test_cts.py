@@ -24,9 +24,12 @@ make_method = partial(by_hand.make_method, CopulaThompsonSampling)
 
 
 def make_task(n: int, *, seed: int = 0, scale: float = 1.0, noise: float = 0.0) -> Evaluations:
+    """Random evaluations of a bowl with both coordinates of its optimum at `OPTIMUM`.
+
+    Losses have normal noise with a standard deviation, `noise`, and are multiplied by `scale`.
+    """
     rng = np.random.default_rng(seed)
     values = SQUARE.sample_unit(rng, n)
-    # With the optimum of both coordinates at `OPTIMUM`.
     bowl = ((values - OPTIMUM) ** 2).sum(axis=1)
     losses = scale * (bowl + noise * rng.standard_normal(n))
     return minimised(f"{seed}", {}, values, losses, SQUARE)
@@ -53,14 +56,18 @@ def score(losses: FloatArray, *, seed: int = 0) -> FloatArray:
 
 
 def test_scores_are_winsorised_normal_quantiles():
+    """A loss that is above k of n others has the quantile k / n; 0 is raised to the paper's delta,
+    so that its normal score is finite.
+    """
     z = score(np.array([30.0, -1.0, 7.0, 10.0]))
-    # The lowest of n = 4 losses would have the quantile 0, which is raised to delta.
-    delta = 1 / (4 * 4**0.25 * math.sqrt(math.pi * math.log(4)))
-    assert_allclose(norm.cdf(z), [0.75, delta, 0.25, 0.5])
+    n = 4
+    delta = 1 / (4 * n**0.25 * math.sqrt(math.pi * math.log(n)))
+    assert_allclose(norm.cdf(z), [3 / n, delta, 1 / n, 2 / n])
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 25, 1000, 100_000])
 def test_scores_are_bounded(n):
+    """As quantiles are kept in [delta, 1 - delta]: of 100 000 losses, scores are within 2.9."""
     z = score(np.arange(float(n)))
     assert np.isfinite(z).all()
     assert np.abs(z).max() < 3.5
@@ -162,6 +169,6 @@ def test_suggestions_are_random_without_finite_loss(history):
 
 def test_limited_subset_of_history_suffices(monkeypatch):
     monkeypatch.setattr("hpobench_ordered.methods.cts.MAX_EVALUATIONS", 100)
-    # Of 1000 evaluations, 100 are enough for good suggestions.
+    # Of 1000 evaluations of five tasks, 100 are used; random points are at 0.56.
     suggested = distances_from_optimum(suggest(make_method(make_history(5, 200))))
     assert np.median(suggested) < 0.2

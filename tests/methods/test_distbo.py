@@ -91,18 +91,20 @@ def mean_first_value(name: str) -> float:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["dist-gp", "dist-blr", "manual-gp"])
 def test_first_suggestion_is_good_with_data(name):
+    """By data, methods see which earlier tasks are like the current one; the best value is 1."""
     assert mean_first_value(name) > 0.6
 
 
 @pytest.mark.slow
 def test_first_suggestion_is_poor_without_data():
+    """`multi-gp` does not use data, so that all earlier tasks look alike to it."""
     assert mean_first_value("multi-gp") < 0.3
 
 
 def test_embeddings_reveal_similar_tasks():
+    """The first tasks, `SIMILAR` of `SOURCES`, have data like the current task's."""
     method = Toy(0).make_method("dist-gp")
-    # Fits the model.
-    method.ask()
+    method.ask()  # fits the model
     similarities = method.similarities()
     assert len(similarities) == SOURCES
     assert similarities[:SIMILAR].min() > similarities[SIMILAR:].max()
@@ -136,10 +138,10 @@ def test_process_starts_anywhere():
 
 
 def test_warm_start_is_best_of_closest():
+    """The first suggestions are the best configurations of the tasks closest by meta-features."""
     toy = Toy(2)
-    # Meta-features of all tasks, the current one last.
-    table = distbo.describe_tasks(toy.data)
-    distances = np.linalg.norm(table[:-1] - table[-1], axis=1)
+    *earlier_tasks, current_task = distbo.describe_tasks(toy.data)
+    distances = np.linalg.norm(np.array(earlier_tasks) - current_task, axis=1)
     expected = []
     for task in np.argsort(distances)[: distbo.WARM_TASKS]:
         best_rows = np.argsort(toy.history[task].losses)[: distbo.WARM_PER_TASK]
@@ -193,12 +195,13 @@ def test_meta_features_compare_differing_data(name):
     toy.find_best_value(toy.make_method(name, history=toy.history[:2], data=data), trials=2)
 
 
-# The largest number of evaluations of previous tasks: there are 128.
 def test_large_history_is_subsampled(monkeypatch):
+    """Of 128 evaluations of earlier tasks, at most 50 are used."""
     monkeypatch.setattr(distbo, "MAX_SOURCES_OF_PROCESS", 50)
     toy = Toy(0)
     method = toy.make_method("multi-gp")
     assert len(method._source_losses) == 50
+    # With them, suggestions can be made.
     assert toy.find_best_value(method, trials=4) > 0
 
 
@@ -226,9 +229,9 @@ def test_wrong_number_of_data_is_refused(name):
 # -- poor fits and poor data -----------------------------------------------------------------------
 
 
-# A limit on the fitted loss that no fit satisfies.
 def test_poor_fit_falls_back_to_random(monkeypatch):
     method = Toy(0).make_method("manual-gp")
+    # A limit on the fitted loss that no fit satisfies.
     monkeypatch.setattr(models, "MAX_LOSS", -1e9)
     method.ask()
     assert method.fallbacks == 1

@@ -214,14 +214,18 @@ def evaluate_network(
     z: FloatArray, X: FloatArray, padded_inputs: int
 ) -> tuple[FloatArray, FloatArray]:
     """Outputs of a network of 20 and 10 units, and the parameters that follow its own."""
-    sizes = [20 * padded_inputs, 20, 200, 10]
+    # Weights and biases of 20 hidden units, then of 10 outputs.
+    sizes = [20 * padded_inputs, 20, 20 * 10, 10]
     W, b, V, c, following = np.split(z, np.cumsum(sizes))
     hidden = np.tanh(X @ W.reshape(padded_inputs, 20)[: X.shape[1]] + b)
     return hidden @ V.reshape(20, 10) + c, following
 
 
 def evaluate_networks(z: FloatArray, data: hbo.TaskData) -> tuple[FloatArray, FloatArray, float]:
-    """Features of points and labels, (s, 10) each, and lambda."""
+    """Features of s points and of their labels, (s, 10) each, and the regularisation lambda.
+
+    z has the parameters of the network of points, of that of labels, and log lambda.
+    """
     X = (data.features - data.features.mean(axis=0)) / data.features.std(axis=0)
     y = (data.labels - data.labels.min()) / np.ptp(data.labels)
     Phi_x, following = evaluate_network(z, X, 8)
@@ -299,7 +303,9 @@ def test_samples_of_same_distribution_are_close(sample, parameter, other_paramet
     # Two samples of one distribution, and one of another.
     datasets = [sample(parameter, rng), sample(parameter, rng), sample(other_parameter, rng)]
     first, second, other = embed(datasets, seed)
-    assert 2 * np.linalg.norm(first - second) < np.linalg.norm(first - other)
+    distance_of_same = np.linalg.norm(first - second)
+    distance_of_other = np.linalg.norm(first - other)
+    assert 2 * distance_of_same < distance_of_other
 
 
 def test_large_datasets_are_thinned_evenly(monkeypatch):
@@ -323,7 +329,7 @@ def test_free_tasks_start_half_correlated():
 
 
 def make_related_observations(n: int, seed: int) -> ProcessData:
-    """Smooth functions of two inputs that differ by task, without noise."""
+    """Smooth functions of two of three inputs, which differ a little by task, without noise."""
     rng = np.random.default_rng(seed)
     X = rng.uniform(-1.7, 1.7, (n, 3))
     task = np.sort(rng.integers(T, size=n))
@@ -336,6 +342,7 @@ def select(data: ProcessData, rows: FloatArray) -> ProcessData:
 
 
 def make_model(kind: str, rng: np.random.Generator) -> models.JointModel:
+    """A model of T tasks and three features, a process with two length scales or a regression."""
     if kind == "process":
         return models.ProcessModel(models.FreeTasks(T), 2, rng)
     return models.LinearModel(FixedDescriptions(np.eye(T)), 3, rng)

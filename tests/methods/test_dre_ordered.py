@@ -33,6 +33,7 @@ def bowl(config: Config) -> float:
 
 @given(st.lists(st.integers(-20, 20), min_size=1, max_size=40))
 def test_good_is_below_interpolated_quantile(losses):
+    """Good are losses below the first quartile, which numpy interpolates."""
     losses = np.array(losses, dtype=float)
     assert_array_equal(is_good(losses), losses < np.quantile(losses, 0.25))
 
@@ -77,5 +78,6 @@ def test_trees_are_split_with_enough_evaluations(evaluations, is_split):
 def test_equally_probable_candidates_are_chosen_uniformly():
     # All losses are equal, so the model prefers no candidate.
     configs = optimise(make_method([make_task(5)]), lambda config: 1.0, trials=300)
-    x = [config["x"] for config in configs[MIN_EVALUATIONS:]]
+    suggested_by_model = configs[MIN_EVALUATIONS:]
+    x = [config["x"] for config in suggested_by_model]
     assert kstest(x, "uniform").pvalue > 1e-3

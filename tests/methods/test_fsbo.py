@@ -18,9 +18,12 @@ UNTRAINED = fsbo.DeepKernel.draw(2, np.random.default_rng(1))
 
 def compute_covariance(deep_kernel: fsbo.DeepKernel, X: FloatArray) -> FloatArray:
     """Covariance of losses: Matern kernel of the network's outputs, and noise."""
-    Phi, theta = deep_kernel.features(X), deep_kernel.theta
-    K = compiled.cross_covariance(Phi, Phi, fsbo.output_kernel().groups, theta, 1)
-    return K + np.exp(theta[2]) * np.eye(len(X))
+    Phi = deep_kernel.features(X)
+    theta = deep_kernel.theta  # log length scale, log signal and log noise
+    length_scales = 1  # common to all outputs
+    K = compiled.cross_covariance(Phi, Phi, fsbo.output_kernel().groups, theta, length_scales)
+    noise_variance = np.exp(theta[2])
+    return K + noise_variance * np.eye(len(X))
 
 
 def log_likelihood(deep_kernel: fsbo.DeepKernel, X: FloatArray, y: FloatArray) -> float:
@@ -47,8 +50,8 @@ SOME_PARAMETERS = [*RNG.integers(SIZE, size=30).tolist(), SIZE - 3, SIZE - 2, SI
 
 @pytest.mark.parametrize("parameter", SOME_PARAMETERS)
 def test_likelihood_gradient_is_numeric_one(parameter):
+    """By one of 30 random parameters of the network, or of the kernel's three."""
     _, gradient = fsbo.negative_log_likelihood(UNTRAINED.phi, UNTRAINED.x, X, Y)
-    # One of 30 random parameters of the network, or of the kernel's three.
     step = np.zeros(SIZE)
     step[parameter] = 1e-5
     numeric = (evaluate_at(UNTRAINED.x + step) - evaluate_at(UNTRAINED.x - step)) / 2e-5
@@ -82,10 +85,10 @@ def test_training_takes_steps_of_adam():
 def test_training_makes_similar_tasks_likelier():
     """The log likelihood of a task between the earlier ones rises by more than 5."""
     method = make_method(fsbo.FSBO, [make_bowl_task(place=place) for place in (0.2, 0.3, 0.4, 0.5)])
-    # Of a method with one earlier task: its features and standardised losses.
-    ((similar_X, similar_y),) = make_method(
-        fsbo.FSBO, [make_bowl_task(place=0.35, trials=12)]
-    ).sources
+    # A method with the similar task as its history computes this task's features and standardised
+    # losses.
+    other_method = make_method(fsbo.FSBO, [make_bowl_task(place=0.35, trials=12)])
+    ((similar_X, similar_y),) = other_method.sources
     before = log_likelihood(UNTRAINED, similar_X, similar_y)
     after = log_likelihood(method.trained_kernel, similar_X, similar_y)
     assert after > before + 5.0

@@ -236,10 +236,11 @@ def test_first_suggestion_is_near_earlier_optima(kind, tasks):
     the first choice.
     """
     history = [make_task(place, 40) for place in np.linspace(0.45, 0.75, tasks)]
-    firsts = [
-        run_trials(make_method(kind, history, seed=seed, place=0.5), place=0.5, trials=1)[0]
-        for seed in range(5)
-    ]
+    firsts = []
+    for seed in range(5):
+        method = make_method(kind, history, seed=seed, place=0.5)
+        (first,) = run_trials(method, place=0.5, trials=1)
+        firsts.append(first)
     x, choice = np.array(firsts).T
     assert (choice == 0).all()
     # 0.5 is the current task's optimum; the earlier ones pull away from it.

@@ -147,12 +147,13 @@ def share_near_old_optimum(method: hbo.Method) -> float:
 
 def test_third_of_suggestions_is_random():
     # Line 7 of algorithm 1
-    share = share_near_old_optimum(make_method("transfer-tpe", make_old_step()))
-    of_ranking = share_near_old_optimum(
-        make_without_random_suggestions("transfer-tpe", make_old_step())
-    )
-    of_prior = 0.5  # of [0, 1], [0, 0.5] is near
-    assert share == pytest.approx(2 / 3 * of_ranking + 1 / 3 * of_prior, abs=0.06)
+    old = make_old_step()
+    share = share_near_old_optimum(make_method("transfer-tpe", old))
+    without_random = make_without_random_suggestions("transfer-tpe", old)
+    share_of_ranking = share_near_old_optimum(without_random)
+    share_of_random = 0.5  # of a from 0 to 1, those up to 0.5 are near 0.2
+    expected = 2 / 3 * share_of_ranking + 1 / 3 * share_of_random
+    assert share == pytest.approx(expected, abs=0.06)
 
 
 @each_transfer
@@ -283,7 +284,8 @@ def test_important_and_new_hyperparameters_vary(name):
     old = make_old_step_that_depends_on_a()
     # 25 trials, in which the loss is a.
     values = run_trials(make_method(name, old), lambda values: values[:, A], trials=25)
-    # The best value of a, its bound, is suggested more than once.
+    # The best value of a, its bound, is suggested more than once; of the new hyperparameter, no
+    # value is.
     assert len(set(values[:, A])) > 20
     assert len(set(values[:, LAST])) == 25
 
@@ -322,8 +324,8 @@ def test_equals_tpe_with_unrelated_space(name):
     assert_array_equal(suggestions, ask_many(make_tpe(), 8))
 
 
-# No old configuration is allowed in the new space.
 def test_equals_tpe_with_all_outside():
+    """If the new space allows no old configuration, there is nothing to transfer."""
     old = make_old_step()
     outside = select(old, ~is_allowed(old))
     suggestions = ask_many(make_method("transfer-tpe-best-first", outside), 8)

@@ -312,16 +312,16 @@ def test_class_outside_subsample_counts():
 UNCACHED_FEATURES = np.random.default_rng(10).normal(size=(50, 2))
 
 
-# Makes the import fail.
 def test_labels_need_scikit_learn(monkeypatch):
+    # Makes the import fail.
     monkeypatch.setitem(sys.modules, "sklearn.neighbors", None)
     data = hbo.TaskData(UNCACHED_FEATURES, UNCACHED_FEATURES[:, 0], REGRESSION)
     with pytest.raises(MissingExtraError, match="scikit-learn"):
         compute_meta_features(data)
 
 
-# Makes the import fail.
 def test_features_need_no_scikit_learn(monkeypatch):
+    # Makes the import fail.
     monkeypatch.setitem(sys.modules, "sklearn.neighbors", None)
     meta_features = compute_meta_features(hbo.TaskData(UNCACHED_FEATURES, None, UNSUPERVISED))
     # Two means of features.

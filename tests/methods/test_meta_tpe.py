@@ -141,9 +141,12 @@ def test_large_tasks_are_subsampled():
     assert len(task.good) + len(task.bad) == meta_tpe.MAX_PER_TASK
 
 
-@pytest.mark.parametrize(("budget", "expected"), [(5, 1), (25, 1), (40, 2), (100, 5)])
-def test_begins_with_best_of_earlier_tasks(budget: int, expected: int):
-    history = [make_bowl_task(centre) for centre in (0.2, 0.4, 0.6)]
+@pytest.mark.parametrize(("budget", "count"), [(5, 1), (25, 1), (40, 2), (100, 5)])
+def test_begins_with_best_of_earlier_tasks(budget: int, count: int):
+    """For a twentieth of the budget, but at least one; up to five of the best two of each of three
+    earlier tasks.
+    """
+    history = [make_bowl_task(place) for place in (0.2, 0.4, 0.6)]
     best_configs = []
     for task in history:
         best_rows = np.argsort(task.losses)[:2]
@@ -152,7 +155,7 @@ def test_begins_with_best_of_earlier_tasks(budget: int, expected: int):
     method = make_method(meta_tpe.MetaTPE, history, budget=budget)
     initial = method.initial_configurations()
 
-    assert len(initial) == expected
+    assert len(initial) == count
     assert all(config in best_configs for config in initial)
 
 

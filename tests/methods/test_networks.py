@@ -24,8 +24,12 @@ def test_features_are_two_layers():
     phi = Network(8, (3,), 2)
     z = phi.initial(np.random.default_rng(0), 2) + 0.1
     X = np.random.default_rng(1).random((100, 2))
-    # 8 times 3 weights, 3 offsets, 3 times 2 weights, 2 offsets.
-    W, b, V, c = np.split(z, [24, 27, 33])
+    sizes = [
+        8 * 3,
+        3,
+        3 * 2,
+    ]  # weights and offsets of the hidden layer, then weights of the outputs
+    W, b, V, c = np.split(z, np.cumsum(sizes))
     hidden = np.tanh(X @ W.reshape(8, 3)[:2] + b)
     expected = hidden @ V.reshape(3, 2) + c
     np.testing.assert_allclose(compute_features(phi, z, X), expected, rtol=1e-12)
@@ -41,9 +45,10 @@ def test_no_configurations_give_no_features():
 def test_padding_has_no_initial_weights():
     """Two inputs are used; the weights of the six that pad them to eight are 0."""
     phi = Network(8, (3,), 2)
-    weights = phi.initial(np.random.default_rng(0), 2)[:24].reshape(8, 3)
-    assert (weights[:2] != 0).all()
-    assert (weights[2:] == 0).all()
+    z = phi.initial(np.random.default_rng(0), 2)
+    weights_of_inputs = z[: 8 * 3].reshape(8, 3)
+    assert (weights_of_inputs[:2] != 0).all()
+    assert (weights_of_inputs[2:] == 0).all()
 
 
 # -- training --------------------------------------------------------------------------------------

@@ -36,13 +36,11 @@ def test_equals_bo_without_finite_history(kind, history):
 
 @each_method
 def test_first_suggestion_is_near_earlier_optimum(kind):
-    suggestions = suggest_on_bowl(
-        make_method(kind, [make_bowl_task(place=0.3), make_bowl_task(place=0.3)]),
-        place=0.3,
-        trials=1,
-    )
+    method = make_method(kind, [make_bowl_task(place=0.3), make_bowl_task(place=0.3)])
+    suggestions = suggest_on_bowl(method, place=0.3, trials=1)
     # The loss is the squared distance from the optimum.
-    assert bowl(suggestions, place=0.3)[0] < 0.02
+    (loss_of_first,) = bowl(suggestions, place=0.3)
+    assert loss_of_first < 0.02
 
 
 @each_method
@@ -62,10 +60,10 @@ def test_levels_and_scales_do_not_matter(kind):
 @each_method
 def test_large_tasks_are_subsampled(kind):
     """Of 1000 evaluations a part is used, of 7 all."""
-    method = make_method(
-        kind, [make_bowl_task(place=0.3, trials=1000), make_bowl_task(place=0.2, trials=7)]
-    )
+    large, small = make_bowl_task(place=0.3, trials=1000), make_bowl_task(place=0.2, trials=7)
+    method = make_method(kind, [large, small])
     counts = [len(losses) for _, losses in method.sources]
+    # Some methods use fewer than `MAX_PER_TASK`.
     assert counts == [min(kind.max_per_task, MAX_PER_TASK), 7]
 
 
@@ -83,6 +81,7 @@ def test_misleading_tasks_are_unlearned(kind, tasks):
     """With earlier tasks that rank in reverse, the regret comes close to that of `bo`."""
     history = [make_bowl_task(place=0.4 + 0.001 * task, factor=-1.0) for task in range(tasks)]
     _, regret, regret_of_bo = compare_with_bo(kind, history, trials=20)
+    # At most twenty times as large, or small.
     assert regret < max(20 * regret_of_bo, 2e-3)
 
 

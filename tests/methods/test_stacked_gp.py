@@ -43,8 +43,10 @@ def test_deviation_is_weighted_geometric_mean():
     _, sd = predict_stack(make_stack(), X)
     # The levels have deviations 0.5, 2 and 4; the weights beta of the upper two are 30 / (30 + 10)
     # and 10 / (10 + 30).
-    sd_of_two_levels = 2.0**0.75 * 0.5**0.25
-    assert_allclose(sd, 4.0**0.25 * sd_of_two_levels**0.75)
+    beta_of_middle, beta_of_top = 0.75, 0.25
+    sd_of_two_levels = 2.0**beta_of_middle * 0.5 ** (1 - beta_of_middle)
+    expected = 4.0**beta_of_top * sd_of_two_levels ** (1 - beta_of_top)
+    assert_allclose(sd, expected)
 
 
 def test_level_without_evaluations_changes_nothing():

@@ -42,16 +42,16 @@ def test_first_suggestion_follows_optimum_trend():
         firsts.append(run_trials(make_method(history, 10_000), size=10_000, trials=1)[0])
     x, choice = np.array(firsts).T
     assert (choice == 0).all()
-    # x is 0.75 on the last earlier task and 1 on this one.
-    optimum_of_last_task = 0.75
+    optimum_of_last_task = 0.75  # that of the current task is 1
     assert np.median(x) > optimum_of_last_task + 0.05
 
 
 def test_context_ranks_are_features():
-    # The size 100 is between the last two.
+    """Ranks are scaled to [0, 1]; the current size, 100, is between 10 and 1000."""
     method = make_method([make_task(1), make_task(10), make_task(1000)], 100)
     X, _ = method.observations()
-    current = method.features(WITH_CHOICE.encode(np.zeros((2, 2))))
+    any_two_values = np.zeros((2, 2))
+    current = method.features(WITH_CHOICE.encode(any_two_values))
     np.testing.assert_array_equal(np.unique(X[:, SIZE_COLUMN]), [0.0, 1 / 3, 1.0])
     np.testing.assert_array_equal(current[:, SIZE_COLUMN], 2 / 3)
 

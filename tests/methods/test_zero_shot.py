@@ -48,6 +48,7 @@ def suggest(method: ZeroShot, count: int = 25) -> FloatArray:
 
 
 def distances(values: FloatArray, optimum: float = 0.2) -> FloatArray:
+    """Distances from an optimum with both coordinates at the same value."""
     return np.hypot(*(values - optimum).T)
 
 
@@ -193,6 +194,6 @@ def test_suggestions_are_random_without_finite_loss(history):
 
 def test_limited_subset_of_history_suffices(monkeypatch):
     monkeypatch.setattr("hpobench_ordered.methods.zero_shot.MAX_EVALUATIONS", 100)
-    # Of 400 evaluations, 100 are enough for good suggestions.
+    # Of 400 evaluations of four tasks, 100 are used; random points are at 0.56.
     history = [make_task(100, seed=seed) for seed in range(4)]
     assert np.median(distances(suggest(make_method(history)))) < 0.2
