@@ -1,3 +1,5 @@
+"""MNIST: read from a file or OpenML, shuffled, split and standardised."""
+
 import sys
 from types import SimpleNamespace
 from unittest.mock import Mock
@@ -9,15 +11,8 @@ import pytest
 from hpobench_ordered.errors import ArtifactError, DownloadError, MissingExtraError
 from hpobench_ordered.generation import _mnist as mnist
 
+# Arrays of 30 images of four pixels, and their classes.
 IMAGES = {"data": np.ones((30, 4), np.uint8), "target": np.ones(30)}
-
-
-def keep_global_state(function, *arguments, **options):
-    """Call a function, and check that NumPy's global random state is the same afterwards."""
-    state_before = np.random.get_state()[1].copy()  # noqa: NPY002
-    result = function(*arguments, **options)
-    np.testing.assert_array_equal(np.random.get_state()[1], state_before)  # noqa: NPY002
-    return result
 
 
 class TestLoading:
@@ -34,6 +29,7 @@ class TestLoading:
     @pytest.mark.parametrize(
         ("arrays", "message"),
         [
+            # Other names, objects, different lengths, and pixels that are no bytes.
             ({"x": np.ones(3)}, "'data' and 'target'"),
             ({"data": np.array([{}]), "target": np.ones(1)}, "'data' and 'target'"),
             ({"data": np.ones((3, 2)), "target": np.ones(2)}, r"got \(3, 2\) and \(2,\)"),
@@ -65,10 +61,13 @@ class TestLoading:
 
     @pytest.fixture
     def openml(self, monkeypatch):
-        """A stub of OpenML's client, which has MNIST only."""
-        frame = pd.DataFrame({"pixel1": [0, 255], "pixel2": [3, 4]})
+        """A stub of OpenML's client, which has MNIST only: data set 554, here two images of two
+        pixels.
+        """
+        pixels = pd.DataFrame({"pixel1": [0, 255], "pixel2": [3, 4]})
         labels = pd.Series(["7", "1"], dtype="category")
-        answer = (frame, labels, [False] * 2, list(frame))
+        is_nominal = [False, False]
+        answer = (pixels, labels, is_nominal, list(pixels))
         dataset = SimpleNamespace(default_target_attribute="class", get_data=lambda target: answer)
         stub = SimpleNamespace(
             datasets=SimpleNamespace(get_dataset={554: dataset}.__getitem__),
@@ -91,8 +90,8 @@ class TestLoading:
         with pytest.raises(DownloadError, match=r"no network.*local npz"):
             mnist.load_mnist()
 
-    # Makes the import fail.
     def test_missing_client_names_the_extra(self, monkeypatch):
+        # Makes the import fail.
         monkeypatch.setitem(sys.modules, "openml", None)
 
         with pytest.raises(MissingExtraError, match=r"\[train\]"):
@@ -101,38 +100,50 @@ class TestLoading:
 
 class TestSplit:
     def test_images_are_shuffled_until_classes_are_complete(self, images):
+        """Until the smallest training set, the first images, has all ten classes."""
         data, target = images
         smallest = 12  # so small that one shuffle is not enough
-        # Shuffle until the smallest training set has all ten classes, as the split should.
-        rng = np.random.RandomState(1)
+        rng = np.random.RandomState(1)  # the authors' seed
         order = list(range(400))
         rng.shuffle(order)
         assert len(set(target[order[:smallest]])) < 10
         while len(set(target[order[:smallest]])) < 10:
             rng.shuffle(order)
 
-        split = keep_global_state(
-            mnist.split_images, data, target, pool_size=300, smallest=smallest
-        )
+        split = mnist.split_images(data, target, pool_size=300, smallest=smallest)
 
         np.testing.assert_array_equal(split.pool_labels, target[order[:300]])
         np.testing.assert_array_equal(split.validation_labels, target[order[300:]])
 
+    def test_splitting_keeps_global_state(self, images):
+        """NumPy's global random state, which others may use."""
+        state_before = np.random.get_state()[1].copy()  # noqa: NPY002
+
+        mnist.split_images(*images, pool_size=300, smallest=12)
+
+        np.testing.assert_array_equal(np.random.get_state()[1], state_before)  # noqa: NPY002
+
     def test_pool_is_standardised(self, small):
         assert small.pool.dtype == np.float32
+        # Up to the rounding errors of float32.
         np.testing.assert_allclose(small.pool.mean(axis=0), 0, atol=1e-5)
-        # The first pixel is constant.
+        # The first pixel is constant, so it has no deviation.
         np.testing.assert_allclose(small.pool[:, 1:].std(axis=0), 1, atol=1e-5)
 
     def test_constant_pixel_is_centred(self, small):
-        # Pixel 0 is the same in all images.
-        assert not small.pool[:, 0].any()
+        # The first pixel is the same in all images.
+        first_pixel = small.pool[:, 0]
+
+        assert not first_pixel.any()
 
     def test_validation_images_do_not_count(self, small):
         """They are standardised by means of the pool, so theirs are not exactly 0."""
-        assert abs(small.validation[:, 1:].mean(axis=0)).max() > 0.01
+        means = small.validation[:, 1:].mean(axis=0)
+
+        assert np.abs(means).max() > 0.01
 
     def test_same_data_have_same_digest(self, images, small):
+        # As the fixture `small` is split.
         again = mnist.split_images(*images, pool_size=300, smallest=20)
 
         assert again.digest == small.digest

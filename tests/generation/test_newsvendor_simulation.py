@@ -1,3 +1,6 @@
+"""The newsvendor: utilities and tastes as the authors draw them, and profits of a simulation."""
+
+import itertools
 import json
 import math
 import sys
@@ -27,12 +30,16 @@ UTILITIES = [
 def serve_customers(
     prices: list[int], utilities: list[int], tastes: list[list[list[float]]]
 ) -> float:
-    """Mean profit, by serving one customer after another as the benchmark is described."""
+    """Mean profit over days, by serving one customer after another as the benchmark is described.
+
+    A customer buys the item of highest value that is in stock, if its value is positive.
+    """
     profits = []
-    for customers in tastes:
+    for tastes_of_day in tastes:
         stock = [8, 6, 20]
-        profit = -5 * sum(stock)
-        for taste in customers:
+        cost_of_an_item = 5
+        profit = -cost_of_an_item * sum(stock)
+        for taste in tastes_of_day:
             values = [utilities[item] - prices[item] / 2 + taste[item] for item in range(3)]
             wanted = [item for item in range(3) if stock[item] > 0 and values[item] > 0]
             if wanted:
@@ -45,7 +52,7 @@ def serve_customers(
 
 @pytest.fixture(scope="module")
 def tastes():
-    """Random tastes of customers for the three items, as the benchmark draws them."""
+    """Random tastes of customers as the benchmark draws them, (days, customers, items)."""
     return newsvendor.draw_tastes()
 
 
@@ -54,11 +61,18 @@ def test_utilities_are_the_authors():
 
 
 def test_more_tasks_continue_the_walk():
+    """Utilities are a random walk over tasks."""
     utilities = newsvendor.draw_utilities(400)
 
     np.testing.assert_array_equal(utilities[:9], UTILITIES)
-    # The walk of 400 tasks stays between these bounds, and reaches both.
-    assert (utilities.min(), utilities.max()) == (1, 11)
+
+
+def test_walk_stays_between_bounds():
+    utilities = newsvendor.draw_utilities(400)
+
+    # It is long enough to reach both bounds.
+    assert utilities.min() == 1
+    assert utilities.max() == 11
 
 
 def test_drawing_utilities_keeps_global_state():
@@ -76,11 +90,12 @@ def test_utilities_need_a_task():
 
 
 def test_tastes_are_gumbel_noise(tastes):
+    """The distribution is centred, and has the standard deviation pi / sqrt(6)."""
     # Ten days of thirty customers, three items.
     assert tastes.shape == (10, 30, 3)
     deviation = math.pi / math.sqrt(6)
-    # The mean of the centred distribution is 0, within three standard errors.
-    assert abs(tastes.mean()) < 3 * deviation / math.sqrt(tastes.size)
+    standard_error = deviation / math.sqrt(tastes.size)
+    assert abs(tastes.mean()) < 3 * standard_error
     assert tastes.std() == pytest.approx(deviation, rel=0.1)
 
 
@@ -88,8 +103,8 @@ def test_tastes_are_the_same_each_time(tastes):
     np.testing.assert_array_equal(newsvendor.draw_tastes(), tastes)
 
 
-# Makes the import of the generator of random numbers fail.
 def test_missing_generator_names_the_extra(monkeypatch):
+    # Makes the import of the generator of random numbers fail.
     monkeypatch.setitem(sys.modules, "mrg32k3a.mrg32k3a", None)
 
     with pytest.raises(MissingExtraError, match=r"\[generate\]"):
@@ -103,40 +118,47 @@ def test_missing_generator_names_the_extra(monkeypatch):
 def test_profit_is_that_of_serving_customers(prices, utilities):
     tastes = newsvendor.draw_tastes()
 
-    profit = newsvendor.simulate(np.array([prices]), np.array(utilities), tastes)
+    (profit,) = newsvendor.simulate(np.array([prices]), np.array(utilities), tastes)
 
-    assert profit.item() == serve_customers(prices, utilities, tastes.tolist())
+    assert profit == serve_customers(prices, utilities, tastes.tolist())
 
 
 def test_profits_do_not_depend_on_batch(tastes):
     prices = np.random.default_rng(0).integers(0, 21, (50, 3))
-    # Those of the fifth task.
-    utilities = np.array(UTILITIES[4])
+    utilities = np.array(UTILITIES[4])  # of any task
 
     profits = newsvendor.simulate(prices, utilities, tastes)
 
-    single = [newsvendor.simulate(row[None], utilities, tastes).item() for row in prices]
-    np.testing.assert_array_equal(profits, single)
-    reversed_profits = newsvendor.simulate(prices[::-1], utilities, tastes)
-    np.testing.assert_array_equal(reversed_profits, profits[::-1])
+    single_profits = [newsvendor.simulate(row[None], utilities, tastes).item() for row in prices]
+    np.testing.assert_array_equal(profits, single_profits)
+
+
+def test_profits_do_not_depend_on_order(tastes):
+    prices = np.random.default_rng(0).integers(0, 21, (50, 3))
+    utilities = np.array(UTILITIES[4])  # of any task
+
+    profits = newsvendor.simulate(prices, utilities, tastes)
+
+    profits_of_reversed = newsvendor.simulate(prices[::-1], utilities, tastes)
+    np.testing.assert_array_equal(profits_of_reversed[::-1], profits)
 
 
 def test_grid_has_last_item_fastest():
-    """Prices from 0 to 20 of three items."""
+    """Prices from 0 to 20 of three items; from row to row the last price changes first."""
     grid = newsvendor.make_price_grid(20)
 
-    axes = np.meshgrid(*[np.arange(21)] * 3, indexing="ij")
-    np.testing.assert_array_equal(grid, np.stack(axes, axis=-1).reshape(-1, 3))
+    prices = range(21)
+    np.testing.assert_array_equal(grid, list(itertools.product(prices, prices, prices)))
 
 
 @pytest.mark.parametrize("task", range(9))
 def test_profits_are_the_authors_recorded(shared, tastes, task):
+    """Profits that the authors' own program gave, recorded with the prices."""
     all_records = json.loads((shared / "reference/newsvendor_recorded.json").read_text())
     records = [record for record in all_records if record["task"] == task]
     prices = np.array([record["price"] for record in records])
 
     profits = newsvendor.simulate(prices, np.array(UTILITIES[task]), tastes)
 
-    # Profits that the authors' own program gave.
-    recorded = [record["profit"] for record in records]
-    np.testing.assert_allclose(profits, recorded, rtol=0, atol=1e-9)
+    recorded_profits = [record["profit"] for record in records]
+    np.testing.assert_allclose(profits, recorded_profits, rtol=0, atol=1e-9)

@@ -41,11 +41,15 @@ from hpobench_ordered.testing import check_benchmark
 
 GENERATORS = {generator.name: generator for generator in openml_flows.GENERATORS}
 SVMS, BOOSTINGS, FORESTS = (GENERATORS[flow.name] for flow in (SVM, XGBOOST, RANGER))
+"""Generators of the three benchmarks."""
 TASKS = ("37", "3", "10101")
+"""Of made-up evaluations, 60 a task unless told otherwise."""
 CONTEXT = {"n_rows": 768.0, "n_features": 8.0, "majority_share": 0.65}
 
 
-def make_evaluations(flow: Flow, tasks: Sequence[str] = TASKS, n: int = 60, seed: int = 0) -> Any:
+def make_evaluations(
+    flow: Flow, tasks: Sequence[str] = TASKS, n: int = 60, seed: int = 0
+) -> pd.DataFrame:
     """Made-up evaluations, two a training; the value follows from a configuration's numbers."""
     space = flow.space()
     frames = []
@@ -59,7 +63,7 @@ def make_evaluations(flow: Flow, tasks: Sequence[str] = TASKS, n: int = 60, seed
                 task=task,
                 training=np.arange(n) // 2,
                 value=unit_values.mean(axis=1) + int(task) / 1e5,
-                capped=rng.random(n) < 0.25,
+                capped=rng.random(n) < 0.25,  # whether the solver was stopped early
                 seconds=1.0,
                 spread=0.01,
             )
@@ -67,19 +71,25 @@ def make_evaluations(flow: Flow, tasks: Sequence[str] = TASKS, n: int = 60, seed
     return pd.concat(frames, ignore_index=True)
 
 
-def about(flow: Flow, tasks: Sequence[str] = TASKS) -> About:
-    """What a table of made-up evaluations says about itself."""
+def describe_evaluations(flow: Flow, tasks: Sequence[str] = TASKS) -> About:
+    """What a table of made-up evaluations says about itself: source, licence, limits, contexts."""
     contexts = {task: CONTEXT | {"n_rows": float(task)} for task in tasks}
-    return About(flow.name, "dice, thrown twice", "none", ("Nothing is real.",), contexts)
+    return About(
+        benchmark=flow.name,
+        source="dice, thrown twice",
+        licence="none",
+        limits=("Nothing is real.",),
+        contexts=contexts,
+    )
 
 
 def generate_from_frame(
     folder: Path, *, flow: Flow = SVM, frame: Any = None, **options: Any
 ) -> Path:
-    """An artifact of made-up evaluations."""
-    raw = folder / f"{flow.name}.parquet"
-    write_raw(raw, make_evaluations(flow) if frame is None else frame, about(flow))
-    options = {"source": "evaluations", "local": raw} | options
+    """The folder of an artifact generated from a table of evaluations, by default made-up ones."""
+    table = folder / f"{flow.name}.parquet"
+    write_raw(table, make_evaluations(flow) if frame is None else frame, describe_evaluations(flow))
+    options = {"source": "evaluations", "local": table} | options
     return GENERATORS[flow.name].generate(folder / "x" / flow.name, **options)
 
 
@@ -117,29 +127,31 @@ def test_artifact_has_tasks_of_evaluations(generated):
     assert task_names == list(make_evaluations(SVM)["task"].unique())
 
 
-def test_artifact_tells_what_raw_file_does(generated):
-    # What the file of evaluations says about itself.
-    described = about(SVM)
+def test_artifact_tells_what_table_does(generated):
+    """Contexts and source come from what the table of evaluations says about itself."""
+    described = describe_evaluations(SVM)
+
     benchmark = hbo.load(generated)
 
     assert {task.name: task.context for task in benchmark.tasks} == described.contexts
     assert benchmark.provenance.source == described.source
 
 
-# A forest's codes are off by half a step; nearest neighbours are exact.
 @pytest.mark.parametrize(("surrogate", "tolerance"), [("forest", 1e-5), ("nearest", 0)])
 def test_best_values_are_no_worse_than_evaluations(generated, surrogate, tolerance):
+    """A forest rounds what its leaves predict; nearest neighbours are exact."""
     best_evaluations = make_evaluations(SVM).groupby("task")["value"].max()
+
     for task in hbo.load(generated, surrogate=surrogate).tasks:
         assert task.best_value >= best_evaluations[task.name] - tolerance
 
 
 def test_raw_evaluations_are_recorded(generated):
-    recorded = read_evaluations(Artifact(generated))
+    evaluations_of_tasks = read_evaluations(Artifact(generated))
 
     # The same made-up evaluations again.
     frame = make_evaluations(SVM)
-    for task, raw in zip(TASKS, recorded, strict=True):
+    for task, raw in zip(TASKS, evaluations_of_tasks, strict=True):
         rows = frame[frame["task"] == task]
         np.testing.assert_array_equal(raw.objective, rows["value"])
         np.testing.assert_array_equal(raw.training, rows["training"])
@@ -160,13 +172,21 @@ def test_surrogates_predict_their_evaluations(generated, surrogate, tolerance):
         np.testing.assert_allclose(predicted, raw.objective, rtol=0, atol=tolerance)
 
 
+def test_card_counts_evaluations(generated):
+    card = read_card(Artifact(generated))
+
+    # 60 evaluations of each of three tasks, all of different configurations.
+    assert card.evaluations == 3 * 60
+    assert card.configurations == 3 * 60
+
+
 def test_card_has_figures_of_every_task(generated):
     card = read_card(Artifact(generated))
 
-    # 60 evaluations of each of three tasks.
-    assert (card.evaluations, card.configurations, card.folds) == (180, 180, 10)
-    assert [figures.name for figures in card.figures] == list(TASKS)
-    assert min(figures.r2 for figures in card.figures) > 0.5
+    assert card.folds == 10
+    assert [quality.name for quality in card.figures] == list(TASKS)
+    # Made-up values follow from the configurations, so they can be predicted.
+    assert min(quality.r2 for quality in card.figures) > 0.5
     assert set(card.comparisons["surrogate nearest"]["tasks"]) == set(TASKS)
 
 
@@ -191,7 +211,7 @@ def test_card_tells_limits(generated, text):
 
 
 def read_task_arrays(folder: Path, surrogate: str, task: int) -> dict[str, bytes]:
-    """Content of the arrays of one task's surrogate, by name."""
+    """Bytes of the arrays of one task's surrogate; stored names begin with the task's index."""
     prefix = f"{task}/"
     arrays = {}
     for name, array in Artifact(folder).read_arrays(f"{surrogate}.npz").items():
@@ -209,71 +229,98 @@ def generated_alone(tmp_path_factory):
 @pytest.mark.parametrize("surrogate", ["forest", "nearest"])
 def test_task_alone_has_same_surrogate(generated, generated_alone, surrogate):
     """An artifact of task 3 alone has, to the byte, the arrays of task 3 among others."""
-    arrays = read_task_arrays(generated_alone, surrogate, 0)
+    arrays = read_task_arrays(generated_alone, surrogate, task=0)
 
     # Task 3 is the second of three.
-    assert arrays == read_task_arrays(generated, surrogate, 1)
-    best_value = hbo.load(generated_alone, surrogate=surrogate).task("3").best_value
-    assert best_value == hbo.load(generated, surrogate=surrogate).task("3").best_value
+    assert arrays == read_task_arrays(generated, surrogate, task=1)
+
+
+@pytest.mark.parametrize("surrogate", ["forest", "nearest"])
+def test_task_alone_has_same_best_value(generated, generated_alone, surrogate):
+    task_alone = hbo.load(generated_alone, surrogate=surrogate).task("3")
+    task_among_others = hbo.load(generated, surrogate=surrogate).task("3")
+
+    assert task_alone.best_value == task_among_others.best_value
 
 
 def test_task_alone_has_same_figures(generated, generated_alone):
+    (quality,) = read_card(Artifact(generated_alone)).figures
+
+    assert quality.name == "3"
+    _, second_quality, _ = read_card(Artifact(generated)).figures
+    assert quality == second_quality
+
+
+def test_one_task_can_be_generated(generated_alone):
     definition = read_definition(Artifact(generated_alone))
-    card = read_card(Artifact(generated_alone))
 
     assert [task.name for task in definition.tasks] == ["3"]
-    # Task 3 is the second of three.
-    assert card.figures == read_card(Artifact(generated)).figures[1:2]
 
 
 @pytest.mark.parametrize(("surrogate", "is_same"), [("forest", False), ("nearest", True)])
 def test_seed_decides_only_the_forest(generated_alone, tmp_path, surrogate, is_same):
     """Nearest neighbours use no random numbers."""
-    other = generate_from_frame(tmp_path, tasks=["3"], seed=1)
+    arrays_of_seed_0 = read_task_arrays(generated_alone, surrogate, task=0)
 
-    arrays = read_task_arrays(generated_alone, surrogate, 0)
-    assert (read_task_arrays(other, surrogate, 0) == arrays) is is_same
+    with_seed_1 = generate_from_frame(tmp_path, tasks=["3"], seed=1)
+
+    arrays_of_seed_1 = read_task_arrays(with_seed_1, surrogate, task=0)
+    assert (arrays_of_seed_1 == arrays_of_seed_0) is is_same
 
 
 @given(st.lists(st.integers(0, 30), min_size=12, max_size=80), st.integers(2, 10))
 @pytest.mark.slow
-def test_folds_keep_trainings_together(groups, folds):
+def test_folds_keep_trainings_together(trainings, n_folds):
     """Evaluations of a training are in one fold, and folds have about equally many trainings."""
-    group_of_row: IntArray = np.array(groups)
+    training_of_row: IntArray = np.array(trainings)
 
-    parts = list(grouped_folds(group_of_row, folds, np.random.default_rng(0)))
+    folds = list(grouped_folds(training_of_row, n_folds, np.random.default_rng(0)))
 
-    assert len(parts) == folds
-    np.testing.assert_array_equal(np.sort(np.concatenate(parts)), np.arange(len(groups)))
-    groups_of_parts = [len(set(group_of_row[part].tolist())) for part in parts]
+    assert len(folds) == n_folds
+    np.testing.assert_array_equal(np.sort(np.concatenate(folds)), np.arange(len(trainings)))
+    trainings_of_folds = [len(set(training_of_row[rows].tolist())) for rows in folds]
     # If a training were in two folds, it would be counted twice.
-    assert sum(groups_of_parts) == len(set(groups))
-    assert max(groups_of_parts) - min(groups_of_parts) <= 1
+    assert sum(trainings_of_folds) == len(set(trainings))
+    assert max(trainings_of_folds) - min(trainings_of_folds) <= 1
 
 
 def test_shared_noise_is_not_predicted(tmp_path):
     """Noise that the evaluations of a training share cannot be predicted from the others."""
-    half = make_evaluations(SVM, ["3"], n=80).iloc[:40]
-    # Every training has two equal evaluations, of a value that is pure noise.
-    noisy = half.assign(training=np.arange(40), value=np.random.default_rng(0).normal(size=40))
-    folder = generate_from_frame(tmp_path, frame=pd.concat([noisy, noisy], ignore_index=True))
-    assert read_card(Artifact(folder)).figures[0].r2 < 0.3
+    configurations = make_evaluations(SVM, ["3"], n=80).iloc[:40]
+    noise = np.random.default_rng(0).normal(size=40)
+    evaluations = configurations.assign(training=np.arange(40), value=noise)
+    # Every training has two equal evaluations.
+    frame = pd.concat([evaluations, evaluations], ignore_index=True)
+
+    folder = generate_from_frame(tmp_path, frame=frame)
+
+    (quality,) = read_card(Artifact(folder)).figures
+    # If one of the two were used to predict the other, it would be near 1.
+    assert quality.r2 < 0.3
 
 
 def test_number_of_evaluations_is_limited(tmp_path):
-    # 40 of 60 evaluations a task.
+    """40 random ones of 60 evaluations a task are used."""
     folder = generate_from_frame(tmp_path, configurations=40)
+
     frame = make_evaluations(SVM)
     for task, raw in zip(TASKS, read_evaluations(Artifact(folder)), strict=True):
         assert len(raw) == 40
         assert set(raw.objective) < set(frame[frame["task"] == task]["value"])
-    told = "40 random evaluations alone of tasks 37, 3, 10101"
-    assert told in read_card(Artifact(folder)).describe()
+
+
+def test_card_tells_of_limited_evaluations(tmp_path):
+    folder = generate_from_frame(tmp_path, configurations=40)
+
+    description = read_card(Artifact(folder)).describe()
+
+    assert "40 random evaluations alone of tasks 37, 3, 10101" in description
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("flow", [XGBOOST, RANGER])
 def test_other_flows_conform(flow, tmp_path):
+    """Artifacts of the other flows pass the public checks of benchmarks."""
     folder = generate_from_frame(tmp_path, flow=flow, frame=make_evaluations(flow, ["3"]))
 
     check_benchmark(hbo.load(folder))
@@ -309,7 +356,7 @@ def test_insufficient_evaluations_are_refused(tmp_path, options, error, message)
 
 def test_evaluations_of_other_flow_are_refused(tmp_path):
     raw = tmp_path / "openml-svm.parquet"
-    write_raw(raw, make_evaluations(SVM), about(SVM))
+    write_raw(raw, make_evaluations(SVM), describe_evaluations(SVM))
 
     with pytest.raises(ArtifactError, match="of 'openml-svm', not 'openml-xgboost'"):
         BOOSTINGS.generate(tmp_path / "y", source="evaluations", local=raw)
@@ -319,6 +366,7 @@ def test_evaluations_of_other_flow_are_refused(tmp_path):
 
 
 def make_data_set(name: str, rows: int = 40) -> ClassificationData:
+    """Random data of three features, a quarter of whose rows have class 1."""
     x = np.random.default_rng(rows).normal(size=(rows, 3))
     y = (np.arange(rows) < rows // 4).astype(np.int64)
     return ClassificationData(name, x, y, "digest", f"{name}: made of {rows} rows")
@@ -326,7 +374,10 @@ def make_data_set(name: str, rows: int = 40) -> ClassificationData:
 
 @pytest.fixture
 def trained(monkeypatch):
-    """What each call of the stub that stands for training got."""
+    """Arguments of each call of a stub that stands for training, and makes up evaluations.
+
+    Whatever the folder of data sets, it holds tasks 37, 49 and 3492; others are "downloaded".
+    """
     calls: list[dict[str, Any]] = []
 
     def train_flow(learner: Any, data: Mapping[str, Any], **options: Any) -> pd.DataFrame:
@@ -334,22 +385,23 @@ def trained(monkeypatch):
         calls.append({"flow": flow, "tasks": list(data), **options})
         return make_evaluations(flow, list(data))
 
-    offline = {
+    def download_dataset(task: str) -> ClassificationData:
+        return make_data_set(f"of {task}", 100)
+
+    data_of_folder = {
         "37": make_data_set("diabetes"),
         "49": make_data_set("game", 80),
         "3492": make_data_set("monk"),
     }
     monkeypatch.setattr(openml_flows, "train_flow", train_flow)
-    monkeypatch.setattr(openml_flows, "offline_datasets", lambda folder: offline)
-    monkeypatch.setattr(
-        openml_flows, "download_dataset", lambda task: make_data_set(f"of {task}", 100)
-    )
+    monkeypatch.setattr(openml_flows, "offline_datasets", lambda folder: data_of_folder)
+    monkeypatch.setattr(openml_flows, "download_dataset", download_dataset)
     return calls
 
 
 @pytest.fixture
 def no_fit(monkeypatch):
-    """Trains, but fits no surrogates."""
+    """Leave out fitting surrogates, after training."""
     monkeypatch.setattr(openml_flows, "_fit_and_write", lambda plan, request, *_: request.folder)
 
 
@@ -358,9 +410,11 @@ def test_training_gets_the_request(trained, tmp_path):
     SVMS.generate(tmp_path / SVM.name, local=tmp_path, configurations=30, seed=3, workers=2)
 
     (call,) = trained
-    # The tasks of the stub that stands for a folder of data sets.
-    assert (call["flow"], call["tasks"]) == (SVM, ["37", "49", "3492"])
-    assert (call["n"], call["seed"], call["workers"]) == (30, 3, 2)
+    assert call["flow"] == SVM
+    assert call["tasks"] == ["37", "49", "3492"]  # those of the folder
+    assert call["n"] == 30
+    assert call["seed"] == 3
+    assert call["workers"] == 2
     assert call["space"] == SVM.space()
     assert call["folder"] == tmp_path / "openml-svm-trainings"
 
@@ -412,10 +466,16 @@ def test_card_of_trainings_tells_limits(trained_artifact):
 
 @pytest.mark.slow
 def test_trainings_are_the_source(trained_artifact):
-    definition = read_definition(trained_artifact)
+    source = read_definition(trained_artifact).provenance.source
 
-    assert definition.provenance.source.startswith("own trainings, ")
-    assert definition.objective.direction.value == "maximize"
+    assert source.startswith("own trainings, ")
+
+
+@pytest.mark.slow
+def test_objective_of_trainings_is_maximised(trained_artifact):
+    objective = read_definition(trained_artifact).objective
+
+    assert objective.direction is hbo.Direction.MAXIMIZE
 
 
 @pytest.mark.usefixtures("no_fit")
@@ -423,12 +483,14 @@ def test_some_tasks_are_trained(trained, tmp_path):
     BOOSTINGS.generate(tmp_path / "x", local=tmp_path, tasks=["49"])
 
     (call,) = trained
-    assert (call["flow"], call["tasks"]) == (XGBOOST, ["49"])
-    # The default number of trainings.
+    assert call["flow"] == XGBOOST
+    assert call["tasks"] == ["49"]
+    # The default number of trainings of XGBoost on a task.
     assert call["n"] == 256
 
 
 def test_task_without_data_starts_nothing(trained, tmp_path):
+    # The folder has data of task 49, but not of 31.
     with pytest.raises(UnknownNameError, match=r"task with a data set in .* '31'"):
         BOOSTINGS.generate(tmp_path / "x", local=tmp_path, tasks=["49", "31"])
 
@@ -448,9 +510,10 @@ def test_data_are_downloaded_without_folder(trained, tmp_path):
     folder = SVMS.generate(tmp_path / "x", tasks=["3", "37"])
 
     (call,) = trained
-    # 640 is the default number of SVMs.
-    assert (call["tasks"], call["n"]) == (["3", "37"], 640)
-    # The stub names the data sets like that.
+    assert call["tasks"] == ["3", "37"]
+    # The default number of trainings of SVMs on a task.
+    assert call["n"] == 640
+    # Downloaded data sets are called "of TASK" here.
     assert "3 of 3, 37 of 37" in read_card(Artifact(folder)).describe()
 
 
@@ -464,12 +527,20 @@ def test_tasks_must_be_numbers(trained, tmp_path):
 
 # -- OpenML's records ------------------------------------------------------------------------------
 
-SIZES = {37: DataSize(768, 8, 500), 3: DataSize(3196, 36, 1669), 31: DataSize(1000, 20, 700)}
+SIZES = {
+    37: DataSize(rows=768, inputs=8, majority=500),
+    3: DataSize(rows=3196, inputs=36, majority=1669),
+    31: DataSize(rows=1000, inputs=20, majority=700),
+}
+"""Sizes of the data of three tasks, as OpenML tells them."""
 
 
 @pytest.fixture
 def downloaded(monkeypatch):
-    """What each call of the stub that stands for the download got."""
+    """Arguments of each call of a stub that stands for the download of OpenML's records.
+
+    It makes up records: few for task 31, and seven that are dropped, whatever the tasks.
+    """
     calls: list[dict[str, Any]] = []
 
     def download_records(*, flow_id: int, tasks: Sequence[int], **options: Any) -> FlowRecords:
@@ -479,10 +550,11 @@ def downloaded(monkeypatch):
         dropped = dict.fromkeys(Dropped, 0) | {Dropped.OUT_OF_BOUNDS: 7}
         return FlowRecords(pd.concat(frames, ignore_index=True), dropped)
 
+    def look_up_data_sizes(tasks: Sequence[int], *_: Any, **__: Any) -> dict[int, DataSize]:
+        return {task: SIZES[task] for task in tasks}
+
     monkeypatch.setattr(openml_flows, "download_records", download_records)
-    monkeypatch.setattr(
-        openml_flows, "look_up_data_sizes", lambda tasks, *_, **__: {t: SIZES[t] for t in tasks}
-    )
+    monkeypatch.setattr(openml_flows, "look_up_data_sizes", look_up_data_sizes)
     return calls
 
 
@@ -496,8 +568,8 @@ def records_artifact(downloaded, tmp_path):
 @pytest.mark.usefixtures("records_artifact")
 def test_records_of_tasks_are_downloaded(downloaded, tmp_path):
     (call,) = downloaded
-    # 5891 is the flow of mlr's SVM.
-    assert (call["flow_id"], call["tasks"]) == (5891, (37, 3, 31))
+    assert call["flow_id"] == 5891  # OpenML's number of mlr's SVM
+    assert call["tasks"] == (37, 3, 31)
     assert call["folder"] == tmp_path / "openml-svm-records"
 
 
@@ -519,8 +591,10 @@ def test_licence_of_records_is_openmls(records_artifact):
 def test_card_of_records_tells_limits(records_artifact):
     description = read_card(records_artifact).describe()
 
+    # As the stub that stands for the download drops seven, and has few of task 31.
     assert "Records left out: 7 out of bounds." in description
     assert "fewer than 10 setups: 31." in description
+    # The evaluations are OpenML's.
     assert "our own" not in description
 
 
@@ -546,49 +620,66 @@ def test_only_scarce_tasks_are_refused(tmp_path):
         SVMS.generate(tmp_path / "x", source="openml", tasks=["31"])
 
 
-def test_ranger_is_generated_by_users():
-    """It has no training of ours, and goes to the folder of the user's own benchmarks."""
+def test_ranger_is_not_trained():
+    """Its evaluations are OpenML's records, or given."""
     assert list(FORESTS.sources) == ["openml", "evaluations"]
+
+
+def test_ranger_is_generated_by_users():
+    """It goes to the folder of the user's own benchmarks, not among the packaged artifacts."""
     assert FORESTS.home() == local_folder()
     assert SVMS.home() == Path("artifacts")
 
 
-def test_generated_ranger_is_found_by_name(downloaded, tmp_path, monkeypatch):
+@pytest.fixture
+def generated_ranger(downloaded, tmp_path, monkeypatch):
+    """Generate ranger's benchmark of task 37 into the folder of the user's own benchmarks."""
     monkeypatch.setenv(LOCAL_VARIABLE, str(tmp_path))
-
     FORESTS.generate(FORESTS.home() / RANGER.name, tasks=["37"])
 
+
+@pytest.mark.usefixtures("generated_ranger")
+def test_generated_ranger_is_found_by_name():
     assert benchmark_spec(RANGER.name).is_local
     assert [task.name for task in hbo.load(RANGER.name).tasks] == ["37"]
+
+
+@pytest.mark.usefixtures("generated_ranger")
+def test_records_of_ranger_are_converted(downloaded):
+    """OpenML records how many columns are tried, mtry; the space has their share."""
     (call,) = downloaded
-    # The flow of mlr's ranger.
-    assert call["flow_id"] == 6794
-    # The recorded 8 of the 8 columns of task 37; the middle of the fractions that round up to it.
-    assert call["setups"].converters["mtry"](8.0, 37) == pytest.approx(7.5 / 8)
+
+    share = call["setups"].converters["mtry"](8.0, 37)
+
+    assert call["flow_id"] == 6794  # OpenML's number of mlr's ranger
+    # 8 of 8 columns: the middle of the shares that round up to it, from 7/8 to 1.
+    assert share == pytest.approx(7.5 / 8)
 
 
-@given(st.floats(0, 1), st.integers(1, 500))
-def test_recorded_mtry_becomes_a_fraction(x, p):
-    """OpenML records how many of p columns are tried, the space has their share x."""
-    convert = ranger_converters({1: DataSize(rows=100, inputs=p, majority=50)})["mtry"]
-    recorded = np.ceil(p * x)
+@given(share=st.floats(0, 1), columns=st.integers(1, 500))
+def test_recorded_mtry_becomes_a_fraction(share, columns):
+    """OpenML records how many of the columns are tried, rounded up; the space has their share."""
+    size = DataSize(rows=100, inputs=columns, majority=50)
+    convert_mtry = ranger_converters({1: size})["mtry"]
+    recorded = np.ceil(columns * share)
 
-    fraction = convert(float(recorded), 1)
+    fraction = convert_mtry(float(recorded), 1)
 
     assert 0 <= fraction <= 1
-    assert np.ceil(p * fraction) == recorded
+    assert np.ceil(columns * fraction) == recorded
 
 
-@given(st.floats(0, 1), st.integers(10, 10**6))
-def test_recorded_node_size_becomes_an_exponent(x, n):
-    """OpenML records the size of nodes, the space has its logarithm to the base n, the rows."""
-    convert = ranger_converters({1: DataSize(rows=n, inputs=5, majority=n)})["min.node.size"]
-    recorded = round(n**x)
+@given(x=st.floats(0, 1), rows=st.integers(10, 10**6))
+def test_recorded_node_size_becomes_an_exponent(x, rows):
+    """OpenML records the size of nodes, rows^x rounded; the space has the exponent x."""
+    size = DataSize(rows=rows, inputs=5, majority=rows)
+    convert_node_size = ranger_converters({1: size})["min.node.size"]
+    recorded = round(rows**x)
 
-    exponent = convert(float(recorded), 1)
+    exponent = convert_node_size(float(recorded), 1)
 
     assert 0 <= exponent <= 1
-    assert round(n**exponent) == recorded
+    assert round(rows**exponent) == recorded
 
 
 @pytest.mark.parametrize(("recorded", "gamma"), [(None, 1 / 8), (0.3, 0.3)])
@@ -598,14 +689,15 @@ def test_default_gamma_depends_on_data(recorded, gamma):
 
 
 def test_default_mtry_is_the_root():
+    """Of the number of columns: 6 of the 36 of task 3."""
     fraction = ranger_converters(SIZES)["mtry"](None, 3)
 
-    assert fraction == pytest.approx(
-        5.5 / 36
-    )  # 6 of 36 columns, the middle of what rounds up to it
+    # The middle of the shares that round up to 6, from 5/36 to 6/36.
+    assert fraction == pytest.approx(5.5 / 36)
 
 
 def test_node_size_has_no_default():
+    """So a record without it cannot be used."""
     assert ranger_converters(SIZES)["min.node.size"](None, 3) is None
 
 
@@ -614,7 +706,10 @@ def test_node_size_has_no_default():
 
 @pytest.fixture
 def asked_tasks(monkeypatch):
-    """Tasks that OpenML's client, which is a stub, was asked_tasks for."""
+    """Tasks that OpenML's client was asked for; it is a stub, which has `SIZES`.
+
+    It does not know task 404, and no sizes of task 31.
+    """
     openml = pytest.importorskip("openml")
     calls: list[int] = []
 
@@ -632,7 +727,7 @@ def asked_tasks(monkeypatch):
         size = SIZES[task]
         qualities = {
             "NumberOfInstances": float(size.rows),
-            "NumberOfFeatures": float(size.inputs + 1),
+            "NumberOfFeatures": float(size.inputs + 1),  # OpenML counts the class, too
             "MajorityClassSize": float(size.majority),
         }
         return SimpleNamespace(qualities=qualities)
@@ -666,9 +761,13 @@ def test_sizes_are_asked_for_slowly(tmp_path):
     assert 2 < pause <= 4
 
 
+@pytest.mark.usefixtures("asked_tasks")
 @pytest.mark.parametrize("task", [404, 31])
-def test_unknown_sizes_are_an_error(asked_tasks, tmp_path, task):
+def test_unknown_sizes_are_an_error(tmp_path, task):
     """The stub of the client does not know task 404, and no sizes of task 31."""
+    connection = Connection(sleep=lambda _: None)
+
     with pytest.raises(DownloadError, match=f"size of task {task}'s data"):
-        look_up_data_sizes([task], tmp_path, connection=Connection(sleep=lambda _: None))
+        look_up_data_sizes([task], tmp_path, connection=connection)
+
     assert not (tmp_path / "tasks").exists()
