@@ -1,6 +1,7 @@
 """Downloading OpenML's records, against a server on the loopback interface through its client."""
 
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -31,8 +32,14 @@ FLOW = 5891
 """The flow of mlr's SVM."""
 PAGE_SIZE = 4
 FIRST_SETUP = 500
-TASKS = (37, 3485, 10101, 9946)
-RUNS = dict(zip(TASKS, (10, 8, 0, 3), strict=True))  # several pages, full pages, none, one page
+RUNS = {
+    37: 10,  # several pages
+    3485: 8,  # full pages
+    10101: 0,
+    9946: 3,  # one page
+}
+"""Numbers of evaluations of the tasks; each is a run, and has a setup, its hyperparameters."""
+TASKS = tuple(RUNS)
 
 
 def state_as_mlr(config: dict[str, Any], flow: int) -> dict[str, str]:
@@ -60,12 +67,17 @@ def list_pages(folder: Path) -> list[Path]:
 
 
 def sample_configs(space: SearchSpace, n: int, seed: int = 0) -> list[dict[str, Any]]:
-    return space.configs(space.decode(space.sample_unit(np.random.default_rng(seed), n)))
+    """Random configurations."""
+    unit_values = space.sample_unit(np.random.default_rng(seed), n)
+    return space.configs(space.decode(unit_values))
 
 
 @pytest.fixture(scope="module")
 def content():
-    """A server's evaluations of random configurations of the SVM, each with a setup of its own."""
+    """A server's evaluations of random configurations of the SVM, each with a setup of its own.
+
+    Runs are numbered from 9000, and setups from 500.
+    """
     rng = np.random.default_rng(1)
     evaluations: dict[int, list[fake.Evaluation]] = {task: [] for task in TASKS}
     task_of_run = np.repeat(TASKS, [RUNS[task] for task in TASKS]).tolist()
@@ -111,7 +123,10 @@ def server(content):
 
 @pytest.fixture
 def fetch(server, tmp_path):
-    """Download from the server, always into the same folder, so that a second call continues."""
+    """A function that downloads all tasks, or as its options say, from the server.
+
+    It always uses the same folder, so that a second call continues.
+    """
     return partial(download, server, tmp_path / "raw")
 
 
@@ -171,17 +186,19 @@ class TestDownload:
         assert frame["run"].tolist() == [evaluation.run for evaluation in evaluations]
         assert frame["training"].tolist() == [evaluation.setup for evaluation in evaluations]
         assert frame["value"].tolist() == [evaluation.value for evaluation in evaluations]
+
+    def test_no_usable_evaluation_is_dropped(self, undisturbed):
         assert undisturbed.dropped == dict.fromkeys(Dropped, 0)
 
     def test_rows_are_in_the_order_of_tasks(self, undisturbed):
-        # RUNS: number of evaluations of each task.
         expected = []
-        for task in TASKS:
-            expected += [str(task)] * RUNS[task]
+        for task, number_of_evaluations in RUNS.items():
+            expected += [str(task)] * number_of_evaluations
 
         assert undisturbed.frame["task"].tolist() == expected
 
     def test_spread_is_over_folds(self, undisturbed, evaluations):
+        """It is the standard deviation, or NaN for an evaluation without values of folds."""
         spreads = []
         for evaluation in evaluations:
             has_folds = len(evaluation.folds) > 0
@@ -190,6 +207,7 @@ class TestDownload:
         np.testing.assert_allclose(undisturbed.frame["spread"], spreads, rtol=1e-12)
 
     def test_setups_become_configurations(self, undisturbed, evaluations):
+        """Those that the server's content was made from, up to the digits that R writes."""
         space = svm_space()
 
         configs = undisturbed.frame.filter(like="config.")
@@ -198,15 +216,20 @@ class TestDownload:
         expected = space.values(sample_configs(space, len(evaluations)))
         np.testing.assert_allclose(space.values(configs), expected, rtol=1e-13)
 
-    def test_progress_counts_tasks_then_setups(self, fetch, evaluations):
+    def test_progress_counts_tasks_then_setups(self, fetch):
         progress: list[tuple[str, int, int]] = []
 
         fetch(progress=lambda *step: progress.append(step))
 
-        tasks = len(TASKS)
-        assert progress[: tasks + 1] == [("evaluations", k, tasks) for k in range(tasks + 1)]
-        # Every evaluation has a setup of its own.
-        assert progress[-1] == ("setups", len(evaluations), len(evaluations))
+        assert progress[:5] == [
+            ("evaluations", 0, 4),
+            ("evaluations", 1, 4),
+            ("evaluations", 2, 4),
+            ("evaluations", 3, 4),
+            ("evaluations", 4, 4),
+        ]
+        # Each of the 21 evaluations has a setup of its own.
+        assert progress[-1] == ("setups", 21, 21)
 
     def test_another_task_may_be_added(self, server, fetch, undisturbed):
         fetch(tasks=(37,))
@@ -220,14 +243,14 @@ class TestDownload:
     def test_selected_task_is_downloaded_alone(self, fetch):
         assert set(fetch(tasks=(37,)).frame["task"]) == {"37"}
 
-    # Three setups a request.
     def test_many_setups_are_asked_in_parts(self, server, fetch, undisturbed, monkeypatch):
+        """Here three at once, of 21 setups."""
         monkeypatch.setattr(openml_client, "IDS_PER_REQUEST", 3)
 
         frame = fetch().frame
 
         pd.testing.assert_frame_equal(frame, undisturbed.frame)
-        assert server.count("setup/list") == 7  # for 21 setups
+        assert server.count("setup/list") == 21 / 3
 
 
 class TestStoppedServer:
@@ -235,8 +258,10 @@ class TestStoppedServer:
 
     @pytest.fixture
     def stopped_server(self, server, fetch):
+        """The server, after it stopped during a download; it is not started again."""
+
         def stop_at_third_page(page: int) -> None:
-            if page == 2:
+            if page == 2:  # pages are counted from 0
                 server.stop()
 
         server.before_page = stop_at_third_page
@@ -251,7 +276,8 @@ class TestStoppedServer:
         with pytest.raises(DownloadError, match="start again to continue"):
             fetch()
 
-        assert stopped_server.requests == requests_before  # it never gets any
+        # A stopped server gets no requests.
+        assert stopped_server.requests == requests_before
 
     def test_download_continues_to_same_result(self, stopped_server, fetch, undisturbed):
         stopped_server.start()
@@ -262,6 +288,9 @@ class TestStoppedServer:
         assert resumed.dropped == undisturbed.dropped
 
     def test_only_page_in_flight_is_asked_again(self, stopped_server, fetch, undisturbed):
+        """Requests before and after the stop, without the one that was not answered, are those of
+        an undisturbed download.
+        """
         requests_before = list(stopped_server.requests)
         assert len(stopped_server.pages) == 3
         stopped_server.requests.clear()
@@ -276,14 +305,15 @@ class TestStoppedServer:
 
 class TestDamagedFiles:
     @pytest.mark.slow
-    @pytest.mark.parametrize("kind", ["empty", "cut", "list", "NaN"])
-    def test_damaged_pages_are_named(self, fetch, tmp_path, kind):
+    @pytest.mark.parametrize("damage", ["empty", "cut", "list", "NaN"])
+    def test_damaged_pages_are_named(self, fetch, tmp_path, damage):
         """Every stored page in turn is damaged, and put back."""
         fetch()
         for path in list_pages(tmp_path / "raw"):
             intact = path.read_bytes()
             half = intact[: len(intact) // 2]
-            path.write_bytes({"empty": b"", "cut": half, "list": b"[]", "NaN": b"NaN"}[kind])
+            content_of_damage = {"empty": b"", "cut": half, "list": b"[]", "NaN": b"NaN"}
+            path.write_bytes(content_of_damage[damage])
 
             with pytest.raises(StoreError, match=f"{path.name} is damaged.*delete it"):
                 fetch()
@@ -310,8 +340,12 @@ class TestDamagedFiles:
     def test_pages_are_files(self, fetch, tmp_path):
         fetch()
 
-        # Six with evaluations, an empty last one of each of the four tasks, setups, defaults
-        assert len(list_pages(tmp_path / "raw")) == 6 + 4 + 1 + 1
+        # Of four evaluations each, and an empty last one of each task
+        pages_of_evaluations = (3 + 1) + (2 + 1) + (0 + 1) + (1 + 1)
+        pages_of_setups = 1
+        defaults = 1
+        expected = pages_of_evaluations + pages_of_setups + defaults
+        assert len(list_pages(tmp_path / "raw")) == expected
 
     def test_other_settings_in_same_folder_are_refused(self, fetch):
         fetch(page_size=4)
@@ -321,11 +355,11 @@ class TestDamagedFiles:
             fetch(page_size=5)
 
     def test_exchanged_page_is_refused(self, fetch, tmp_path):
-        """A page with the content of the next one."""
+        """A page, named after its first row, has the content of the next page."""
         fetch()
-        second_page = tmp_path / "raw" / "evaluations-37" / "00000004.json"
-        first_page = second_page.with_name("00000000.json")  # named after the first row
-        first_page.write_bytes(second_page.read_bytes())
+        folder = tmp_path / "raw" / "evaluations-37"
+        content_of_second_page = (folder / "00000004.json").read_bytes()
+        (folder / "00000000.json").write_bytes(content_of_second_page)
 
         with pytest.raises(StoreError, match=r"00000000\.json is damaged"):
             fetch()
@@ -348,6 +382,7 @@ class TestDamagedFiles:
 
 def test_missing_client_names_its_extra(monkeypatch, fetch):
     monkeypatch.setitem(sys.modules, "openml", None)  # importing it fails
+
     with pytest.raises(MissingExtraError, match=r"\[train\]"):
         fetch()
 
@@ -371,12 +406,14 @@ class TestFaults:
 
         frame = fetch(tasks=(9946,), attempts=len(PASSING_FAULTS) + 1).frame
 
-        assert not faults  # the server had them all
+        # The server takes a fault off the list when it happens.
+        assert faults == []
         expected = undisturbed.frame.query("task == '9946'").reset_index(drop=True)
         pd.testing.assert_frame_equal(frame, expected)
 
     @pytest.mark.parametrize("part", ["evaluation/list", "user/list", "per_fold", "setup/list"])
     def test_pauses_double_after_faults(self, server, fetch, part):
+        """From two seconds on, after each of five faults."""
         server.faults = {part: list(PASSING_FAULTS)}
         clock = Clock()
 
@@ -400,9 +437,9 @@ class TestFaults:
         ],
     )
     def test_lasting_faults_end_download(self, server, fetch, part, fault, reason):
-        """As many faults as attempts."""
+        """As many faults as attempts, each on one kind of request."""
         server.faults = {part: [fake.Fault[fault]] * 3}
-        timeout = 0.1 if fault == "HANG" else 20.0  # seconds
+        timeout = 0.1 if fault == "HANG" else 20.0  # seconds; a hanging server never answers
 
         with pytest.raises(DownloadError, match=f"in 3 attempts: .*{reason}.*start again"):
             fetch(tasks=(9946,), attempts=3, timeout=timeout)
@@ -432,10 +469,10 @@ class TestFaults:
         assert clock.time() == pytest.approx(2 * requests)
 
     def test_refusal_ends_the_download(self, server, fetch):
+        """Unlike other faults, it is not tried again."""
         with pytest.raises(DownloadError, match=r"refuses to give flow 1: .*Function not valid"):
             fetch(flow_id=1)
 
-        # It is not tried again.
         assert len(server.requests) == 1
 
     def test_only_unreadable_setups_are_an_error(self, server, fetch, content):
@@ -447,6 +484,7 @@ class TestFaults:
             fetch()
 
     def test_evaluations_of_other_tasks_are_refused(self, server, fetch, content):
+        """As the server's answer to a request for one task."""
         server.content = replace(content, ignores_task=True)
 
         with pytest.raises(DownloadError, match=r"task 3485, OpenML answered with others"):
@@ -500,7 +538,7 @@ class TestConfigurationOfClient:
 
     @pytest.fixture
     def failing_fetch(self, server, fetch):
-        """A download that fails after three attempts."""
+        """A function whose download fails after three attempts."""
 
         def fail() -> None:
             server.faults = {"flow": [fake.Fault.RESET] * 3}
@@ -517,23 +555,28 @@ class TestConfigurationOfClient:
         assert configuration.get_config_as_dict() == before
 
     @pytest.mark.usefixtures("configuration")
-    @pytest.mark.parametrize("download", ["fetch", "failing_fetch"])
-    def test_users_key_is_not_sent(self, request, server, download):
-        request.getfixturevalue(download)()
+    @pytest.mark.parametrize("download_fixture", ["fetch", "failing_fetch"])
+    def test_users_key_is_not_sent(self, request, server, download_fixture):
+        download_or_fail = request.getfixturevalue(download_fixture)
 
+        download_or_fail()
+
+        # The user's key is "secret".
         assert server.count("secret") == 0
 
     @pytest.mark.usefixtures("configuration")
-    @pytest.mark.parametrize("download", ["fetch", "failing_fetch"])
-    def test_users_cache_is_not_used(self, request, cache, download):
-        request.getfixturevalue(download)()
+    @pytest.mark.parametrize("download_fixture", ["fetch", "failing_fetch"])
+    def test_users_cache_is_not_used(self, request, cache, download_fixture):
+        download_or_fail = request.getfixturevalue(download_fixture)
+
+        download_or_fail()
 
         assert not cache.exists()
 
 
-def list_run(run: int, setup: int, raw: str | None = None) -> fake.Evaluation:
-    """An evaluation of 0.5, or one whose value is this text."""
-    return fake.Evaluation(run, setup, 0.5, raw=raw)
+def make_evaluation(run: int, setup: int, text: str | None = None) -> fake.Evaluation:
+    """An evaluation of value 0.5, or one with a text in place of its value."""
+    return fake.Evaluation(run, setup, 0.5, raw=text)
 
 
 UNUSABLE_SETUPS: dict[int, Any] = {
@@ -552,13 +595,16 @@ UNUSABLE_SETUPS: dict[int, Any] = {
 class TestUnusableRecords:
     @pytest.fixture
     def count_dropped(self, server, content, fetch):
-        """Download these evaluations of a task, and count the dropped ones by reason."""
+        """A function that downloads evaluations of a task, and counts the dropped ones by reason.
 
-        def count(evaluations):
+        The setups from 500 on are fine, of those from 600 on only the first.
+        """
+
+        def count(evaluations: Iterable[fake.Evaluation]) -> dict[Dropped, int]:
             server.content = replace(
                 content,
                 evaluations={37: tuple(evaluations)},
-                setups=UNUSABLE_SETUPS | content.setups,  # those from 500 on are fine
+                setups=UNUSABLE_SETUPS | content.setups,
             )
             dropped = fetch(tasks=(37,)).dropped
             return {reason: number for reason, number in dropped.items() if number > 0}
@@ -571,12 +617,12 @@ class TestUnusableRecords:
         """
         dropped = count_dropped(
             [
-                list_run(0, 500),
-                list_run(1, 501, "nan"),
-                list_run(2, 502, "inf"),
-                list_run(3, 503, "?"),
-                list_run(4, 999),  # there is no such setup
-                list_run(5, 505),
+                make_evaluation(0, 500),
+                make_evaluation(1, 501, "nan"),
+                make_evaluation(2, 502, "inf"),
+                make_evaluation(3, 503, "?"),
+                make_evaluation(4, 999),  # there is no such setup
+                make_evaluation(5, 505),
             ]
         )
 
@@ -587,55 +633,62 @@ class TestUnusableRecords:
         }
 
     def test_page_of_malformed_values_ends_nothing(self, count_dropped):
-        malformed_page = [list_run(run, 500, "?") for run in range(PAGE_SIZE)]
+        """Evaluations after it are downloaded, too: the last one is fine, so it is not dropped."""
+        malformed_page = [make_evaluation(run, 500, "?") for run in range(PAGE_SIZE)]
 
-        dropped = count_dropped([*malformed_page, list_run(100, 501)])
+        dropped = count_dropped([*malformed_page, make_evaluation(100, 501)])
 
         assert dropped == {Dropped.UNPARSABLE: PAGE_SIZE}
 
     def test_repeated_run_is_dropped(self, count_dropped):
-        # Run 3 comes twice.
-        dropped = count_dropped([list_run(run, 500 + run) for run in (0, 1, 2, 3, 3, 4)])
+        runs = [0, 1, 2, 3, 3, 4]
+
+        dropped = count_dropped([make_evaluation(run, 500 + run) for run in runs])
 
         assert dropped == {Dropped.DUPLICATE: 1}
 
     def test_repeated_page_ends_listing(self, count_dropped):
         """A server that ignores the offset gives the same page five times: only two are read."""
-        page = [list_run(run, 500) for run in range(PAGE_SIZE)]
+        page = [make_evaluation(run, 500) for run in range(PAGE_SIZE)]
 
         dropped = count_dropped(page * 5)
 
         assert dropped == {Dropped.DUPLICATE: PAGE_SIZE}
 
     def test_unusable_setups_are_dropped(self, count_dropped):
-        evaluations = [list_run(run, setup) for run, setup in enumerate(UNUSABLE_SETUPS)]
+        """One evaluation of each setup; only the first of eight setups is fine."""
+        evaluations = [make_evaluation(run, setup) for run, setup in enumerate(UNUSABLE_SETUPS)]
 
-        # One evaluation of each setup; only the first setup is fine.
-        assert count_dropped(evaluations) == {
-            Dropped.MISSING_PARAMETER: 2,
-            Dropped.UNPARSABLE: 3,
-            Dropped.OUT_OF_BOUNDS: 2,
+        dropped = count_dropped(evaluations)
+
+        assert dropped == {
+            Dropped.MISSING_PARAMETER: 2,  # 601 and 607
+            Dropped.UNPARSABLE: 3,  # 602, 605 and 606
+            Dropped.OUT_OF_BOUNDS: 2,  # 603 and 604
         }
 
 
 def test_flows_defaults_come_before_the_learners(server, content, fetch):
+    """A setup that states nothing has the flow's defaults, and else those of the learner."""
     server.content = replace(
         content,
-        evaluations={37: (list_run(0, 600),)},
-        setups={600: {"degree": "NA"}},  # states nothing
+        evaluations={37: (make_evaluation(0, 600),)},
+        setups={600: {"degree": "NA"}},  # not stated
         defaults={"kernel": "polynomial", "gamma": "0.25", "cost": None},
     )
 
-    row = fetch(tasks=(37,)).frame.iloc[0]
+    (row,) = fetch(tasks=(37,)).frame.to_dict("records")
 
-    flows_defaults = [row["config.kernel"], row["config.gamma"]]
-    learners_defaults = [row["config.cost"], row["config.degree"]]
-    assert flows_defaults == ["polynomial", 0.25]
-    assert learners_defaults == [1.0, 3]
+    # The flow's
+    assert row["config.kernel"] == "polynomial"
+    assert row["config.gamma"] == 0.25
+    # The learner's
+    assert row["config.cost"] == 1.0
+    assert row["config.degree"] == 3
 
 
-def linear(cost: Any) -> dict[str, Any]:
-    """A configuration of the linear kernel, read or as stated."""
+def make_linear(cost: Any) -> dict[str, Any]:
+    """A configuration of the linear kernel: stated, with a text as cost, or read, with a number."""
     return {"kernel": "linear", "cost": cost}
 
 
@@ -644,19 +697,26 @@ READ_POLYNOMIAL = {"kernel": "polynomial", "cost": 1.0, "gamma": 1.0}
 
 
 class TestSetups:
-    """Setups as configurations, without a server."""
+    """Setups as configurations, without a server.
 
-    @pytest.mark.parametrize("flow", [5891, 6767, 6794])
+    They are read given the task, here 37, on whose data defaults may depend. What cannot be read is
+    the reason why it is dropped.
+    """
+
+    @pytest.mark.parametrize(
+        ("flow", "space"),
+        [(5891, svm_space()), (6767, xgboost_space()), (6794, ranger_space())],
+        ids=["SVM", "XGBoost", "ranger"],
+    )
     @given(seed=st.integers(0, 2**32 - 1))
-    def test_configurations_stated_by_mlr_are_read(self, flow, seed):
-        # The flows of SVM, XGBoost and ranger, by number.
-        space = {5891: svm_space, 6767: xgboost_space, 6794: ranger_space}[flow]()
+    def test_configurations_stated_by_mlr_are_read(self, flow, space, seed):
         (config,) = sample_configs(space, 1, seed)
         read_setup = MlrSetups(space, MLR_DEFAULTS[flow])
 
         read = read_setup(state_as_mlr(config, flow), 37)
 
         assert isinstance(read, dict)  # else the reason why it was dropped
+        # Up to the 15 digits that R writes.
         np.testing.assert_allclose(space.row(read), space.row(config), rtol=1e-14)
         assert list(map(type, read.values())) == list(map(type, config.values()))
 
@@ -664,7 +724,6 @@ class TestSetups:
         "text", ["radial", " radial", '"radial"', "'radial'", '["radial"]', "Radial"]
     )
     def test_ways_to_write_choices(self, text):
-        # 37 is the task, on whose data defaults may depend.
         read = MlrSetups(svm_space())(STATED_POLYNOMIAL | {"kernel": text}, 37)
 
         assert read == READ_POLYNOMIAL | {"kernel": "radial"}
@@ -673,22 +732,24 @@ class TestSetups:
         "text", ["TRUE", "1L", "", "[1, 2]", "NaN", "-Inf", "{}", "[", "1e999"]
     )
     def test_texts_that_are_no_numbers(self, text):
-        assert MlrSetups(svm_space())(linear(text), 37) is Dropped.UNPARSABLE
+        assert MlrSetups(svm_space())(make_linear(text), 37) is Dropped.UNPARSABLE
 
     @pytest.mark.parametrize(
         ("text", "expected"),
         [
-            ("0.000986", linear(0.000986)),
-            ("0.0009856", linear(0.000986)),
+            ("0.000986", make_linear(0.000986)),
+            ("0.0009856", make_linear(0.000986)),
             ("0.0009854", Dropped.OUT_OF_BOUNDS),
-            ("998.4924374", linear(998.492437)),
+            ("998.4924374", make_linear(998.492437)),
             ("998.4924376", Dropped.OUT_OF_BOUNDS),
             ("-1", Dropped.OUT_OF_BOUNDS),
         ],
     )
     def test_bounds_are_known_rounded(self, text, expected):
-        """The bounds of the space are rounded: values that round to one of them are read as it."""
-        assert MlrSetups(svm_space())(linear(text), 37) == expected
+        """The bounds of the cost, 0.000986 and 998.492437, are rounded: values that round to one of
+        them are read as it.
+        """
+        assert MlrSetups(svm_space())(make_linear(text), 37) == expected
 
     @pytest.mark.parametrize(
         ("text", "expected"),
@@ -704,9 +765,9 @@ class TestSetups:
         assert MlrSetups(svm_space())(STATED_POLYNOMIAL | {"degree": text}, 37) == expected
 
     def test_inactive_hyperparameters_are_ignored(self):
-        stated = linear("1") | {"gamma": "?", "degree": "900"}  # of other kernels
+        stated = make_linear("1") | {"gamma": "?", "degree": "900"}  # of other kernels
 
-        assert MlrSetups(svm_space())(stated, 37) == linear(1.0)
+        assert MlrSetups(svm_space())(stated, 37) == make_linear(1.0)
 
     @pytest.mark.parametrize("text", ["TRUE", "true", "True", '"TRUE"', "[true]"])
     def test_ways_to_write_true(self, text):

@@ -1,4 +1,4 @@
-"""The format of raw evaluations: what is written is read back, and what is wrong is named."""
+"""Tables of raw evaluations: what is written is read back, and what is wrong is named."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,6 +17,7 @@ from hpobench_ordered.errors import ArtifactError, UnknownNameError
 from hpobench_ordered.generation._raw import About, code_tasks, read_raw, write_raw
 from hpobench_ordered.space import SearchSpace
 
+# What a table says about itself.
 ABOUT = About(
     benchmark="mine",
     source="dice",
@@ -29,16 +30,16 @@ ABOUT = About(
 
 
 def make_table(space: SearchSpace, rows: int = 40, seed: int = 0) -> pd.DataFrame:
-    """Random evaluations of the tasks 37 and 3, taking turns."""
+    """Random evaluations of the tasks 37 and 3, taking turns; half of the spreads are missing."""
     rng = np.random.default_rng(seed)
     values = space.decode(space.sample_unit(rng, rows))
     frame = pd.DataFrame(space.configs(values), columns=space.names).add_prefix("config.")
-    is_known = rng.random(rows) >= 0.5
+    has_spread = rng.random(rows) >= 0.5
     return frame.assign(
         task=np.where(np.arange(rows) % 2, "3", "37"),
-        training=np.arange(rows) // 4,
+        training=np.arange(rows) // 4,  # four evaluations of each training
         value=rng.random(rows),
-        spread=np.where(is_known, rng.random(rows), np.nan),
+        spread=np.where(has_spread, rng.random(rows), np.nan),
         seconds=1.5,
     )
 
@@ -55,18 +56,24 @@ def test_written_evaluations_are_read_exactly(tmp_path_factory, space, seed):
 
     table = read_raw(path, benchmark="mine", space=space)
 
-    assert table.about == ABOUT
-    assert list(table.tasks) == ["37", "3"]  # as they come first
-    # The same random configurations; tasks take turns, so each has every second row.
+    # The tasks are in the order in which they come first.
+    assert list(table.tasks) == ["37", "3"]
+    # The same random configurations as those of the table.
     values = space.decode(space.sample_unit(np.random.default_rng(seed), len(frame)))
-    for first_row, raw in enumerate(table.tasks.values()):
-        np.testing.assert_array_equal(raw.values, values[first_row::2])
-        for column, array in (
-            ("value", raw.objective),
-            ("spread", raw.spread),
-            ("training", raw.training),
-        ):
-            np.testing.assert_array_equal(array, frame[column][first_row::2])
+    for task, raw in table.tasks.items():
+        is_of_task = (frame["task"] == task).to_numpy()
+        np.testing.assert_array_equal(raw.values, values[is_of_task])
+        np.testing.assert_array_equal(raw.objective, frame["value"][is_of_task])
+        np.testing.assert_array_equal(raw.spread, frame["spread"][is_of_task])
+        np.testing.assert_array_equal(raw.training, frame["training"][is_of_task])
+
+
+def test_table_tells_about_itself_as_written(tmp_path):
+    write_raw(tmp_path / "x", make_table(svm_space()), ABOUT)
+
+    table = read_raw(tmp_path / "x", benchmark="mine", space=svm_space())
+
+    assert table.about == ABOUT
 
 
 def test_same_evaluations_make_same_file(tmp_path):
@@ -74,12 +81,17 @@ def test_same_evaluations_make_same_file(tmp_path):
     write_raw(tmp_path / "b", make_table(xgboost_space()), ABOUT)
 
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
-    # No temporary file is left.
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"]
 
 
-def test_other_tools_read_the_file(tmp_path):
+def test_writing_leaves_no_temporary_file(tmp_path):
+    write_raw(tmp_path / "a", make_table(xgboost_space()), ABOUT)
+
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+def test_pandas_reads_the_file(tmp_path):
     frame = make_table(xgboost_space())
+
     write_raw(tmp_path / "x", frame, ABOUT)
 
     pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "x"), frame)
@@ -99,6 +111,7 @@ def test_selected_tasks_keep_their_order(written, names, selected):
 
 
 def test_unknown_task_cannot_be_selected(written):
+    # There are evaluations of the tasks 37 and 3.
     with pytest.raises(UnknownNameError, match="task with evaluations '31' of mine"):
         written.select_tasks(["3", "31"])
 
@@ -119,7 +132,7 @@ def write_plain_parquet(path: Path) -> None:
 
 
 def write_empty_metadata(path: Path) -> None:
-    """A table whose description of the evaluations lacks everything."""
+    """Write a table whose description of the evaluations lacks everything."""
     write_plain_parquet(path)
     table = pq.read_table(path).replace_schema_metadata({"hpobench_ordered": "{}"})
     pq.write_table(table, path)
@@ -148,7 +161,7 @@ def test_file_cannot_be_a_folder(tmp_path):
 
 
 def replace_first(column: str, values: list[Any]) -> Callable[[pd.DataFrame], pd.DataFrame]:
-    """Replaces a column's first values."""
+    """A function that replaces the first values of a table's column."""
 
     def replace_values(frame: pd.DataFrame) -> pd.DataFrame:
         others = frame[column][len(values) :]
@@ -160,15 +173,18 @@ def replace_first(column: str, values: list[Any]) -> Callable[[pd.DataFrame], pd
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda f: f.drop(columns="value"), "no column 'value' for the objective"),
-        (lambda f: f.drop(columns="config.cost"), "no column 'cost' for a hyperparameter"),
-        (lambda f: f.drop(columns="spread"), "no column 'spread'"),
-        (lambda f: f.assign(**{"config.C": 1.0}), "unknown hyperparameters: config.C"),
-        (lambda f: f[:0], "no usable evaluation"),
-        (lambda f: f.assign(task=None), "(?s)40 of 40 .*names no task"),
-        (lambda f: f.assign(value=f["value"].where(f.index > 4)), "(?s)5 of 40 .*a finite number"),
-        (lambda f: f.assign(value="high"), "must be a finite number: row 0 \\('high'\\)"),
-        (lambda f: f.assign(training=np.nan), "'training' must hold whole numbers"),
+        (lambda table: table.drop(columns="value"), "no column 'value' for the objective"),
+        (lambda table: table.drop(columns="config.cost"), "no column 'cost' for a hyperparameter"),
+        (lambda table: table.drop(columns="spread"), "no column 'spread'"),
+        (lambda table: table.assign(**{"config.C": 1.0}), "unknown hyperparameters: config.C"),
+        (lambda table: table[:0], "no usable evaluation"),
+        (lambda table: table.assign(task=None), "(?s)40 of 40 .*names no task"),
+        (
+            lambda table: table.assign(value=table["value"].where(table.index > 4)),
+            "(?s)5 of 40 .*a finite number",
+        ),
+        (lambda table: table.assign(value="high"), "must be a finite number: row 0 \\('high'\\)"),
+        (lambda table: table.assign(training=np.nan), "'training' must hold whole numbers"),
         (replace_first("config.cost", [1e6, 1e6]), "(?s)2 of 40 .*'cost' must be a number "),
         (replace_first("config.kernel", ["rbf"]), "(?s)1 of 40 .*'kernel' must be one of 'linear'"),
     ],
@@ -176,8 +192,10 @@ def replace_first(column: str, values: list[Any]) -> Callable[[pd.DataFrame], pd
 class TestDamage:
     def test_table_is_refused(self, damage, message):
         """`damage` changes a table of 40 rows."""
+        table = damage(make_table(svm_space()))
+
         with pytest.raises(ArtifactError, match=message):
-            code_tasks(damage(make_table(svm_space())), svm_space())
+            code_tasks(table, svm_space())
 
     def test_file_is_named(self, damage, message, tmp_path):
         """`damage` changes a table of 40 rows, which is then written to a file."""
