@@ -35,12 +35,14 @@ def make_task(optimum: float, *, seed: int, frequency: float = 1.0, n: int = 20)
 
 
 def make_history(*, frequency: float = 1.0) -> list[Evaluations]:
+    """Three tasks with their optima at 0.3, 0.4 and 0.5, and waves of this frequency."""
     return [make_task(0.3 + 0.1 * t, seed=t, frequency=frequency) for t in range(3)]
 
 
 def make_method(
     kind: type[LinearHead], history: Sequence[Evaluations], *, optimum: float = 0.6
 ) -> LinearHead:
+    """A method whose context is the optimum of the current task."""
     return by_hand.make_method(kind, history, context={"optimum": optimum}, budget=20)
 
 
@@ -86,6 +88,7 @@ def test_large_history_is_subsampled(monkeypatch):
 
 
 def test_subsample_depends_on_seed_alone(monkeypatch):
+    """Two methods of the same seed use the same evaluations."""
     first, _ = make_method_for_150_of_600_evaluations(monkeypatch).prepare_sources()
     second, _ = make_method_for_150_of_600_evaluations(monkeypatch).prepare_sources()
     np.testing.assert_array_equal(np.concatenate(first), np.concatenate(second))

@@ -32,6 +32,7 @@ def compute_losses(values: FloatArray, place: float) -> FloatArray:
 
 
 def make_task(place: float, trials: int = 30) -> Evaluations:
+    """Random evaluations of a task with its optimum at x = place, which is also its context."""
     # Every task has a seed of its own.
     rng = np.random.default_rng([trials, int(1000 * place)])
     values = WITH_CHOICE.decode(WITH_CHOICE.sample_unit(rng, trials))
@@ -44,6 +45,7 @@ def make_method(*, seed: int = 0) -> Bohamiann:
 
 
 def make_with_context(history: list[Evaluations], *, seed: int = 0) -> ContextBohamiann:
+    """The variant with contexts, on the task whose optimum is at `CURRENT_PLACE`."""
     context = {"place": CURRENT_PLACE}
     return by_hand.make_method(
         ContextBohamiann, history, space=WITH_CHOICE, seed=seed, context=context
@@ -70,8 +72,9 @@ def make_method_with_three_tasks() -> ContextBohamiann:
 
 
 def test_losses_are_standardised_by_task():
+    """Of two earlier tasks, with 30 and 10 evaluations, and the current one with 3."""
     _, y = make_method_with_three_tasks().observations()
-    assert len(y) == 43
+    assert len(y) == 30 + 10 + 3
     for rows in ROWS_OF_TASKS:
         np.testing.assert_allclose([y[rows].mean(), y[rows].std()], [0.0, 1.0], atol=1e-9)
 

@@ -32,6 +32,7 @@ MIXED = make_kernel_space(9)
 
 
 def make_method(space, *, seed=0, searches_near_best=True):
+    """Bayesian optimisation with candidates near the best configuration, or without."""
     variant = type("Variant", (BayesianOptimisation,), {"searches_near_best": searches_near_best})
     return by_hand.make_method(variant, space=space, seed=seed, budget=50)
 
@@ -39,6 +40,7 @@ def make_method(space, *, seed=0, searches_near_best=True):
 def optimise(
     method: BayesianOptimisation, loss: Callable[[Config], float], *, trials: int
 ) -> tuple[list[Config], list[float]]:
+    """Play a method; return its suggestions and their losses."""
     configs = by_hand.optimise(method, loss, trials=trials)
     return configs, [loss(config) for config in configs]
 

@@ -38,6 +38,7 @@ def make_task(space: SearchSpace, n: int = 200) -> Evaluations:
 
 
 def convert(task: Evaluations, space: SearchSpace) -> Evaluations:
+    """A task converted to another search space."""
     (converted,) = convert_history([task], space, np.random.default_rng(1))
     return converted
 
@@ -61,6 +62,7 @@ def test_converted_configurations_are_valid(before, after):
 
 
 def is_allowed(parameter: Parameter, value: Value) -> bool:
+    """Whether a value is among the choices, or within the bounds."""
     if parameter.choices:
         return value in parameter.choices
     return parameter.lower <= float(value) <= parameter.upper

@@ -54,6 +54,7 @@ class Toy:
         history: Sequence[hbo.Evaluations] | None = None,
         data: Sequence[TaskData | None] | None = None,
     ) -> hbo.Method:
+        """A method with the toy's history and, if it uses data, the data of all tasks."""
         spec = method_spec(name)
         data_options = {}
         if spec.uses_data:
@@ -116,7 +117,7 @@ def test_similarities_are_nan_before_fit():
 
 
 def distance_from_earlier_bests(toy: Toy, config: Config) -> float:
-    # The best theta of each earlier task.
+    """Distance of theta from the nearest of the earlier tasks' best ones."""
     bests = [task.values[task.losses.argmin(), 0] for task in toy.history]
     return float(min(abs(config["theta"] - best) for best in bests))
 
@@ -220,10 +221,10 @@ def test_missing_current_data_are_refused(name, has_earlier):
 
 @each_user_of_data
 def test_wrong_number_of_data_is_refused(name):
-    toy = Toy(0)
+    toy = Toy(0)  # of eight earlier tasks
+    data_of_two_earlier_and_current_task = toy.data[-3:]
     with pytest.raises(ExperimentError, match=r"for 8 earlier tasks .* data of 3 tasks"):
-        # Data of two earlier tasks and of the current one, but eight earlier tasks.
-        toy.make_method(name, data=toy.data[-3:])
+        toy.make_method(name, data=data_of_two_earlier_and_current_task)
 
 
 # -- poor fits and poor data -----------------------------------------------------------------------
@@ -315,7 +316,11 @@ def test_other_losses_are_not_clipped(losses):
 
 
 def test_newly_active_hyperparameters_get_values():
-    """Candidates around a configuration without x may have the choice that activates it."""
+    """Candidates around a configuration without x may have the choice that activates it.
+
+    x is active if the kind is d, the choice of index 3. `_refine` adds candidates around the best
+    ones.
+    """
     space = hbo.SearchSpace(
         [hbo.Parameter.choice("kind", [*"abcdefgh"]), hbo.Parameter.number("x", 0, 1)],
         conditions={"x": hbo.Compare(0, hbo.Comparison.EQUAL, (3.0,))},
@@ -323,9 +328,12 @@ def test_newly_active_hyperparameters_get_values():
     method = make_method(method_spec("none-gp").method, space=space)
     for loss in range(6):
         method.tell(method.ask(), float(loss))
-    method.make_scorer()
-    block = space.canonical(np.random.default_rng(1).random((50, 2)))
-    kind, x = space.decode(method._refine(block)).T
+    method.make_scorer()  # fits the model
+    random_candidates = space.canonical(np.random.default_rng(1).random((50, 2)))
+
+    refined = method._refine(random_candidates)
+
+    kind, x = space.decode(refined).T
     has_x = kind == 3
     assert has_x.any()
     np.testing.assert_array_equal(np.isnan(x), ~has_x)
@@ -335,8 +343,10 @@ def test_newly_active_hyperparameters_get_values():
     ("name", "choice_scale"), [("none-gp", 1.0), ("none-blr", distbo.CHOICE_SCALE)]
 )
 def test_networks_see_choices_closer(name, choice_scale):
+    """Linear models on networks scale the distance of choices; processes do not."""
     space = hbo.SearchSpace([hbo.Parameter.choice("kind", "abc"), hbo.Parameter.number("x", 0, 1)])
     method = make_method(method_spec(name).method, space=space)
+    # Pairs of a choice and a number: two that differ from the first in either.
     values = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
     first, other_choice, other_number = method.features(space.encode(values))
     # Numbers uniform on [0, 1] are scaled to unit variance, by the root of 12.

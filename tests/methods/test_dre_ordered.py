@@ -19,6 +19,7 @@ from hpobench_ordered.methods.simple_ordered import TRANSFERRED, order_configura
 
 
 def make_task(n: int, *, seed: int = 0) -> hbo.Evaluations:
+    """Evaluations of n random configurations with random losses."""
     rng = np.random.default_rng(seed)
     return minimised(f"{seed}", {}, SQUARE.sample_unit(rng, n), rng.random(n), SQUARE)
 

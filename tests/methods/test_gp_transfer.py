@@ -43,6 +43,7 @@ def make_task(place: float, trials: int = 20, **context: float) -> Evaluations:
 def make_method(
     kind: type[GPTransfer], history: list[Evaluations], *, seed: int = 0, **context: float
 ) -> GPTransfer:
+    """A method on a task with this context."""
     return by_hand.make_method(kind, history, space=WITH_CHOICE, seed=seed, context=context)
 
 
@@ -51,9 +52,13 @@ def run_trials(method: GPTransfer, place: float, trials: int) -> FloatArray:
 
 
 def count_used(method: GPTransfer, history: list[Evaluations]) -> list[int]:
-    """Count the evaluations of each earlier task among the observations."""
+    """Count the evaluations of each earlier task among the observations.
+
+    They are recognised by x, the first input, which no two tasks share.
+    """
     X, _ = method.observations()
-    x = X[: len(X) - method.evaluation_count, 0]
+    earlier_rows = len(X) - method.evaluation_count  # those of the current task come last
+    x = X[:earlier_rows, 0]
     return [int(np.isin(x, task.values[:, 0]).sum()) for task in history]
 
 

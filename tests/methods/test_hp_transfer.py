@@ -75,10 +75,12 @@ def best_allowed(old: hbo.Evaluations) -> FloatArray:
 def make_method(
     name: str, old: hbo.Evaluations, *, seed: int = 0, space: hbo.SearchSpace = NEW
 ) -> hbo.Method:
+    """A method by its name, with evaluations on the old space as its history."""
     return by_hand.make_method(method_spec(name).method, [old], space=space, seed=seed, budget=100)
 
 
 def make_without_random_suggestions(name: str, old: hbo.Evaluations) -> hbo.Method:
+    """A method of which, other than usual, no suggestion is random."""
     method = make_method(name, old)
     method.random_fraction = 0.0
     return method
@@ -101,8 +103,7 @@ def test_suggestions_follow_old_ranking(name):
 
 @each_transfer
 def test_old_configurations_outside_are_discarded(name):
-    # Line 2 of algorithm 1
-    # Some have a choice that the new space lacks.
+    # Line 2 of algorithm 1. Some configurations have a choice that the new space lacks.
     old = make_old_step()
     allowed = select(old, is_allowed(old))
     suggestions = ask_many(make_method(name, old), 20)
@@ -180,9 +181,11 @@ def test_new_ranges_are_drawn_uniformly(name):
     [("transfer-tpe", count_needed_evaluations(NEW.dimension)), ("transfer-gp", 3)],
 )
 def test_model_of_new_space_takes_over(name, trials_before_model):
-    """The optimum was at a = 0.2 and now is at 0.85: suggestions move from one to the other."""
+    """The optimum was at a = 0.2 and now is at 0.85: suggestions move from one to the other.
 
-    # Lines 16 to 18 of algorithm 1
+    Lines 16 to 18 of algorithm 1.
+    """
+
     def compute_losses(values: FloatArray) -> FloatArray:
         return (values[:, A] - 0.85) ** 2
 
@@ -266,15 +269,17 @@ each_drop = pytest.mark.parametrize("name", ["drop-unimportant", "gp-drop-unimpo
 
 
 def make_old_step_that_depends_on_a() -> hbo.Evaluations:
+    """Old evaluations whose losses are the distance of a from 0.3."""
     old = make_old_step(60)
     return replace(old, objective=np.abs(old.values[:, A] - 0.3))
 
 
 @each_drop
 def test_unimportant_hyperparameters_are_fixed(name):
+    """b and the kind, which had no influence on the old losses; a had all of it."""
     old = make_old_step_that_depends_on_a()
     values = run_trials(make_method(name, old), lambda values: values[:, A], trials=25)
-    # Only a had an influence: b keeps the best old value, the kind one value.
+    # b keeps the best old value; the kind keeps one value.
     assert set(values[:, B]) == {best_allowed(old)[B]}
     assert len(set(values[:, KIND])) == 1
 

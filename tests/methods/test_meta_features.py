@@ -26,6 +26,7 @@ UNSUPERVISED = hbo.DataKind.UNSUPERVISED
 
 
 def make_regression(rng: np.random.Generator, n: int = 300, p: int = 4) -> hbo.TaskData:
+    """Data of n points with p skewed and correlated features, and skewed numeric labels."""
     X = rng.gamma(2.0, size=(n, p)) @ rng.normal(size=(p, p))
     y = 3.0 + np.exp(X[:, 0] / 4) + 0.1 * rng.normal(size=n)
     return hbo.TaskData(X, y, REGRESSION)
@@ -172,6 +173,7 @@ which split the points, and means of features."""
 
 
 def make_data(kind: hbo.DataKind, seed: int) -> hbo.TaskData:
+    """Data of a kind: 40 points of three features, with numbers, classes or nothing as labels."""
     regression = make_regression(np.random.default_rng(seed), n=40, p=3)
     X = regression.features
     if kind is REGRESSION:

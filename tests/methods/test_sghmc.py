@@ -105,6 +105,7 @@ def test_mini_batches_approximate_posterior():
     samples = draw_samples(linear_gradient, (problem.X, problem.y), 200, size=3)
     sd = np.sqrt(np.diag(problem.covariance))
     sd_ratio = samples.std(axis=0) / sd
+    # In units of the posterior's standard deviations.
     assert_allclose((samples.mean(axis=0) - problem.mean) / sd, 0.0, atol=0.5)
     assert sd_ratio.min() > 0.7
     assert sd_ratio.max() < 1.7
@@ -119,12 +120,14 @@ TRAINING_Y = np.sin(6 * TRAINING_X[:, 0]) + 0.5 * TRAINING_X[:, 1]
 
 @pytest.fixture(scope="module")
 def network() -> bayesian.BayesianNetwork:
+    """A network fitted to the training data."""
     fitted = bayesian.BayesianNetwork(2, TRAINING_RNG)
     fitted.fit(TRAINING_X, TRAINING_Y)
     return fitted
 
 
 def test_network_follows_its_data(network):
+    """The root mean square error is small beside the deviation of the training losses."""
     mean, _ = network.predict(TRAINING_X)
     error = np.sqrt(np.mean((mean - TRAINING_Y) ** 2))
     assert error < 0.15 * TRAINING_Y.std()

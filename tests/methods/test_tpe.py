@@ -132,6 +132,7 @@ def test_numbers_are_drawn_from_truncated_normals():
 
 
 def test_choices_are_kept_or_drawn_anew():
+    """A bandwidth of 0.3 is the probability that one of three choices is drawn instead."""
     drawn = np.floor(3 * sample_around(0.5, choices=3, bandwidth=0.3, n=30_000))
     frequencies = np.bincount(drawn.astype(int), minlength=3) / len(drawn)
     # Kept with probability 0.7, otherwise any of three.
@@ -144,6 +145,7 @@ def test_inactive_numbers_are_drawn_uniformly():
 
 
 def make_tpe(*, random_fraction: float = 1 / 3, seed: int = 0) -> TPE:
+    """TPE on `SPACE`, with this share of random suggestions once there is a model."""
     method = make_method(TPE, space=SPACE, seed=seed)
     method.random_fraction = random_fraction
     return method

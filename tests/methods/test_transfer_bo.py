@@ -20,6 +20,7 @@ def compute_losses(values: FloatArray, size: float) -> FloatArray:
 
 
 def make_task(size: float, *, trials: int = 20, seed: int = 0) -> Evaluations:
+    """Random evaluations of a task whose context is its size."""
     rng = np.random.default_rng([seed, int(size)])
     values = WITH_CHOICE.decode(WITH_CHOICE.sample_unit(rng, trials))
     losses = compute_losses(values, size)
@@ -27,6 +28,7 @@ def make_task(size: float, *, trials: int = 20, seed: int = 0) -> Evaluations:
 
 
 def make_method(history: list[Evaluations], size: float, *, seed: int = 0) -> TransferBO:
+    """A method on a task whose context is its size."""
     context = {"size": size}
     return by_hand.make_method(TransferBO, history, space=WITH_CHOICE, seed=seed, context=context)
 
@@ -105,7 +107,7 @@ def test_all_current_evaluations_are_used():
     method = make_method(make_history_beyond_paper(), 10_000)
     values = run_trials(method, size=10_000, trials=method.budget)
     X, _ = method.observations()
-    # The rank of the current size, the largest, is 1.
+    # The size column holds ranks; that of the current size, the largest, is 1.
     current_x = X[X[:, SIZE_COLUMN] == 1.0, 0]
     assert len(X) == MAX_OBSERVATIONS
     np.testing.assert_array_equal(np.sort(current_x), np.sort(values[:, 0]))
@@ -131,7 +133,7 @@ def test_incumbent_is_of_current_task():
     ],
 )
 def test_tasks_may_have_indistinguishable_contexts(previous_context, context):
-    """The optimum at x = 0.25 is approached all the same."""
+    """The optimum of size 10, at x = 0.25, is approached all the same."""
     task = make_task(10)
     previous = minimised("previous", previous_context, task.values, task.losses, WITH_CHOICE)
     method = by_hand.make_method(TransferBO, [previous], space=WITH_CHOICE, context=context)

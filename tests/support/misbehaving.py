@@ -186,7 +186,10 @@ class Misbehaving(Method):
 
 
 def _define_class(name: str, statement: str) -> type[Misbehaving]:
-    """Define a method that runs the statement, as if written in this module, to be pickled."""
+    """Define a method that runs the statement, as a class of this module.
+
+    Other processes can then find it by its name.
+    """
     members = {"statement": statement, "__module__": __name__}
     return type(name, (Misbehaving,), members)
 
