@@ -20,6 +20,7 @@ from hpobench_ordered.generation._retrain.streams import (
     read_stream,
 )
 
+# Rows a day of each public stream.
 ROWS_PER_DAY = {
     "electricity": 48,
     "weather": 1,
@@ -28,6 +29,7 @@ ROWS_PER_DAY = {
     "flights": 300,
 }
 SLOW_NAMES = sorted(set(PUBLIC) - {"bike_sharing"})
+# Measurements of the market for electricity.
 MARKET_COLUMNS = ["nswprice", "nswdemand", "vicprice", "vicdemand", "transfer"]
 
 
@@ -48,10 +50,14 @@ def read_file(name: str, shared: Path) -> pd.DataFrame:
 # -- public streams --------------------------------------------------------------------------------
 
 
-def test_periods_ascend_and_are_whole(stream):
-    """No period is much shorter than the others."""
+def test_periods_ascend(stream):
     assert list(stream.names) == sorted(stream.names)
+
+
+def test_periods_are_whole(stream):
+    """No period is much shorter than the others, as one would be whose data begin or end in it."""
     rows_of_periods = np.diff(stream.starts)
+
     assert rows_of_periods.min() > 0.5 * np.median(rows_of_periods)
 
 
@@ -65,15 +71,17 @@ def test_hardly_a_row_repeats_the_last(stream):
 
 
 def test_number_to_predict_is_no_feature(stream):
-    """In rows of the same hour with other weather it would be the target of the row before."""
+    """Nor is it that of the row before, as in rows of the same hour with other weather.
+
+    A few may be equal by chance.
+    """
     target = stream.data.target
     if len(np.unique(target)) == 2:
-        # Labels may equal features by chance.
+        # Labels often equal features by chance.
         return
 
     equals_target = stream.data.numbers == target[:, None]
     assert equals_target.mean(axis=0).max() < 0.02
-    # Nor may the target repeat that of the row before.
     assert (target[1:] == target[:-1]).mean() < 0.02
 
 
@@ -84,11 +92,14 @@ def make_simple_functions(stream: Stream) -> np.ndarray:
     price now as a feature, the last of these had an area under the curve of 1.
     """
     numbers = pd.DataFrame(stream.data.numbers).ffill().fillna(0)
-    columns = [numbers[j] for j in numbers]
-    columns += [numbers[i] - numbers[j] for i, j in combinations(numbers, 2)]
-    day = ROWS_PER_DAY[stream.data.name]
-    columns += [numbers[j] - numbers[j].shift(1).rolling(day).mean() for j in numbers]
-    return np.stack(columns, axis=1)
+    features = [numbers[j] for j in numbers]
+    differences = [numbers[i] - numbers[j] for i, j in combinations(numbers, 2)]
+    rows_per_day = ROWS_PER_DAY[stream.data.name]
+    deviations = []
+    for feature in features:
+        mean_of_last_day = feature.shift(1).rolling(rows_per_day).mean()
+        deviations.append(feature - mean_of_last_day)
+    return np.stack([*features, *differences, *deviations], axis=1)
 
 
 def test_simple_functions_do_not_reveal_target(stream):
@@ -100,10 +111,12 @@ def test_simple_functions_do_not_reveal_target(stream):
     functions = make_simple_functions(stream)[first_row:]
     target = stream.data.target[first_row:]
 
-    if len(np.unique(target)) == 2:
+    is_label = len(np.unique(target)) == 2
+    if is_label:
         areas = np.array([roc_auc_score(target, column) for column in functions.T])
         assert np.maximum(areas, 1 - areas).max() < 0.95
     else:
+        # The last row of all correlations is that of the target.
         correlations = np.corrcoef(functions.T, target.astype(float))[-1, :-1]
         assert np.nanmax(np.abs(correlations)) < 0.95
 
@@ -130,8 +143,8 @@ def test_electricity_label_is_no_rise(shared):
 
 
 def test_electricity_measurements_are_known_later(shared):
-    """A row has the measurements of the half-hour before; the first day only serves for the mean of
-    the day before.
+    """A row has the measurements of the half-hour before; the first day, of 48 half-hours, only
+    serves for the mean of the day before.
     """
     frame = read_file("electricity", shared)
 
@@ -139,19 +152,24 @@ def test_electricity_measurements_are_known_later(shared):
 
     n = len(data)
     assert data.target.tolist() == frame["target"][48 : 48 + n].tolist()
-    np.testing.assert_array_equal(data.numbers[:, 2:7], frame[MARKET_COLUMNS][47 : 47 + n])
+    # Two columns of time come first, and the mean of the price comes after the measurements.
+    measurements = data.numbers[:, 2:7]
+    mean_of_day_before = data.numbers[:, 7]
+    np.testing.assert_array_equal(measurements, frame[MARKET_COLUMNS][47 : 47 + n])
     mean_of_first_day = frame["nswprice"].astype(float)[:48].mean()
-    assert data.numbers[0, 7] == pytest.approx(mean_of_first_day, rel=1e-5)
+    assert mean_of_day_before[0] == pytest.approx(mean_of_first_day, rel=1e-5)
 
 
 def test_traffic_lags_are_earlier_targets(shared):
+    """The last columns are the targets so many rows, hours, earlier."""
     data = read_public_stream("metro_traffic", shared / "data" / "streams").data
     longest_lag = max(TRAFFIC_LAGS)
-    # The last columns are the targets so many rows earlier.
     lag_columns = data.numbers[:, -len(TRAFFIC_LAGS) :]
 
     for lag, column in zip(TRAFFIC_LAGS, lag_columns.T, strict=True):
-        np.testing.assert_array_equal(column[longest_lag:], data.target[longest_lag - lag : -lag])
+        # The first rows have no targets of their own stream before them.
+        earlier_targets = data.target[longest_lag - lag : -lag]
+        np.testing.assert_array_equal(column[longest_lag:], earlier_targets)
 
 
 @pytest.mark.parametrize(
@@ -160,14 +178,17 @@ def test_traffic_lags_are_earlier_targets(shared):
     ids=["day", "week"],
 )
 def test_traffic_repeats_itself(shared, lags, expected_lags, correlation):
-    """After a day, and after a week but for hours that are missing."""
+    """After a day of 24 rows, and after a week, of 168 rows but for hours that are missing.
+
+    So rows are in the order of time.
+    """
     target = read_public_stream("metro_traffic", shared / "data" / "streams").data.target
 
     correlation_of_lag = {
         lag: float(np.corrcoef(target[lag:], target[:-lag])[0, 1]) for lag in lags
     }
 
-    # The lag of highest correlation, and its value.
+    # The lag of highest correlation, and its value in this file.
     assert correlation_of_lag[max(expected_lags)] == pytest.approx(correlation, abs=0.005)
     assert max(correlation_of_lag, key=correlation_of_lag.__getitem__) in expected_lags
 
@@ -185,9 +206,10 @@ def test_weather_repeats_after_a_year(shared):
     """The file has no times; a day is as warm as that of a year before, roughly."""
     temperature = read_file("weather", shared)["feat_1"].to_numpy()
 
-    assert np.corrcoef(temperature[365:], temperature[:-365])[0, 1] > 0.8
-    # Half a year later it is the other way round.
-    assert np.corrcoef(temperature[182:], temperature[:-182])[0, 1] < -0.7
+    correlation_after_year = np.corrcoef(temperature[365:], temperature[:-365])[0, 1]
+    correlation_after_half_a_year = np.corrcoef(temperature[182:], temperature[:-182])[0, 1]
+    assert correlation_after_year > 0.8
+    assert correlation_after_half_a_year < -0.7
 
 
 @pytest.mark.parametrize(
@@ -205,7 +227,10 @@ def test_times_ascend(shared, name, columns):
 
 @pytest.fixture
 def read_own(tmp_path):
-    """Reads a stream of rows 0, 1, ... with these times."""
+    """A function that reads a stream of the user's own, given its times.
+
+    The target of a row is its number in the file, so that it tells the order.
+    """
 
     def read(times: list[object], *, every: str, time_format: str | None = None) -> Stream:
         path = tmp_path / "own.csv"
@@ -239,11 +264,15 @@ def test_missing_times_are_refused(read_own, times, every):
 
 
 def test_numbers_are_times_for_row_periods(read_own):
-    # Rows sorted by time: 9 (row 1), 10 (row 0), 100 (row 2).
-    assert read_own([10, 9, 100], every="1").data.target.tolist() == [1, 0, 2]
+    """If periods are so many rows, times need not be dates."""
+    stream = read_own([10, 9, 100], every="1")
+
+    # Sorted by time: 9 (row 1), 10 (row 0), 100 (row 2).
+    assert stream.data.target.tolist() == [1, 0, 2]
 
 
 def test_numbers_need_a_format_for_dates(read_own):
+    """20231231 could be a date or a number of seconds."""
     with pytest.raises(ExperimentError, match=r"'time' holds numbers.* give their format"):
         read_own([20231231, 20240101], every="year")
 

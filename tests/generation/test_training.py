@@ -1,3 +1,5 @@
+"""Trainings as jobs: order, files, continuing after a stop, and what is refused."""
+
 import json
 import os
 import signal
@@ -21,13 +23,15 @@ from hpobench_ordered.errors import StoreError
 from hpobench_ordered.generation._training import TrainingJob, run_trainings
 
 JOBS = [TrainingJob(where, {"x": x, "mode": "a"}) for where, x in product(("37", "4"), (1, 2, 3))]
+"""Three configurations at each of two places, 37 and 4; a place is, say, a task."""
 
 
 @dataclass(frozen=True)
 class StubTrainer:
-    """Trains by a formula, and leaves a mark for every call."""
+    """Trains by a formula, and leaves an empty file, a mark, for every call."""
 
     marks: Path
+    """Folder of the marks."""
     name: str = "stub"
 
     @property
@@ -38,28 +42,38 @@ class StubTrainer:
         (self.marks / f"{where}-{config['x']}-{time.monotonic_ns()}").touch()
         return {"loss": int(where) + config["x"] / 3, "parts": [config["x"], None, True]}
 
-    def calls(self) -> int:
+    def count_calls(self) -> int:
         return len(list(self.marks.iterdir()))
 
 
 @pytest.fixture
 def folder(tmp_path):
+    """The folder where trainings are stored; it does not exist yet."""
     return tmp_path / "outcomes"
 
 
 @pytest.fixture
 def stub(tmp_path):
+    """A trainer that was not called yet."""
     (tmp_path / "marks").mkdir()
     return StubTrainer(tmp_path / "marks")
 
 
 def test_outcomes_are_in_the_order_of_jobs(stub, folder):
     """The stub's loss is the job's place plus a third of x."""
-    outcomes = run_trainings(stub, JOBS[::-1], folder)
+    jobs = JOBS[::-1]
 
-    losses = [int(job.where) + job.config["x"] / 3 for job in JOBS[::-1]]
+    outcomes = run_trainings(stub, jobs, folder)
+
+    losses = [int(job.where) + job.config["x"] / 3 for job in jobs]
     assert [outcome["loss"] for outcome in outcomes] == losses
-    assert outcomes[0]["parts"] == [3, None, True]
+
+
+def test_outcomes_may_have_lists(stub, folder):
+    # The stub's list has x, None and True.
+    (outcome,) = run_trainings(stub, [TrainingJob("4", {"x": 3})], folder)
+
+    assert outcome["parts"] == [3, None, True]
 
 
 def test_each_training_has_a_file(stub, folder):
@@ -93,7 +107,7 @@ def test_workers_do_not_matter(stub, tmp_path):
 
 @given(st.sets(st.integers(0, 5)))
 def test_missing_trainings_are_done(tmp_path_factory, lost):
-    """Whichever they are; so folders of several machines merge by copying."""
+    """Whichever of six they are; so folders of several machines merge by copying."""
     folder = tmp_path_factory.mktemp("run")
     (folder / "marks").mkdir()
     stub = StubTrainer(folder / "marks")
@@ -103,10 +117,12 @@ def test_missing_trainings_are_done(tmp_path_factory, lost):
         files[index].unlink()
     progress: list[tuple[int, int]] = []
 
-    again = run_trainings(stub, JOBS, folder, progress=lambda _, *done: progress.append(done))
+    outcomes_again = run_trainings(
+        stub, JOBS, folder, progress=lambda _, *done: progress.append(done)
+    )
 
-    assert again == outcomes
-    assert stub.calls() == len(JOBS) + len(lost)
+    assert outcomes_again == outcomes
+    assert stub.count_calls() == len(JOBS) + len(lost)
     # Progress starts with the trainings that are stored.
     stored = len(JOBS) - len(lost)
     assert progress == [(done, len(JOBS)) for done in range(stored, len(JOBS) + 1)]
@@ -118,51 +134,61 @@ FIRST_JOB = JOBS[0]
 def test_equal_jobs_are_trained_once(stub, folder):
     first, second = run_trainings(stub, [FIRST_JOB, FIRST_JOB], folder)
 
-    assert stub.calls() == 1
+    assert stub.count_calls() == 1
     assert first == second
 
 
 @pytest.mark.parametrize(
-    ("job", "name", "trainings"),
+    ("job", "name_of_trainer", "trainings"),
     [
         (FIRST_JOB, "stub", 1),
-        (TrainingJob("37", {"mode": "a", "x": 1}), "stub", 1),
+        (TrainingJob("37", {"mode": "a", "x": 1}), "stub", 1),  # in another order
         (TrainingJob("38", {"x": 1, "mode": "a"}), "stub", 2),
         (TrainingJob("37", {"x": 1.5, "mode": "a"}), "stub", 2),
         (FIRST_JOB, "other", 2),
     ],
 )
-def test_place_config_and_trainer_identify_trainings(stub, folder, job, name, trainings):
-    """A second job that is equal in all three, in whatever order, is not trained again."""
+def test_place_config_and_trainer_identify_training(stub, folder, job, name_of_trainer, trainings):
+    """A second job that is equal to the first in all three is not trained again."""
     run_trainings(stub, [FIRST_JOB], folder)
 
-    run_trainings(replace(stub, name=name), [job], folder)
+    run_trainings(replace(stub, name=name_of_trainer), [job], folder)
 
-    assert stub.calls() == trainings
+    assert stub.count_calls() == trainings
+
+
+class FailingAtFifth(StubTrainer):
+    """A stub that fails at the fifth of the six jobs."""
+
+    def __call__(self, config: Mapping[str, Any], where: str) -> Mapping[str, Any]:
+        if (where, config["x"]) == ("4", 2):
+            raise MemoryError
+        return super().__call__(config, where)
+
+
+def test_failure_ends_trainings(stub, folder):
+    with pytest.raises(MemoryError):
+        run_trainings(FailingAtFifth(stub.marks), JOBS, folder)
+
+    assert stub.count_calls() == 4
 
 
 def test_failure_keeps_finished_trainings(stub, folder):
-    class Failing(StubTrainer):
-        def __call__(self, config: Mapping[str, Any], where: str) -> Mapping[str, Any]:
-            # The fifth of six jobs.
-            if (where, config["x"]) == ("4", 2):
-                raise MemoryError
-            return super().__call__(config, where)
-
     with pytest.raises(MemoryError):
-        run_trainings(Failing(stub.marks), JOBS, folder)
-    assert stub.calls() == 4
+        run_trainings(FailingAtFifth(stub.marks), JOBS, folder)
 
     run_trainings(stub, JOBS, folder)
-    # Only the last two were left to do.
-    assert stub.calls() == 6
+
+    # Four before the failure, and only the last two after it.
+    assert stub.count_calls() == 4 + 2
 
 
 @pytest.mark.parametrize(
     "content", [b"", b"[]", b"{}", b'{"outcome": 1}', b'{"outcome": {"loss": 0.', b"\xff\x00"]
 )
 def test_damaged_file_starts_nothing(stub, folder, content):
-    run_trainings(stub, JOBS[-1:], folder)
+    last_job = JOBS[-1]
+    run_trainings(stub, [last_job], folder)
     (file,) = folder.rglob("*.json")
     file.write_bytes(content)
 
@@ -170,11 +196,13 @@ def test_damaged_file_starts_nothing(stub, folder, content):
         run_trainings(stub, JOBS, folder)
 
     # The one training before the damage.
-    assert stub.calls() == 1
+    assert stub.count_calls() == 1
 
 
 @pytest.mark.parametrize("loss", [float("nan"), np.int64(1)])
 def test_outcome_must_be_json(folder, loss):
+    """JSON has neither NaN nor numbers of NumPy."""
+
     class Trainer(StubTrainer):
         def __call__(self, config: Mapping[str, Any], where: str) -> Mapping[str, Any]:
             return {"loss": loss}
@@ -191,7 +219,7 @@ def test_impossible_folder_starts_nothing(stub, tmp_path):
     with pytest.raises(StoreError, match="cannot store"):
         run_trainings(stub, JOBS, tmp_path / "file")
 
-    assert stub.calls() == 0
+    assert stub.count_calls() == 0
 
 
 @pytest.mark.parametrize("where", ["", ".", "..", "a/b", "../a", "a b", "-a"])
@@ -203,6 +231,7 @@ def test_place_must_be_a_folder_name(where):
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="kill -9 is POSIX")
 def test_kill_loses_only_the_current_training(tmp_path):
+    """Another process trains four jobs; it is killed during the third, which lasts long."""
     script = textwrap.dedent("""
         import os, sys, time
         from pathlib import Path
@@ -221,8 +250,7 @@ def test_kill_loses_only_the_current_training(tmp_path):
         print([outcome["size"] for outcome in outcomes])
     """)
     command = [sys.executable, "-c", script, str(tmp_path)]
-    # The third of four trainings lasts 600 seconds, and is killed.
-    process = subprocess.Popen([*command, "600"])
+    process = subprocess.Popen([*command, "600"])  # seconds
     deadline = time.monotonic() + 60
     while not (tmp_path / "reached").exists() and time.monotonic() < deadline:
         assert process.poll() is None
@@ -231,8 +259,11 @@ def test_kill_loses_only_the_current_training(tmp_path):
     process.wait()
     files = sorted((tmp_path / "kept").rglob("*.json"))
     assert [file.parent.name for file in files] == ["1", "2"]
-    written = [file.stat().st_mtime_ns for file in files]
-    # The same without waiting: the stored trainings are not repeated.
-    again = subprocess.run([*command, "0"], capture_output=True, text=True, check=True)
-    assert again.stdout == "[1, 2, 3, 4]\n"
-    assert [file.stat().st_mtime_ns for file in files] == written
+    written_at = [file.stat().st_mtime_ns for file in files]
+
+    # The same without waiting.
+    result = subprocess.run([*command, "0"], capture_output=True, text=True, check=True)
+
+    assert result.stdout == "[1, 2, 3, 4]\n"
+    # The stored trainings were not repeated.
+    assert [file.stat().st_mtime_ns for file in files] == written_at

@@ -1,3 +1,5 @@
+"""Trainings of XGBoost on images: errors, ties, repeatability, and what identifies them."""
+
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
@@ -11,6 +13,7 @@ from hpobench_ordered.errors import MissingExtraError
 from hpobench_ordered.generation import _xgboost_training as training
 
 CONFIG: Config = {"learning_rate": 0.3, "max_depth": 3, "min_child_weight": 1.0, "n_estimators": 5}
+# The same with 2, 3 and 5 trees.
 CONFIGS = [CONFIG | {"n_estimators": n} for n in (2, 3, 5)]
 
 
@@ -20,7 +23,8 @@ def trainer(small):
     return training.XGBoostTrainer(small, training.AS_PUBLISHED)
 
 
-def is_before_estimated_scores(xgboost):
+def is_before_estimated_scores(xgboost: Any) -> bool:
+    """Whether XGBoost is older than 3.1, the first to start from the frequencies of classes."""
     major, minor, *_ = xgboost.__version__.split(".")
     return (int(major), int(minor)) < (3, 1)
 
@@ -28,7 +32,7 @@ def is_before_estimated_scores(xgboost):
 @pytest.mark.usefixtures("xgboost")
 class TestTraining:
     def test_more_images_make_fewer_errors(self, trainer):
-        # Trained on 20 and on 300 images, counted on 100.
+        """Trained on 20 and on 300 images; errors are counted on 100 others, of ten classes."""
         errors_of_20 = trainer(CONFIG, "20")["error_count"]
         errors_of_300 = trainer(CONFIG, "300")["error_count"]
 
@@ -36,41 +40,49 @@ class TestTraining:
         assert errors_of_300 < errors_of_20
 
     def test_training_again_gives_the_same(self, trainer):
-        outcome = trainer(CONFIG, "300")
+        errors = trainer(CONFIG, "300")["error_count"]
 
-        assert outcome["seconds"] > 0
-        assert trainer(CONFIG, "300")["error_count"] == outcome["error_count"]
+        assert trainer(CONFIG, "300")["error_count"] == errors
+
+    def test_time_is_recorded(self, trainer):
+        assert trainer(CONFIG, "300")["seconds"] > 0
 
     def test_published_ties_go_to_first_class(self, trainer, small):
-        config = CONFIG | {"min_child_weight": 32.0}
-        assert config["min_child_weight"] > 2 * 0.1 * 0.9 * 100  # so that no tree has weight
+        """Without trees all classes have the same score, and the first one, 0, is predicted."""
+        # More than a node can have: 2 p (1 - p) a image, with p = 0.1 for each of ten classes.
+        weight_of_all_images = 2 * 0.1 * 0.9 * 100
+        config_without_trees = CONFIG | {"min_child_weight": 32.0}
+        assert config_without_trees["min_child_weight"] > weight_of_all_images
 
-        # Without trees all classes have the same score, and the first one, 0, is predicted.
-        errors = trainer(config, "100")["error_count"]
+        errors = trainer(config_without_trees, "100")["error_count"]
 
         assert errors == np.count_nonzero(small.validation_labels != 0)
 
     def test_current_ties_go_to_most_frequent_class(self, trainer, small, xgboost):
+        """Without trees the scores at the start decide, from 3.1 on the frequencies of classes."""
         if is_before_estimated_scores(xgboost):
             pytest.skip("XGBoost starts from the classes' frequencies from 3.1 on")
         most_frequent = np.bincount(small.pool_labels[:80]).argmax()
         assert most_frequent != 0
         current_trainer = replace(trainer, settings=training.CURRENT_DEFAULTS)
+        config_without_trees = CONFIG | {"min_child_weight": 32.0}
 
-        # Again no tree has weight, so that the scores at the start decide.
-        errors = current_trainer(CONFIG | {"min_child_weight": 32.0}, "80")["error_count"]
+        errors = current_trainer(config_without_trees, "80")["error_count"]
 
         assert errors == np.count_nonzero(small.validation_labels != most_frequent)
 
     def test_other_processes_train_the_same(self, trainer, tmp_path):
         errors = training.train_configs(trainer, CONFIGS, [20, 40], tmp_path / "one")
 
-        errors_of_two = training.train_configs(
+        errors_by_two = training.train_configs(
             trainer, CONFIGS, [20, 40], tmp_path / "two", workers=2
         )
 
-        np.testing.assert_array_equal(errors_of_two, errors)
-        # Configurations are rows, sizes are columns.
+        np.testing.assert_array_equal(errors_by_two, errors)
+
+    def test_rows_are_configurations_and_columns_sizes(self, trainer, tmp_path):
+        errors = training.train_configs(trainer, CONFIGS, [20, 40], tmp_path)
+
         assert errors[1, 1] == trainer(CONFIGS[1], "40")["error_count"]
 
     def test_version_is_in_identity(self, trainer, xgboost):
@@ -89,11 +101,13 @@ class TestTraining:
 
 @pytest.mark.parametrize("size", ["19", "301"])
 def test_other_sizes_are_refused(trainer, size):
+    """The pool has 300 images, and a training set at least 20."""
     with pytest.raises(ValueError, match=r"20\.\.300"):
         trainer(CONFIG, size)
 
 
 def test_missing_xgboost_names_the_extra(trainer, monkeypatch):
+    # Makes the import fail.
     monkeypatch.setitem(sys.modules, "xgboost", None)
 
     with pytest.raises(MissingExtraError, match=r"\[train\]"):
@@ -101,7 +115,7 @@ def test_missing_xgboost_names_the_extra(trainer, monkeypatch):
 
 
 class FormulaTrainer:
-    """Counts errors by a formula."""
+    """Stands for a training: the number of errors is 1000 - size * n_estimators."""
 
     identity: Mapping[str, Any] = {}
 
