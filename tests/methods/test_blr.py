@@ -48,7 +48,7 @@ def compute_likelihood_with(Phi: FloatArray, y: FloatArray, precisions: Precisio
 
 
 SIZES = st.tuples(st.integers(1, 12), st.integers(1, 8), st.booleans(), st.integers(0, 10**6))
-"""n, d, ard and seed of a problem."""
+"""n, d, ard (automatic relevance determination: a precision a feature) and seed of a problem."""
 
 
 @given(SIZES)
@@ -83,15 +83,18 @@ def test_gradient_by_precisions_equals_differences(sizes):
     Phi, y, precisions = make_problem(n, d, ard=ard, seed=seed)
 
     def rho(x: FloatArray) -> float:
+        """Minus log likelihood; x is log alpha, of the weights, then log beta, of the noise."""
         return direct_rho(Phi, y, Precisions(x[:-1], x[-1]))
 
     result = compute_likelihood_with(Phi, y, precisions)
     by_alpha = result.by_alpha
-    if not ard:  # one precision for all features
+    # Without ARD, a single precision is that of all features.
+    if not ard:
         by_alpha = by_alpha.sum(keepdims=True)
+    gradient = np.append(by_alpha, result.by_beta)
     x = np.append(precisions.log_alpha, precisions.log_beta)
     differences = approx_fprime(x, rho, 1e-6)
-    assert_allclose(np.append(by_alpha, result.by_beta), differences, rtol=1e-3, atol=1e-3)
+    assert_allclose(gradient, differences, rtol=1e-3, atol=1e-3)
 
 
 @given(SIZES)

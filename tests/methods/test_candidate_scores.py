@@ -11,6 +11,7 @@ from hpobench_ordered.methods._gp.acquisition import log_expected_improvement
 from hpobench_ordered.methods._gp.model import Kernel, TaskPriors
 
 SLACK = math.log(4.0)
+"""How far below the best score a candidate may be to have an exact score."""
 CANDIDATES = np.random.default_rng(1).random((1000, 3))
 BEST = -1.0
 """A loss that few candidates are likely to improve on."""
@@ -35,11 +36,14 @@ def make_process(observations_of_task: int) -> tasks.TaskProcess:
 
 
 def score_all_exactly(process: tasks.TaskProcess) -> np.ndarray:
-    return log_expected_improvement(*process.predict(CANDIDATES), BEST)
+    """Log expected improvement of all candidates on `BEST`."""
+    mean, sd = process.predict(CANDIDATES)
+    return log_expected_improvement(mean, sd, BEST)
 
 
 @pytest.mark.parametrize("observations_of_task", [10, 50])
 def test_scores_near_the_best_are_exact(observations_of_task):
+    """Candidates that are at most `SLACK` worse than the best one may win."""
     process = make_process(observations_of_task)
     exact = score_all_exactly(process)
     scores = process.score_candidates(CANDIDATES, BEST, slack=SLACK)
@@ -50,7 +54,10 @@ def test_scores_near_the_best_are_exact(observations_of_task):
 
 
 def test_other_scores_are_bounds():
-    # More observations than those that bound variances.
+    """Candidates that cannot win get an upper bound of their score, which is still too low to win.
+
+    Variances are bounded by a part of the observations, so that only with many it is not exact.
+    """
     process = make_process(observations_of_task=50)
     exact = score_all_exactly(process)
     scores = process.score_candidates(CANDIDATES, BEST, slack=SLACK)

@@ -122,6 +122,7 @@ def test_pending_evaluations_shrink_deviation():
 
 
 def test_pending_evaluations_enlarge_no_deviation():
+    """Neither elsewhere; 1e-9 is for rounding."""
     process = make_process()
     with_pending, _ = process.with_fantasies(PENDING)
     X = np.random.default_rng(1).uniform(-1, 1, (5, 3))

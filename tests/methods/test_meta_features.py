@@ -312,6 +312,7 @@ def test_class_outside_subsample_counts():
 
 
 UNCACHED_FEATURES = np.random.default_rng(10).normal(size=(50, 2))
+"""Of no other test, so that their meta-features are computed anew."""
 
 
 def test_labels_need_scikit_learn(monkeypatch):
@@ -323,10 +324,12 @@ def test_labels_need_scikit_learn(monkeypatch):
 
 
 def test_features_need_no_scikit_learn(monkeypatch):
+    """Only labels do, for landmarkers; without labels, the last meta-features are a mean of each of
+    two features.
+    """
     # Makes the import fail.
     monkeypatch.setitem(sys.modules, "sklearn.neighbors", None)
     meta_features = compute_meta_features(hbo.TaskData(UNCACHED_FEATURES, None, UNSUPERVISED))
-    # Two means of features.
     assert meta_features.shape == (GENERAL + 2,)
 
 

@@ -104,11 +104,13 @@ def test_only_similar_task_has_weight():
 
 
 def test_large_current_task_is_subsampled():
+    """With four times as many evaluations as are ranked, weights can be computed."""
     method = make_method(rgpe.RGPE, [make_bowl_task(place=0.4)])
-    # Four times as many evaluations as are ranked.
     X = np.random.default_rng(0).random((4 * rgpe.MAX_RANKED, 2))
     y = bowl(X, place=0.4)
     weights = method.compute_weights(X, y, method.fit_target(X, y))
+    # Of the earlier task and the current one.
+    assert len(weights) == 2
     assert weights.sum() == pytest.approx(1.0)
 
 

@@ -118,7 +118,8 @@ def test_predicted_good_ones_follow_single_task():
     task = make_task(60, seed=3)
     suggestions = suggest(make_method([task], budget=80), 80)
     # After the 60 evaluated ones, others near the optimum.
-    assert np.median(distances(suggestions[60:])) < 0.5 * np.median(distances(task.values))
+    distances_of_new = distances(suggestions[60:])
+    assert np.median(distances_of_new) < 0.5 * np.median(distances(task.values))
 
 
 # -- several previous tasks ------------------------------------------------------------------------
@@ -128,7 +129,9 @@ LOSSES = [(3, 1, 4, 5, 2, 6), (3, 5, 1, 4, 2, 6), (2, 4, 5, 1, 3, 6)]
 
 
 def test_complementary_configurations_come_first():
-    """Configuration 4 ranks 2, 2, 3; then 3, best on the task where 4 is worst, helps most."""
+    """Configuration 4 has the losses 2, 2 and 3 on three tasks, the lowest on average; then 3,
+    with 5, 4 and 1, helps most, as it is the best where 4 is worst.
+    """
     history = [make_grid_task(*losses) for losses in LOSSES]
     assert suggest_on_grid(history, 2) == [4, 3]
 
@@ -148,8 +151,10 @@ def test_only_ranks_within_task_matter():
 
 
 def test_repeated_measurements_are_averaged():
-    noisy = make_grid_task(0, 9, 1, 2, 3, 4, 5, values=(0, 0, 1, 2, 3, 4, 5))  # mean of 0 is 4.5
-    # A loss of 4.5 is between those of 4 and 5.
+    """Configuration 0 was evaluated twice, with losses 0 and 9: its mean, 4.5, is between the
+    losses of configurations 4 and 5, which are 4 and 5.
+    """
+    noisy = make_grid_task(0, 9, 1, 2, 3, 4, 5, values=(0, 0, 1, 2, 3, 4, 5))
     assert suggest_on_grid([noisy, noisy], 6) == [1, 2, 3, 4, 0, 5]
 
 
@@ -161,8 +166,11 @@ def test_missing_measurements_are_predicted():
 
 
 def test_portfolio_covers_two_kinds_of_tasks():
-    # Optima are at 0.2 and 0.8 in turn.
-    history = [make_task(60, seed=seed, optimum=(0.2, 0.8)[seed % 2]) for seed in range(6)]
+    """Optima of six tasks are at 0.2 and 0.8 in turn; four suggestions come near to both."""
+    history = []
+    for seed in range(6):
+        optimum = 0.2 if seed % 2 == 0 else 0.8
+        history.append(make_task(60, seed=seed, optimum=optimum))
     first = suggest(make_method(history), 4)
     assert distances(first, 0.2).min() < 0.25
     assert distances(first, 0.8).min() < 0.25
