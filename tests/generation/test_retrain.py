@@ -36,6 +36,8 @@ from hpobench_ordered.generation.retrain import Retrain, generate_retrain
 from hpobench_ordered.surrogates.coding import space_coding
 from hpobench_ordered.testing import check_benchmark
 
+# A stream is cut into periods, here months; the model of a period is trained on those before, as
+# many as the window says.
 MONTHS = 6
 RIDGE = "sklearn.linear_model:Ridge"
 TREES = "sklearn.ensemble:ExtraTreesRegressor"
@@ -43,22 +45,25 @@ TREES = "sklearn.ensemble:ExtraTreesRegressor"
 
 @pytest.fixture(scope="module")
 def prices(tmp_path_factory):
-    """Half a year of days whose slope drifts, shuffled, with a missing number."""
+    """The path of a CSV file: two rows a day for half a year, shuffled, some numbers missing.
+
+    The price grows with x, from month to month more.
+    """
     rng = np.random.default_rng(1)
     dates = pd.date_range("2024-01-01", "2024-06-30", freq="12h")
-    x = rng.normal(size=(len(dates), 2))
+    x, z = rng.normal(size=(len(dates), 2)).T
     slope = dates.month.to_numpy() / 3
-    frame = pd.DataFrame({"date": dates.strftime("%Y-%m-%d %H:%M"), "x": x[:, 0]})
-    frame["z"] = np.where(rng.random(len(dates)) < 0.02, np.nan, x[:, 1])
-    frame["kind"] = np.where(x[:, 1] > 0, "up", "down")
-    frame["price"] = 100 + 10 * (slope * x[:, 0] + rng.normal(size=len(dates)))
+    frame = pd.DataFrame({"date": dates.strftime("%Y-%m-%d %H:%M"), "x": x})
+    frame["z"] = np.where(rng.random(len(dates)) < 0.02, np.nan, z)
+    frame["kind"] = np.where(z > 0, "up", "down")
+    frame["price"] = 100 + 10 * (slope * x + rng.normal(size=len(dates)))
     path = tmp_path_factory.mktemp("stream") / "prices.csv"
     frame.sample(frac=1, random_state=0).to_csv(path, index=False)
     return path
 
 
 def read_prices(path: Path, every: str = "month") -> Stream:
-    """The stream of the file, cut by month or otherwise."""
+    """The stream of the file, cut by month, or by so many rows."""
     return read_stream(path, target="price", time="date", every=every)
 
 
@@ -71,7 +76,10 @@ def make_trainer(
     seed: int = 0,
     **fixed: Any,
 ) -> RetrainTrainer:
-    """A trainer of ridge regressions on up to three past periods, which stops at a failure."""
+    """By default, a trainer of ridge regressions on up to three months, which stops at a failure.
+
+    With a window of three, April to June of the six months are predicted.
+    """
     model = Model.from_path(path, fixed=fixed, seed=seed)
     metric = Metric(PredictionKind.REGRESSION, "neg_mean_absolute_error")
     return RetrainTrainer(stream, model, metric, longest_window=longest_window, failures=failures)
@@ -81,11 +89,12 @@ def make_trainer(
 
 
 def test_rows_are_cut_by_the_calendar(prices):
-    stream = read_prices(prices)
+    stream = read_prices(prices, every="month")
 
     assert stream.names == tuple(f"2024-{month:02d}" for month in range(1, MONTHS + 1))
+    rows_of_periods = np.diff(stream.starts)
     # Two rows a day; the last day has one.
-    assert np.diff(stream.starts).tolist() == [62, 58, 62, 60, 62, 59]
+    assert rows_of_periods.tolist() == [62, 58, 62, 60, 62, 59]
 
 
 def test_rows_are_in_the_order_of_time(prices):
@@ -104,10 +113,11 @@ def test_times_are_no_feature(prices):
 
 
 def test_rows_are_cut_by_their_number(prices):
-    stream = read_prices(prices, "100")
+    stream = read_prices(prices, every="100")
 
+    rows_of_periods = np.diff(stream.starts)
     # Of 363 rows.
-    assert np.diff(stream.starts).tolist() == [100, 100, 100, 63]
+    assert rows_of_periods.tolist() == [100, 100, 100, 63]
     assert stream.names == ("0", "1", "2", "3")
 
 
@@ -127,6 +137,7 @@ def test_other_streams_are_refused(prices, options, error, message):
 
 
 def test_too_long_window_is_refused(prices):
+    # After five of six months there would be only one to predict.
     with pytest.raises(ExperimentError, match=r"6 periods; .* on 1 to 4 of them, but got 5"):
         make_trainer(read_prices(prices), longest_window=5)
 
@@ -134,10 +145,13 @@ def test_too_long_window_is_refused(prices):
 # -- training --------------------------------------------------------------------------------------
 
 
-def ridge_error(
+def compute_ridge_error(
     past: pd.DataFrame, present: pd.DataFrame, weights: pd.Series | None, alpha: float
 ) -> float:
-    """Error of a ridge regression on the present, by pandas and scikit-learn alone."""
+    """Mean absolute error on the present of a ridge regression on the past, by scikit-learn alone.
+
+    Missing numbers are replaced by the past's median; inputs and prices are standardised.
+    """
     median = past["z"].median()
 
     def make_inputs(rows: pd.DataFrame) -> np.ndarray:
@@ -151,31 +165,33 @@ def ridge_error(
         output_scaler.transform(past[["price"]]),
         sample_weight=weights,
     )
-    predicted = model.predict(input_scaler.transform(make_inputs(present))).reshape(-1, 1)
-    return float(mean_absolute_error(present["price"], output_scaler.inverse_transform(predicted)))
+    scaled_prediction = model.predict(input_scaler.transform(make_inputs(present))).reshape(-1, 1)
+    prediction = output_scaler.inverse_transform(scaled_prediction)
+    return float(mean_absolute_error(present["price"], prediction))
 
 
 @pytest.mark.parametrize("half_life", [None, 0.7])
 @pytest.mark.parametrize("window", [1, 3])
 def test_values_are_scikit_learns(prices, window, half_life):
-    """Error of each month from April on, after training on the months of the window before. With a
-    half-life, an older month weighs less.
+    """Error of each month from April on, after training on the months of the window before.
+
+    With a half-life, an older month weighs less.
     """
     config = {"alpha": 5.0, "window": window}
     if half_life is not None:
         config["half_life"] = half_life
 
-    # The longest window has three of six months, so the last three are predicted.
     values = make_trainer(read_prices(prices))(config, "0")["values"]
 
     table = pd.read_csv(prices).sort_values("date")
     month = pd.to_datetime(table["date"]).dt.month
     expected = []
     for now in range(4, MONTHS + 1):
-        is_past = (month >= now - window) & (month < now)
-        age = now - 1 - month[is_past]
+        past = table[(month >= now - window) & (month < now)]
+        present = table[month == now]
+        age = now - 1 - month[past.index]  # of the last month 0
         weights = None if half_life is None else 0.5 ** (age / half_life)
-        expected.append(ridge_error(table[is_past], table[month == now], weights, alpha=5.0))
+        expected.append(compute_ridge_error(past, present, weights, alpha=5.0))
     assert values == pytest.approx(expected, rel=1e-9)
 
 
@@ -198,11 +214,11 @@ def test_failure_stops_the_training(prices):
 
 
 def test_failure_may_count_as_worst(prices):
+    """A ridge regression refuses a negative alpha, so none of three months has a value."""
     trainer = make_trainer(read_prices(prices), failures=Failures.WORST)
 
     outcome = trainer({"alpha": -1.0}, "0")
 
-    # No values of the three months.
     assert outcome["values"] == [None, None, None]
     assert "alpha" in outcome["failure"]
 
@@ -212,13 +228,13 @@ def test_failure_may_count_as_worst(prices):
 
 @pytest.fixture
 def own_benchmarks(tmp_path, monkeypatch):
-    """The folder of the user's own benchmarks."""
+    """An empty folder of the user's own benchmarks."""
     monkeypatch.setenv(LOCAL_VARIABLE, str(tmp_path))
     return tmp_path
 
 
 def call_retrain(prices: Path, *options: str) -> Result:
-    """Run the command that generates the benchmark `prices`."""
+    """Run the command that generates the benchmark `prices`, of ridge regressions on months."""
     words = ["generate", "retrain", "--model", RIDGE, "--data", str(prices), "--time", "date"]
     words += ["--every", "month", "--name", "prices", *options]
     return CliRunner().invoke(app, words, catch_exceptions=False)
@@ -237,7 +253,8 @@ def options(own_benchmarks):
 
 
 @pytest.mark.slow
-def test_one_command_makes_a_benchmark(prices, own_benchmarks, options):
+@pytest.mark.usefixtures("own_benchmarks")
+def test_one_command_makes_a_benchmark(prices, options):
     result = call_retrain(prices, *options)
 
     assert result.exit_code == 0, result.output
@@ -250,12 +267,19 @@ def test_one_command_makes_a_benchmark(prices, own_benchmarks, options):
 
 
 @pytest.mark.slow
-def test_command_writes_card_and_table(prices, own_benchmarks, options):
+def test_command_writes_card(prices, own_benchmarks, options):
     call_retrain(prices, *options)
 
     card = json.loads((own_benchmarks / "prices" / "card.json").read_text())
     assert card["comparisons"]["copying"]["median_share"] >= 0
     assert "--time date --time-format '%Y-%m-%d %H:%M' --every month" in card["command"]
+
+
+@pytest.mark.slow
+def test_command_writes_table(prices, own_benchmarks, options):
+    """Of twelve configurations on each of three tasks."""
+    call_retrain(prices, *options)
+
     path = own_benchmarks / "prices-evaluations.parquet"
     table = read_raw(path, benchmark="prices", space=hbo.load("prices").space)
     assert [len(raw) for raw in table.tasks.values()] == [12, 12, 12]
@@ -263,32 +287,33 @@ def test_command_writes_card_and_table(prices, own_benchmarks, options):
 
 @pytest.mark.slow
 def test_continuing_gives_the_same_artifact(prices, own_benchmarks, options):
+    """Every second stored training is lost; the others are not trained again."""
     call_retrain(prices, *options)
     artifact = own_benchmarks / "prices"
     content = {path.name: path.read_bytes() for path in artifact.iterdir()}
     trainings = sorted((own_benchmarks / "prices-evaluations").rglob("*.json"))
-    # Every second training is lost; one of the others gets a time to tell it by.
     for path in trainings[::2]:
         path.unlink()
-    os.utime(trainings[1], ns=(1, 1))
+    kept_training = trainings[1]
+    os.utime(kept_training, ns=(1, 1))  # a time to tell it by
 
     result = call_retrain(prices, *options, "--replace")
 
     assert result.exit_code == 0, result.output
     assert {path.name: path.read_bytes() for path in artifact.iterdir()} == content
-    assert trainings[1].stat().st_mtime_ns == 1  # not trained again
+    assert kept_training.stat().st_mtime_ns == 1
 
 
 def test_impossible_window_is_a_usage_error(prices):
+    # A range must ascend.
     result = call_retrain(prices, "--window", "3-1")
 
-    assert result.exit_code == 2
+    assert result.exit_code == 2  # of usage errors
     assert "number or range such as 3 or 1-6, but got '3-1'" in result.output
 
 
-@pytest.mark.usefixtures("own_benchmarks")
-def test_too_long_window_starts_nothing(prices):
-    # Windows of up to nine of six months.
+def test_too_long_window_starts_nothing(prices, own_benchmarks):
+    """Windows of up to nine periods, of a stream of six."""
     spec = Retrain(
         name="p", model=RIDGE, data=str(prices), time="date", every="month", window=(1, 9)
     )
@@ -296,8 +321,11 @@ def test_too_long_window_starts_nothing(prices):
     with pytest.raises(ExperimentError, match="got 9"):
         generate_retrain(spec)
 
+    assert list(own_benchmarks.iterdir()) == []
+
 
 def test_public_stream_needs_its_file(tmp_path):
+    # The first generator is that of the stream of electricity.
     generator = retrain.GENERATORS[0]
 
     with pytest.raises(ExperimentError, match=r"needs a folder with electricity\.parquet"):
@@ -309,45 +337,59 @@ def test_public_stream_needs_its_file(tmp_path):
 
 @given(seed=st.integers(0, 99))
 def test_correlation_by_lag_is_scipys(seed):
+    """The mean rank correlation of losses, (configurations, tasks), of tasks so far apart."""
     losses = np.random.default_rng(seed).normal(size=(8, 4))
 
     correlations = figures.compute_correlation_by_lag(losses)
 
     # Of the lags that are computed, 1, 2, 5 and 10, four tasks have these.
     assert list(correlations) == [1, 2]
-    expected = [spearmanr(losses[:, task], losses[:, task + 2]).statistic for task in range(2)]
-    assert correlations[2] == pytest.approx(np.mean(expected))
+    # Tasks 0 and 2, and tasks 1 and 3.
+    first_pair = spearmanr(losses[:, 0], losses[:, 2]).statistic
+    second_pair = spearmanr(losses[:, 1], losses[:, 3]).statistic
+    assert correlations[2] == pytest.approx((first_pair + second_pair) / 2)
+
+
+def draw_repeated_losses(noise_share: float) -> np.ndarray:
+    """Random losses, (seeds, configurations, tasks), of whose variance, 1, a share is noise."""
+    rng = np.random.default_rng(0)
+    means = rng.normal(size=(400, 5)) * np.sqrt(1 - noise_share)
+    noise = rng.normal(size=(3, 400, 5)) * np.sqrt(noise_share)
+    return means + noise
 
 
 @pytest.mark.parametrize("share", [0.0, 0.25, 0.5, 0.9])
 def test_noise_share_is_estimated(share):
-    """Of the variance between trainings with several seeds, a share is noise; of means over two
-    seeds, less.
-    """
-    rng = np.random.default_rng(0)
-    # 400 configurations, five tasks, three seeds; variances add up to 1.
-    means = rng.normal(size=(400, 5)) * np.sqrt(1 - share)
-    repeated = means + rng.normal(size=(3, 400, 5)) * np.sqrt(share)
+    """Noise is what differs between seeds."""
+    losses = draw_repeated_losses(share)
 
-    assert figures.compute_noise_share(repeated) == pytest.approx(share, abs=0.05)
-    # Averaging halves the noise, and so the whole variance becomes 1 - share / 2.
-    share_in_means = (share / 2) / (1 - share / 2)
-    noise_of_means = figures.compute_noise_share(repeated, averaged=2)
-    assert noise_of_means == pytest.approx(share_in_means, abs=0.05)
+    assert figures.compute_noise_share(losses) == pytest.approx(share, abs=0.05)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.25, 0.5, 0.9])
+def test_means_over_seeds_have_less_noise(share):
+    losses = draw_repeated_losses(share)
+
+    share_in_means = figures.compute_noise_share(losses, averaged=2)
+
+    # The mean of two halves the variance of noise, so that of all becomes 1 - share / 2.
+    expected = (share / 2) / (1 - share / 2)
+    assert share_in_means == pytest.approx(expected, abs=0.05)
 
 
 def test_agreement_of_seeds_is_scipys():
-    # Two seeds, eleven configurations, one task.
+    """Rank correlation of losses with two seeds, of eleven configurations on one task."""
     repeated = np.random.default_rng(0).normal(size=(2, 11, 1))
-    first, second = repeated[0, :, 0], repeated[1, :, 0]
+    first, second = repeated[:, :, 0]
 
     agreement, agreement_in_better_half = figures.compute_agreement(repeated)
 
     assert agreement == pytest.approx(spearmanr(first, second).statistic)
-    # The better half by the one seed, then by the other.
-    halves = [np.argsort(first)[:5], np.argsort(second)[:5]]
-    expected = [spearmanr(first[half], second[half]).statistic for half in halves]
-    assert agreement_in_better_half == pytest.approx(np.mean(expected))
+    # The better half, five of eleven, by the one seed, then by the other.
+    in_halves = []
+    for half in (np.argsort(first)[:5], np.argsort(second)[:5]):
+        in_halves.append(spearmanr(first[half], second[half]).statistic)
+    assert agreement_in_better_half == pytest.approx(np.mean(in_halves))
 
 
 @pytest.mark.parametrize(("averaged", "share"), [(1, 0.5), (2, 0.25)])
@@ -371,7 +413,7 @@ def test_configurations_within_noise_are_counted(averaged, share):
 
 @pytest.fixture
 def averaged_plan(prices):
-    """Twelve configurations of trees, each trained with three seeds from 4 on."""
+    """A plan of twelve configurations of trees, each trained with the seeds 4, 5 and 6."""
     trainer = make_trainer(read_prices(prices), path=TREES, seed=4, n_estimators=2)
     space = hbo.SearchSpace([hbo.Parameter.number("max_depth", 1, 9, integer=True)])
     return RetrainPlan(trainer, space, configurations=12, seed=4, averaged=3)
@@ -379,7 +421,7 @@ def averaged_plan(prices):
 
 @pytest.fixture
 def averaged_artifact(averaged_plan, tmp_path):
-    """The artifact of a benchmark whose values are means over three seeds."""
+    """The folder of a benchmark of this plan, whose values are means over three seeds."""
     benchmark = define_benchmark(
         "mean",
         "",
@@ -396,15 +438,17 @@ def averaged_artifact(averaged_plan, tmp_path):
 
 @pytest.mark.slow
 def test_values_may_be_means_over_seeds(averaged_plan, averaged_artifact):
+    """Mean and standard deviation over the seeds 4, 5 and 6; here of the first configuration."""
     first_config = averaged_plan.space.configs(averaged_plan.values)[0]
 
     with np.load(averaged_artifact / "evaluations.npz") as stored:
         arrays = dict(stored)
 
     np.testing.assert_array_equal(arrays["values"][0], averaged_plan.values[0])
-    trained = [averaged_plan.trainer(first_config, str(seed))["values"] for seed in (4, 5, 6)]
-    # Mean and standard deviation over the seeds 4, 5 and 6.
-    for task, values in enumerate(np.transpose(trained)):
+    values_of_seeds = []
+    for seed in (4, 5, 6):
+        values_of_seeds.append(averaged_plan.trainer(first_config, str(seed))["values"])
+    for task, values in enumerate(np.transpose(values_of_seeds)):
         assert arrays[f"{task}/objective"][0] == pytest.approx(values.mean())
         assert arrays[f"{task}/spread"][0] == pytest.approx(values.std(ddof=1))
 
@@ -431,16 +475,17 @@ def test_recorded_evaluations_can_be_repeated(retraining, shared):
     assert benchmark.recorded is not None
     recorded = benchmark.recorded()
     configs = plan.space.configs(plan.values)
+    # Different ones for each benchmark.
     rng = np.random.default_rng([7, *retraining.name.encode()])
     for row in rng.choice(len(plan.values), 2, replace=False).tolist():
         task = int(rng.integers(len(benchmark.tasks)))
         period = plan.trainer.tasks[task]
 
-        outcomes = [
-            plan.trainer.train(configs[row], period, seed=seed) for seed in range(plan.averaged)
-        ]
+        values = []
+        for seed in range(plan.averaged):
+            value, _ = plan.trainer.train(configs[row], period, seed=seed)
+            values.append(value)
 
         np.testing.assert_array_equal(recorded[task].values[row], plan.values[row])
-        mean = float(np.mean([value for value, _ in outcomes]))
-        expected = benchmark.objective.loss(mean)
+        expected = benchmark.objective.loss(float(np.mean(values)))
         assert recorded[task].losses[row] == pytest.approx(expected, rel=1e-6)

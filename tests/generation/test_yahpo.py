@@ -1,6 +1,9 @@
+"""Generators of YAHPO's benchmarks: evaluations, networks, artifacts and users' own forests."""
+
 import shutil
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,6 +25,8 @@ from hpobench_ordered.surrogates import pipeline
 from hpobench_ordered.surrogates.best import best_known
 from hpobench_ordered.testing import check_benchmark
 
+# Scenario and instance of the paper's benchmarks with published evaluations; those of ranger are
+# sampled from a network.
 PUBLISHED = [benchmark for benchmark in PAPER_BENCHMARKS if benchmark[0] != "ranger"]
 FURTHER = [
     pytest.param(*benchmark, marks=pytest.mark.slow) for benchmark in benchmarks.FURTHER_BENCHMARKS
@@ -33,20 +38,21 @@ GENERATOR_OF_NAME = {generator.name: generator for generator in GENERATORS}
 
 @pytest.fixture
 def data(shared, tmp_path, monkeypatch):
-    """The shared copy of YAHPO's data, with an empty cache."""
+    """The folder of the shared copy of YAHPO's data; the cache of downloads is empty."""
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
     return shared / "data" / "yahpo"
 
 
 @pytest.fixture
 def quick_search(monkeypatch):
-    """A small search for the best known values."""
+    """Make the search for the best known values short."""
     monkeypatch.setattr(pipeline, "best_known", partial(best_known, draws=200))
 
 
 def generate(
     name: str, folder: Path, local: Path | None, *, configurations: int = 60, seed: int = 0
 ) -> Path:
+    """Generate the artifact of a benchmark below a folder, from a local copy of YAHPO's data."""
     generator = GENERATOR_OF_NAME[name]
     return generator.generate(folder / name, local=local, seed=seed, configurations=configurations)
 
@@ -70,20 +76,21 @@ def test_other_artifacts_go_to_the_user(name):
 
 @pytest.mark.parametrize(("scenario", "instance"), PUBLISHED + FURTHER)
 def test_published_evaluations_are_read(shared, data, scenario, instance):
+    """3000 configurations, each evaluated at five training fractions, in rows one after another."""
     space = define(shared, scenario, instance).space
     path = find_evaluations(data, scenario, instance)
 
     evaluations = read_evaluations(path, space)
 
-    # Each configuration was evaluated at five training fractions.
     assert evaluations.values.shape == (3000, space.dimension)
     assert evaluations.fractions == (0.05, 0.25, 0.5, 0.75, 1.0)
-    frame = pd.read_parquet(path)
-    row = frame.iloc[5 * 1234 + 3]  # configuration 1234 at the fourth fraction
-    config = {name: row[name] for name in space.names if not pd.isna(row[name])}
-    np.testing.assert_array_equal(evaluations.values[1234], space.row(config))
+    # Any configuration, at the fourth fraction.
+    number, fraction = 1234, 3
+    row = pd.read_parquet(path).iloc[5 * number + fraction]
     assert row["train_frac"] == 0.75
-    assert evaluations.auc[1234, 3] == row["auc"]
+    config = {name: row[name] for name in space.names if not pd.isna(row[name])}
+    np.testing.assert_array_equal(evaluations.values[number], space.row(config))
+    assert evaluations.auc[number, fraction] == row["auc"]
 
 
 @pytest.mark.parametrize("part", ["", "evaluations", "evaluations/rbv2_svm/1220.parquet"])
@@ -100,8 +107,9 @@ def test_missing_evaluations_are_named(tmp_path):
 
 
 def test_error_without_copy_names_source(tmp_path):
+    """Where the published evaluations can be had, and the option that names their folder."""
     with pytest.raises(ArtifactError, match=r"sighellan/syne-tune.*--from.*rbv2_svm"):
-        generate("yahpo-svm-1220", tmp_path / "out", None)
+        generate("yahpo-svm-1220", tmp_path / "out", local=None)
 
 
 @pytest.mark.parametrize(
@@ -142,14 +150,14 @@ def test_other_files_are_refused(shared, tmp_path):
 
 
 def test_changed_search_space_is_refused(data, tmp_path):
-    # Copies all but the file with the search space, which is replaced.
+    """In a copy of the data, the file with the search space is another."""
     for part in ("evaluations/rbv2_svm/458.parquet", "yahpo_data-1.0.2/rbv2_svm/encoding.json"):
         (tmp_path / part).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(data / part, tmp_path / part)
     (tmp_path / "yahpo_data-1.0.2" / "rbv2_svm" / "config_space.json").write_text("{}")
 
     with pytest.raises(DownloadError, match="not the published"):
-        generate("yahpo-svm-458", tmp_path / "out", tmp_path)
+        generate("yahpo-svm-458", tmp_path / "out", local=tmp_path)
 
 
 # -- networks --------------------------------------------------------------------------------------
@@ -157,7 +165,7 @@ def test_changed_search_space_is_refused(data, tmp_path):
 
 @pytest.fixture
 def sample(shared, tmp_path):
-    """Samples thirty configurations of a network, by a seed."""
+    """A function that evaluates thirty configurations, drawn with a seed, by a network."""
     definition, network = defined_network(shared, "rpart", "4154")
     request = Request(tmp_path, configurations=30)
 
@@ -178,12 +186,15 @@ def test_network_is_sampled_at_all_fractions(sample):
 
 
 def test_seed_decides_the_sample(sample):
-    np.testing.assert_array_equal(sample(0).auc, sample(0).auc)
-    assert not np.array_equal(sample(0).auc, sample(1).auc)
+    aucs = sample(seed=0).auc
+
+    np.testing.assert_array_equal(sample(seed=0).auc, aucs)
+    assert not np.array_equal(sample(seed=1).auc, aucs)
 
 
 # -- artifacts -------------------------------------------------------------------------------------
 
+# Evaluations of the later network of ranger, published ones, and those of a fetched network.
 ONE_OF_EACH_SOURCE = ("yahpo-ranger-4154", "yahpo-svm-1220", "yahpo-xgboost-458")
 
 
@@ -202,23 +213,31 @@ def test_seed_decides_the_bytes(name, data, tmp_path):
 @pytest.mark.slow
 @pytest.mark.usefixtures("quick_search")
 @pytest.mark.parametrize("name", ONE_OF_EACH_SOURCE)
-def test_artifact_is_a_benchmark_of_fractions(name, data, tmp_path):
+def test_tasks_of_artifact_are_fractions(name, data, tmp_path):
     benchmark = load(str(generate(name, tmp_path, data)))
 
+    # From 5 % to 100 % of the data.
     assert [task.name for task in benchmark.tasks] == [f"{k}%" for k in range(5, 101, 5)]
-    # No random configuration is better than the best known value.
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("quick_search")
+@pytest.mark.parametrize("name", ONE_OF_EACH_SOURCE)
+def test_random_configuration_is_not_better_than_best(name, data, tmp_path):
+    benchmark = load(str(generate(name, tmp_path, data)))
     config = benchmark.space.sample(np.random.default_rng(0))
+
     for task in benchmark.tasks:
         assert task.best_value >= task.evaluate(config)
 
 
 @pytest.fixture
 def commands(monkeypatch):
-    """Commands on the cards of forests, which are not fitted."""
-    commands = []
+    """Commands on the cards of forests, each added where a forest would be fitted and written."""
+    commands: list[str] = []
 
-    def write_forest(request, defined, forest, report, **_):
-        commands.append(report.command)
+    def write_forest(request: Request, definition: Any, forest: Any, texts: Any, **_: Any) -> Path:
+        commands.append(texts.command)
         return request.folder
 
     monkeypatch.setattr(yahpo, "write_forest", write_forest)
@@ -250,11 +269,12 @@ def test_shipped_card_has_the_default_command(name, data, tmp_path, commands):
 
 
 OWN_FOREST = "yahpo-rpart-4134"
+"""A benchmark whose forest users generate from YAHPO's network."""
 
 
 @pytest.fixture
 def own_forest(data, tmp_path, quick_search, monkeypatch):
-    """A forest generated by the user, and the fetched network that it approximates."""
+    """The benchmark with a forest generated by the user; the network has been fetched, too."""
     monkeypatch.setenv(LOCAL_VARIABLE, str(tmp_path))
     generator = GENERATOR_OF_NAME[OWN_FOREST]
     generator.generate(generator.home() / OWN_FOREST, local=data, configurations=2000)
@@ -286,7 +306,8 @@ def test_generated_forest_approximates_its_network(own_forest):
     # Every sixth task.
     for task, task_of_network in zip(own_forest.tasks[::6], network.tasks[::6], strict=True):
         values_of_network = task_of_network.evaluate_many(configs)
-        assert r2_score(values_of_network, task.evaluate_many(configs)) > 0.8
+        r2 = r2_score(values_of_network, task.evaluate_many(configs))
+        assert r2 > 0.8
 
 
 @pytest.mark.slow
