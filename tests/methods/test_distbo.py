@@ -69,7 +69,10 @@ class Toy:
         )
 
     def find_best_value(self, method: hbo.Method, trials: int) -> float:
-        """Play a method on the current task, and return the best value."""
+        """Play a method on the current task, and return the best value.
+
+        Checks that no suggestion was random for want of a model.
+        """
         values = []
         for _ in range(trials):
             config = method.ask()
@@ -135,6 +138,7 @@ def test_process_starts_anywhere():
     """The process need not begin with an earlier task's best configuration."""
     toy = Toy(1)
     first = toy.make_method("dist-gp").ask()
+    # Here it does not: 1e-9 is for rounding.
     assert distance_from_earlier_bests(toy, first) > 1e-9
 
 
@@ -193,7 +197,9 @@ def test_meta_features_compare_differing_data(name):
         X, labels = rng.standard_normal((40, features)), rng.integers(classes, size=40)
         data.append(hbo.TaskData(X, labels, hbo.DataKind.CLASSIFICATION))
     toy = Toy(5)
-    toy.find_best_value(toy.make_method(name, history=toy.history[:2], data=data), trials=2)
+    method = toy.make_method(name, history=toy.history[:2], data=data)
+    # Checks that no suggestion is random for want of a model.
+    toy.find_best_value(method, trials=2)
 
 
 def test_large_history_is_subsampled(monkeypatch):
@@ -288,8 +294,10 @@ POOR_DATA = {
 def test_poor_data_cause_no_failure(name, case, sources):
     """Where all tasks have such data, no suggestion is random for want of a model."""
     toy = Toy(4)
-    data = [POOR_DATA[case]] * (sources + 1)
-    toy.find_best_value(toy.make_method(name, history=toy.history[:sources], data=data), trials=3)
+    data = [POOR_DATA[case]] * (sources + 1)  # of the earlier tasks and the current one
+    method = toy.make_method(name, history=toy.history[:sources], data=data)
+    # Checks that there were no fallbacks to random suggestions.
+    toy.find_best_value(method, trials=3)
 
 
 # -- losses, candidates, features ------------------------------------------------------------------

@@ -46,6 +46,7 @@ def make_prior(observed: tasks.Observations) -> PriorArrays:
 
 
 def draw_hyperparameters(observed: tasks.Observations, *, seed: int = 0) -> FloatArray:
+    """Hyperparameters around the mean of their prior."""
     mean = make_prior(observed).mean
     return mean + 0.3 * np.random.default_rng(seed).standard_normal(len(mean))
 
@@ -53,6 +54,7 @@ def draw_hyperparameters(observed: tasks.Observations, *, seed: int = 0) -> Floa
 def negative_log_posterior(
     observed: tasks.Observations, x: FloatArray, prior: PriorArrays | None = None
 ) -> tuple[float, FloatArray]:
+    """Value and gradient at hyperparameters x; by default with the usual prior."""
     S = compiled.squared_differences(observed.X, observed.kernel.groups, observed.g)
     return tasks.negative_log_posterior(observed, S, x, prior or make_prior(observed))
 
@@ -149,11 +151,12 @@ def test_prediction_equals_the_formula(counts, seed, added_later):
 
 @given(counts=COUNTS, seed=st.integers(0, 99), added_later=st.integers(0, 3))
 def test_current_losses_are_scaled(counts, seed, added_later):
-    # The last task, the current one, has three observations.
+    """The last task, the current one, has three observations."""
     observed = make_observations([*counts, 3], seed=seed)
     x = draw_hyperparameters(observed, seed=seed)
     process = make_process(observed, x, added_later=added_later)
-    assert_allclose(process.scale_current_losses(), DirectFormulas(observed, x).z[-3:])
+    scaled_losses = DirectFormulas(observed, x).z
+    assert_allclose(process.scale_current_losses(), scaled_losses[-3:])
 
 
 class TestOneTaskWithoutLevel:

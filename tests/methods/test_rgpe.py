@@ -103,8 +103,8 @@ def test_only_similar_task_has_weight():
     assert distant < 0.05
 
 
-def test_large_current_task_is_subsampled():
-    """With four times as many evaluations as are ranked, weights can be computed."""
+def test_large_current_task_has_weights():
+    """With four times as many evaluations as are ranked, of which a part is then used."""
     method = make_method(rgpe.RGPE, [make_bowl_task(place=0.4)])
     X = np.random.default_rng(0).random((4 * rgpe.MAX_RANKED, 2))
     y = bowl(X, place=0.4)

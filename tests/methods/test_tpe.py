@@ -119,15 +119,21 @@ def test_conditional_density_integrates_to_one():
 
 
 def sample_around(value: float, *, choices: int, bandwidth: float, n: int) -> FloatArray:
-    """Draw from a density that is fitted to one value of one hyperparameter."""
+    """Draw from a density that is fitted to one value of one hyperparameter.
+
+    The hyperparameter is a choice among so many `choices`, or a number if these are 0.
+    """
     density = tpe.Density(np.array([[value]]), np.array([choices]), np.array([bandwidth]))
     return density.sample(np.random.default_rng(0), n)[:, 0]
 
 
 def test_numbers_are_drawn_from_truncated_normals():
-    drawn = sample_around(0.1, choices=0, bandwidth=0.05, n=4000)
-    sd = tpe.SAMPLING_WIDTH * 0.05
-    expected = truncnorm((0 - 0.1) / sd, (1 - 0.1) / sd, loc=0.1, scale=sd)
+    """Around an evaluated value, wider than the density's kernel by `SAMPLING_WIDTH`."""
+    value, bandwidth = 0.1, 0.05
+    drawn = sample_around(value, choices=0, bandwidth=bandwidth, n=4000)
+    sd = tpe.SAMPLING_WIDTH * bandwidth
+    # scipy takes the bounds, 0 and 1, in standard deviations from the mean.
+    expected = truncnorm((0 - value) / sd, (1 - value) / sd, loc=value, scale=sd)
     assert kstest(drawn, expected.cdf).pvalue > 1e-3
 
 
