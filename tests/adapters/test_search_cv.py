@@ -1,4 +1,4 @@
-"""The search of scikit-learn's kind: a drop-in for scikit-learn's, with a memory."""
+"""The search with scikit-learn's interface, whose history remembers earlier searches."""
 
 import json
 import pickle
@@ -46,7 +46,7 @@ HISTORIES = [
 
 
 def make_search(history=None, task=None, *, estimator=None, space=SPACE, **options):
-    """A search over logistic regressions of four candidates on two folds."""
+    """Make a search, by default of four logistic regressions on two folds."""
     defaults = {"n_iter": 4, "cv": 2, "random_state": 0}
     return hbo.OrderedSearchCV(
         estimator or LogisticRegression(), space, history=history, task=task, **(defaults | options)
@@ -54,7 +54,7 @@ def make_search(history=None, task=None, *, estimator=None, space=SPACE, **optio
 
 
 def split_scores(search):
-    """Test scores of all candidates, shape (candidates, folds)."""
+    """Read the test scores of all candidates, shape (candidates, folds)."""
     n_splits = search.n_splits_
     return np.stack([search.cv_results_[f"split{i}_test_score"] for i in range(n_splits)], axis=1)
 
@@ -124,28 +124,31 @@ def test_passes_checks_of_sklearn(estimator, check):
 def test_results_are_like_those_of_sklearn(options):
     search = make_search(**options).fit(X, Y)
     distributions = {"C": stats.loguniform(1e-4, 1e3), "class_weight": [None, "balanced"]}
-    other = RandomizedSearchCV(
+    search_of_sklearn = RandomizedSearchCV(
         LogisticRegression(), distributions, n_iter=4, cv=2, random_state=0, **options
     ).fit(X, Y)
 
-    assert list(search.cv_results_) == list(other.cv_results_)
-    for name, column in other.cv_results_.items():
-        assert type(search.cv_results_[name]) is type(column)
-        assert getattr(search.cv_results_[name], "dtype", None) == getattr(column, "dtype", None)
-    attributes_of_sklearn = vars(other).keys() - {"param_distributions"}
+    assert list(search.cv_results_) == list(search_of_sklearn.cv_results_)
+    for name, expected in search_of_sklearn.cv_results_.items():
+        column = search.cv_results_[name]
+        assert type(column) is type(expected)
+        assert getattr(column, "dtype", None) == getattr(expected, "dtype", None)
+    attributes_of_sklearn = vars(search_of_sklearn).keys() - {"param_distributions"}
     own_arguments = {"space", "history", "task", "method", "batch_size"}
     assert vars(search).keys() - own_arguments == attributes_of_sklearn
 
 
 def test_scores_are_those_of_the_candidates():
+    """As scikit-learn's own search scores each of them, when it is the only candidate."""
     search = make_search(scoring="roc_auc").fit(X, Y)
-    for params, score in zip(
-        search.cv_results_["params"], search.cv_results_["mean_test_score"], strict=True
-    ):
+    candidates = search.cv_results_["params"]
+    scores = search.cv_results_["mean_test_score"]
+
+    for params, score in zip(candidates, scores, strict=True):
         grid = {name: [value] for name, value in params.items()}
-        other = RandomizedSearchCV(LogisticRegression(), grid, n_iter=1, cv=2, scoring="roc_auc")
-        assert other.fit(X, Y).best_score_ == score
-    assert search.best_score_ == search.cv_results_["mean_test_score"].max()
+        alone = RandomizedSearchCV(LogisticRegression(), grid, n_iter=1, cv=2, scoring="roc_auc")
+        assert alone.fit(X, Y).best_score_ == score
+    assert search.best_score_ == scores.max()
 
 
 def test_clone_has_the_same_arguments():
@@ -174,6 +177,7 @@ def test_pipeline_is_tuned():
 
 
 def test_refit_names_what_is_maximised(counter):
+    """The level, from 0 to 1, is one metric, its negative the other."""
     scoring = {"score": lambda model, X, y: model.level, "loss": lambda model, X, y: -model.level}
     options = {"estimator": counter(), "space": LEVELS, "scoring": scoring, "n_iter": 12}
     highest = make_search(refit="score", **options).fit(X, Y)
@@ -183,6 +187,7 @@ def test_refit_names_what_is_maximised(counter):
 
 
 def test_first_metric_is_maximised_without_refit(counter):
+    """The first metric is the level, from 0 to 1."""
     scoring = {"score": lambda model, X, y: model.level, "loss": lambda model, X, y: -model.level}
     search = make_search(
         estimator=counter(), space=LEVELS, scoring=scoring, refit=False, n_iter=12
@@ -227,16 +232,18 @@ def test_failing_fit_is_raised_if_asked(counter):
 @pytest.mark.filterwarnings("ignore:One or more of the test scores:UserWarning")
 @pytest.mark.parametrize("history", [None, *HISTORIES])
 def test_failed_candidates_do_not_end_the_search(counter, history, tmp_path):
+    """Of eight candidates those fail whose level is below 0.5; their scores are NaN."""
     options = {"history": history and tmp_path / history, "task": "May"}
     search = make_search(estimator=counter(fails_below=0.5), space=LEVELS, n_iter=8, **options).fit(
         X, Y
     )
 
-    levels = search.cv_results_["param_level"].astype(float)
+    has_failed = search.cv_results_["param_level"].astype(float) < 0.5
     scores = search.cv_results_["mean_test_score"]
-    assert 0 < (levels < 0.5).sum() < 8
-    np.testing.assert_array_equal(np.isnan(scores), levels < 0.5)
-    assert search.cv_results_["rank_test_score"][np.isnan(scores)].min() > 1
+    ranks = search.cv_results_["rank_test_score"]
+    assert 0 < has_failed.sum() < 8  # some of them, but not all
+    np.testing.assert_array_equal(np.isnan(scores), has_failed)
+    assert ranks[has_failed].min() > 1
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.FitFailedWarning")
@@ -250,8 +257,9 @@ def test_numeric_error_score_is_a_score(counter):
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.FitFailedWarning")
 def test_error_if_all_candidates_fail(counter):
+    search = make_search(estimator=counter(fails_below=1.0), space=LEVELS)  # from 0 to 1
     with pytest.raises(ValueError, match=r"All the 2 fits failed(.|\n)*is too low"):
-        make_search(estimator=counter(fails_below=1.0), space=LEVELS).fit(X, Y)
+        search.fit(X, Y)
 
 
 # the memory
@@ -259,25 +267,31 @@ def test_error_if_all_candidates_fail(counter):
 
 @pytest.mark.parametrize("history", HISTORIES)
 def test_next_task_starts_from_the_best(history, tmp_path):
+    """The task of June, with other data, begins with the best candidate of May."""
     path = tmp_path / history
     may = make_search(path, "May", n_iter=8).fit(X, Y)
     june = make_search(path, "June", n_iter=2).fit(X[:50], Y[:50])
-    assert june.cv_results_["params"][0] == may.best_params_
+    first_candidate = june.cv_results_["params"][0]
+    assert first_candidate == may.best_params_
 
 
 def test_histories_of_all_kinds_give_the_same(tmp_path):
+    """Searches with a history of an earlier task, in a table, a database or a log."""
     searches = []
     for history in ("tuning.parquet", "tuning.db", "tuning.log"):
         make_search(tmp_path / history, "May").fit(X, Y)
         searches.append(make_search(tmp_path / history, "June").fit(X, Y))
-    for other in searches[1:]:
-        assert_same_candidates(searches[0], other)
+
+    with_table, with_database, with_log = searches
+    assert_same_candidates(with_table, with_database)
+    assert_same_candidates(with_table, with_log)
 
 
 @pytest.mark.parametrize("history", HISTORIES)
 def test_second_fit_evaluates_nothing(history, tmp_path, counter):
     options = {"estimator": counter(), "space": LEVELS, "random_state": None}
     first = make_search(tmp_path / history, "May", **options).fit(X, Y)
+
     counter.fit_count = 0
     with pytest.warns(ContinuedSearchWarning, match="has 4 evaluations already, so no candidate"):
         second = make_search(tmp_path / history, "May", **options).fit(X, Y)
@@ -289,6 +303,7 @@ def test_second_fit_evaluates_nothing(history, tmp_path, counter):
 def test_larger_n_iter_goes_on(history, tmp_path, counter):
     options = {"estimator": counter(), "space": LEVELS}
     make_search(tmp_path / history, "May", n_iter=3, **options).fit(X, Y)
+
     counter.fit_count = 0
     with pytest.warns(ContinuedSearchWarning, match="goes on with the other 2 of 5"):
         longer = make_search(tmp_path / history, "May", n_iter=5, **options).fit(X, Y)
@@ -366,7 +381,7 @@ for task, n in (("May", 4), ("June", 5)):
 
 
 def read_records(path):
-    """Tasks, configurations and scores in a history, in order."""
+    """Read task, configuration and score of each evaluation in a history, in their order."""
     if path.suffix == ".parquet":
         frame = pd.read_parquet(path)
         configs = [json.loads(text)["config"] for text in frame["results"]]
@@ -381,6 +396,7 @@ def read_records(path):
 @pytest.mark.slow
 @pytest.mark.parametrize("history", ["tuning.parquet", "tuning.db"])
 def test_killed_search_ends_like_an_undisturbed_one(history, tmp_path):
+    """Processes are killed in fits 2, 6, 13 and 17; a killed candidate is fitted again."""
     never = 0
     undisturbed = tmp_path / "undisturbed"
     killed = tmp_path / "killed"
@@ -429,7 +445,7 @@ def test_own_table_is_history(tmp_path):
     search = make_search(
         tmp_path / "tuning.parquet", "June", space={"C": (1e-4, 1e3, "log")}, n_iter=1
     ).fit(X, Y)
-    assert search.best_params_ == {"C": 0.5}
+    assert search.best_params_ == {"C": 0.5}  # its only candidate is the best of the table
 
 
 def test_study_of_optuna_is_history(tmp_path):
@@ -442,6 +458,7 @@ def test_study_of_optuna_is_history(tmp_path):
         tmp_path / "tuning.db", "June", space={"C": (1e-4, 1e3, "log")}, n_iter=1
     ).fit(X, Y)
     assert search.best_params_ == study.best_params
+    # The study itself is no task of a search, which would have stored the scores of all folds.
     with pytest.raises(StoreError, match=r"'May' in .* was not evaluated by an OrderedSearchCV"):
         make_search(tmp_path / "tuning.db", "May").fit(X, Y)
 
@@ -463,7 +480,8 @@ def test_hyperparameter_may_be_added(history, tmp_path):
     wider = SPACE | {"tol": (1e-5, 1e-2, "log")}
     make_search(tmp_path / history, "June", space=wider).fit(X, Y)
     july = make_search(tmp_path / history, "July", space=wider, n_iter=2).fit(X, Y)
-    assert july.cv_results_["params"][0].keys() == wider.keys()
+    first_candidate = july.cv_results_["params"][0]
+    assert first_candidate.keys() == wider.keys()
 
 
 def test_parquet_holds_choices_of_several_types(tmp_path):
@@ -480,7 +498,8 @@ def test_parquet_holds_choices_of_several_types(tmp_path):
     may = make_search(path, "May", **options).fit(X, Y)
     june = make_search(path, "June", **options).fit(X, Y)
 
-    assert june.cv_results_["params"][0] == may.best_params_  # read back as they were
+    first_candidate = june.cv_results_["params"][0]  # the best of May, read from the file
+    assert first_candidate == may.best_params_
     columns = {"C", "class_weight", "random_state", "score", "task"}
     assert columns <= set(pd.read_parquet(path).columns)
 
@@ -621,6 +640,7 @@ def test_descriptions_of_parameters_are_read(description, expected):
 
 
 def test_choices_may_be_any_objects():
+    """The space has their texts, from which parameters are read back."""
     sizes = read_space({"hidden_layer_sizes": [(10,), (10, 5), None]})
     assert sizes.space["hidden_layer_sizes"].choices == ("(10,)", "(10, 5)", "None")
     assert sizes.params({"hidden_layer_sizes": "(10, 5)"}) == {"hidden_layer_sizes": (10, 5)}

@@ -9,7 +9,6 @@ import math
 import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import closing, nullcontext
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -50,15 +49,15 @@ DISTRIBUTIONS = {"rate": FloatDistribution(1e-4, 1, log=True), "depth": IntDistr
 
 
 def studies(names: Sequence[str] = MONTHS, **options: Any) -> list[optuna.Study]:
-    """Studies of the rows; each later one has accuracies 0.01 lower."""
+    """Make studies of the rows; each later one has accuracies 0.01 lower."""
     history = []
-    for k, name in enumerate(names):
+    for number, name in enumerate(names):
         study = optuna.create_study(study_name=name, direction="maximize", **options)
         for rate, depth, accuracy in ROWS:
             trial = optuna.trial.create_trial(
                 params={"rate": rate, "depth": depth},
                 distributions=DISTRIBUTIONS,
-                value=accuracy - k / 100,
+                value=accuracy - 0.01 * number,
             )
             study.add_trial(trial)
         history.append(study)
@@ -74,11 +73,11 @@ def database(names: Sequence[str] = MONTHS) -> bytes:
 
 
 def table(names: Sequence[str] = MONTHS) -> pd.DataFrame:
-    """The rows as a table; each later month has accuracies 0.01 lower."""
+    """Make a table of the rows; each later month has accuracies 0.01 lower."""
     rows = []
-    for k, name in enumerate(names):
+    for number, name in enumerate(names):
         for rate, depth, accuracy in ROWS:
-            rows.append((name, rate, depth, accuracy - k / 100))
+            rows.append((name, rate, depth, accuracy - 0.01 * number))
     return pd.DataFrame(rows, columns=["month", "rate", "depth", "accuracy"])
 
 
@@ -134,26 +133,34 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("method", ["bo", optuna.samplers.RandomSampler, own])
 def test_unused_history_is_warned_of(method):
+    """The warning points to the caller's line."""
     spec = hbo.adapters.as_method_spec(method)
-    settings = {"space": SPACE, "history": from_frame()}
+    history = from_frame()
+
     with pytest.warns(HistoryWarning, match="does not use the history of 3 tasks") as caught:
-        hbo.optimiser(spec, direction="maximize", **settings)
+        hbo.optimiser(spec, direction="maximize", space=SPACE, history=history)
     with pytest.warns(HistoryWarning, match="does not use the history"):
-        OptunaSampler(spec, **settings)
-    assert [w.filename for w in caught] == [__file__]
-    hbo.optimiser("simple-ordered", direction="maximize", **settings)
+        OptunaSampler(spec, space=SPACE, history=history)
+
+    assert [warning.filename for warning in caught] == [__file__]
+
+
+def test_used_history_is_not_warned_of():
+    """A warning would be an error in these tests."""
+    hbo.optimiser("simple-ordered", direction="maximize", space=SPACE, history=from_frame())
 
 
 @pytest.mark.parametrize("source", [TABLE, STORAGE])
 def test_command_warns_of_unused_history(folder, source):
-    assert (
-        run_suggest_command(folder, source, "bo").stderr.count("bo does not use the history") == 1
-    )
-    assert not run_suggest_command(folder, source, "simple-ordered").stderr
+    without_history = run_suggest_command(folder, source, "bo")
+    with_history = run_suggest_command(folder, source, "simple-ordered")
+    assert without_history.stderr.count("bo does not use the history") == 1
+    assert with_history.stderr == ""
 
 
 @pytest.mark.parametrize("source", [TABLE, STORAGE])
 def test_command_renames_hyperparameters(folder, source):
+    """The method simple-ordered suggests the best of the history first."""
     result = run_suggest_command(
         folder, source, "simple-ordered", "--rename", "rate=lr", space=RENAMED
     )
@@ -163,8 +170,10 @@ def test_command_renames_hyperparameters(folder, source):
 
 @pytest.mark.parametrize("source", [TABLE, STORAGE])
 def test_command_names_missing_hyperparameter(folder, source):
+    """The history has a hyperparameter `rate`, which is called `lr` in the space."""
     result = run_suggest_command(folder, source, "simple-ordered", space=RENAMED)
-    assert "lr" in result.stderr + str(result.exception)
+    message = result.stderr + str(result.exception)
+    assert "lr" in message
 
 
 @pytest.mark.parametrize("source", [TABLE, STORAGE])
@@ -173,15 +182,15 @@ def test_command_warns_of_unordered_tasks(folder, source):
     assert "in the order m2, m4, m1" in result.stderr
 
 
-def suggestions(name: str, history: tuple[Evaluations, ...]) -> list[Any]:
-    """What a method suggests in eight trials."""
+def suggest_eight(name: str, history: tuple[Evaluations, ...]) -> list[Any]:
+    """Ask a method for eight suggestions, each with the loss of its number."""
     method = method_spec(name).method(
         space=SPACE, rng=np.random.default_rng(0), history=history, context={}, budget=8
     )
     configs = []
-    for k in range(8):
+    for number in range(8):
         config = method.ask()
-        method.tell(config, float(k))
+        method.tell(config, float(number))
         configs.append(config)
     return configs
 
@@ -190,7 +199,7 @@ def suggestions(name: str, history: tuple[Evaluations, ...]) -> list[Any]:
     "name", by_speed([n for n in list_methods() if not method_spec(n).uses_history])
 )
 def test_methods_without_history_ignore_it(name):
-    assert suggestions(name, from_frame()) == suggestions(name, ())
+    assert suggest_eight(name, history=from_frame()) == suggest_eight(name, history=())
 
 
 def test_sampler_begins_with_clipped_best():
@@ -203,12 +212,14 @@ def test_sampler_begins_with_clipped_best():
 
 
 def test_sampler_begins_with_renamed_best():
+    """The best of the studies has the rate 0.5, which is called `lr` now."""
     sampler = OptunaSampler.from_studies("simple-ordered", studies(), rename={"rate": "lr"})
     trial = optuna.create_study(direction="maximize", sampler=sampler).ask()
     assert trial.suggest_float("lr", 1e-4, 1, log=True) == 0.5
 
 
 def test_unused_hyperparameter_is_warned_of_once():
+    """Of rate and depth the objective suggests the rate alone, in three trials."""
     for space in (None, SPACE):
         sampler = OptunaSampler.from_studies("simple-ordered", studies(), space=space)
         study = optuna.create_study(direction="maximize", sampler=sampler)
@@ -219,18 +230,21 @@ def test_unused_hyperparameter_is_warned_of_once():
 
 @pytest.mark.parametrize("reader", READERS)
 def test_clip_moves_into_narrower_range(reader):
+    """The rate 0.5 of each of three tasks is above 0.1, the end of the narrower range."""
     with pytest.warns(HistoryWarning, match="moved to the nearest bound: 3 of 'rate'"):
         history = reader(space=NARROWER, clip=True)
     assert all(evaluations.is_on(NARROWER) for evaluations in history)
-    assert history[0].values[:, 0].tolist() == [0.1, 0.01, 0.002]  # the rates; 0.5 was moved
+    rates_of_first_task = history[0].values[:, 0]
+    assert rates_of_first_task.tolist() == [0.1, 0.01, 0.002]
 
 
 @pytest.mark.parametrize("reader", READERS)
 def test_drop_leaves_out_of_narrower_range(reader):
+    """One of the three rates of each of three tasks is out of the narrower range."""
     with pytest.warns(HistoryWarning, match="3 of 9 evaluations are left out"):
         history = reader(space=NARROWER, drop_invalid=True)
     assert all(evaluations.is_on(NARROWER) for evaluations in history)
-    assert [len(evaluations) for evaluations in history] == [2, 2, 2]  # of three each
+    assert [len(evaluations) for evaluations in history] == [2, 2, 2]
 
 
 @pytest.mark.parametrize("reader", READERS)
@@ -266,13 +280,17 @@ ORDERS = [
     [(from_frame, *row) for row in ORDERS] + [(from_studies, *ORDERS[0])],
 )
 def test_unordered_task_names_are_warned_of(reader, names, is_in_order):
-    warning = pytest.warns(HistoryWarning, match=f"order {names[0]}, {names[1]}, {names[2]}")
+    """Tasks stay in the order that they come in."""
+    listed_names = ", ".join(names)
+    warning = pytest.warns(HistoryWarning, match=f"order {listed_names}")
     with nullcontext() if is_in_order else warning:
-        assert [e.task for e in reader(names)] == list(names)
+        history = reader(names)
+    assert [evaluations.task for evaluations in history] == list(names)
 
 
 def test_unordered_times_are_warned_of():
-    times = np.repeat(pd.to_datetime(["2026-02-01", "2026-03-01", "2026-01-01"]), 3)
+    months = pd.to_datetime(["2026-02-01", "2026-03-01", "2026-01-01"])
+    times = np.repeat(months, 3)  # each month has three rows
     with pytest.warns(HistoryWarning, match="in the order 2026-02-01 00:00:00, 2026-03"):
         from_table(table().assign(month=times))
 
@@ -313,7 +331,8 @@ def test_command_reports_misuse(options, message, capsys, monkeypatch):
 )
 def test_a_storage_may_be_a_file(storage):
     Path("t.db").write_bytes(database())
-    assert [e.task for e in hbo.history_from_storage(storage, "m[12]")] == ["m1", "m2"]
+    history = hbo.history_from_storage(storage, "m[12]")  # m1 and m2, but not m3
+    assert [evaluations.task for evaluations in history] == ["m1", "m2"]
 
 
 def test_advise_takes_a_storage():
@@ -321,19 +340,24 @@ def test_advise_takes_a_storage():
     Path("space.json").write_text(json.dumps(SPACE.to_json()))
     words = "advise --space space.json --direction maximize --storage t.db --studies m[12]"
     result = CliRunner().invoke(app, words.split())
+    # It read the two studies that fit the pattern, which are too few for advice.
     assert "at least 3 tasks, but got 2: 'm1', 'm2'" in str(result.exception)
 
 
 @pytest.mark.parametrize("text", ["1_000", "٣", "3,5", "1e999"])
 def test_files_and_tables_refuse_same_numbers(folder, text):
+    """Texts that Python or other programs read as numbers, in row 4, which is line 6 of a file."""
     frame = table().astype(object)
     frame.loc[4, "accuracy"] = text
+
     with pytest.raises(EvaluationsError, match="row 4"):
         from_table(frame)
+
     frame.to_csv("odd.csv", index=False)
-    error = run_suggest_command(folder, TABLE.replace("old", "odd"), "simple-ordered").exception
+    source = TABLE.replace("old.csv", "odd.csv")
+    error = run_suggest_command(folder, source, "simple-ordered").exception
     assert isinstance(error, EvaluationsError)
-    assert "line 6" in str(error)  # row 4, counted from 0, after the header
+    assert "line 6" in str(error)
 
 
 @pytest.mark.parametrize("option", ["history", "results", "space"])
@@ -343,7 +367,9 @@ def test_command_keeps_its_input_files(folder, option):
     input_file = {"history": "old.csv", "results": "results.csv", "space": "space.json"}[option]
     same_file = f"../{folder.name}/{input_file}"  # by another path
     words = ("--results", "results.csv", "--output", same_file)
+
     result = run_suggest_command(folder, TABLE, "simple-ordered", *words)
+
     assert result.exit_code == 2
     assert f"--output must not be the file of --{option}" in result.stderr
     first_characters = "mr{"  # of the header "month", of "rate", and of JSON
@@ -359,6 +385,7 @@ def test_a_damaged_storage_is_refused():
 
 
 def create_other_database(path):
+    """Create a database that is no storage of Optuna."""
     with closing(sqlite3.connect(path)) as database:
         database.execute("create table prices (a)")
         database.commit()
@@ -381,20 +408,36 @@ def test_other_object_is_no_storage():
 
 @pytest.mark.parametrize("value", [math.nan, "big", None, True, 10**400])
 def test_a_context_is_of_numbers(value):
-    for make in (partial(hbo.optimiser, direction="minimize"), OptunaSampler):
-        with pytest.raises(EvaluationsError, match=r"context 'size' of task .* finite number"):
-            optuna.create_study(sampler=make("bo", space=SPACE, context={"size": value})).ask()
+    context = {"size": value}
+    message = r"context 'size' of task .* finite number"
+    with pytest.raises(EvaluationsError, match=message):
+        hbo.optimiser("bo", space=SPACE, context=context, direction="minimize")
+    with pytest.raises(EvaluationsError, match=message):
+        optuna.create_study(sampler=OptunaSampler("bo", space=SPACE, context=context)).ask()
 
 
-def test_invalid_contexts_and_seeds():
-    settings = {"space": SPACE, "direction": "maximize", "history": from_frame()}
+def make_simple_ordered(**options: Any) -> hbo.Optimiser:
+    """Make an optimiser with a history of tasks without contexts."""
+    history = from_frame()
+    return hbo.optimiser(
+        "simple-ordered", space=SPACE, direction="maximize", history=history, **options
+    )
+
+
+def test_other_context_than_historys_is_warned_of():
     with pytest.warns(HistoryWarning, match=r"has \['size'\], which differs from that of 'm1'"):
-        hbo.optimiser("simple-ordered", **settings, context={"size": 3})
+        make_simple_ordered(context={"size": 3})
+
+
+def test_context_must_be_a_mapping():
     with pytest.raises(EvaluationsError, match="a mapping of numbers"):
-        hbo.optimiser("simple-ordered", **settings, context=["size"])
-    for seed in (-1, 1.5):
-        with pytest.raises(ExperimentError, match="a seed must be a whole number from 0"):
-            hbo.optimiser("simple-ordered", **settings, seed=seed)
+        make_simple_ordered(context=["size"])
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5])
+def test_invalid_seed_is_refused(seed):
+    with pytest.raises(ExperimentError, match="a seed must be a whole number from 0"):
+        make_simple_ordered(seed=seed)
 
 
 def test_a_space_may_be_a_dict():
@@ -419,8 +462,15 @@ def test_a_space_may_be_a_dict():
     )
     assert tuner.space == expected
     assert tuner.ask().keys() == described.keys()
-    change = hbo.SpaceChange.between({"rate": (1e-4, 1.0, "log")}, SPACE.to_configspace())
+
+
+def test_changes_are_between_spaces_of_any_kind():
+    described = {"rate": (1e-4, 1.0, "log")}
+    change = hbo.SpaceChange.between(described, SPACE.to_configspace())
     assert change.shared == ("rate",)
+
+
+def test_text_is_no_space():
     with pytest.raises(EvaluationsError, match="the search space must be a SearchSpace"):
         hbo.SpaceChange.between(SPACE, "space.json")
 
