@@ -80,18 +80,18 @@ def packed_files(store: Store) -> list[Path]:
 
 
 def count_files(store: Store) -> tuple[int, int]:
-    """Number of files of one run, and of many."""
+    """Count the files of one run each, and the packed files of many runs."""
     return len(single_files(store)), len(packed_files(store))
 
 
 def read_contents(store: Store) -> dict[str, bytes]:
-    """Content of every file of a store, by its path there."""
+    """Read the content of every file of a store, by its path there."""
     paths = [path for path in store.folder.rglob("*") if path.is_file()]
     return {str(path.relative_to(store.folder)): path.read_bytes() for path in paths}
 
 
 def make_failure(seed: int = 0, **changes: Any) -> Failure:
-    """A failed run of a method that no store here has finished."""
+    """Make a failed run of a method `mine`, of which no store here has finished runs."""
     identity = {
         "benchmark": "newsvendor@1",
         "surrogate": "table",
@@ -111,16 +111,17 @@ def make_store(folder: Path) -> Store:
 
 
 def add_to_losses(table: pa.Table, change: float) -> pa.Table:
+    """Copy a table of trials with changed losses."""
     place = table.column_names.index("loss")
     return table.set_column(place, "loss", pc.add(table["loss"], change))
 
 
 def replace_run(path: Path, table: pa.Table) -> Path:
-    """Replace a file of runs, under the name that fits its content."""
-    name, data = encode_runs(table)
+    """Replace a file of runs; its new name, KEY-HASH.parquet, fits the new content."""
+    hash_and_suffix, data = encode_runs(table)
     key, dash, _ = path.name.rpartition("-")
     path.unlink()
-    changed = path.with_name(f"{key}{dash}{name}")
+    changed = path.with_name(f"{key}{dash}{hash_and_suffix}")
     changed.write_bytes(data)
     return changed
 
@@ -130,8 +131,10 @@ def replace_run(path: Path, table: pa.Table) -> Path:
 
 def test_packing_leaves_one_file_a_benchmark(store):
     """The store has sixteen runs, each in a file, on two benchmarks."""
-    assert store.compact() == 16
-    assert count_files(store) == (0, 2)
+    runs_packed = store.compact()
+    single, packed = count_files(store)
+    assert runs_packed == 16
+    assert (single, packed) == (0, 2)
 
 
 def test_packing_again_changes_no_file(packed_store):
@@ -141,9 +144,11 @@ def test_packing_again_changes_no_file(packed_store):
 
 
 def test_few_files_are_not_packed(store):
-    """The store has sixteen runs, each in a file."""
-    assert store.compact(at_least=17) == 0
-    assert count_files(store) == (16, 0)
+    """The store has sixteen runs, each in a file: fewer than are asked for."""
+    runs_packed = store.compact(at_least=17)
+    single, packed = count_files(store)
+    assert runs_packed == 0
+    assert (single, packed) == (16, 0)
 
 
 def test_packed_runs_have_same_trials(original_store, packed_store):
@@ -181,17 +186,22 @@ def test_store_has_single_runs(cells, store):
 
 
 def test_store_has_failed_runs(store):
-    store.records.write_failure(make_failure())
-    assert store.has(make_failure().key)
+    failure = make_failure()
+    store.records.write_failure(failure)
+    assert store.has(failure.key)
 
 
 def test_identities_are_read_without_plan(cells, store):
+    """From the files of runs, where the plans of experiments, which tell them, are missing."""
     shutil.rmtree(store.folder / "experiments")
     assert store.cells() == {cell.key: cell.describe() for cell in cells}
 
 
 def test_files_with_room_are_packed_again(original_store, tmp_path, monkeypatch):
-    """Packed after each run: a packed file with fewer than three runs takes further ones."""
+    """Packed after each run: a packed file with fewer than three runs takes further ones.
+
+    Three is the limit of this test; there are eight runs on each of two benchmarks.
+    """
     monkeypatch.setattr(store_module, "MAX_PACKED_RUNS", 3)
     store = make_store(tmp_path / "store")
     for path in single_files(original_store):
@@ -199,7 +209,7 @@ def test_files_with_room_are_packed_again(original_store, tmp_path, monkeypatch)
         store.compact()
     single, packed = count_files(store)
     assert single == 0
-    assert packed <= 8  # 8 runs on each of two benchmarks need 6
+    assert packed <= 2 * 4  # three files would do for the runs on a benchmark
     assert store.digest() == original_store.digest()
 
 
@@ -226,6 +236,7 @@ def test_several_processes_pack_at_once(original_store, store):
 
 
 def test_runs_are_packed_while_read(cells, original_store, store, monkeypatch):
+    """Another process packs all runs, into two files, before the second of them is opened."""
     read_runs = store_module.read_runs
     opened: list[Path] = []
 
@@ -236,13 +247,16 @@ def test_runs_are_packed_while_read(cells, original_store, store, monkeypatch):
         return read_runs(file, names)
 
     monkeypatch.setattr(store_module, "read_runs", pack_before_second_file)
-    assert store.read(cell.key for cell in cells).equals(original_store.read())
-    assert count_files(store) == (0, 2)
+    trials = store.read(cell.key for cell in cells)
+
+    single, packed = count_files(store)
+    assert trials.equals(original_store.read())
+    assert (single, packed) == (0, 2)
 
 
 @pytest.fixture
 def interrupt_removal(monkeypatch):
-    """Raise a `KeyboardInterrupt` after some files were removed."""
+    """A function that makes the removal of files raise `KeyboardInterrupt` after some files."""
 
     def interrupt_after(removals: int) -> None:
         removed: list[Path] = []
@@ -260,48 +274,59 @@ def interrupt_removal(monkeypatch):
 
 @pytest.mark.parametrize("removals", [0, 2])
 def test_interrupted_packing_loses_nothing(original_store, store, interrupt_removal, removals):
+    """Packing writes two files, and then removes those of the sixteen runs."""
     interrupt_removal(removals)
     with pytest.raises(KeyboardInterrupt):
         store.compact()
-    assert count_files(store) == (16 - removals, 2)
+    single, packed = count_files(store)
+    assert (single, packed) == (16 - removals, 2)
     assert store.digest() == original_store.digest()
 
 
 def test_interrupted_packing_continues(original_store, store, interrupt_removal, monkeypatch):
+    """After it was interrupted when two files were removed; the runs are on two benchmarks."""
     interrupt_removal(2)
     with pytest.raises(KeyboardInterrupt):
         store.compact()
-    monkeypatch.undo()
+    monkeypatch.undo()  # files can be removed again
+
     store.compact()
-    assert count_files(store) == (0, 2)
+
+    single, packed = count_files(store)
+    assert (single, packed) == (0, 2)
     assert store.digest() == original_store.digest()
 
 
 def test_wrongly_written_file_replaces_nothing(store, monkeypatch):
     """Packing checks what it wrote, here without its last nine bytes, before it removes runs."""
     write = store_module.write_whole
-    monkeypatch.setattr(store_module, "write_whole", lambda path, data: write(path, data[:-9]))
+
+    def write_without_end(path, data):
+        return write(path, data[:-9])
+
+    monkeypatch.setattr(store_module, "write_whole", write_without_end)
     with pytest.raises(StoreError, match="damaged"):
         store.compact()
-    assert len(single_files(store)) == 16
+    assert len(single_files(store)) == 16  # all of them
 
 
 # Damage
 
 
 def damage_content(store: Store) -> Path:
+    """Cut off the last byte of the first run; return its file."""
     path = single_files(store)[0]
     path.write_bytes(path.read_bytes()[:-1])
     return path
 
 
 def rename_to_other_run(store: Store) -> Path:
-    """Put the first run in the place of the second, under the second's key."""
-    path, other = single_files(store)[:2]
-    other.unlink()
-    key_of_other = other.name[:KEY_LENGTH]
-    rest_of_name = path.name[KEY_LENGTH:]
-    return path.rename(path.with_name(key_of_other + rest_of_name))
+    """Put the first run in the place of the second, under the second's key; return its file."""
+    first, second, *_ = single_files(store)
+    second.unlink()
+    key_of_second = second.name[:KEY_LENGTH]
+    rest_of_name = first.name[KEY_LENGTH:]
+    return first.rename(first.with_name(key_of_second + rest_of_name))
 
 
 DAMAGES = {
@@ -313,8 +338,9 @@ DAMAGES = {
 @pytest.mark.parametrize(("damage", "reason"), DAMAGES.values(), ids=DAMAGES)
 def test_damaged_run_is_named(store, damage, reason):
     path = damage(store)
+    key = path.name[:KEY_LENGTH]
     with pytest.raises(StoreError, match=f"{path.name} is damaged .{reason}"):
-        store.read([path.name[:KEY_LENGTH]])
+        store.read([key])
 
 
 @pytest.mark.parametrize(("damage", "reason"), DAMAGES.values(), ids=DAMAGES)
@@ -323,29 +349,34 @@ def test_damaged_run_is_repeated(cells, original_store, store, damage, reason):
     with pytest.warns(DamagedFilesWarning, match="1 damaged files"):
         run_cells(cells, store)
     assert store.digest() == original_store.digest()
-    assert [moved.name for moved in (store.folder / "damaged").iterdir()] == [path.name]
+    files_set_aside = [file.name for file in (store.folder / "damaged").iterdir()]
+    assert files_set_aside == [path.name]
 
 
 def damage_packed(store: Store) -> Path:
+    """Cut off the last byte of a packed file; return its path."""
     path = packed_files(store)[0]
     path.write_bytes(path.read_bytes()[:-1])
     return path
 
 
 def damage_failure(store: Store) -> Path:
+    """Write a failure and change a letter of it, so that its name does not fit its content."""
     store.records.write_failure(make_failure())
     (path,) = (store.folder / "failures").iterdir()
     path.write_bytes(path.read_bytes().replace(b"ideas", b"iDeas"))
     return path
 
 
-def copy_failure_to_other_run(store: Store) -> Path:
+def move_failure_to_other_run(store: Store) -> Path:
+    """Write a failure and rename its file to the key of another run."""
     store.records.write_failure(make_failure())
     (path,) = (store.folder / "failures").iterdir()
     return path.rename(path.with_name(KEY + path.name[KEY_LENGTH:]))
 
 
 def damage_experiment(store: Store) -> Path:
+    """Change the name of a method in the plan of an experiment, so that its hash is wrong."""
     (path,) = (store.folder / "experiments").iterdir()
     path.write_text(path.read_text().replace("random-search", "random-zearch"))
     return path
@@ -360,7 +391,7 @@ def make_folder_among_runs(store: Store) -> Path:
 ALL_DAMAGES = (
     damage_packed,
     damage_failure,
-    copy_failure_to_other_run,
+    move_failure_to_other_run,
     damage_experiment,
     make_folder_among_runs,
 )
@@ -377,15 +408,18 @@ def test_damaged_file_is_named(packed_store, damage):
 @pytest.mark.parametrize("damage", ALL_DAMAGES)
 def test_damaged_file_is_set_aside(packed_store, damage):
     path = damage(packed_store)
-    assert [moved.name for moved in packed_store.set_aside_damaged()] == [path.name]
+
+    (moved,) = packed_store.set_aside_damaged()
+
+    assert moved.name == path.name
     assert packed_store.set_aside_damaged() == []
-    make_overview(packed_store)
+    make_overview(packed_store)  # which can be made again
 
 
 def test_two_files_of_one_name_are_set_aside(store):
+    """Another damaged file comes in the place of the one that was moved."""
     path = damage_content(store)
     store.set_aside_damaged()
-    # Another damaged file, in the place of the one that was moved.
     path.write_text("damaged again")
     store.set_aside_damaged()
     names = sorted(moved.name for moved in (store.folder / "damaged").iterdir())
@@ -400,10 +434,11 @@ def test_runs_of_damaged_packed_file_are_repeated(cells, original_store, packed_
 
 
 def test_overview_opens_no_single_run(store):
-    """The names of the files say enough: their contents are emptied here."""
+    """The names of the files say enough: the contents of all sixteen are emptied here."""
     for path in single_files(store):
         path.write_bytes(b"")
-    assert len(make_overview(store).keys(State.DONE)) == 16
+    keys_of_finished = make_overview(store).keys(State.DONE)
+    assert len(keys_of_finished) == 16
 
 
 def test_changed_value_changes_digest(original_store, store):
@@ -422,6 +457,7 @@ def test_runs_of_earlier_format_have_same_digest(original_store, store):
 
 
 def test_failures_of_earlier_format_are_read(store):
+    """Earlier files of failures had no hash in their names."""
     failure = make_failure()
     store.records.write_failure(failure)
     (path,) = (store.folder / "failures").iterdir()
@@ -430,15 +466,20 @@ def test_failures_of_earlier_format_are_read(store):
 
 
 def test_two_failures_of_run_count_once(store):
-    failures = [make_failure(message=message) for message in ("first", "second")]
-    for failure in failures:
-        store.records.write_failure(failure)
-    assert list(store.failures()) == [failures[0].key]
+    first = make_failure(message="first")
+    second = make_failure(message="second")
+    assert first.key == second.key
+
+    store.records.write_failure(first)
+    store.records.write_failure(second)
+
+    assert list(store.failures()) == [first.key]
 
 
 def test_forgotten_failure_is_removed(store):
-    store.records.write_failure(make_failure())
-    store.records.forget_failures([make_failure().key])
+    failure = make_failure()
+    store.records.write_failure(failure)
+    store.records.forget_failures([failure.key])
     assert store.failures() == {}
 
 
@@ -455,9 +496,11 @@ def test_damaged_marker_can_be_deleted(original_store, store, place, byte):
         Store(store.folder)
     except StoreError as error:
         assert "delete it: the folder is recognised by its other files" in str(error)
+
     marker.unlink()
     restored = Store(store.folder)
     restored.prepare()
+
     assert restored.digest() == original_store.digest()
     assert marker.read_bytes() == content
 
@@ -484,6 +527,7 @@ def test_impossible_folder_is_named(name):
 
 @pytest.mark.parametrize("module", ["store", "_run_file"])
 def test_other_format_is_refused(cells, tmp_path, monkeypatch, module):
+    """The format is that of the store as a whole, or that of a file of runs in it."""
     with monkeypatch.context() as patched:
         patched.setattr(f"hpobench_ordered.experiment.{module}.FORMAT", 7)
         store = make_store(tmp_path)
@@ -497,18 +541,18 @@ def test_other_format_is_refused(cells, tmp_path, monkeypatch, module):
 
 
 def test_different_values_are_not_merged(original_store, packed_store):
+    """The packed file that is changed holds all eight runs on a benchmark."""
     path = packed_files(packed_store)[0]
     replace_run(path, add_to_losses(pq.read_table(path), 1e-9))
-    # The packed file holds all eight runs on a benchmark.
     with pytest.raises(StoreError, match="8 runs have two different results"):
         packed_store.merge(original_store)
 
 
 def make_other_result(original_store: Store, folder: Path) -> Store:
-    """A store with one run of another, with another result."""
+    """Make a store with the first run of another store, but with other losses."""
     other = make_store(folder)
-    path = single_files(original_store)[0]
-    other.write(add_to_losses(pq.read_table(path), 1e-9))
+    first_run = pq.read_table(single_files(original_store)[0])
+    other.write(add_to_losses(first_run, 1e-9))
     return other
 
 
@@ -517,11 +561,10 @@ def test_two_results_of_run_are_named(original_store, tmp_path, own_first):
     other = make_other_result(original_store, tmp_path / "other")
     (run,) = other.cells().values()
     name = "{benchmark}, {method}, seed {seed} ".format(**run)
-    folders = (
-        [original_store.folder, other.folder]
-        if own_first
-        else [other.folder, original_store.folder]
-    )
+    folders = [original_store.folder, other.folder]
+    if not own_first:
+        folders.reverse()
+
     with pytest.raises(StoreError, match=name):
         hbo.merge_stores(tmp_path / "merged", folders)
     assert not (tmp_path / "merged").exists()
@@ -531,9 +574,12 @@ def test_two_results_of_run_are_named(original_store, tmp_path, own_first):
 def test_two_results_in_store_are_named(original_store, store, tmp_path, operation):
     other = make_other_result(original_store, tmp_path / "other")
     shutil.copy(single_files(other)[0], store.folder / "runs")
+
     with pytest.raises(StoreError, match="1 runs have two different results"):
         operation(store)
-    assert count_files(store) == (16 + 1, 0)  # no file was removed or packed
+
+    single, packed = count_files(store)
+    assert (single, packed) == (16 + 1, 0)  # no file was removed or packed
 
 
 def write_foreign_failure(store: Store, key: str) -> None:
@@ -548,6 +594,7 @@ def fields_of(failure: Failure) -> dict[str, Any]:
 
 @pytest.mark.parametrize("key", ["../../EVIL", "/tmp/EVIL", "0" * 20, "0" * 20 + "\n"])
 def test_merging_writes_nothing_outside(original_store, store, tmp_path, key):
+    """The key of a failure in another's store, which names a file, may be a path."""
     other = make_store(tmp_path / "theirs" / "other")
     write_foreign_failure(other, key)
     before = read_contents(store)
@@ -561,7 +608,7 @@ DAMAGES_OF_OTHER = (
     damage_content,
     rename_to_other_run,
     damage_failure,
-    copy_failure_to_other_run,
+    move_failure_to_other_run,
     damage_experiment,
     make_folder_among_runs,
 )
@@ -569,6 +616,7 @@ DAMAGES_OF_OTHER = (
 
 @pytest.mark.parametrize("damage", DAMAGES_OF_OTHER)
 def test_refused_merge_changes_nothing(cells, store, tmp_path, damage):
+    """A store of two runs and a failure refuses one with a damaged file."""
     own = make_store(tmp_path / "own")
     run_cells(cells[:2], own)
     own.records.write_failure(make_failure())
@@ -580,34 +628,44 @@ def test_refused_merge_changes_nothing(cells, store, tmp_path, damage):
 
 
 def test_run_with_key_of_other_is_not_merged(cells, store, tmp_path):
+    """The key of a run depends on its seed, which is changed here in its file alone."""
     path = single_files(store)[0]
-    table = pq.read_table(path)
-    place = table.column_names.index("seed")
-    changed = table.set_column(place, "seed", pc.add(table["seed"], 1000))
-    replace_run(path, changed)
+    run = pq.read_table(path)
+    place = run.column_names.index("seed")
+    other_seed = pc.add(run["seed"], 1000)
+    replace_run(path, run.set_column(place, "seed", other_seed))
     with pytest.raises(StoreError, match="is not that of its run"):
         Store(tmp_path / "own").merge(store)
 
 
 def test_failures_are_merged(store, tmp_path):
     own = make_store(tmp_path / "own")
-    own.records.write_failure(make_failure(seed=1))
-    store.records.write_failure(make_failure(seed=2))
+    first, second = make_failure(seed=1), make_failure(seed=2)
+    own.records.write_failure(first)
+    store.records.write_failure(second)
+
     own.merge(store)
-    assert set(own.failures()) == {make_failure(seed=1).key, make_failure(seed=2).key}
+
+    assert set(own.failures()) == {first.key, second.key}
 
 
 def test_failure_of_finished_run_is_forgotten(cells, original_store, tmp_path):
+    """The run failed in one store, and is finished in the other."""
     own = make_store(tmp_path / "own")
     identity = cells[0].describe()
     own.records.write_failure(make_failure(**identity, key=cells[0].key))
+
     own.merge(original_store)
+
     assert own.failures() == {}
 
 
 @pytest.fixture
 def parts(cells, tmp_path) -> list[Store]:
-    """Three stores with a part of the runs each, and all with the first run."""
+    """Three stores with a part of the runs each, and all with the first run.
+
+    Each has a session, of which the last store's is the earliest; the second store is packed.
+    """
     stores = [Store(tmp_path / str(number)) for number in range(3)]
     for number, store in enumerate(stores):
         run_cells([*select_shard(cells, (number, 3)), cells[0]], store)
@@ -618,8 +676,9 @@ def parts(cells, tmp_path) -> list[Store]:
 
 
 def test_parts_have_each_run_once(cells):
+    """Sixteen runs are divided into three parts."""
     parts = [select_shard(cells, (number, 3)) for number in range(3)]
-    assert sorted(map(len, parts)) == [5, 5, 6]  # of sixteen runs
+    assert sorted(len(part) for part in parts) == [5, 5, 6]
     keys = [cell.key for part in parts for cell in part]
     assert sorted(keys) == sorted(cell.key for cell in cells)
 
@@ -647,14 +706,15 @@ def test_merging_again_changes_nothing(parts, tmp_path):
 
 
 def test_merged_sessions_are_in_order_of_time(parts, tmp_path):
+    """Part 0 began last, on 3 January, and part 2 first, on 1 January."""
     merged = hbo.merge_stores(tmp_path / "merged", [part.folder for part in parts])
-    # Part 0 began last, on 3 January, and part 2 first, on 1 January.
-    assert [session["experiment"] for session in merged.sessions()] == ["2", "1", "0"]
+    numbers_of_parts = [session["experiment"] for session in merged.sessions()]
+    assert numbers_of_parts == ["2", "1", "0"]
 
 
 @pytest.fixture
 def store_of_two_versions(cells, tmp_path, monkeypatch) -> Store:
-    """A store that another version of the package began."""
+    """A store that version 9.9 of the package began with five runs, and this one finished."""
     store = Store(tmp_path / "versions")
     with monkeypatch.context() as patched:
         versions = {"hpobench-ordered": "9.9"}
@@ -665,7 +725,10 @@ def store_of_two_versions(cells, tmp_path, monkeypatch) -> Store:
 
 
 def test_runs_of_other_version_are_not_repeated(store_of_two_versions):
-    assert (store_of_two_versions.timings()["version"] == "9.9").sum() == 5
+    """Five of sixteen runs were made by version 9.9 of the package."""
+    versions = store_of_two_versions.timings()["version"]
+    assert len(versions) == 16
+    assert (versions == "9.9").sum() == 5
 
 
 def test_runs_of_two_versions_are_same(original_store, store_of_two_versions):
@@ -677,11 +740,14 @@ def test_runs_of_two_versions_are_same(original_store, store_of_two_versions):
 
 
 def test_grid_tells_all_cells(cells):
-    assert cells_of_grid(grid_of_cells(cells)) == {cell.key: cell.describe() for cell in cells}
+    """A plan is stored as a grid: the values of benchmark, method, seed and protocol."""
+    identity_of_key = {cell.key: cell.describe() for cell in cells}
+    assert cells_of_grid(grid_of_cells(cells)) == identity_of_key
 
 
 def test_too_large_plan_is_refused(store):
-    axis = [[str(number), "1"] for number in range(3000)]  # 3000 * 3000 runs
+    """A grid of 3000 * 3000 runs, which is small as a file."""
+    axis = [[str(number), "1"] for number in range(3000)]
     planned = {
         "benchmark surrogate": axis,
         "method method_version": axis,
@@ -698,32 +764,40 @@ SMALL = {"benchmarks": ["newsvendor"], "protocol": hbo.Ordered(trials=2, tasks=1
 
 
 def run_shard(folder: Path, shard: tuple[int, int]) -> Store:
+    """Run one shard, of some, of an experiment with four runs."""
     hbo.run(methods=["random-search"], seeds=range(4), shard=shard, folder=folder, **SMALL)
     return Store(folder)
 
 
 def test_runs_of_other_shards_are_missing(tmp_path):
-    state = make_overview(run_shard(tmp_path, (0, 2)))
-    assert len(state.keys(State.DONE)) == 2
-    assert len(state.keys(State.MISSING)) == 2
+    """Of four runs one of two shards is run."""
+    overview = make_overview(run_shard(tmp_path, (0, 2)))
+    assert len(overview.keys(State.DONE)) == 2
+    assert len(overview.keys(State.MISSING)) == 2
 
 
 def test_counts_tell_runs_in_progress(tmp_path):
+    """Of four runs two are finished, one is in progress and one is missing."""
     store = run_shard(tmp_path, (0, 2))
     missing = make_overview(store).keys(State.MISSING)
     with store.records.running(missing[0]):
         (row,) = make_overview(store).counts().to_dict("records")
     counts = {state: row[state.value] for state in State}
-    done, in_progress, failed, still_missing = 2, 1, 0, 1
-    assert list(counts.values()) == [done, in_progress, failed, still_missing]
+    assert counts == {
+        State.DONE: 2,
+        State.RUNNING: 1,
+        State.FAILED: 0,
+        State.MISSING: 1,
+    }
 
 
 def test_all_shards_finish_experiment(tmp_path):
+    """Two shards of two runs each."""
     run_shard(tmp_path, (0, 2))
-    state = make_overview(run_shard(tmp_path, (1, 2)))
-    assert len(state.keys(State.DONE)) == 4
-    assert [session["shard"] for session in state.sessions] == ["0/2", "1/2"]
-    assert state.superseded == 0
+    overview = make_overview(run_shard(tmp_path, (1, 2)))
+    assert len(overview.keys(State.DONE)) == 4
+    assert [session["shard"] for session in overview.sessions] == ["0/2", "1/2"]
+    assert overview.superseded == 0  # no run is of an earlier version of a method
 
 
 def test_run_of_this_process_is_in_progress(tmp_path):
@@ -734,17 +808,19 @@ def test_run_of_this_process_is_in_progress(tmp_path):
 
 
 @pytest.fixture(scope="module")
-def ended_process() -> int:
+def id_of_ended_process() -> int:
     process = subprocess.Popen([sys.executable, "-c", ""])
     process.wait()
     return process.pid
 
 
-def test_run_of_ended_process_is_not_in_progress(tmp_path, ended_process):
+def test_run_of_ended_process_is_not_in_progress(tmp_path, id_of_ended_process):
+    """The mark of a run in progress has the number of its process."""
     store = make_store(tmp_path)
     with store.records.running(KEY):
         path = tmp_path / "running" / f"{KEY}.json"
-        path.write_text(json.dumps(json.loads(path.read_text()) | {"pid": ended_process}))
+        mark = json.loads(path.read_text()) | {"pid": id_of_ended_process}
+        path.write_text(json.dumps(mark))
         assert store.in_progress() == frozenset()
 
 
@@ -756,12 +832,14 @@ def test_unreadable_mark_is_not_in_progress(tmp_path, content):
 
 
 def test_last_planned_version_of_method_counts(tmp_path):
+    """The method `mine` is run in two versions, together with random search."""
     for version in ("older", "newer"):
         factory = partial(RandomSearch)
         factory.identity = version  # type: ignore[attr-defined]
         methods = ["random-search", hbo.MethodSpec("mine", factory, "", "")]
         newest = hbo.run(methods=methods, seeds=[0], folder=tmp_path, **SMALL)
-    state = make_overview(newest.store)
-    assert set(state.runs["key"]) == {cell.key for cell in newest.cells}
-    assert state.superseded == 1
-    assert len(newest.store.keys()) == 3  # random search, and both versions of "mine"
+
+    overview = make_overview(newest.store)
+    assert set(overview.runs["key"]) == {cell.key for cell in newest.cells}
+    assert overview.superseded == 1
+    assert len(newest.store.keys()) == 3  # random search, and both versions of `mine`
