@@ -70,19 +70,22 @@ class DirectFormulas:
     """The covariances as their definitions say."""
 
     def __init__(self, observed: tasks.Observations, x: FloatArray) -> None:
-        # x: three log length scales, log signal, log memory, log novelty, log noise, and then a log
-        # scale for each task.
+        # The first three parameters are log length scales, which `matern` uses.
+        log_signal, log_memory, log_novelty, log_noise = x[3:7]
+        self.log_scales = x[7:]  # one a task
         self.observed, self.x = observed, x
         self.task = np.repeat(np.arange(len(observed.counts)), observed.counts)
+
         # Covariance of tasks, which decays with their distance and is lower between different ones.
         is_other = ~np.eye(len(observed.counts), dtype=bool)
-        self.B = np.exp(x[3] - observed.distances / np.exp(x[4]) - np.exp(x[5]) * is_other)
-        # Losses divided by their task's scale.
-        self.log_scales = x[7:]
+        decay = observed.distances / np.exp(log_memory)
+        self.B = np.exp(log_signal - decay - np.exp(log_novelty) * is_other)
+
+        # Losses divided by their task's scale, and their covariance.
         self.z = observed.y * np.exp(-self.log_scales[self.task])
         is_same_task = self.task[:, None] == self.task
         K = self.B[self.task][:, self.task] * matern(x, observed.X, observed.X)
-        self.K = K + observed.level * is_same_task + np.exp(x[6]) * np.eye(len(K))
+        self.K = K + observed.level * is_same_task + np.exp(log_noise) * np.eye(len(K))
 
     def log_likelihood(self) -> float:
         """Log density of y; that of z is larger by the sum of the log scales."""
