@@ -114,10 +114,10 @@ def test_only_shared_network_learns_on(kind, trials, is_changed):
     after three random trials.
     """
     method = make_method(kind, make_history())
-    # z: the parameters of the network.
-    before = method.z.copy()
+    parameters_before = method.z.copy()
     run_trials(method, trials=trials)
-    assert (not np.array_equal(method.z, before)) == is_changed
+    has_learned = not np.array_equal(method.z, parameters_before)
+    assert has_learned == is_changed
 
 
 def test_ablr_ignores_history():

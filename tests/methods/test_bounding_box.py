@@ -95,7 +95,9 @@ def test_choices_and_numbers_are_drawn_uniformly():
 
 
 def test_integers_are_drawn_by_width_of_bins():
-    # Degrees from 2 to 5.
+    """Degrees, the last values, are from 2 to 5 in the box; larger ones share the logarithmic scale
+    more closely.
+    """
     values = sample_values(make_box((1, 0.1, 0.5, 2), (3, 10.0, 2.0, 5)))
     degrees = np.arange(2, 6)
     bin_widths = np.log(degrees + 0.5) - np.log(degrees - 0.5)  # the scale is logarithmic

@@ -132,9 +132,10 @@ def test_noise_widens_suggestions():
 
 
 def test_standard_deviation_is_of_unseen_evaluations():
+    """The losses are mostly noise, so that a model cannot predict their normal scores, whose
+    standard deviation is 1; on the evaluations that it is fitted to, its errors would be smaller.
+    """
     method = make_method(make_history(4, 500, noise=100.0))
-    # There is nothing to learn, so z varies like standard normal numbers.
-    # On the evaluations it was fitted to, the model would have a smaller one.
     assert method._sd > 0.9
 
 

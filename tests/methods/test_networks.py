@@ -24,11 +24,8 @@ def test_features_are_two_layers():
     phi = Network(8, (3,), 2)
     z = phi.initial(np.random.default_rng(0), 2) + 0.1
     X = np.random.default_rng(1).random((100, 2))
-    sizes = [
-        8 * 3,
-        3,
-        3 * 2,
-    ]  # weights and offsets of the hidden layer, then weights of the outputs
+    # Weights and offsets of the hidden layer, then weights of the outputs; their offsets remain.
+    sizes = [8 * 3, 3, 3 * 2]
     W, b, V, c = np.split(z, np.cumsum(sizes))
     hidden = np.tanh(X @ W.reshape(8, 3)[:2] + b)
     expected = hidden @ V.reshape(3, 2) + c

@@ -97,6 +97,9 @@ def test_history_of_papers_size_is_whole():
 
 
 def test_larger_history_leaves_room_for_budget():
+    """A part of each of three tasks is used; the size column holds ranks, up to 1 of the current
+    task.
+    """
     method = make_method(make_history_beyond_paper(), 10_000)
     X, _ = method.observations()
     assert len(X) == MAX_OBSERVATIONS - method.budget
