@@ -305,6 +305,9 @@ SWAPPED = {"NAS-A": "NAS-B", "NAS-B": "NAS-A"}
 
 @pytest.mark.parametrize(("name", "old_dimension", "new_dimension", "tasks"), read_cells(TABLE_1))
 def test_sizes_are_those_of_table_1(name, old_dimension, new_dimension, tasks):
+    """Numbers of hyperparameters before and after the adjustment, and of tasks; table 1 swaps the
+    names NAS-A and NAS-B.
+    """
     adjustment = ADJUSTMENTS[SWAPPED.get(name, name).lower()]
 
     assert adjustment.space(Steps.STEP_1).dimension == int(old_dimension)

@@ -127,7 +127,7 @@ def sample_values(benchmark: hbo.Benchmark, number: int = 20) -> np.ndarray:
     ],
 )
 def test_sizes_are_the_papers(name, tasks, history_size):
-    """A history is the recorded run on each source task."""
+    """Numbers of tasks, and of evaluations in the recorded run on each task."""
     benchmark = hbo.load(name)
 
     assert len(benchmark.tasks) == tasks
@@ -150,6 +150,7 @@ def test_suite_has_seven_benchmarks():
     ],
 )
 def test_bounds_are_the_papers(name, bounds):
+    """Of the regularisation and six bandwidths, all on logarithmic scales."""
     parameters = hbo.load(name).space.parameters
 
     assert [(parameter.lower, parameter.upper) for parameter in parameters] == bounds
@@ -504,6 +505,7 @@ def test_fewer_inducing_points_rank_alike():
     ],
 )
 def test_real_training_data_are_sixty_percent(name, read_split, features):
+    """The others are test data; each benchmark has its number of features."""
     for task in hbo.load(name).tasks:
         assert task.data is not None
         train_size = len(task.data)

@@ -122,6 +122,7 @@ def test_choice_decides_what_is_active(flow, name, choice, active):
     ],
 )
 def test_parameters_are_on_log_scales(flow, expected):
+    """All that are named here, and no others."""
     on_log_scale = {parameter.name for parameter in flow.space().parameters if parameter.log}
 
     assert on_log_scale == expected

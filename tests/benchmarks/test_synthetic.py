@@ -73,6 +73,7 @@ def test_suite_has_all_registered_benchmarks():
     ("function", "tasks", "history_size"), [("forrester", 10, 20), ("quadratic", 30, 100)]
 )
 def test_sizes_are_the_papers(function, tasks, history_size, suffix):
+    """Numbers of tasks and of evaluations of a source task (Horvath et al. 2021, section 5)."""
     benchmark = hbo.load(f"{function}{suffix}")
 
     evaluations = benchmark.evaluations(0, rng=np.random.default_rng(0))
@@ -86,6 +87,7 @@ def test_sizes_are_the_papers(function, tasks, history_size, suffix):
     ("function", "bounds"), [("forrester", [(0, 1)]), ("quadratic", [(-10, 10)] * 5)]
 )
 def test_spaces_are_the_papers(function, bounds, suffix):
+    """One number from 0 to 1 for Forrester, five from -10 to 10 for the quadratic function."""
     parameters = hbo.load(f"{function}{suffix}").space.parameters
 
     assert [(parameter.lower, parameter.upper) for parameter in parameters] == bounds
@@ -355,6 +357,7 @@ def test_impossible_seeds_and_tasks_are_refused(seed, tasks):
     ],
 )
 def test_other_names_are_unknown(name):
+    """Names with another seed, number of tasks or function than can be."""
     assert FAMILIES[0].spec(name) is None
     with pytest.raises(UnknownNameError, match="FUNCTION-seed-SEED"):
         hbo.load(name)

@@ -151,6 +151,7 @@ def test_nas201_space_has_all_architectures():
 
 @pytest.mark.parametrize("name", ["fcnet", "nas201", "fcn-a", "fcn-b", "nas-a", "nas-b"])
 def test_missing_package_names_the_extra(monkeypatch, name):
+    """Of the tables themselves, and of the adjusted search spaces on them."""
     # No package is found any more.
     monkeypatch.setattr(extras, "find_spec", lambda module: None)
 
@@ -312,6 +313,7 @@ BEST = parse_architecture(
     [("cifar10", 90.76933), ("cifar100", 69.82667), ("imagenet16-120", 44.48889)],
 )
 def test_architecture_has_published_accuracy(name, published_accuracy):
+    """As NAS-Bench-201 publishes for an example; with edges mirrored it would be another."""
     task = hbo.load("nas201").task(name)
 
     # To the published digits.
@@ -325,6 +327,7 @@ def test_architecture_has_published_accuracy(name, published_accuracy):
     [("cifar10", 91.61), ("cifar100", 73.49), ("imagenet16-120", 46.77)],
 )
 def test_best_accuracy_is_the_published(name, published_best):
+    """The best value of each data set, in percent, as published with two digits."""
     task = hbo.load("nas201").task(name)
 
     assert task.best_value == pytest.approx(published_best, abs=0.05)

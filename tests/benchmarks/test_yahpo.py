@@ -245,7 +245,7 @@ def test_only_forests_of_ranger_stand_in(spec):
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.name)
 def test_only_implausible_forest_is_left_out(spec):
-    """What is left out has a text that says why."""
+    """Of ranger on data set 4154; what is left out of means has a text that says why."""
     assert bool(spec.option("forest").left_out) == (spec.name == IMPLAUSIBLE)
     assert not spec.option("onnx").left_out
 
@@ -360,6 +360,7 @@ def test_unknown_instance_has_no_definition():
 
 @pytest.mark.parametrize("name", ["yahpo-lightgbm-3", "yahpo-rpart", "yahpo-rpart-x", "rpart-3"])
 def test_other_names_are_unknown(name):
+    """An unknown scenario, no instance, no number, and no prefix."""
     assert FAMILIES[0].spec(name) is None
     with pytest.raises(UnknownNameError, match="yahpo-SCENARIO-INSTANCE"):
         benchmark_spec(name)

@@ -127,6 +127,7 @@ def test_file_must_be_fetched_before_opening():
     ],
 )
 def test_failed_download_leaves_no_file(server, cache, path, digest, message):
+    """A file of another hash, a missing one, a busy server, or a connection that breaks."""
     file = RemoteFile("file", server + path, digest)
 
     with pytest.raises(DownloadError, match=message):
@@ -154,6 +155,7 @@ def test_missing_file_is_requested_once(server):
     ],
 )
 def test_url_without_server_is_refused(url, message, cache):
+    """Another protocol, a malformed URL, or an address where no server answers."""
     file = RemoteFile("file", url, DIGEST)
 
     with pytest.raises(DownloadError, match=message):

@@ -138,6 +138,7 @@ def test_artifacts_are_shipped():
 
 @pytest.mark.parametrize("name", SHIPPED_WITH_SURROGATE)
 def test_card_names_the_generator(name):
+    """Every shipped card has the command that generates its artifact."""
     card = find_card(Artifact.packaged(name))
 
     assert card is not None

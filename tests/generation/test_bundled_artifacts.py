@@ -39,6 +39,7 @@ def test_cards_have_all_measures(name):
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "folder"), FOLDER_OF_NAME.items())
 def test_bundled_files_are_generated_again(name, folder, request, tmp_path):
+    """From the folder of the shared data with its raw evaluations, if it needs any."""
     bundled = Artifact.packaged(name)
     # Other versions of these packages may give other last digits.
     versions = read_card(bundled).versions

@@ -151,6 +151,7 @@ def make_trainer(
 class TestData:
     @pytest.mark.parametrize("name", ["things.csv", "things.parquet", "things.csv.gz"])
     def test_table_is_read_in_any_format(self, table, tmp_path, name):
+        """The same table as CSV, compressed or not, and as parquet."""
         frame = pd.read_csv(table, na_values="?")
         if name.endswith(".parquet"):
             frame.to_parquet(tmp_path / name)
@@ -196,6 +197,7 @@ class TestData:
 
     @pytest.mark.parametrize(("inputs", "target"), [("data", "target"), ("X", "y")])
     def test_arrays_of_any_shape_are_read(self, tmp_path, inputs, target):
+        """Under the names data and target, or X and y."""
         images = np.arange(24, dtype=np.uint8).reshape(3, 2, 4)
         labels = np.array(["cat", "dog", "cat"])
         np.savez(tmp_path / "x.npz", **{inputs: images, target: labels})
@@ -462,6 +464,7 @@ class TestModel:
         ],
     )
     def test_broken_modules_are_refused(self, write_module, code, message):
+        """Modules whose import fails, for want of a library or by an error."""
         name = write_module(code)
 
         with pytest.raises(ExperimentError, match=message):
@@ -563,6 +566,7 @@ class TestTraining:
 
     @pytest.mark.parametrize("scorer", [None, "accuracy", "neg_log_loss"])
     def test_pickled_trainer_trains_the_same(self, digits, scorer):
+        """Trained on 300 rows, with each kind of metric."""
         trainer = make_trainer(digits, scorer=scorer, seed=5, min_samples_leaf=9)
 
         unpickled = pickle.loads(pickle.dumps(trainer))
@@ -603,6 +607,7 @@ class TestTraining:
         ],
     )
     def test_objectives_of_metrics(self, scorer, name, direction):
+        """The default, a score, and a negated loss."""
         rows_for_validation = 449
         objective = Metric(CLASSIFICATION, scorer).objective(rows_for_validation)
 

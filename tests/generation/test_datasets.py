@@ -164,6 +164,7 @@ class TestMonks:
         ("problem", "size", "positives"), [(1, 556, 216), (2, 601, 142), (3, 554, 228)]
     )
     def test_sizes_are_as_published(self, problem, size, positives):
+        """Numbers of examples, and of positive ones among all combinations."""
         data = _openml_data.make_monks_problem(problem)
 
         # Six attributes, one-hot coded except for those with two values.

@@ -39,6 +39,7 @@ class TestLoading:
         ],
     )
     def test_other_arrays_are_refused(self, tmp_path, arrays, message):
+        """Arrays of other names, types or lengths, and pixels that are not from 0 to 255."""
         file = tmp_path / "x.npz"
         np.savez(file, **arrays, allow_pickle=True)
 

@@ -710,6 +710,7 @@ class TestSetups:
     )
     @given(seed=st.integers(0, 2**32 - 1))
     def test_configurations_stated_by_mlr_are_read(self, flow, space, seed):
+        """Of the flows of SVM, XGBoost and ranger, each with the search space of its benchmark."""
         (config,) = sample_configs(space, 1, seed)
         read_setup = MlrSetups(space, MLR_DEFAULTS[flow])
 
@@ -724,6 +725,7 @@ class TestSetups:
         "text", ["radial", " radial", '"radial"', "'radial'", '["radial"]', "Radial"]
     )
     def test_ways_to_write_choices(self, text):
+        """With spaces, quotes, brackets, or a capital letter."""
         read = MlrSetups(svm_space())(STATED_POLYNOMIAL | {"kernel": text}, 37)
 
         assert read == READ_POLYNOMIAL | {"kernel": "radial"}
@@ -771,6 +773,7 @@ class TestSetups:
 
     @pytest.mark.parametrize("text", ["TRUE", "true", "True", '"TRUE"', "[true]"])
     def test_ways_to_write_true(self, text):
+        """`replace` is true, in several spellings; numbers, too, may be written otherwise."""
         stated = {
             "num.trees": "1e+02",
             "sample.fraction": ".5",

@@ -217,6 +217,7 @@ def test_weather_repeats_after_a_year(shared):
     [("bike_sharing", ["yr", "mth"]), ("flights", ["month", "day", "sched_dep_time"])],
 )
 def test_times_ascend(shared, name, columns):
+    """In the columns that tell the time, such as year and month."""
     frame = read_file(name, shared)
 
     assert pd.MultiIndex.from_frame(frame[columns]).is_monotonic_increasing
@@ -313,6 +314,7 @@ def test_ambiguous_dates_need_a_format(read_own, every):
     ("time_format", "first_period"), [("%d/%m/%Y", "2024-02"), ("%m/%d/%Y", "2024-01")]
 )
 def test_format_decides_what_comes_first(read_own, time_format, first_period):
+    """01/02/2024 is in February if the day comes first, else in January."""
     stream = read_own(AMBIGUOUS, every="month", time_format=time_format)
 
     assert stream.names[0] == first_period

@@ -187,6 +187,7 @@ def test_failure_keeps_finished_trainings(stub, folder):
     "content", [b"", b"[]", b"{}", b'{"outcome": 1}', b'{"outcome": {"loss": 0.', b"\xff\x00"]
 )
 def test_damaged_file_starts_nothing(stub, folder, content):
+    """The file of a stored training is empty, cut, or other JSON than a training."""
     last_job = JOBS[-1]
     run_trainings(stub, [last_job], folder)
     (file,) = folder.rglob("*.json")

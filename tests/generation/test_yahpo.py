@@ -202,6 +202,7 @@ ONE_OF_EACH_SOURCE = ("yahpo-ranger-4154", "yahpo-svm-1220", "yahpo-xgboost-458"
 @pytest.mark.usefixtures("quick_search")
 @pytest.mark.parametrize("name", ONE_OF_EACH_SOURCE)
 def test_seed_decides_the_bytes(name, data, tmp_path):
+    """The digest of an artifact is the same for the same seed only."""
     first = Artifact(generate(name, tmp_path / "first", data)).digest
     second = Artifact(generate(name, tmp_path / "second", data)).digest
     other = Artifact(generate(name, tmp_path / "other", data, seed=1)).digest
@@ -253,6 +254,7 @@ NAMES = BUNDLED_NAMES[: len(PAPER_BENCHMARKS)] + [
 
 @pytest.mark.parametrize("name", NAMES)
 def test_card_has_the_whole_command(name, data, tmp_path, commands):
+    """With all options that decide the result, but without the user's folder."""
     GENERATOR_OF_NAME[name].generate(tmp_path / "x", local=data, seed=3, configurations=20)
 
     command = f"hpobench-ordered generate {name} --from DATA --seed 3 --configs 20"

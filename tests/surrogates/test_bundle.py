@@ -285,6 +285,7 @@ def recorded_folder(tmp_path):
 
 @pytest.mark.parametrize("name", ARRAY_NAMES)
 def test_raw_evaluations_are_read_as_written(recorded_folder, name):
+    """Each of the arrays: configurations, values, spreads, and numbers of trainings."""
     evaluations_of_tasks = read_evaluations(Artifact(recorded_folder))
 
     for evaluations, expected in zip(evaluations_of_tasks, make_raw_evaluations(), strict=True):
@@ -293,6 +294,7 @@ def test_raw_evaluations_are_read_as_written(recorded_folder, name):
 
 @pytest.mark.parametrize("name", ARRAY_NAMES)
 def test_raw_evaluations_are_read_only(recorded_folder, name):
+    """Each of the arrays: configurations, values, spreads, and numbers of trainings."""
     for evaluations in read_evaluations(Artifact(recorded_folder)):
         array = getattr(evaluations, name)
         with pytest.raises(ValueError, match="read-only"):

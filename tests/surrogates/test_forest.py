@@ -256,6 +256,7 @@ def test_too_few_columns_are_refused():
     ids=["one dimension", "one row too few", "not finite"],
 )
 def test_targets_that_do_not_fit_are_refused(targets):
+    """Targets of 50 configurations are finite numbers, (50, number of outputs)."""
     values, _ = make_evaluations(0, 50)
 
     with pytest.raises(ValueError, match="targets must be finite"):

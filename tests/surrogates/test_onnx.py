@@ -160,6 +160,7 @@ def test_network_of_another_width_stays_whole(shared):
 # The last two begin like a network: one is cut short, the other has an empty graph.
 @pytest.mark.parametrize("content", [b"", b"not a network", b"\x3a\x7f\x00", b"\x3a\x00"])
 def test_unreadable_network_is_refused(shared, content):
+    """A file that is empty, a text, cut short, or a network without content."""
     definition, surrogate = build(shared, "rpart")
     surrogate.model = content
 

@@ -608,6 +608,7 @@ def test_saving_same_content_again_succeeds(saved_folder):
     ],
 )
 def test_saving_other_content_is_refused(saved_folder, options, message):
+    """Other evaluations of the same benchmark, or another benchmark, in the same folder."""
     digest = benchmark_spec(saved_folder).content
     other_toy = make_toy(seed_of_rows=1, **options)
 
