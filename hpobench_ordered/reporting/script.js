@@ -38,7 +38,8 @@
     const path = `${data.folder}/${name}.js`;
     const script = document.createElement("script");
     script.onload = () => resolve(unpack(received[name]));
-    script.onerror = () => reject(new Error(`These numbers are in the file ${path} beside this page, which cannot be read.`));
+    const message = `These numbers are in the file ${path} beside this page, which cannot be read.`;
+    script.onerror = () => reject(new Error(message));
     script.src = `${path}?${data.edition}`;
     document.head.append(script);
   });
@@ -65,7 +66,8 @@
     const { label: protocol } = protocolOf(some);
     const { label: benchmark, tasks, trials } = entryOf(some);
     const task = tasks.includes(some.task) ? some.task : "";
-    const trial = Number(some.trial) >= 1 && Number(some.trial) < trials ? String(Math.round(Number(some.trial))) : "";
+    const number = Math.round(Number(some.trial));
+    const trial = number >= 1 && number < trials ? String(number) : "";
     const order = some.order === "descending" ? "descending" : "ascending";
     return { ...some, protocol, benchmark, task, trial, order };
   };
@@ -85,7 +87,9 @@
   const writeAddress = () => {
     const usual = completed(USUAL);
     const words = new URLSearchParams();
-    for (const [name, value] of Object.entries(view)) if (name !== "methods" && value !== usual[name]) words.set(name, value);
+    for (const [name, value] of Object.entries(view)) {
+      if (name !== "methods" && value !== usual[name]) words.set(name, value);
+    }
     for (const method of view.methods ?? []) words.append("methods", method);
     if (view.methods?.length === 0) words.set("methods", "");
     const hash = String(words);
@@ -95,9 +99,15 @@
 
   /* Numbers of the view. */
   const NOTHING = "\u2013";
-  const partOf = (some) => `${data.protocols.indexOf(protocolOf(some))}-${protocolOf(some).entries.indexOf(entryOf(some))}`;
+  const partOf = (some) => {
+    const place = protocolOf(some).entries.indexOf(entryOf(some));
+    return `${data.protocols.indexOf(protocolOf(some))}-${place}`;
+  };
   const numbers = () => parts[partOf(view)];
-  const measures = () => (view.task ? parts[`${partOf(view)}-tasks`][entry().tasks.indexOf(view.task)] : numbers().measures);
+  const measures = () => {
+    if (!view.task) return numbers().measures;
+    return parts[`${partOf(view)}-tasks`][entry().tasks.indexOf(view.task)];
+  };
   const column = (key) => data.columns.find((some) => some.key === key);
   const isMeasure = (key) => data.measures.includes(key);
   /* Decimals of a column; where they depend on the unit, as many as give the largest four digits. */
@@ -110,7 +120,10 @@
   const format = (value, key) => value.toFixed(decimalsOf(key)).replace("-", "\u2212");
   const formatInterval = (key, low, high) => (low === null ? "" : `${format(low, key)} to ${format(high, key)}`);
   /* Mean and the ends of its interval; null where there is none. */
-  const at = (key, m, trial = trialShown()) => [0, 1, 2].map((end) => measures()[key]?.[end]?.[m]?.[trial - 1] ?? null);
+  const at = (key, m, trial = trialShown()) => {
+    const curves = measures()[key] ?? [];
+    return [0, 1, 2].map((end) => curves[end]?.[m]?.[trial - 1] ?? null);
+  };
   const sortKey = (key, m) => {
     const [mean] = at(key, m);
     return mean !== null && key === "value" && entry().maximised ? -mean : mean;
@@ -164,7 +177,8 @@
     const method = protocol().methods[m];
     const { colour, dash } = protocol().looks[m];
     const button = make("button", { type: "button", "aria-pressed": coloured.has(method), "data-method": method });
-    button.innerHTML = `<svg class="swatch" width="26" height="10" aria-hidden="true"><line x1="1" x2="25" y1="5" y2="5" stroke="${colour}" stroke-dasharray="${dash.join(" ")}"/></svg>`;
+    const line = `<line x1="1" x2="25" y1="5" y2="5" stroke="${colour}" stroke-dasharray="${dash.join(" ")}"/>`;
+    button.innerHTML = `<svg class="swatch" width="26" height="10" aria-hidden="true">${line}</svg>`;
     button.append(method);
     const cells = columns.slice(1).map(({ key }) => {
       const [, text, small] = cellOf(key, m);
@@ -181,17 +195,23 @@
     const button = make("button", { type: "button", "data-key": key }, title);
     return make("th", { scope: "col", title: meaning, class: key === "method" ? "" : "n", ...sort }, button);
   };
-  const describeView = () => [entry().label, view.task, protocol().label, `after trial ${trialShown()} of ${entry().trials}`]
-    .filter(Boolean).join("; ");
+  const describeView = () => {
+    const trial = `after trial ${trialShown()} of ${entry().trials}`;
+    return [entry().label, view.task, protocol().label, trial].filter(Boolean).join("; ");
+  };
   const renderTable = () => {
     const columns = data.columns.filter(({ key }) => !isMeasure(key) || measures()[key]);
     const focused = table.contains(document.activeElement) ? document.activeElement.dataset : null;
-    table.tHead.rows[0].replaceChildren(make("th", { scope: "col", class: "n place" }, "No."), ...columns.map(makeHeading));
+    const place = make("th", { scope: "col", class: "n place" }, "No.");
+    table.tHead.rows[0].replaceChildren(place, ...columns.map(makeHeading));
 
     const inOrder = sorted([...protocol().methods.keys()], (m) => cellOf(view.sort, m)[0], view.order);
     const rows = inOrder.flatMap((m, n) => (isShown(m) ? [makeRow(columns, m, n + 1)] : []));
     table.tBodies[0].replaceChildren(...rows);
-    if (focused) all("button", table).find(({ dataset }) => dataset.method === focused.method && dataset.key === focused.key)?.focus();
+    if (focused) {
+      const isSame = ({ dataset }) => dataset.method === focused.method && dataset.key === focused.key;
+      all("button", table).find(isSame)?.focus();
+    }
 
     const count = rows.length === inOrder.length ? `${rows.length}` : `${rows.length} of ${inOrder.length}`;
     $("lb-about").textContent = `${describeView()}; ${count} ${inOrder.length === 1 ? "method" : "methods"}`;
@@ -254,8 +274,11 @@
   const finishChart = async () => {
     await picture.data("names", makeNames()).resize().runAsync();
     const { title } = column(view.measure);
-    const said = `${title} by trial of ${new Set(points.map(({ method }) => method)).size} methods; ${describeView()}. The table below has the numbers.`;
-    for (const [name, value] of [["role", "img"], ["aria-label", said]]) $("chart").querySelector("svg").setAttribute(name, value);
+    const count = new Set(points.map(({ method }) => method)).size;
+    const svg = $("chart").querySelector("svg");
+    svg.setAttribute("role", "img");
+    const said = `${title} by trial of ${count} methods; ${describeView()}.`;
+    svg.setAttribute("aria-label", `${said} The table below has the numbers.`);
   };
   const hover = (method) => { if (hovered !== method) picture?.signal("hovered", hovered = method).runAsync(); };
   const sizeOfChart = () => { // without the names at the right
@@ -277,7 +300,8 @@
     if (!window.vegaEmbed) await loadLibrary();
     const spec = structuredClone(data.spec);
     drawnLog = isLog();
-    if (drawnLog) Object.assign(spec.scales.find(({ name }) => name === "y"), { type: "log", zero: false, nice: false });
+    const y = spec.scales.find(({ name }) => name === "y");
+    if (drawnLog) Object.assign(y, { type: "log", zero: false, nice: false });
     points = makePoints();
     const setOf = (name) => spec.data.find((some) => some.name === name);
     setOf("curves").values = points;
@@ -286,7 +310,8 @@
     Object.assign(spec, sizeOfChart());
     picture?.finalize();
     picture = null;
-    const options = { mode: "vega", ast: true, renderer: "svg", actions: false, tooltip: false, hover: false, logLevel: 1, config: {} };
+    const plain = { actions: false, tooltip: false, hover: false, logLevel: 1, config: {} };
+    const options = { mode: "vega", ast: true, renderer: "svg", ...plain };
     picture = (await window.vegaEmbed($("chart"), spec, options)).view;
     await finishChart();
   };

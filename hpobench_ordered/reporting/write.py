@@ -120,9 +120,9 @@ def write_report(content: ReportInput, folder: Path) -> Report:
     """Write a report.
 
     The files are `report.html`, the page, and in `report_parts` numbers that it loads when they are
-    selected; `summary.md`, its words and tables;
-    `leaderboard.csv` and `leaderboard.tex`; `means.csv`, means after every trial; `pairs.csv`, how
-    methods compare two by two; `failures.csv`; and in `figures` the figures for use elsewhere.
+    selected; `summary.md`, its words and tables; `leaderboard.csv` and `leaderboard.tex`;
+    `means.csv`, means after every trial; `pairs.csv`, how methods compare two by two;
+    `failures.csv`; and in `figures` the figures for use elsewhere.
 
     Args:
         content: Its content.

@@ -43,6 +43,15 @@ def test_figures_of_reports_are_offered(result):
     assert names == ["differences", "heatmap", "attainment", "landscapes"]
 
 
+def test_attainment_in_reports_has_one_band(result):
+    (figure,) = [figure for figure in result.plot.figures() if figure.name == "attainment"]
+    (rows,) = specification(figure.chart)["datasets"].values()
+    leader = result.leaderboard()["method"].iloc[0]
+    assert {row["method"] for row in rows} == {"random-search", "simple-previous-no-bo"}
+    assert {row["method"] for row in rows if row["low"] is not None} == {leader}
+    assert f"of {leader}." in figure.caption
+
+
 @pytest.mark.slow
 def test_landscape_of_numeric_choices():
     result = hbo.run(

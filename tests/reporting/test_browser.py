@@ -483,3 +483,22 @@ def test_forty_methods_are_printed(driver, report_of_forty_methods):
     printed = driver.execute_cdp_cmd("Page.printToPDF", {"paperWidth": 8.27, "paperHeight": 11.7})
     pages = re.findall(rb"/Type\s*/Page\b", base64.b64decode(printed["data"]))
     assert 3 <= len(pages) <= MOST_PAGES
+
+
+def test_page_has_one_family_of_type(browser):
+    """All but messages of failures, which are from programs."""
+    families = browser.run(
+        "const texts = document.querySelectorAll("
+        " 'h1, h2, p:not(.message), td, th, a, button, figure svg text');"
+        "return [...new Set([...texts].map((node) => getComputedStyle(node).fontFamily))]"
+    )
+    assert len(families) == 1
+    assert families[0].endswith("sans-serif")
+
+
+@pytest.mark.parametrize("selector", ["#verdict table", "#lb", "#chart", "#run table"])
+def test_width_of_page_is_used(driver, report_of_forty_methods, selector):
+    browser = Browser(driver, report_of_forty_methods.page.as_uri())
+    browser.open(width=1400)
+    right = "return document.querySelector(arguments[0]).getBoundingClientRect().right"
+    assert 1350 < browser.run(right, selector) <= 1400
