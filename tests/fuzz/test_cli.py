@@ -1,11 +1,12 @@
 """The command line, given anything: an exit code, at most one message, never a traceback."""
 
-import json
+import copy
 import string
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from cli_results import FAILURE, MISUSE
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
@@ -19,6 +20,8 @@ fuzzed = settings(
     max_examples=settings().max_examples // 2,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
+SUCCESS = 0
+"""Exit code of a command that did what it was called for."""
 NAMES = ("newsvendor", "newsvendor@1", "newsvendor@2", "yahpo-svm-1", "forrester-seed-7", "./x", "")
 ANY_TEXT = (st.text(max_size=12) | st.text(string.printable, max_size=12)).filter(
     lambda text: "\0" not in text  # which no shell can pass
@@ -36,6 +39,7 @@ NUMBER = st.integers(-(10**30), 10**30).map(str) | st.sampled_from(["nan", "inf"
 
 @pytest.fixture(autouse=True)
 def offline_in_empty_folder(tmp_path, monkeypatch):
+    """An empty folder to work in, nothing fetched, and no attempt to fetch anything."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
     monkeypatch.setenv(OFFLINE_VARIABLE, "1")
@@ -44,18 +48,24 @@ def offline_in_empty_folder(tmp_path, monkeypatch):
 
 @pytest.fixture
 def call(monkeypatch, capsys):
-    """Calls the command, and checks its exit code and that it prints one error and no traceback."""
+    """A function that calls the command and returns its output and its errors.
+
+    It checks that the exit code is among `codes` and that there is one error message if it is not
+    0, and never a traceback.
+    """
     monkeypatch.setattr("signal.signal", lambda *_: None)  # which would outlast the test
 
-    def call(words: Sequence[str], codes: tuple[int, ...] = (0, 1, 2)) -> tuple[str, str]:
+    def call(
+        words: Sequence[str], codes: tuple[int, ...] = (SUCCESS, FAILURE, MISUSE)
+    ) -> tuple[str, str]:
         monkeypatch.setattr("sys.argv", ["hpobench-ordered", *words])
         with pytest.raises(SystemExit) as caught:
             main()
         out, err = capsys.readouterr()
-        code = caught.value.code or 0
+        code = caught.value.code or SUCCESS  # None, too, is success
         assert code in codes, (words, err)
         assert "Traceback" not in err
-        if code != 0:
+        if code != SUCCESS:
             assert err.casefold().count("error: ") == 1, err
         return out, err
 
@@ -70,13 +80,14 @@ def call(monkeypatch, capsys):
 @example("info", "x" * 5000 + "/")
 @example("info", "forrester-seed-" + "9" * 400)
 def test_any_name_gives_no_traceback(call, command, name):
+    """What follows "--" is no option, even if it begins with a hyphen."""
     options = ["--task", "0"] if command == "evaluate" else []
 
-    call([command, *options, "--", name])
+    call([command, *options, "--", name])  # fails on a traceback
 
 
 def test_fetching_offline_names_the_variable(call):
-    _, message = call(["fetch", "xgboost-mnist"], codes=(1,))
+    _, message = call(["fetch", "xgboost-mnist"], codes=(FAILURE,))
 
     assert OFFLINE_VARIABLE in message
     assert "--from" in message
@@ -86,19 +97,21 @@ def test_fetching_offline_names_the_variable(call):
 @given(st.lists(SETTING | ANY_TEXT | st.just("price_1=3"), max_size=4), ANY_TEXT | NUMBER)
 @example(["price_0=1e400", "price_1=-0", "price_2=9" + "9" * 5000], "0")
 def test_any_configuration_gives_no_traceback(call, words, task):
-    call(["evaluate", "newsvendor", f"--task={task}", "--", *words])
+    call(["evaluate", "newsvendor", f"--task={task}", "--", *words])  # fails on a traceback
 
 
 @fuzzed
 @given(st.lists(ANY_TEXT, max_size=3))
 def test_unknown_option_is_misuse(call, words):
-    if words and words[0] in ("-h", "--help", "--version"):
-        return  # which asks for help or the version
+    asks_for_help_or_version = words and words[0] in ("-h", "--help", "--version")
+    if asks_for_help_or_version:
+        return  # what follows is not read
 
-    call([*words, "--no-such-option"], codes=(2,))
+    call([*words, "--no-such-option"], codes=(MISUSE,))
 
 
 def is_positive_integer(text: str) -> bool:
+    """Whether Python reads a text as an integer above 0."""
     try:
         return int(text) > 0
     except ValueError:
@@ -111,7 +124,8 @@ def is_positive_integer(text: str) -> bool:
     (ANY_TEXT | NUMBER).filter(lambda text: not is_positive_integer(text)),
 )
 def test_number_must_be_positive_integer(call, option, text):
-    call(["run", "--benchmark", "newsvendor", f"{option}={text}"], codes=(1, 2))
+    """The text is no positive integer, and so the command fails."""
+    call(["run", "--benchmark", "newsvendor", f"{option}={text}"], codes=(FAILURE, MISUSE))
 
 
 @fuzzed
@@ -125,7 +139,7 @@ def test_number_must_be_positive_integer(call, option, text):
 def test_malformed_seeds_are_misuse(call, seeds):
     options = ["--benchmark", "newsvendor", "--trials", "1", "--tasks", "1"]
 
-    call(["run", *options, "--output", "no-results", f"--seeds={seeds}"], codes=(2,))
+    call(["run", *options, "--output", "no-results", f"--seeds={seeds}"], codes=(MISUSE,))
 
     assert not Path("no-results").exists()
 
@@ -133,8 +147,12 @@ def test_malformed_seeds_are_misuse(call, seeds):
 # -- verify ----------------------------------------------------------------------------------------
 
 
-def write_newsvendor(folder: Path, *, best_value: float = 228.8) -> Path:
-    """A copy of newsvendor, with this best value of task 3, which is 228.8."""
+TRUE_BEST_VALUE = 228.8
+"""Of task 3 of newsvendor."""
+
+
+def write_newsvendor(folder: Path, *, best_value: float = TRUE_BEST_VALUE) -> Path:
+    """Write a copy of the artifact of newsvendor, with this best value of task 3."""
     packaged = Artifact.packaged("newsvendor")
     content = packaged.read_json("benchmark.json")
     content["surrogates"]["table"]["best_values"][3] = best_value
@@ -153,31 +171,33 @@ def write_newsvendor(folder: Path, *, best_value: float = 228.8) -> Path:
     ],
 )
 def test_verify_tells_what_was_checked(call, name, line):
-    out, _ = call(["verify", name], codes=(0,))
+    out, _ = call(["verify", name], codes=(SUCCESS,))
 
-    assert out.split(maxsplit=1)[0] == "ok"
+    assert out.startswith("ok ")
     assert line in out
 
 
 def test_verify_checks_an_own_artifact(call):
     write_newsvendor(Path("mine"))
 
-    out, _ = call(["verify", "./mine"], codes=(0,))
+    out, _ = call(["verify", "./mine"], codes=(SUCCESS,))
 
-    assert out.split(maxsplit=1)[0] == "ok"
+    assert out.startswith("ok ")
     assert "/mine@1: 3 files, card" in out
 
 
 def test_verify_without_anything_to_check(call):
-    out, _ = call(["verify", "forrester-seed-7"], codes=(0,))
+    """The package has no files and no recorded values of forrester with another seed."""
+    out, _ = call(["verify", "forrester-seed-7"], codes=(SUCCESS,))
 
     assert out.split() == ["-", "forrester-seed-7@1:", "nothing", "to", "check"]
 
 
 def test_verify_finds_a_changed_file(call):
-    (write_newsvendor(Path("mine")) / "card.json").write_text("{}")
+    folder = write_newsvendor(Path("mine"))
+    (folder / "card.json").write_text("{}")
 
-    out, _ = call(["verify", "./mine"], codes=(1,))
+    out, _ = call(["verify", "./mine"], codes=(FAILURE,))
 
     assert out.startswith("damaged ")
     assert "card.json is damaged: its SHA-256 is not the recorded one" in out
@@ -186,37 +206,39 @@ def test_verify_finds_a_changed_file(call):
 def test_verify_finds_a_wrong_best_value(call):
     write_newsvendor(Path("mine"), best_value=1.0)
 
-    out, _ = call(["verify", "./mine"], codes=(1,))
+    out, _ = call(["verify", "./mine"], codes=(FAILURE,))
 
     assert out.startswith("damaged ")
-    assert "best value 1.0 of task '3' on surrogate 'table' should be 228.8" in out
+    assert f"best value 1.0 of task '3' on surrogate 'table' should be {TRUE_BEST_VALUE}" in out
 
 
 def test_verify_finds_no_artifact(call):
     Path("empty").mkdir()
 
-    out, _ = call(["verify", "./empty"], codes=(1,))
+    out, _ = call(["verify", "./empty"], codes=(FAILURE,))
 
     assert out.startswith("damaged ")
     assert "no readable SHA256SUMS" in out
 
 
 def test_verify_checks_the_rest_after_damage(call):
+    """An empty folder counts as damaged; newsvendor follows it."""
     Path("empty").mkdir()
 
-    out, err = call(["verify", "./empty", "newsvendor"], codes=(1,))
+    out, err = call(["verify", "./empty", "newsvendor"], codes=(FAILURE,))
 
-    states = [line.split()[0] for line in out.splitlines()]
-    assert states == ["damaged", "ok"]
+    verdicts = [line.split()[0] for line in out.splitlines()]
+    assert verdicts == ["damaged", "ok"]
     assert err.endswith("error: some benchmarks are damaged\n")
 
 
 def test_verify_finds_a_changed_golden_value(call, monkeypatch):
-    golden = json.loads(json.dumps(trust.read_golden()))  # a copy that may be changed
+    """Golden values are recorded evaluations, by benchmark, surrogate and task."""
+    golden = copy.deepcopy(trust.read_golden())
     golden["newsvendor@1"]["values"]["table"]["0"][0] += 0.1
     monkeypatch.setattr(trust, "read_golden", lambda: golden)
 
-    out, _ = call(["verify", "newsvendor"], codes=(1,))
+    out, _ = call(["verify", "newsvendor"], codes=(FAILURE,))
 
-    assert out.startswith("damaged  newsvendor@1: surrogate 'table', task '0': ")
-    assert out.count("\n") == 1
+    (line,) = out.splitlines()
+    assert line.startswith("damaged  newsvendor@1: surrogate 'table', task '0': ")
