@@ -22,34 +22,75 @@ from hpobench_ordered.cli.experiments import (
 from hpobench_ordered.experiment.reference import read_reference
 from hpobench_ordered.experiment.scored import explain_left_out, find_families
 
-FEW = ("--benchmark", "newsvendor", "--tasks", "2", "--workers", "1", "--no-check", "--no-report")
+FEW_TASKS = (
+    *("--benchmark", "newsvendor", "--tasks", "2", "--workers", "1"),
+    *("--no-check", "--no-report"),
+)
+"""Options of a short run; results are in the folder `results`."""
 
 
-def test_run_shows_place_among_reference(cli, folder):
-    shutil.copy(own_method.__file__, folder / "mine.py")
-    result = cli("run", *FEW, "--method", "mine.py:Mine", "--against", "reference")
+@pytest.fixture
+def own_method_file(folder):
+    """A file in the working folder with the class of a user's method."""
+    return shutil.copy(own_method.__file__, folder / "mine.py")
+
+
+@pytest.fixture
+def run_against_reference(cli, own_method_file):
+    """The result of a run of the user's method, mine.Mine, against the reference results."""
+    result = cli("run", *FEW_TASKS, "--method", "mine.py:Mine", "--against", "reference")
     assert result.returncode == 0, result.stderr
-    sentence = re.search(r"mine.Mine is number (\d+) of (\d+) methods", result.stdout)
-    place, methods = sentence.groups()
-    assert "mine.Mine" in result.stdout.split("and ")[0]  # its row, however low
-    assert 1 <= int(place) <= int(methods)
-    assert "random-search runs too" not in result.stderr
-    # The same place among the reference, as a leaderboard of the stored results.
+    return result
+
+
+def test_run_shows_place_among_reference(run_against_reference):
+    sentence = r"mine.Mine is number (\d+) of (\d+) methods"
+
+    place, number_of_methods = re.search(sentence, run_against_reference.stdout).groups()
+
+    assert 1 <= int(place) <= int(number_of_methods)
+
+
+def test_own_method_has_a_row_however_low(run_against_reference):
+    """The leaderboard shows the first methods "and 20 more", and the user's own."""
+    rows_before_omission, *_ = run_against_reference.stdout.split("and ")
+
+    assert "mine.Mine" in rows_before_omission
+
+
+def test_run_against_reference_needs_no_random_search(run_against_reference):
+    """The reference results have it."""
+    assert "random-search runs too" not in run_against_reference.stderr
+
+
+@pytest.mark.usefixtures("run_against_reference")
+def test_leaderboard_adds_reference_to_results(cli):
     board = cli("leaderboard", "results", "--reference", "--trial", "5")
-    assert "mine.Mine" in board.stdout and "ordered-gp" in board.stdout
+
+    assert "mine.Mine" in board.stdout
+    assert "ordered-gp" in board.stdout  # a method of the reference
+
+
+@pytest.fixture
+def result_of_compare(cli, own_method_file, monkeypatch):
+    """The result of `compare` on one of its benchmarks, as all of them take long."""
+    experiments = sys.modules["hpobench_ordered.cli.experiments"]
+    monkeypatch.setattr(experiments, "COMPARED_BENCHMARKS", ("newsvendor",))
+    result = cli("compare", "mine.py:Mine", "--workers", "1")
+    assert result.returncode == 0, result.stderr
+    return result
 
 
 @pytest.mark.slow
-def test_compare_runs_small_part(cli, folder, monkeypatch):
-    # One benchmark of those that are compared on, as all of them take long.
-    monkeypatch.setattr(
-        sys.modules["hpobench_ordered.cli.experiments"], "COMPARED_BENCHMARKS", ("newsvendor",)
-    )
-    shutil.copy(own_method.__file__, folder / "mine.py")
-    result = cli("compare", "mine.py:Mine", "--workers", "1")
-    assert result.returncode == 0, result.stderr
-    assert re.search(r"mine.Mine is number \d+ of \d+ methods", result.stdout)
-    runs = hbo.run(  # the same runs, so that none is made
+def test_compare_shows_place_among_reference(result_of_compare):
+    assert re.search(r"mine.Mine is number \d+ of \d+ methods", result_of_compare.stdout)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("result_of_compare")
+def test_compare_keeps_runs_of_small_part():
+    """Asked for the runs of the small part, `run` finds them in the folder `comparison`."""
+    runs = hbo.run(
         benchmarks=["newsvendor"],
         methods=["mine.py:Mine"],
         seeds=range(COMPARED_SEEDS),
@@ -57,6 +98,8 @@ def test_compare_runs_small_part(cli, folder, monkeypatch):
         folder="comparison",
         progress=False,
     )
+
+    # Every run that is made adds a line of times.
     assert len(runs.timings()) == COMPARED_SEEDS
 
 
@@ -67,8 +110,8 @@ def test_compare_runs_small_part(cli, folder, monkeypatch):
         (["leaderboard"], "give a folder of RESULTS, or --reference"),
         (["leaderboard", "--suite", "othpo"], "--suite needs --reference"),
         (
-            ["run", *FEW, "--method", "bo", "--against", "reference", "--trials", "3"],
-            "no reference",
+            ["run", *FEW_TASKS, "--method", "bo", "--against", "reference", "--trials", "3"],
+            "no reference",  # with three trials
         ),
     ],
 )
@@ -77,18 +120,24 @@ def test_impossible_comparison_is_misuse(cli, words, message):
 
 
 def test_folder_without_results_is_named(cli):
-    result = cli("run", *FEW, "--method", "bo", "--against", "nowhere")
+    result = cli("run", *FEW_TASKS, "--method", "bo", "--against", "nowhere")
+
     assert_fails(result, FAILURE, "is not a result store")
 
 
 def run_two_methods(folder, *benchmarks):
-    protocol = hbo.Ordered(trials=4, tasks=2)
-    methods = ["random-search", "cts"]
-    settings = {"seeds": range(2), "protocol": protocol, "folder": folder / "results"}
-    return hbo.run(benchmarks=benchmarks, methods=methods, **settings)
+    """Run random-search and cts, a method with transfer; results are in the folder `results`."""
+    return hbo.run(
+        benchmarks=benchmarks,
+        methods=["random-search", "cts"],
+        seeds=range(2),
+        protocol=hbo.Ordered(trials=4, tasks=2),
+        folder=folder / "results",
+    )
 
 
-def export(cli, *words: str) -> None:
+def export_results(cli, *words: str) -> None:
+    """Export from the folder `results`, which must succeed."""
     result = cli("export", "results", *words)
     assert result.returncode == 0, result.stderr
 
@@ -98,38 +147,58 @@ def export(cli, *words: str) -> None:
 )
 def test_exported_trials_give_the_same_scores(cli, folder, name, read):
     result = run_two_methods(folder, "newsvendor", "forrester")
-    export(cli, "--output", name)
-    expected, _ = score_benchmarks(result.frame())
-    scores, _ = score_benchmarks(read(folder / name))
-    for exported, original in zip(scores, expected, strict=True):
+    expected_benchmarks, _ = score_benchmarks(result.frame())
+
+    export_results(cli, "--output", name)
+
+    benchmarks, _ = score_benchmarks(read(folder / name))
+    for exported, original in zip(benchmarks, expected_benchmarks, strict=True):
         assert (exported.losses == original.losses).all()
 
 
 def test_exported_configuration_has_its_value(cli, folder):
     run_two_methods(folder, "newsvendor")
-    export(cli, "--output", "trials.csv")
-    last = read_exactly(folder / "trials.csv").iloc[-1]
-    task = hbo.load("newsvendor").tasks[last["task"]]
-    config = {
-        parameter.name: last[f"config.{parameter.name}"] for parameter in task.space.parameters
-    }
-    assert task.evaluate(config) == last["value"]
+
+    export_results(cli, "--output", "trials.csv")
+
+    last_trial = read_exactly(folder / "trials.csv").iloc[-1]
+    task = hbo.load("newsvendor").tasks[last_trial["task"]]
+    config = {name: last_trial[f"config.{name}"] for name in task.space.names}
+    assert task.evaluate(config) == last_trial["value"]
 
 
-def test_exported_incumbents_improve_to_the_best(cli, folder):
+@pytest.fixture
+def exported_losses(cli, folder):
+    """Losses of all trials and of the incumbents alone, both grouped by run and task."""
     run_two_methods(folder, "newsvendor")
-    export(cli, "--output", "trials.csv")
-    export(cli, "--output", "best.csv", "--what", "incumbents")
+    export_results(cli, "--output", "trials.csv")
+    export_results(cli, "--output", "best.csv", "--what", "incumbents")
+
     run_and_task = ["key", "task"]
     trials = read_exactly(folder / "trials.csv").groupby(run_and_task)["loss"]
     incumbents = read_exactly(folder / "best.csv").groupby(run_and_task)["loss"]
+    return trials, incumbents
+
+
+def test_last_exported_incumbent_is_the_best(exported_losses):
+    trials, incumbents = exported_losses
+
     pd.testing.assert_series_equal(incumbents.last(), trials.min())
-    assert incumbents.diff().dropna().lt(0).all()
+
+
+def test_exported_incumbents_improve(exported_losses):
+    _, incumbents = exported_losses
+
+    differences_from_last = incumbents.diff().dropna()
+
+    assert (differences_from_last < 0).all()
 
 
 def test_leaderboard_is_exported_for_latex(cli, folder):
     run_two_methods(folder, "newsvendor")
-    export(cli, "--output", "table.tex")
+
+    export_results(cli, "--output", "table.tex")
+
     text = (folder / "table.tex").read_text()
     assert "\\toprule" in text
     assert "random-search" in text
@@ -137,7 +206,9 @@ def test_leaderboard_is_exported_for_latex(cli, folder):
 
 def test_figure_is_exported(cli, folder):
     run_two_methods(folder, "newsvendor")
-    export(cli, "--output", "ranks.svg", "--what", "ranks")
+
+    export_results(cli, "--output", "ranks.svg", "--what", "ranks")
+
     assert (folder / "ranks.svg").read_text().startswith("<svg")
 
 
@@ -160,7 +231,10 @@ def test_impossible_export_is_misuse(cli, folder, words, message):
     [(("othpo", "retrain"), 0.95), (("othpo",), 0.9), (("retrain",), 0.9)],
 )
 def test_small_part_ranks_like_whole(suites, least_correlation):
-    """The part that `compare` runs; also with other seeds, and without any of the methods."""
+    """The part that `compare` runs ranks methods like whole suites with other seeds.
+
+    No single method makes the rank correlation high: it is so without any of them.
+    """
     protocol = hbo.Ordered(tasks=COMPARED_TASKS)
     part = hbo.Results(read_reference(COMPARED_BENCHMARKS, protocol=protocol), ())
     ranks_in_part = compute_mean_ranks(part, range(COMPARED_SEEDS))
@@ -169,7 +243,7 @@ def test_small_part_ranks_like_whole(suites, least_correlation):
     ranks_in_whole = compute_mean_ranks(hbo.reference(*suites), other_seeds)
 
     methods = ranks_in_part.index.intersection(ranks_in_whole.index)
-    assert len(methods) > 20
+    assert len(methods) > 20, "methods are missing"
     for left_out in methods:
         others = methods.drop(left_out)
         correlation = spearmanr(ranks_in_part[others], ranks_in_whole[others]).statistic

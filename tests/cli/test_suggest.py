@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from cli_results import MISUSE, assert_fails
 from tuning_support import METHODS, make_task_and_history, make_tuner, tune
@@ -17,6 +18,7 @@ from hpobench_ordered.testing.toy import conditional_space, numeric_space
 
 
 def read_csv_text(text: str) -> list[dict[str, str]]:
+    """Read the rows of a CSV text, each by the names of its columns."""
     return list(csv.DictReader(text.splitlines()))
 
 
@@ -27,8 +29,7 @@ def write_history(path: Path, direction: hbo.Direction = hbo.Direction.MINIMIZE)
     for evaluations in history:
         frame = evaluations.frame(task="month", objective="loss")
         frames.append(frame.assign(**evaluations.context))
-    lines = [frame.to_csv(index=False, header=frame is frames[0]) for frame in frames]
-    path.write_text("".join(lines))
+    pd.concat(frames).to_csv(path, index=False)
 
 
 @pytest.fixture
@@ -95,27 +96,38 @@ def test_suggestions_are_those_of_the_optimiser(cli, files, method, direction, t
     for _ in range(8 // trials_per_call):
         configs = suggest(cli, method, **options)
 
-        assert configs == [tuner.ask() for _ in range(trials_per_call)]
-        losses = [task.evaluate(config) for config in configs]
-        for config, loss in zip(configs, losses, strict=True):
-            tuner.tell(config, loss)
-        append_to_csv(files / "this.csv", configs, losses)
+        assert configs == ask(tuner, trials_per_call)
+        objective = [task.evaluate(config) for config in configs]
+        tell(tuner, configs, objective)
+        append_to_csv(files / "this.csv", configs, objective)
         options["results"] = "this.csv"
 
 
+def ask(tuner: hbo.Optimiser, count: int) -> list[dict[str, Any]]:
+    """Ask an optimiser for some configurations, one after the other."""
+    return [tuner.ask() for _ in range(count)]
+
+
+def tell(
+    tuner: hbo.Optimiser, configs: Sequence[Mapping[str, Any]], objective: Sequence[float | None]
+) -> None:
+    """Tell an optimiser the objective of some configurations; None is a failed evaluation."""
+    for config, value in zip(configs, objective, strict=True):
+        tuner.tell(config, value)
+
+
 def test_empty_objective_marks_failed_evaluation(cli, files):
+    """An optimiser that is told of the failure suggests the same."""
     tuner, task = make_tuner()
-    configs = suggest(cli, trials=4)
-    assert configs == [tuner.ask() for _ in range(4)]
+    configs = ask(tuner, 4)
     losses = [task.evaluate(config) for config in configs]
     losses[1] = None
-    for config, loss in zip(configs, losses, strict=True):
-        tuner.tell(config, loss)
+    tell(tuner, configs, losses)
     append_to_csv(files / "this.csv", configs, losses)
 
     next_configs = suggest(cli, trials=4, results="this.csv")
 
-    assert next_configs == [tuner.ask() for _ in range(4)]
+    assert next_configs == ask(tuner, 4)
 
 
 CONFIG_OF_USER = {"kind": "c", "level": 10, "n": 7, "fixed": "always"}
@@ -127,65 +139,80 @@ def test_own_configurations_are_told(cli, files, method):
     """The next suggestion is that of an optimiser that is told the same."""
     tuner, task = make_tuner(method)
     suggested = tune(tuner, task, trials=2)
-    tuner.tell(CONFIG_OF_USER, 0.25)
     losses = [task.evaluate(config) for config in suggested]
-    append_to_csv(files / "this.csv", [*suggested, CONFIG_OF_USER], [*losses, 0.25])
+    loss_of_user = 0.25
+    tuner.tell(CONFIG_OF_USER, loss_of_user)
+    append_to_csv(files / "this.csv", [*suggested, CONFIG_OF_USER], [*losses, loss_of_user])
 
     configs = suggest(cli, method, results="this.csv")
 
-    assert configs == [tuner.ask()]
+    assert configs == ask(tuner, 1)
 
 
 @pytest.mark.parametrize("method", ["random-search", "bo", "tpe"])
 def test_results_are_not_suggested_again(cli, files, method):
-    """Also if the first result is one of the user's own, so that all are told."""
+    """Not even if a configuration of the user's own stands before those that were suggested."""
     tuner, task = make_tuner(method)
     suggested = tune(tuner, task, trials=2)
-    losses = [task.evaluate(config) for config in suggested]
-    append_to_csv(files / "this.csv", [CONFIG_OF_USER, *suggested], [0.25, *losses])
+    evaluated = [CONFIG_OF_USER, *suggested]
+    append_to_csv(
+        files / "this.csv", evaluated, [0.25, *(task.evaluate(config) for config in suggested)]
+    )
 
     configs = suggest(cli, method, results="this.csv", trials=3)
 
     assert len(configs) == 3
-    assert all(config not in [CONFIG_OF_USER, *suggested] for config in configs)
+    assert all(config not in evaluated for config in configs)
 
 
 WITHOUT_HISTORY = {"history": None, "task": None, "context": None}
+"""Options that are left out where there are no earlier tasks."""
 
 
 def test_used_up_space_repeats(cli, files):
-    space = hbo.SearchSpace([hbo.Parameter.choice("kind", ("a", "b"))])
-    (files / "space.json").write_text(json.dumps(space.to_json()))
-    (files / "this.csv").write_text("kind,loss\nb,1\nb,2\na,3\n")  # both configurations
+    space_of_two = hbo.SearchSpace([hbo.Parameter.choice("kind", ("a", "b"))])
+    (files / "space.json").write_text(json.dumps(space_of_two.to_json()))
+    both_evaluated = "kind,loss\nb,1\nb,2\na,3\n"
+    (files / "this.csv").write_text(both_evaluated)
+
     configs = suggest(cli, trials=3, results="this.csv", **WITHOUT_HISTORY)
+
     assert len(configs) == 3
     assert all(config["kind"] in ("a", "b") for config in configs)
 
 
 def test_output_file_holds_what_is_printed(cli, files):
     printed = cli(*suggest_words(trials=3))
+
     written = cli(*suggest_words(trials=3, output="next.csv"))
+
     assert written.stdout == ""
     assert (files / "next.csv").read_text() == printed.stdout
 
 
 def test_csv_holds_the_configurations(cli, files):
-    text = cli(*suggest_words(trials=3)).stdout
-    configs = suggest(cli, trials=3)
+    """Cells of inactive hyperparameters are empty."""
+    configs = suggest(cli, trials=3)  # as JSON
     names = ["kind", "level", "n", "x", "fixed"]
     expected_rows = []
     for config in configs:
-        expected_rows.append({name: str(config.get(name, "")) for name in names})  # "": inactive
+        expected_rows.append({name: str(config.get(name, "")) for name in names})
+
+    text = cli(*suggest_words(trials=3)).stdout
+
     assert text.startswith(",".join(names) + "\n")
     assert read_csv_text(text) == expected_rows
 
 
 def test_suggest_needs_no_history(cli, files):
-    configs = suggest(cli, "random-search", objective=None, trials=2, seed=4, **WITHOUT_HISTORY)
+    """A budget of 12 trials is what `suggest_words` sets."""
     tuner = hbo.optimiser(
         "random-search", space=conditional_space(), direction="minimize", seed=4, budget=12
     )
-    assert configs == [tuner.ask() for _ in range(2)]
+
+    configs = suggest(cli, "random-search", objective=None, trials=2, seed=4, **WITHOUT_HISTORY)
+
+    assert configs == ask(tuner, 2)
 
 
 def test_choices_are_read_as_written(cli, folder):
@@ -243,7 +270,10 @@ def numeric_files(folder):
 )
 def test_wrong_option_is_named(cli, numeric_files, options, message):
     words = suggest_words("simple-ordered", **({"context": None} | options))
-    assert_fails(cli(*words), MISUSE, message)
+
+    result = cli(*words)
+
+    assert_fails(result, MISUSE, message)
 
 
 @pytest.mark.parametrize(
@@ -258,14 +288,19 @@ def test_wrong_option_is_named(cli, numeric_files, options, message):
 )
 def test_wrong_history_is_named(cli, numeric_files, history, message):
     (numeric_files / "old.csv").write_text(history)
-    words = suggest_words("simple-ordered", context=None)
-    assert_fails(cli(*words), MISUSE, message)
+
+    result = cli(*suggest_words("simple-ordered", context=None))
+
+    assert_fails(result, MISUSE, message)
 
 
 def test_context_must_be_the_same_within_a_task(cli, numeric_files):
+    """The two evaluations of May have sizes of 3 and 4."""
     (numeric_files / "old.csv").write_text(OLD_WITH_TWO_SIZES_OF_MAY)
-    words = suggest_words("simple-ordered", context="size=2")
-    assert_fails(cli(*words), MISUSE, "each task, but task 'May' has '4' in l")
+
+    result = cli(*suggest_words("simple-ordered", context="size=2"))
+
+    assert_fails(result, MISUSE, "each task, but task 'May' has '4' in l")
 
 
 @pytest.mark.parametrize(
@@ -280,8 +315,10 @@ def test_context_must_be_the_same_within_a_task(cli, numeric_files):
 )
 def test_wrong_results_are_named(cli, numeric_files, results, message):
     (numeric_files / "this.csv").write_text(results)
-    words = suggest_words("simple-ordered", context=None, results="this.csv")
-    assert_fails(cli(*words), MISUSE, message)
+
+    result = cli(*suggest_words("simple-ordered", context=None, results="this.csv"))
+
+    assert_fails(result, MISUSE, message)
 
 
 @pytest.fixture
@@ -297,17 +334,21 @@ def words_with_invalid_row(numeric_files):
 
 
 def test_invalid_row_is_misuse(cli, words_with_invalid_row):
-    assert cli(*words_with_invalid_row).returncode == 2
+    assert_fails(cli(*words_with_invalid_row), MISUSE, "'20'")
 
 
 def test_invalid_row_is_dropped_if_asked(cli, words_with_invalid_row):
+    """What is left of June has its best evaluation at x = 1 and y = 0.5."""
     result = cli(*words_with_invalid_row, "--drop-invalid")
+
     assert result.stderr.startswith("warning: 1 of 3 evaluations are left out")
     assert json.loads(result.stdout) == [{"x": 1.0, "y": 0.5}]
 
 
 def test_invalid_row_is_clipped_if_asked(cli, words_with_invalid_row):
+    """The best evaluation of June is at x = 3 and y = 20, whose upper bound is 1."""
     result = cli(*words_with_invalid_row, "--clip")
+
     assert "1 of 'y'" in result.stderr
     assert json.loads(result.stdout) == [{"x": 3.0, "y": 1.0}]
 
@@ -321,7 +362,7 @@ def commands_of_help(cli, folder):
     (space_line,) = [line for line in lines if line.startswith('{"rate"')]
     (folder / "space.json").write_text(space_line)
     start_of_history = lines.index("month,rate,depth,booster,auc")
-    end_of_history = start_of_history + 4
+    end_of_history = start_of_history + 1 + 3  # the header and three evaluations
     history_lines = lines[start_of_history:end_of_history]
     (folder / "old.csv").write_text("\n".join(history_lines) + "\n")
 
@@ -332,27 +373,42 @@ def commands_of_help(cli, folder):
     return first.split(), second.split()
 
 
-def test_example_of_help_works(cli, folder, commands_of_help):
-    first_command, second_command = commands_of_help
+@pytest.fixture
+def configs_of_help(cli, folder, commands_of_help):
+    """The five configurations that the first command of the example suggests."""
+    first_command, _ = commands_of_help
+    result = cli(*first_command)
+    assert result.returncode == 0, result.stderr
+    return read_csv_text((folder / "next.csv").read_text())
 
-    assert cli(*first_command).returncode == 0
-    configs = read_csv_text((folder / "next.csv").read_text())
-    bests_of_earlier_tasks = [("0.01", "4", "tree"), ("0.02", "5", "tree")]
-    assert sorted(tuple(config.values()) for config in configs[:2]) == bests_of_earlier_tasks
 
+def test_first_command_of_help_works(configs_of_help):
+    """It begins with the best configurations of the two earlier tasks in the example."""
+    first_two = {tuple(config.values()) for config in configs_of_help[:2]}
+
+    assert first_two == {("0.01", "4", "tree"), ("0.02", "5", "tree")}
+
+
+def test_second_command_of_help_works(cli, folder, commands_of_help, configs_of_help):
+    """It reads results of the first five configurations, and suggests five others."""
     with (folder / "this.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, [*configs[0], "auc"])
+        writer = csv.DictWriter(file, ["rate", "depth", "booster", "auc"])
         writer.writeheader()
-        for config in configs:
+        for config in configs_of_help:
             made_up_auc = -abs(math.log10(float(config["rate"])) + 2)
             writer.writerow(config | {"auc": made_up_auc})
-    assert cli(*second_command).returncode == 0
+    _, second_command = commands_of_help
+
+    result = cli(*second_command)
+
+    assert result.returncode == 0, result.stderr
     next_configs = read_csv_text((folder / "next.csv").read_text())
     assert len(next_configs) == 5
-    assert all(config not in configs for config in next_configs)
+    assert all(config not in configs_of_help for config in next_configs)
 
 
 def test_short_form_of_space_is_read(tmp_path):
+    """Integers make an integer range, a list of texts or of three numbers makes choices."""
     descriptions = {
         "rate": [1e-4, 1.0, "log"],
         "depth": [2, 10],

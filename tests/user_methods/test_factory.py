@@ -57,16 +57,29 @@ def test_options_replace_name_and_summary():
 
 
 def test_factory_gets_arguments_it_names(arguments):
-    """A seed is drawn from the generator `rng`, which has the seed 0 here."""
+    """Of a budget of 9 and a context {"t": 1.0}; an argument with another name has its default."""
     received: dict[str, object] = {}
 
-    def make(context, budget, seed, unused=3):
-        received.update(context=context, budget=budget, seed=seed, unused=unused)
+    def make(context, budget, unused=3):
+        received.update(context=context, budget=budget, unused=unused)
         return Sampling(arguments["space"], arguments["rng"])
 
     as_method_spec(make).method(**arguments)
-    expected_seed = int(np.random.default_rng(0).integers(2**31))
-    assert received == {"context": {"t": 1.0}, "budget": 9, "seed": expected_seed, "unused": 3}
+
+    assert received == {"context": {"t": 1.0}, "budget": 9, "unused": 3}
+
+
+def test_factory_gets_seed_from_generator(arguments):
+    """The generator has the seed 0; seeds are non-negative integers of 32 bits."""
+    received: dict[str, object] = {}
+
+    def make(seed):
+        received.update(seed=seed)
+        return Sampling(arguments["space"], arguments["rng"])
+
+    as_method_spec(make).method(**arguments)
+
+    assert received == {"seed": np.random.default_rng(0).integers(2**31)}
 
 
 def test_factory_of_any_keyword_gets_all(arguments):
@@ -77,38 +90,47 @@ def test_factory_of_any_keyword_gets_all(arguments):
         return Sampling(arguments["space"], arguments["rng"])
 
     as_method_spec(make).method(**arguments)
+
     assert received == arguments
 
 
 def test_factory_that_makes_no_optimiser_fails(arguments):
     spec = as_method_spec(lambda: 3, name="three")
+
     with pytest.raises(MethodError, match="but returned 3"):
         spec.method(**arguments)
 
 
 def test_subclass_of_method_is_not_wrapped():
+    """`Good` is a subclass of `Method`."""
     assert as_method_spec(Good, name="mine").method is Good
 
 
 def test_method_from_factory_is_not_wrapped(arguments):
+    """`Good` is a subclass of `Method`."""
+
     def make(**keywords):
         return Good(**keywords)
 
-    assert type(as_method_spec(make).method(**arguments)) is Good
+    method = as_method_spec(make).method(**arguments)
+
+    assert type(method) is Good
 
 
 def test_method_spec_is_returned_unchanged():
     spec = MethodSpec("mine", Good, "", "")
+
     assert as_method_spec(spec) is spec
 
 
 def test_factory_that_names_history_uses_it():
     spec = as_method_spec(lambda space, rng, history: None, name="mine")
+
     assert spec.uses_history
 
 
 @pytest.fixture
-def on_configspace(tasks):
+def configspace_optimiser(tasks):
     """A class that suggests objects of ConfigSpace; it lists those it suggested and was told."""
     _, task = tasks
     space = task.space.to_configspace()
@@ -131,41 +153,57 @@ def on_configspace(tasks):
     return OnConfigSpace
 
 
-def test_optimiser_is_told_its_own_objects(tasks, on_configspace):
+def test_optimiser_is_told_its_own_objects(tasks, configspace_optimiser):
+    """The very same objects, not equal ones; also where three trials are in flight."""
     _, task = tasks
-    spec = as_method_spec(on_configspace)
+    spec = as_method_spec(configspace_optimiser)
+
     run_method(spec, task, (), np.random.default_rng(0), budget=9, workers=3)
-    assert len(on_configspace.told) == 9
-    # The very same objects, not equal ones; three workers are simulated.
-    assert list(map(id, on_configspace.told)) == list(map(id, on_configspace.suggested))
+
+    assert len(configspace_optimiser.told) == 9
+    pairs = zip(configspace_optimiser.told, configspace_optimiser.suggested, strict=True)
+    assert all(told is suggested for told, suggested in pairs)
 
 
-def test_any_mapping_is_a_configuration(tasks, on_configspace):
+def test_any_mapping_is_a_configuration(tasks, configspace_optimiser):
+    """Objects of ConfigSpace are mappings, but no dicts."""
     _, task = tasks
-    spec = as_method_spec(on_configspace)
+    spec = as_method_spec(configspace_optimiser)
+
     outcome = run_method(spec, task, (), np.random.default_rng(0), budget=9)
+
     configs = [config for config, _ in list_trials(task.space, outcome)]
-    assert configs == list(map(dict, on_configspace.suggested))
+    assert configs == [dict(config) for config in configspace_optimiser.suggested]
 
 
 def run_one_trial(task, suggestion: object):
-    """Run an optimiser that always suggests the same."""
-    functions = (lambda: suggestion, lambda config, loss: None)
-    spec = as_method_spec(lambda: functions, name="constant")
+    """Run one trial of an optimiser that always suggests the same."""
+
+    def ask():
+        return suggestion
+
+    def tell(config, loss):
+        pass
+
+    spec = as_method_spec(lambda: (ask, tell), name="constant")
     return run_method(spec, task, (), np.random.default_rng(0), budget=1)
 
 
 def test_numpy_values_are_configurations(tasks):
+    """The constant of the space, fixed = "always", is added."""
     _, task = tasks
     config = {"kind": np.str_("a"), "level": np.int64(10), "n": np.int32(3), "x": np.float32(0.5)}
+
     outcome = run_one_trial(task, config)
+
     ((evaluated, _),) = list_trials(task.space, outcome)
     assert evaluated == {"kind": "a", "level": 10, "n": 3, "x": 0.5, "fixed": "always"}
 
 
 @pytest.mark.parametrize("suggestion", [None, [1, 2], "x=1"])
-def test_runner_refuses_nonsense(tasks, suggestion):
+def test_suggestion_must_be_a_mapping(tasks, suggestion):
     _, task = tasks
+
     with pytest.raises(AssertionError, match="a configuration must be a dict"):
         run_one_trial(task, suggestion)
 
@@ -196,12 +234,14 @@ def test_wrapped_optimiser_passes_method_checks(optimiser):
 
 
 def test_wrapped_optimisers_run():
+    """A pair of functions that refines its best trial, and a class that draws at random."""
     result = run(
         benchmarks=["newsvendor"],
         methods=[as_method_spec(pair, name="pair"), as_method_spec(Sampling, name="sampling")],
         seeds=range(3),
         protocol=Ordered(trials=12, tasks=2),
     )
+
     trials = result.frame()
     assert len(trials) == 2 * 3 * 2 * 12  # methods, seeds, tasks, trials
     mean_loss = trials.groupby("method")["loss"].mean()

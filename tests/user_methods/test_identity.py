@@ -26,19 +26,35 @@ from hpobench_ordered.user_methods.source import digest_of_method, source_in_fil
 
 
 def test_registered_method_has_its_number():
-    versions = {name: method_version(method_spec(name)) for name in list_methods()}
-    assert versions == {name: str(method_spec(name).version) for name in list_methods()}
+    for name in list_methods():
+        spec = method_spec(name)
+        assert method_version(spec) == str(spec.version)
 
 
-def test_settings_of_unregistered_method_count():
-    twin = replace(method_spec("random-search"), name="twin", changed_spaces=False)
-    assert method_version(twin) == method_version(replace(twin))
-    assert method_version(twin) != method_version(replace(twin, version=2))
-    assert not identify_here(twin).is_new_at_each_start
+@pytest.fixture
+def unregistered():
+    """A spec of random search under a name that is not registered."""
+    return replace(method_spec("random-search"), name="twin", changed_spaces=False)
 
 
-def factory_with(value: object) -> object:
-    """A factory that is the same for every value but for what it refers to."""
+def test_equal_specs_have_same_version(unregistered):
+    copy = replace(unregistered)
+
+    assert method_version(copy) == method_version(unregistered)
+
+
+def test_settings_of_unregistered_method_count(unregistered):
+    changed = replace(unregistered, version=2)
+
+    assert method_version(changed) != method_version(unregistered)
+
+
+def test_unregistered_method_with_source_is_resumable(unregistered):
+    assert not identify_here(unregistered).is_new_at_each_start
+
+
+def make_factory_around(value: object) -> object:
+    """Make a factory that is the same for every value but for what it refers to."""
 
     def factory(space, rng):
         return Sampling(space, rng) if value else None
@@ -59,29 +75,41 @@ DIFFERENT_VALUES = [
 ]
 
 
-def test_arguments_count_by_value():
-    digests = [digest_of_method(factory_with(value)) for value in DIFFERENT_VALUES]
-    again = [digest_of_method(factory_with(value)) for value in DIFFERENT_VALUES]
-    assert digests == again
-    assert len(set(digests)) == len(DIFFERENT_VALUES)
+def digest_of_values() -> list[str]:
+    """Digests of factories that are alike but for the value that they refer to."""
+    return [digest_of_method(make_factory_around(value)) for value in DIFFERENT_VALUES]
+
+
+def test_different_values_give_different_digests():
+    assert len(set(digest_of_values())) == len(DIFFERENT_VALUES)
+
+
+def test_same_values_give_same_digests():
+    assert digest_of_values() == digest_of_values()
 
 
 def test_arguments_of_partial_functions_count():
-    three = digest_of_method(functools.partial(pair, budget=3))
-    assert digest_of_method(functools.partial(pair, budget=3)) == three
-    assert digest_of_method(functools.partial(pair, budget=4)) != three
+    of_three = digest_of_method(functools.partial(pair, budget=3))
+    of_three_again = digest_of_method(functools.partial(pair, budget=3))
+    of_four = digest_of_method(functools.partial(pair, budget=4))
+
+    assert of_three_again == of_three
+    assert of_four != of_three
 
 
 def test_lambdas_count_by_their_place():
-    factories = [
+    """Two that are alike stand on two lines."""
+    first_lambda, second_lambda = (
         lambda space, rng: (space, 1),
         lambda space, rng: (space, 1),
-    ]
-    first, second = map(digest_of_method, factories)
-    assert first != second
+    )
+
+    assert digest_of_method(first_lambda) != digest_of_method(second_lambda)
 
 
 def make_local_class() -> type:
+    """A class of a function, which no other process can import."""
+
     class Local(RandomSearch):
         pass
 
@@ -98,82 +126,114 @@ def make_typed_class() -> type:
 
 
 def make_factory_with_lock() -> object:
+    """A factory with an argument that cannot be written down."""
     return functools.partial(pair, budget=threading.Lock())
 
 
 @pytest.mark.parametrize("make", [make_local_class, make_typed_class, make_factory_with_lock])
 def test_methods_without_files_are_new(make):
+    """Whether their source has changed cannot be known, so that no run of theirs is resumed."""
     method = make()
-    assert source_in_files(method) is None
     spec = replace(method_spec("random-search"), name="new", method=method)
+
+    assert source_in_files(method) is None
     assert identify_here(spec).is_new_at_each_start
 
 
 @pytest.mark.slow
 def test_local_class_is_always_new():
     spec = as_method_spec(make_local_class(), name="new")
-    assert method_version(spec).startswith(NEW_AT_EACH_START)
-    assert method_version(spec) != method_version(spec)
 
+    first_version = method_version(spec)
+    second_version = method_version(spec)
+
+    assert first_version.startswith(NEW_AT_EACH_START)
+    assert second_version != first_version
+
+
+# -- the version of a method that loads a file, late.py, while it runs -----------------------------
 
 BASE = "0123456789ab"
+"""The version by what a method imports before it runs."""
 
 
-def make_record(folder, *names: str, version: str = BASE) -> MethodRecord:
-    """What a method loaded while it ran, as it is now in the folder."""
-    files = [LoadedFile(name, file_digest(folder / f"{name}.py"), f"{name}.py") for name in names]
-    return MethodRecord("mine", version, BASE, LoadedFiles(), LoadedFiles(tuple(files)))
+def make_record(folder, *, version: str = BASE) -> MethodRecord:
+    """A record that a method loaded late.py while it ran, with what it holds now."""
+    late_file = LoadedFile("late", file_digest(folder / "late.py"), "late.py")
+    return MethodRecord(
+        "mine", version, BASE, imported=LoadedFiles(), later=LoadedFiles((late_file,))
+    )
 
 
 @pytest.fixture
 def folder(tmp_path):
+    """A folder with the file late.py."""
     (tmp_path / "late.py").write_text("VALUE = 1\n")
     return tmp_path
 
 
 def test_first_version_is_the_base(folder):
-    assert choose_version(BASE, [], folder) == BASE
+    no_records = []
+
+    assert choose_version(BASE, no_records, folder) == BASE
 
 
 def test_unchanged_later_files_keep_version(folder):
-    assert choose_version(BASE, [make_record(folder, "late")], folder) == BASE
+    record = make_record(folder)
+
+    assert choose_version(BASE, [record], folder) == BASE
 
 
 def test_version_changes_with_later_files(folder):
-    record = make_record(folder, "late")
+    record = make_record(folder)
     (folder / "late.py").write_text("VALUE = 2\n")
-    changed = choose_version(BASE, [record], folder)
-    assert changed != BASE
-    assert choose_version(BASE, [record], folder) == changed
+
+    version = choose_version(BASE, [record], folder)
+
+    assert version != BASE
+    assert choose_version(BASE, [record], folder) == version  # not a new one each time
+
+
+def test_version_is_that_of_record_that_fits(folder):
+    first = make_record(folder)
+    (folder / "late.py").write_text("VALUE = 2\n")
+    second = make_record(folder, version="1")
+
+    assert choose_version(BASE, [first, second], folder) == second.version
 
 
 def test_restored_files_restore_the_version(folder):
-    """The version is that of the record whose files are as they are now in the folder."""
-    first = make_record(folder, "late")
+    first = make_record(folder)
     (folder / "late.py").write_text("VALUE = 2\n")
-    second = make_record(folder, "late", version="1")
-    assert choose_version(BASE, [first, second], folder) == "1"
+    second = make_record(folder, version="1")
     (folder / "late.py").write_text("VALUE = 1\n")
-    assert choose_version(BASE, [first, second], folder) == BASE
+
+    assert choose_version(BASE, [first, second], folder) == first.version
 
 
 def test_missing_files_make_new_version(folder):
-    record = make_record(folder, "late")
+    """Also where a version was chosen before without the file."""
+    record = make_record(folder)
     (folder / "late.py").unlink()
-    version = choose_version(BASE, [record], folder)
-    without_file = replace(record, version=version)
-    assert choose_version(BASE, [record, without_file], folder).startswith(NEW_AT_EACH_START)
+    record_without_file = replace(record, version=choose_version(BASE, [record], folder))
+
+    version = choose_version(BASE, [record, record_without_file], folder)
+
+    assert version.startswith(NEW_AT_EACH_START)
 
 
 def test_hiding_a_file_changes_the_version(folder, tmp_path_factory, monkeypatch):
     """Another file of this name comes first on the path of imports."""
-    hiding = tmp_path_factory.mktemp("hiding")
-    (hiding / "late.py").write_text("VALUE = 2\n")
-    monkeypatch.syspath_prepend(hiding)
-    assert choose_version(BASE, [make_record(folder, "late")], folder) != BASE
+    record = make_record(folder)
+    folder_before = tmp_path_factory.mktemp("before")
+    (folder_before / "late.py").write_text("VALUE = 2\n")
+    monkeypatch.syspath_prepend(folder_before)
+
+    assert choose_version(BASE, [record], folder) != BASE
 
 
 def test_other_package_version_changes_it(folder):
-    later = LoadedFiles(packages=("pytest 0.0.1",))  # not the installed version
-    record = MethodRecord("mine", BASE, BASE, LoadedFiles(), later)
+    other_version = LoadedFiles(packages=("pytest 0.0.1",))  # not the installed version
+    record = MethodRecord("mine", BASE, BASE, imported=LoadedFiles(), later=other_version)
+
     assert choose_version(BASE, [record], folder) != BASE

@@ -31,7 +31,7 @@ HELPER = "def draw(space, rng):\n    return space.sample(rng)\n"
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A folder with modules of a user, the current one; what is imported is forgotten again."""
+    """The working folder, with modules of a user; what is imported is forgotten again."""
     (tmp_path / "optimiser_of_mine.py").write_text(SOURCE)
     (tmp_path / "helper_of_mine.py").write_text(HELPER)
     (tmp_path / "package_of_mine").mkdir()
@@ -39,9 +39,11 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "package_of_mine" / "inner_of_mine.py").write_text(SOURCE)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
-    before = set(sys.modules)
+    modules_before = set(sys.modules)
+
     yield tmp_path
-    for name in set(sys.modules) - before:
+
+    for name in set(sys.modules) - modules_before:
         if "of_mine" in name or name.startswith(FILE_PREFIX):
             del sys.modules[name]
 
@@ -57,6 +59,7 @@ PLACES = [
 @pytest.mark.parametrize("place", PLACES)
 def test_class_is_imported_by_module_or_file(folder, place):
     imported = import_object(place)
+
     assert isinstance(imported, type)
     assert imported.__qualname__ == "Mine"
 
@@ -64,18 +67,27 @@ def test_class_is_imported_by_module_or_file(folder, place):
 @pytest.mark.parametrize("place", PLACES)
 def test_inner_class_is_imported(folder, place):
     outer = import_object(place)
-    assert import_object(f"{place}.Inner") is outer.Inner
+
+    inner = import_object(f"{place}.Inner")
+
+    assert inner is outer.Inner
 
 
 @pytest.mark.parametrize("place", PLACES)
 def test_imported_class_gives_method_its_name(folder, place):
     imported = import_object(place)
-    assert as_method_spec(place).name == f"{imported.__module__}.Mine"
+
+    spec = as_method_spec(place)
+
+    assert spec.name == f"{imported.__module__}.Mine"
 
 
 def test_file_replaces_no_module_of_python(folder):
+    """Python has a module of this name, with a function `getrandbits`."""
     (folder / "random.py").write_text("class Mine:\n    pass\n")
+
     imported = import_object("random.py:Mine")
+
     assert imported.__module__ == f"{FILE_PREFIX}random"
     assert hasattr(sys.modules["random"], "getrandbits")
 
@@ -83,6 +95,8 @@ def test_file_replaces_no_module_of_python(folder):
 @pytest.mark.slow
 @pytest.mark.parametrize("place", ["optimiser_of_mine:Mine", "optimiser_of_mine.py:Mine"])
 def test_other_processes_need_not_find_module(folder, place):
+    """The module is in the working folder, which is not on the import path of workers."""
+
     def run_losses(workers: int):
         result = run(
             benchmarks=["newsvendor"],
@@ -94,6 +108,7 @@ def test_other_processes_need_not_find_module(folder, place):
         return result.frame()["loss"]
 
     losses = run_losses(workers=2)
+
     assert len(losses) == 2 * 3  # seeds, trials
     np.testing.assert_array_equal(losses, run_losses(workers=1))
 
@@ -124,8 +139,10 @@ def test_text_without_two_parts_is_refused(folder, text):
 def test_exception_during_import_is_the_cause(folder, text):
     for name in ("broken_of_mine.py", "random.py"):
         (folder / name).write_text("import nothing_of_this_name_of_mine\n")
+
     with pytest.raises(ExperimentError, match="ModuleNotFoundError") as caught:
         import_object(text)
+
     cause = caught.value.__cause__
     assert isinstance(cause, ModuleNotFoundError)
     assert cause.name == "nothing_of_this_name_of_mine"
