@@ -1,3 +1,5 @@
+"""Changes of a search space: what is shared, what is new, and how evaluations are recoded."""
+
 import math
 import pickle
 
@@ -30,10 +32,12 @@ def number(lower: float, upper: float, *, log: bool = False, integer: bool = Fal
 
 
 def log(lower: float, upper: float) -> Parameter:
+    """A number x with this range on a logarithmic scale."""
     return number(lower, upper, log=True)
 
 
 def ints(lower: int, upper: int, *, log: bool = False) -> Parameter:
+    """An integer x with this range."""
     return number(lower, upper, log=log, integer=True)
 
 
@@ -43,6 +47,7 @@ def choices(*values: bool | int | float | str, ordered: bool = False) -> Paramet
 
 
 def ordered(*values: bool | int | float | str) -> Parameter:
+    """An ordinal hyperparameter x with these choices."""
     return choices(*values, ordered=True)
 
 
@@ -93,56 +98,75 @@ PAIRS = [
 # fmt: on
 
 
-SHARED = [(old, new, both, share) for old, new, both, share, _, _ in PAIRS if both is not None]
+DESCRIBED = [(old, new, both, changes, text) for old, new, both, _, changes, text in PAIRS]
+SHARED = [(old, new, both) for old, new, both, _, _, _ in PAIRS if both is not None]
+SHARES = [(old, new, share) for old, new, _, share, _, _ in PAIRS if share is not None]
 NOT_SHARED = [(old, new) for old, new, both, _, _, _ in PAIRS if both is None]
 
 
-@pytest.mark.parametrize(("old", "new", "both", "share", "changes", "text"), PAIRS)
-def test_changes_of_a_hyperparameter_are_described(old, new, both, share, changes, text):
-    # `both` is the range that they share, None if there is none; then x counts as new.
+@pytest.mark.parametrize(("old", "new", "intersection", "changes", "text"), DESCRIBED)
+def test_changes_of_a_hyperparameter_are_described(old, new, intersection, changes, text):
+    """Without a range or choices that both have, the hyperparameter counts as new."""
     change = change_of(old, new)
+
     line = f"x: {text}" if text else "nothing changed"
+    note = "" if intersection else " (counted as new)"
     assert list(change.changes["x"]) == changes
-    assert change.describe() == [line if both else f"{line} (counted as new)"]
+    assert change.describe() == [line + note]
 
 
-@pytest.mark.parametrize(("old", "new", "both", "share"), SHARED)
-def test_overlapping_ranges_are_shared(old, new, both, share):
-    """`both` is the intersection of the old and the new range."""
+@pytest.mark.parametrize(("old", "new", "intersection"), SHARED)
+def test_overlapping_ranges_are_shared(old, new, intersection):
     change = change_of(old, new)
-    assert (change.shared, change.only_new) == (("x",), ())
-    assert change.shared_space() == SearchSpace([both])
+
+    assert change.shared == ("x",)
+    assert change.only_new == ()
+    assert change.shared_space() == SearchSpace([intersection])
 
 
-@pytest.mark.parametrize(("old", "new", "both", "share"), SHARED)
-def test_new_share_equals_expected_share(old, new, both, share):
-    """`share` of the new range was not in the old one."""
+@pytest.mark.parametrize(("old", "new", "expected_share"), SHARES)
+def test_new_share_equals_expected_share(old, new, expected_share):
+    """The share of the new range that was not in the old one; 0 is exact."""
     new_share = change_of(old, new).new_share("x")
-    assert new_share == (pytest.approx(share) if share else 0)
+
+    assert new_share == pytest.approx(expected_share, rel=1e-6, abs=0)
 
 
 @pytest.mark.parametrize(("old", "new"), NOT_SHARED)
 def test_ranges_without_overlap_are_not_shared(old, new):
     change = change_of(old, new)
-    assert (change.shared, change.only_new) == ((), ("x",))
+
+    assert change.shared == ()
+    assert change.only_new == ("x",)
     with pytest.raises(InvalidSpaceError, match="share no hyperparameter"):
         change.shared_space()
+
+
+@pytest.mark.parametrize(("old", "new"), NOT_SHARED)
+def test_unshared_hyperparameter_has_no_share(old, new):
+    change = change_of(old, new)
+
     with pytest.raises(UnknownNameError, match="unknown shared hyperparameter 'x'"):
         change.new_share("x")
 
 
 def change_of_constants() -> SpaceChange:
-    """Constants are added, removed, changed, and made of a hyperparameter and to one."""
-    x, y = Parameter.number("x", 0, 1), Parameter.number("y", 0, 1)
+    """Constants are added, removed, changed, and made of a hyperparameter and to one.
+
+    x stays a hyperparameter, k becomes one, and y becomes a constant.
+    """
+    x = Parameter.number("x", 0, 1)
+    y = Parameter.number("y", 0, 1)
     k = Parameter.number("k", 0, 9, integer=True)
     old_constants = {"k": 3, "same": "a", "gone": 1, "other": 0.1}
     new_constants = {"y": 0.5, "same": "a", "come": True, "other": 0.25}
-    old = SearchSpace([x, y], constants=old_constants)
-    return SpaceChange.between(old, SearchSpace([k, x], constants=new_constants))
+    return SpaceChange.between(
+        SearchSpace([x, y], constants=old_constants), SearchSpace([k, x], constants=new_constants)
+    )
 
 
-def test_changes_of_constants():
-    # k was 3 and is tuned now; x stayed; y was tuned and is 0.5 now; the others are constants.
+def test_changes_of_constants_are_found():
+    """k was 3 and is tuned now; x stayed; y was tuned and is 0.5 now; the others are constants."""
     assert change_of_constants().changes == {
         "k": (Change.FREED,),
         "x": (),
@@ -165,11 +189,15 @@ def test_changes_of_constants_are_described():
 
 
 def test_constants_are_not_shared():
+    """Nor is k, which was a constant before."""
     change = change_of_constants()
-    assert (change.shared, change.only_new) == (("x",), ("k",))
+
+    assert change.shared == ("x",)
+    assert change.only_new == ("k",)
 
 
 def kernels(*names: str) -> Parameter:
+    """A categorical hyperparameter "kernel" with these choices."""
     return Parameter.choice("kernel", names)
 
 
@@ -180,60 +208,77 @@ DEGREE = Parameter.number("degree", 2, 5, integer=True)
 def conditional(
     kernel: Parameter, *kernels_with_gamma: str, first: tuple[Parameter, ...] = ()
 ) -> SearchSpace:
-    """A space in which gamma is active for some kernels; by default for all, unconditionally."""
+    """A space in which gamma is active for some kernels; by default for all, unconditionally.
+
+    The hyperparameters are those of `first`, then the kernel and gamma.
+    """
     if not kernels_with_gamma:
         return SearchSpace([*first, kernel, GAMMA])
+    column_of_kernel = len(first)
     codes = tuple(kernel.code(name) for name in kernels_with_gamma)
-    condition = Compare(len(first), Comparison.IN, codes)
+    condition = Compare(column_of_kernel, Comparison.IN, codes)
     return SearchSpace([*first, kernel, GAMMA], conditions={"gamma": condition})
 
 
 def evaluations_before(change: SpaceChange, configs: list[dict[str, float | str]]) -> Evaluations:
-    """Evaluations on the old space; losses 0, 1, ..."""
+    """Evaluations of configurations on the old space, with losses 0, 1, ... in their order."""
     losses = np.arange(len(configs), dtype=float)
     return minimised("t", {"size": 1.0}, change.old.values(configs), losses, change.old)
 
 
-class TestConditions:
-    old = conditional(kernels("linear", "radial", "sigmoid"), "radial", "sigmoid")
-    new = conditional(kernels("radial", "poly", "linear"), "radial", "poly", first=(DEGREE,))
-    shared = conditional(kernels("radial", "linear"), "radial")
+OLD = conditional(kernels("linear", "radial", "sigmoid"), "radial", "sigmoid")
+NEW = conditional(kernels("radial", "poly", "linear"), "radial", "poly", first=(DEGREE,))
+SHARED_BY_BOTH = conditional(kernels("radial", "linear"), "radial")
+"""Of the old kernels with gamma, the new space has radial alone; the degree is new."""
 
+
+class TestConditions:
     def test_shared_space_has_the_new_condition(self):
-        shared = SpaceChange.between(self.old, self.new).shared_space()
-        assert shared == self.shared
+        """Gamma is active for the radial kernel, the only one with gamma in both spaces."""
+        assert SpaceChange.between(OLD, NEW).shared_space() == SHARED_BY_BOTH
+
+    def test_shared_space_round_trips_through_json(self):
+        shared = SpaceChange.between(OLD, NEW).shared_space()
+
         assert SearchSpace.from_json(shared.to_json()) == shared
 
     def test_changed_conditions_are_described(self):
-        lines = SpaceChange.between(self.old, self.new).describe()
-        text = "gamma: was active if kernel in radial, sigmoid, now active if kernel in radial, "
-        assert any(line.startswith(text) for line in lines)
+        lines = SpaceChange.between(OLD, NEW).describe()
+
+        begin = "gamma: was active if kernel in radial, sigmoid, now active if kernel in radial, "
+        assert any(line.startswith(begin) for line in lines)
 
     def test_evaluations_are_recoded(self):
-        change = SpaceChange.between(self.old, self.new)
-        configs = [
-            {"kernel": "linear"},
-            {"kernel": "sigmoid", "gamma": 0.5},  # this kernel is not in the new space
-            {"kernel": "radial", "gamma": 0.25},
-        ]
+        """One with a kernel that the new space lacks is dropped; losses number them."""
+        change = SpaceChange.between(OLD, NEW)
+        linear = {"kernel": "linear"}
+        sigmoid = {"kernel": "sigmoid", "gamma": 0.5}  # is not in the new space
+        radial = {"kernel": "radial", "gamma": 0.25}
+        evaluations = evaluations_before(change, [linear, sigmoid, radial])
 
-        shared_evaluations = evaluations_before(change, configs).in_shared(change)
+        shared_evaluations = evaluations.in_shared(change)
 
-        assert self.shared.configs(shared_evaluations.values) == [configs[0], configs[2]]
-        # Losses number the evaluations: the second one is dropped.
+        assert SHARED_BY_BOTH.configs(shared_evaluations.values) == [linear, radial]
         assert shared_evaluations.losses.tolist() == [0, 2]
 
     def test_shared_values_are_recoded(self):
-        change = SpaceChange.between(self.old, self.new)
-        values = self.shared.values([{"kernel": "linear"}, {"kernel": "radial", "gamma": 0.25}])
-        # Columns degree (new, so NaN), kernel (by the new codes), gamma (inactive: NaN).
-        expected = [[np.nan, 2, np.nan], [np.nan, 0, 0.25]]
-        np.testing.assert_array_equal(change.to_new(values), expected)
+        """The new space has the degree, which is new (NaN), the kernel by its code, and gamma."""
+        change = SpaceChange.between(OLD, NEW)
+        values = SHARED_BY_BOTH.values([{"kernel": "linear"}, {"kernel": "radial", "gamma": 0.25}])
+
+        new_values = change.to_new(values)
+
+        linear = [np.nan, 2, np.nan]  # gamma is inactive
+        radial = [np.nan, 0, 0.25]
+        np.testing.assert_array_equal(new_values, [linear, radial])
 
     def test_condition_on_new_choice_is_dropped(self):
+        """Gamma is active for the kernel poly alone, which is new and so is not shared."""
         old = conditional(kernels("linear", "radial"))
         new = conditional(kernels("linear", "radial", "poly"), "poly")
+
         change = SpaceChange.between(old, new)
+
         assert change.shared_space() == conditional(kernels("linear", "radial"))
         assert change.describe() == [
             "kernel: now also poly",
@@ -241,8 +286,12 @@ class TestConditions:
         ]
 
     def test_condition_on_new_parent_is_dropped(self):
+        """The kernel was a constant, and is a hyperparameter now."""
         old = SearchSpace([GAMMA], constants={"kernel": "radial"})
-        change = SpaceChange.between(old, conditional(kernels("linear", "radial"), "radial"))
+        new = conditional(kernels("linear", "radial"), "radial")
+
+        change = SpaceChange.between(old, new)
+
         assert change.shared_space() == SearchSpace([GAMMA])
         assert change.only_new == ("kernel",)
 
@@ -250,38 +299,61 @@ class TestConditions:
         """The degree was added before the others, and the kernels changed places."""
         old = conditional(kernels("linear", "radial"), "radial")
         new = conditional(kernels("radial", "linear"), "radial", first=(DEGREE,))
-        assert SpaceChange.between(old, new).describe() == ["degree: new (from 2 to 5)"]
+
+        change = SpaceChange.between(old, new)
+
+        assert change.describe() == ["degree: new (from 2 to 5)"]
 
     def test_evaluations_lacking_values_are_dropped(self):
         """Gamma was inactive with the linear kernel, and is always active now."""
         kernel = kernels("linear", "radial")
         change = SpaceChange.between(conditional(kernel, "radial"), conditional(kernel))
         configs = [{"kernel": "linear"}, {"kernel": "radial", "gamma": 1.0}]
-        evaluations = evaluations_before(change, configs)
-        assert evaluations.in_shared(change).losses.tolist() == [1]
+
+        shared = evaluations_before(change, configs).in_shared(change)
+
+        assert shared.losses.tolist() == [1]  # of the radial kernel, the second configuration
 
 
-def joined(connective: Connective, comparison: Comparison = Comparison.GREATER) -> SearchSpace:
-    """A space in which gamma is active depending on the kernel and on the degree."""
-    parts = (Compare(1, Comparison.EQUAL, (1.0,)), Compare(0, comparison, (3.0,)))
-    conditions = {"gamma": Joined(connective, parts)}
+def joined(
+    connective: Connective, comparison_of_degree: Comparison = Comparison.GREATER
+) -> SearchSpace:
+    """A space in which gamma is active depending on the kernel and on the degree.
+
+    Both "kernel = radial" and "degree > 3", or another comparison, or one of the two must hold.
+    """
+    column_of_degree, column_of_kernel = 0, 1
+    is_radial = Compare(column_of_kernel, Comparison.EQUAL, (1.0,))  # the code of "radial"
+    has_degree = Compare(column_of_degree, comparison_of_degree, (3.0,))
+    conditions = {"gamma": Joined(connective, (is_radial, has_degree))}
     return SearchSpace([DEGREE, kernels("linear", "radial"), GAMMA], conditions=conditions)
 
 
 @pytest.mark.parametrize("connective", Connective)
 class TestJoinedConditions:
     def test_are_shared_if_all_parts_are(self, connective):
+        """The condition is on the kernel and on the degree, which both spaces have."""
         old = SearchSpace([GAMMA, kernels("linear", "radial"), DEGREE])
         new = joined(connective)
-        assert SpaceChange.between(old, new).shared_space().conditions == new.conditions
+
+        shared = SpaceChange.between(old, new).shared_space()
+
+        assert shared.conditions == new.conditions
 
     def test_are_dropped_if_part_is_new(self, connective):
-        old = SearchSpace([kernels("linear", "radial"), GAMMA])  # without the degree
-        assert SpaceChange.between(old, joined(connective)).shared_space().conditions == {}
+        """The condition is on the kernel and on the degree, which the old space lacks."""
+        old = SearchSpace([kernels("linear", "radial"), GAMMA])
+
+        shared = SpaceChange.between(old, joined(connective)).shared_space()
+
+        assert shared.conditions == {}
 
     def test_change_if_a_part_does(self, connective):
+        """The degree had to be lower, and has to be greater now."""
         old = joined(connective, Comparison.LESS)
-        change = SpaceChange.between(old, joined(connective))
+
+        change = SpaceChange.between(old, joined(connective, Comparison.GREATER))
+
         assert change.changes["gamma"] == (Change.CONDITION,)
 
 
@@ -291,29 +363,44 @@ def test_unknown_name_suggests_a_shared_one():
 
 
 def test_unshared_names_cannot_be_drawn():
+    """Only the new space of the benchmark svm-b has gamma."""
     with pytest.raises(UnknownNameError, match="unknown shared hyperparameter 'gamma'"):
         change_of_benchmark("svm-b").draw_only_new("gamma", np.random.default_rng(0))
 
 
-def test_unchanged_space_has_no_new_range():
+def no_change() -> SpaceChange:
+    """From the space of the benchmark svm-b to itself."""
     space = change_of_benchmark("svm-b").new
-    # From the space to itself.
-    change = SpaceChange.between(space, space)
+    return SpaceChange.between(space, space)
+
+
+def test_unchanged_space_has_no_new_range():
     with pytest.raises(InvalidSpaceError, match="no part of the range of 'cost' is new"):
-        change.draw_only_new("cost", np.random.default_rng(0))
+        no_change().draw_only_new("cost", np.random.default_rng(0))
+
+
+def test_unchanged_space_is_shared_as_whole():
+    change = no_change()
+
+    assert change.describe() == ["nothing changed"]
+    assert change.shared == change.new.names
+    assert change.only_new == ()
 
 
 def test_pickled_change_is_the_same():
-    space = change_of_benchmark("svm-b").new
-    # From a space to itself.
-    change = pickle.loads(pickle.dumps(SpaceChange.between(space, space)))
-    assert change.describe() == ["nothing changed"]
-    assert (change.shared, change.only_new) == (space.names, ())
+    change = change_of_benchmark("svm-b")
+
+    unpickled = pickle.loads(pickle.dumps(change))
+
+    assert unpickled.describe() == change.describe()
+    assert unpickled.shared == change.shared
+    assert unpickled.only_new == change.only_new
 
 
 def test_evaluations_on_another_space_are_refused():
     other_space = SearchSpace([Parameter.number("cost", 1, 2)])
     evaluations = minimised("t", {}, np.ones((1, 1)), np.zeros(1), other_space)
+
     with pytest.raises(InvalidSpaceError, match="task 't' are neither on the old search space"):
         evaluations.in_shared(change_of_benchmark("svm-b"))
 
@@ -323,8 +410,11 @@ def test_no_shared_evaluations_have_right_shape(count):
     """All evaluations are at x = 1, outside the new range, or there are none."""
     change = change_of(number(0, 10), number(5, 6))
     evaluations = minimised("t", {}, np.ones((count, 1)), np.zeros(count), change.old)
+
     shared = evaluations.in_shared(change)
-    assert (shared.values.shape, shared.losses.shape) == ((0, 1), (0,))
+
+    assert shared.values.shape == (0, 1)
+    assert shared.losses.shape == (0,)
     assert change.to_new(shared.values).shape == (0, 1)
 
 
@@ -338,13 +428,16 @@ def test_no_shared_evaluations_have_right_shape(count):
     ],
 )
 def test_new_floats_follow_the_prior(old, new):
+    """Draws are distributed as uniform ones on the new range that lie outside of the old one."""
     change = change_of(old, new)
     rng = np.random.default_rng(0)
+
     drawn = np.array([change.draw_only_new("x", rng) for _ in range(2000)])
-    prior = new.decode(rng.random(20000))
-    # What uniform draws on the new range give outside of the old one.
-    only_new = prior[(prior < old.lower) | (prior > old.upper)]
-    assert kstest(new.encode(drawn), new.encode(only_new)).pvalue > 0.01
+
+    from_prior = new.decode(rng.random(20000))
+    only_new = from_prior[(from_prior < old.lower) | (from_prior > old.upper)]
+    p_value_of_same_distribution = kstest(new.encode(drawn), new.encode(only_new)).pvalue
+    assert p_value_of_same_distribution > 0.01
 
 
 @pytest.mark.parametrize(
@@ -357,27 +450,33 @@ def test_new_floats_follow_the_prior(old, new):
     ],
 )
 def test_new_discrete_values_follow_the_prior(old, new):
+    """Draws are distributed as uniform ones on the new range that lie outside of the old one."""
     change = change_of(old, new)
     rng = np.random.default_rng(0)
+
     drawn = [new.value(change.draw_only_new("x", rng)) for _ in range(4000)]
-    prior = [new.value(coded) for coded in new.decode(rng.random(40000)).tolist()]
-    # What uniform draws on the new range give outside of the old one.
-    only_new = [value for value in prior if not is_allowed(value, old)]
+
+    from_prior = [new.value(coded) for coded in new.decode(rng.random(40000)).tolist()]
+    only_new = [value for value in from_prior if not is_allowed(value, old)]
     assert set(drawn) == set(only_new)
     for value in set(drawn):
-        share = only_new.count(value) / len(only_new)
-        assert drawn.count(value) / len(drawn) == pytest.approx(share, abs=0.04)
+        expected_share = only_new.count(value) / len(only_new)
+        share = drawn.count(value) / len(drawn)
+        assert share == pytest.approx(expected_share, abs=0.04)  # about five standard errors
 
 
 @pytest.mark.parametrize(
-    ("old_range", "only_new"),
+    ("old_range", "only_new_float"),
     [((math.nextafter(0.1, 1), 1.0), 0.1), ((0.1, math.nextafter(1, 0)), 1.0)],
 )
-def test_only_new_float_is_drawn(old_range, only_new):
-    """Rounding would lead to the old range, which is one float smaller."""
+def test_only_new_float_is_drawn(old_range, only_new_float):
+    """The old range lacks one float of the new one, from 0.1 to 1; rounding would lead to it."""
     change = change_of(number(*old_range), number(0.1, 1))
     rng = np.random.default_rng(0)
-    assert {change.draw_only_new("x", rng) for _ in range(100)} == {only_new}
+
+    drawn = {change.draw_only_new("x", rng) for _ in range(100)}
+
+    assert drawn == {only_new_float}
 
 
 def is_allowed(value: bool | int | float | str, parameter: Parameter) -> bool:
@@ -413,10 +512,12 @@ def spaces(draw: st.DrawFn) -> SearchSpace:
 
 
 def sample_values(space: SearchSpace, n: int = 30) -> np.ndarray:
+    """Sample the coded values of n configurations, shape (n, d); always the same ones."""
     return space.decode(space.sample_unit(np.random.default_rng(0), n))
 
 
 def changes() -> st.SearchStrategy[SpaceChange]:
+    """Changes between any two spaces."""
     return st.builds(SpaceChange.between, spaces(), spaces())
 
 
@@ -427,21 +528,31 @@ def shared_changes() -> st.SearchStrategy[SpaceChange]:
 
 @given(changes())
 def test_every_hyperparameter_is_shared_or_new(change):
+    """Of the new space; those that are shared are in the old one, too."""
     assert sorted(change.shared + change.only_new) == sorted(change.new.names)
     assert set(change.shared) <= set(change.old.names)
 
 
 @given(changes())
-def test_every_change_is_described(change):
+def test_changes_are_of_all_hyperparameters(change):
     assert set(change.changes) == {*change.old.names, *change.new.names}
+
+
+@given(changes())
+def test_every_change_is_described(change):
+    """By a line that begins with the name; without changes, the only line has no colon."""
     changed_names = [name for name, changes in change.changes.items() if changes]
+
     described_names = [line.partition(":")[0] for line in change.describe() if ":" in line]
+
     assert described_names == changed_names
 
 
 @given(shared_changes())
 def test_shared_space_lies_in_both(change):
+    """Each value of its configurations is allowed in the old space and in the new one."""
     shared = change.shared_space()
+
     assert shared.names == change.shared
     for config in shared.configs(sample_values(shared)):
         for name, value in config.items():
@@ -451,31 +562,46 @@ def test_shared_space_lies_in_both(change):
 
 @given(shared_changes())
 def test_evaluations_outside_new_ranges_are_dropped(change):
+    """What is left is the shared part of each configuration that the new space allows."""
     values = sample_values(change.old)
     losses = np.arange(len(values), dtype=float)
+    evaluations = minimised("t", {"size": 1.0}, values, losses, change.old)
+    expected_losses = []
+    expected_configs = []
+    for loss, config in zip(losses, change.old.configs(values), strict=True):
+        shared_config = {name: config[name] for name in change.shared}
+        if all(is_allowed(value, change.new[name]) for name, value in shared_config.items()):
+            expected_losses.append(loss)
+            expected_configs.append(shared_config)
+
+    shared = evaluations.in_shared(change)
+
+    assert shared.losses.tolist() == expected_losses
+    assert shared.space.configs(shared.values) == expected_configs
+
+
+@given(shared_changes())
+def test_shared_evaluations_keep_task_and_context(change):
+    values = sample_values(change.old)
+    losses = np.zeros(len(values))
     evaluations = minimised("t", {"size": 1.0}, values, losses, change.old)
 
     shared = evaluations.in_shared(change)
 
-    # By loss, the shared part of each configuration that the new space allows.
-    expected = {}
-    for loss, config in zip(losses, change.old.configs(values), strict=True):
-        shared_config = {name: config[name] for name in change.shared}
-        if all(is_allowed(value, change.new[name]) for name, value in shared_config.items()):
-            expected[loss] = shared_config
-    assert (shared.task, shared.context) == ("t", {"size": 1.0})
+    assert shared.task == "t"
+    assert shared.context == {"size": 1.0}
     assert shared.space == change.shared_space()
-    assert shared.losses.tolist() == list(expected)
-    assert shared.space.configs(shared.values) == list(expected.values())
 
 
 @given(shared_changes())
 def test_shared_configurations_survive_recoding(change):
+    """They are coded as values of the new space, whose other hyperparameters are drawn."""
     shared = change.shared_space()
     configs = shared.configs(sample_values(shared))
-    # As values of the new space, whose other hyperparameters are drawn.
-    coded = complete_new_values(change, shared.values(configs))
-    for config, new_config in zip(configs, change.new.configs(coded), strict=True):
+
+    new_values = complete_new_values(change, shared.values(configs))
+
+    for config, new_config in zip(configs, change.new.configs(new_values), strict=True):
         assert {name: new_config[name] for name in change.shared} == config
 
 
@@ -483,50 +609,65 @@ def test_shared_configurations_survive_recoding(change):
 def test_evaluations_on_new_space_are_shared(change):
     shared = change.shared_space()
     values = sample_values(shared)
-    coded = complete_new_values(change, values)
-    evaluations = minimised("t", {}, coded, np.arange(float(len(coded))), change.new)
-    assert shared.configs(evaluations.in_shared(change).values) == shared.configs(values)
+    new_values = complete_new_values(change, values)
+    losses = np.zeros(len(new_values))
+    evaluations = minimised("t", {}, new_values, losses, change.new)
+
+    shared_evaluations = evaluations.in_shared(change)
+
+    assert shared.configs(shared_evaluations.values) == shared.configs(values)
 
 
 def complete_new_values(change: SpaceChange, values: np.ndarray) -> np.ndarray:
-    """Code values of the shared space by the new one; hyperparameters that are new are drawn."""
-    coded = change.to_new(values)
-    assert coded.shape == (len(values), change.new.dimension)
+    """Code values of the shared space, (n, d), by the new space.
+
+    `SpaceChange.to_new` leaves NaN for hyperparameters that are new; these are drawn.
+    """
+    new_values = change.to_new(values)
+    assert new_values.shape == (len(values), change.new.dimension)
     is_only_new = np.isin(change.new.names, change.only_new)
-    assert np.isnan(coded[:, is_only_new]).all()
-    coded[:, is_only_new] = sample_values(change.new, len(values))[:, is_only_new]
-    return coded
+    assert np.isnan(new_values[:, is_only_new]).all()
+
+    drawn = sample_values(change.new, len(values))
+    new_values[:, is_only_new] = drawn[:, is_only_new]
+    return new_values
 
 
 @given(shared_changes(), st.integers(0, 2**32 - 1))
 def test_draws_lie_in_new_range_only(change, seed):
     rng = np.random.default_rng(seed)
-    for name in change.shared:
-        if change.new_share(name) == 0:
-            # No part of its range is new.
-            continue
+    names_with_new_part = [name for name in change.shared if change.new_share(name) > 0]
+
+    for name in names_with_new_part:
         drawn = change.draw_only_new(name, rng)
         assert change.new[name].allows(np.array([drawn])).all()
         assert not is_allowed(change.new[name].value(drawn), change.old[name])
 
 
 @given(shared_changes())
-def test_zero_share_means_old_range_suffices(change):
-    """If no share of a range is new, the old range has all of its values."""
+def test_shares_are_between_0_and_1(change):
     for name in change.shared:
         assert 0 <= change.new_share(name) <= 1
-        if change.new_share(name) == 0:
-            new = change.new[name]
-            for coded in sample_values(SearchSpace([new]))[:, 0]:
-                assert is_allowed(new.value(coded), change.old[name])
+
+
+@given(shared_changes())
+def test_zero_share_means_old_range_suffices(change):
+    """If no share of a range is new, the old range has all of its values."""
+    names_without_new_part = [name for name in change.shared if change.new_share(name) == 0]
+
+    for name in names_without_new_part:
+        new = change.new[name]
+        for coded in sample_values(SearchSpace([new])).ravel():
+            assert is_allowed(new.value(coded), change.old[name])
 
 
 @pytest.mark.parametrize("name", ["nas-b", "svm-b"])
 def test_new_share_equals_prior_probability(name):
+    """Estimated from 20000 random configurations of the new space."""
     change = change_of_benchmark(name)
     values = sample_values(change.new, 20000)
+
     for parameter, column in zip(change.new.parameters, values.T, strict=True):
         old = change.old[parameter.name]
-        # Of 20000 random configurations of the new space.
         is_new = [not is_allowed(parameter.value(coded), old) for coded in column.tolist()]
         assert np.mean(is_new) == pytest.approx(change.new_share(parameter.name), abs=0.02)
