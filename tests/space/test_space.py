@@ -1,3 +1,5 @@
+"""Search spaces: how configurations are coded, checked and described."""
+
 import math
 import pickle
 
@@ -13,7 +15,7 @@ from hpobench_ordered.errors import InvalidConfigError, InvalidSpaceError
 
 
 def mixed_configspace() -> ConfigSpace.ConfigurationSpace:
-    """Every kind of hyperparameter and condition there is."""
+    """A space of ConfigSpace with every kind of hyperparameter and condition there is."""
     space = ConfigSpace.ConfigurationSpace()
     kernel = ConfigSpace.Categorical("kernel", ["linear", "poly", "radial"])
     gamma = ConfigSpace.Float("gamma", (1e-3, 10.0), log=True)
@@ -45,44 +47,63 @@ RANGE = {"lower": 0, "upper": 9, "log": False}
 
 @pytest.fixture(scope="module")
 def space():
+    """A search space with every kind of hyperparameter and condition there is."""
     return SearchSpace.from_configspace(mixed_configspace())
 
 
 class TestCodings:
     def test_samples_are_valid_for_configspace(self, space):
-        reference = mixed_configspace()
+        configspace = mixed_configspace()
         rng = np.random.default_rng(0)
-        for config in space.configs(space.decode(space.sample_unit(rng, 300))):
-            ConfigSpace.Configuration(reference, values=config)  # raises if it is not
+
+        configs = space.configs(space.decode(space.sample_unit(rng, 300)))
+
+        for config in configs:
+            ConfigSpace.Configuration(configspace, values=config)  # raises an error if it is not
 
     def test_samples_of_configspace_are_valid(self, space):
-        reference = mixed_configspace()
-        reference.seed(3)
-        for config in map(dict, reference.sample_configuration(300)):
-            assert space.configs(space.row(config)[None]) == [config]
+        """They are the same after they have been coded as a row and decoded."""
+        configspace = mixed_configspace()
+        configspace.seed(3)
+
+        for config in map(dict, configspace.sample_configuration(300)):
+            row = space.row(config)
+            assert space.configs(row[None]) == [config]
 
     @given(st.integers(0, 2**32 - 1))
     def test_unit_vectors_round_trip(self, space, seed):
         unit = space.sample_unit(np.random.default_rng(seed), 20)
-        values = space.decode(unit)
-        np.testing.assert_allclose(space.encode(values), unit, atol=1e-12)
+
+        again = space.encode(space.decode(unit))
+
+        np.testing.assert_allclose(again, unit, atol=1e-12)
+
+    @given(st.integers(0, 2**32 - 1))
+    def test_sampled_unit_vectors_are_canonical(self, space, seed):
+        unit = space.sample_unit(np.random.default_rng(seed), 20)
+
         np.testing.assert_array_equal(space.canonical(unit), unit)
 
     @given(st.integers(0, 2**32 - 1))
     def test_configurations_round_trip(self, space, seed):
+        """Given as dicts, as a data frame, or as an array of coded values."""
         values = space.decode(space.sample_unit(np.random.default_rng(seed), 20))
         configs = space.configs(values)
+
         for same_configs in (configs, pd.DataFrame(configs), values):
             np.testing.assert_array_equal(space.values(same_configs), values)
 
     def test_sampling_is_uniform_on_log_scale(self):
+        """Each integer is a bin that reaches half a step to either side."""
         space = SearchSpace([Parameter.number("n", 1, 100, integer=True, log=True)])
+
         drawn = space.decode(space.sample_unit(np.random.default_rng(0), 200_000))
-        # Each integer is a bin of half a step to either side.
+
         log_range = math.log(100.5 / 0.5)
         for n in (1, 2, 10, 100):
             probability = math.log((n + 0.5) / (n - 0.5)) / log_range
-            assert np.mean(drawn == n) == pytest.approx(probability, abs=0.004)
+            share = np.mean(drawn == n)
+            assert share == pytest.approx(probability, abs=0.004)  # four standard errors or more
 
 
 CONFIG = {
@@ -121,20 +142,27 @@ class TestValidation:
     @pytest.mark.parametrize(("change", "words"), WRONG_VALUES)
     def test_message_names_value_and_range(self, space, change, words):
         """One value of a valid configuration is wrong; the message has these words."""
+        wrong_config = {**CONFIG, **change}
+
         with pytest.raises(InvalidConfigError) as caught:
-            space.validate({**CONFIG, **change})
+            space.validate(wrong_config)
+
         for word in words:
             assert word in str(caught.value)
 
-    @pytest.mark.parametrize(("change", "words"), WRONG_VALUES)
-    def test_wrong_values_are_refused_in_lists(self, space, change, words):
-        # The second of two.
-        with pytest.raises(InvalidConfigError, match="configuration 1"):
-            space.values([CONFIG, {**CONFIG, **change}])
+    @pytest.mark.parametrize("change", [change for change, _ in WRONG_VALUES])
+    def test_wrong_values_are_refused_in_lists(self, space, change):
+        """Configurations are counted from 0: the second one is wrong."""
+        wrong_config = {**CONFIG, **change}
 
-    @pytest.mark.parametrize(("change", "words"), WRONG_VALUES)
-    def test_wrong_values_are_refused_in_frames(self, space, change, words):
-        frame = pd.DataFrame([CONFIG, {**CONFIG, **change}], dtype=object)
+        with pytest.raises(InvalidConfigError, match="configuration 1"):
+            space.values([CONFIG, wrong_config])
+
+    @pytest.mark.parametrize("change", [change for change, _ in WRONG_VALUES])
+    def test_wrong_values_are_refused_in_frames(self, space, change):
+        wrong_config = {**CONFIG, **change}
+        frame = pd.DataFrame([CONFIG, wrong_config], dtype=object)
+
         with pytest.raises(InvalidConfigError):
             space.values(frame)
 
@@ -143,6 +171,7 @@ class TestValidation:
 
     def test_missing_hyperparameter_is_named(self, space):
         without_gamma = {name: value for name, value in CONFIG.items() if name != "gamma"}
+
         with pytest.raises(InvalidConfigError, match="'gamma' is missing: a number in"):
             space.validate(without_gamma)
 
@@ -152,8 +181,11 @@ class TestValidation:
             space.values(pd.DataFrame([CONFIG]).drop(columns=name))
 
     def test_column_may_be_missing_if_inactive(self, space):
-        """alpha is inactive in the configuration, because flag is False."""
-        values = space.values(pd.DataFrame([CONFIG]))  # without a column for alpha
+        """The frame has no column for alpha, which is inactive because flag is False."""
+        frame_without_alpha = pd.DataFrame([CONFIG])
+
+        values = space.values(frame_without_alpha)
+
         assert np.isnan(values[0, space.names.index("alpha")])
 
     @pytest.mark.parametrize("wrong", [None, 3, [0.1, 5], "kernel"])
@@ -193,41 +225,55 @@ class TestValidation:
             space.values(wrong)
 
     def test_arrays_must_have_a_column_each(self, space):
-        # The space has eight hyperparameters.
+        """The space has eight hyperparameters."""
+        two_columns = np.zeros((3, 2))
+
         with pytest.raises(InvalidConfigError, match=r"shape \(n, 8\)"):
-            space.values(np.zeros((3, 2)))
+            space.values(two_columns)
 
     def test_arrays_must_be_numeric(self, space):
+        texts = np.full((1, 8), "a")
+
         with pytest.raises(InvalidConfigError, match="numeric"):
-            space.values(np.full((1, 8), "a"))
+            space.values(texts)
 
     def test_codes_of_arrays_must_be_choices(self, space):
+        """There are three kernels, with the codes 0, 1 and 2."""
         row = space.row(CONFIG)
-        # There are three kernels: 0, 1 and 2.
         row[space.names.index("kernel")] = 3
+
         with pytest.raises(InvalidConfigError, match="configuration 0: kernel must be the index"):
             space.values(row[None])
 
 
 class TestInactiveHyperparameters:
     def test_entries_of_arrays_are_ignored(self, space):
+        """Inactive hyperparameters, NaN, get a number outside every range, and are NaN again."""
         row = space.row(CONFIG)
-        # Inactive hyperparameters, NaN, get a number outside every range.
         filled = np.where(np.isnan(row), 1e9, row)
-        np.testing.assert_array_equal(space.values(filled[None])[0], row)
+
+        values = space.values(filled[None])
+
+        np.testing.assert_array_equal(values, row[None])
 
     @pytest.mark.parametrize(
         "change", [{"alpha": 1e9}, {"alpha": math.inf}, {"kernel": "linear", "gamma": "junk"}]
     )
     def test_entries_of_frames_are_ignored(self, space, change):
-        """alpha is inactive; gamma is with the linear kernel."""
+        """The entry changed is of alpha, which is inactive, or of gamma with the linear kernel."""
         configs = [CONFIG, {**CONFIG, **change}]
-        np.testing.assert_array_equal(space.values(pd.DataFrame(configs)), space.values(configs))
+
+        values = space.values(pd.DataFrame(configs))
+
+        np.testing.assert_array_equal(values, space.values(configs))
 
     def test_numeric_columns_are_ignored(self, space):
         """alpha is inactive, and its numbers would be out of range."""
         frame = pd.DataFrame([{**CONFIG, "alpha": 1e9}, {**CONFIG, "alpha": math.inf}])
-        np.testing.assert_array_equal(space.values(frame), space.values([CONFIG] * 2))
+
+        values = space.values(frame)
+
+        np.testing.assert_array_equal(values, space.values([CONFIG, CONFIG]))
 
 
 class TestDescription:
@@ -237,13 +283,23 @@ class TestDescription:
     def test_json_round_trips(self, space):
         assert SearchSpace.from_json(space.to_json()) == space
 
+    def test_default_of_number_is_middle(self):
+        assert Parameter.number("x", 1, 100).default == pytest.approx(50.5)
+        assert Parameter.number("x", 1, 100, log=True).default == pytest.approx(10)
+
+    def test_default_of_choices_is_first(self):
+        assert Parameter.choice("c", (1, 2)).default == 1
+
     def test_defaults_round_trip_through_json(self):
         space = SearchSpace(
             [Parameter.number("x", 1, 100, log=True), Parameter.choice("c", (1, 2))]
         )
-        # The middle of the range on a logarithmic scale, and the first choice.
-        assert [p.default for p in space.parameters] == [pytest.approx(10), 1]
-        assert SearchSpace.from_json(space.to_json()) == space
+
+        again = SearchSpace.from_json(space.to_json())
+
+        assert again == space
+        assert again["x"].default == space["x"].default
+        assert again["c"].default == space["c"].default
 
     def test_pickle_round_trips(self, space):
         assert pickle.loads(pickle.dumps(space)) == space
@@ -269,7 +325,7 @@ class TestDescription:
             (lambda: SearchSpace([Parameter.number("x", 0, 1)] * 2), "defined twice"),
         ],
     )
-    def test_nonsense_is_refused(self, make, message):
+    def test_impossible_definition_is_refused(self, make, message):
         with pytest.raises(InvalidSpaceError, match=message):
             make()
 
@@ -299,7 +355,9 @@ class TestDescription:
         ],
     )
     def test_details_without_effect_are_accepted(self, item):
+        """Equal weights of choices, steps of 1, and details that are None."""
         space = SearchSpace.from_json({"hyperparameters": [{"name": "x", **item}]})
+
         assert SearchSpace.from_json(space.to_json()) == space
 
     @pytest.mark.parametrize(
@@ -314,12 +372,13 @@ class TestDescription:
         ],
     )
     def test_missing_keys_are_named(self, item, key):
+        """The description of a hyperparameter, `item`, lacks this key."""
         with pytest.raises(InvalidSpaceError, match=f"hyperparameter 'rate' has no {key!r}"):
             SearchSpace.from_json({"hyperparameters": [{"name": "rate", **item}]})
 
-    @pytest.mark.parametrize("join", [False, True], ids=["plain", "joined"])
+    @pytest.mark.parametrize("is_joined", [False, True], ids=["plain", "joined"])
     @pytest.mark.parametrize(
-        ("child_and_parent", "message"),
+        ("children_and_parents", "message"),
         [
             ([("a", "fixed")], "condition of 'a' on constant 'fixed'"),
             ([("fixed", "a")], "condition of constant 'fixed'"),
@@ -328,18 +387,22 @@ class TestDescription:
             ([("a", "b"), ("b", "a")], "depend on each other"),
         ],
     )
-    def test_unsupported_conditions_are_refused(self, child_and_parent, message, join):
+    def test_unsupported_conditions_are_refused(self, children_and_parents, message, is_joined):
+        """Children are active depending on their parents: a and b are hyperparameters, z is not.
+
+        A condition stands alone, or twice in a conjunction.
+        """
         hyperparameters = [
             {"type": "categorical", "name": "a", "choices": [1, 2]},
             {"type": "categorical", "name": "b", "choices": [1, 2]},
             {"type": "constant", "name": "fixed", "value": 1},
         ]
         conditions = []
-        for child, parent in child_and_parent:
+        for child, parent in children_and_parents:
             condition = {"type": "EQ", "child": child, "parent": parent, "value": 1}
-            # The same condition twice, joined.
-            if join:
-                condition = {"type": "AND", "child": child, "conditions": [condition] * 2}
+            if is_joined:
+                condition = {"type": "AND", "child": child, "conditions": [condition, condition]}
             conditions.append(condition)
+
         with pytest.raises(InvalidSpaceError, match=message):
             SearchSpace.from_json({"hyperparameters": hyperparameters, "conditions": conditions})

@@ -45,15 +45,16 @@ def parameters(draw: st.DrawFn, name: str) -> Parameter:
 
 @st.composite
 def conditions(draw: st.DrawFn, parents: list[Parameter], depth: int = 2) -> Condition:
-    """A condition on some of the hyperparameters before."""
+    """A condition on some of the hyperparameters before, joined up to `depth` times."""
     if depth and draw(st.booleans()):
         parts = [draw(conditions(parents, depth - 1)) for _ in range(draw(st.integers(1, 3)))]
         return Joined(draw(st.sampled_from(Connective)), tuple(parts))
     column = draw(st.integers(0, len(parents) - 1))
-    parent, comparison = parents[column], draw(st.sampled_from(Comparison))
+    comparison = draw(st.sampled_from(Comparison))
     count = draw(st.integers(1, 3)) if comparison is Comparison.IN else 1
     units = draw(st.lists(st.floats(0, 1), min_size=count, max_size=count))
-    return Compare(column, comparison, tuple(parent.decode(np.array(units)).tolist()))
+    values = parents[column].decode(np.array(units))
+    return Compare(column, comparison, tuple(values.tolist()))
 
 
 @st.composite
@@ -85,7 +86,10 @@ def decode_by_hand(space: SearchSpace, unit: FloatArray) -> FloatArray:
 
 
 def canonical_by_hand(space: SearchSpace, unit: FloatArray) -> FloatArray:
-    """Move one discrete hyperparameter after the other to the middle of its bins."""
+    """Move one discrete hyperparameter after the other to the middle of its bins, (n, d).
+
+    Inactive hyperparameters become NaN.
+    """
     canonical = unit.copy()
     for j, parameter in enumerate(space.parameters):
         if parameter.is_discrete:
@@ -121,83 +125,118 @@ def spaces_and_units(draw: st.DrawFn) -> tuple[SearchSpace, FloatArray]:
     return space, rng.random((draw(st.integers(0, 30)), space.dimension))
 
 
-@given(spaces(), st.integers(0, 2**32 - 1), st.data())
-def test_completed_configurations_are_valid(space, seed, data):
-    """Any hyperparameter is changed, or lacks its value: the result is a configuration."""
-    rng = np.random.default_rng(seed)
-    unit = space.sample_unit(rng, 20)
-    unit[:, data.draw(st.integers(0, space.dimension - 1))] = rng.random(20)
-    unit[rng.random(unit.shape) < 0.2] = np.nan
+@st.composite
+def spaces_and_incomplete_units(draw: st.DrawFn) -> tuple[SearchSpace, FloatArray]:
+    """A space, and unit vectors that need not be those of configurations.
 
-    completed = space.completed(unit, rng)
+    A hyperparameter has other values, on which others may depend, and some values are missing.
+    """
+    space = draw(spaces())
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    unit = space.sample_unit(rng, 20)
+    changed_column = draw(st.integers(0, space.dimension - 1))
+    unit[:, changed_column] = rng.random(20)
+    is_missing = rng.random(unit.shape) < 0.2
+    unit[is_missing] = np.nan
+    return space, unit
+
+
+@given(spaces_and_incomplete_units())
+def test_completed_configurations_are_valid(space_and_unit):
+    space, unit = space_and_unit
+
+    completed = space.completed(unit, np.random.default_rng(0))
 
     assert space.allows(space.decode(completed)).all()
+
+
+@given(spaces_and_incomplete_units())
+def test_completing_keeps_values_that_are_active(space_and_unit):
+    """NaN stands for a missing value and for an inactive hyperparameter."""
+    space, unit = space_and_unit
+
+    completed = space.completed(unit, np.random.default_rng(0))
+
     canonical = space.canonical(unit)
-    # What had a value, and still is active, keeps it.
-    had_value = ~np.isnan(canonical) & ~np.isnan(completed)
-    np.testing.assert_array_equal(completed[had_value], canonical[had_value])
+    is_kept = ~np.isnan(canonical) & ~np.isnan(completed)
+    np.testing.assert_array_equal(completed[is_kept], canonical[is_kept])
 
 
 @given(spaces_and_units())
-def test_canonical_treats_each_hyperparameter_singly(case):
-    space, unit = case
+def test_canonical_treats_each_hyperparameter_singly(space_and_unit):
+    space, unit = space_and_unit
+
     assert_same_bits(space.canonical(unit), canonical_by_hand(space, unit))
 
 
 @given(spaces_and_units())
-def test_decode_treats_each_hyperparameter_singly(case):
-    space, unit = case
-    # Also of vectors that are not canonical.
-    for coded in (unit, space.canonical(unit)):
-        assert_same_bits(space.decode(coded), decode_by_hand(space, coded))
+def test_decode_treats_each_hyperparameter_singly(space_and_unit):
+    space, unit = space_and_unit
+    canonical = space.canonical(unit)
+
+    assert_same_bits(space.decode(unit), decode_by_hand(space, unit))
+    assert_same_bits(space.decode(canonical), decode_by_hand(space, canonical))
 
 
 @given(spaces_and_units())
-def test_decoded_values_are_nan_where_inactive(case):
-    space, unit = case
+def test_decoded_values_are_nan_where_inactive(space_and_unit):
+    space, unit = space_and_unit
+
     values = space.decode(unit)
+
     assert_same_bits(space.active(values), ~np.isnan(values))
 
 
 @given(spaces_and_units())
-def test_encode_treats_each_hyperparameter_singly(case):
-    space, unit = case
+def test_encode_treats_each_hyperparameter_singly(space_and_unit):
+    space, unit = space_and_unit
     values = space.decode(unit)
-    columns = [p.encode(values[:, j]) for j, p in enumerate(space.parameters)]
+    columns = []
+    for parameter, column in zip(space.parameters, values.T, strict=True):
+        columns.append(parameter.encode(column))
+
     assert_same_bits(space.encode(values), np.stack(columns, axis=1))
 
 
 @given(spaces_and_units())
-def test_features_treat_each_hyperparameter_singly(case):
-    space, unit = case
+def test_features_treat_each_hyperparameter_singly(space_and_unit):
+    space, unit = space_and_unit
     canonical = space.canonical(unit)
+
     assert_same_bits(space.features(canonical), features_by_hand(space, canonical))
 
 
 @given(spaces_and_units())
-def test_compiled_coder_agrees_with_space(case):
-    space, unit = case
-    coder = Coder(space)
+def test_compiled_coder_agrees_with_space(space_and_unit):
+    space, unit = space_and_unit
     canonical = space.canonical(unit)
+
+    coder = Coder(space)
+
     assert_same_bits(coder.canonical(unit), canonical)
     assert_same_bits(coder.features(canonical), space.features(canonical))
 
 
 @given(spaces(), st.integers(0, 2**32 - 1))
 def test_coding_ignores_other_rows(space, seed):
-    """Each configuration alone is coded as among others."""
+    """Each configuration alone, as a unit vector or as a dict, is coded as among others."""
     unit = np.random.default_rng(seed).random((10, space.dimension))
     values = space.decode(space.canonical(unit))
+
     for unit_row, config, expected in zip(unit, space.configs(values), values, strict=True):
-        assert_same_bits(space.decode(space.canonical(unit_row[None]))[0], expected)
+        (alone,) = space.decode(space.canonical(unit_row[None]))
+        assert_same_bits(alone, expected)
         assert_same_bits(space.row(config), expected)
 
 
 @pytest.mark.parametrize("corner", [0.0, 1.0, math.nan])
 @given(space=spaces())
 def test_corners_and_missing_values_are_coded(corner, space):
+    """All hyperparameters are at their lower ends, at their upper ends, or missing."""
     unit = np.full((2, space.dimension), corner)
+
     canonical = space.canonical(unit)
+
     assert_same_bits(canonical, canonical_by_hand(space, unit))
     assert_same_bits(space.decode(canonical), decode_by_hand(space, canonical))
 
@@ -208,43 +247,51 @@ def log_integer_space() -> SearchSpace:
 
 
 def test_pickled_space_codes_alike():
+    """Its tables are computed at the first use, which is before it is pickled."""
     unit = np.random.default_rng(0).random((9, 1))
     space = log_integer_space()
-    expected = space.canonical(unit)  # before it is pickled: tables are computed at the first use
+    expected = space.canonical(unit)
+
     copy = pickle.loads(pickle.dumps(space))
+
     assert_same_bits(copy.canonical(unit), expected)
 
 
 def test_spaces_share_no_arrays():
+    """To overwrite all arrays inside a copy changes neither the space nor others like it."""
     unit = np.random.default_rng(0).random((9, 1))
     space = log_integer_space()
     expected = space.canonical(unit)
     copy = pickle.loads(pickle.dumps(space))
 
-    # Overwrites every array inside the copy.
     vandalise([copy])
 
     assert_same_bits(space.canonical(unit), expected)
-    assert_same_bits(SearchSpace(space.parameters).canonical(unit), expected)
+    another = SearchSpace(space.parameters)
+    assert_same_bits(another.canonical(unit), expected)
 
 
 @pytest.mark.parametrize(
     ("function", "argument"), [("canonical", 0.3), ("decode", 0.3), ("encode", 3.0)]
 )
 def test_arguments_may_be_readonly_or_strided(function, argument):
+    """A strided array is not contiguous in memory: every second row of a larger one."""
     code = getattr(log_integer_space(), function)
-    array = np.full((4, 1), argument)
-    array.flags.writeable = False
-    # Every second row of a larger array, not contiguous in memory.
-    strided = np.asfortranarray(np.repeat(array, 2, axis=0))[::2]
-    assert_same_bits(code(strided), code(array))
+    readonly = np.full((4, 1), argument)
+    readonly.flags.writeable = False
+    strided = np.asfortranarray(np.repeat(readonly, 2, axis=0))[::2]
+
+    assert_same_bits(code(strided), code(readonly))
 
 
 def test_random_search_draws_one_by_one():
     """It draws in blocks, but suggests what single draws would be."""
     space = SearchSpace([Parameter.number("x", 0, 1), Parameter.choice("c", ("a", "b", "c"))])
-    rng = np.random.default_rng(7)
-    method = RandomSearch(rng=rng, space=space, history=(), context={}, budget=3)
-    other_rng = np.random.default_rng(7)
-    for _ in range(60):
-        assert method.ask() == space.sample(other_rng)
+    same_seed = 7
+    method = RandomSearch(
+        rng=np.random.default_rng(same_seed), space=space, history=(), context={}, budget=3
+    )
+    rng = np.random.default_rng(same_seed)
+
+    for _ in range(60):  # more than a block
+        assert method.ask() == space.sample(rng)
