@@ -11,40 +11,52 @@ from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.methods.random_search import RandomSearch
 
 CANDIDATES = 1000
-CONDITIONAL, LOG_INTEGERS = "yahpo-svm-1220", "retrain-bike-sharing-mlp"
+CONDITIONAL = "yahpo-svm-1220"
+"""A benchmark with conditional hyperparameters."""
+LOG_INTEGERS = "retrain-bike-sharing-mlp"
+"""A benchmark with integers on a logarithmic scale."""
 
 
-def seconds(function: Callable[[], object], *, times: int) -> float:
-    """Least CPU time of a call: what is slower was disturbed."""
-    function()
-    measured = []
+def measure_seconds(function: Callable[[], object], *, calls: int) -> float:
+    """Measure the CPU seconds of a call: the least of 30 means, as what is slower was disturbed."""
+    function()  # what is computed at the first call only does not count
+    seconds_of_call = []
     for _ in range(30):
         start = time.process_time()
-        for _ in range(times):
+        for _ in range(calls):
             function()
-        measured.append((time.process_time() - start) / times)
-    return min(measured)
+        seconds_of_call.append((time.process_time() - start) / calls)
+    return min(seconds_of_call)
 
 
-def canonical_by_column(space: SearchSpace, unit: FloatArray) -> FloatArray:
-    """Snap discrete hyperparameters to the middle of their bins, one after the other."""
+def snap_by_column(space: SearchSpace, unit: FloatArray) -> FloatArray:
+    """Move discrete hyperparameters to the middle of their bins, one after the other."""
     unit = unit.copy()
-    for j, p in enumerate(space.parameters):
-        if p.is_discrete:
-            unit[:, j] = p.encode(p.decode(unit[:, j]))
+    for column, parameter in enumerate(space.parameters):
+        if parameter.is_discrete:
+            unit[:, column] = parameter.encode(parameter.decode(unit[:, column]))
     return unit
 
 
-def test_candidates_are_snapped_in_half_the_time_of_column_by_column():
+def test_snapping_arrays_halves_time():
+    """`canonical` moves all columns together; beside it, one column after the other is moved."""
     space = load(LOG_INTEGERS).space
     drawn = np.random.default_rng(0).random((CANDIDATES, space.dimension))
-    whole = seconds(lambda: space.canonical(drawn), times=10)
-    assert whole < 0.5 * seconds(lambda: canonical_by_column(space, drawn), times=10)
+
+    together = measure_seconds(lambda: space.canonical(drawn), calls=10)
+    by_column = measure_seconds(lambda: snap_by_column(space, drawn), calls=10)
+
+    assert together < 0.5 * by_column
 
 
 @pytest.mark.parametrize("name", [CONDITIONAL, LOG_INTEGERS])
-def test_random_search_takes_a_fraction_of_drawing_one_by_one(name):
-    space, rng = load(name).space, np.random.default_rng(0)
+def test_random_search_is_faster_than_single_draws(name):
+    """It draws in blocks, which takes less than a quarter of the time."""
+    space = load(name).space
+    rng = np.random.default_rng(0)
     method = RandomSearch(space=space, rng=rng, history=(), context={}, budget=25)
-    in_blocks = seconds(method.ask, times=100)
-    assert in_blocks < 0.25 * seconds(lambda: space.sample(rng), times=100)
+
+    in_blocks = measure_seconds(method.ask, calls=100)
+    one_by_one = measure_seconds(lambda: space.sample(rng), calls=100)
+
+    assert in_blocks < 0.25 * one_by_one

@@ -1,7 +1,7 @@
 """How long results of many runs take to read, in a file each and packed."""
 
 import shutil
-from pathlib import Path
+import time
 
 import pytest
 
@@ -10,53 +10,65 @@ from hpobench_ordered.experiment.overview import make_overview
 from hpobench_ordered.experiment.store import Store
 
 RUNS = 1000
-FASTER = 5
-"""How many times faster packed runs are read, at least."""
+TASKS = 5
+TRIALS = 10
 
 
 @pytest.fixture(scope="module")
-def loose(tmp_path_factory):
-    """A file a run."""
-    folder = tmp_path_factory.mktemp("loose")
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("hpobench_ordered.experiment.parallel.MANY", 100 * RUNS)
-        settings = {"protocol": hbo.Ordered(trials=10, tasks=5), "seeds": range(RUNS)}
-        hbo.run(benchmarks=["newsvendor"], methods=["random-search"], folder=folder, **settings)
+def unpacked(tmp_path_factory):
+    """A store with a file for each of a thousand runs."""
+    folder = tmp_path_factory.mktemp("unpacked")
+    with pytest.MonkeyPatch.context() as patch:
+        # So many runs that they would be packed are far more than there are here.
+        patch.setattr("hpobench_ordered.experiment.parallel.MANY", 100 * RUNS)
+        hbo.run(
+            benchmarks=["newsvendor"],
+            methods=["random-search"],
+            seeds=range(RUNS),
+            protocol=hbo.Ordered(trials=TRIALS, tasks=TASKS),
+            folder=folder,
+        )
     return Store(folder)
 
 
 @pytest.fixture(scope="module")
-def packed(loose, tmp_path_factory):
-    """All runs in one file."""
-    store = Store(Path(shutil.copytree(loose.folder, tmp_path_factory.mktemp("packed") / "store")))
+def packed(unpacked, tmp_path_factory):
+    """A store with the same runs in one file."""
+    folder = tmp_path_factory.mktemp("packed") / "store"
+    shutil.copytree(unpacked.folder, folder)
+    store = Store(folder)
     assert store.compact() == RUNS
     return store
 
 
-def size(store: Store) -> int:
-    """Bytes of all files with runs."""
+def count_bytes_of_runs(store: Store) -> int:
+    """Count the bytes of all files with runs."""
     files = [*(store.folder / "runs").iterdir(), *(store.folder / "packed").iterdir()]
     return sum(path.stat().st_size for path in files)
 
 
-def test_packing_makes_it_smaller(loose, packed):
-    # A third of the bytes of a file a run.
-    assert size(packed) < size(loose) / 3
+def test_packing_takes_third_of_bytes(unpacked, packed):
+    assert count_bytes_of_runs(packed) < count_bytes_of_runs(unpacked) / 3
 
 
-def test_reading_a_file_a_run(benchmark, loose):
-    # A run has 5 tasks of 10 trials.
-    assert len(benchmark.pedantic(loose.read, rounds=3)) == RUNS * 50
-    # The next test compares with it.
-    test_reading_a_file_a_run.median = benchmark.stats.stats.median
+def test_reading_a_file_a_run(benchmark, unpacked):
+    trials = benchmark.pedantic(unpacked.read, rounds=3)
+
+    assert len(trials) == RUNS * TASKS * TRIALS
 
 
-def test_reading_packed_runs(benchmark, packed):
-    # A run has 5 tasks of 10 trials.
-    assert len(benchmark.pedantic(packed.read, rounds=5)) == RUNS * 50
-    slower = test_reading_a_file_a_run.median
-    assert benchmark.stats.stats.median < slower / FASTER
+def test_packed_runs_are_read_five_times_faster(benchmark, unpacked, packed):
+    start = time.perf_counter()
+    unpacked.read()
+    seconds_of_unpacked = time.perf_counter() - start
+
+    trials = benchmark.pedantic(packed.read, rounds=5)
+
+    assert len(trials) == RUNS * TASKS * TRIALS
+    assert benchmark.stats.stats.median < seconds_of_unpacked / 5
 
 
 def test_reading_of_overview(benchmark, packed):
-    assert len(benchmark.pedantic(make_overview, args=(packed,), rounds=5).runs) == RUNS
+    overview = benchmark.pedantic(make_overview, args=(packed,), rounds=5)
+
+    assert len(overview.runs) == RUNS
