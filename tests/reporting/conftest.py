@@ -1,3 +1,5 @@
+"""A report of random results, with texts that nobody should be able to break its page with."""
+
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -57,5 +59,6 @@ def page_input():
 
 @pytest.fixture(scope="session")
 def page_report(page_input, tmp_path_factory):
+    """The written report of three benchmarks under one protocol, and of one under another."""
     folder: Path = tmp_path_factory.mktemp("written") / "report"
     return write_report(page_input, folder)
