@@ -1,3 +1,5 @@
+"""Charts of results: `Results.plot`."""
+
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,7 @@ from hpobench_ordered.plotting import specification
 
 @pytest.fixture(scope="module")
 def result(tmp_path_factory):
+    """Results of two methods with two seeds each on newsvendor and on forrester."""
     folder: Path = tmp_path_factory.mktemp("store")
     return hbo.run(
         benchmarks=["newsvendor", "forrester"],
@@ -34,12 +37,15 @@ def result(tmp_path_factory):
     ],
 )
 def test_every_chart_is_drawn(result, draw):
+    """Each has a description, which is a sentence."""
     chart = draw(result.plot)
+
     assert specification(chart)["description"].endswith(".")
 
 
 def test_figures_of_reports_are_offered(result):
     names = [figure.name for figure in result.plot.figures()]
+
     assert names == ["differences", "heatmap", "attainment", "landscapes"]
 
 
@@ -53,14 +59,17 @@ def test_attainment_in_reports_has_one_band(result):
 
 
 @pytest.mark.slow
-def test_landscape_of_numeric_choices():
+def test_landscape_has_axes_of_numeric_choices():
+    """Batch sizes and numbers of units are choices, not ranges."""
     result = hbo.run(
         benchmarks=["fcnet"],
         methods=["random-search"],
         seeds=[0],
         protocol=hbo.LeaveOneOut(trials=4, tasks=1),
     )
+
     chart = result.plot.landscape(x="batch_size", y="n_units_1")
+
     assert "batch_size and n_units_1" in specification(chart)["description"]
 
 
@@ -87,5 +96,6 @@ def test_wrong_names_suggest_nearest(result, names, options, message):
     [("forrester", {}, "two hyperparameters"), ("newsvendor", {"seed": 9}, "with seed 9")],
 )
 def test_impossible_landscapes_are_refused(result, name, options, message):
+    """Of a benchmark with one hyperparameter, and of a seed without runs."""
     with pytest.raises(ExperimentError, match=message):
         result.plot.landscape(name, **options)

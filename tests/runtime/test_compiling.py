@@ -26,20 +26,24 @@ def no_cache(monkeypatch):
 
 @pytest.mark.filterwarnings("ignore:compiled code cannot be cached")
 def test_functions_compile_without_cache(no_cache):
+    """What stands for the compiler here returns the function itself."""
     assert compiling.compiled(abs) is abs
 
 
 def test_missing_cache_is_warned_of_once(no_cache):
-    with warnings.catch_warnings(record=True) as warned:
+    """Where numba finds no folder for its cache, though two functions are compiled."""
+    with warnings.catch_warnings(record=True) as caught_warnings:
         warnings.simplefilter("default")
         compiling.compiled(abs)
         compiling.compiled(len)
-    (warning,) = warned
+
+    (warning,) = caught_warnings
     assert "NUMBA_CACHE_DIR" in str(warning.message)
 
 
 @pytest.mark.parametrize(("is_wanted", "number_of_messages"), [(True, 1), (False, 0)])
 def test_compiling_is_announced_once(monkeypatch, caplog, is_wanted, number_of_messages):
+    """If it is wanted; numba tells the announcer of two functions of the package."""
     monkeypatch.setattr(announcements, "announces_compiling", is_wanted)
     announcer = compiling._Announcer()
     dispatcher_of_package = SimpleNamespace(

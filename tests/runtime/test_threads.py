@@ -12,7 +12,7 @@ from hpobench_ordered.runtime.threads import count_library_changes, find_thread_
 on_linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="counts on Linux only")
 
 
-def thread_counts() -> dict[str, int]:
+def read_thread_counts() -> dict[str, int]:
     """Numbers of threads of the loaded libraries, by their files."""
     return {library["filepath"]: library["num_threads"] for library in threadpool_info()}
 
@@ -25,35 +25,45 @@ def copy_linear_algebra_library(folder) -> str:
 
 def test_every_library_is_on_one_thread():
     with one_thread():
-        assert set(thread_counts().values()) == {1}
+        assert set(read_thread_counts().values()) == {1}
 
 
 def test_earlier_thread_counts_return():
-    before = thread_counts()
+    counts_before = read_thread_counts()
+
     with one_thread():
         pass
-    assert thread_counts() == before
+
+    assert read_thread_counts() == counts_before
 
 
 @on_linux
 def test_pools_are_searched_once():
-    assert find_thread_pools() is find_thread_pools()
+    """As long as no library is loaded, the very same object comes back."""
+    first = find_thread_pools()
+    second = find_thread_pools()
+
+    assert second is first
 
 
 @on_linux
 def test_library_loaded_later_is_on_one_thread(tmp_path):
+    """It was not there when threads were limited first."""
     with one_thread():
         pass
-    # A library that was not there when threads were limited first.
     path = copy_linear_algebra_library(tmp_path)
     ctypes.CDLL(path)
+
     with one_thread():
-        assert thread_counts()[path] == 1
+        assert read_thread_counts()[path] == 1
 
 
 @on_linux
 def test_loading_a_library_is_counted(tmp_path):
-    before, _ = count_library_changes()
-    ctypes.CDLL(copy_linear_algebra_library(tmp_path))
-    after, _ = count_library_changes()
-    assert after > before
+    path = copy_linear_algebra_library(tmp_path)
+    loaded_before, _ = count_library_changes()
+
+    ctypes.CDLL(path)
+
+    loaded_after, _ = count_library_changes()
+    assert loaded_after > loaded_before

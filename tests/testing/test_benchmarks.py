@@ -22,6 +22,7 @@ TOYS = [
 
 @pytest.fixture(scope="class")
 def every_benchmark(request, executor):
+    """Sets the benchmark and the executor that the class of the suite asks for."""
     request.cls.benchmark = request.param
     request.cls.executor = executor
 
@@ -54,23 +55,31 @@ class Broken:
 
 
 class DependsOnBatch(Broken):
+    """Its predictions depend on how many there are."""
+
     def predict(self, values, task):
         return super().predict(values, task) + 1e-12 * len(values)
 
 
 class DependsOnCallOrder(Broken):
+    """Its predictions depend on how often it was called before."""
+
     def predict_one(self, row, task):
         self.calls += 1
         return super().predict_one(row, task) + 1e-12 * self.calls
 
 
 class UsesGlobalState(Broken):
+    """It draws from the generator that all of NumPy shares."""
+
     def predict_one(self, row, task):
         np.random.random()  # noqa: NPY002
         return super().predict_one(row, task)
 
 
 class LostInPickle(Broken):
+    """Its predictions are higher by 1 after it was pickled."""
+
     def __getstate__(self):
         return {"model": LostInPickle.Shifted(self.model), "calls": 0}
 
@@ -80,6 +89,8 @@ class LostInPickle(Broken):
 
 
 class Constant:
+    """A surrogate that predicts 0 everywhere."""
+
     def predict(self, values, task):
         return np.zeros(len(values))
 
@@ -111,6 +122,7 @@ def test_broken_surrogates_do_not_conform(kind, message, executor):
 
 
 def test_wrong_direction_does_not_conform(executor):
+    """The objective of newsvendor, a profit, is maximised; here it is said to be minimised."""
     benchmark = hbo.load("newsvendor")
     objective = replace(benchmark.objective, direction=hbo.Direction.MINIMIZE)
     tasks = tuple(replace(task, objective=objective) for task in benchmark.tasks)
@@ -139,7 +151,7 @@ class ClippingSpace(hbo.SearchSpace):
 @pytest.mark.parametrize("name", ["x", "y"])
 @pytest.mark.parametrize("bound", ["lower", "upper"])
 def test_accepting_values_beyond_bounds_does_not_conform(name, bound, executor):
-    # Twice the upper bound of x is inside its range, so that it must not be what is tried.
+    """Twice the upper bound of x, -20, is inside its range: it must not be what the suite tries."""
     x = hbo.Parameter.number("x", -20, -10)
     y = hbo.Parameter.number("y", -9, 2, integer=True)
     benchmark = hbo.load("newsvendor")

@@ -25,16 +25,19 @@ class Ends(Noisy):
 
 @pytest.fixture
 def module(tmp_path):
+    """The file of two methods: Noisy, which warns "noise", and Ends, which ends its process."""
     path = tmp_path / "mine.py"
     path.write_text(SOURCE)
     return path
 
 
 def test_conforming_method_passes_without_noise(module):
+    """What the method warns of is not shown; the verdict is the last line."""
     result = CliRunner().invoke(app, ["check", f"{module}:Noisy"])
 
+    *_, last_line = result.output.splitlines()
     assert result.exit_code == 0
-    assert "survives degenerate input" in result.output.splitlines()[-1]
+    assert "survives degenerate input" in last_line
     assert "noise" not in result.output
 
 
@@ -47,6 +50,7 @@ def test_method_that_ends_process_fails(module):
 
 
 def test_run_checks_method_first(module, tmp_path):
+    """The method ends its process whenever it is asked."""
     arguments = ["run", "--method", f"{module}:Ends", "--output", str(tmp_path)]
 
     result = CliRunner().invoke(app, arguments)

@@ -18,11 +18,15 @@ def test_every_method_survives(name):
 
 
 class NeedsTwoTrials(Good):
+    """It fails with a budget of one trial."""
+
     def prepare(self):
         self.rng.choice(self.budget - 1, 1)
 
 
 class NeedsHistory(Good):
+    """It fails without earlier tasks."""
+
     def ask(self):
         last = self.history[-1]
         best_row = last.losses.argmin()
@@ -30,12 +34,16 @@ class NeedsHistory(Good):
 
 
 class NeedsTwoEvaluations(Good):
+    """It fails where an earlier task has a single evaluation: its variance is undefined."""
+
     def prepare(self):
         for evaluations in self.history:
             np.var(evaluations.losses, ddof=1)
 
 
 class NeedsDistinctEvaluations(Good):
+    """It divides by zero where an evaluation is repeated."""
+
     def prepare(self):
         for evaluations in self.history:
             differences = np.diff(np.sort(evaluations.values[:, 0]))
@@ -43,6 +51,8 @@ class NeedsDistinctEvaluations(Good):
 
 
 class NeedsDifferentOptima(Good):
+    """It fails where all earlier tasks have the same best configuration."""
+
     def prepare(self):
         optima = set()
         for evaluations in self.history:
@@ -53,6 +63,8 @@ class NeedsDifferentOptima(Good):
 
 
 class NeedsDifferentLosses(Good):
+    """It warns where two losses in turn are the same."""
+
     def prepare(self):
         self.last_loss = None
 
@@ -63,24 +75,32 @@ class NeedsDifferentLosses(Good):
 
 
 class NeedsModerateLosses(Good):
+    """It overflows where a loss is enormous."""
+
     def tell(self, config, loss):
         if math.isfinite(loss):
             np.square(loss)
 
 
 class NeedsFiniteLosses(Good):
+    """It fails where a loss is infinite or NaN."""
+
     def tell(self, config, loss):
         if not math.isfinite(loss):
             raise ValueError(f"a loss of {loss}")
 
 
 class NeedsFiniteHistory(Good):
+    """It fails where all losses of an earlier task are NaN."""
+
     def prepare(self):
         for evaluations in self.history:
             np.nanmin(evaluations.losses)
 
 
 class NeedsSomethingNew(Good):
+    """It fails where all configurations have been tried."""
+
     def prepare(self):
         self.earlier_configs = []
 

@@ -79,6 +79,7 @@ SIMILAR_METHODS = (
     ),
 )
 def every_method(request, executor):
+    """Sets the method and the executor that the class of the suite asks for."""
     request.cls.method = request.param
     request.cls.executor = executor
 
@@ -93,23 +94,30 @@ class TestEveryMethod(MethodConformance):
     "name", by_speed(sorted(set(METHODS) - {"random-search"}), further=EXPECTED_FAILURES)
 )
 def test_every_method_beats_random_search(name):
+    """Some methods need more trials or seeds than the others."""
     trials, seeds = MORE_TRIALS_OR_SEEDS.get(name, (BUDGET, SEEDS))
     check_beats_random_search(name, trials=trials, seeds=seeds)
 
 
 class IgnoresSeed(Good):
+    """It draws from its generator, but does not use what it drew."""
+
     def ask(self):
         self.rng.random()
         return self.space.sample(np.random.default_rng(0))
 
 
 class IgnoresSpawned(Good):
+    """It makes another generator of its own, but does not use that."""
+
     def ask(self):
         self.rng.spawn(1)
         return self.space.sample(np.random.default_rng(0))
 
 
 class ChangesHistory(Good):
+    """It writes into the history that it was given."""
+
     def ask(self):
         for evaluations in self.history:
             evaluations.context["seen"] = 1
@@ -117,6 +125,8 @@ class ChangesHistory(Good):
 
 
 class FailsWithHistory(Good):
+    """It suggests nothing where there are two earlier tasks."""
+
     def ask(self):
         if len(self.history) > 1:
             return {}
@@ -124,6 +134,8 @@ class FailsWithHistory(Good):
 
 
 class FailsWithFailures(Good):
+    """It fails where all evaluations of an earlier task failed."""
+
     def ask(self):
         for evaluations in self.history:
             np.nanargmin(evaluations.losses)  # raises where all evaluations failed
@@ -131,6 +143,8 @@ class FailsWithFailures(Good):
 
 
 class AwaitsResults(Good):
+    """It fails where it is asked again before it was told the last loss."""
+
     is_waiting = False
 
     def ask(self):
@@ -176,12 +190,14 @@ def this_process():
 
 
 def test_changed_spaces_are_not_tried_unasked(this_process):
+    """The method fails where earlier tasks had another search space, but does not say it can."""
     spec = hbo.MethodSpec("assumes", AssumesSameSpace, "", "")
 
     check_method(spec, executor=this_process)
 
 
 def test_false_claim_of_changed_spaces_fails(executor):
+    """The method fails where earlier tasks had another search space, and says that it can."""
     spec = hbo.MethodSpec("assumes", AssumesSameSpace, "", "", changed_spaces=True)
 
     with pytest.raises(ConformanceError, match="assumes on task '0', trial 1: "):

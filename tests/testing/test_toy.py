@@ -1,3 +1,5 @@
+"""The toy benchmarks that conformance suites run methods on."""
+
 import numpy as np
 import pytest
 
@@ -21,33 +23,37 @@ ADJUSTMENTS = [
 
 @pytest.mark.parametrize("index", range(7))
 def test_loss_is_squared_distance_to_optimum(index):
+    """In the unit cube of two dimensions; the second configuration is 0.1 away in both."""
     space = numeric_space()
     task = toy_benchmark(space, tasks=7).tasks[index]
     optimum = np.full(2, optimum_position(index))
 
     losses = task.evaluate_many(space.decode(np.array([optimum, optimum + 0.1])))
 
-    # The second configuration is 0.1 away from the optimum in both of the dimensions.
     assert losses == pytest.approx([0, 2 * 0.1**2], abs=1e-30, rel=1e-6)
 
 
 def test_optimum_drifts_slowly():
-    assert [optimum_position(task) for task in range(3)] == pytest.approx([0.4, 0.41, 0.42])
+    """By a hundredth of the range from task to task."""
+    positions = [optimum_position(task) for task in range(3)]
+
+    assert positions == pytest.approx([0.4, 0.41, 0.42])
 
 
 def test_discrete_optimum_has_no_loss():
+    (task,) = toy_benchmark(conditional_space(), tasks=1).tasks
     optimum = {"kind": "b", "level": 10, "n": 3, "x": optimum_position(0), "fixed": "always"}
 
-    loss = toy_benchmark(conditional_space(), tasks=1).tasks[0].evaluate(optimum)
+    loss = task.evaluate(optimum)
 
     assert loss == pytest.approx(0, abs=1e-30)
 
 
 def test_inactive_hyperparameters_do_not_count():
-    # Kind and level are each one of three choices away from the optimum, b and 10.
-    x_is_inactive = {"kind": "c", "level": 1, "n": 3, "x": 0.9}
+    """x is inactive; kind and level are one of three choices away from the optimum, b and 10."""
+    (task,) = toy_benchmark(conditional_space(), tasks=1).tasks
 
-    loss = toy_benchmark(conditional_space(), tasks=1).tasks[0].evaluate(x_is_inactive)
+    loss = task.evaluate({"kind": "c", "level": 1, "n": 3, "x": 0.9})
 
     assert loss == pytest.approx(2 * (1 / 3) ** 2)
 
