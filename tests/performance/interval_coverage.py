@@ -41,7 +41,7 @@ class Distribution:
 
 
 def lognormal(sigma: float) -> Distribution:
-    """Lognormal distribution whose logarithm has a standard deviation."""
+    """Lognormal distribution whose logarithm has the mean 0 and the standard deviation `sigma`."""
     spread = np.exp(sigma**2)
     return Distribution(
         f"lognormal {sigma}",
@@ -60,34 +60,42 @@ def gamma(shape: float) -> Distribution:
 
 def mean_rank(tasks: int) -> Distribution:
     """Mean rank, over some tasks, of a method that is mostly the best of three."""
-    shares = [0.6, 0.3, 0.1]
+    ranks = np.array([1.0, 2.0, 3.0])
+    probabilities = np.array([0.6, 0.3, 0.1])
+    mean = float(probabilities @ ranks)
+    variance = float(probabilities @ (ranks - mean) ** 2)
+    third_moment = float(probabilities @ (ranks - mean) ** 3)
     return Distribution(
         f"rank, {tasks} task" + "s" * (tasks > 1),
-        1.5,
-        float(0.3 / 0.45**1.5 / np.sqrt(tasks)),
-        lambda rng, shape: rng.choice([1.0, 2.0, 3.0], (*shape, tasks), p=shares).mean(axis=2),
+        mean,
+        float(third_moment / variance**1.5 / np.sqrt(tasks)),
+        lambda rng, shape: rng.choice(ranks, (*shape, tasks), p=probabilities).mean(axis=2),
     )
 
 
 def mostly_zero(share: float) -> Distribution:
-    """Exponential values of mean 1, but for a share of exact zeros."""
-    variance = 2 * (1 - share) - (1 - share) ** 2
-    third_moment = 6 * (1 - share) - 3 * (1 - share) * variance - (1 - share) ** 3
+    """Exponential values of mean 1, but for a share of exact zeros.
+
+    The first three moments about 0 of an exponential value are 1, 2 and 6.
+    """
+    mean = 1 - share
+    variance = 2 * (1 - share) - mean**2
+    third_moment = 6 * (1 - share) - 3 * mean * variance - mean**3  # about the mean
     return Distribution(
         f"{share:.0%} zeros",
-        1 - share,
+        mean,
         float(third_moment / variance**1.5),
         lambda rng, shape: rng.exponential(size=shape) * (rng.random(shape) >= share),
     )
 
 
 def mostly_first(share: float) -> Distribution:
-    """Rank of one of two methods that is first in a share of the samples."""
+    """Rank, 1 or 2, of one of two methods that is first in a share of the samples."""
     return Distribution(
         f"first in {share:.0%}",
         2 - share,
         float((2 * share - 1) / np.sqrt(share * (1 - share))),
-        lambda rng, shape: 2.0 - (rng.random(shape) < share),
+        lambda rng, shape: np.where(rng.random(shape) < share, 1.0, 2.0),
     )
 
 
@@ -99,7 +107,16 @@ DISTRIBUTIONS += (lognormal(1.0), *map(mean_rank, (1, 3, 20)), mostly_zero(0.8),
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """Shares of intervals that contain the true mean; what else is printed."""
+    """Shares of intervals that contain the true mean, and widths of intervals.
+
+    Attributes:
+        studentised: Share of the intervals of `mean_intervals`.
+        student: Share of Student's intervals.
+        percentile: Share of the percentile bootstrap's intervals.
+        width: Width of intervals of `mean_intervals`, relative to Student's.
+        deviations: Half of their width, in standard deviations of a sample.
+        alike: Share of simulations all of whose samples are alike.
+    """
 
     studentised: float
     student: float
@@ -113,32 +130,40 @@ def measure(
     distribution: Distribution, count: int, *, simulations: int, rng: np.random.Generator
 ) -> Coverage:
     """Simulate experiments of some number of samples each."""
-    batches = [min(BATCH, simulations - start) for start in range(0, simulations, BATCH)]
-    rows = np.concatenate([_batch(distribution, count, size, rng) for size in batches], axis=1)
-    return Coverage(*np.nanmean(rows, axis=1))
+    sizes = [min(BATCH, simulations - start) for start in range(0, simulations, BATCH)]
+    batches = [simulate_batch(distribution, count, size, rng) for size in sizes]
+    return Coverage(*np.nanmean(np.concatenate(batches, axis=1), axis=1))
 
 
-def _batch(
+def simulate_batch(
     distribution: Distribution, count: int, size: int, rng: np.random.Generator
 ) -> FloatArray:
-    """What `Coverage` has the means of, shape (6, K)."""
+    """Simulate `size` experiments of `count` samples each.
+
+    Returns:
+        What `Coverage` has the means of, in the order of its attributes, shape (6, K).
+    """
     samples = distribution.draw(rng, (count, size))
-    measured = mean_intervals(samples, rng=rng)
-    error = samples.std(axis=0, ddof=1) / np.sqrt(count)
-    half = student.isf((1 - CONFIDENCE) / 2, count - 1) * error
+    intervals = mean_intervals(samples, rng=rng)
+
+    standard_error = samples.std(axis=0, ddof=1) / np.sqrt(count)
+    half_of_student = student.isf((1 - CONFIDENCE) / 2, count - 1) * standard_error
+
     weights = rng.multinomial(count, np.full(count, 1 / count), size=999) / count
-    low, high = np.sort(weights @ samples, axis=0)[[24, 974]]
+    sorted_means = np.sort(weights @ samples, axis=0)
+    percentiles = sorted_means[24], sorted_means[974]  # 2.5 % and 97.5 % of 999 resamples
+
     ends = (
-        (measured.lower, measured.upper),
-        (measured.mean - half, measured.mean + half),
-        (low, high),
+        (intervals.lower, intervals.upper),
+        (intervals.mean - half_of_student, intervals.mean + half_of_student),
+        percentiles,
     )
-    inside = [(lower <= distribution.mean) & (distribution.mean <= upper) for lower, upper in ends]
-    alike = error == 0
-    width = (measured.upper - measured.lower) / 2
-    relative = width / np.where(alike, np.nan, half)
-    deviations = width / distribution.draw(rng, (1000, 1)).std()
-    return np.stack([*inside, relative, deviations, alike]).astype(np.float64)
+    is_covered = [(low <= distribution.mean) & (distribution.mean <= high) for low, high in ends]
+    is_alike = standard_error == 0
+    half = (intervals.upper - intervals.lower) / 2
+    relative = half / np.where(is_alike, np.nan, half_of_student)
+    deviations = half / distribution.draw(rng, (1000, 1)).std()
+    return np.stack([*is_covered, relative, deviations, is_alike]).astype(np.float64)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

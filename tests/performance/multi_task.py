@@ -19,6 +19,7 @@ from baselines import BoTorchMultiTask
 
 import hpobench_ordered as hbo
 from hpobench_ordered import SearchSpace
+from hpobench_ordered._typing import Config
 from hpobench_ordered.core.history import Evaluations
 from hpobench_ordered.methods.base import Method
 from hpobench_ordered.methods.ordered_gp import OrderedGP
@@ -30,80 +31,103 @@ CASES = {25: (3, 6, 7), 100: (3, 25, 25), 225: (8, 25, 25)}
 SPACE = SearchSpace([Parameter.number(f"x{j}", 0, 1) for j in range(6)])
 BENCHMARKS = ("newsvendor", "yahpo-svm-1220", "retrain-weather-xgboost")
 TASKS, TRIALS = 3, 8
+BESTS_OF_EARLIER_TASKS = 3
+"""The first suggestions of a task, which both methods take from the last tasks."""
 RIVALS = ("ordered-gp", "optuna.samplers:TPESampler", "simple-ordered", "random-search")
 
 
-def losses(x: np.ndarray, task: int, rng: np.random.Generator) -> np.ndarray:
-    """A bowl that moves from task to task, with waves and noise, (n,)."""
-    bowl = ((x - 0.2 - 0.05 * task) ** 2 * np.arange(1, 7)).sum(axis=1)
-    return bowl + 0.2 * np.sin(8 * x[:, 0]) + 0.02 * rng.standard_normal(len(x))
+def compute_losses(x: np.ndarray, task: int, rng: np.random.Generator) -> np.ndarray:
+    """Losses, (n,), of configurations, (n, 6): a bowl that moves by task, with waves and noise."""
+    optimum = 0.2 + 0.05 * task
+    weights = np.arange(1, 7)  # the hyperparameters matter differently
+    bowl = ((x - optimum) ** 2 * weights).sum(axis=1)
+    waves = 0.2 * np.sin(8 * x[:, 0])
+    noise = 0.02 * rng.standard_normal(len(x))
+    return bowl + waves + noise
 
 
-def mean_seconds(method: type[Method], case: int, seed: int, *, asked: int) -> float:
-    """Mean CPU seconds of the last suggestions of a task, before which random ones are told.
-
-    Both methods begin with the bests of earlier tasks; these suggestions are not timed.
-    """
-    (earlier, each, trials), rng = CASES[case], np.random.default_rng(seed)
+def make_history(tasks: int, evaluations: int, rng: np.random.Generator) -> list[Evaluations]:
+    """Make random evaluations of earlier tasks."""
     history = []
-    for t in range(earlier):
-        x = rng.random((each, 6))
-        y = losses(x, t, rng)
-        history.append(Evaluations(str(t), {}, x, y, space=SPACE, direction="minimize"))
+    for task in range(tasks):
+        x = rng.random((evaluations, 6))
+        losses = compute_losses(x, task, rng)
+        history.append(Evaluations(str(task), {}, x, losses, space=SPACE, direction="minimize"))
+    return history
+
+
+def measure_seconds(method: type[Method], case: int, seed: int, *, timed: int) -> float:
+    """Measure the mean CPU seconds of the last suggestions of a task, told their losses included.
+
+    Both methods begin with the best configurations of three earlier tasks, which are not timed;
+    between these and the timed ones random configurations are told.
+    """
+    earlier_tasks, evaluations, trials = CASES[case]
+    rng = np.random.default_rng(seed)
+    history = make_history(earlier_tasks, evaluations, rng)
     optimiser = method(space=SPACE, rng=rng, history=history, context={}, budget=trials)
-    seconds = 0.0
-    for trial in range(trials):
-        is_timed = trial >= trials - asked
-        begin = time.process_time()
-        config = optimiser.ask() if trial < 3 or is_timed else SPACE.sample(rng)
-        seconds += (time.process_time() - begin) * is_timed
-        begin = time.process_time()
-        optimiser.tell(config, losses(SPACE.values([config]), earlier, rng)[0])
-        seconds += (time.process_time() - begin) * is_timed
-    return seconds / asked
+
+    def tell(config: Config) -> None:
+        (loss,) = compute_losses(SPACE.values([config]), earlier_tasks, rng)
+        optimiser.tell(config, loss)
+
+    for trial in range(trials - timed):
+        tell(optimiser.ask() if trial < BESTS_OF_EARLIER_TASKS else SPACE.sample(rng))
+    start = time.process_time()
+    for _ in range(timed):
+        tell(optimiser.ask())
+    return (time.process_time() - start) / timed
 
 
-def optuna_seconds(case: int, seed: int) -> float:
-    """CPU seconds a suggestion of Optuna's TPE that was given all evaluations."""
+def measure_seconds_of_optuna(evaluations: int, seed: int) -> float:
+    """Measure the CPU seconds of a suggestion of Optuna's TPE that was told all evaluations."""
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    rng, names = np.random.default_rng(seed), SPACE.names
-    distributions = {name: optuna.distributions.FloatDistribution(0, 1) for name in names}
+    rng = np.random.default_rng(seed)
+    unit_interval = optuna.distributions.FloatDistribution(0, 1)
+    distributions = dict.fromkeys(SPACE.names, unit_interval)
     study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=seed))
-    x = rng.random((case, 6))
-    for row, y in zip(x, losses(x, 0, rng), strict=True):
-        params = dict(zip(names, row.tolist(), strict=True))
-        study.add_trial(
-            optuna.trial.create_trial(params=params, distributions=distributions, value=float(y))
-        )
-    begin = time.process_time()
+    x = rng.random((evaluations, 6))
+    for row, loss in zip(x, compute_losses(x, 0, rng).tolist(), strict=True):
+        params = dict(zip(SPACE.names, row.tolist(), strict=True))
+        trial = optuna.trial.create_trial(params=params, distributions=distributions, value=loss)
+        study.add_trial(trial)
+
+    start = time.process_time()
     study.ask(distributions)
-    return time.process_time() - begin
+    return time.process_time() - start
 
 
-def times() -> None:
-    """Print median times, in turns."""
+def print_times() -> None:
+    """Print median times of suggestions.
+
+    The methods take turns, as the machine may have other work; BoTorch, which takes seconds, less
+    often.
+    """
     print("evaluations  ordered-gp, ms  Optuna's TPE, ms  BoTorch, ms")
-    for case in CASES:
-        mean_seconds(OrderedGP, case, 0, asked=1)  # compiles
-        ours, tpe, botorch = [], [], []
-        n_timed = CASES[case][2] - 3  # the first three of a task are bests of earlier tasks
-        # In turns, as the machine may have other work; BoTorch, which takes seconds, less often.
-        for seed in range(2):
-            ours += [mean_seconds(OrderedGP, case, 5 * seed + k, asked=n_timed) for k in range(5)]
-            tpe += [optuna_seconds(case, 5 * seed + k) for k in range(5)]
-            botorch.append(mean_seconds(BoTorchMultiTask, case, seed, asked=1))
-        ours, tpe, botorch = (1e3 * np.median(each) for each in (ours, tpe, botorch))
-        print(f"{case:11}{ours:16.2f}{tpe:18.2f}{botorch:13.0f}", flush=True)
+    for case, (_, _, trials) in CASES.items():
+        measure_seconds(OrderedGP, case, 0, timed=1)  # compiles
+        ours = []
+        tpe = []
+        botorch = []
+        for turn in range(2):
+            for seed in range(5 * turn, 5 * turn + 5):
+                timed = trials - BESTS_OF_EARLIER_TASKS
+                ours.append(measure_seconds(OrderedGP, case, seed, timed=timed))
+                tpe.append(measure_seconds_of_optuna(case, seed))
+            botorch.append(measure_seconds(BoTorchMultiTask, case, turn, timed=1))
+
+        milliseconds = [1e3 * np.median(seconds) for seconds in (ours, tpe, botorch)]
+        print("{:11}{:16.2f}{:18.2f}{:13.0f}".format(case, *milliseconds), flush=True)
 
 
-def quality(folder: Path) -> None:
+def print_quality(folder: Path) -> None:
     """Print the leaderboard after 1, 5 and 8 trials."""
-    here = f"{Path(__file__).with_name('baselines.py')}:BoTorchMultiTask"
+    botorch = f"{Path(__file__).with_name('baselines.py')}:BoTorchMultiTask"
     result = hbo.run(
         benchmarks=BENCHMARKS,
-        methods=[*RIVALS, here],
+        methods=[*RIVALS, botorch],
         protocol=hbo.Ordered(trials=TRIALS, tasks=TASKS),
         seeds=range(1),
         folder=folder,
@@ -115,4 +139,7 @@ def quality(folder: Path) -> None:
 if __name__ == "__main__":
     torch.set_num_threads(1)
     with one_thread():
-        times() if sys.argv[1] == "times" else quality(Path(sys.argv[2]))
+        if sys.argv[1] == "times":
+            print_times()
+        else:
+            print_quality(Path(sys.argv[2]))
