@@ -1,3 +1,5 @@
+"""The folders that tests of the documentation work in."""
+
 from pathlib import Path
 
 import pytest

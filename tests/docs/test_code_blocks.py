@@ -12,6 +12,7 @@ import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import click
 import numpy as np
@@ -106,6 +107,7 @@ def find_commands(text: str) -> list[list[str]]:
 
 
 def name_of(page: Path) -> str:
+    """The path of a page in the checkout, as "docs/tuning.md"."""
     return page.relative_to(ROOT).as_posix()
 
 
@@ -132,7 +134,7 @@ COMMANDS = find_commands_of_all_pages()
 
 
 def write_evaluations_of_readme() -> None:
-    """Write the table that the README reads: twenty evaluations of two tasks."""
+    """Write the table that the README reads: ten evaluations of each of two tasks."""
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"task": ["a", "b"] * 10})
     frame["depth"] = rng.integers(1, 10, len(frame))
@@ -147,7 +149,8 @@ def test_python_of_page_runs(page, own_folder):
     write_evaluations_of_readme()
     script = own_folder / "page.py"  # a file, as methods need the source text of their classes
     script.write_text(join_python_blocks(page.read_text()))
-    runpy.run_path(str(script), run_name="__main__")
+
+    runpy.run_path(str(script), run_name="__main__")  # fails if it raises an error
 
 
 def is_placeholder_of_path(word: str) -> bool:
@@ -173,24 +176,33 @@ def parse_command(words: list[str], folder: Path) -> None:
 
 @pytest.mark.parametrize("words", COMMANDS.values(), ids=COMMANDS)
 def test_command_is_understood(words, own_folder):
-    parse_command(words, own_folder)
+    parse_command(words, own_folder)  # raises an error if it is misused
+
+
+def run_tuning_page() -> dict[str, Any]:
+    """Run the Python and the commands of the page on tuning in turn; returns its variables."""
+    variables: dict[str, Any] = {}
+    for block in find_blocks(TUNING.read_text()):
+        if block.language == "python":
+            exec(compile(block.text, f"line {block.line}", "exec"), variables)
+        else:
+            one_line = block.text.replace("\\\n", " ")
+            program_name, *words = shlex.split(one_line)
+            assert program_name == PROGRAM
+            result = CliRunner().invoke(app, words, catch_exceptions=False)
+            assert result.exit_code == 0, result.output
+    return variables
 
 
 @pytest.mark.slow
 def test_page_on_tuning_runs_with_its_commands(own_folder):
-    names = {}
-    for block in find_blocks(TUNING.read_text()):
-        if block.language == "python":
-            exec(compile(block.text, f"line {block.line}", "exec"), names)
-        else:
-            program_name, *words = shlex.split(block.text.replace("\\\n", " "))
-            assert program_name == PROGRAM
-            result = CliRunner().invoke(app, words, catch_exceptions=False)
-            assert result.exit_code == 0, result.output
+    """The page tunes with a study, and then with the command: both suggest the same at first."""
+    variables = run_tuning_page()
 
-    # The page tunes with a study, and then with the command: both suggest the same.
-    first_of_study = [trial.params for trial in names["study"].trials[:5]]
-    assert names["configs"].to_dict("records") == first_of_study
+    configs_of_command = variables["configs"].to_dict("records")
+    first_of_study = variables["study"].trials[: len(configs_of_command)]
+    assert len(configs_of_command) == 5
+    assert configs_of_command == [trial.params for trial in first_of_study]
 
 
 PAGE_OF_THREE_BLOCKS = """a
@@ -214,16 +226,24 @@ y = 1
 def test_blocks_have_language_line_and_reason():
     """The page has three blocks, which begin at these lines; the second says that it is slow."""
     assert list(find_blocks(PAGE_OF_THREE_BLOCKS)) == [
-        Block("python", 4, "x = 1", ""),
-        Block("python", 10, "y = 1", "slow"),
-        Block("sh", 14, "c", ""),
+        Block(language="python", line=4, text="x = 1", skip_reason=""),
+        Block(language="python", line=10, text="y = 1", skip_reason="slow"),
+        Block(language="sh", line=14, text="c", skip_reason=""),
     ]
 
 
-def test_program_leaves_out_skipped_blocks():
+def test_program_has_line_numbers_of_page():
+    """The block of the page with x = 1 begins at its fourth line."""
     program = join_python_blocks(PAGE_OF_THREE_BLOCKS)
-    assert program.splitlines()[3] == "x = 1"  # line 4, as in the page
-    assert "y" not in program
+
+    assert program.splitlines().index("x = 1") + 1 == 4
+
+
+def test_program_leaves_out_skipped_blocks():
+    """The block with y = 1 is marked to be skipped."""
+    program = join_python_blocks(PAGE_OF_THREE_BLOCKS)
+
+    assert "y = 1" not in program
 
 
 def test_block_without_end_is_an_error():
@@ -237,8 +257,11 @@ def test_unknown_option_is_noticed(own_folder):
 
 
 def test_few_blocks_are_skipped():
+    """Each is an example that nobody runs; three may be."""
     blocks = []
     for page in PAGES:
         blocks.extend(find_blocks(page.read_text()))
+
     skipped = [block for block in blocks if block.skip_reason]
-    assert len(skipped) <= 3  # each is an example that nobody runs
+
+    assert len(skipped) <= 3

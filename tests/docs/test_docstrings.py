@@ -39,11 +39,13 @@ EXAMPLES = find_examples()
 @pytest.mark.parametrize("name", sorted(EXAMPLES))
 def test_example_gives_what_it_says(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    report: list[str] = []
+    failures: list[str] = []
     runner = doctest.DocTestRunner(optionflags=OPTIONS)
-    runner.run(EXAMPLES[name], out=report.append)
+
+    runner.run(EXAMPLES[name], out=failures.append)
+
     summary = runner.summarize(verbose=False)
-    assert summary.failed == 0, "".join(report)
+    assert summary.failed == 0, "".join(failures)
 
 
 PUBLIC_NAMES = [name for name in hbo.__all__ if not name.startswith("__")]
@@ -51,8 +53,9 @@ PUBLIC_NAMES = [name for name in hbo.__all__ if not name.startswith("__")]
 
 @pytest.mark.parametrize("name", PUBLIC_NAMES)
 def test_public_name_has_an_example(name, root):
+    """In its docstring, or on a page that uses it."""
     public = getattr(hbo, name)
-    # Constants have neither name nor module: their example is on a page.
+    # Constants have neither name nor module, and so no docstring.
     full_name = f"{getattr(public, '__module__', '')}.{getattr(public, '__qualname__', '')}"
     has_docstring_example = full_name in EXAMPLES
 

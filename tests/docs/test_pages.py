@@ -68,12 +68,14 @@ def test_overview_links_every_benchmark():
 
 
 @pytest.mark.slow
-def test_example_on_a_page_runs():
+@pytest.mark.parametrize("name", ["xgboost-mnist", "newsvendor", "yahpo-svm-458"])
+def test_example_on_a_page_runs(name):
     import benchmark_pages
 
-    for name in ("xgboost-mnist", "newsvendor", "yahpo-svm-458"):
-        code = re.search(r"```python\n(.*?)```", benchmark_pages.page(name).text, re.DOTALL)[1]
-        exec(code, {})
+    page = benchmark_pages.page(name)
+    (code,) = re.findall(r"```python\n(.*?)```", page.text, re.DOTALL)
+
+    exec(code, {})  # fails if it raises an error
 
 
 @pytest.mark.slow
@@ -87,29 +89,36 @@ def test_figure_is_the_same_again():
 
 
 def test_effects_of_quadratic_are_alike():
-    """A quadratic x'x + 1'x treats its coordinates alike, with no interactions but for ranks."""
+    """The quadratic x'x + 1'x treats its five coordinates alike.
+
+    It is a sum of functions of one coordinate each, so that their effects have a sum of 1. Effects
+    are on ranks of values, which adds some interaction, and are estimated by sampling.
+    """
     from landscape import MeanLandscape
 
     effects = MeanLandscape.of(hbo.load("quadratic")).effects
+
     assert np.ptp(effects) < 0.05
     assert 0.85 < effects.sum() <= 1.02
 
 
 def test_cells_are_means_over_other_hyperparameters():
+    """The same draws of the other three hyperparameters are used for every cell."""
     from landscape import DRAWS, MeanLandscape
 
     from hpobench_ordered.plotting.evaluations import MAX_CELLS
 
     quadratic = hbo.load("quadratic")
     task = quadratic.tasks[0]
+    column, row = 3, 7
     unit_values = np.random.default_rng(0).random((DRAWS, 5))
-    unit_values[:, 0] = 3.5 / MAX_CELLS  # the middle of cell 3 in x_0
-    unit_values[:, 1] = 7.5 / MAX_CELLS  # the middle of cell 7 in x_1
+    unit_values[:, 0] = (column + 0.5) / MAX_CELLS  # the middle of the cell in x_0
+    unit_values[:, 1] = (row + 0.5) / MAX_CELLS  # and in x_1
     expected = task.evaluate_many(quadratic.space.decode(unit_values)).mean()
 
     means = MeanLandscape.of(quadratic).means(task, ("x_0", "x_1"))
 
-    assert means[7, 3] == pytest.approx(expected)
+    assert means[row, column] == pytest.approx(expected)
 
 
 def test_inactive_cells_are_empty():
@@ -121,34 +130,43 @@ def test_inactive_cells_are_empty():
     means = MeanLandscape.of(benchmark).means(benchmark.tasks[0], ("kernel", "gamma"))
 
     linear_column = benchmark.space["kernel"].choices.index("linear")
+    means_of_other_kernels = np.delete(means, linear_column, axis=1)
     assert np.isnan(means[:, linear_column]).all()
-    assert np.isfinite(np.delete(means, linear_column, axis=1)).all()
+    assert np.isfinite(means_of_other_kernels).all()
 
 
 @pytest.mark.parametrize("name", hbo.list_methods())
 def test_method_page_shows_spec(name, root):
+    """A method has a page written by hand, or a draft, which is filled with what its spec says."""
     import method_pages
     from markdown_text import plain
 
     spec = method_spec(name)
     path = root / "docs" / "methods" / f"{name}.md"
     page = path.read_text() if path.exists() else method_pages.draft(spec)
+
     text = method_pages.filled(page, spec)
+
     assert text.startswith(f"# {name}\n")
     assert plain(spec.source) in text
-    assert f"::: {spec.method.__module__}.{spec.method.__qualname__}" in text
+    directive_for_docstring = f"::: {spec.method.__module__}.{spec.method.__qualname__}"
+    assert directive_for_docstring in text
 
 
 def test_special_characters_are_shown_as_they_are():
+    """In Markdown they would make columns, emphasis and subscripts."""
     from markdown_text import plain
 
     assert plain("a|b *c*\n d_e") == r"a\|b \*c\* d\_e"
 
 
 def test_numbers_are_set_to_the_right():
+    """A heading that begins with ">" is that of a column of numbers."""
     from markdown_text import table
 
-    assert table(("x", ">n"), [("a", "1")]).splitlines()[1] == "| --- | ---: |"
+    _headings, alignments, _row = table(("x", ">n"), [("a", "1")]).splitlines()
+
+    assert alignments == "| --- | ---: |"
 
 
 def test_settings_are_the_described_constants():
@@ -179,12 +197,14 @@ def test_command_page_describes_commands():
     for name in app.commands:
         help_text = CliRunner().invoke(app, [name, "--help"]).output
         _usage, description, *_ = help_text.split("\n\n")
-        first_line = description.strip().splitlines()[0]
-        begin = first_line.split("...")[0][:40]  # the page breaks lines elsewhere
+        first_line, *_ = description.strip().splitlines()
+        before_ellipsis, *_ = first_line.split("...")
+        begin = before_ellipsis[:40]  # the page breaks lines elsewhere
         assert begin in page
 
 
 def test_undescribed_public_names_are_added():
+    """A page that describes `load` by hand has a marker for the rest, and no name twice."""
     import public_names
 
     describes_only_load = "::: hpobench_ordered.load\n\n<!-- rest: hpobench_ordered -->\n"
@@ -204,74 +224,89 @@ def build_leaderboards() -> str:
     return leaderboard_page.filled("<!-- missing -->\n\n<!-- leaderboards -->\n\nafter")
 
 
+def get_section_of_othpo() -> str:
+    """The leaderboard of the suite othpo on the page of leaderboards."""
+    _, _, after_heading = build_leaderboards().partition("### othpo")
+    section, _, _ = after_heading.partition("###")
+    return section
+
+
 @pytest.mark.slow
 def test_leaderboard_has_reference_ranks():
-    leaderboards = build_leaderboards()
     board = hbo.reference("othpo").leaderboard()
     ranks = board[board["benchmark"] == "all"].set_index("method")["rank"]
+    expected_ranks = {method: f"{rank:.2f}" for method, rank in ranks.items()}
 
-    section = leaderboards.split("### othpo")[1].split("###")[0]
-    shown_ranks = {}
-    for line in section.splitlines():
-        if line.startswith("| ["):  # | [method](link) | rank | score | ...
-            cells = line.split(" | ")
-            method = cells[0].split("]")[0].removeprefix("| [")
-            shown_ranks[method] = cells[1]
+    # Lines are: | [method](link) | rank | score | ...
+    methods_and_ranks = re.findall(
+        r"^\| \[([^]]+)\][^|]*\| ([^ ]+) \|", get_section_of_othpo(), re.MULTILINE
+    )
 
-    assert shown_ranks == {method: f"{rank:.2f}" for method, rank in ranks.items()}
+    assert dict(methods_and_ranks) == expected_ranks
 
 
 @pytest.mark.slow
-def test_leaderboard_marks_what_means_leave_out():
-    section = build_leaderboards().split("### othpo")[1].split("###")[0]
-    assert (
-        "[`yahpo-ranger-4154`](benchmarks/yahpo-ranger-4154.md)<sup>[i](#left-out)</sup>" in section
-    )
-    assert "[`yahpo-svm-458`](benchmarks/yahpo-svm-458.md)<sup>[p](#left-out)</sup>" in section
+@pytest.mark.parametrize(("name", "mark"), [("yahpo-ranger-4154", "i"), ("yahpo-svm-458", "p")])
+def test_leaderboard_marks_what_means_leave_out(name, mark):
+    """The marks stand for reasons: i for implausible values, p for a plateau."""
+    link = f"[`{name}`](benchmarks/{name}.md)"
+
+    assert f"{link}<sup>[{mark}](#left-out)</sup>" in get_section_of_othpo()
 
 
 @pytest.mark.slow
 def test_suites_of_leaderboard_are_in_order():
     suites = re.findall("^### (.*)$", build_leaderboards(), re.MULTILINE)
+
     assert suites == ["retrain", "othpo", "wide", "adjustments", "openml", "synthetic"]
 
 
 @pytest.mark.slow
 def test_methods_are_ranked_or_named_missing():
+    """Methods without reference results are named before the first leaderboard."""
     leaderboards = build_leaderboards()
-    before_first_leaderboard = leaderboards.partition("###")[0]
-    words_before = set(re.findall("[a-z-]+", before_first_leaderboard))
+    text_before_first, _, _ = leaderboards.partition("###")
+    words_before_first = set(re.findall("[a-z-]+", text_before_first))
 
-    linked_methods = set(re.findall(r"methods/([a-z-]+)\.md", leaderboards))
+    ranked = set(re.findall(r"methods/([a-z-]+)\.md", leaderboards))
 
-    assert linked_methods == set(hbo.list_methods()) - words_before
-    assert not linked_methods & words_before
+    named_missing = set(hbo.list_methods()) & words_before_first
+    assert ranked == set(hbo.list_methods()) - named_missing
+    assert not ranked & named_missing
 
 
 @pytest.mark.slow
 def test_linked_reports_are_written(tmp_path, monkeypatch):
+    """Reports are recorded instead of written, which takes long."""
     import leaderboard_page
 
     leaderboards = build_leaderboards()
     reports: list[Path] = []
-    monkeypatch.setattr(hbo, "report", lambda _, folder: reports.append(folder / "report.html"))
+
+    def record_report(_results: hbo.Results, folder: Path) -> None:
+        reports.append(folder / "report.html")
+
+    monkeypatch.setattr(hbo, "report", record_report)
 
     leaderboard_page.write_reports(tmp_path)
 
     links = re.findall('href="([^"]+)"', leaderboards)
-    assert [tmp_path / link for link in links] == reports
+    assert reports == [tmp_path / link for link in links]
 
 
 def test_figure_names_eight_methods():
+    """The best six of the other methods, and always bo and random search."""
     import pandas as pd
     from rank_figure import choose_named_methods
 
-    methods = ["bo", "random-search", *(f"method-{number}" for number in range(10))]
-    frame = pd.DataFrame({"method": methods, "trial": 25, "mean": range(12)})
+    others_from_best = [f"method-{number}" for number in range(10)]
+    methods = ["bo", "random-search", *others_from_best]
+    mean_ranks = range(len(methods))
+    frame = pd.DataFrame({"method": methods, "trial": 25, "mean": mean_ranks})
 
     named = choose_named_methods(frame)
 
-    assert named == [*(f"method-{number}" for number in range(6)), "bo", "random-search"]
+    assert named == [*others_from_best[:6], "bo", "random-search"]
 
 
 @pytest.mark.slow
@@ -284,6 +319,7 @@ def test_overview_of_methods_links_each_once():
 
 
 def test_formulas_become_mathml():
+    """The class arithmatex is that of formulas in TeX; there are two, one with a fraction."""
     import mathml
 
     in_line = '<p><span class="arithmatex">\\(a &lt; b\\)</span></p>'
