@@ -143,7 +143,12 @@ def write_raw(path: Path, frame: "pd.DataFrame", about: About) -> None:
 
 
 def read_raw(path: Path, *, benchmark: str, space: SearchSpace) -> RawTable:
-    """Read and check raw evaluations of a benchmark."""
+    """Read and check raw evaluations of a benchmark.
+
+    Raises:
+        ArtifactError: The file holds none, those of another benchmark, or some that the space does
+            not allow.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 

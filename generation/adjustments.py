@@ -66,6 +66,7 @@ def _search_best_values(
     """Search the best value of every task in the search space of a step, on the forest."""
     defined = adjustment.definition(step)
     n_tasks = len(defined.tasks)
+    # The forest is on the search space of the flow, of which that of the step is a part.
     forest_on_space_of_step = adjustment.embed(step, forest)
     search = best_known(
         forest_on_space_of_step, defined.space, defined.objective, n_tasks=n_tasks, rng=rng

@@ -149,6 +149,7 @@ def generate(request: Request) -> Path:
         request.progress("simulating", task + 1, n_tasks)
     profits = np.stack(profits_of_tasks)
 
+    # A task's profits by the prices of all items, each from 0 to the highest.
     number_of_prices = HIGHEST_PRICE + 1
     table = profits.reshape(n_tasks, *(number_of_prices,) * N_ITEMS)
     surrogate = BundledSurrogate(

@@ -51,7 +51,11 @@ class Metric:
             raise UnknownNameError("metric", self.scorer, get_scorer_names())
 
     def objective(self, rows: int) -> Objective:
-        """The objective of the benchmark, given the number of validation rows."""
+        """The objective of the benchmark, given the number of validation rows.
+
+        Without one of scikit-learn's scorers it is the share of misclassified rows, or the mean
+        squared error.
+        """
         if self.scorer is None:
             names_and_units = {
                 PredictionKind.CLASSIFICATION: ("error", "share misclassified"),
@@ -67,7 +71,11 @@ class Metric:
         return Objective(name, f"on {rows} validation rows", direction)
 
     def measure(self, estimator: Any, split: DataSplit) -> float:
-        """Measure a fitted estimator on the validation part."""
+        """Measure a fitted estimator on the validation part.
+
+        Without one of scikit-learn's scorers it is the share of misclassified rows, or the mean
+        squared error.
+        """
         if self.scorer is not None:
             return self._measure_by_scorer(self.scorer, estimator, split)
 
@@ -83,7 +91,8 @@ class Metric:
 
         score = float(get_scorer(scorer)(estimator, split.validation, split.validation_target))
         is_error = scorer.startswith(NEGATED_PREFIX)
-        return -score if is_error else score  # the objective is the error itself, to be minimised
+        # The scorer of an error is negated; the objective is the error itself, to be minimised.
+        return -score if is_error else score
 
 
 @dataclass(frozen=True)

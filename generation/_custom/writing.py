@@ -178,7 +178,10 @@ class OwnTrainings:
         write_raw(_path_beside(request.folder, ".parquet"), frame, about)
 
     def _make_rows(self) -> list[dict[str, Any]]:
-        """Make the rows of the table, one task after the other."""
+        """Make the rows of the table, one task after the other.
+
+        A failed training has the worst value of its task, and the message of the failure.
+        """
         values = self.results.fill_failures(self.defined.objective)
         configs = self.defined.space.configs(self.values)
         rows: list[dict[str, Any]] = []

@@ -169,10 +169,13 @@ class BoostingTrainer:
 
 
 def _test_boosting(fold: Fold, config: Mapping[str, Any]) -> list[tuple[float, float]]:
-    """Train and test on a fold; returns AUC and seconds at each number of rounds."""
+    """Train and test on a fold; returns AUC and seconds at each number of rounds.
+
+    Training goes on from one number of rounds to the next, so that seconds are since its beginning.
+    """
     begin = time.perf_counter()
     results = []
-    for margin in _iter_margins(fold, config):
+    for margin in _iter_margins(fold, config):  # XGBoost's sums over the rounds so far
         area = fold.compute_auc(_compute_scores(margin))
         results.append((area, time.perf_counter() - begin))
     return results

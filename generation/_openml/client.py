@@ -84,7 +84,8 @@ class Client:
         self._openml = openml
         self._connection = connection
         self._interval = 1.0 / connection.requests_per_second  # seconds between two requests
-        self._earliest = connection.clock()  # time at which the next request may be sent
+        # Time at which the next request may be sent.
+        self._earliest = connection.clock()
 
     def flow_defaults(self, flow: int) -> dict[str, str | None]:
         """Ask for the default values that a flow states, by parameter."""

@@ -198,6 +198,7 @@ class RetrainTrainer:
         from sklearn.compose import TransformedTargetRegressor
         from sklearn.preprocessing import StandardScaler
 
+        # A model that takes a seed has one among its fixed keywords.
         seed_keyword = {SEED: seed} if SEED in self.model.fixed else {}
         estimator = self.model.make_estimator({**seed_keyword, **config})
         if self.metric.kind is PredictionKind.CLASSIFICATION:

@@ -55,7 +55,8 @@ class Journal:
             with self.path.open("r+b") as file:
                 file.truncate(len(finished))
         self._size = len(finished)  # bytes that the file has, unless others write to it
-        self._failed = ""  # why nothing can be written any more; "" as long as all went well
+        # Why nothing can be written any more; "" as long as all went well.
+        self._failed = ""
 
     def begin(self, settings: Mapping[str, Any]) -> None:
         """Write the header of a new journal, or check that this one has the same settings."""

@@ -314,7 +314,8 @@ class Reader:
                     f"{rows.where[i]} ({repeated})"
                 )
                 is_good[i] = False
-            first.setdefault(content, i)  # stays the first one
+            # Does nothing if there is an earlier row of this content.
+            first.setdefault(content, i)
 
 
 def is_missing(value: object) -> bool:

@@ -296,6 +296,7 @@ class Optimiser:
             # JSON has no NaN: a failure is written as null.
             self._write({"tell": trial.config, "value": None if math.isnan(number) else number})
 
+            # What was asked for and not told yet, perhaps several times.
             waiting = self._in_flight[row.tobytes()]
             if waiting:
                 asked = waiting.pop(0)
@@ -384,7 +385,8 @@ class Optimiser:
                     self._ask_again(event["ask"], f"line {line_number} of {journal.path}")
                 if report_progress is not None:
                     report_progress(position + 1, len(events))
-        self._journal = journal  # only now, as these events are there already
+        # Only now, as these events are in the journal already.
+        self._journal = journal
 
     def _ask_again(self, expected: Config, place: str) -> None:
         """Ask for a suggestion that was made before, and check that it is the same.
@@ -393,7 +395,9 @@ class Optimiser:
             StoreError: It is another one; `place` says where in the journal.
         """
         config = self.ask()
-        if self.space.row(config).tobytes() != self.space.row(expected).tobytes():
+        # As bytes, NaN of inactive hyperparameters equals NaN.
+        is_same = self.space.row(config).tobytes() == self.space.row(expected).tobytes()
+        if not is_same:
             raise StoreError(
                 f"{place}: the method suggested {expected}, but now suggests {config}; has it, or "
                 "a library that it uses, changed?"

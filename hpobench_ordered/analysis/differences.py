@@ -173,7 +173,8 @@ def improvement_in_mean(
     ratio = values.mean(axis=0) / baseline_mean
     # The sign is 1 where the objective is minimised: a lower mean is then an improvement.
     improvement = np.asarray(-direction.sign * 100 * (ratio - 1))
-    return improvement + 0.0  # turns -0 into 0
+    # Adding 0 turns -0 into 0.
+    return improvement + 0.0
 
 
 def mean_over_tasks(per_task: FloatArray) -> Estimate:

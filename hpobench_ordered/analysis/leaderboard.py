@@ -96,7 +96,8 @@ def leaderboard(scores: Sequence[BenchmarkScores], *, trial: int | None = None) 
         for item in items:
             rows += _sort_by_rank(_benchmark_rows(item, trial or item.last_trial))
     table = pd.DataFrame(rows, columns=_columns())
-    return table.astype(dict.fromkeys(COUNTS, "Int64"))  # whole numbers, of which some are missing
+    # Counts are whole numbers, of which some are missing.
+    return table.astype(dict.fromkeys(COUNTS, "Int64"))
 
 
 def benchmark_intervals(

@@ -214,7 +214,8 @@ def _check_entry(entry: Mapping[str, Any]) -> None:
         if name not in entry:
             raise KeyError(name)
     float(entry["near_best"])  # raises an error if it is no number
-    float(entry["copying"] or 0.0)  # None if there is a single task
+    # It is None if there is a single task.
+    float(entry["copying"] or 0.0)
 
 
 def _figure_that_most_do_not_exceed(figures: FloatArray) -> float:

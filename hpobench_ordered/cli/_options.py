@@ -206,4 +206,5 @@ def open_results(folder: Path | None, *, with_reference: bool, suite_name: str |
         return reference() if suite_name is None else reference(suite_name)
     store = Store(folder)
     against = read_reference_for(store) if with_reference else None
-    return Results(store, cells=(), against=against)  # without cells: all runs of the store
+    # Cells are planned runs; without any, all runs of the store count.
+    return Results(store, cells=(), against=against)

@@ -46,6 +46,7 @@ def fetch(name: str, surrogate: str | None, source: Path | None) -> None:
     files = spec.files if surrogate is None else options[0].files
     for option in options:
         if option.files and option.extra is not None:
+            # Raises an error if a package is missing that evaluates these files.
             option.extra.check(f"surrogate {option.name!r} of {spec.name}")
 
     if not files:
@@ -111,7 +112,8 @@ def _check_names(names: Sequence[str]) -> None:
         except UnknownNameError:
             raise
         except HPOBenchOrderedError:
-            pass  # damaged, which is reported with the other benchmarks
+            # It is damaged, which is reported with the other benchmarks.
+            pass
 
 
 def _make_verifiers(

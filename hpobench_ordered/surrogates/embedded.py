@@ -125,7 +125,8 @@ class EmbeddedSurrogate(DescribedSurrogate):
     def _inner_task(self, task: int) -> int:
         """Return the index of a task in the surrogate on the whole space, after checking it."""
         check_task(task, len(self.tasks))
-        return self.tasks[task]  # `tasks` has the index in `inner` of each task
+        # `tasks` has the index in `inner` of each task.
+        return self.tasks[task]
 
 
 def _check_names(whole: SearchSpace, part: SearchSpace, fixed: Config) -> None:

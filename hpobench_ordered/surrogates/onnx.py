@@ -212,7 +212,8 @@ class OnnxSurrogate:
         x_cont[:] = self.cont_fixed[task]
         is_number_tunable = self.cont_source >= 0
         numbers = values[:, self.cont_source[is_number_tunable]]
-        x_cont[:, is_number_tunable] = np.nan_to_num(numbers, nan=0.0)  # 0 if inactive
+        # The network is given 0 for an inactive number.
+        x_cont[:, is_number_tunable] = np.nan_to_num(numbers, nan=0.0)
 
     def _run(self, inputs: dict[str, NDArray[Any]]) -> NDArray[Any]:
         """Evaluate the network on a multiple of `GROUP` rows, to values of the target, (n,).

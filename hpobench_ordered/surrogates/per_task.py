@@ -65,19 +65,22 @@ class PerTaskSurrogate(StoredSurrogate):
     def known_values(self, task: int, space: "SearchSpace") -> FloatArray | None:
         """All values that the task's surrogate can take; None if they cannot be listed."""
         model = self.models[task]
-        return model.known_values(0, space)  # of its own, only task
+        # The model has this one task, which is its number 0.
+        return model.known_values(0, space)
 
     def predict(self, values: FloatArray, task: int) -> FloatArray:
         """Predict the objective of many configurations, shape (n, d) to (n,)."""
         check_task(task, len(self.models))
         model = self.models[task]
-        return model.predict(values, 0)  # its own, only task
+        # The model has this one task, which is its number 0.
+        return model.predict(values, 0)
 
     def predict_one(self, row: FloatArray, task: int) -> float:
         """Predict one configuration, shape (d,); equals `predict(row[None], task)[0]` exactly."""
         check_task(task, len(self.models))
         model = self.models[task]
-        return model.predict_one(row, 0)  # its own, only task
+        # The model has this one task, which is its number 0.
+        return model.predict_one(row, 0)
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Return the surrogates' kind, and the arrays of each, named TASK/ARRAY."""

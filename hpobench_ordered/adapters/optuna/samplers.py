@@ -114,7 +114,8 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
         self._lock = Lock()  # Optuna calls from several threads
         self._replay: Replay | None = None  # made in the first trial for which the space is known
         self._is_space_of_studies = False  # whether it is that of the earlier studies
-        self._compared: set[str] = set()  # hyperparameters that were warned of or compared
+        # Hyperparameters that were warned of, or compared with the earlier studies.
+        self._compared: set[str] = set()
 
     @classmethod
     def from_studies(
@@ -284,7 +285,7 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
     def _warn_of_unused(self, trial: FrozenTrial, replay: "Replay") -> None:
         """Warn once of hyperparameters that the method suggests and the objective does not use."""
         suggested = replay.config_of(trial).keys() & set(replay.optimiser.space.names)
-        unused = suggested - trial.params.keys() - self._compared
+        unused = suggested - trial.params.keys() - self._compared  # those not warned of yet
         if unused:
             self._compared |= unused
             _warn(

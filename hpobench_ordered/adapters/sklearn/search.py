@@ -68,7 +68,8 @@ class _SplitOnce:
     def __init__(self, splitter: Any) -> None:
         """Remember the splitter, which is called once."""
         self._splitter = splitter
-        self._folds: list[Any] | None = None  # of the first call
+        # Those of the first call; None before it.
+        self._folds: list[Any] | None = None
 
     def split(self, X: Any, y: Any = None, **params: Any) -> list[Any]:
         """Split the data at the first call; return these folds at the others."""
@@ -349,6 +350,8 @@ class OrderedSearchCV(BaseSearchCV):  # type: ignore[misc]  # mypy does not foll
 
     def _hash_splitter(self) -> None:
         """Hash the splitter, for a search that goes on to check that it has the same folds.
+
+        Hashes of the session are recorded with the settings of the search.
 
         Raises:
             ExperimentError: It splits otherwise each time.
