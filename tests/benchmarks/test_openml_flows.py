@@ -231,7 +231,7 @@ def published(shared, tmp_path, monkeypatch):
 
 @pytest.mark.usefixtures("published")
 def test_method_needs_fetched_data():
-    """This method compares the data of tasks; they are not in the cache yet."""
+    """The method `manual-gp` compares the data of tasks, but here nothing has been fetched."""
     with pytest.raises(NotFetchedError, match=f"fetch {SVM.name}"):
         hbo.run(benchmarks=[SVM.name], methods=["manual-gp"], seeds=range(1))
 
@@ -286,18 +286,20 @@ def test_text_instead_of_data_is_refused(published):
 
 
 def train_svm(data: ClassificationData, config: Config, task: str) -> dict[str, float]:
-    """Train on a task; the evaluation has a value and a spread, over folds."""
+    """Train an SVM on a task; the evaluation has a value and a spread, over folds."""
     (evaluation,) = SVMTrainer(data)(config, task)["evaluations"]
     return evaluation
 
 
 def train_boosting(data: ClassificationData, config: Config, task: str) -> dict[str, float]:
-    """As `train_svm`; the trainer takes a list of numbers of rounds to evaluate after."""
+    """Train XGBoost on a task; the evaluation has a value and a spread, over folds.
+
+    The trainer takes a list of numbers of rounds to evaluate after, here of one.
+    """
     pytest.importorskip("xgboost", reason="XGBoost comes with the extra `train`")
     others = {name: value for name, value in config.items() if name != "nrounds"}
-    (evaluation,) = BoostingTrainer(data)({**others, "rounds": [config["nrounds"]]}, task)[
-        "evaluations"
-    ]
+    config_of_trainer = {**others, "rounds": [config["nrounds"]]}
+    (evaluation,) = BoostingTrainer(data)(config_of_trainer, task)["evaluations"]
     return evaluation
 
 

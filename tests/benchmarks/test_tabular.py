@@ -313,12 +313,12 @@ BEST = parse_architecture(
     [("cifar10", 90.76933), ("cifar100", 69.82667), ("imagenet16-120", 44.48889)],
 )
 def test_architecture_has_published_accuracy(name, published_accuracy):
-    """As NAS-Bench-201 publishes for an example; with edges mirrored it would be another."""
+    """Of an example of NAS-Bench-201; if edges were mistaken, it would be that of another."""
     task = hbo.load("nas201").task(name)
 
     # To the published digits.
     assert task.evaluate(EXAMPLE) == pytest.approx(published_accuracy, abs=1e-4)
-    # So edges have not been mistaken for one another.
+    # The same architecture with mirrored edges is clearly different.
     assert task.evaluate(MIRRORED) != pytest.approx(published_accuracy, abs=0.1)
 
 

@@ -130,6 +130,7 @@ class TestFolder:
         assert [data_sets[task].name for task in ("37", "3493", "9946")] == ["a", "real", "wdbc"]
 
     def test_folder_without_data_is_refused(self, tmp_path):
+        """Names of data sets begin with the number of a task, as 37_toy.csv."""
         (tmp_path / "notes.csv").touch()
 
         with pytest.raises(ArtifactError, match="holds no file"):

@@ -457,15 +457,20 @@ class TestFaults:
         assert clock.pauses == pytest.approx([2, 4, 8, 16, 32, 60, 60, 60, 60])
 
     def test_the_pace_is_kept(self, server, fetch):
-        """The clock, moved by pauses alone, shows two seconds a request."""
+        """One request every two seconds, on a clock that is moved by pauses alone.
+
+        Listings count as two requests, as the client asks for users, too.
+        """
         clock = Clock()
 
-        fetch(clock, requests_per_second=0.5)  # one every two seconds
+        fetch(clock, requests_per_second=0.5)
 
-        # Listings count as two requests, as the client asks for uploaders, too.
-        pages_with_entries = len(server.pages) - len(TASKS)
-        listings = len(server.pages) + pages_with_entries  # of evaluations, and of their folds
-        requests = 1 + 2 * listings  # the flow comes first; nothing waits after the setups
+        # The last page of each task is empty; the others are listed once more, with folds.
+        listings_of_evaluations = len(server.pages)
+        listings_of_folds = len(server.pages) - len(TASKS)
+        requests_for_flow = 1
+        # After the last request, for setups, there is no pause.
+        requests = requests_for_flow + 2 * (listings_of_evaluations + listings_of_folds)
         assert clock.time() == pytest.approx(2 * requests)
 
     def test_refusal_ends_the_download(self, server, fetch):

@@ -143,20 +143,23 @@ def test_electricity_label_is_no_rise(shared):
 
 
 def test_electricity_measurements_are_known_later(shared):
-    """A row has the measurements of the half-hour before; the first day, of 48 half-hours, only
-    serves for the mean of the day before.
+    """A row has the measurements of the half-hour before, and the mean price of the day before.
+
+    So the first day has no rows.
     """
     frame = read_file("electricity", shared)
+    day = 48  # half-hours
 
     data = read_public_stream("electricity", shared / "data" / "streams").data
 
     n = len(data)
-    assert data.target.tolist() == frame["target"][48 : 48 + n].tolist()
-    # Two columns of time come first, and the mean of the price comes after the measurements.
+    assert data.target.tolist() == frame["target"][day : day + n].tolist()
+    # Two columns of time come first, then five measurements, then the mean price.
     measurements = data.numbers[:, 2:7]
+    measurements_before = frame[MARKET_COLUMNS][day - 1 : day - 1 + n]
+    np.testing.assert_array_equal(measurements, measurements_before)
     mean_of_day_before = data.numbers[:, 7]
-    np.testing.assert_array_equal(measurements, frame[MARKET_COLUMNS][47 : 47 + n])
-    mean_of_first_day = frame["nswprice"].astype(float)[:48].mean()
+    mean_of_first_day = frame["nswprice"].astype(float)[:day].mean()
     assert mean_of_day_before[0] == pytest.approx(mean_of_first_day, rel=1e-5)
 
 

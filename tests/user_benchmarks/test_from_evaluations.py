@@ -433,13 +433,14 @@ MINIMAL_NUMBERS = pytest.mark.parametrize(
 
 
 def drop_rows_of_t1(table: pd.DataFrame, *, remaining: int) -> pd.DataFrame:
-    """The table with only so many rows of the second of three tasks."""
+    """The table, with only the first `remaining` rows of task t1, the second of three tasks."""
     rows_of_t1 = table.index[table["task"] == "t1"]
     return table.drop(rows_of_t1[remaining:])
 
 
 @MINIMAL_NUMBERS
 def test_tasks_need_some_evaluations(surrogate, needed):
+    """One of three tasks has one evaluation too few: two are needed, or ten for a forest."""
     space = numeric_space()
     frame = drop_rows_of_t1(make_table(space), remaining=needed - 1)
 
@@ -448,17 +449,20 @@ def test_tasks_need_some_evaluations(surrogate, needed):
 
 
 @MINIMAL_NUMBERS
-def test_repeated_configurations_are_no_more_evaluations(surrogate, needed):
+def test_repeated_configurations_count_once(surrogate, needed):
+    """A task has enough rows, but one configuration too few."""
     space = numeric_space()
     one_too_few = drop_rows_of_t1(make_table(space), remaining=needed - 1)
-    repeated = one_too_few[one_too_few["task"] == "t1"]
+    repeated_rows = one_too_few[one_too_few["task"] == "t1"]
+    frame = pd.concat([one_too_few, repeated_rows])
 
     with pytest.raises(EvaluationsError, match=rf"{needed} .* 1 of 3 tasks .* 't1' with"):
-        make_benchmark(pd.concat([one_too_few, repeated]), space, surrogate=surrogate)
+        make_benchmark(frame, space, surrogate=surrogate)
 
 
 @MINIMAL_NUMBERS
 def test_failed_evaluations_are_not_counted(surrogate, needed):
+    """A task has enough rows, but one too few have a finite value; the others are dropped."""
     space = numeric_space()
     frame = make_table(space)
     rows_of_t1 = frame.index[frame["task"] == "t1"]
