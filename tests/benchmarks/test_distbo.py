@@ -275,6 +275,7 @@ def test_labels_follow_the_process(task, process):
     third_feature = x[:, process + 1]  # columns are numbered from 0
     product = feature_1 * feature_2 * third_feature
     assert (product > 0).all()
+    # Labels are a function of the product, and normal noise of deviation 0.5.
     noise = y - np.log(1 + product**3)
     assert kstest(noise, "norm", args=(0, 0.5)).pvalue > UNLIKELY
 

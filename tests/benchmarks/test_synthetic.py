@@ -187,6 +187,7 @@ def test_no_float_beats_forrester_minimum(seed):
 @pytest.mark.slow
 @given(seed=SEEDS, ordered=st.booleans())
 def test_scipy_confirms_quadratic_minimum(seed, ordered):
+    """By minimising the paper's formula from a random start."""
     benchmark = quadratic(seed=seed, tasks=2, ordered=ordered)
     rng = np.random.default_rng(seed)
     for index, task in enumerate(benchmark.tasks):

@@ -224,6 +224,7 @@ def translate_architecture(config: dict[str, Any]) -> dict[str, str]:
 
 
 def test_nas201_values_are_means_of_repeats(nas201):
+    """Repeats of the package, which has other names of hyperparameters."""
     task = hbo.load("nas201").task(nas201.task)
     for config in sample_configs(task.space):
         value = task.evaluate(config)

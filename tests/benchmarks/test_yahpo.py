@@ -116,6 +116,7 @@ def test_tasks_are_twenty_fractions(shared):
 
 
 def test_auc_is_maximised(shared):
+    """Also of a benchmark of glmnet, whose name says scenario and data set."""
     definition = define(shared, "glmnet", "375")
 
     assert definition.name == "yahpo-glmnet-375"
@@ -339,6 +340,7 @@ def test_missing_files_are_listed():
 
 @pytest.mark.usefixtures("only_space_fetched")
 def test_definition_without_files_names_command():
+    """Two of three files, which define the benchmark, have not been fetched."""
     spec = benchmark_spec("yahpo-rpart-1220")
 
     with pytest.raises(NotFetchedError, match="hpobench-ordered fetch yahpo-rpart-1220"):

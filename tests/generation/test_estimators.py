@@ -99,6 +99,7 @@ def test_xgboost_has_the_papers_space():
 
 
 def test_fixed_hyperparameters_are_left_out():
+    """A value that the user fixes is not tuned."""
     # The built-in space of SVC has the hyperparameters C and gamma.
     space = built_in_space("sklearn.SVC", smallest_size=10, leave_out=["C"])
 
@@ -155,6 +156,7 @@ def test_spaces_of_configspace_are_read(tmp_path):
 
 
 def test_missing_file_is_refused(tmp_path):
+    """The file of a search space that the user names does not exist."""
     with pytest.raises(InvalidSpaceError, match="No such file"):
         read_space(tmp_path / "space.json")
 

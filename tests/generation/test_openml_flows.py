@@ -421,13 +421,14 @@ def test_training_gets_the_request(trained, tmp_path):
 
 @pytest.mark.usefixtures("trained", "no_fit")
 def test_context_is_computed_from_data(tmp_path):
+    """The table of trainings tells the contexts of its tasks."""
     SVMS.generate(tmp_path / SVM.name, local=tmp_path)
 
     path = tmp_path / "openml-svm-evaluations.parquet"
     table = read_raw(path, benchmark=SVM.name, space=SVM.space())
     context = dict(table.about.contexts["49"])
     assert 0.0 <= context.pop("naive_bayes_auc") <= 1.0
-    # 80 rows of three features, a quarter in the rarer class.
+    # The made-up data of task 49: 80 rows of three features, a quarter in the rarer class.
     assert context == {"n_rows": 80, "n_features": 3, "majority_share": 0.75}
 
 

@@ -353,6 +353,7 @@ def test_correlation_by_lag_is_scipys(seed):
 def draw_repeated_losses(noise_share: float) -> np.ndarray:
     """Random losses, (seeds, configurations, tasks), of whose variance, 1, a share is noise."""
     rng = np.random.default_rng(0)
+    # Three seeds, 400 configurations and five tasks.
     means = rng.normal(size=(400, 5)) * np.sqrt(1 - noise_share)
     noise = rng.normal(size=(3, 400, 5)) * np.sqrt(noise_share)
     return means + noise

@@ -184,6 +184,7 @@ def measure_error_of_first_output(output_weights: tuple[float, float]) -> float:
 
 
 def test_output_weights_favour_an_output():
+    """The error of the first of two outputs is lower with a large weight than with a small one."""
     error_with_large_weight = measure_error_of_first_output((20.0, 1.0))
     error_with_small_weight = measure_error_of_first_output((1.0, 20.0))
 

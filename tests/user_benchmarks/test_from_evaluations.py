@@ -492,6 +492,7 @@ def test_benchmark_passes_the_public_checks(shared, direction, space):
 @pytest.mark.parametrize("direction", Direction)
 @pytest.mark.parametrize("space", SPACES.values(), ids=SPACES)
 def test_saved_benchmark_is_loaded_unchanged(tmp_path, shared, direction, space):
+    """Its description, and the values of its tasks."""
     benchmark = make_benchmark(make_table(space, shared=shared), space, direction=direction)
 
     loaded = hbo.load(save(benchmark, tmp_path / "mine"))
@@ -510,6 +511,7 @@ def test_saved_benchmark_is_loaded_unchanged(tmp_path, shared, direction, space)
 @pytest.mark.parametrize("direction", Direction)
 @pytest.mark.parametrize("space", SPACES.values(), ids=SPACES)
 def test_saved_evaluations_are_loaded_unchanged(tmp_path, shared, direction, space):
+    """Configurations, NaN where inactive, and losses of each task."""
     benchmark = make_benchmark(make_table(space, shared=shared), space, direction=direction)
 
     loaded = hbo.load(save(benchmark, tmp_path / "mine"))
