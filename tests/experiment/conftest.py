@@ -1,3 +1,5 @@
+"""Plans of a few short runs, and a folder for their results."""
+
 import numpy as np
 import pytest
 
@@ -6,7 +8,7 @@ from hpobench_ordered.experiment.plan import Cell, plan
 
 
 class FirstThenRandom(Method):
-    """Starts with the best configuration of the last task; knows what it was told."""
+    """Starts with the best configuration of the last task, and goes on at random."""
 
     def ask(self):
         if not self.history or hasattr(self, "started"):
@@ -26,7 +28,7 @@ TRANSFER = MethodSpec("transfer", FirstThenRandom, "", "", min_history=1)
 
 @pytest.fixture
 def small_plan():
-    """Make plans of a few short runs on newsvendor."""
+    """A function that plans short runs on newsvendor: by default two methods, three seeds."""
 
     def make(**changes: object) -> list[Cell]:
         settings = {

@@ -55,6 +55,10 @@ def kill_after_five_runs(pid: int, folder: Path) -> None:
 
 
 def test_killed_worker_loses_nothing(client, tmp_path):
+    """One of two workers is killed while runs are made; Dask starts another one for it.
+
+    The record of the session tells that it was on Dask, and the versions on both workers.
+    """
     settings = SMALL | {"seeds": range(15)}
     without_dask = hbo.run(**settings, folder=tmp_path / "alone")
     victim = list_pids(client)[0]
@@ -101,7 +105,8 @@ def test_bad_methods_spare_their_worker(tmp_path, processes):
         f"bad_methods.{method.__name__}": reason for method, reason in REASON_OF_METHOD.items()
     }
     # Methods run in a process of their own.
-    assert f"process {os.getpid()} " not in failures["bad_methods.SaysWhere"].message
+    message_with_process = failures["bad_methods.SaysWhere"].message
+    assert f"process {os.getpid()} " not in message_with_process
     assert "bad_methods.py" in failures["bad_methods.Interrupts"].traceback
     assert len(result.frame()) == 3 * 4  # tasks and trials of random search
 
@@ -150,7 +155,7 @@ def environment() -> dict[str, str]:
 
 @pytest.fixture
 def scheduler(tmp_path, environment):
-    """The process of a scheduler, which has one worker, and its address."""
+    """Start a scheduler with one worker; yield the scheduler's process and its address."""
     file = tmp_path / "scheduler.json"
     processes = []
     for words in (["scheduler", "--port", "0"], ["worker", "--nworkers", "1"]):
@@ -173,6 +178,7 @@ def scheduler(tmp_path, environment):
 
 
 def test_lost_scheduler_is_one_message(scheduler, environment, tmp_path):
+    """The scheduler is killed while an experiment, in another process, runs on it."""
     scheduler_process, address = scheduler
     folder = tmp_path / "results"
     experiment = subprocess.Popen(

@@ -49,8 +49,8 @@ def undisturbed(tmp_path_factory):
     ],
 )
 def test_bad_method_fails_alone(tmp_path, undisturbed, method, reason, message):
+    """Each of three methods runs with two seeds; the runs of the bad one fail in trial 1."""
     methods = ["random-search", method, bad.Good]
-    # Each of the three methods runs with two seeds.
     with pytest.warns(FailedRunsWarning, match=r"2 of 6 runs failed"):
         result = hbo.run(methods=methods, folder=tmp_path, time_limit=0.3, **SMALL)
 
@@ -117,6 +117,7 @@ BAD_BENCHMARKS = {
 
 @pytest.mark.parametrize(("error", "message"), BAD_BENCHMARKS.values(), ids=BAD_BENCHMARKS)
 def test_bad_benchmark_fails_alone(tmp_path, monkeypatch, error, message):
+    """Two methods run with two seeds each on newsvendor, and on forrester, which is bad."""
     methods = ["random-search", "simple-previous"]
     undisturbed = hbo.run(methods=methods, folder=tmp_path / "undisturbed", **SMALL)
     evaluate = hbo.Task.evaluate_row
@@ -132,9 +133,9 @@ def test_bad_benchmark_fails_alone(tmp_path, monkeypatch, error, message):
 
     monkeypatch.setattr(hbo.Task, "evaluate_row", evaluate_badly_on_forrester)
     both = {**SMALL, "benchmarks": ["newsvendor", "forrester"]}
-    # Two methods run with two seeds on each of two benchmarks.
     with pytest.warns(FailedRunsWarning, match=r"4 of 8 runs failed"):
         result = hbo.run(methods=methods, folder=tmp_path / "disturbed", **both)
+
     for failure in result.failures():
         assert failure.benchmark.startswith("forrester")
         assert failure.reason is Reason.BENCHMARK
@@ -157,6 +158,7 @@ def kill_waiting_processes(folder: Path, killed: set[int]) -> None:
 
 @pytest.mark.slow
 def test_runs_survive_kills_from_outside(tmp_path, monkeypatch):
+    """Each process of a run tells its number in a folder; some of them are killed."""
     waiting = tmp_path / "waiting"
     waiting.mkdir()
     monkeypatch.setenv(bad.WaitsToBeKilled.FOLDER, str(waiting))
@@ -200,7 +202,7 @@ def test_vandal_changes_no_other_run(tmp_path, name, protocol):
 
     after_vandal = hbo.run(methods=[vandal, method], folder=tmp_path / "after", **options)
 
-    _, cell_of_method = after_vandal.cells
+    _, cell_of_method = after_vandal.cells  # in the order of methods
     trials = after_vandal.store.read([cell_of_method.key])
     pd.testing.assert_frame_equal(trials.astype(expected.dtypes), expected)
 
@@ -213,18 +215,21 @@ def run_failing(folder: Path, *, retry_failed: bool = False) -> set[int]:
 
 
 def test_failed_runs_are_not_repeated(tmp_path):
-    first_times = run_failing(tmp_path)
-    assert run_failing(tmp_path) == first_times
+    times_of_failures = run_failing(tmp_path)
+    times_of_failures_afterwards = run_failing(tmp_path)
+    assert times_of_failures_afterwards == times_of_failures
 
 
 def test_failed_runs_are_retried_on_request(tmp_path):
-    first_times = run_failing(tmp_path)
-    assert min(run_failing(tmp_path, retry_failed=True)) > max(first_times)
+    times_of_failures = run_failing(tmp_path)
+    times_of_retries = run_failing(tmp_path, retry_failed=True)
+    assert min(times_of_retries) > max(times_of_failures)
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="processes have no parents there")
 def test_processes_end_with_their_parent(tmp_path):
+    """An experiment with two workers is killed; its workers, their processes, must end, too."""
     children: set[int] = set()
 
     def collect_and_tell_whether_two() -> bool:

@@ -1,4 +1,4 @@
-"""Methods that break what all need break only their own runs."""
+"""Methods that break what all runs need, such as files or random numbers, break only their own."""
 
 from pathlib import Path
 
@@ -22,14 +22,14 @@ OTHERS = ["random-search", bad_methods.Good, "simple-previous"]
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory) -> dict[str, str]:
-    """Digests of the runs of other methods, alone, by key."""
+    """Trials of the runs of other methods, alone, by the key of the run."""
     folder = tmp_path_factory.mktemp("undisturbed")
     hbo.run(methods=OTHERS, folder=folder, **SMALL)
     return rows_of_runs(folder)
 
 
 def rows_of_runs(folder: Path) -> dict[str, str]:
-    """The rows of each finished run, by key."""
+    """Read the trials of each finished run, as text, by the key of the run."""
     store = Store(folder)
     frame = store.read()
     assert set(frame["key"]) == store.keys()
@@ -42,8 +42,8 @@ def run_between_others(undisturbed, folder, methods, **options):
     before, after = OTHERS[:2], OTHERS[2:]
     with pytest.warns(FailedRunsWarning):
         result = hbo.run(methods=[*before, *methods, *after], folder=folder, **SMALL, **options)
-    digests = rows_of_runs(folder)
-    assert {key: digests[key] for key in undisturbed} == undisturbed
+    trials_of_run = rows_of_runs(folder)
+    assert {key: trials_of_run[key] for key in undisturbed} == undisturbed
 
     names = {f"misbehaving.{method.__name__}" for method in methods}
     failures = result.failures()
@@ -51,9 +51,9 @@ def run_between_others(undisturbed, folder, methods, **options):
     for failure in failures:
         assert failure.message.startswith(failure.method)
 
-    finished = len(digests) - len(undisturbed)
+    finished = len(trials_of_run) - len(undisturbed)
     assert finished + len(failures) == len(methods)
-    assert not [*(folder / "running").iterdir()]
+    assert not list((folder / "running").iterdir())  # no run is left marked as in progress
     return failures
 
 
@@ -71,8 +71,9 @@ def test_all_break_only_own_runs(undisturbed, tmp_path, workers):
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2])
 def test_some_break_only_own_runs(undisturbed, tmp_path, workers):
-    methods = misbehaving.METHODS[3::12]
-    assert run_between_others(undisturbed, tmp_path, methods, workers=workers)
+    every_twelfth_method = misbehaving.METHODS[3::12]
+    failures = run_between_others(undisturbed, tmp_path, every_twelfth_method, workers=workers)
+    assert failures
 
 
 @pytest.mark.long

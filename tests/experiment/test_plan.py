@@ -31,20 +31,24 @@ CHANGES_OF_KEY = {
 
 
 def test_key_tells_what_makes_runs_differ(small_plan):
+    """Each change of the same single run, and no change, gives another key."""
+    one_run = {"methods": ["random-search"], "seeds": [0]}
     keys = set()
     for change in CHANGES_OF_KEY.values():
-        (cell,) = small_plan(**({"methods": ["random-search"], "seeds": [0]} | change))
+        (cell,) = small_plan(**(one_run | change))
         keys.add(cell.key)
     assert len(keys) == len(CHANGES_OF_KEY)
 
 
 def test_key_does_not_depend_on_how_plan_is_written(small_plan):
-    keys = [cell.key for cell in small_plan()]
+    """Seeds may be an array; the default surrogate, `table`, may be named."""
+    plan_by_default = small_plan(seeds=range(3))
     same_plan = small_plan(seeds=np.arange(3), surrogates={"newsvendor@1": "table"})
-    assert [cell.key for cell in same_plan] == keys
+    assert [cell.key for cell in same_plan] == [cell.key for cell in plan_by_default]
 
 
 def test_methods_share_random_numbers(small_plan):
+    """On each task, given by its position, the runs of a seed have the same random numbers."""
     first, second = small_plan(seeds=[0])
     assert first.rng(0).random() == second.rng(0).random()
     assert first.protocol_rng(1).random() == second.protocol_rng(1).random()
@@ -53,6 +57,8 @@ def test_methods_share_random_numbers(small_plan):
 def test_random_numbers_differ_by_seed_and_position(small_plan):
     random_numbers = set()
     for cell in small_plan(seeds=[0, 1], methods=["random-search"]):
+        # The position is that of the task in a run; a run has a generator for the method, and one
+        # for the protocol.
         for position in (0, 1):
             random_numbers.add(cell.rng(position).random())
             random_numbers.add(cell.protocol_rng(position).random())
@@ -71,6 +77,7 @@ def copies(tmp_path, monkeypatch) -> Path:
 
 
 def plan_run(benchmark: str | Path) -> Cell:
+    """Plan one run of bo on a benchmark, given by its name or its folder."""
     (cell,) = plan(benchmarks=[benchmark], methods=["bo"], seeds=[0], protocol=Ordered())
     return cell
 
@@ -134,6 +141,8 @@ def test_impossible_plan_is_refused(small_plan, monkeypatch, tmp_path, change, e
 
 
 def test_method_without_file_has_no_shards(small_plan):
+    """Other processes cannot import a class that is defined in a function."""
+
     class Local(Good):
         pass
 
@@ -142,7 +151,9 @@ def test_method_without_file_has_no_shards(small_plan):
 
 
 def test_method_in_file_has_shards(small_plan):
-    assert len(select_shard(small_plan(methods=[Good]), (0, 2))) == 2
+    """The first of two shards has two of the three runs, one for each seed."""
+    cells = small_plan(methods=[Good], seeds=range(3))
+    assert len(select_shard(cells, (0, 2))) == 2
 
 
 @pytest.mark.parametrize(("index", "count"), [(2, 2), (-1, 2), (0, 0)])

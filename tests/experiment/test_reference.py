@@ -52,7 +52,7 @@ def run_small_experiment(folder: Path, **changes: Any) -> hbo.Results:
 
 @pytest.fixture(scope="module")
 def all_results(tmp_path_factory) -> hbo.Results:
-    """Runs of the methods in the reference, and of one more."""
+    """Runs of the methods in the reference, and of one more, `Mine`."""
     return run_small_experiment(tmp_path_factory.mktemp("all"), methods=[*METHODS, Mine])
 
 
@@ -85,6 +85,7 @@ def without_times(board: pd.DataFrame) -> pd.DataFrame:
 
 @pytest.mark.parametrize("trial", [None, 1, 3])
 def test_leaderboards_equal_those_of_all_trials(all_results, reference_bundle, trial):
+    """The reference has the same runs, but of each only some trials."""
     cells = tuple(cell for cell in all_results.cells if cell.method.name in METHODS)
     expected = hbo.Results(all_results.store, cells).leaderboard(trial, full=True)
     board = hbo.reference(*BENCHMARKS).leaderboard(trial, full=True)
@@ -92,6 +93,7 @@ def test_leaderboards_equal_those_of_all_trials(all_results, reference_bundle, t
 
 
 def test_scores_equal_those_of_all_trials(all_results, reference_bundle):
+    """The reference has the same runs, but of each only some trials."""
     cells = tuple(cell for cell in all_results.cells if cell.method.name in METHODS)
     expected_scores, _ = hbo.Results(all_results.store, cells).scored()
     scores, _ = hbo.reference(*BENCHMARKS).scored()
@@ -104,14 +106,15 @@ def test_scores_equal_those_of_all_trials(all_results, reference_bundle):
 
 
 def test_every_run_is_written(all_results, reference_bundle):
+    """Three methods ran with three seeds on each of three benchmarks, which have a file each."""
     written = write_reference(all_results.store.folder, reference_bundle.folder)
-    runs_on_each = 3 * 3  # methods, seeds
-    assert [(file.runs, file.left_out) for file in written] == [(runs_on_each, 0)] * 3
+    assert [file.runs for file in written] == [3 * 3] * 3
+    assert [file.left_out for file in written] == [0] * 3
 
 
 @pytest.fixture
 def file_with_odd_losses(all_results) -> ReferenceFile:
-    """Losses with ties, both zeros, and numbers near the ends of the range."""
+    """A file of results whose losses have ties, both zeros, and numbers near the range's ends."""
     spec = benchmark_spec("yahpo-svm-1220")
     runs = make_overview(all_results.store).runs
     runs = runs[runs["benchmark"] == spec.id].drop(columns="state")
@@ -151,7 +154,10 @@ def test_runs_without_timings_are_restored(file_with_odd_losses):
 
 
 def write_parquet(*, count: int = 1, **changes: Any) -> bytes:
-    """A file of `count` rows of one run with one trial, with other values in some columns."""
+    """Write a file of one trial, with other values in some columns; None leaves a column out.
+
+    With `count` 0 it has no rows.
+    """
     columns: dict[str, list[Any]] = {
         "benchmark": ["toy@1"],
         "surrogate": ["table"],
@@ -177,6 +183,7 @@ def write_parquet(*, count: int = 1, **changes: Any) -> bytes:
 
 
 def test_wall_times_of_earlier_files_are_not_read():
+    """Earlier files have a column of the method's wall time instead of its CPU time."""
     earlier = write_parquet(method_cpu_seconds=None, method_seconds=[0.25])
     file = ReferenceFile.from_bytes(earlier, name="file")
     assert file.timings()["method_cpu_seconds"].isna().all()
@@ -239,6 +246,7 @@ def test_frame_of_comparison_has_own_runs(reference_bundle, tmp_path):
 
 
 def test_own_runs_replace_those_of_reference(reference_bundle, tmp_path):
+    """The reference has cts, too; means are over the seed that all methods have, 1."""
     compared = run_small_experiment(
         tmp_path / "mine", methods=["cts", Mine], seeds=[1], against="reference"
     )
@@ -249,6 +257,7 @@ def test_own_runs_replace_those_of_reference(reference_bundle, tmp_path):
 
 
 def test_comparison_with_reference_has_no_landscape(reference_bundle, tmp_path):
+    """The reference has losses without configurations."""
     compared = run_small_experiment(
         tmp_path / "mine", methods=["cts"], seeds=[1], against="reference"
     )
@@ -257,24 +266,29 @@ def test_comparison_with_reference_has_no_landscape(reference_bundle, tmp_path):
 
 
 def test_fewer_tasks_are_first_ones(reference_bundle, tmp_path):
+    """The reference is relabelled as if all tasks had been run; the first two are asked for."""
     fewer = hbo.Ordered(trials=6, tasks=2)
-    for name in reference_bundle.sums():  # as if all tasks had been run
+    for name in reference_bundle.sums():
         file = read_file(reference_bundle, name)
         where = file.where | {"protocol": format_protocol(hbo.Ordered(trials=6))}
         replace_file(reference_bundle, name, replace(file, where=where))
-    cut = hbo.Results(read_reference(BENCHMARKS, protocol=fewer), ())
-    expected = run_small_experiment(tmp_path / "fewer", protocol=fewer)
-    pd.testing.assert_frame_equal(
-        without_times(cut.leaderboard(full=True)), without_times(expected.leaderboard(full=True))
-    )
+
+    results = hbo.Results(read_reference(BENCHMARKS, protocol=fewer), ())
+
+    expected_results = run_small_experiment(tmp_path / "fewer", protocol=fewer)
+    board = without_times(results.leaderboard(full=True))
+    expected = without_times(expected_results.leaderboard(full=True))
+    pd.testing.assert_frame_equal(board, expected)
 
 
 def test_other_versions_of_methods_are_left_out(reference_bundle):
+    """The file of newsvendor is changed as if cts had had the version 0."""
     file = read_file(reference_bundle, NEWSVENDOR)
-    versions = file.runs["method_version"].where(file.runs["method"] != "cts", "0")
-    replace_file(
-        reference_bundle, NEWSVENDOR, replace(file, runs=file.runs.assign(method_version=versions))
-    )
+    is_cts = file.runs["method"] == "cts"
+    versions = file.runs["method_version"].mask(is_cts, "0")
+    runs = file.runs.assign(method_version=versions)
+    replace_file(reference_bundle, NEWSVENDOR, replace(file, runs=runs))
+
     with pytest.warns(OutdatedReferenceWarning, match=r"left out: cts, version 0$"):
         results = hbo.reference("newsvendor")
     assert set(results.overview().runs["method"]) == {"random-search", "zero-shot"}
@@ -310,8 +324,7 @@ def test_benchmark_without_reference_is_named(reference_bundle):
 
 
 def test_comparison_names_benchmarks_without_reference(reference_bundle, tmp_path):
-    # There are no reference results of the second one.
-    benchmarks = ["newsvendor", "quadratic"]
+    benchmarks = ["newsvendor", "quadratic"]  # the reference has the first one alone
     with pytest.raises(ExperimentError, match="nothing to compare with on quadratic@1"):
         run_small_experiment(
             tmp_path / "mine", methods=[Mine], benchmarks=benchmarks, against="reference"
@@ -328,6 +341,7 @@ def test_reference_has_no_methods_of_stores(reference_bundle, name):
 def test_reference_ignores_folder_named_reference(
     all_results, reference_bundle, tmp_path, monkeypatch
 ):
+    """A folder of this name in the current one, here a broken store, is not read."""
     failures = tmp_path / "reference" / "failures"
     failures.mkdir(parents=True)
     (failures / "0.json").write_text("not a failure")

@@ -33,7 +33,7 @@ from hpobench_ordered.testing.toy import numeric_space, numeric_space_before, to
 
 
 def run_hashes(folder: Path) -> dict[str, str]:
-    """Hash of every run in a store."""
+    """Compute the hash of every run in a store, by the name of its file."""
     files = sorted((folder / "runs").glob("*.parquet"))
     return {file.name: file_sha256(file) for file in files}
 
@@ -53,7 +53,8 @@ def store(cells, folder):
 
 def test_every_trial_is_stored(store):
     trials = store.read()
-    assert len(trials) == 6 * 3 * 4  # runs, tasks, trials
+    runs, tasks, trials_on_task = 6, 3, 4
+    assert len(trials) == runs * tasks * trials_on_task
     assert (trials["fallbacks"] == 0).all()
 
 
@@ -76,6 +77,7 @@ def test_table_has_values_of_configurations(cells, store):
 
 
 def test_losses_are_negative_profits(store):
+    """The objective of newsvendor is a profit, which is maximised."""
     trials = store.read()
     np.testing.assert_array_equal(trials["loss"], -trials["value"])
 
@@ -88,6 +90,7 @@ def test_regret_is_distance_to_best_value(store):
 
 
 def test_bo_replaces_method_without_history(store):
+    """The method `transfer` needs a history, which the first task does not have."""
     trials = store.read()
     transfer = trials[trials["method"] == "transfer"]
     assert set(transfer[transfer["task"] == 0]["optimiser"]) == {"bo"}
@@ -98,14 +101,16 @@ def test_history_has_trials_of_last_task(cells, store):
     """The method `transfer` begins with the best configuration of the last task."""
     cell = next(cell for cell in cells if cell.method.name == "transfer")
     trials = store.configurations([cell.key]).set_index(["task", "trial"])
-    prices = trials[["price_0", "price_1", "price_2"]]
-    best_trial = trials["loss"].loc[0].idxmin()
-    np.testing.assert_array_equal(prices.loc[1, 1], prices.loc[0, best_trial])
+    configurations = trials[["price_0", "price_1", "price_2"]]
+    losses_on_first_task = trials["loss"].loc[0]
+    best_trial = losses_on_first_task.idxmin()
+    begin_of_second_task = configurations.loc[(1, 1)]
+    np.testing.assert_array_equal(begin_of_second_task, configurations.loc[(0, best_trial)])
 
 
 @pytest.fixture
 def adjustment(monkeypatch, folder):
-    """A run of an adjustment on two tasks, and its store: 7 trials before it, 4 after it."""
+    """A run on two tasks, and its store: seven trials before an adjustment, four after it."""
     spec = toy_spec(numeric_space(), tasks=2, previous=numeric_space_before())
     monkeypatch.setattr(registry, "_benchmarks", lambda: {"toy": spec})
     protocol = Adjustment(first_trials=7, trials=4)
@@ -116,6 +121,7 @@ def adjustment(monkeypatch, folder):
 
 
 def test_trials_before_adjustment_are_no_results(adjustment):
+    """Of seven trials before it and four after it, on each of two tasks, the four are stored."""
     _, store = adjustment
     trials = store.read()
     task_and_trial = list(zip(trials["task"], trials["trial"], strict=True))
@@ -124,12 +130,14 @@ def test_trials_before_adjustment_are_no_results(adjustment):
 
 
 def test_configurations_are_on_adjusted_space(adjustment):
+    """The adjusted space has the hyperparameters x and y."""
     cell, store = adjustment
     columns = list(store.configurations([cell.key]))
     assert columns == ["key", "task", "trial", "value", "loss", "x", "y"]
 
 
 def test_timing_counts_trials_before_adjustment(adjustment):
+    """On each of two tasks there are seven trials before it and four after it."""
     _, store = adjustment
     assert store.records.timings()["suggestions"].to_list() == [2 * (7 + 4)]
 
@@ -142,6 +150,7 @@ def test_regret_without_best_value_is_missing(adjustment):
 @pytest.mark.slow
 @pytest.mark.parametrize("protocol", [Ordered(4, tasks=3), LeaveOneOut(4, history=10, tasks=3)])
 def test_workers_and_resuming_change_no_byte(protocol, small_plan, tmp_path):
+    """Six runs by one process, by two, and by one that goes on after three runs."""
     cells = small_plan(methods=["random-search", "simple-ordered"], protocol=protocol)
     (tmp_path / "one").mkdir()
     # What an experiment leaves that was killed before its first run does no harm.
@@ -183,7 +192,7 @@ def test_outcome_is_in_order_of_asking(workers):
 
 
 def optimise_and_record(workers: int) -> tuple[Task, Outcome]:
-    """Let `Records` make six trials on a task; return the task and what it did."""
+    """Let the method `Records` make six trials on a task; return the task and the outcome."""
     Records.calls = []
     task = load("newsvendor").tasks[3]
     spec = MethodSpec("records", Records, "", "")
@@ -237,7 +246,7 @@ def test_killed_experiment_is_continued(tmp_path):
     kill_after_five_runs(start_sixteen_runs(folder, workers=2), folder)
     finished = run_hashes(folder)
     assert 5 <= len(finished) < 16
-    # Of the two in flight at most the timing is lost.
+    # A run is stored before its timing: of two in flight at most the timings are missing.
     timings = Store(folder).records.timings()
     assert len(finished) - 2 <= len(timings) <= len(finished)
 
@@ -289,6 +298,7 @@ def timed_cells_and_store(small_plan, folder):
 
 
 def test_timings_cover_every_run(timed_cells_and_store):
+    """Each run has three tasks of four trials."""
     cells, store = timed_cells_and_store
     timings = store.records.timings().set_index("key")
     assert set(timings.index) == store.keys()
@@ -300,6 +310,7 @@ def test_timings_cover_every_run(timed_cells_and_store):
 
 
 def test_waiting_is_no_cpu_time(timed_cells_and_store):
+    """Each suggestion, of four on three tasks, waits for 0.1 seconds."""
     _, store = timed_cells_and_store
     timing = store.records.timings().set_index("method").loc["bad_methods.Slow"]
     seconds_of_waiting = 3 * 4 * 0.1
@@ -308,6 +319,7 @@ def test_waiting_is_no_cpu_time(timed_cells_and_store):
 
 
 def test_cpu_time_of_threads_counts(timed_cells_and_store):
+    """Each suggestion, of four on three tasks, computes for 0.02 seconds in a thread."""
     _, store = timed_cells_and_store
     timing = store.records.timings().set_index("method").loc["bad_methods.BusyInThread"]
     assert timing["method_cpu_seconds"] >= 3 * 4 * 0.02
@@ -339,7 +351,7 @@ TIMING_VALUES = ("a", "newsvendor@1", "table", "bo", "1", 0, "ordered()", 25, 2.
 
 
 def test_damaged_timings_are_left_out(folder):
-    """Lines that are broken off, lack fields, are no record or no text."""
+    """Lines of the file that are broken off, lack fields, are no record or no text."""
     store = Store(folder)
     store.prepare()
     timing = dict(zip(TIMING, TIMING_VALUES, strict=True))
@@ -364,7 +376,7 @@ def test_wall_times_of_earlier_versions_are_not_read(folder):
     store = Store(folder)
     store.prepare()
     timing = dict(zip(TIMING, TIMING_VALUES, strict=True))
-    cpu_seconds = timing.pop("method_cpu_seconds")
+    cpu_seconds = timing.pop("method_cpu_seconds")  # earlier, wall time was written instead
     store.records.write_timing(timing | {"method_seconds": cpu_seconds})
     (read,) = store.records.timings().to_dict("records")
     assert np.isnan(read.pop("method_cpu_seconds"))
@@ -372,6 +384,7 @@ def test_wall_times_of_earlier_versions_are_not_read(folder):
 
 
 def test_repetition_with_cpu_time_counts(folder):
+    """Of two timings of a run the one without CPU time does not count, though it is shorter."""
     store = Store(folder)
     store.prepare()
     timing = dict(zip(TIMING, TIMING_VALUES, strict=True))
@@ -381,6 +394,7 @@ def test_repetition_with_cpu_time_counts(folder):
 
 
 def test_unwritable_timings_are_one_error(folder):
+    """A folder is in the place of the file of timings."""
     store = Store(folder)
     store.prepare()
     (folder / "timings.jsonl").mkdir()
@@ -393,8 +407,12 @@ def test_unwritable_timings_are_one_error(folder):
 def test_simultaneous_timings_are_all_written(folder):
     store = Store(folder)
     store.prepare()
+    timing = dict(zip(TIMING, TIMING_VALUES, strict=True))
+    long_timing = timing | {"protocol": "ordered()" * 1000}  # so that lines could mix
+    keys = [str(number) for number in range(200)]
+    timings = [long_timing | {"key": key} for key in keys]
+
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
-        long = dict(zip(TIMING, TIMING_VALUES, strict=True)) | {"protocol": "ordered()" * 1000}
-        timings = [long | {"key": str(i)} for i in range(200)]
         list(pool.map(store.records.write_timing, timings))
-    assert set(store.records.timings()["key"]) == {str(i) for i in range(200)}
+
+    assert set(store.records.timings()["key"]) == set(keys)

@@ -38,8 +38,8 @@ def newsvendor_results(tmp_path_factory) -> hbo.Results:
 
 
 def test_leaderboard_has_means_and_benchmarks(newsvendor_results):
+    """The means over benchmarks and the only benchmark have a row for each of two methods."""
     board = newsvendor_results.leaderboard()
-    # A row for each of two methods.
     assert list(board["benchmark"]) == ["all", "all", "newsvendor@1", "newsvendor@1"]
     assert (board["seconds"] > 0).all()
 
@@ -51,14 +51,17 @@ def test_leaderboard_is_of_asked_trial(newsvendor_results):
 def test_short_leaderboard_is_part_of_full(newsvendor_results):
     short = newsvendor_results.leaderboard()
     full = newsvendor_results.leaderboard(full=True)
-    assert len(short.columns) == 11 < len(full.columns)
+    assert len(short.columns) == 11
+    assert len(full.columns) > 11
     pd.testing.assert_frame_equal(short, full[list(short)])
 
 
 def test_results_are_shown_as_table(newsvendor_results):
+    """The second line is a title, the third has names of columns, and rows begin with a method."""
     _, title, _, *rows = str(newsvendor_results).splitlines()
+    first_words = {row.split()[0] for row in rows}
     assert title == "all, after trial 3:"
-    assert {row.split()[0] for row in rows} == {"random-search", "zero-shot"}
+    assert first_words == {"random-search", "zero-shot"}
 
 
 @pytest.fixture(scope="module")
@@ -81,13 +84,15 @@ def test_stand_ins_can_be_left_out(store):
 
 
 def test_interpolated_tasks_can_be_left_out(store):
-    (measured,), _ = score_runs(store, make_overview(store), measured_only=True)
-    scores, _ = score_runs(store, make_overview(store))
-    (whole,) = [item for item in scores if item.benchmark == NETWORK]
-    assert set(measured.task_names) < set(whole.task_names)
+    """Some tasks of the network's benchmark are interpolated between others, not measured."""
+    all_scores, _ = score_runs(store, make_overview(store))
+    (scores_on_measured,), _ = score_runs(store, make_overview(store), measured_only=True)
+    (scores_on_network,) = [scores for scores in all_scores if scores.benchmark == NETWORK]
+    assert set(scores_on_measured.task_names) < set(scores_on_network.task_names)
 
 
 def test_leaderboard_of_measured_has_network_alone(store):
+    """Two methods have a row for the means, and one for the network."""
     board = hbo.Results(store, ()).leaderboard(measured_only=True)
     assert list(board["benchmark"]) == ["all", "all", NETWORK, NETWORK]
 
@@ -99,6 +104,7 @@ def test_implausible_stand_in_is_ranked_alone(store):
 
 
 def test_means_leave_implausible_stand_in_out(store):
+    """Of three benchmarks the means are over the network and the plausible stand-in."""
     board = hbo.Results(store, ()).leaderboard(full=True)
     overall = board[board["benchmark"] == "all"]
     plausible = board[board["benchmark"].isin([NETWORK, STAND_IN])]
@@ -157,6 +163,7 @@ def test_report_gets_reasons_of_what_is_left_out(make_report_input):
 
 def test_plateau_is_left_out_on_marked_surrogate():
     plateau = "yahpo-svm-458@1"
+    # The marks, which call the benchmark a plateau, are of its forest, not of its network.
     pairs = [(plateau, "forest"), (plateau, "onnx"), ("newsvendor@1", "table")]
     reasons = explain_left_out(pd.DataFrame(pairs, columns=["benchmark", "surrogate"]))
     assert reasons == {
@@ -165,9 +172,11 @@ def test_plateau_is_left_out_on_marked_surrogate():
 
 
 def test_families_are_found_of_registered_benchmarks():
-    names = ["yahpo-xgboost-458@1+0123456789ab", "gone@1", "newsvendor@1"]
-    families = find_families(pd.DataFrame({"benchmark": names}))
-    assert families == {names[0]: "rbv2_xgboost", "newsvendor@1": ""}
+    """A benchmark may have a hash; one that is not registered any more has no family."""
+    with_hash = "yahpo-xgboost-458@1+0123456789ab"
+    runs = pd.DataFrame({"benchmark": [with_hash, "gone@1", "newsvendor@1"]})
+    families = find_families(runs)
+    assert families == {with_hash: "rbv2_xgboost", "newsvendor@1": ""}
 
 
 def test_reference_on_wide_leaves_plateaus_out():

@@ -25,10 +25,12 @@ def test_edited_artifact_resumes_no_run(is_path, folder, tmp_path):
     settings = {"methods": ["random-search"], "seeds": [0], "folder": tmp_path / "store"}
     protocol = hbo.Ordered(trials=1, tasks=1)
     hbo.run(benchmarks=[benchmark], protocol=protocol, **settings)
-    data = bytearray((folder / "table.npz").read_bytes())
-    data[len(data) // 2] ^= 1
 
-    (folder / "table.npz").write_bytes(data)
+    table = folder / "table.npz"
+    data = bytearray(table.read_bytes())
+    middle = len(data) // 2
+    data[middle] ^= 1  # changes one bit
+    table.write_bytes(data)
 
     with pytest.raises(ArtifactError, match=r"table\.npz is damaged"):
         hbo.run(benchmarks=[benchmark], protocol=protocol, **settings)
