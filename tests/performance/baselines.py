@@ -43,12 +43,16 @@ class Baseline(Method):
         self._losses: list[float] = []
 
     def ask(self) -> Config:
+        """Suggest the most promising configuration that was not tried yet, or a random one."""
         if len(self._losses) < self.random_trials:
             return self._random()
+
         for unit in self.ranked(np.array(self._features), np.array(self._losses)):
             values = self.space.decode(unit[None])
             if values.tobytes() not in self._tried:
-                return self.space.configs(values)[0]
+                (config,) = self.space.configs(values)
+                return config
+
         self.fallbacks += 1
         return self._random()
 
@@ -120,13 +124,15 @@ class BoTorch(Baseline):
         import torch
         from botorch.optim import optimize_acqf
 
-        columns, fixed = self._columns(), None
+        columns = self._columns()
+        fixed = None
         dimension = self.space.dimension
         if start is not None:
-            row = self.space.features(start[None])[0]
+            (row,) = self.space.features(start[None])
             dimension = len(row)
-            columns = {j: c for j, c in columns.items() if not np.isnan(start[j])}
-            fixed = {c: float(row[c]) for c in set(range(dimension)) - set(columns.values())}
+            columns = {j: column for j, column in columns.items() if not np.isnan(start[j])}
+            fixed_columns = set(range(dimension)) - set(columns.values())
+            fixed = {column: float(row[column]) for column in fixed_columns}
         bounds = torch.tensor([[0.0] * dimension, [1.0] * dimension], dtype=torch.double)
         options = {"num_restarts": RESTARTS, "raw_samples": RAW_SAMPLES, "fixed_features": fixed}
         points, scores = optimize_acqf(
@@ -149,13 +155,19 @@ class BoTorch(Baseline):
         return unit[np.argsort(-scores.numpy(), kind="stable")]
 
     def _columns(self) -> dict[int, int]:
-        """Feature column of every numeric hyperparameter, by index."""
-        is_choice = [p.kind is Kind.CATEGORICAL for p in self.space.parameters]
-        widths = [
-            len(p.choices) if p.kind is Kind.CATEGORICAL else 1 for p in self.space.parameters
-        ]
-        columns = np.cumsum([0, *widths]).tolist()
-        return {j: columns[j] for j in range(self.space.dimension) if not is_choice[j]}
+        """Feature column of every numeric hyperparameter, by its index.
+
+        A categorical hyperparameter has a column for each of its choices.
+        """
+        columns = {}
+        next_column = 0
+        for index, parameter in enumerate(self.space.parameters):
+            if parameter.kind is Kind.CATEGORICAL:
+                next_column += len(parameter.choices)
+            else:
+                columns[index] = next_column
+                next_column += 1
+        return columns
 
 
 class BoTorchMultiTask(BoTorch):
@@ -167,22 +179,37 @@ class BoTorchMultiTask(BoTorch):
 
     def prepare(self) -> None:
         super().prepare()
-        last = self.history[-8:]
-        self._tasks = [self.space.features(self.space.encode(t.values[:25])) for t in last]
-        self._earlier = [t.losses[:25] for t in last]
-        best = [t.values[[int(np.nanargmin(t.losses))]] for t in self.history[:-4:-1]]
-        self._first = [self.space.configs(values)[0] for values in best]
-        self.random_trials = max(0, 3 - len(best))
+        self._tasks = []
+        self._earlier = []
+        for evaluations in self.history[-8:]:
+            first_values = evaluations.values[:25]
+            self._tasks.append(self.space.features(self.space.encode(first_values)))
+            self._earlier.append(evaluations.losses[:25])
+
+        self._first = []
+        for evaluations in reversed(self.history[-3:]):
+            best_row = int(np.nanargmin(evaluations.losses))
+            (best_config,) = self.space.configs(evaluations.values[[best_row]])
+            self._first.append(best_config)
+        self.random_trials = max(0, 3 - len(self._first))
 
     def ask(self) -> Config:
         return self._first.pop(0) if self._first else super().ask()
 
     def ranked(self, features: FloatArray, losses: FloatArray) -> Iterable[FloatArray]:
+        """As for one task, on features with the number of the task as a last column."""
         self._current = len(self._tasks)
-        tasks = [*self._tasks, features]
-        X = np.concatenate([np.c_[x, np.full(len(x), i)] for i, x in enumerate(tasks)])
-        y = np.concatenate([(z - z.mean()) / (z.std() or 1.0) for z in (*self._earlier, losses)])
-        yield from super().ranked(X, y)
+        with_task = []
+        for number, features_of_task in enumerate([*self._tasks, features]):
+            task_column = np.full(len(features_of_task), number)
+            with_task.append(np.c_[features_of_task, task_column])
+
+        standardised = []
+        for losses_of_task in (*self._earlier, losses):
+            deviation = losses_of_task.std() or 1.0  # where all losses are the same
+            standardised.append((losses_of_task - losses_of_task.mean()) / deviation)
+
+        yield from super().ranked(np.concatenate(with_task), np.concatenate(standardised))
 
     def fitted(self, features: FloatArray, losses: FloatArray) -> "AcquisitionFunction":
         import torch
@@ -191,9 +218,11 @@ class BoTorchMultiTask(BoTorch):
         from botorch.models import MultiTaskGP
         from gpytorch.mlls import ExactMarginalLogLikelihood
 
-        outcomes, current = -torch.from_numpy(losses).unsqueeze(1), self._current
-        X, is_current = torch.from_numpy(features), features[:, -1] == current
-        model = MultiTaskGP(X, outcomes, task_feature=-1, output_tasks=[current])
+        outcomes = -torch.from_numpy(losses).unsqueeze(1)  # BoTorch maximises
+        is_current = features[:, -1] == self._current
+        model = MultiTaskGP(
+            torch.from_numpy(features), outcomes, task_feature=-1, output_tasks=[self._current]
+        )
         fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
         return qLogExpectedImprovement(model, best_f=outcomes[is_current].max())
 
@@ -219,4 +248,5 @@ class ScikitLearn(Baseline):
             model = GaussianProcessRegressor(kernel, normalize_y=True).fit(features, losses)
             mean, sd = model.predict(self.space.features(unit), return_std=True)
         z = (losses.min() - mean) / sd
-        return unit[np.argsort(-sd * (z * norm.cdf(z) + norm.pdf(z)), kind="stable")]
+        expected_improvement = sd * (z * norm.cdf(z) + norm.pdf(z))
+        return unit[np.argsort(-expected_improvement, kind="stable")]

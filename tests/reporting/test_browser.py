@@ -144,6 +144,7 @@ def other_driver(tmp_path_factory):
 
 @pytest.fixture
 def browser(driver, page_report):
+    """A wide browser with the page of a report of four methods in it."""
     opened = Browser(driver, page_report.page.as_uri())
     opened.open()
     return opened
@@ -479,9 +480,14 @@ def test_forty_methods_are_shown_soon(driver, report_of_forty_methods):
 
 
 def test_forty_methods_are_printed(driver, report_of_forty_methods):
+    """On at least three pages of A4, whose sizes are in inches."""
     Browser(driver, report_of_forty_methods.page.as_uri()).open()
-    printed = driver.execute_cdp_cmd("Page.printToPDF", {"paperWidth": 8.27, "paperHeight": 11.7})
-    pages = re.findall(rb"/Type\s*/Page\b", base64.b64decode(printed["data"]))
+    a4 = {"paperWidth": 8.27, "paperHeight": 11.7}
+
+    printed = driver.execute_cdp_cmd("Page.printToPDF", a4)
+
+    pdf = base64.b64decode(printed["data"])
+    pages = re.findall(rb"/Type\s*/Page\b", pdf)
     assert 3 <= len(pages) <= MOST_PAGES
 
 

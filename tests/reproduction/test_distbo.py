@@ -345,8 +345,10 @@ class Finder(RandomSearch):
         return config
 
     def similarities(self) -> FloatArray:
+        """How similar each source task is: unknown at the first trial, later 0.9 or 0.1."""
         number_of_sources = len(self.history)
-        if len(self.suggestions) < 2:
+        is_first_trial = len(self.suggestions) < 2
+        if is_first_trial:
             return np.full(number_of_sources, np.nan)
         similarities = np.full(number_of_sources, 0.1)
         similarities[self.most_similar] = 0.9
@@ -384,6 +386,7 @@ def make_paper_on_similarities(*claims: Claim) -> Paper:
 
 
 def claim_that_only_one_finds(finder: str, other: str, *, source: int) -> Claim:
+    """The claim that one method finds a source task the most similar, and the other does not."""
     return Claim("1", "finds", only_one_finds(finder, (other,), source=source, trials=3))
 
 
