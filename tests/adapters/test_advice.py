@@ -92,7 +92,8 @@ def test_copying_wins_where_the_best_stays(advice_with_fixed_best):
     assert advice_with_fixed_best.best == "simple-previous"
     assert sentence_on_best.startswith("After 5 trials simple-previous leaves least")
     assert "Copying wins" in sentence_on_copying
-    assert np.nanmean(advice_with_fixed_best.copied) < 0.3  # 0 is the best, 1 the median
+    # The share that copying leaves: 0 is the best configuration, 1 the median.
+    assert np.nanmean(advice_with_fixed_best.copied) < 0.3
 
 
 @pytest.mark.slow

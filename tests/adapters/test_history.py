@@ -412,6 +412,7 @@ def test_ordinals_may_differ_by_rounding(space_with_rounded_choice):
 
 
 def test_other_value_of_an_ordinal_is_refused(space_with_rounded_choice):
+    """The choices are 0.1, 0.2 and 0.3: 0.31 differs by more than rounding."""
     frame = pd.DataFrame({"month": "May", "x": [0.1, 0.31, 0.2], "accuracy": [1.0, 2.0, 3.0]})
     with pytest.raises(EvaluationsError, match=r"row 1 \(0.31\)"):
         read_history(frame, space_with_rounded_choice)

@@ -129,8 +129,8 @@ def test_groups_are_maximal_alike_ranges(n_methods, data):
 def is_within_another(group: tuple[int, int], groups: list[tuple[int, int]]) -> bool:
     """Whether a range of methods, from the first to the last, is part of a larger one."""
     first, last = group
-    larger = [(start, end) for start, end in groups if start <= first and last <= end]
-    return larger != [group]  # which is a part of itself
+    containing = [(start, end) for start, end in groups if start <= first and last <= end]
+    return containing != [group]
 
 
 def test_bars_join_groups_of_several():

@@ -45,6 +45,7 @@ def test_differences_are_paired_by_seed():
 
 
 def test_difference_summarises_seeds_and_tasks():
+    """The method c is better than a on tasks with a negative difference."""
     difference = compare_methods(random_scores(), "c", "a", trial=2)
 
     by_seed = difference.values.mean(axis=1)  # of values (seeds, tasks)
@@ -53,7 +54,7 @@ def test_difference_summarises_seeds_and_tasks():
     standard_error = by_seed.std(ddof=1) / np.sqrt(n_seeds)
     assert difference.mean == pytest.approx(difference.values.mean())
     assert difference.two_standard_errors == pytest.approx(2 * standard_error)
-    assert difference.better == (by_task < 0).sum()  # tasks on which c is better than a
+    assert difference.better == (by_task < 0).sum()
 
 
 def test_pooling_adds_tasks():
@@ -75,9 +76,10 @@ def test_alike_within_errors_or_margin(margin, alike):
 
 
 def test_single_seed_has_no_error():
+    """Differences on two tasks are 1 and -1: alike, as they are within the margin."""
     difference = Difference(np.array([[1.0, -1.0]]))  # (seeds, tasks)
     assert np.isnan(difference.two_standard_errors)
-    assert difference.alike(margin=1) == 2  # of both tasks, within the margin
+    assert difference.alike(margin=1) == 2
 
 
 def test_single_seed_has_no_reduction_in_error():

@@ -29,13 +29,15 @@ def simulate(quality: FloatArray, seeds: int) -> LeaderCounts:
 @pytest.mark.parametrize("quality", [EQUAL, HALF_EQUAL])
 def test_wrong_leader_is_rarely_called_better(quality, seeds):
     counts = simulate(quality, seeds)
-    assert counts.false_claims <= 0.05  # the share in which a method no worse is called worse
+    # How often a method that is no worse is called worse than the leader.
+    assert counts.false_claims <= 0.05
 
 
 @pytest.mark.parametrize("n_methods", [3, 30])
 def test_chance_on_one_task_is_rarely_called_better(n_methods):
     counts = count_leaders(np.zeros(n_methods), benchmarks=1, seeds=10, tasks=1, repetitions=100)
-    assert counts.false_claims <= 0.05  # the share in which a method no worse is called worse
+    # How often a method that is no worse is called worse than the leader.
+    assert counts.false_claims <= 0.05
 
 
 def test_few_samples_have_no_test():
@@ -49,7 +51,8 @@ def test_right_leader_is_mostly_found(seeds):
     """The best of twelve methods is better than all others by 1.5 standard deviations of a run."""
     mean_losses = np.append(0.0, np.full(11, 1.5))
     counts = simulate(mean_losses, seeds)
-    assert counts.best_of_all >= 0.9  # the share in which it is called better than all others
+    # How often it is called better than all others.
+    assert counts.best_of_all >= 0.9
 
 
 def test_interval_is_above_zero_where_leader_is_better():

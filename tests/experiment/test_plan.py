@@ -92,6 +92,7 @@ def test_copy_has_other_key_than_packaged_artifact(copies):
 
 
 def test_copy_is_found_by_name(copies):
+    """A copy of a benchmark has the name of its folder; by that it is the same one."""
     cell = plan_run("there")
     assert cell.source == "there@1"
     assert cell.benchmark == plan_run(copies / "there").benchmark
