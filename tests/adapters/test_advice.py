@@ -146,12 +146,14 @@ def test_shares_follow_from_the_runs(advice_with_fixed_best):
 
 def test_methods_are_sorted_by_share(advice_with_fixed_best):
     table = advice_with_fixed_best.methods
-    assert table["left"].is_monotonic_increasing  # the share left after the last trial
+    # The share left after the last trial.
+    assert table["left"].is_monotonic_increasing
 
 
 def test_share_falls_from_first_trial(advice_with_fixed_best):
     table = advice_with_fixed_best.methods
-    assert (table["first"] >= table["left"]).all()  # after the first trial, and after the last
+    # After the first trial, and after the last.
+    assert (table["first"] >= table["left"]).all()
 
 
 def test_advice_tells_which_methods_need_history(advice_with_fixed_best):
@@ -183,7 +185,8 @@ def test_methods_within_error_come_first(shares):
     is_within_error = table["is_within_error"].tolist()
     assert table["left"].is_monotonic_increasing
     assert is_within_error == sorted(is_within_error, reverse=True)
-    assert is_within_error[0]  # the best method itself
+    # The best method is within error of itself.
+    assert is_within_error[0]
 
 
 @given(SHARES_OF_METHODS)

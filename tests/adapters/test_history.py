@@ -408,7 +408,8 @@ def space_with_rounded_choice():
 def test_ordinals_may_differ_by_rounding(space_with_rounded_choice):
     frame = pd.DataFrame({"month": "May", "x": [0.1, 0.3, 0.2], "accuracy": [1.0, 2.0, 3.0]})
     (may,) = read_history(frame, space_with_rounded_choice)
-    assert may.values.tolist() == [[0], [2], [1]]  # places of 0.1, 0.3 and 0.2 in the choices
+    # Places of 0.1, 0.3 and 0.2 in the choices.
+    assert may.values.tolist() == [[0], [2], [1]]
 
 
 def test_other_value_of_an_ordinal_is_refused(space_with_rounded_choice):
@@ -438,7 +439,8 @@ def test_choice_lost_by_pandas_is_explained(file_with_none_as_choice):
 def test_choice_may_be_called_none(file_with_none_as_choice):
     frame = pd.read_csv(file_with_none_as_choice, keep_default_na=False)
     (may,) = read_history(frame, SPACE_WITH_NONE, objective="error")
-    assert may.values.tolist() == [[0], [1]]  # places of "l1" and "None" in the choices
+    # Places of "l1" and "None" in the choices.
+    assert may.values.tolist() == [[0], [1]]
 
 
 def test_task_names_may_be_whole_floats():

@@ -380,7 +380,8 @@ def test_cut_off_journal_restores_earlier_trials(tmp_path_factory, events, data)
     assert repr(restored.trials) == repr(expected)  # as text, for NaN is not equal to itself
     assert restored.pending == [trial.config for trial in expected if trial.value is None]
     restored.ask()
-    assert file.read_bytes().endswith(b"}\n")  # the next line is whole
+    # The line of the new suggestion is whole.
+    assert file.read_bytes().endswith(b"}\n")
 
 
 SUPPORT = str(Path(__file__).parents[1] / "support")
@@ -484,7 +485,8 @@ def test_journal_allows_other_defaults(tmp_path):
         space = hbo.SearchSpace([x])
         tuner = hbo.optimiser("bo", space=space, direction="minimize", file=file)
         tuner.tell(tuner.ask(), 1.0)
-    assert len(tuner.trials) == 2  # one of each optimiser
+    # One trial of each optimiser.
+    assert len(tuner.trials) == 2
 
 
 def test_changed_method_is_noticed(tmp_path, monkeypatch):

@@ -308,7 +308,8 @@ def test_killed_processes_go_on(tmp_path):
     finished = study.get_trials(states=[TrialState.COMPLETE])
     assert configs_of(study, [TrialState.COMPLETE]) == configs_of(undisturbed)
     assert [trial.value for trial in finished] == [trial.value for trial in undisturbed.trials]
-    assert len(study.trials) == 9 + 3  # three were interrupted
+    # Nine trials are finished, three were interrupted.
+    assert len(study.trials) == 9 + 3
 
 
 def test_interrupted_trials_come_first():
@@ -411,7 +412,8 @@ def test_simultaneous_processes_seldom_suggest_duplicates(tmp_path):
     workers = [subprocess.Popen([sys.executable, "-c", script]) for _ in range(3)]
     assert [worker.wait() for worker in workers] == [0, 0, 0]
     study = optuna.load_study(study_name="tuning", storage=storage)
-    assert count_distinct(configs_of(study)) >= 28  # of 30
+    # Of 30 suggestions.
+    assert count_distinct(configs_of(study)) >= 28
 
 
 def suggest_conditionally(trial: optuna.Trial) -> float:
@@ -607,7 +609,8 @@ def study_after_misspelt_objectives():
 
     def suggest_outside_range(trial: optuna.Trial) -> float:
         trial.suggest_categorical("level", [1, 10, 100])
-        return trial.suggest_int("n", 60, 70)  # n is at most 50 in the space
+        # In the space `n` is at most 50.
+        return trial.suggest_int("n", 60, 70)
 
     with pytest.raises(UnknownNameError):
         study.optimize(suggest_unknown_name, n_trials=1)
@@ -756,4 +759,5 @@ def test_steps_of_another_sampler_are_told():
     study = run_trials_with_steps(optuna.samplers.RandomSampler(seed=0))
     study.sampler = OptunaSampler("random-search", space=SPACE_WITH_STEPS)
     study.ask(SPACE_WITH_STEPS)
-    assert len(told_trials(study.sampler)) == 20 + 1  # and the one in flight
+    # The earlier trials, and the one in flight.
+    assert len(told_trials(study.sampler)) == 20 + 1

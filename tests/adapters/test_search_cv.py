@@ -296,7 +296,8 @@ def test_second_fit_evaluates_nothing(history, tmp_path, counter):
     with pytest.warns(ContinuedSearchWarning, match="has 4 evaluations already, so no candidate"):
         second = make_search(tmp_path / history, "May", **options).fit(X, Y)
     assert_same_candidates(first, second)
-    assert counter.fit_count == 2 + 1  # the folds of the best candidate, and its refit
+    # Fits on the two folds of the best candidate, and its refit.
+    assert counter.fit_count == 2 + 1
 
 
 @pytest.mark.parametrize("history", HISTORIES)
@@ -445,7 +446,8 @@ def test_own_table_is_history(tmp_path):
     search = make_search(
         tmp_path / "tuning.parquet", "June", space={"C": (1e-4, 1e3, "log")}, n_iter=1
     ).fit(X, Y)
-    assert search.best_params_ == {"C": 0.5}  # its only candidate is the best of the table
+    # Its only candidate is the best of the table.
+    assert search.best_params_ == {"C": 0.5}
 
 
 def test_study_of_optuna_is_history(tmp_path):

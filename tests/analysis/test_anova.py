@@ -216,7 +216,8 @@ def test_unit_of_losses_does_not_matter(unit):
     effects = importance(x, losses * unit, rng=rng())
 
     assert effects.total.tolist() == expected.total.tolist()
-    assert expected.total[0] > 0.2  # otherwise all of them might be 0
+    # Otherwise all effects might be 0.
+    assert expected.total[0] > 0.2
 
 
 def test_small_differences_of_losses_count():

@@ -152,7 +152,8 @@ def test_resampled_error_of_mean_is_known():
     error = two_resampled_errors(samples, lambda resampled: float(resampled.mean()))
 
     standard_error = samples.std(ddof=1) / np.sqrt(n_samples)
-    assert error == pytest.approx(2 * standard_error, rel=0.1)  # 500 resamples: about 3 %
+    # The error of 500 resamples is about 3 %.
+    assert error == pytest.approx(2 * standard_error, rel=0.1)
 
 
 def test_one_seed_has_no_resampled_error():

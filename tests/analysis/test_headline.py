@@ -177,7 +177,8 @@ def test_score_computed_by_hand():
     score_of_bo = 100 * (0 / 4 + 3 / 4) / 2
     assert scores["random-search"] == score_of_random_search
     assert scores["bo"] == score_of_bo
-    assert scores["cts"] == 100  # its losses are 8, twice the median
+    # Its losses are 8, twice the median.
+    assert scores["cts"] == 100
 
 
 def test_solved_task_has_no_score():

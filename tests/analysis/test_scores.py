@@ -187,7 +187,8 @@ def test_regret_is_distance_from_best(losses):
 
     np.testing.assert_array_equal(computed, incumbents(losses) - best_of_task[:, None])
     assert (computed >= 0).all()
-    assert (np.diff(computed, axis=-1) <= 0).all()  # it never grows from trial to trial
+    # It never grows from trial to trial.
+    assert (np.diff(computed, axis=-1) <= 0).all()
 
 
 @given(RANDOM_LOSSES)

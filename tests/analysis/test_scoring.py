@@ -194,7 +194,8 @@ def test_ranks_compare_on_common_seeds():
     bo_is_better = (common["bo"] < common["simple-ordered"]).mean()
     expected = 1 + random_search_is_better + bo_is_better
     assert ranks[scores.place("simple-ordered")] == pytest.approx(expected)
-    assert ranks.sum() == pytest.approx(1 + 2 + 3)  # as without failures
+    # The sum is that without failures.
+    assert ranks.sum() == pytest.approx(1 + 2 + 3)
 
 
 def test_method_with_few_seeds_is_excluded():
@@ -266,7 +267,8 @@ def test_note_counts_tasks_without_regret():
     scores = score_one_benchmark(frame)
     tasks_with_regret = scores.over_tasks("regret", LAST_TRIAL).defined
     assert scores.notes() == ["1 task without a regret: no best value is known."]
-    assert tasks_with_regret == 2  # tasks 1 and 3: the first task, 0, never counts
+    # Tasks 1 and 3: the first task, 0, never counts.
+    assert tasks_with_regret == 2
 
 
 def test_note_counts_fallbacks():

@@ -106,7 +106,8 @@ def test_zero_differences_count_half():
     normal_approximation = 2 * stats.norm.cdf((rank_sum - mean) / np.sqrt(variance))
     assert p_value == pytest.approx(normal_approximation, rel=0.1)
     without_zeros = stats.wilcoxon(differences, zero_method="wilcox", method="exact").pvalue
-    assert p_value > 2 * without_zeros  # zeros, which speak for no difference, are not left out
+    # Zeros, which speak for no difference, are not left out.
+    assert p_value > 2 * without_zeros
 
 
 def test_equal_methods_do_not_differ():

@@ -307,7 +307,8 @@ def test_wrongly_written_file_replaces_nothing(store, monkeypatch):
     monkeypatch.setattr(store_module, "write_whole", write_without_end)
     with pytest.raises(StoreError, match="damaged"):
         store.compact()
-    assert len(single_files(store)) == 16  # all of them
+    # No run was removed.
+    assert len(single_files(store)) == 16
 
 
 # Damage
@@ -413,7 +414,8 @@ def test_damaged_file_is_set_aside(packed_store, damage):
 
     assert moved.name == path.name
     assert packed_store.set_aside_damaged() == []
-    make_overview(packed_store)  # which can be made again
+    # Now the overview can be made.
+    make_overview(packed_store)
 
 
 def test_two_files_of_one_name_are_set_aside(store):
@@ -579,7 +581,8 @@ def test_two_results_in_store_are_named(original_store, store, tmp_path, operati
         operation(store)
 
     single, packed = count_files(store)
-    assert (single, packed) == (16 + 1, 0)  # no file was removed or packed
+    # No file was removed or packed.
+    assert (single, packed) == (16 + 1, 0)
 
 
 def write_foreign_failure(store: Store, key: str) -> None:
@@ -797,7 +800,8 @@ def test_all_shards_finish_experiment(tmp_path):
     overview = make_overview(run_shard(tmp_path, (1, 2)))
     assert len(overview.keys(State.DONE)) == 4
     assert [session["shard"] for session in overview.sessions] == ["0/2", "1/2"]
-    assert overview.superseded == 0  # no run is of an earlier version of a method
+    # No run is of an earlier version of a method.
+    assert overview.superseded == 0
 
 
 def test_run_of_this_process_is_in_progress(tmp_path):
@@ -842,4 +846,5 @@ def test_last_planned_version_of_method_counts(tmp_path):
     overview = make_overview(newest.store)
     assert set(overview.runs["key"]) == {cell.key for cell in newest.cells}
     assert overview.superseded == 1
-    assert len(newest.store.keys()) == 3  # random search, and both versions of `mine`
+    # Random search, and both versions of `mine`.
+    assert len(newest.store.keys()) == 3
