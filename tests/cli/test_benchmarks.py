@@ -277,6 +277,7 @@ def test_fetch_names_missing_extra(cli):
 
 @pytest.mark.usefixtures("no_extras")
 def test_benchmark_that_needs_extra_is_not_ready(cli):
+    """The tables of fcnet are in another package, which is as if not installed."""
     ready = read_names(cli("list", "--ready", "--json"))
 
     assert "fcnet" not in ready
