@@ -5,17 +5,19 @@ six megabytes and a day of one processor. Methods with networks, which take up t
 suggestion, and those that use training data are left out.
 """
 
-from dataclasses import dataclass, field
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hpobench_ordered.core.identity import BenchmarkIdentity
+from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.experiment._reference_file import ReferenceFile
 from hpobench_ordered.experiment.api import run
 from hpobench_ordered.experiment.overview import State, make_overview
 from hpobench_ordered.experiment.plan import Cell, plan
 from hpobench_ordered.experiment.store import Store
-from hpobench_ordered.files.artifact import ArtifactWriter
+from hpobench_ordered.files.artifact import Artifact, ArtifactWriter
 from hpobench_ordered.protocols import (
     Adjustment,
     LeaveOneOut,
@@ -126,12 +128,24 @@ PARTS = (
 )
 
 
-def run_missing(folder: Path, *, workers: int, dask: "Client | str | None" = None) -> None:
+def run_missing(
+    folder: Path,
+    *,
+    methods: Collection[str] = (),
+    workers: int,
+    dask: "Client | str | None" = None,
+) -> None:
     """Run what a folder of results lacks of the reference results; continues after a stop.
 
     These are methods on suites of benchmarks, listed in `PARTS`.
+
+    Args:
+        folder: The results.
+        methods: Run only these; default: all.
+        workers: Number of processes.
+        dask: A Dask client or the address of a scheduler, see `hpobench_ordered.run`.
     """
-    for part in PARTS:
+    for part in _select_parts(methods):
         run(
             benchmarks=part.benchmarks(),
             methods=part.methods,
@@ -179,7 +193,7 @@ def write_reference(results: Path, folder: Path) -> list[WrittenFile]:
             keys = list(finished["key"])
             file = ReferenceFile.of_results(finished, store.read(keys), store.timings(keys), spec)
             content = file.to_bytes()
-            name = f"{spec.id}-{surrogate}-{parse_protocol_name(protocol)}.parquet"
+            name = _name_file(spec.id, surrogate, protocol)
             artifact.write_bytes(name, content)
             written_files.append(
                 WrittenFile(
@@ -190,6 +204,71 @@ def write_reference(results: Path, folder: Path) -> list[WrittenFile]:
                 )
             )
     return written_files
+
+
+def replace_methods(results: Path, folder: Path, methods: Collection[str]) -> list[WrittenFile]:
+    """Replace the reference results of some methods; those of all others stay as they are.
+
+    Args:
+        results: Results of these methods, all runs of them that `PARTS` lists.
+        folder: The reference results.
+        methods: Names of the methods.
+
+    Raises:
+        ExperimentError: A run is missing, or is of another version of a benchmark.
+    """
+    store = Store(results)
+    cells = {cell.key: cell for part in _select_parts(methods) for cell in part.plan_cells()}
+    runs = make_overview(store, cells.values()).runs
+    not_done = runs[runs["state"] != State.DONE.value]
+    if len(not_done):
+        first = not_done.iloc[0]
+        raise ExperimentError(
+            f"{len(not_done)} runs are not finished, such as {first['method']} on "
+            f"{first['benchmark']}, seed {first['seed']}"
+        )
+
+    artifact = Artifact(folder)
+    contents = {name: artifact.read(name) for name in artifact.sums()}
+    written_files = []
+    for labels, finished in runs.groupby(["benchmark", "surrogate", "protocol"]):
+        identity, surrogate, protocol = map(str, labels)
+        spec = benchmark_spec(BenchmarkIdentity.parse(identity).id)
+        name = _name_file(spec.id, surrogate, protocol)
+        if name not in contents:
+            raise ExperimentError(f"there are no reference results in {name}, so run all methods")
+
+        keys = list(finished["key"])
+        new_runs = ReferenceFile.of_results(finished, store.read(keys), store.timings(keys), spec)
+        file = ReferenceFile.from_bytes(contents[name], name=name)
+        is_kept = ~file.runs["method"].isin(methods).to_numpy()
+        file = file.select_runs(is_kept).add_runs(new_runs)
+        contents[name] = file.to_bytes()
+        written_files.append(
+            WrittenFile(name=name, size=len(contents[name]), runs=len(finished), left_out=0)
+        )
+
+    with ArtifactWriter(folder) as writer:
+        for name, content in contents.items():
+            writer.write_bytes(name, content)
+    return written_files
+
+
+def _select_parts(methods: Collection[str]) -> list[Part]:
+    """The parts that have one of these methods, with only these; all parts if there are none."""
+    if not methods:
+        return list(PARTS)
+    parts = []
+    for part in PARTS:
+        selected = tuple(name for name in part.methods if name in methods)
+        if selected:
+            parts.append(replace(part, methods=selected))
+    return parts
+
+
+def _name_file(benchmark: str, surrogate: str, protocol: str) -> str:
+    """Name of the file of a benchmark's reference results; protocols by their names alone."""
+    return f"{benchmark}-{surrogate}-{parse_protocol_name(protocol)}.parquet"
 
 
 def _mark_whole_seeds(store: Store, part: Part) -> "pd.DataFrame":

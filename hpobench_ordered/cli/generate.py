@@ -23,7 +23,7 @@ from hpobench_ordered.core.specs import BenchmarkSpec
 from hpobench_ordered.errors import UnknownNameError
 from hpobench_ordered.files.local import local_folder
 from hpobench_ordered.generation.base import generator, generator_families, generators
-from hpobench_ordered.registry import benchmark_spec, list_benchmarks, suites
+from hpobench_ordered.registry import benchmark_spec, list_benchmarks, method_spec, suites
 
 EXAMPLES = """\b
 Examples:
@@ -243,6 +243,12 @@ def _compute_marks(specs: Sequence[BenchmarkSpec]) -> list[tuple[SourceOfMarks, 
 @click.command("reference", epilog="Example:  hpobench-ordered generate reference results")
 @click.argument("results", type=FOLDER)
 @click.option(
+    "--method",
+    "methods",
+    multiple=True,
+    help="Replace only the results of this method, such as one with a new version; repeat.",
+)
+@click.option(
     "--run/--no-run",
     "with_runs",
     default=True,
@@ -258,16 +264,31 @@ def _compute_marks(specs: Sequence[BenchmarkSpec]) -> list[tuple[SourceOfMarks, 
     show_default=True,
     help="Folder of the files, of which those that are there are replaced.",
 )
-def reference(results: Path, with_runs: bool, workers: int, dask: str | None, output: Path) -> None:
+def reference(
+    results: Path,
+    methods: tuple[str, ...],
+    with_runs: bool,
+    workers: int,
+    dask: str | None,
+    output: Path,
+) -> None:
     """Make the reference results that come with the package, from the runs in RESULTS.
 
     Methods, benchmarks and seeds are listed in hpobench_ordered/generation/_reference.py.
     """
-    from hpobench_ordered.generation._reference import run_missing, write_reference
+    from hpobench_ordered.generation._reference import (
+        replace_methods,
+        run_missing,
+        write_reference,
+    )
 
+    for name in methods:
+        method_spec(name)  # raises if there is no such method
     if with_runs:
-        run_missing(results, workers=workers, dask=dask)
-    files = write_reference(results, output)
+        run_missing(results, methods=methods, workers=workers, dask=dask)
+    files = (
+        replace_methods(results, output, methods) if methods else write_reference(results, output)
+    )
     for file in files:
         click.echo(f"{file.name}: {file.runs} runs, {file.size:,} bytes")
     size = sum(file.size for file in files)

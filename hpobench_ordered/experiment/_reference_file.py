@@ -227,6 +227,26 @@ class ReferenceFile:
             fallbacks=self.fallbacks[is_selected],
         )
 
+    def add_runs(self, other: "ReferenceFile") -> Self:
+        """Add the runs of another file, on the same tasks; runs are sorted by method and seed.
+
+        Raises:
+            ArtifactError: They are of another benchmark, surrogate or protocol.
+        """
+        import pandas as pd
+
+        if other.where != self.where or other.task_names != self.task_names:
+            raise ArtifactError(f"runs of {other.where} cannot be added to those of {self.where}")
+        runs = pd.concat([self.runs, other.runs], ignore_index=True)
+        runs = runs.sort_values(["method", "seed"])
+        order = runs.index.to_numpy()
+        return replace(
+            self,
+            runs=runs.reset_index(drop=True),
+            losses=np.concatenate([self.losses, other.losses])[order],
+            fallbacks=np.concatenate([self.fallbacks, other.fallbacks])[order],
+        )
+
     def select_first_tasks(self, number: int, protocol: str) -> Self:
         """Select the first tasks, as if the protocol had ended after them."""
         return replace(

@@ -27,7 +27,7 @@ from hpobench_ordered.experiment.runner import run_cell
 from hpobench_ordered.experiment.store import Store
 from hpobench_ordered.files.artifact import Artifact, ArtifactWriter
 from hpobench_ordered.generation import _reference
-from hpobench_ordered.generation._reference import Part, write_reference
+from hpobench_ordered.generation._reference import Part, replace_methods, write_reference
 from hpobench_ordered.protocols import format_protocol, parse_protocol
 from hpobench_ordered.registry import benchmark_spec
 
@@ -110,6 +110,20 @@ def test_every_run_is_written(all_results, reference_bundle):
     written = write_reference(all_results.store.folder, reference_bundle.folder)
     assert [file.runs for file in written] == [3 * 3] * 3
     assert [file.left_out for file in written] == [0] * 3
+
+
+def test_replacing_methods_gives_same_files(all_results, reference_bundle):
+    name, *_ = METHODS
+    contents = {file: reference_bundle.read(file) for file in reference_bundle.sums()}
+    written = replace_methods(all_results.store.folder, reference_bundle.folder, [name])
+    assert [file.runs for file in written] == [3] * 3  # seeds, on three benchmarks
+    # The same runs as before, so that the bytes are the same.
+    assert {file: reference_bundle.read(file) for file in contents} == contents
+
+
+def test_unfinished_runs_replace_nothing(reference_bundle, tmp_path):
+    with pytest.raises(ExperimentError, match="are not finished, such as"):
+        replace_methods(tmp_path / "empty", reference_bundle.folder, METHODS)
 
 
 @pytest.fixture
