@@ -100,6 +100,7 @@ class MethodFactory(Protocol):
 class MethodKind(Enum):
     """What a method uses besides the trials of its task; lists of methods are grouped by it."""
 
+    ANY_HISTORY = "Earlier tasks, whether their order matters or not"
     ORDERED = "Earlier tasks in order"
     UNORDERED = "Earlier tasks in any order"
     CHANGED_SPACE = "A changed search space"

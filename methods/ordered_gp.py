@@ -460,7 +460,7 @@ SPECS = (
             "expected improvement (Jones et al. 1998)"
         ),
         changed_spaces=True,
-        kind=MethodKind.ORDERED,
+        kind=MethodKind.ANY_HISTORY,
         version=2,
     ),
 )
