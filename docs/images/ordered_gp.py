@@ -38,7 +38,7 @@ def follow_stream(stream: str) -> pd.DataFrame:
                 rows.append(row | {"novelty": novelty, "unit": unit})
 
     spec = hbo.MethodSpec("watched", Watched, "ordered-gp", "this page", changed_spaces=True)
-    hbo.run(benchmarks=[f"retrain-{stream}"], methods=[spec], seeds=[0], progress=False)
+    hbo.run(benchmarks=[f"retrain-{stream}"], methods=[spec], seeds=[0], workers=0, progress=False)
     return pd.DataFrame(rows).assign(stream=stream)
 
 

@@ -1,9 +1,8 @@
-"""Draws ranks.png, the figure of the README: `python docs/images/ranks.py FOLDER`, a few minutes.
+"""Draws ranks.png, the figure of the README, from the reference results.
 
-The folder keeps the results: given again, it is drawn from them.
+python docs/images/ranks.py
 """
 
-import sys
 from pathlib import Path
 
 import hpobench_ordered as hbo
@@ -21,13 +20,7 @@ METHODS = (
 )
 
 if __name__ == "__main__":
-    result = hbo.run(
-        benchmarks=hbo.suite("othpo"),
-        methods=METHODS,
-        seeds=range(5),
-        workers=2,
-        folder=Path(sys.argv[1]),
-    )
-    chart = result.plot.curves("rank", benchmark="all", size=(520, 300))
+    results = hbo.reference("othpo", methods=METHODS)
+    chart = results.plot.curves("rank", benchmark="all", size=(520, 300))
     title = "Mean rank of eight methods on the suite othpo"
     plotting.save(chart.properties(title=title), Path(__file__).with_name("ranks.png"))
