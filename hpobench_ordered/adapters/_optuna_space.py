@@ -114,13 +114,23 @@ def merge_distributions(
         raise error
     if type(first) is not type(second) or first.log != second.log:
         raise error
-    steps = {first.step, second.step}  # None or 1 if every number of the range is possible
-    if not steps <= {None, 1}:
+    if _has_steps(first) or _has_steps(second):
         raise error
 
     low = min(first.low, second.low)
     high = max(first.high, second.high)
     return type(first)(low, high, log=first.log)
+
+
+def _has_steps(distribution: "FloatDistribution | IntDistribution") -> bool:
+    """Whether a range leaves out numbers, or integers, between its ends.
+
+    Optuna gives a range without steps the step None if it is of floats, and 1 if it is of integers.
+    """
+    from optuna.distributions import IntDistribution
+
+    step_of_whole_range = 1 if isinstance(distribution, IntDistribution) else None
+    return bool(distribution.step != step_of_whole_range)
 
 
 def _convert_numbers(name: str, distribution: "FloatDistribution | IntDistribution") -> Parameter:
@@ -131,9 +141,8 @@ def _convert_numbers(name: str, distribution: "FloatDistribution | IntDistributi
     if low == high:
         return Parameter.choice(name, (low,))
 
-    is_integer = isinstance(distribution, IntDistribution)
-    is_every_integer = is_integer and distribution.step == 1  # integers always have a step
-    if distribution.step is None or is_every_integer:
+    if not _has_steps(distribution):
+        is_integer = isinstance(distribution, IntDistribution)
         return Parameter.number(name, low, high, log=distribution.log, integer=is_integer)
 
     step = cast("float", distribution.step)

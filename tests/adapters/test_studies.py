@@ -206,11 +206,26 @@ def test_changed_range_contains_all_trials():
 
 @pytest.mark.parametrize(
     "second",
-    [FloatDistribution(1, 9, log=True), FloatDistribution(1, 9, step=2), IntDistribution(1, 9)],
+    [
+        FloatDistribution(1, 9, log=True),
+        FloatDistribution(1, 9, step=2),
+        FloatDistribution(1, 9, step=1),  # not every number, unlike integers with this step
+        IntDistribution(1, 9),
+    ],
 )
 def test_other_scale_or_step_is_refused(second):
     with pytest.raises(InvalidSpaceError, match="'x' was suggested from FloatDistribution"):
         merge_distributions("x", FloatDistribution(1, 9), second)
+
+
+def test_changed_range_with_steps_is_refused():
+    """A larger range without steps would have numbers that no trial could have."""
+
+    def objective(trial: optuna.Trial) -> float:
+        return trial.suggest_float("x", 0, 5 + trial.number, step=1)
+
+    with pytest.raises(EvaluationsError, match="'x' was suggested from FloatDistribution"):
+        hbo.history_from_studies([run_random_study(objective, trials=2)])
 
 
 def suggest_and_fail(trial: optuna.Trial) -> float:
