@@ -328,7 +328,7 @@ def as_list(values: "Iterable[T]", what: str) -> "list[T]":
         raise ExperimentError(f"{what}s must be given as a list, such as {example}")
     several = list(values)
     if not several:
-        raise ExperimentError(f"an experiment needs at least one {what}, but got none")
+        raise ExperimentError(f"there must be at least one {what}, but got none")
     return several
 
 

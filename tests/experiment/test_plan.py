@@ -125,7 +125,7 @@ A_PROTOCOL = r"such as hpobench_ordered\.Ordered\(trials=25\)"
         ({"methods": ["bo", "bo"]}, ExperimentError, "same name"),
         ({"methods": [np.random.Generator]}, ExperimentError, "np.random.Generator|Generator"),
         ({"seeds": [-1]}, ExperimentError, "seeds must be from 0"),
-        ({"seeds": []}, ExperimentError, "needs at least one seed"),
+        ({"seeds": []}, ExperimentError, "at least one seed"),
         ({"seeds": 5}, ExperimentError, r"such as range\(5\)"),
         ({"seeds": [0.5]}, ExperimentError, "whole numbers"),
         ({"benchmarks": "newsvendor"}, ExperimentError, "benchmarks must be given as a list"),
