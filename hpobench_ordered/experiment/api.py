@@ -13,7 +13,12 @@ from typing import TYPE_CHECKING
 from hpobench_ordered.analysis.leaderboard import leaderboard
 from hpobench_ordered.analysis.scoring import BenchmarkScores
 from hpobench_ordered.core.benchmark import Benchmark
-from hpobench_ordered.errors import ExperimentError, FailedRunsWarning, StoreError
+from hpobench_ordered.errors import (
+    ExperimentError,
+    FailedRunsWarning,
+    StoreError,
+    UnknownNameError,
+)
 from hpobench_ordered.experiment.joined import (
     JoinedRuns,
     choose_protocol_and_seeds,
@@ -148,6 +153,57 @@ class Results:
             if values_per_benchmark.gt(1).any():
                 varying.append(column)
         return board[[*varying, *SHORT_COLUMNS]]
+
+    def table(
+        self,
+        format: str = "latex",
+        *,
+        columns: str = "benchmarks",
+        measure: str | None = None,
+        methods: Iterable[str] | None = None,
+        benchmarks: Iterable[str] | None = None,
+        trial: int | None = None,
+        intervals: bool = True,
+    ) -> str:
+        """Format one table for a paper: a row for each method, the best results in bold.
+
+        Ranks, scores and regrets are relative to all methods of the results, also if the table does
+        not show all of them.
+
+        Args:
+            format: "latex", for the package booktabs, or "markdown".
+            columns: "benchmarks" or their "families", with one measure; or "measures", with all
+                measures over all benchmarks. The last column is always the mean rank.
+            measure: "score" (default), "regret" or "rank"; None with the columns "measures".
+            methods: The methods of the rows, in this order; default: all, by mean rank.
+            benchmarks: Names of the benchmarks, in this order, which the mean rank is over;
+                default: all that count in means over benchmarks.
+            trial: The trial, counted from 1; default: the last that was made on all benchmarks.
+            intervals: Whether cells have the leaderboard's 95 % intervals over seeds.
+
+        Raises:
+            UnknownNameError: There is no such format, method, benchmark or measure, or no such
+                columns.
+            ExperimentError: There is no such trial; the measure is not defined; no run is finished;
+                or the benchmarks were not run under the same protocol.
+        """
+        from hpobench_ordered.reporting.paper_table import FORMATS, make_paper_table
+
+        if format not in FORMATS:
+            raise UnknownNameError("format", format, FORMATS)
+        scores, reasons = self.scored()
+        if not scores:
+            raise ExperimentError(" ".join(reasons) or "no run is finished")
+        table = make_paper_table(
+            scores,
+            columns=columns,
+            measure=measure,
+            methods=None if methods is None else as_list(methods, "method"),
+            benchmarks=None if benchmarks is None else as_list(benchmarks, "benchmark"),
+            trial=trial,
+            intervals=intervals,
+        )
+        return FORMATS[format](table)
 
     def scored(self, *, measured_only: bool = False) -> tuple[list[BenchmarkScores], list[str]]:
         """Scores by benchmark, surrogate and protocol, and reasons why others have none."""

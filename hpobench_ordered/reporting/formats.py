@@ -20,8 +20,20 @@ NOTHING = "\u2013"
 
 MINUS = "\u2212"
 
-LATEX = re.compile(r"([&%$#_{}])")
-"""Characters with a meaning in LaTeX."""
+LATEX = str.maketrans(
+    {
+        **{character: f"\\{character}" for character in "&%$#_{}"},
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "<": r"\textless{}",
+        ">": r"\textgreater{}",
+        "|": r"\textbar{}",
+        MINUS: "$-$",
+        NOTHING: "--",
+    }
+)
+"""Characters with a meaning in LaTeX or missing in its default fonts, and what stands for them."""
 
 
 @dataclass(frozen=True)
@@ -67,9 +79,15 @@ def latex(table: TextTable) -> str:
     rows = pd.DataFrame([list(row) for row in table.rows], columns=list(table.header))
     n_numbers = len(table.header) - table.text_columns
     columns = "l" * table.text_columns + "r" * n_numbers  # left or right aligned
-    caption = LATEX.sub(r"\\\1", table.caption)
+    caption = latex_text(table.caption)
     text: str = rows.to_latex(index=False, escape=True, column_format=columns, caption=caption)
     return text.replace(MINUS, "$-$")  # LaTeX's default fonts lack the character
+
+
+def latex_text(text: str) -> str:
+    """Escape a text for LaTeX, and put it on one line."""
+    line = " ".join(text.split())
+    return line.translate(LATEX)
 
 
 def number(value: float, decimals: int) -> str:

@@ -194,14 +194,43 @@ def test_exported_incumbents_improve(exported_losses):
     assert (differences_from_last < 0).all()
 
 
-def test_leaderboard_is_exported_for_latex(cli, folder):
-    run_two_methods(folder, "newsvendor")
+def test_one_table_is_exported_for_latex(cli, folder):
+    run_two_methods(folder, "newsvendor", "forrester")
 
     export_results(cli, "--output", "table.tex")
 
     text = (folder / "table.tex").read_text()
-    assert "\\toprule" in text
-    assert "random-search" in text
+    assert text.count("\\toprule") == 1
+    assert "method & forrester & newsvendor & mean rank" in text
+
+
+def test_table_is_printed_with_its_options(cli, folder):
+    result = run_two_methods(folder, "newsvendor", "forrester")
+    words = (
+        *("--columns", "families", "--measure", "regret", "--trial", "3", "--no-intervals"),
+        *("--benchmark", "newsvendor", "--method", "cts"),
+    )
+
+    printed = cli("export", "results", "--format", "markdown", *words).stdout
+
+    assert printed == result.table(
+        "markdown",
+        columns="families",
+        measure="regret",
+        trial=3,
+        intervals=False,
+        benchmarks=["newsvendor"],
+        methods=["cts"],
+    )
+
+
+def test_printed_and_written_tables_are_equal(cli, folder):
+    run_two_methods(folder, "newsvendor")
+    printed = cli("export", "results", "--format", "markdown", "--benchmark", "newsvendor").stdout
+
+    export_results(cli, "--output", "table.md")
+
+    assert (folder / "table.md").read_text() == printed
 
 
 def test_figure_is_exported(cli, folder):
@@ -218,6 +247,12 @@ def test_figure_is_exported(cli, folder):
         (["table.tex", "--what", "trials"], "trials cannot be written as .tex"),
         (["trials.csv", "--what", "ranks"], "ranks cannot be written as .csv"),
         (["trials.xls"], "unknown format '.xls'"),
+        (["trials.csv", "--trial", "1"], "--trial is only for tables"),
+        (["trials.csv", "--no-intervals"], "--intervals is only for tables"),
+        (["table.tex", "--format", "markdown"], "markdown cannot be written as .tex"),
+        (["table.tex", "--method", "random-serch"], "did you mean 'random-search'?"),
+        (["table.tex", "--benchmark", "newsvender"], "did you mean 'newsvendor'?"),
+        (["table.tex", "--trial", "9"], "trial must be from 1 to"),
     ],
 )
 def test_impossible_export_is_misuse(cli, folder, words, message):

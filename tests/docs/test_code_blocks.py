@@ -153,6 +153,18 @@ def test_python_of_page_runs(page, own_folder):
     runpy.run_path(str(script), run_name="__main__")  # fails if it raises an error
 
 
+@pytest.mark.slow
+def test_tables_of_report_page_are_of_its_runs(own_folder):
+    page = (ROOT / "docs" / "report.md").read_text()
+    script = own_folder / "page.py"
+    script.write_text(join_python_blocks(page))
+
+    result = runpy.run_path(str(script), run_name="__main__")["result"]
+
+    assert result.table("latex") in page
+    assert result.table("markdown") in page
+
+
 def is_placeholder_of_path(word: str) -> bool:
     """Whether a word of a command, such as RESULTS or part-1, stands for an existing path."""
     is_in_capitals = word.isalpha() and word.isupper()
