@@ -73,9 +73,13 @@ class Region:
         return Coder(self.space)
 
     def sample_unit(self, rng: np.random.Generator, n: int) -> FloatArray:
-        """Draw n configurations uniformly, canonical unit vectors of the space, shape (n, d)."""
+        """Draw n configurations uniformly, canonical unit vectors of the space, shape (n, d).
+
+        In them, discrete values are in the middle of their bins, and inactive ones NaN.
+        """
         drawn = self.draw(rng, n)
-        if n >= MIN_COMPILED:  # for fewer, compiled code does not pay
+        # Both functions give the same; for few configurations, compiled code does not pay.
+        if n >= MIN_COMPILED:
             return self.canonical(drawn)
         return self.space.canonical(drawn)
 
@@ -136,7 +140,7 @@ def _iter_grid_blocks(region: Region, size: int) -> Iterator[FloatArray]:
     """
     levels = region.levels()  # the coded values of each hyperparameter
     shape = tuple(len(values) for values in levels)
-    total = math.prod(shape)
+    total = math.prod(shape)  # number of configurations
     for begin in range(0, total, size):
         end = min(begin + size, total)
         # For each hyperparameter, which of its values these configurations have.
@@ -184,8 +188,10 @@ def draw_near(
     is_redrawn = rng.random(shape) < REDRAW_PROBABILITY  # used for categoricals alone
 
     drawn = region.draw(rng, count)  # what replaces choices, and values inactive in the centre
+    # A centre may have a choice that the region does not have: NaN, so that it is replaced, too.
+    masked_centres = region.mask_choices_outside(centres)
     moved = move_centres(
-        region.mask_choices_outside(centres),
+        masked_centres,
         np.where(is_moved, steps, 0.0),
         is_redrawn,
         drawn,
@@ -233,6 +239,7 @@ class TriedConfigurations:
             return best, best_values
 
         order = np.argsort(-scores, kind="stable")  # best first
+        # Decoded in portions: the first one mostly has an untried candidate.
         for begin in range(0, len(order), DECODED_AT_ONCE):
             rows = order[begin : begin + DECODED_AT_ONCE]
             values = self._space.decode(unit[rows])

@@ -59,7 +59,8 @@ class ConditionTables(NamedTuple):
         children: Columns of the children, shape (c,).
         parents: Column of the only parent of each, shape (c,).
         holds: Whether the condition holds for each value of the parent, ascending, shape (c, k).
-        holds_if_parent_inactive: Whether it holds if the parent is inactive, shape (c,).
+        holds_if_parent_inactive: Whether it holds if the parent is inactive, shape (c,); it does if
+            it is that the parent is not equal to a value.
     """
 
     children: IntArray
@@ -175,7 +176,9 @@ def tabulate_scales(parameters: Sequence[Parameter]) -> Scales:
     low, high = np.array([p.span for p in parameters]).T
     units = []  # unit values of all values of integers on log scales, which are not evenly spaced
     for parameter in parameters:
-        values = list_values(parameter) if is_log_integer(parameter) else np.empty(0)
+        values = np.empty(0)  # other hyperparameters are computed and need no table
+        if is_log_integer(parameter):
+            values = list_values(parameter)
         units.append(parameter.encode(values))
     counts = [len(units_of_parameter) for units_of_parameter in units]
     first_unit = np.cumsum([0, *counts])[:-1]  # where each hyperparameter's unit values begin
@@ -285,7 +288,8 @@ def _canonical(unit: FloatArray, scales: Scales, conditions: ConditionTables) ->
         if scales.is_discrete[j]:
             _round_to_bins(unit_rows[j], value_rows[j], j, scales)
 
-    # A child that is not active makes its own children inactive, too: they come later.
+    # A child that is not active becomes NaN, and its own children, which come later, then have an
+    # inactive parent. Most conditions do not hold for one, but "is not equal to a value" does.
     for child in range(len(conditions.children)):
         parent_values = value_rows[conditions.parents[child]]
         smallest = scales.lower[conditions.parents[child]]

@@ -196,11 +196,11 @@ def _describe_classes(Z: FloatArray, y: IntArray, class_count: int) -> FloatArra
         class_count: Number of classes; some may not occur in y.
     """
     # What the error says if scikit-learn is not installed.
-    purpose = {"package": "scikit-learn", "extra": "generate", "purpose": "meta-features"}
-    neighbours = import_extra("sklearn.neighbors", **purpose)
-    analysis = import_extra("sklearn.discriminant_analysis", **purpose)
-    bayes = import_extra("sklearn.naive_bayes", **purpose)
-    tree = import_extra("sklearn.tree", **purpose)
+    error_details = {"package": "scikit-learn", "extra": "generate", "purpose": "meta-features"}
+    neighbours = import_extra("sklearn.neighbors", **error_details)
+    analysis = import_extra("sklearn.discriminant_analysis", **error_details)
+    bayes = import_extra("sklearn.naive_bayes", **error_details)
+    tree = import_extra("sklearn.tree", **error_details)
 
     ratios = np.bincount(y, minlength=class_count) / len(y)
     positive_ratios = ratios[ratios > 0]  # 0 log 0 counts as 0
@@ -224,12 +224,12 @@ def _describe_numeric_labels(Z: FloatArray, y: FloatArray) -> FloatArray:
         y: Labels, scaled to [0, 1], shape (n,).
     """
     # What the error says if scikit-learn is not installed.
-    purpose = {"package": "scikit-learn", "extra": "generate", "purpose": "meta-features"}
-    neighbours = import_extra("sklearn.neighbors", **purpose)
-    linear = import_extra("sklearn.linear_model", **purpose)
-    tree = import_extra("sklearn.tree", **purpose)
+    error_details = {"package": "scikit-learn", "extra": "generate", "purpose": "meta-features"}
+    neighbours = import_extra("sklearn.neighbors", **error_details)
+    linear = import_extra("sklearn.linear_model", **error_details)
+    tree = import_extra("sklearn.tree", **error_details)
 
-    # Labels as a table with one column, which has one of each.
+    # Labels as a table with one column, so that there is one skewness and one kurtosis.
     (skewness,), (kurtosis,) = _compute_moments(_standardise(y[:, None]))
     models = [
         neighbours.KNeighborsRegressor(1),

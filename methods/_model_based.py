@@ -88,10 +88,10 @@ class ModelBased(Method):
         # Whether there are also candidates near the best configuration: if the class has them and
         # the region is large. In a small region all configurations are candidates anyway.
         self._searches_near_best = self.searches_near_best and self.region.size > CANDIDATES
-        # A separate generator, so that random candidates are the same with and without these.
+        # A separate generator: other random numbers are the same with and without such candidates.
         self._near_rng = self.rng.spawn(1)[0] if self._searches_near_best else self.rng
         self._suggested_near_best: set[bytes] = set()  # keys of such suggestions
-        # Whether the loss of one of them equalled an earlier loss.
+        # Whether the loss of such a suggestion equalled an earlier loss.
         self._is_on_plateau = False
 
     def initial_configurations(self) -> Sequence[Config]:
@@ -199,7 +199,8 @@ class ModelBased(Method):
             values = self.space.decode(self.region.sample_unit(self.rng, count))
             row = self._tried.find_first_untried(values)
             if row is not None:
-                # Draw only as many as were needed.
+                # Rewind, and draw again only as many as were needed. `draw` takes the same random
+                # numbers as `sample_unit`, which calls it and then makes configurations of them.
                 self.rng.bit_generator.state = state_before
                 self.region.draw(self.rng, row + 1)
                 untried: FloatArray = values[row]
@@ -232,12 +233,13 @@ class ModelBased(Method):
     def _draw_near_best(self) -> FloatArray | None:
         """Draw candidates near the best configuration so far.
 
-        They come from a generator of their own, so that random candidates are the same without
-        these.
+        They come from a generator of their own, `_near_rng`, so that random candidates are the same
+        with and without them.
 
         Returns:
-            Candidates in the unit cube (m, d), or None where they are not used: on a plateau,
-            before the first evaluation, or by methods that do not search near the best.
+            Candidates in the unit cube (m, d), or None where they are not used: on a plateau, where
+            an earlier one was exactly as good as a known configuration, before the first
+            evaluation, or by methods that do not search near the best.
         """
         if not self._searches_near_best or self._is_on_plateau or not self.evaluation_count:
             return None
@@ -262,7 +264,8 @@ class ModelBased(Method):
         for block in self.iter_candidates():
             unit = block if near_best is None else np.concatenate([block, near_best])
             scores = scorer(unit)
-            scores[len(block) :] -= LOG_ADVANTAGE  # those near the best one must be clearly better
+            # Those near the best one are chosen only if they are clearly better.
+            scores[len(block) :] -= LOG_ADVANTAGE
 
             untried = self._tried.find_best_untried(unit, scores)
             if untried is not None:
@@ -273,7 +276,7 @@ class ModelBased(Method):
 
             near_best = None  # they are added to the first block only
             top_row = int(np.argmax(scores))
-            is_first = not len(best_unit)
+            is_first = not len(best_unit)  # it counts even if its scores are minus infinity
             if is_first or scores[top_row] > best_score:
                 best_score = float(scores[top_row])
                 best_unit = unit[top_row]

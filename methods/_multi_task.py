@@ -78,7 +78,8 @@ class MultiTask(ModelBased):
 
         Args:
             tasks: Finite evaluations of the previous tasks.
-            task_features: Features of these tasks and, last, of the current one, shape (T, q).
+            task_features: Features of these tasks and, last, of the current one, shape (T, q). They
+                are for subclasses that choose the closest tasks.
         """
         return tasks
 
@@ -225,7 +226,7 @@ def sample_standardised(
     Args:
         tasks: Finite evaluations of the tasks.
         counts: Number of evaluations to draw of each task; a task with fewer gives all.
-        rng: Draws them.
+        rng: Draws the evaluations.
     """
     from hpobench_ordered.methods._gp.model import standardise
 

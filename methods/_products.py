@@ -46,6 +46,7 @@ def product(A: FloatArray, B: FloatArray) -> FloatArray:
                 p, q, r, s = P[j], Q[j], R[j], S[j]
                 row[j] = row[j] + a0 * p + a1 * q + a2 * r + a3 * s
                 next_row[j] = next_row[j] + b0 * p + b1 * q + b2 * r + b3 * s
+    # What is left over: the last terms of paired rows, and all terms of an odd last row.
     for i in range(m):
         row = result[i]
         first_remaining = whole_k if i < paired_m else 0
@@ -108,6 +109,7 @@ def add_transposed_product(
                     p, q, r, s = P[j], Q[j], R[j], S[j]
                     row[j] = row[j] + a0 * p + a1 * q + a2 * r + a3 * s
                     next_row[j] = next_row[j] + b0 * p + b1 * q + b2 * r + b3 * s
+    # What is left over: the last terms of all rows, and all other terms of an odd last row.
     for t in range(k):
         term = B[t]
         first_remaining = paired_m if t < whole_k else 0
@@ -169,7 +171,7 @@ def tanh_in_place(values: FloatArray) -> None:
     """
     x = values.reshape(-1)  # one dimension; a view, as the values are contiguous
     e_of_chunk = np.empty(CHUNK)
-    scratch = np.empty(CHUNK)
+    scratch = np.empty(CHUNK)  # working space of `exp_in_place`
     for begin in range(0, len(x), CHUNK):  # chunks stay in the cache
         chunk = x[begin : begin + CHUNK]
         e = e_of_chunk[: len(chunk)]

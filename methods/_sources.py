@@ -54,8 +54,9 @@ class FromSources(BayesianOptimisation):
         current search space.
         """
         tasks = remove_failed_evaluations(convert_history(self.history, self.space, self.rng))
-        self._tasks = sample_standardised(tasks, [self.max_per_task] * len(tasks), self.rng)
-        super().prepare()
+        counts = [self.max_per_task] * len(tasks)  # a task with fewer gives all
+        self._tasks = sample_standardised(tasks, counts, self.rng)
+        super().prepare()  # chooses initial configurations, for which methods may use `_tasks`
         if tasks:  # they take the place of initial random trials
             self.random_trials = 0
 

@@ -183,7 +183,7 @@ def choose_bandwidths(data: FloatArray, choices: IntArray) -> FloatArray:
     # Unit values of neighbouring choices are 1 / c apart and their indices 1, so that the standard
     # deviation of the indices is c times as large.
     c = np.where(choices > 0, choices, 1)
-    shrinkage = max(n, 1) ** (-1.0 / (4.0 + d))
+    shrinkage = max(n, 1) ** (-1.0 / (4.0 + d))  # also defined without configurations
     h = 1.06 * np.sqrt(variance) * c * shrinkage
     # With h = (c - 1) / c all c choices are equally likely.
     upper_bound = np.where(choices > 0, (c - 1.0) / c, np.inf)

@@ -91,6 +91,8 @@ class ABLR(LinearHead):
         self._source_inputs, self._source_losses = self.prepare_sources()
         no_inputs = self.make_inputs(np.empty((0, self.space.dimension)))  # (0, p)
         network_input_count = self.embedding + no_inputs.shape[1]
+        # `HIDDEN` has the units of each layer. Inputs are padded with zeros, so that search spaces
+        # share compiled programs.
         self.phi = Network(pad_input_count(network_input_count), HIDDEN)
 
         task_count = len(self._source_inputs) + 1  # the current task comes last
@@ -115,11 +117,12 @@ class ABLR(LinearHead):
         return super().features(np.hstack([embedding_columns, X]))
 
     def fit_head(self, X: FloatArray, y: FloatArray) -> "Head":
-        """Fit the current task's head and, from time to time, all parameters to all tasks.
+        """Fit the current task's head and, if it is time, first the network and all heads.
 
-        The head is a Bayesian linear regression on the network's outputs. All parameters are fitted
-        when this task's evaluations have grown by the factor `GROWTH` since the last such fit;
-        `ALONE` and `ONLINE` limit how often such a fit may evaluate the likelihood.
+        The head is a Bayesian linear regression on the network's outputs, with two parameters, the
+        precisions of its weights and of the noise. With previous tasks, network and heads are
+        fitted when this task's evaluations have grown by the factor `GROWTH` since the last such
+        fit, else every time.
 
         Args:
             X: Inputs of the current task's evaluations, shape (n, p).
@@ -130,34 +133,39 @@ class ABLR(LinearHead):
         """
         from hpobench_ordered.methods._blr.heads import Head
 
-        source_count = len(self._source_inputs)
+        source_count = len(self._source_inputs)  # previous tasks
+        # `ALONE` and `ONLINE` limit how often a fit of all tasks may evaluate the likelihood.
         if source_count == 0:
             # Anew from the random network: one that is fitted for long to few evaluations is
             # overconfident.
             self._parameters = self._start
             self._fit_all_tasks(X, y, ALONE)
-            start = self._parameters.precisions_of(-1)  # of this task, the last
+            # The fit of the head starts from the precisions of this task, the last.
+            start = self._parameters.precisions_of(-1)
         else:
-            if len(y) >= GROWTH * self._count_at_last_fit:
+            has_grown = len(y) >= GROWTH * self._count_at_last_fit
+            if has_grown:
                 self._fit_all_tasks(X, y, ONLINE)
                 self._count_at_last_fit = len(y)
+            # Here it starts from the medians of the previous tasks' precisions.
             start = self._parameters.median_precisions(source_count)
 
         head = Head.fit(self.features(X), y, start)
-        # The next fit of all parameters starts from this task's newest precisions, too.
+        # The next fit of all tasks starts from this task's newest precisions.
         self._parameters = self._parameters.with_precisions(-1, head.precisions)
         return head
 
     def _fit_all_tasks(self, X: FloatArray, y: FloatArray, effort: Effort) -> None:
-        """Continue the fit of all parameters, of the network and of each task's head.
+        """Continue the fit of the network and of each task's head to all tasks.
 
-        It is the fit of `self._parameters`, which it replaces, to the previous tasks, with inputs
-        and losses as set by `prepare`, and to this one.
+        The fit starts from `_parameters` and replaces them. It uses the evaluations of the previous
+        tasks, `_source_inputs` and `_source_losses`, and those of this task.
 
         Args:
             X: Inputs of the current task's evaluations, shape (n, p).
             y: Their standardised losses, shape (n,).
-            effort: Limits of the number of evaluations of the joint likelihood.
+            effort: How often the joint likelihood may be evaluated: `most` times, fewer with many
+                configurations, but at least `least`.
         """
         from hpobench_ordered.methods._blr.joint import fit_jointly
 

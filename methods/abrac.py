@@ -69,6 +69,7 @@ class FixedNetwork(LinearHead):
         self.phi = self.make_feature_map(input_count)
         self._z = self.phi.initial(self.rng, input_count)
 
+        # The head has a weight for each feature of the network; all may share one precision.
         precision_count = self.phi.feature_count if self.has_separate_precisions else 1
         self._start = Precisions.initial(precision_count, spread=self.spread)
         if source_inputs:
@@ -93,6 +94,9 @@ class FixedNetwork(LinearHead):
         self, z: FloatArray, inputs: list[FloatArray], losses: list[FloatArray]
     ) -> FloatArray:
         """Train the network by gradient descent on the squared error.
+
+        With nested dropout, a step uses only the first features of each evaluation, a random number
+        of them, so that the first become the most important.
 
         Args:
             z: Its parameters at the start, shape (size,).

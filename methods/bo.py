@@ -101,7 +101,8 @@ class BayesianOptimisation(ModelBased):
         """Standardised loss to improve on: the lowest so far.
 
         Args:
-            model: The fitted model, for methods that override this and predict it.
+            model: The fitted model. It is not needed here; methods whose task may have no
+                evaluations yet override this and predict the loss with it.
             y: Standardised losses it was fitted to, shape (n,).
         """
         return float(y.min())
@@ -122,8 +123,10 @@ class BayesianOptimisation(ModelBased):
 
         Its hyperparameters, theta, are fitted, starting from the last ones. Their posterior often
         has several modes. To leave a wrong one, the prior's mean is a second start, always with few
-        evaluations and now and then with more. With many evaluations a fit is expensive and changes
-        little, so it is done only now and then, and the last hyperparameters are used in between.
+        evaluations, at most `MAX_TWO_STARTS`, and with more every `SECOND_START_INTERVAL`
+        suggestions. With many, more than `COMPILED_LIMIT`, a fit is expensive and changes little,
+        so that there are fits at this interval alone; in between, the last hyperparameters are
+        used.
         """
         from hpobench_ordered.methods._gp.model import (
             COMPILED_LIMIT,
@@ -138,7 +141,7 @@ class BayesianOptimisation(ModelBased):
         kernel = self._kernel
         priors = Priors()
         prior_mean = stack_priors(priors, kernel.length_scales).mean
-        is_due = self._suggestions % SECOND_START_INTERVAL == 0
+        is_due = self._suggestions % SECOND_START_INTERVAL == 0  # a second start, or any fit
         self._suggestions += 1
 
         has_many_evaluations = len(y) > COMPILED_LIMIT

@@ -127,6 +127,7 @@ class ContextBohamiann(TaskByTask, Bohamiann):
         Returns:
             Evaluations of each task with losses standardised, `MAX_SOURCES` at most of all tasks.
         """
+        # At most that many of all tasks together, and so of each task.
         counts = draw_sample_counts(tasks, MAX_SOURCES, MAX_SOURCES, self.rng)
         return sample_standardised(tasks, counts, self.rng)
 

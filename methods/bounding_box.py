@@ -124,7 +124,7 @@ class _Side:
 
     @property
     def middle(self) -> float:
-        """Unit value of the middle of the range, or of the first choice."""
+        """Unit value of the middle of the range; choices have none, so that the first is used."""
         if self.choices is not None:
             return float(self.choices[0])
         return self.lower + 0.5 * self.width

@@ -155,7 +155,7 @@ class JointlyModelled(ModelBased):
         observations = self._collect_observations()
         source_count = len(self._source_task)
         current_losses = observations.y[source_count:]  # they follow the earlier tasks' losses
-        best = float(current_losses.min(initial=math.inf))
+        best = float(current_losses.min(initial=math.inf))  # infinite if there are none yet
         posterior = self._fit(observations)
         if self._pending:  # asked for, but not told yet: assumed to give the posterior mean
             pending_X = self.features(self.pending_units())
@@ -211,10 +211,12 @@ class JointlyModelled(ModelBased):
             if not has_evaluations:
                 upper_bound = mean + KAPPA * sd
                 return -upper_bound
-            improvement = log_expected_improvement(mean, sd, best - XI)
-            if improvement.max() < MIN_LOG_IMPROVEMENT:  # it vanishes at all candidates
-                return KAPPA * sd - mean  # minus the lower bound
-            return improvement
+            log_improvement = log_expected_improvement(mean, sd, best - XI)
+            # Where the paper's program would compute 0 for all candidates, the lower bound decides.
+            if log_improvement.max() < MIN_LOG_IMPROVEMENT:
+                lower_bound = mean - KAPPA * sd
+                return -lower_bound
+            return log_improvement
 
         return acquisition
 
@@ -528,9 +530,9 @@ class MultiGP(WithProcess):
     random_trials = 1
 
     def make_task_kernel(self) -> "TaskKernel":
-        """Make a free covariance of the tasks, L L^T, where the entries of L are positive.
+        """Make a free covariance of the earlier tasks and the current one.
 
-        They are the earlier tasks and the current one.
+        It is L L^T, where the entries of the triangle L are positive parameters.
         """
         from hpobench_ordered.methods._distribution.models import FreeTasks
 
@@ -577,7 +579,7 @@ class NoneBLR(WithLinearModel):
         return False
 
     def make_descriptions(self) -> "Descriptions":
-        """Describe the only task by no number: there is nothing to tell it from."""
+        """Describe the only task by no number: there is no other to tell it from."""
         from hpobench_ordered.methods._distribution.descriptions import FixedDescriptions
 
         no_description = np.empty((1, 0))
@@ -645,7 +647,7 @@ def clip_outliers(losses: FloatArray) -> FloatArray:
 
     The median is not used, because most losses of a good optimiser are near the best.
     """
-    # Three quarters up the sorted losses.
+    # Three quarters up the sorted losses; one of the losses, without interpolation.
     quartile_row = 3 * (len(losses) - 1) // 4
     upper_quartile = float(np.sort(losses)[quartile_row])
     distance = upper_quartile - float(losses.min())

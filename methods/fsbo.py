@@ -79,11 +79,12 @@ class DeepKernel:
         """
         from hpobench_ordered.methods._networks.features import Network, pad_input_count
 
-        phi = Network(pad_input_count(input_count), HIDDEN)
+        phi = Network(pad_input_count(input_count), HIDDEN)  # units of each layer
+        output_count = HIDDEN[-1]
         # The root of the number of outputs, which lie in [-1, 1], is a typical distance.
-        log_length_scale = 0.5 * math.log(HIDDEN[-1])
-        log_signal_variance = 0.0
-        log_noise_variance = -4.0
+        log_length_scale = 0.5 * math.log(output_count)
+        log_signal_variance = 0.0  # that of standardised losses
+        log_noise_variance = -4.0  # little of it
         theta = [log_length_scale, log_signal_variance, log_noise_variance]
         weights = phi.initial(rng, input_count)
         return cls(phi, np.concatenate([weights, theta]))

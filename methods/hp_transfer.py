@@ -63,7 +63,7 @@ class AfterChange(ModelBased):
     def prepare(self) -> None:
         """Extract the usable part of the history, evaluations before the change, as `old`."""
         self.old = self._extract_old_step()
-        super().prepare()
+        super().prepare()  # chooses region and initial configurations, for which `old` is needed
 
     def convert_best(self, old: OldStep) -> FloatArray:
         """Convert the best old configuration to coded values of the new space, (d,).
@@ -184,16 +184,20 @@ class Transfer(AfterChange):
     def _extend_to_new_space(self, old: OldStep, shared_values: FloatArray) -> FloatArray:
         """Extend a configuration of the shared space (1, k) to the new space, coded values (d,).
 
-        The range of a shared hyperparameter may be larger than before. With a probability of the
-        share that is only new, its value is drawn from there (lines 11 and 12 of the paper's
-        algorithm 1). Hyperparameters that are only new are drawn from the prior.
+        Where the range of a shared hyperparameter has grown, the model knows nothing of the added
+        part. A value from there replaces the shared one with a probability p: the added part's
+        share of the new range (lines 11 and 12 of the paper's algorithm 1). Hyperparameters that
+        the old space did not have are drawn from the prior.
         """
         change = old.change
-        values: FloatArray = change.to_new(shared_values)[0]  # NaN where only new
+        # NaN for hyperparameters that the old space did not have.
+        values: FloatArray = change.to_new(shared_values)[0]
         for j, name in enumerate(self.space.names):
-            # `new_share` is the share of the range that the old space did not have.
-            if name in change.shared and self.rng.random() < change.new_share(name):
-                values[j] = change.draw_only_new(name, self.rng)
+            if name not in change.shared:
+                continue
+            p = change.new_share(name)
+            if self.rng.random() < p:
+                values[j] = change.draw_only_new(name, self.rng)  # from the added part
         # Draws those that are NaN.
         return self.complete(values)
 
@@ -224,7 +228,10 @@ class PartlyFixed(AfterChange):
         return self.space.configs(best_values[None])[0]
 
     def are_fixed(self, old: OldStep) -> BoolArray:
-        """Whether each hyperparameter of the new space stays as it was, shape (d,)."""
+        """Whether each hyperparameter of the new space stays at its best old value, shape (d,).
+
+        Here these are all that both spaces have; subclasses may fix fewer.
+        """
         return np.array([name in old.change.shared for name in self.space.names])
 
 
@@ -243,11 +250,12 @@ class DropUnimportant(PartlyFixed):
     """
 
     def are_fixed(self, old: OldStep) -> BoolArray:
-        """Whether each hyperparameter of the new space stays as it was, shape (d,).
+        """Whether each hyperparameter of the new space stays at its best old value, shape (d,).
 
-        These are the shared ones whose importance in the old step was below average.
+        These are the ones that both spaces have and whose importance in the old step was below
+        average.
         """
-        unimportant = self._find_unimportant(old)
+        unimportant = self._find_unimportant(old)  # names
         is_unimportant: BoolArray = np.array([name in unimportant for name in self.space.names])
         is_shared = super().are_fixed(old)
         return is_unimportant & is_shared

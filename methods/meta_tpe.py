@@ -88,7 +88,7 @@ class MetaTPE(TPE):
         history = remove_failed_evaluations(convert_history(self.history, self.space, self.rng))
         # A single evaluation cannot be split.
         self._earlier_tasks = [task for task in history if len(task) > 1]
-        super().prepare()  # asks for the initial configurations
+        super().prepare()  # asks for the initial configurations, which are drawn from these tasks
 
         counts = [MAX_PER_TASK] * len(self._earlier_tasks)
         samples = sample_standardised(self._earlier_tasks, counts, self.rng)
@@ -124,13 +124,16 @@ class MetaTPE(TPE):
         """
         if not self._sources:
             return super().make_scorer()
-        current = None  # the current task's configurations, if there are any
         tasks = list(self._sources)
+        current = None  # before its first evaluation, the current task has no densities to mix
         if self.evaluation_count:
             current = self._split(self.evaluated_units(), self.evaluated_losses())
             tasks.append(current)
 
-        weights = compute_task_weights(self._compute_similarities(current), len(tasks))
+        # Of the earlier tasks; all are 1 as long as there is nothing to compare them with.
+        similarities = self._compute_similarities(current)
+        # One for each of `tasks`: the current task's weight is left out if it has no densities.
+        weights = compute_task_weights(similarities, task_count=len(tasks))
         good = Mixture([self._fit_density(task.good) for task in tasks], weights)
         bad = Mixture([self._fit_density(task.bad) for task in tasks], weights)
         self._good = good  # candidates are drawn from it
@@ -270,7 +273,9 @@ class Mixture:
 
     def sample_each(self, rng: np.random.Generator, m: int) -> FloatArray:
         """Draw m configurations from each density, unit vectors (T m, d), grouped by density."""
-        return np.concatenate([density.sample(rng, m, wider=1.0) for density in self.densities])
+        # From the densities as they are, and not from wider ones as in TPE.
+        drawn = [density.sample(rng, m, wider=1.0) for density in self.densities]
+        return np.concatenate(drawn)
 
 
 def fit_density(data: FloatArray, choices: IntArray) -> "Density":
@@ -325,8 +330,9 @@ def compute_task_weights(similarities: FloatArray, task_count: int) -> FloatArra
     """
     T = len(similarities) + 1
     earlier_weights = similarities / T
-    current_weight = 1.0 - earlier_weights.sum()  # left out if `task_count` is T - 1
-    return np.append(earlier_weights, current_weight)[:task_count]
+    current_weight = 1.0 - earlier_weights.sum()
+    weights = np.append(earlier_weights, current_weight)
+    return weights[:task_count]
 
 
 SPECS = (

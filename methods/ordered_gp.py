@@ -153,11 +153,12 @@ class OrderedGP(BayesianOptimisation):
         history = remove_failed_evaluations(convert_history(self.history, self.space, self.rng))
         distances = compute_task_distances([task.context for task in history], self.context)
         distances_from_current = distances[-1, :-1]
+        # Farthest first; of equally near tasks, the latest comes last.
         nearest_last = np.argsort(-distances_from_current, kind="stable")
         earlier_rows = nearest_last[-self.max_earlier_tasks :]
         current_row = len(history)
         model_rows = np.append(earlier_rows, current_row)  # the current task comes last
-        self._distances = distances[np.ix_(model_rows, model_rows)]
+        self._distances = distances[np.ix_(model_rows, model_rows)]  # of the tasks in the model
 
         self.sources: Sources | None = None  # None without an earlier task
         if len(earlier_rows):
@@ -202,25 +203,35 @@ class OrderedGP(BayesianOptimisation):
         process = self._update_process(self.sources)
         is_first_suggestion = not self.evaluation_count and not self._pending
         if is_first_suggestion:
-            return lambda unit: -process.predict(self.features(unit))[0]
+
+            def score_by_mean(unit: FloatArray) -> FloatArray:
+                """Compute minus the posterior mean (m,) of candidates in the unit cube, (m, d)."""
+                mean, _ = process.predict(self.features(unit))
+                return -mean
+
+            return score_by_mean
 
         if self.evaluation_count:
             best = float(process.scale_current_losses().min())  # in the units of predictions
-        else:
+        else:  # as if the earlier tasks' best configurations gave what is predicted for them
             predicted_means, _ = process.predict(self.features(self.sources.best_unit_vectors))
             best = float(predicted_means.min())
         if self._pending:  # they count as evaluated, as if they had given the posterior mean
             process, pending_means = process.with_fantasies(self.features(self.pending_units()))
             best = min(best, float(pending_means.min()))
+        # Scores that are not near the largest may be rough, which saves time. Candidates near good
+        # configurations must be better than others by `LOG_ADVANTAGE` to be chosen: scores within
+        # this distance, `slack`, of the largest are exact.
         return lambda unit: process.score_candidates(self.features(unit), best, slack=LOG_ADVANTAGE)
 
     def transform_losses(self, y: FloatArray) -> FloatArray:
         """Transform standardised losses y (n,) to log(1 + y) above the median, which is 0.
 
-        Losses below the median stay as they are.
-        How bad a bad configuration is says little about where the good ones are.
+        Losses below the median stay as they are. How bad a bad configuration is says little about
+        where the good ones are.
         """
-        return np.where(y > 0.0, np.log1p(np.maximum(y, 0.0)), y)
+        compressed = np.log1p(np.maximum(y, 0.0))  # no logarithm of a negative number
+        return np.where(y > 0.0, compressed, y)
 
     def iter_candidates(self) -> Iterator[FloatArray]:
         """Yield blocks of candidates, unit vectors (m, d); see `iter_candidate_blocks`.
@@ -257,10 +268,11 @@ class OrderedGP(BayesianOptimisation):
         """Draw candidates near the best configurations of this task and of earlier ones.
 
         Returns:
-            Unit vectors (m, d), or None where such candidates do not help: on a plateau, or if
-            this search is switched off.
+            Unit vectors (m, d), or None where such candidates do not help: on a plateau, where an
+            earlier one was exactly as good as a known configuration, or if this search is switched
+            off, as it is for small spaces.
         """
-        if self.sources is None:
+        if self.sources is None:  # no earlier task
             return super()._draw_near_best()
         if not self._searches_near_best or self._is_on_plateau:
             return None
@@ -438,7 +450,7 @@ def choose_good_and_random(losses: FloatArray, count: int, rng: np.random.Genera
 
     Args:
         losses: The losses, shape (n,).
-        count: Number of losses to choose; at least 1 is chosen.
+        count: Number of losses to choose; one if it is 0, so that no task is left without any.
         rng: Draws the others; not used if all losses are chosen.
     """
     count = max(1, count)

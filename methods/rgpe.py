@@ -68,6 +68,7 @@ class RGPE(Ensemble):
         ranked_rows = self.rng.permutation(len(y))[:MAX_RANKED]  # at most so many
         ranked_X = X[ranked_rows]
         ranked_y = y[ranked_rows]
+        # Random numbers for S = `SAMPLES` samples of each process at these configurations.
         normal = self.rng.standard_normal((process_count, SAMPLES, len(ranked_rows)))
 
         # A sample's ranking loss is the number of pairs of evaluations that it orders wrongly.

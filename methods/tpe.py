@@ -56,9 +56,9 @@ class TPE(ModelBased):
     def iter_candidates(self) -> Iterator[FloatArray]:
         """Yield candidates around good configurations; if all of these were tried, random ones.
 
-        They are drawn from the density of good configurations of the last model; before there is
-        one, all candidates are random. The model has the hyperparameters with more than one value,
-        where `_free` is true.
+        `CANDIDATES` are drawn from the density of good configurations of the last model; before
+        there is one, all candidates are random. The model has the hyperparameters with more than
+        one value, where `_free` is true.
 
         Yields:
             Configurations in the unit cube, shape (m, d).

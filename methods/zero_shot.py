@@ -74,7 +74,7 @@ def choose_portfolio(R: FloatArray, *, count: int) -> list[int]:
     Returns:
         Columns of R, at most m, in the order in which they are chosen.
     """
-    candidate_means = R.mean(axis=0)
+    candidate_means = R.mean(axis=0)  # later inf for those that are chosen
     no_ranks = np.full((len(R), 1), np.inf)  # of an empty portfolio on each task
     portfolio_ranks = no_ranks
     chosen: list[int] = []
@@ -120,6 +120,7 @@ def _choose_configurations(
         rng: Draws random candidates, and subsamples large tasks.
         count: Number of configurations to choose.
     """
+    # The best configurations of the tasks, `CANDIDATES` at most.
     candidates = order_configurations(tasks, count=CANDIDATES)
     # A single task needs random ones only if it has too few configurations of its own.
     if len(tasks) > 1 or len(candidates) < count:

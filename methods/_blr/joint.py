@@ -224,11 +224,12 @@ def _split(x: FloatArray, like: Parameters) -> Parameters:
 
     x has z, the tasks' embeddings, log alpha (tasks,) and log beta (tasks,), one after the other.
     """
-    task_count = len(like.log_beta)
-    size = len(like.z)
+    z_end = len(like.z)
+    embedded_end = z_end + like.embedded.size
+    alpha_end = embedded_end + len(like.log_alpha)
     return Parameters(
-        z=x[:size],
-        embedded=x[size : -2 * task_count].reshape(like.embedded.shape),
-        log_alpha=x[-2 * task_count : -task_count],
-        log_beta=x[-task_count:],
+        z=x[:z_end],
+        embedded=x[z_end:embedded_end].reshape(like.embedded.shape),
+        log_alpha=x[embedded_end:alpha_end],
+        log_beta=x[alpha_end:],
     )

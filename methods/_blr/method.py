@@ -117,11 +117,13 @@ class LinearHead(ModelBased):
         *source_contexts, self._context = standardise_contexts(contexts)
 
         inputs = []
+        losses = []
         for task, context in zip(tasks, source_contexts, strict=True):
+            losses.append(standardise(task.losses))  # those drawn at random by themselves
             # Configurations in the unit cube.
             unit = self.space.canonical(self.space.encode(task.values))
             inputs.append(self._scale_and_append_context(unit, context))
-        return inputs, [standardise(task.losses) for task in tasks]
+        return inputs, losses
 
     def make_inputs(self, unit: FloatArray) -> FloatArray:
         """Compute inputs (m, p) of the feature map for configurations on this task.

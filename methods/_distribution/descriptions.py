@@ -68,11 +68,11 @@ class FixedDescriptions:
         self._table = table
 
     def initial(self, rng: np.random.Generator) -> FloatArray:
-        """Return no parameters to start from, (0,): fixed descriptions have none."""
+        """Return no parameters to start from, (0,): fixed descriptions have none to draw."""
         return np.empty(0)
 
     def table(self, z: FloatArray) -> FloatArray:
-        """Return the descriptions of the tasks, (T, q)."""
+        """Return the descriptions of the tasks, (T, q), for z without any parameter."""
         return self._table
 
     def pull_back(self, z: FloatArray, slopes: FloatArray) -> FloatArray:

@@ -261,7 +261,9 @@ class FreeTasks:
         self._task_count = task_count
 
     def initial(self, rng: np.random.Generator) -> FloatArray:
-        """Compute the parameters to start from, (size,); nothing is drawn.
+        """Compute the parameters to start from, (size,).
+
+        Nothing is drawn; `rng` is part of the interface of task kernels.
 
         They are logarithms of the entries of the triangle L, row by row, for which the covariance
         L L^T has variances of 1 and correlations of a half.
@@ -269,7 +271,8 @@ class FreeTasks:
         shape = self._task_count, self._task_count
         half_correlated = np.full(shape, 0.5) + 0.5 * np.eye(self._task_count)
         _, upper = cholesky(half_correlated)
-        entries = upper.T[self._rows, self._columns]  # of the lower factor L, row by row
+        # Entries of the lower factor L, row by row, at the places `_rows` and `_columns`.
+        entries = upper.T[self._rows, self._columns]
         return np.array([math.log(entry) for entry in entries.tolist()])
 
     def matrix(self, x: FloatArray) -> FloatArray:
@@ -417,12 +420,13 @@ class LinearModel(JointModel):
         task_parameters = descriptions.initial(rng)
         weights = self._network.initial(rng, input_count)
         network_end = len(task_parameters) + len(weights)
-        self._ends = [len(task_parameters), network_end]  # of both parts in x
+        self._ends = [len(task_parameters), network_end]  # where these two parts of x end
 
         # The precision of the noise, beta, is one over its variance.
         log_alpha, log_beta = 0.0, -INITIAL_LOG_NOISE
         self.x = np.concatenate([task_parameters, weights, [log_alpha, log_beta]])
-        # Only the precisions are bounded.
+        # Lowest and highest value of some parameters, and how many there are: only the precisions
+        # are bounded.
         self.bounds = stack_bounds(
             ((-math.inf, math.inf), network_end), (LOG_ALPHA, 1), (LOG_BETA, 1)
         )
@@ -435,15 +439,17 @@ class LinearModel(JointModel):
         """
         from hpobench_ordered.methods._networks.features import linearise
 
-        task_parameters, weights, (log_alpha, log_beta) = np.split(x, self._ends)  # ends of parts
+        # `_ends` is where the parameters of the descriptions and those of the network end.
+        task_parameters, weights, (log_alpha, log_beta) = np.split(x, self._ends)
         Psi = self._descriptions.table(task_parameters)
-        inputs = np.hstack([Psi[data.task], data.X])
+        inputs = np.hstack([Psi[data.task], data.X])  # each evaluation with its task's description
         # Phi: features that the network computes; Psi: descriptions of the tasks, which come first.
         Phi, pull_back = linearise(self._network, weights, inputs, first=self._descriptions.width)
         likelihood = compute_linear_likelihood(Phi, data.y, np.array([log_alpha]), float(log_beta))
 
         by_weights, by_described_inputs = pull_back(likelihood.by_features)
-        # A task's description is an input of each of its evaluations, which stand together.
+        # A task's description is an input of each of its evaluations, which stand together, so its
+        # derivatives are sums over them. The current task may have none yet.
         by_Psi = np.zeros(Psi.shape)
         present_tasks, first_rows = np.unique(data.task, return_index=True)
         by_Psi[present_tasks] = np.add.reduceat(by_described_inputs, first_rows, axis=0)
@@ -459,6 +465,7 @@ class LinearModel(JointModel):
         """
         from hpobench_ordered.methods._networks.features import compute_features
 
+        # `_ends` is where the parameters of the descriptions and those of the network end.
         task_parameters, weights, (log_alpha, log_beta) = np.split(self.x, self._ends)
         Psi = self._descriptions.table(task_parameters)  # of all tasks; the current is last
 

@@ -183,7 +183,8 @@ class ProductGP:
         """
         factored = self._factored
         signal = math.exp(self._theta.log_signal)
-        k, _ = matern32(factored.U, X / factored.scales)  # U: features by their length scales
+        # U has the evaluations' features divided by their length scales, `scales`.
+        k, _ = matern32(factored.U, X / factored.scales)
         task_covariance = self._P[self._data.task, self._target]
         cross = signal * k * task_covariance[:, None]  # of evaluations and predictions, (N, m)
         mean = factored.mean + product(factored.weights[None], cross)[0]

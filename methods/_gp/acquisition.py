@@ -52,13 +52,13 @@ def log_expected_improvement(mean: FloatArray, sd: FloatArray, best: float) -> F
             log_ei[j] = -math.inf
             continue
         z = (best - mean[j]) / sd[j]
-        if z > TAIL:
+        if z > TAIL:  # not far in the left tail
             density = math.exp(-0.5 * z * z) * INVERSE_SQRT_2PI
             probability = 0.5 * math.erfc(-z * SQRT_HALF)
             log_ei[j] = math.log(sd[j] * (density + z * probability))
         else:
             t = -z
-            c = 0.0
+            c = 0.0  # the continued fraction, computed from its last term to its first
             for k in range(FRACTION_TERMS, 0, -1):
                 c = k / (t + c)
             log_density = -0.5 * z * z - LOG_SQRT_2PI

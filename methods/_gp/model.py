@@ -222,7 +222,7 @@ class GaussianProcess:
                 prior.mean,
                 prior.precision,
                 MAX_ITERATIONS,
-                TOLERANCE,
+                TOLERANCE,  # an iteration that gains less is the last one
             )
             if negative_log_posterior < lowest:
                 best_theta = theta

@@ -393,7 +393,10 @@ class TaskProcess:
         self._alpha = compiled.solve(R, observed.scale_losses(x))
 
     def _set_hyperparameters(self, observed: Observations, x: FloatArray) -> None:
-        """Set the observations, the hyperparameters, and what follows from these alone."""
+        """Set the observations and the hyperparameters x, and what follows from x alone.
+
+        This is the covariance `_B` of the tasks, (T, T), and the variance of the noise.
+        """
         self.observed = observed
         self.x = x
         self._B = couple_tasks(x, observed.distances, observed.g)
@@ -421,6 +424,9 @@ class TaskProcess:
     def predict(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Predict the noise-free losses of the current task, divided by its scale.
 
+        `_L` is the Cholesky factor of the covariance K of the observations, and `_alpha` is K^-1 z
+        with their losses z, divided by the scales of their tasks.
+
         Args:
             X: Features, shape (m, p), C-contiguous.
 
@@ -437,7 +443,9 @@ class TaskProcess:
 
         Posterior variances are what takes time. Conditioned on a part of the observations only, a
         variance is larger, and so is the expected improvement with it. Candidates for which even
-        this bound is too small cannot be the best; they keep it as their score.
+        this bound is too small cannot be the best; they keep it as their score. `_L` is the
+        Cholesky factor of the covariance K of all observations, and `_alpha` is K^-1 z with their
+        losses z.
 
         Args:
             X: Features of the candidates, shape (m, p), C-contiguous.
@@ -453,11 +461,14 @@ class TaskProcess:
         if len(self._L) <= 2 * BOUNDING_OBSERVATIONS:  # a bound would not save time
             return log_expected_improvement(mean, self._compute_deviation(self._L, cross), best)
 
+        # Bounds: conditioned on the last observations only, those of the nearest tasks. Their rows
+        # are copied, as `_compute_deviation` overwrites them.
         last = slice(-BOUNDING_OBSERVATIONS, None)
         largest_deviation = self._compute_deviation(self._bounding_factor, cross[last].copy())
         scores = log_expected_improvement(mean, largest_deviation, best)
 
         def make_exact(rows: IntArray) -> None:
+            """Replace bounds by exact scores, in place."""
             deviation = self._compute_deviation(self._L, cross[:, rows])
             scores[rows] = log_expected_improvement(mean[rows], deviation, best)
 
@@ -470,8 +481,9 @@ class TaskProcess:
 
     @cached_property
     def _bounding_factor(self) -> FloatArray:
-        """Lower Cholesky factor of the covariance of the last observations, as `_L`."""
+        """Lower Cholesky factor of the covariance of the last `BOUNDING_OBSERVATIONS`."""
         last_rows = self._L[-BOUNDING_OBSERVATIONS:]
+        # L is the factor of the covariance of all, L L^T; that of the last is a corner of it.
         is_positive_definite, R = lapack.cholesky(last_rows @ last_rows.T)
         if not is_positive_definite:
             raise ModelError("the covariance matrix is not numerically positive definite")
@@ -494,7 +506,8 @@ class TaskProcess:
     def correlate_tasks(self) -> FloatArray:
         """Compute the correlation of the current task with each earlier one, (T - 1,)."""
         covariances = self._B[-1]  # the current task comes last
-        correlations: FloatArray = covariances[:-1] / covariances[-1]
+        variance = covariances[-1]  # the same for all tasks
+        correlations: FloatArray = covariances[:-1] / variance
         return correlations
 
     def scale_current_losses(self) -> FloatArray:

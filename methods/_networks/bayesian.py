@@ -228,6 +228,7 @@ def _compute_gradient(
     nu = NOISE_MEAN + NOISE_SD * z[-1]  # the last parameter belongs to the noise
     precision = math.exp(-nu)
     scaled_squares = batch_weight * np.sum(errors * errors) * precision
+    # The derivative of the energy by nu is (n - scaled squares) / 2.
     gradient[-1] += NOISE_SD * 0.5 * (n - scaled_squares)
 
     # Backwards through the layers.

@@ -117,7 +117,8 @@ class Network:
         for layer, (inputs, units) in enumerate(self._shapes()):
             is_first = layer == 0
             varying_inputs = used_inputs if is_first else inputs  # padding is always 0
-            sd = ((2.0 if is_first else 1.0) / varying_inputs) ** 0.5
+            variance = (2.0 if is_first else 1.0) / varying_inputs
+            sd = variance**0.5
             weights = np.zeros((inputs, units))
             weights[:varying_inputs] = sd * rng.standard_normal((varying_inputs, units))
             biases = rng.standard_normal(units)
@@ -329,7 +330,10 @@ def round_up_to_power_of_two(count: int) -> int:
 
     JAX compiles a program for each shape: sizes are rounded up, so that there are few.
     """
-    return 1 << (count - 1).bit_length() if count else 0
+    if count == 0:
+        return 0
+    exponent = (count - 1).bit_length()  # the smallest with 2^exponent >= count
+    return 1 << exponent
 
 
 def compute_features(phi: FeatureMap, z: FloatArray, X: FloatArray) -> FloatArray:

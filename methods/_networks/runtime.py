@@ -54,7 +54,7 @@ def call(function: Callable[..., Any], *arrays: Any, static: tuple[Hashable, ...
         What the function returns, with JAX's arrays.
     """
     signature = tuple((array.shape, np.dtype(array.dtype).char) for array in arrays)
-    key = (function, static, signature)
+    key = (function, static, signature)  # of a compiled program in `_programs`
     with jax.enable_x64(True), jax.default_device(_cpu()):
         if key not in _programs:
             _programs[key] = _compile(function, arrays, static)
@@ -94,9 +94,9 @@ def _cpu() -> Any:
     JAX reads both settings, an environment variable and an option of its own, when its CPU is first
     used; they are restored afterwards.
     """
-    threads_before = os.environ.get(THREADS)
-    asynchronous_before = jax.config.values[ASYNCHRONOUS]  # whether a thread of its own runs
-    os.environ[THREADS] = "1"  # the number of threads
+    threads_before = os.environ.get(THREADS)  # number of threads
+    asynchronous_before = jax.config.values[ASYNCHRONOUS]  # whether programs run in another thread
+    os.environ[THREADS] = "1"
     jax.config.update(ASYNCHRONOUS, False)
     try:
         return jax.local_devices(backend="cpu")[0]
