@@ -86,7 +86,8 @@ class BayesianOptimisation(ModelBased):
     def observations(self) -> tuple[FloatArray, FloatArray]:
         """Features (n, p) and standardised losses (n,) that the model is fitted to.
 
-        With more than `MAX_CONDITIONED` evaluations, the best and random others.
+        With more than `MAX_CONDITIONED` evaluations, the best and random others, as the time of a
+        suggestion grows with the square of their number.
         """
         from hpobench_ordered.methods._gp.model import standardise
 

@@ -83,8 +83,9 @@ class DeepKernel:
         output_count = HIDDEN[-1]
         # The root of the number of outputs, which lie in [-1, 1], is a typical distance.
         log_length_scale = 0.5 * math.log(output_count)
-        log_signal_variance = 0.0  # that of standardised losses
-        log_noise_variance = -4.0  # little of it
+        # Standardised losses have variance 1, of which little is noise.
+        log_signal_variance = 0.0
+        log_noise_variance = -4.0
         theta = [log_length_scale, log_signal_variance, log_noise_variance]
         weights = phi.initial(rng, input_count)
         return cls(phi, np.concatenate([weights, theta]))

@@ -204,6 +204,8 @@ class MetaTPE(TPE):
     ) -> FloatArray:
         """Evaluate the density of configurations (N, d) in some hyperparameters.
 
+        `_choices` is the number of choices of each hyperparameter, 0 for numbers, (d,).
+
         Args:
             data: The configurations.
             columns: Indices of these hyperparameters, shape (k,).

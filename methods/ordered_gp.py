@@ -312,6 +312,7 @@ class OrderedGP(BayesianOptimisation):
         # Which evaluations of this task the model uses until the next fit.
         self._used_rows = choose_good_and_random(self.evaluated_losses(), MAX_CURRENT, self.rng)
         observed = self._collect_observations(sources)
+        # A later fit continues from the last one, so that few steps suffice.
         self._last_fit = fit_hyperparameters(
             select_fitted_part(observed, sources),
             self.priors(),

@@ -161,8 +161,9 @@ class ProductGP:
     ) -> None:
         """Factorise the covariance of the evaluations, which predictions need.
 
-        It is a kernel of configurations with hyperparameters theta times the covariance P (T, T) of
-        tasks. Predictions are for the task with index `target`.
+        The covariance of two evaluations is a kernel of their configurations, with hyperparameters
+        theta, times the covariance of their tasks, an entry of P (T, T). Predictions are for the
+        task with index `target`.
         """
         self._data = data
         self._theta = theta

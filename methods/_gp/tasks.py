@@ -496,10 +496,12 @@ class TaskProcess:
             L: Lower Cholesky factor of the covariance of observations, shape (n, n).
             cross: Their covariances with the current task at the candidates, shape (n, m).
         """
-        # Variances of the current task, which comes last: of the process, and of the task's level.
+        # Variances of the current task, which comes last in the covariance B of the tasks: of the
+        # process, and of the task's level.
         prior_variance = self._B[-1, -1] + self.observed.level
         solved = lapack.solve_forward(L, cross)
         explained_variance = np.einsum("ji,ji->j", solved, solved)
+        # Rounding may give a variance below 0.
         deviation: FloatArray = np.sqrt(np.maximum(prior_variance - explained_variance, 0.0))
         return deviation
 

@@ -440,7 +440,8 @@ def _pad(rows: FloatArray, count: int, width: int) -> FloatArray:
 def _trace_features(phi: FeatureMap, z: Any, X: Any) -> Any:
     """Compute features (m, d) of inputs X (m, p) with parameters z (size,).
 
-    It is a function at the top of the module, as JAX's compiled programs need.
+    JAX compiles it. It is at the top of the module and so the same object in each call, by which
+    compiled programs are found again.
     """
     return phi(z, X)
 
