@@ -30,7 +30,7 @@ NOISY = ("distributed", "tornado", "asyncio")
 def run_on_workers(
     client: "Client", job: Job, cells: Sequence[Cell]
 ) -> Iterator[tuple[Cell, RunReply | CrashedRun | None]]:
-    """Run cells on the workers; yield each with its reply when it is over.
+    """Run cells, one run of a method each, on the workers; yield each with its reply when over.
 
     Only a few cells are sent at a time: others follow as runs finish. What is sent is a pickled
     call, which the worker unpickles only after it has compared versions.
@@ -65,7 +65,7 @@ def run_on_workers(
                 reply = CrashedRun("several Dask workers died during the run")
             yield cell_of_future.pop(future), reply
             finished.update(submit_next(1))
-    except HPOBenchOrderedError:
+    except HPOBenchOrderedError:  # its message tells the user what to do
         raise
     except (Exception, CancelledError) as error:
         is_lost = client.status != "running" or isinstance(error, OSError | CancelledError)
@@ -83,7 +83,7 @@ def run_on_workers(
 
 
 def perform_on_worker(cell: Cell, time_limit: float | None) -> RunReply | CrashedRun:
-    """Make a run in a child process of a Dask worker."""
+    """Make a run in a child process of this Dask worker, one of its `CHILDREN`."""
     return perform_in_child(cell, time_limit, CHILDREN)
 
 
@@ -116,7 +116,9 @@ def run_request(request: bytes, versions: Mapping[str, str]) -> RunReply | Crash
 def connect(dask: "Client | str") -> Iterator[tuple["Client", Mapping[str, Mapping[str, str]]]]:
     """Connect to a cluster; yield its client and the versions of packages by worker.
 
-    The client is closed at the end, unless it is the user's.
+    Args:
+        dask: The user's client, which stays open; or the address of a scheduler, to which a new
+            client is opened and closed at the end.
 
     Raises:
         ExperimentError: There is no scheduler or no worker, or a worker lacks a package.
@@ -134,9 +136,12 @@ def connect(dask: "Client | str") -> Iterator[tuple["Client", Mapping[str, Mappi
 
 @contextmanager
 def _silence_loggers() -> Iterator[None]:
-    """Silence the loggers of `NOISY` packages: errors are reported by this package, in one line."""
+    """Silence Dask's loggers: this package reports an error in one line, they in a traceback.
+
+    `NOISY` are the packages whose loggers are silenced.
+    """
     levels: dict[str, int] = {}
-    # Loggers that exist may have levels of their own, which that of their package does not change.
+    # Each package's logger, and those below it, which may have a level of their own.
     for name in (*NOISY, *logging.root.manager.loggerDict):
         package = name.partition(".")[0]
         if package in NOISY:
@@ -154,6 +159,7 @@ def _open_client(address: str) -> "Client":
     """Connect to the scheduler at an address."""
     from distributed import Client
 
+    # The client is not the default one: that would change what the user's own Dask code uses.
     try:
         return Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
     except (OSError, ValueError) as error:
@@ -171,7 +177,7 @@ def _read_versions(client: "Client") -> dict[str, Mapping[str, str]]:
     """
     try:
         client.wait_for_workers(1, timeout=CONNECT_SECONDS)
-        return dict(client.run(package_versions))
+        return dict(client.run(package_versions))  # `run` calls the function on every worker
     except TimeoutError:
         raise ExperimentError("the Dask cluster has no workers") from None
     except ModuleNotFoundError as error:

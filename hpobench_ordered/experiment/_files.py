@@ -40,8 +40,10 @@ class DamagedFileError(StoreError):
     """A file of a store is malformed."""
 
     def __init__(self, path: Path, reason: object, remedy: str = DEFAULT_REMEDY) -> None:
-        shown = make_printable(f"{path} is damaged ({str(reason)[:MAX_REASON_LENGTH]})")
-        super().__init__(f"{shown}; {remedy}")
+        """Say which file is damaged and why, and what the user can do about it (`remedy`)."""
+        short_reason = str(reason)[:MAX_REASON_LENGTH]
+        problem = make_printable(f"{path} is damaged ({short_reason})")
+        super().__init__(f"{problem}; {remedy}")
 
 
 def make_printable(text: str) -> str:
@@ -53,6 +55,7 @@ class FileKind:
     """Files of a folder of a store, all named by one pattern."""
 
     def __init__(self, folder: str, pattern: str) -> None:
+        """Describe a kind: its folder in the store, and a regular expression of its file names."""
         self.folder = folder
         self.pattern = re.compile(pattern, re.ASCII)
 
@@ -82,17 +85,17 @@ class StoredFile:
             DamagedFileError: The file's name has a hash, and the content has another one.
         """
         data = read_bytes(self.path)
-        expected = self.content_hash
+        expected = self.content_hash  # the hash's first characters, as they are in the name
         if expected is not None and hash_content(data, len(expected)) != expected:
             raise DamagedFileError(self.path, "its content does not have the hash in its name")
         return data
 
 
 def list_paths(folder: Path) -> list[Path]:
-    """What is in a folder and not hidden, sorted by name; nothing if there is no folder."""
+    """List what is in a folder and not hidden, sorted by name; nothing if there is no folder."""
     try:
         names = os.listdir(folder)  # noqa: PTH208 - ten times faster for many files
-    except (FileNotFoundError, NotADirectoryError):  # an error is raised when writing there
+    except (FileNotFoundError, NotADirectoryError):  # writing there will raise an error
         return []
     except OSError as error:
         raise StoreError(f"{folder} cannot be read: {error.strerror}") from None
@@ -105,10 +108,10 @@ def list_files(store: Path, kind: FileKind) -> list[StoredFile]:
 
 
 def parse_name(path: Path, kind: FileKind) -> StoredFile:
-    """Take the key and the hash, where the kind has them, from a file's name.
+    """Take the run's key and the content's hash from a file's name; None where it has none.
 
     Raises:
-        DamagedFileError: The name is none of this kind.
+        DamagedFileError: The file is not named like those of this kind.
     """
     match = kind.pattern.fullmatch(path.name)
     if match is None:
@@ -120,7 +123,7 @@ def parse_name(path: Path, kind: FileKind) -> StoredFile:
 
 
 def has_named_files(store: Path, kinds: tuple[FileKind, ...]) -> bool:
-    """Whether a folder has files with names as in a store."""
+    """Whether a folder has a file of one of these kinds, named as in a store."""
     for kind in kinds:
         for path in list_paths(store / kind.folder):
             if kind.pattern.fullmatch(path.name):
@@ -155,7 +158,11 @@ def hash_content(data: bytes, length: int) -> str:
 
 
 def decode_json(path: Path, data: bytes, content: type[T]) -> T:
-    """Decode JSON into a type; a `DamagedFileError` if it does not fit or has odd characters."""
+    """Decode the JSON of a file into a type.
+
+    Raises:
+        DamagedFileError: It does not fit the type, or has control characters.
+    """
     try:
         decoded = msgspec.json.decode(data, type=content)
         check_texts(msgspec.to_builtins(decoded))
@@ -188,9 +195,10 @@ def encode_json(record: Mapping[str, Any]) -> bytes:
 def append_line(path: Path, record: Mapping[str, Any]) -> None:
     """Append a line of JSON in a single write, as several processes may append at the same time.
 
-    It starts with a line break, which ends a line that a crash left incomplete.
+    What is written starts with a line break, too: it ends a line that a crash left incomplete.
     """
     line = f"\n{json.dumps(record)}\n".encode()
+    # Without a buffer, `write` is one call of the system, and returns how many bytes it wrote.
     with writing(path.parent), path.open("ab", buffering=0) as file:
         if file.write(line) != len(line):
             raise OSError(f"{path.name} could only be written in part: is the disk full?")
@@ -199,21 +207,21 @@ def append_line(path: Path, record: Mapping[str, Any]) -> None:
 def read_lines(path: Path, content: type) -> list[dict[str, Any]]:
     """Read the objects in a file of JSON lines that fit a type; none if there is no file.
 
-    Lines that do not fit are left out: a crash may have left a line incomplete, and what is in
-    these files is only shown. Of the others, all fields are kept, also those not in the type.
+    Lines that do not fit are left out: a crash may have left a line incomplete, and no result
+    depends on these files.
     """
     records = []
     with suppress(FileNotFoundError):
         for line in read_bytes(path).splitlines():
             with suppress(msgspec.MsgspecError, RecursionError, ValueError):
-                msgspec.json.decode(line, type=content)  # raises if the line does not fit
-                records.append(json.loads(line))
+                msgspec.json.decode(line, type=content)  # only to raise if the line does not fit
+                records.append(json.loads(line))  # with all its fields, also those not in the type
     return records
 
 
 @contextmanager
 def writing(folder: Path) -> Iterator[None]:
-    """Turn an `OSError` into a `StoreError` that names the folder."""
+    """Turn an `OSError` of a block that writes to a folder into a `StoreError` that names it."""
     try:
         yield
     except OSError as error:

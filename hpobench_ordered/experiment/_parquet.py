@@ -36,7 +36,11 @@ class Column:
 
 
 def open_parquet(data: bytes, columns: Mapping[str, Column]) -> "pq.ParquetFile":
-    """Open a file that must have these columns, of these kinds; a `ValueError` says why not."""
+    """Open a file that must have these columns, of these kinds.
+
+    Raises:
+        ValueError: It is not such a file; the message says why.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -61,7 +65,16 @@ def open_parquet(data: bytes, columns: Mapping[str, Column]) -> "pq.ParquetFile"
 def read_columns(
     file: "pq.ParquetFile", columns: Mapping[str, Column], names: Sequence[str]
 ) -> "pa.Table":
-    """Read columns of an open file; a `ValueError` if one has missing values or odd texts."""
+    """Read columns of an open file.
+
+    Args:
+        file: The file.
+        columns: What each column must hold, by name.
+        names: Names of the columns to read.
+
+    Raises:
+        ValueError: A column has missing values that it may not have, or control characters.
+    """
     with _arrow_errors_as_value_errors():
         table = file.read(list(names), use_threads=False)
     for name in names:
@@ -78,7 +91,7 @@ def type_of_column(data_type: "pa.DataType") -> ColumnType | None:
     """What a column of an Arrow type holds; None for types that no file here has."""
     import pyarrow as pa
 
-    if pa.types.is_dictionary(data_type):
+    if pa.types.is_dictionary(data_type):  # the column holds indices into a list of its values
         data_type = data_type.value_type
     if pa.types.is_string(data_type) or pa.types.is_large_string(data_type):
         return ColumnType.TEXT
@@ -88,7 +101,7 @@ def type_of_column(data_type: "pa.DataType") -> ColumnType | None:
 
 
 def _check_texts(name: str, values: "pa.ChunkedArray") -> None:
-    """Raise a `ValueError` if a column of texts, of this name, has control characters."""
+    """Raise a `ValueError` if a column of texts has control characters; `name` is its name."""
     for text in values.unique().to_pylist():
         if text is not None and CONTROL_CHARACTERS.search(text):
             raise ValueError(f"the column {name!r} has control characters")
@@ -96,7 +109,10 @@ def _check_texts(name: str, values: "pa.ChunkedArray") -> None:
 
 @contextmanager
 def _arrow_errors_as_value_errors() -> Iterator[None]:
-    """Turn the errors of reading a file, which has any content, into a `ValueError`."""
+    """Turn pyarrow's errors in a block that reads a file into a `ValueError`.
+
+    The file comes from elsewhere and may have any content, so any of these errors may occur.
+    """
     import pyarrow as pa
 
     try:

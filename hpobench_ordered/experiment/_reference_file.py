@@ -176,13 +176,18 @@ class ReferenceFile:
             file = open_parquet(data, COLUMNS)
             present = [name for name in COLUMNS if name in file.schema_arrow.names]
             rows = read_columns(file, COLUMNS, present).to_pandas()
-            return cls._from_rows(rows.reindex(columns=list(COLUMNS)))
+            all_columns = rows.reindex(columns=list(COLUMNS))  # NaN in those that are absent
+            return cls._from_rows(all_columns)
         except ValueError as error:
             raise ArtifactError(f"{name} holds no reference results: {error}") from None
 
     @classmethod
     def _from_rows(cls, rows: "pd.DataFrame") -> Self:
-        """Read the rows of a file, one per stored trial; a `ValueError` if they do not fit."""
+        """Read the rows of a file, one per stored trial; a `ValueError` if they do not fit.
+
+        Columns are the same for all rows (`WHERE`), identify a run (`RUN`), or tell how long the
+        run took (`TIMES`).
+        """
         if not len(rows):
             raise ValueError("it has no rows")
         constant = rows[[*WHERE, "sign", "trials"]].drop_duplicates()
@@ -198,6 +203,7 @@ class ReferenceFile:
         if np.prod(shape) > MOST_LOSSES:
             raise ValueError(f"it stands for more than {MOST_LOSSES:,} losses")
 
+        # Of each row: the index of its run in `runs`, of its task, and of its trial.
         run = rows.groupby(list(RUN), sort=False).ngroup().to_numpy()
         task = rows["task"].to_numpy()
         trial = rows["trial"].to_numpy() - 1
@@ -239,7 +245,7 @@ class ReferenceFile:
             raise ArtifactError(f"runs of {other.where} cannot be added to those of {self.where}")
         runs = pd.concat([self.runs, other.runs], ignore_index=True)
         runs = runs.sort_values(["method", "seed"])
-        order = runs.index.to_numpy()
+        order = runs.index.to_numpy()  # where each run was before it was sorted
         return replace(
             self,
             runs=runs.reset_index(drop=True),
@@ -248,7 +254,12 @@ class ReferenceFile:
         )
 
     def select_first_tasks(self, number: int, protocol: str) -> Self:
-        """Select the first tasks, as if the protocol had ended after them."""
+        """Select the first tasks, as if the protocol had ended after them.
+
+        Args:
+            number: How many tasks.
+            protocol: Name of the protocol that has only these tasks.
+        """
         return replace(
             self,
             where=self.where | {"protocol": protocol},
@@ -260,15 +271,15 @@ class ReferenceFile:
 
     @cached_property
     def cells(self) -> dict[str, dict[str, Any]]:
-        """What identifies each run, by key."""
+        """What identifies each run, by key, the hash of it."""
         cell_of_key = {}
-        for run in self.runs[list(RUN)].to_dict("records"):
-            cell = {**self.where, **run}
+        for run in self.runs[list(RUN)].to_dict("records"):  # method, version of it, and seed
+            cell = {**self.where, **run}  # and benchmark, surrogate and protocol
             cell_of_key[key_of(cell)] = cell
         return cell_of_key
 
     def timings(self) -> "pd.DataFrame":
-        """One row per run, see `Records.timings`."""
+        """One row per run, see `Records.timings`: its key, what identifies it, and its times."""
         import pandas as pd
 
         cells = pd.DataFrame([{KEY: key, **cell} for key, cell in self.cells.items()])
@@ -330,7 +341,8 @@ def select_trials_to_store(losses: FloatArray, methods: NDArray[Any]) -> BoolArr
         methods: Name of the method of each run, (runs,).
     """
     is_stored = np.ones(losses.shape, dtype=np.bool_)  # a first trial always counts as improving
-    is_stored[..., 1:] = losses[..., 1:] < incumbents(losses)[..., :-1]
+    lowest_so_far = incumbents(losses)
+    is_stored[..., 1:] = losses[..., 1:] < lowest_so_far[..., :-1]
     is_stored[methods == RANDOM_SEARCH] = True
 
     _, n_tasks, n_trials = losses.shape
@@ -346,7 +358,7 @@ def select_trials_to_store(losses: FloatArray, methods: NDArray[Any]) -> BoolArr
 
 def _load_best_values(spec: BenchmarkSpec, surrogate: str) -> FloatArray:
     """Best known objective value of each task of a surrogate; NaN where none is known."""
-    _, best_values = spec.option(surrogate).load()
+    _, best_values = spec.option(surrogate).load()  # the model, and a value or None for each task
     return np.array([np.nan if value is None else value for value in best_values])
 
 

@@ -74,7 +74,13 @@ NULL_INTEGER = np.iinfo(np.int64).min
 
 
 def other_format(path: Path, written: object, hint: str = "") -> StoreError:
-    """The error for a store or file in another format."""
+    """The error for a store or file in another format.
+
+    Args:
+        path: The store or file.
+        written: Its format.
+        hint: What else the user can do, as the end of the message.
+    """
     version = package_versions()["hpobench-ordered"]
     return StoreError(
         f"{path} is in store format {written!r}, this is version {version} of hpobench-ordered "
@@ -101,6 +107,7 @@ def make_run_table(cell: Cell, benchmark: Benchmark, outcomes: Sequence[Outcome]
     tasks = np.repeat([outcome.task for outcome in outcomes], lengths)  # index of each trial's task
 
     columns = {}
+    # `describe` has the benchmark, method, seed and so on.
     for name, value in {KEY: cell.key, **cell.describe()}.items():
         columns[name] = _repeat([value], [sum(lengths)])
     columns |= {
@@ -139,6 +146,7 @@ def encode_runs(table: "pa.Table") -> tuple[str, bytes]:
     import pyarrow.parquet as pq
 
     buffer = pa.BufferOutputStream()
+    # The format is stored in the file's metadata, so that readers can refuse another one.
     marked = table.replace_schema_metadata({METADATA: json.dumps(FORMAT)})
     pq.write_table(marked, buffer, compression="zstd", write_statistics=False)
     data = bytes(buffer.getvalue())
@@ -146,26 +154,39 @@ def encode_runs(table: "pa.Table") -> tuple[str, bytes]:
 
 
 def read_runs(file: StoredFile, names: Sequence[str] | None = None) -> "pa.Table":
-    """Read columns, by default all, of a file of runs, and the keys of its runs.
+    """Read a file of runs as a table with one row per trial.
 
-    Raises a `DamagedFileError` if its content does not fit its name or what is stored of runs, and
-    a `StoreError` if it is in another format.
+    Args:
+        file: The file.
+        names: Columns to read, besides that of the runs' keys (`KEY`); default: all.
+
+    Raises:
+        DamagedFileError: Its content does not have the hash or the key in its name, or is not a
+            table of runs.
+        StoreError: It is in another format.
     """
     data = file.read()
     try:
         parquet = open_parquet(data, COLUMNS)
         _check_format(file.path, parquet)
         columns = _columns_of(parquet)
-        wanted = list(columns) if names is None else [*dict.fromkeys((KEY, *names))]
+        wanted = list(columns) if names is None else [*dict.fromkeys((KEY, *names))]  # each once
         table = read_columns(parquet, columns, wanted)
-        _check_keys(table, file.key)
+        _check_keys(table, file.key)  # the key in the file's name, or None
     except ValueError as error:
         raise DamagedFileError(file.path, error) from None
     return table
 
 
 def _check_format(path: Path, parquet: "pq.ParquetFile") -> None:
-    """Check that a file tells a format that can be read; else a `StoreError` or `ValueError`."""
+    """Check that a file is in a format that can be read.
+
+    The entry `METADATA` of its metadata tells the format.
+
+    Raises:
+        ValueError: It tells no format.
+        StoreError: It is in another format.
+    """
     metadata = parquet.schema_arrow.metadata or {}
     try:
         written = msgspec.json.decode(metadata.get(METADATA, b""), type=int)
@@ -176,7 +197,11 @@ def _check_format(path: Path, parquet: "pq.ParquetFile") -> None:
 
 
 def _columns_of(parquet: "pq.ParquetFile") -> dict[str, Column]:
-    """Columns of a file, with those of the configurations."""
+    """What each column of a file must hold, by name; a `ValueError` if one has an odd type.
+
+    To the columns that every file has (`COLUMNS`), one is added for each hyperparameter: it is
+    named config.NAME, and null where the hyperparameter is inactive.
+    """
     columns = dict(COLUMNS)
     for field in parquet.schema_arrow:
         if field.name.startswith(CONFIG_PREFIX):
@@ -188,8 +213,13 @@ def _columns_of(parquet: "pq.ParquetFile") -> dict[str, Column]:
 
 
 def _check_keys(table: "pa.Table", key_in_name: str | None) -> None:
-    """Raise a `ValueError` unless the keys fit the file's name, and rows of a run are together."""
-    keys = [key for key, _ in iter_runs(table)]
+    """Raise a `ValueError` unless the keys of a file's runs are such, and that in its name.
+
+    Args:
+        table: The file's content, one row per trial.
+        key_in_name: The key in the name of a file of one run; None for a file of many runs.
+    """
+    keys = [key for key, _ in iter_runs(table)]  # raises if the rows of a run are not together
     if key_in_name is not None and keys != [key_in_name]:
         raise ValueError("its name is that of another run")
     if not all(re.fullmatch(KEY_PATTERN, key, re.ASCII) for key in keys):
@@ -197,7 +227,11 @@ def _check_keys(table: "pa.Table", key_in_name: str | None) -> None:
 
 
 def check_runs(file: StoredFile, table: "pa.Table") -> None:
-    """Check that each run of a whole table has the key of what identifies it, and its trials."""
+    """Check that each run of a table has the key of what identifies it, and all its trials.
+
+    Raises:
+        DamagedFileError: One has not; `file`, which the table was read from, is damaged.
+    """
     try:
         _check_identities(table)
         _check_trials(table)
@@ -206,8 +240,12 @@ def check_runs(file: StoredFile, table: "pa.Table") -> None:
 
 
 def _check_identities(table: "pa.Table") -> None:
-    """Raise a `ValueError` unless each run has the key of its benchmark, method and so on."""
+    """Raise a `ValueError` unless each run has the key of its benchmark, method and so on.
+
+    These columns, `IDENTITY`, are the same in all rows of a run; the key is their hash.
+    """
     runs = table.select([KEY, *IDENTITY]).to_pandas().drop_duplicates()
+    # More than one row a key means that rows of one run differ.
     if len(runs) > len(table[KEY].unique()):
         raise ValueError("all trials of a run must have the same benchmark, method and so on")
     for run in runs.to_dict("records"):
@@ -240,6 +278,7 @@ def iter_runs(table: "pa.Table") -> Iterator[tuple[str, slice]]:
     if not table.num_rows:
         return
     column = table[KEY].combine_chunks()
+    # As a dictionary: a list of the different keys, and for each row the index of its key.
     encoded = column if hasattr(column, "dictionary") else column.dictionary_encode()
     keys = encoded.dictionary.to_pylist()
     run_of_row = encoded.indices.to_numpy()
@@ -253,12 +292,17 @@ def iter_runs(table: "pa.Table") -> Iterator[tuple[str, slice]]:
 
 
 def digest_runs(table: "pa.Table") -> dict[str, str]:
-    """Hash of all values of each run of a whole table, by key, however they are stored."""
+    """Hash of all values of each run of a table with all columns, by key.
+
+    It does not depend on how the values are stored: in what order of columns, with which other runs
+    in the file, or on what machine.
+    """
     names = sorted(table.column_names)
     values = np.column_stack([_represent_values(table[name].combine_chunks()) for name in names])
     header = json.dumps(names).encode()
     digests = {}
     for key, rows in iter_runs(table):
+        # "<u8": the same order of bytes on every machine.
         content = header + np.ascontiguousarray(values[rows], dtype="<u8").tobytes()
         digests[key] = hashlib.sha256(content).hexdigest()
     return digests
@@ -268,7 +312,8 @@ def _represent_values(column: "pa.Array") -> NDArray[np.uint64]:
     """A 64-bit number for each value of a column, to be hashed with those of other columns.
 
     It is the bits of a number, or a hash of a text: the same in every file that holds the value,
-    unlike the code of a text in a dictionary column.
+    unlike the code of a text in a dictionary column. A missing integer counts as `NULL_INTEGER`,
+    the lowest one, which no hyperparameter has.
     """
     kind = type_of_column(column.type)
     if kind is ColumnType.INTEGER:
@@ -290,7 +335,10 @@ def _hash_text(text: str) -> int:
 
 
 def _repeat(values: Sequence[str | int], lengths: Sequence[int]) -> "pa.Array":
-    """Repeat each value `lengths` times; text as a dictionary."""
+    """Make an Arrow column in which value i is repeated `lengths[i]` times.
+
+    Texts are stored once, in a dictionary, with an index in each row.
+    """
     import pyarrow as pa
 
     places = np.repeat(np.arange(len(values)), lengths)
@@ -319,7 +367,7 @@ def name_run(table: "pa.Table", rows: slice) -> str:
 
 
 def describe_runs(table: "pa.Table") -> Mapping[str, Mapping[str, object]]:
-    """What identifies each run of a table, by key."""
+    """What identifies each run of a table (`IDENTITY`: benchmark, method and so on), by key."""
     runs = {}
     for key, rows in iter_runs(table):
         (identity,) = table.select(IDENTITY).slice(rows.start, 1).to_pylist()  # of its first row

@@ -30,7 +30,7 @@ from hpobench_ordered.experiment.overview import Overview, State, make_overview
 from hpobench_ordered.experiment.parallel import (
     TIME_LIMIT,
     check_workers,
-    limit_processes,
+    choose_process_limit,
     run_cells,
 )
 from hpobench_ordered.experiment.plan import Cell, as_list, grid_of_cells, plan, select_shard
@@ -123,7 +123,7 @@ class Results:
             ExperimentError: Reference results, which do not have all trials.
         """
         if not self.store.has_all_trials:
-            raise ExperimentError(BEST_ONLY)
+            raise ExperimentError(BEST_ONLY)  # says what reference results can be used for
         overview = make_overview(self.store, self.cells or None)  # no cells: the whole store
         trials = self.store.read(overview.keys(State.DONE))
         # Plain text is easier to handle than pandas' categories.
@@ -142,7 +142,7 @@ class Results:
             full: All columns; default: `SHORT_COLUMNS`, and `protocol` and `surrogate` of several.
             measured_only: Whether to leave out interpolated tasks and stand-in surrogates.
         """
-        scores, _ = self.scored(measured_only=measured_only)
+        scores, _ = self.scored(measured_only=measured_only)  # and why others have none
         board = leaderboard(scores, trial=trial)
         if full:
             return board
@@ -310,7 +310,7 @@ def run(
     check_workers(workers)
     benchmarks = as_list(benchmarks, "benchmark")
     methods = as_list(methods, "method")
-    with closing(Children(limit_processes(workers))) as children:
+    with closing(Children(choose_process_limit(workers))) as children:
         make_plan = partial(
             plan,
             benchmarks=benchmarks,
@@ -439,8 +439,8 @@ def add_configurations(
     tables = []
     for _, trials_of_benchmark in trials.groupby("benchmark"):
         table = store.configurations(trials_of_benchmark["key"].unique())
-        # The first columns are those of the trial, all others hyperparameters. They are told apart
-        # by position, as a hyperparameter may be named like a column of the trial.
+        # The first columns are those of the trial (key, task, trial, value and loss), all others
+        # hyperparameters. They are told apart by position, as hyperparameters may have such names.
         columns = list(table.columns[:COLUMNS_OF_TRIAL])
         columns += [f"config.{name}" for name in table.columns[COLUMNS_OF_TRIAL:]]
         table = table.set_axis(columns, axis=1)
@@ -457,7 +457,7 @@ def merge_stores(folder: str | Path, others: Iterable[str | Path]) -> Store:
     """
     store = Store(Path(folder))
     store.merge(*map(Store.open, others))
-    store.compact(at_least=MANY)  # joins the files only if there are many
+    store.compact(at_least=MANY)  # joins files of single runs if there are a thousand or more
     return store
 
 

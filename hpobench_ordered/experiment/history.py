@@ -131,7 +131,7 @@ def _find_run(results: Results, criteria: Mapping[str, object]) -> Mapping[str, 
         if value is None:
             continue
         is_match = runs[column] == value
-        if column == "protocol":  # the name alone is enough
+        if column == "protocol":  # it is also found by its name alone, without settings
             is_match |= runs[column].map(parse_protocol_name) == value
         if not is_match.any():
             stored_values = dict.fromkeys(runs[column].tolist())
@@ -172,6 +172,7 @@ def _define_benchmark(
     name = BenchmarkIdentity.parse(str(run["benchmark"])).id
     source = benchmark
     if source is None:
+        # The plan also has benchmarks that are not registered: their path, or the object itself.
         planned_sources = [cell.source for cell in results.cells if cell.key == run["key"]]
         source = planned_sources[0] if planned_sources else name
     try:

@@ -95,7 +95,7 @@ def perform(cell: Cell, time_limit: float | None) -> RunReply:
         time_limit: Seconds that one call into the method may take; None: no limit.
     """
     try:
-        with one_thread():
+        with one_thread():  # sums are then in the same order, whatever the number of cores
             outcomes, timing = run_cell(cell, time_limit=time_limit)
     except MethodError as error:
         cause = error.__cause__
@@ -125,6 +125,7 @@ def perform_from_files(
     if source is None or record is None:
         return perform(pickle.loads(pickled_cell), time_limit)
     try:
+        # The parent process kills this one if the import, which is of no task, takes too long.
         with step(step_name("", IMPORTING), IMPORT_LIMIT):
             imported = load_and_list(source)
     except BaseException as error:  # whatever the user's files raise
@@ -224,15 +225,16 @@ class Job:
         self.store.records.write_failure(Failure.from_error(cell, error, printed=traceback_text))
 
     def _record_loaded(self, cell: Cell, loaded: LoadedFiles) -> list[str]:
-        """Record what a method had loaded in a run.
+        """Record what a method had loaded in a run, if earlier runs had loaded the same files.
 
         Returns:
-            The modules whose files were others in an earlier run of the same version; then nothing
-            is recorded. Empty if there are none.
+            The modules whose files had another content in an earlier run of the same version. If
+            there are any, nothing is recorded.
         """
         record = cell.identity.record
         if record is None:  # nothing identifies the method, so no later run could use a record
             return []
+        # `record` has what the import loads; `later` is what was loaded only while the method ran.
         new_record = replace(record, later=loaded.without(record.imported))
         folder = self.store.folder
         records = read_method_records(folder)
@@ -246,13 +248,14 @@ class Job:
 def _make_failure_of_changed_files(method: str, names: Sequence[str]) -> FailedRun:
     """The failure of a run of a method whose modules or files changed; it names them."""
     message = f"{method}: its files changed while it ran: {', '.join(names)}"
-    return FailedRun(MethodError(message), "")
+    no_traceback = ""  # the change was noticed by comparison: no exception was raised
+    return FailedRun(MethodError(message), no_traceback)
 
 
 def _name_method(error: MethodError, method: str) -> MethodError:
-    """Name the method in the error of a benchmark, which other errors name already.
+    """Name the method in the error of a benchmark; other errors name it already.
 
-    In a process of the method, the method itself may have broken the benchmark.
+    The method matters, as it runs in the same process and may have broken the benchmark itself.
     """
     if not isinstance(error, BenchmarkFailedError):
         return error

@@ -68,10 +68,11 @@ class JoinedRuns(StoredRuns):
         return self._own.sessions()
 
     def _split(self, keys: Iterable[str] | None) -> Iterator[tuple[StoredRuns, list[str]]]:
-        """Yield the stores to read, with the keys, by default all, to read from each.
+        """Yield the stores to read, with the keys to read from each; default: all keys.
 
-        The first store has precedence. It is yielded even for no keys if it is the only one, as
-        frames without rows have columns, too.
+        Runs that both stores have are read from the first. Where no run is to be read, the first
+        store is yielded without keys, so that the caller gets a frame without rows, but with
+        columns.
         """
         own_keys = self._own.keys()
         wanted = own_keys | self._other.keys() if keys is None else set(keys)
@@ -84,9 +85,9 @@ class JoinedRuns(StoredRuns):
 
 
 def _concatenate(frames: Iterable["pd.DataFrame"]) -> "pd.DataFrame":
-    """Concatenate frames; the first of them if all are empty.
+    """Concatenate the frames that have rows, or return the first one if none has.
 
-    Empty frames are otherwise left out, as their columns have no types.
+    Frames without rows have columns without types, which would change the types of others.
     """
     import pandas as pd
 
@@ -96,14 +97,15 @@ def _concatenate(frames: Iterable["pd.DataFrame"]) -> "pd.DataFrame":
 
 
 def join_overviews(own: Overview, other: Overview) -> Overview:
-    """Add finished runs of other methods on the same benchmarks, protocols and seeds.
+    """Add to `own` the finished runs in `other` on the same benchmarks, protocols and seeds.
 
-    A method of `own` thus replaces one of the same name in `other`.
+    Methods that `own` has, too, are left out: its runs replace those of the same name in `other`.
     """
     import pandas as pd
 
-    conditions = [*WHERE, "protocol", "seed"]
+    conditions = [*WHERE, "protocol", "seed"]  # `WHERE`: benchmark and surrogate
     finished = _select_finished(other)
+    # Runs whose conditions are those of any of our own runs.
     comparable = finished.merge(own.runs[conditions].drop_duplicates())
     is_own_method = comparable["method"].isin(own.runs["method"])
     runs = pd.concat([own.runs, comparable[~is_own_method]], ignore_index=True)
@@ -128,7 +130,13 @@ def read_reference_for(store: StoredRuns) -> StoredRuns:
 
 
 def _read_reference_on(benchmarks: Iterable[str], protocol: Protocol | None) -> StoredRuns:
-    """Reference results on benchmarks, of which versions do not matter; None: all protocols."""
+    """Reference results on benchmarks.
+
+    Args:
+        benchmarks: The benchmarks, whose versions do not matter here: there are results of the
+            installed ones only.
+        protocol: The protocol of the runs; None: all protocols.
+    """
     names = {BenchmarkIdentity.parse(text).name for text in benchmarks}
     return read_reference(sorted(names), protocol=protocol)
 
@@ -152,12 +160,14 @@ def choose_protocol_and_seeds(
     import pandas as pd
 
     finished = _select_finished(make_overview(store))
-    benchmarks = pd.DataFrame([cell.describe() for cell in cells])[WHERE].drop_duplicates()
-    runs = finished.merge(benchmarks)
+    plan = pd.DataFrame([cell.describe() for cell in cells])
+    benchmarks = plan[WHERE].drop_duplicates()  # each with its surrogate
+    runs = finished.merge(benchmarks)  # those on the plan's benchmarks
     if protocol is not None:
         text = format_protocol(protocol)
     else:
-        text = str(next(iter(runs["protocol"].value_counts().index), ""))
+        protocols = runs["protocol"].value_counts().index  # the most frequent one first
+        text = str(protocols[0]) if len(protocols) else ""
     runs = runs[runs["protocol"] == text]
     seeds_of_benchmark = {name: set(part["seed"]) for name, part in runs.groupby("benchmark")}
     lacking = [name for name in benchmarks["benchmark"] if name not in seeds_of_benchmark]

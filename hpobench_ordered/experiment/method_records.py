@@ -28,7 +28,7 @@ REMEDY = (
 
 
 def write_method_record(folder: Path, record: MethodRecord) -> None:
-    """Write a record to a store; the same one is the same file."""
+    """Write a record to a store; equal records are one file, named after the content's hash."""
     content = encode_json(asdict(record))
     name = f"{record.version}-{hash_content(content, HASH_LENGTH)}.json"
     write_whole(folder / METHOD_FILES.folder / name, content)
@@ -46,7 +46,7 @@ def read_method_records(folder: Path) -> list[MethodRecord]:
             record = decode_json(file.path, file.read(), MethodRecord)
         except DamagedFileError as error:
             raise DamagedFileError(file.path, error, REMEDY) from None
-        if record.version != file.key:
+        if record.version != file.key:  # the file's name begins with the method's version
             raise DamagedFileError(file.path, "it is that of another method", REMEDY)
         records.append(record)
     check_agreement(records)
@@ -54,7 +54,10 @@ def read_method_records(folder: Path) -> list[MethodRecord]:
 
 
 def check_agreement(records: Iterable[MethodRecord]) -> None:
-    """Raise a `StoreError` if a version of a method had loaded two contents of a file."""
+    """Raise a `StoreError` if runs of one version of a method had loaded different files.
+
+    These are modules of the same name whose files have different contents.
+    """
     records_of_version = defaultdict[str, list[MethodRecord]](list)
     for record in records:
         records_of_version[record.version].append(record)
@@ -69,9 +72,10 @@ def check_agreement(records: Iterable[MethodRecord]) -> None:
 
 
 def list_contradicting_modules(records: Iterable[MethodRecord]) -> list[str]:
-    """Names of modules of which the records have files with different content.
+    """Names of the modules whose files have different contents in different records.
 
-    `record.later` has the files that were loaded only while the method ran.
+    Compared are the files that were loaded only while the method ran (`record.later`): those that
+    its import loads are part of its version, and so the same in all records of a version.
     """
     digests_of_module = defaultdict[str, set[str]](set)
     for record in records:

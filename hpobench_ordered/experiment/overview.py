@@ -45,9 +45,11 @@ class Overview:
 
         Each state has a column, also one in which there are no runs.
         """
+        # `GROUP` are the four columns of a row; the states become columns.
         counts = self.runs.groupby([*GROUP, "state"]).size().unstack(fill_value=0)
         states = [state.value for state in State]
-        return counts.reindex(columns=states, fill_value=0).rename_axis(columns=None).reset_index()
+        all_states = counts.reindex(columns=states, fill_value=0)
+        return all_states.rename_axis(columns=None).reset_index()
 
 
 def make_overview(store: StoredRuns, cells: Iterable[Cell] | None = None) -> Overview:
@@ -124,6 +126,7 @@ def _select_latest_versions(
 ) -> Cells:
     """Select the runs of the last planned version of each method.
 
+    Versions are told apart for each benchmark, surrogate, protocol and method (`group_of` a run).
     The last plan is that of the latest session: sessions are in the order in which they were
     written, which does not depend on clocks. Runs of which no version was planned stay.
 
@@ -132,6 +135,7 @@ def _select_latest_versions(
         experiments: The planned runs of each experiment, by its name.
         sessions: The sessions, oldest first.
     """
+    # A session is a start of the runner with the plan of one experiment.
     session_of_experiment = {}
     for number, session in enumerate(sessions):
         session_of_experiment[str(session.get("experiment"))] = number

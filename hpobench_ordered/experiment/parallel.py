@@ -113,16 +113,17 @@ def run_cells(
 
 def check_workers(workers: object) -> None:
     """Raise an `ExperimentError` unless a number of workers is 0 or positive."""
-    # True and False are whole numbers to Python, but no number of workers.
+    # `check_count` allows positive whole numbers. False equals 0, but is no number of workers.
     if workers != 0 or isinstance(workers, bool):
         check_count(workers, noun="worker")
 
 
-def limit_processes(workers: int) -> int:
-    """Most processes that may exist at the same time.
+def choose_process_limit(workers: int) -> int:
+    """Choose how many child processes may exist at the same time, whether busy or waiting.
 
-    It may exceed the number of workers, which costs only memory: each method from outside has a
-    process of its own, which waits for the next run of that method.
+    Each method from outside has a process of its own, which waits for the next run of that method.
+    With as few processes as workers, methods that take turns would end each other's and start anew
+    for every run. Therefore some are allowed even for one worker: waiting costs only memory.
     """
     return max(workers, FEWEST_PROCESSES)
 
@@ -158,9 +159,9 @@ def _open_pool(
         with connect(dask) as (client, machines):
             yield lambda cells: run_on_workers(client, job, cells), {"machines": machines}
         return
-    own_children = children or Children(limit_processes(workers))
+    own_children = children or Children(choose_process_limit(workers))
     try:
-        if workers <= 1:
+        if workers <= 1:  # one run at a time needs no threads
             yield lambda cells: _run_one_by_one(cells, job, workers, own_children), {}
         else:
             with closing(_Threads(workers, job, own_children)) as threads:
@@ -182,7 +183,7 @@ def _run_one_by_one(
         if job.is_over(cell):
             yield cell, None
             continue
-        is_of_package = cell.identity.source is None
+        is_of_package = cell.identity.source is None  # others are imported from their source
         with job.store.records.running(cell.key):
             if workers == 0 or is_of_package:
                 reply: RunReply | CrashedRun = perform(cell, job.time_limit)
@@ -192,15 +193,26 @@ def _run_one_by_one(
 
 
 class _Threads:
-    """Threads that each wait for the run of a child process."""
+    """Makes several runs at the same time, each in a child process for which a thread waits.
+
+    A thread only sends a cell to its process and waits for the reply, so threads do not hinder each
+    other.
+    """
 
     def __init__(self, workers: int, job: Job, children: Children) -> None:
+        """Start the threads.
+
+        Args:
+            workers: Number of runs at the same time.
+            job: Has the store, which tells which runs are over, and the time limit of calls.
+            children: Starts the processes, and reuses them.
+        """
         self._threads = ThreadPoolExecutor(workers)
         self._job = job
         self._children = children
 
     def run(self, cells: Sequence[Cell]) -> Iterator[tuple[Cell, RunReply | CrashedRun | None]]:
-        """Run cells; yield each with its reply, when it is over.
+        """Run cells in child processes; yield each with its reply, in the order in which they end.
 
         The reply is None if another process has made the run in the meantime.
         """
@@ -210,14 +222,18 @@ class _Threads:
             yield cell, future.result()
 
     def close(self) -> None:
-        """End all processes, and with them the threads, which wait for these."""
+        """Kill all processes, so that the threads, which wait for their replies, end, too."""
         self._threads.shutdown(wait=False, cancel_futures=True)
         self._children.close()
 
     def _perform(self, cell: Cell) -> RunReply | CrashedRun | None:
-        """Make a run in a child process; None if another process has made it."""
+        """Make a run in a child process, and wait for its reply; called in a thread.
+
+        None if another start of the experiment has made the run in the meantime.
+        """
         if self._job.is_over(cell):
             return None
+        # Marked in the store as in progress.
         with self._job.store.records.running(cell.key):
             return perform_in_child(cell, self._job.time_limit, self._children)
 

@@ -99,7 +99,7 @@ class Cell:
             stream: Numbers that tell several generators at one position apart.
         """
         name = BenchmarkIdentity.parse(self.benchmark).id
-        # A hash, as Python's own `hash` of text differs between processes.
+        # SHA-256, as Python's own `hash` of text differs between processes.
         entropy = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8])
         return np.random.default_rng([self.seed, entropy, position, *stream])
 
@@ -191,6 +191,7 @@ def _resolve_benchmarks(
     Raises:
         ExperimentError: A surrogate is chosen for a benchmark that is not among them.
     """
+    # An id is name@version; `surrogates` may have names without a version.
     surrogate_of_id = {benchmark_spec(name).id: chosen for name, chosen in surrogates.items()}
     resolved: dict[tuple[str, str], BenchmarkToRun] = {}
     for benchmark in as_list(benchmarks, "benchmark"):
@@ -243,8 +244,8 @@ def _check_training_data(benchmark: BenchmarkSpec, method: MethodSpec) -> None:
 def select_shard(cells: Sequence[Cell], shard: tuple[int, int]) -> list[Cell]:
     """Select part i, from 0, of n parts of a plan, as equal in size as possible.
 
-    Keys are hashes, so every n-th of the sorted keys is a mix of benchmarks and methods, and the
-    same on every machine.
+    A part is every n-th of the sorted keys. Keys are hashes of what identifies a run, so each part
+    is a mix of benchmarks and methods, and the same on every machine.
 
     Args:
         cells: The plan.
@@ -284,6 +285,7 @@ def grid_of_cells(cells: Sequence[Cell]) -> dict[str, Any]:
     """The distinct values of each axis of an experiment, as JSON; every combination is one run.
 
     The axes are benchmarks (each with its surrogate), methods (with version), seeds and protocols.
+    `AXES` has the columns of each, whose names, joined by a space, are the key of the axis in JSON.
     """
     descriptions = [cell.describe() for cell in cells]
     grid = {}
@@ -295,7 +297,10 @@ def grid_of_cells(cells: Sequence[Cell]) -> dict[str, Any]:
 
 
 def cells_of_grid(grid: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """What identifies each run of a grid, by key; the inverse of `grid_of_cells`."""
+    """What identifies each run of a grid, by key; the inverse of `grid_of_cells`.
+
+    `AXES` has the columns of each axis, such as ("benchmark", "surrogate"), which vary together.
+    """
     names = [*itertools.chain.from_iterable(AXES)]
     # Each axis has a list of tuples, one value for each of its columns.
     values_of_axes = [grid[" ".join(axis)] for axis in AXES]
@@ -354,9 +359,10 @@ def resolve_benchmark(benchmark: object, surrogates: Mapping[str, str]) -> Bench
             f"{type(benchmark).__name__}"
         )
     spec = benchmark_spec(benchmark)
-    option = spec.ready_option(surrogate or surrogates.get(spec.id))
-    spec.check_artifact()
-    return BenchmarkToRun(spec, spec.id, spec.identity(option.name), option.name)
+    option = spec.ready_option(surrogate or surrogates.get(spec.id))  # raises if not fetched
+    spec.check_artifact()  # raises if its files have changed
+    name_to_load = spec.id
+    return BenchmarkToRun(spec, name_to_load, spec.identity(option.name), option.name)
 
 
 def _as_seeds(seeds: Iterable[int]) -> list[int]:

@@ -70,7 +70,7 @@ Seed = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
 
 class PlannedGrid(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Content of a file of a planned experiment, see `grid_of_cells`."""
+    """Content of a file of a planned experiment: its grid, see `grid_of_cells`."""
 
     benchmarks: list[tuple[str, str]] = msgspec.field(name="benchmark surrogate")
     methods: list[tuple[str, str]] = msgspec.field(name="method method_version")
@@ -180,16 +180,16 @@ class Failure:
             printed: What stands in place of the traceback if the error has no cause, such as a
                 traceback from another process or a crash report; "" if there is none.
         """
-        if error.__cause__ is not None:
+        if error.__cause__ is not None:  # what the method raised in this process
             printed = "".join(traceback.format_exception(error.__cause__))
         return cls(
             key=cell.key,
             **cell.describe(),
             reason=_REASONS[type(error)],
-            message=_printable(str(error))[:MAX_MESSAGE],
+            message=_printable(str(error))[:MAX_MESSAGE],  # its beginning
             task=error.task,
             when=error.when,
-            traceback=_printable(printed)[-MAX_TRACEBACK:],
+            traceback=_printable(printed)[-MAX_TRACEBACK:],  # its end, where the error is named
         )
 
 
@@ -216,10 +216,14 @@ class Records:
         write_whole(self.folder / FAILURE_FILES.folder / name, content)
 
     def failures(self) -> dict[str, Failure]:
-        """Failed runs, by key; of several failures of one run, always the same one."""
+        """Failed runs, by key.
+
+        A run may have several records, as two machines may have made it: one of them is chosen.
+        """
         failures: dict[str, Failure] = {}
         for file in list_files(self.folder, FAILURE_FILES):
-            with suppress(FileNotFoundError):  # the run has just been finished
+            # Another process removes the record when it has finished the run.
+            with suppress(FileNotFoundError):
                 failure = read_failure(file)
                 other = failures.get(failure.key, failure)
                 # Which one does not matter, but it must not depend on the order of the files.
@@ -233,7 +237,10 @@ class Records:
         return any(path.name[:KEY_LENGTH] == key for path in list_paths(folder))
 
     def forget_failures(self, keys: Iterable[str]) -> None:
-        """Remove records of failed runs, so that they are run again."""
+        """Remove records of failed runs, so that they are run again.
+
+        The name of a record begins with the key of its run.
+        """
         keys = set(keys)
         for path in list_paths(self.folder / FAILURE_FILES.folder):
             if path.name[:KEY_LENGTH] in keys:
@@ -331,11 +338,12 @@ class Records:
         Raises:
             StoreError: A record is damaged, or records of methods contradict each other.
         """
-        experiments = {}
+        experiments = {}  # contents by file name
         for file in list_files(self.folder, EXPERIMENT_FILES):
             content = file.read()
             expand_experiment(file, content)  # raises if it does not fit
             experiments[file.path.name] = content
+        # Sessions and timings, which are files of JSON lines; `JOURNALS` has the type of a line.
         journals = {
             name: read_lines(self.folder / name, content) for name, content in JOURNALS.items()
         }
@@ -358,7 +366,8 @@ class Records:
 
         The lines of each store keep their order among each other, as clocks may be set back.
         """
-        own_lines = read_lines(self.folder / name, JOURNALS[name])
+        type_of_line = JOURNALS[name]
+        own_lines = read_lines(self.folder / name, type_of_line)
         own_texts = {encode_json(line) for line in own_lines}
         new_lines = [line for line in lines if encode_json(line) not in own_texts]
         if new_lines:
@@ -399,18 +408,18 @@ def check_record(path: Path) -> None:
 def _is_alive(path: Path) -> bool:
     """Whether the process that marked a run as in progress is alive.
 
-    That of another machine, or of another user, cannot be asked, and counts as alive.
+    A process of another machine or of another user cannot be asked, and counts as alive.
 
     Args:
-        path: The file that it wrote, with a `RunningMark`.
+        path: The file that the process wrote, with its host and number (`RunningMark`).
     """
     try:
         process = msgspec.json.decode(read_bytes(path), type=RunningMark)
         if process.host == socket.gethostname():
-            os.kill(process.pid, 0)  # sends nothing; raises if there is no such process
+            os.kill(process.pid, 0)  # signal 0 only raises an error if there is no such process
     except PermissionError:  # another user's process
         return True
-    except (OSError, StoreError, msgspec.MsgspecError):  # it ended, perhaps while writing this
+    except (OSError, StoreError, msgspec.MsgspecError):  # it ended, perhaps while it wrote the file
         return False
     return True
 
@@ -421,7 +430,10 @@ def _encode_failure(failure: Failure) -> bytes:
 
 
 def _order_in_journal(line: Record) -> tuple[str, bytes]:
-    """Key to sort lines by: the time of a session, then the text; timings have the text only."""
+    """Key to sort lines by: the time when a session started, then the line as text.
+
+    Timings have no such time, so that only their text counts.
+    """
     return str(line.get("started")), encode_json(line)
 
 

@@ -47,7 +47,11 @@ class ReferenceRuns(StoredRuns):
         self._files = files
 
     def cells(self, planned: Cells | None = None) -> Cells:
-        """What identifies each run, by key."""
+        """What identifies each run (its cell: benchmark, method, seed and so on), by key.
+
+        `planned` is part of the interface, for stores in which files need not be opened for runs
+        that are known already. Not needed here: all files have been read.
+        """
         cells = {}
         for file in self._files:
             cells.update(file.cells)
@@ -71,7 +75,7 @@ class ReferenceRuns(StoredRuns):
         return timings if keys is None else timings[timings["key"].isin(list(keys))]
 
     def configurations(self, keys: Iterable[str]) -> Never:
-        """Raise an `ExperimentError`: configurations are not stored."""
+        """Raise an `ExperimentError`: reference files have no configurations."""
         raise ExperimentError(BEST_ONLY)
 
 
@@ -152,9 +156,9 @@ def _read_files(benchmarks: Collection[str] | None) -> Iterator[ReferenceFile]:
 
 
 def _select_installed_versions(file: ReferenceFile, outdated: list[str]) -> ReferenceFile:
-    """The runs in a file that are of the installed versions of its benchmark and their methods.
+    """The file with only the runs of installed versions of the benchmark and of methods.
 
-    Descriptions of the others are added to the list `outdated`.
+    Descriptions of the versions that are left out are added to the list `outdated`.
     """
     identity = file.where["benchmark"]
     surrogate = file.where["surrogate"]
@@ -167,6 +171,7 @@ def _select_installed_versions(file: ReferenceFile, outdated: list[str]) -> Refe
         outdated.append(f"{identity} ({surrogate})")
         return _without_runs(file)
 
+    # A method that is not installed any more has no version here, so that its runs are not current.
     version_of_method = {name: str(method_spec(name).version) for name in list_methods()}
     is_current = file.runs["method"].map(version_of_method) == file.runs["method_version"]
     for run in file.runs[~is_current].drop_duplicates("method").itertuples():
@@ -175,7 +180,11 @@ def _select_installed_versions(file: ReferenceFile, outdated: list[str]) -> Refe
 
 
 def _select_protocol(file: ReferenceFile, protocol: Protocol) -> ReferenceFile:
-    """The runs in a file under a protocol, cut to the first tasks if it has fewer."""
+    """The file with only the runs under a protocol; without runs if it has others.
+
+    A file has runs under one protocol. If the wanted one differs only in that it has fewer tasks,
+    the runs are cut to the first tasks.
+    """
     wanted = format_protocol(protocol)
     stored = file.where["protocol"]
     if stored == wanted:

@@ -111,7 +111,10 @@ def follow(
 
 
 def list_training_data(benchmark: Benchmark, assignment: Assignment) -> tuple[TaskData | None, ...]:
-    """Training data of the history's tasks and the task; empty if the method does not use them."""
+    """Training data of the history's tasks and, last, of the task that is optimised.
+
+    An entry is None where they are unknown; there are none if the method does not use them.
+    """
     if not assignment.method.uses_data:
         return ()
     tasks = [benchmark.task(evaluations.task) for evaluations in assignment.history]
@@ -177,12 +180,17 @@ def optimise(
 def _check_value_is_unchanged(task: Task, row: FloatArray, first_value: float) -> None:
     """Raise a `BenchmarkFailedError` unless a coded configuration still has its value.
 
-    A benchmark whose values depend on earlier calls cannot be compared on.
+    On a benchmark whose values depend on earlier calls, methods cannot be compared.
+
+    Args:
+        task: The task.
+        row: The coded configuration, (d,).
+        first_value: Its value when the method had suggested it.
     """
     value = task.evaluate_row(row.copy())  # a benchmark might change the row itself
     if np.array_equal(value, first_value, equal_nan=True):
         return
-    (config,) = task.space.configs(row[None])
+    (config,) = task.space.configs(row[None])  # decoded, for the message
     raise BenchmarkFailedError(
         f"the benchmark on task {task.name!r}: the value of {config} was {first_value} at first "
         f"and {value} at the end; values must not depend on earlier calls",
@@ -193,7 +201,11 @@ def _check_value_is_unchanged(task: Task, row: FloatArray, first_value: float) -
 def make_method_arguments(
     assignment: Assignment, data: Sequence[TaskData | None] = ()
 ) -> dict[str, Any]:
-    """Make the arguments of a method's constructor, except `rng`: copies that it may change."""
+    """Make the arguments of a method's constructor, except `rng`.
+
+    All are copies, which the method may change. `data` are the training data of the history's tasks
+    and of the task; only methods that use them get them.
+    """
     spaces = [assignment.task.space]
     spaces += [evaluations.space for evaluations in assignment.history]
     space, *spaces_of_history = pickle.loads(pickle.dumps(spaces))  # faster than deepcopy
@@ -218,7 +230,11 @@ def _copy_data(data: TaskData | None) -> TaskData | None:
 
 
 def _count_fallbacks(method: Method) -> int:
-    """The number of random fallbacks that a method has counted so far."""
+    """The number of random suggestions that a method has made so far, as its model failed.
+
+    Raises:
+        MethodError: It has no such number.
+    """
     if not hasattr(method, "fallbacks"):
         raise MethodError(
             "it has no attribute `fallbacks`: its __init__ must call super().__init__(...)"
@@ -230,12 +246,12 @@ def _count_fallbacks(method: Method) -> int:
 
 
 def describe_error(error: BaseException) -> str:
-    """Type and message of an exception; its str() may raise."""
+    """Type and message of an exception; of our own errors the message alone."""
     if isinstance(error, MethodError):
         return str(error)
     try:
         return f"{type(error).__name__}: {error}"
-    except Exception:
+    except Exception:  # the class is the user's, and its message may be broken
         return type(error).__name__
 
 
@@ -249,18 +265,20 @@ class _Calls:
     """
 
     def __init__(self, spec: MethodSpec, task: Task, time_limit: float | None) -> None:
-        self.cpu_seconds = 0.0
-        self.suggested: object = None
+        """Begin without calls; `time_limit` are seconds a call, None for no limit."""
+        self.cpu_seconds = 0.0  # of all calls so far
+        self.suggested: object = None  # what the method suggested last, for messages
         self._spec = spec
         self._task = task
         self._time_limit = time_limit
 
     @contextmanager
     def during(self, when: str) -> Iterator[None]:
-        """Time one call, and turn its errors into a `MethodError` that says when it happened.
+        """Time the call in a block, and turn its errors into a `MethodError`.
 
-        A call that does not return is ended from outside, if this process was started for runs;
-        one that returned too late fails here.
+        `when` says in messages when the call happened. A call that does not return is ended by the
+        parent process, if there is one, which `step` tells of it; a call that returned too late
+        fails here.
         """
         subject = f"{self._spec.name} on task {self._task.name!r}, {when}"
         place = {"task": self._task.name, "when": when}
@@ -275,7 +293,7 @@ class _Calls:
             raise InvalidSuggestionError(message, **place) from error
         except BaseException as error:
             if isinstance(error, KeyboardInterrupt) and not is_child():
-                raise  # the user interrupts the experiment, which reaches no child process
+                raise  # the user stops the experiment; in a child process the method raised it
             raise MethodError(f"{subject}: {describe_error(error)}", **place) from error
         finally:
             elapsed = wall_clock() - wall_start
@@ -293,7 +311,7 @@ def step_name(task: str, when: str) -> str:
 def timeout_error(
     method: str, time_limit: float, *, task: str, when: str
 ) -> SuggestionTimeoutError:
-    """The error of a call that took too long."""
+    """The error of a call that took too long; `task` is "" if it was for no task."""
     place = f" on task {task!r}, {when}" if task else f", {when}"
     message = f"{method}{place}: took longer than {time_limit:g} s"
     return SuggestionTimeoutError(message, task=task, when=when)

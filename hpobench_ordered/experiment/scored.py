@@ -37,8 +37,9 @@ def score_runs(
     if measured_only:
         runs = select_measured(runs)
         trials = select_measured(trials)
-    reasons = explain_left_out(runs)
-    return score_benchmarks(trials, runs, store.timings(finished), reasons, find_families(runs))
+    reasons = explain_left_out(runs)  # why means leave some benchmarks out
+    families = find_families(runs)  # those of one family count once together
+    return score_benchmarks(trials, runs, store.timings(finished), reasons, families)
 
 
 def select_measured(frame: "pd.DataFrame") -> "pd.DataFrame":
@@ -55,10 +56,10 @@ def select_measured(frame: "pd.DataFrame") -> "pd.DataFrame":
 
 
 def _is_measured(benchmark: str, surrogate: str, task_name: str = "") -> bool:
-    """Whether a task is neither interpolated nor on a stand-in surrogate.
+    """Whether a task was measured: it is neither interpolated nor on a stand-in surrogate.
 
-    A stand-in models a substitute of what defines the benchmark. Without the name of a task, only
-    the surrogate counts. Benchmarks that are not registered count as measured.
+    A stand-in models something else in place of what defines the benchmark. Without the name of a
+    task, only the surrogate counts. Benchmarks that are not registered count as measured.
     """
     with suppress(HPOBenchOrderedError):  # the registry does not know the benchmark
         option = benchmark_spec(benchmark).option(surrogate)

@@ -141,7 +141,10 @@ class Store(StoredRuns):
             )
 
     def _check_format(self) -> None:
-        """Raise a `StoreError` unless the marker tells a format that can be read."""
+        """Raise a `StoreError` unless the marker (store.json) tells a format that can be read.
+
+        `WITHOUT_MARKER` tells the user that a damaged marker can be deleted.
+        """
         data = read_bytes(self._marker)
         try:
             marker = decode_json(self._marker, data, Marker)
@@ -153,7 +156,11 @@ class Store(StoredRuns):
 
     @classmethod
     def open(cls, folder: str | Path, hint: str = "") -> "Store":
-        """Open the store in a folder; a `StoreError` if there is none."""
+        """Open the store in a folder.
+
+        Raises:
+            StoreError: There is none; the message ends with `hint`.
+        """
         store = cls(Path(folder))
         if not store.is_prepared:
             raise StoreError(f"{folder} is not a result store{hint}")
@@ -171,11 +178,11 @@ class Store(StoredRuns):
             self.folder.mkdir(parents=True, exist_ok=True)
             if not self._marker.exists():  # first, since other folders without it are no stores
                 write_whole(self._marker, json.dumps({"format": FORMAT}).encode())
-            for kind in KINDS:
+            for kind in KINDS:  # of files, each in a folder of its own
                 (self.folder / kind.folder).mkdir(exist_ok=True)
 
     def keys(self) -> frozenset[str]:
-        """Keys of the finished runs; files of single runs, named after their keys, stay closed."""
+        """Keys of the finished runs; only files of several runs are opened for them."""
         keys: set[str] = set()
         for file in self._run_files():
             keys |= self._keys_in(file)
@@ -188,7 +195,7 @@ class Store(StoredRuns):
     def _is_finished(self, key: str) -> bool:
         """Whether a file of a single run is named after the key, or a packed file holds it."""
         for path in list_paths(self.folder / RUN_FILES.folder):
-            if path.name[:KEY_LENGTH] == key:
+            if path.name[:KEY_LENGTH] == key:  # a name is KEY-HASH.parquet
                 return True
         return any(key in self._keys_in(file) for file in list_files(self.folder, PACKED_FILES))
 
@@ -200,12 +207,18 @@ class Store(StoredRuns):
         self.records.forget_failures([key])
 
     def read(self, keys: Iterable[str] | None = None) -> "pd.DataFrame":
-        """Runs, by default all, a row per trial, by key; regret is NaN where no best is known."""
+        """Trials of runs, by default of all, one row per trial, sorted by key.
+
+        Regret is NaN where the best value of the task is unknown.
+        """
         return self._read_sorted([KEY, *CELL_COLUMNS, *TRIAL_COLUMNS], keys).to_pandas()
 
     def configurations(self, keys: Iterable[str]) -> "pd.DataFrame":
-        """Configurations of runs on one benchmark, a row per trial; missing where inactive."""
-        frame = self._read_sorted(None, keys).to_pandas()
+        """Configurations of runs on one benchmark, one row per trial; missing where inactive.
+
+        Files have a column config.NAME for each hyperparameter, which is here named NAME.
+        """
+        frame = self._read_sorted(None, keys).to_pandas()  # None: all columns
         names = [name for name in frame if name.startswith(CONFIG_PREFIX)]
         chosen = frame[[KEY, "task", "trial", "value", "loss", *names]].astype({KEY: str})
         return chosen.rename(columns=lambda name: name.removeprefix(CONFIG_PREFIX))
@@ -233,8 +246,8 @@ class Store(StoredRuns):
     def cells(self, planned: Cells | None = None) -> Cells:
         """What identifies each finished run, by key.
 
-        `planned` are runs of which this is known already, so that their files stay closed; default:
-        those of all experiments that were planned in this store.
+        `planned` are runs of which it is known already what identifies them, so that their files
+        need not be opened; default: those of all experiments that were planned in this store.
         """
         if planned is None:
             planned = {}
@@ -251,13 +264,16 @@ class Store(StoredRuns):
 
     def digest(self) -> str:
         """Hash of all values of all finished runs, however they were made and stored."""
-        digests: list[tuple[str, str]] = []
-        for table in self._read_once(None):
+        digests: list[tuple[str, str]] = []  # key and hash of each run
+        for table in self._read_once(None):  # None: all columns
             digests += digest_runs(table).items()
         return hashlib.sha256(json.dumps(sorted(digests)).encode()).hexdigest()
 
     def set_aside_damaged(self) -> list[Path]:
-        """Move damaged files to the folder "damaged", so that they are made again; return them."""
+        """Move damaged files to the folder "damaged", and return where they are now.
+
+        The next start of the experiment makes again what they held.
+        """
         moved = []
         for kind in (RUN_FILES, PACKED_FILES, EXPERIMENT_FILES, FAILURE_FILES):
             for path in list_paths(self.folder / kind.folder):
@@ -265,7 +281,7 @@ class Store(StoredRuns):
                     _check_file(path, kind)
                 except DamagedFileError:
                     moved.append(self._set_aside(path))
-                except FileNotFoundError:  # just packed
+                except FileNotFoundError:  # another process has just joined it into a packed file
                     continue
         return moved
 
@@ -277,7 +293,8 @@ class Store(StoredRuns):
         while target.exists():
             number += 1
             target = folder / f"{path.name}-{number}"
-        with writing(self.folder), suppress(FileNotFoundError):  # another process has moved it
+        # The file is gone if another process has moved it.
+        with writing(self.folder), suppress(FileNotFoundError):
             folder.mkdir(exist_ok=True)
             path.replace(target)
         return target
@@ -285,9 +302,9 @@ class Store(StoredRuns):
     def compact(self, *, at_least: int = 0) -> int:
         """Join files of single runs and of few runs; return the number of removed files.
 
-        They are removed after all joined files were written and read back. Any number of processes
-        may write, read and compact at the same time. Does nothing with fewer than `at_least` single
-        runs.
+        Files are removed after all joined files were written and read back. Any number of processes
+        may write, read and compact at the same time. Nothing is done if there are fewer than
+        `at_least` files of single runs.
         """
         if len(list_paths(self.folder / RUN_FILES.folder)) < at_least:
             return 0
@@ -304,10 +321,11 @@ class Store(StoredRuns):
         keys_of_benchmark = defaultdict(list)
         for key in sorted(frozenset[str]().union(*sources.values())):
             keys_of_benchmark[cells[key]["benchmark"]].append(key)
-        written = set()
+        written = set()  # paths of the joined files
         for benchmark_keys in keys_of_benchmark.values():
             for start in range(0, len(benchmark_keys), MAX_PACKED_RUNS):
-                written.add(self._pack(benchmark_keys[start : start + MAX_PACKED_RUNS]))
+                keys_of_file = benchmark_keys[start : start + MAX_PACKED_RUNS]
+                written.add(self._pack(keys_of_file))
 
         # A file may be written again as it was: its name has the hash of its content.
         replaced = sources.keys() - written
@@ -329,7 +347,7 @@ class Store(StoredRuns):
         _check_same_results((self, *others))
         own_snapshot = self.records.read_all()
         snapshots = [other.records.read_all() for other in others]
-        method_records = [*own_snapshot.methods]
+        method_records = [*own_snapshot.methods]  # what methods had loaded in the runs
         for snapshot in snapshots:
             method_records += snapshot.methods
         check_agreement(method_records)
@@ -348,16 +366,18 @@ class Store(StoredRuns):
         """
         finished = self.keys()
         for file in other._run_files():
-            with suppress(FileNotFoundError):  # just packed
-                if not other._keys_in(file) <= finished:
+            # A file is gone if its runs have just been joined into another one, which comes later.
+            with suppress(FileNotFoundError):
+                has_all = other._keys_in(file) <= finished
+                if not has_all:
                     target = self.folder / file.path.parent.name / file.path.name
                     write_whole(target, file.read())
 
     def _run_files(self) -> Iterator[StoredFile]:
-        """Yield files of runs, including those they are joined into in the meantime.
+        """Yield all files of runs, also those that another process writes in the meantime.
 
-        Another process may pack runs while the files are read. Therefore the folders are listed
-        again until no file is new.
+        While the caller reads the files, another process may join some of them into a larger one
+        and remove them. Therefore the folders are listed again until no file is new.
         """
         seen: set[Path] = set()
         while True:
@@ -369,7 +389,7 @@ class Store(StoredRuns):
             seen.update(file.path for file in new_files)
 
     def _keys_in(self, file: StoredFile) -> frozenset[str]:
-        """Keys of the runs in a file; none if another process packed its runs into a larger one."""
+        """Keys of the runs in a file; none if it is gone, its runs joined into a larger file."""
         if file.key is not None:  # the file of a single run is named after its key
             return frozenset([file.key])
 
@@ -399,8 +419,8 @@ class Store(StoredRuns):
         """
         columns = None if names is None else [KEY, *names]
         tables = []
-        file_of_key: dict[str, StoredFile] = {}
-        repeated: list[StoredFile] = []
+        file_of_key: dict[str, StoredFile] = {}  # the file that each run is read from
+        repeated: list[StoredFile] = []  # files that hold runs which another file holds, too
         for file in self._run_files():
             keys_in_file = self._keys_in(file)
             wanted = keys_in_file if keys is None else keys_in_file & keys
@@ -442,7 +462,8 @@ class Store(StoredRuns):
             ) from None
         sorted_columns = [_sort_dictionary(column.chunk(0)) for column in runs.columns]
         sorted_runs = pa.table(sorted_columns, runs.column_names)
-        # The dictionary of keys is sorted, so its indices sort like the keys.
+        # A column of texts is a dictionary, a list of its texts, with an index in each row. That of
+        # keys is sorted now, so that its indices sort like the keys.
         order = np.argsort(sorted_runs[KEY].chunk(0).indices, kind="stable")
         return sorted_runs.select(names or runs.column_names).take(order)
 
@@ -463,10 +484,14 @@ class Store(StoredRuns):
 
 
 def _check_file(path: Path, kind: FileKind) -> None:
-    """Raise a `DamagedFileError` if a file of a store is damaged."""
+    """Raise a `DamagedFileError` if a file of a store is damaged.
+
+    Its name tells the hash of its content. The whole content is compared with that when a file is
+    opened, so that of files of runs it suffices to read one column, the keys of the runs (`KEY`).
+    """
     if kind in (RUN_FILES, PACKED_FILES):
         read_runs(parse_name(path, kind), [KEY])
-    else:
+    else:  # the record of a failure or of what was planned, in JSON
         check_record(path)
 
 
@@ -501,13 +526,14 @@ def _check_same_in_files(files: Iterable[StoredFile], *, is_whole_check: bool = 
     for file in files:
         try:
             table = read_runs(file)
-        except FileNotFoundError:  # just packed
+        except FileNotFoundError:  # another process has just joined it into a packed file
             continue
         if is_whole_check:
             check_runs(file, table)
         digests = digest_runs(table)
         for key, rows in iter_runs(table):
-            if digest_of_key.setdefault(key, digests[key]) != digests[key]:
+            first_digest = digest_of_key.setdefault(key, digests[key])
+            if digests[key] != first_digest:
                 different[key] = name_run(table, rows)
     if different:
         named = "; ".join([*different.values()][:MAX_NAMED_RUNS])

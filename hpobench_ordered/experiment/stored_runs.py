@@ -33,7 +33,8 @@ class StoredRuns(ABC):
     def cells(self, planned: Cells | None = None) -> Cells:
         """What identifies each finished run, by key.
 
-        `planned` are runs of which this is known already, so that it need not be read.
+        `planned` are runs of which it is known already what identifies them, so that their files
+        need not be opened.
         """
 
     @abstractmethod
