@@ -67,19 +67,21 @@ class StepBoard:
     _SHARED_MEMORY = Path("/dev/shm")  # where files are in memory; a full disk does not matter
 
     def __init__(self, file: IO[bytes]) -> None:
+        """Map an open file of the board's size into memory."""
         self._memory = mmap.mmap(file.fileno(), self._LAYOUT.size + self._MAX_NAME)
-        self._number = 0
+        self._number = 0  # of steps begun by this process
 
     @classmethod
     def create(cls) -> tuple["StepBoard", str]:
         """Make a board; return it with the file by which another process opens it.
 
-        The file may be removed once both have opened it: the memory stays.
+        The file may be removed once both processes have opened it: the memory stays.
         """
+        # None: the folder for temporary files.
         folder = cls._SHARED_MEMORY if cls._SHARED_MEMORY.is_dir() else None
         descriptor, path = tempfile.mkstemp(prefix="hpobench_ordered-", dir=folder)
         with os.fdopen(descriptor, "r+b") as file:
-            file.write(bytes(cls._LAYOUT.size + cls._MAX_NAME))
+            file.write(bytes(cls._LAYOUT.size + cls._MAX_NAME))  # zeros: no step yet
             file.flush()
             return cls(file), path
 
@@ -92,7 +94,8 @@ class StepBoard:
     def begin(self, name: str, limit: float) -> None:
         """Announce a step, with its limit in seconds.
 
-        The name is written before the number and the limit, by which the parent notices the step.
+        `_LAYOUT` is that of the first bytes: number of the step, limit, length of the name. The
+        name follows them. It is written first, as the parent notices the step by its number.
         """
         text = name.encode()[: self._MAX_NAME]
         start = self._LAYOUT.size
@@ -102,11 +105,11 @@ class StepBoard:
         self._LAYOUT.pack_into(self._memory, 0, self._number, limit, len(text))
 
     def end(self) -> None:
-        """Announce that the step is over: no limit, no name."""
+        """Announce that the step is over: its number stays, with no limit and no name."""
         self._LAYOUT.pack_into(self._memory, 0, self._number, 0.0, 0)
 
     def read(self) -> tuple[int, float, str]:
-        """Number, limit and name of the current step."""
+        """Number, limit (0: none) and name of the current step."""
         number, limit, length = self._LAYOUT.unpack_from(self._memory)
         start = self._LAYOUT.size
         name = self._memory[start : start + length].decode(errors="replace")
@@ -155,9 +158,10 @@ class Child:
     """A Python process that runs functions of one group, one at a time."""
 
     def __init__(self, group: str = "") -> None:
+        """Start the process, and wait until it is ready; it serves the calls of a group."""
         self.group = group
         self._messages: queue.SimpleQueue[tuple[bytes, bytes]] = queue.SimpleQueue()
-        self._calls = 0
+        self._calls = 0  # number of the current call; 0 while the process starts
         self._board, board_path = StepBoard.create()
         # A session of its own, so that all processes that a method starts can be killed with it.
         self._process = subprocess.Popen(
@@ -168,8 +172,8 @@ class Child:
         )
         threading.Thread(target=self._listen, daemon=True).start()
         try:
-            self._write(pickle.dumps((sys.path, board_path)))
-            self._next_message()
+            self._write(pickle.dumps((sys.path, board_path)))  # what `_START` reads
+            self._next_message()  # that it is ready
         except ChildDiedError:
             raise ExperimentError(
                 "a process ended before it was ready: is there enough memory?"
@@ -196,12 +200,12 @@ class Child:
 
     def close(self) -> None:
         """Kill the process and all that it started."""
-        with suppress(OSError):
+        with suppress(OSError):  # it has ended already
             if os.name == "posix":
                 os.killpg(self._process.pid, signal.SIGKILL)
             else:
                 self._process.kill()
-        with suppress(OSError):
+        with suppress(OSError):  # closing writes what is left, which nobody reads any more
             cast("Any", self._process.stdin).close()
         self._process.wait()
 
@@ -215,8 +219,10 @@ class Child:
     def _listen(self) -> None:
         """Read what the process writes, and put the messages into the queue.
 
-        Runs in its own thread until the stream ends. The last message is `_CRASH`, with what the
-        process wrote instead of a message, such as a crash report; b"" if nothing.
+        Runs in a thread of the parent until the stream ends. A message is a header (its kind, the
+        number of the call, the length of the content) and the content. The last message put into
+        the queue is `_CRASH`, with what the process wrote in place of a message, such as a crash
+        report; b"" if nothing.
         """
         stream = cast("Any", self._process.stdout)
         report = b""
@@ -239,9 +245,9 @@ class Child:
     def _next_message(self) -> bytes:
         """Wait for a message; return its content.
 
-        While none comes, the process and its current step are looked at. The end of the stream does
-        not suffice to notice the end of the process: another process that it started may hold the
-        stream open.
+        While none comes, it is checked whether the process is alive and its current step within the
+        limit. The end of the stream does not suffice to notice the end of the process: another
+        process that it started may hold the stream open.
 
         Raises:
             StepTimeoutError: A step took longer than its limit.
@@ -250,7 +256,7 @@ class Child:
         last_step = None  # number of the step that was seen last, and when it was first seen
         step_seen_at = 0.0
         while True:
-            # Looked up before the queue: the last message of a process that ends now is not missed.
+            # Asked before the queue: if the process ends now, its last message is still waited for.
             was_alive = self.is_alive
             try:
                 kind, content = self._messages.get(timeout=POLL_SECONDS)
@@ -288,10 +294,10 @@ class Child:
         return result
 
     def _report_and_kill(self) -> str:
-        """Kill the process, and return where it was, as a traceback.
+        """Kill a process that is overdue, and return where it was, as a traceback.
 
-        Its faulthandler writes the traceback when the process is told to abort. "" if it writes
-        none in time, or the system is not POSIX.
+        The process is told to abort; its faulthandler then writes the traceback, which arrives as
+        a message. "" if it writes none in time, or the system is not POSIX.
         """
         report = b""
         if os.name == "posix":
@@ -333,10 +339,13 @@ class Children:
         with self._lock:
             for child in (*self._idle, *self._busy):
                 child.close()
-            self._idle.clear()
+            self._idle.clear()  # threads that wait for busy ones notice, and give them back
 
     def _borrow(self, group: str) -> Child:
-        """Take an idle process of the group, or start one, at the limit in place of an idle one."""
+        """Take an idle process of the group, or start a new one.
+
+        If there are as many processes as allowed, the one that has been idle longest is killed.
+        """
         with self._lock:
             for child in [*self._idle]:
                 if not child.is_alive:  # it was idle for too long
@@ -407,11 +416,12 @@ def is_child() -> bool:
 
 @contextmanager
 def step(name: str, limit: float | None) -> Iterator[None]:
-    """Context of a step that the parent ends, with this process, after so many seconds.
+    """Announce that a block is a step, and to the parent that it may take `limit` seconds.
 
-    Without effect outside of child processes, and without a limit.
+    After that time the parent kills this process. Without effect if `limit` is None, or outside of
+    child processes.
     """
-    if limit is None or _reply.board is None:
+    if limit is None or _reply.board is None:  # only child processes have a board
         yield
         return
     _reply.board.begin(name, limit)
@@ -428,6 +438,7 @@ def serve(board: str) -> None:
         board: File of the memory where steps are announced.
     """
     _reply.board = StepBoard.open(board)
+    # Calls are read from standard input, messages written to standard output, by copies of both.
     calls = os.fdopen(os.dup(0), "rb")
     _reply.stream = os.fdopen(os.dup(1), "wb")
 
@@ -451,7 +462,10 @@ def serve(board: str) -> None:
 
 
 def _send(kind: bytes, content: bytes = b"") -> None:
-    """Write a message to the parent; without effect outside of child processes."""
+    """Write a message to the parent: a header with the number of the call, and the content.
+
+    Without effect outside of child processes, which have no stream for it.
+    """
     if _reply.stream is not None:
         _reply.stream.write(_HEADER.pack(kind, _reply.call, len(content)) + content)
         _reply.stream.flush()
@@ -482,7 +496,7 @@ def _answer(request: bytes) -> bytes:
     """
     try:
         function, args = pickle.loads(request)
-    except Exception as error:
+    except Exception as error:  # here, too, the function could not be sent
         return pickle.dumps((None, _not_sendable_error(error)))
     try:
         return bytes(pickle.dumps((function(*args), None)))

@@ -30,6 +30,7 @@ class _Announcer(event.Listener):  # type: ignore[misc]  # numba has no types
     has_announced = False
 
     def on_start(self, event: Any) -> None:
+        """Log the first time that numba begins to compile a function of this package."""
         module = event.data["dispatcher"].py_func.__module__
         is_ours = module.startswith("hpobench_ordered.")
         if is_ours and announcements.announces_compiling and not self.has_announced:
@@ -81,7 +82,9 @@ event.register("numba:compiler_lock", compilation_times)  # held while code is c
 def compiled(function: F) -> F:
     """Decorate a function that numba compiles at its first call.
 
-    The machine code is cached beside the module or in the user's folder.
+    The machine code is cached beside the module or in the user's folder; without a folder that can
+    be written, every process compiles anew. Divisions by 0 give inf or NaN, as in numpy
+    (`DIVISION`), since a check of each would make loops slower.
     """
     try:
         cached = njit(cache=True, error_model=DIVISION)(function)

@@ -29,7 +29,10 @@ def describe_machine() -> dict[str, Any]:
 
 
 def wall_clock() -> float:
-    """Seconds that have passed, without those in which numba compiled, once for all runs."""
+    """Seconds that have passed, without those in which numba compiled.
+
+    Compiling is left out, as only the first run in a process has to wait for it.
+    """
     times = _find_compilation_times()
     return perf_counter() - (times.wall_seconds if times else 0.0)
 
@@ -45,7 +48,8 @@ def cpu_clock() -> float:
 
 def _find_compilation_times() -> "CompilationTimes | None":
     """Times of compiling in this process; None if nothing was compiled."""
-    compiling = sys.modules.get("hpobench_ordered.runtime.compiling")  # slow to import
+    # If the module was not imported so far, nothing was compiled; it imports numba, which is slow.
+    compiling = sys.modules.get("hpobench_ordered.runtime.compiling")
     times: CompilationTimes | None = getattr(compiling, "compilation_times", None)
     return times
 

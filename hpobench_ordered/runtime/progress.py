@@ -39,7 +39,7 @@ def show_progress(progress: bool | Watcher | None, *, unit: str) -> Iterator[Wat
 
 
 def is_in_notebook() -> bool:
-    """Whether this is a notebook, which can show HTML."""
+    """Whether this is a notebook, which can show HTML: its shell is of one of two classes."""
     ipython = sys.modules.get("IPython")
     if ipython is None:
         return False
@@ -71,7 +71,7 @@ def make_bars() -> "Progress":
 
 @contextmanager
 def _terminal_bar(unit: str) -> Iterator[Watcher]:
-    """Yield the function that moves a bar, which is shown when it moves after `DELAY`."""
+    """Yield the function that moves a bar; short work, up to `DELAY` seconds, shows no bar."""
     bar = make_bars()
     task = bar.add_task(unit)
     started = time.monotonic()
@@ -80,7 +80,7 @@ def _terminal_bar(unit: str) -> Iterator[Watcher]:
         bar.update(task, completed=done, total=total)
         elapsed = time.monotonic() - started
         if done < total and elapsed > DELAY:
-            bar.start()
+            bar.start()  # shows it; no effect if it is shown
 
     try:
         yield move
@@ -99,7 +99,7 @@ class _NotebookBar:
     def __call__(self, done: int, total: int) -> None:
         """Show the line, or update it, when parts have finished.
 
-        Work that takes less than `DELAY` shows none.
+        Work that takes less than `DELAY` seconds shows no line.
         """
         elapsed = time.monotonic() - self._started
         is_shown = self._display is not None

@@ -41,12 +41,12 @@ def one_thread() -> Iterator[None]:
 def find_thread_pools() -> "ThreadpoolController":
     """Find the thread pools of all loaded libraries.
 
-    A search takes a millisecond, so it is repeated only if a library was loaded since; where that
-    cannot be told (not on Linux), at every call.
+    A search takes a millisecond, so on Linux it is repeated only if libraries were loaded since.
+    Elsewhere that cannot be told, and every call searches.
     """
     if sys.platform.startswith("linux"):
         return _search_thread_pools(*count_library_changes())
-    return _search_thread_pools.__wrapped__(0, 0)
+    return _search_thread_pools.__wrapped__(0, 0)  # without its cache, whose key these are
 
 
 @lru_cache(maxsize=1)
