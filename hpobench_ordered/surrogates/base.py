@@ -54,7 +54,7 @@ class SurrogateType(Enum):
 
 
 def check_task(task: int, count: int) -> None:
-    """Raise an `IndexError` unless a task is one of `count`."""
+    """Raise an `IndexError` unless a task is the index of one of `count` tasks."""
     if not 0 <= task < count:
         raise IndexError(f"task must be from 0 to {count - 1}, but got {task}")
 
@@ -86,7 +86,11 @@ class DescribedSurrogate(ABC):
         """See `Surrogate.predict_one`."""
 
     def known_values(self, task: int, space: "SearchSpace") -> FloatArray | None:
-        """All values that it can take on a task; None, the default, if they cannot be listed."""
+        """All values that it can take on a task; None, the default, if they cannot be listed.
+
+        `space` is the search space of the benchmark, which may be smaller than what it was made
+        for: some surrogates can list their values only if it is not.
+        """
         return None
 
 
@@ -127,6 +131,12 @@ def load_stored(
     """Build a surrogate from arrays of unknown origin, and check that it fits a benchmark.
 
     Compiled kernels do not check bounds: types and dimensions are therefore checked first.
+
+    Args:
+        kind: The kind of surrogate that they are of.
+        arrays: The arrays by name, as read from a file.
+        space: Search space of the benchmark.
+        n_tasks: Number of tasks of the benchmark.
 
     Raises:
         ValueError: The arrays are not those of a surrogate of this kind, space and number of tasks.

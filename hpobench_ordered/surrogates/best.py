@@ -48,7 +48,7 @@ def best_known(
     for task in range(n_tasks):
         losses = objective.losses(surrogate.predict(candidates, task))
         best, best_losses = _select_best(candidates, losses)
-        for step in STEPS:
+        for step in STEPS:  # standard deviation of moves, shorter from round to round
             moved = _sample_neighbours(space, best, step, rng)
             losses = objective.losses(surrogate.predict(moved, task))
             best, best_losses = _select_best(
@@ -90,6 +90,6 @@ def _sample_neighbours(
     moved = np.clip(unit + step * rng.standard_normal(unit.shape), 0.0, 1.0)
     moved = np.where(is_categorical | is_inactive, drawn_anew, moved)
 
-    # Inactive ones need a value, as another hyperparameter's change may make them active.
+    # Inactive ones always get a value: they may become active when another hyperparameter changes.
     is_changed = (rng.random(unit.shape) < 0.5) | is_inactive
     return space.decode(np.where(is_changed, moved, unit))

@@ -109,6 +109,7 @@ def write_runs(
     with ArtifactWriter(folder) as writer:
         writer.write_arrays(RUNS, _raw_to_arrays(runs, definition))
         no_surrogates: dict[str, Any] = {}
+        # With surrogates, each has best values of its own; here they are those of the benchmark.
         content = {BEST_VALUES: list(best_values), "surrogates": no_surrogates}
         writer.write_json(BENCHMARK, {**definition_to_json(definition), **content})
 
@@ -143,8 +144,9 @@ def bundled_spec(
         summary: One line.
         surrogates: One line on each surrogate of the artifact, by name, the default one first.
         more: Surrogates that are not in the artifact.
-        is_recorded: Whether the artifact holds raw evaluations, which serve as history.
-        has_runs: Whether it holds runs of a method, which serve as history before those.
+        is_recorded: Whether the artifact holds the raw evaluations that surrogates were fitted to;
+            they serve as history.
+        has_runs: Whether it holds evaluations that a method made; if so, these serve as history.
         family: Name of the benchmark's family.
     """
     artifact = Artifact.packaged(name)
@@ -205,7 +207,7 @@ def folder_spec(folder: Path) -> BenchmarkSpec:
         raise ArtifactError(f"{str(folder)!r} is not a path: {error}") from None
     artifact = Artifact(folder)
     content = artifact.read_json(BENCHMARK)
-    with _reading(f"{BENCHMARK} in {folder}"):
+    with _reading(f"{BENCHMARK} in {folder}"):  # turns errors into an `ArtifactError`
         version = read_whole_number(content, "version")
         summary = read_text(content, "summary")
         summary_of_surrogate = {
@@ -216,6 +218,7 @@ def folder_spec(folder: Path) -> BenchmarkSpec:
         raise ArtifactError(f"{BENCHMARK} in {folder} lists no surrogate")
 
     files = artifact.sums()  # hashes by file
+    # Files of evaluations: those behind the surrogates, and those that a method made.
     recorded = _find_history(artifact, is_recorded=EVALUATIONS in files, has_runs=RUNS in files)
     return BenchmarkSpec(
         name=folder.as_posix(),
@@ -231,10 +234,14 @@ def folder_spec(folder: Path) -> BenchmarkSpec:
 def _find_history(
     artifact: ArtifactFiles, *, is_recorded: bool, has_runs: bool
 ) -> "RecordedHistory | None":
-    """Find the evaluations of an artifact that serve as history.
+    """Find the evaluations of an artifact that serve as history; None if it holds none.
 
-    These are a method's runs, or else the raw evaluations that surrogates were fitted to; None if
-    the artifact holds neither.
+    A `RecordedHistory` reads one file of evaluations of either kind.
+
+    Args:
+        artifact: The artifact.
+        is_recorded: Whether it holds the raw evaluations that surrogates were fitted to.
+        has_runs: Whether it holds evaluations that a method made, which are preferred.
     """
     if has_runs:
         return RecordedHistory(artifact, RUNS)
@@ -337,11 +344,15 @@ class RecordedHistory:
 def read_evaluations(
     artifact: ArtifactFiles, file: str = EVALUATIONS
 ) -> tuple[RawEvaluations, ...]:
-    """Read raw evaluations from a file of an artifact, one set per task."""
+    """Read raw evaluations from a file of an artifact, one set per task.
+
+    `RAW_ARRAYS` are the names of a set's arrays, such as "values"; `STORED_ARRAYS` says what types
+    and dimensions they must have.
+    """
     definition = read_definition(artifact)
     arrays = artifact.read_arrays(file)
     evaluations = []
-    with _reading(f"{file} of {artifact}"):
+    with _reading(f"{file} of {artifact}"):  # turns errors into an `ArtifactError`
         check_arrays(arrays, STORED_ARRAYS)
         for task in range(len(definition.tasks)):
             # An array that all tasks share is stored once, without the task's index.

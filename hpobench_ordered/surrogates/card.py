@@ -164,7 +164,8 @@ class Card:
     def from_json(cls, content: Mapping[str, Any]) -> Self:
         """Inverse of `to_json`; an `ArtifactError` if the content is malformed.
 
-        Cards of older versions lack some entries, which get a default.
+        Cards of older versions lack some entries, which get a default. Functions that read an entry
+        raise an error of `MALFORMED`, such as `KeyError`, if it is missing or of another type.
         """
         try:
             unknown = content.keys() - {field.name for field in fields(cls)}
@@ -179,6 +180,7 @@ class Card:
                 configurations=read_whole_number(content, "configurations"),
                 folds=read_whole_number(content, "folds"),
                 figures=tuple(_read_quality(output) for output in content["figures"]),
+                # As a mapping, by index, since `_read_texts` reads the values of mappings.
                 limits=_read_texts(dict(enumerate(content["limits"]))),
                 command=read_text(content, "command"),
                 versions=dict(
@@ -213,7 +215,7 @@ class Card:
 
         A measure that an old card lacks is None and left out.
         """
-        for attribute, label in _MEASURES.items():
+        for attribute, label in _MEASURES.items():  # such as "r2" and "R2"
             values = [getattr(quality, attribute) for quality in self.figures]  # one a task
             if None not in values:
                 yield f"{label} {np.min(values):.3f} (mean {np.mean(values):.3f})"

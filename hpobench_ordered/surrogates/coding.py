@@ -77,7 +77,7 @@ class Coding:
     @cached_property
     def table(self) -> FloatArray:
         """The features as numbers, for kernels and storage, (p, 6), read-only."""
-        # The columns are in the order that the kernels read them in.
+        # The compiled kernels read the columns in this order.
         rows = [(f.kind, f.column, f.operand, f.inactive, f.mean, f.scale) for f in self.features]
         table = np.array(rows, dtype=np.float64)
         table.flags.writeable = False
@@ -128,7 +128,7 @@ class Coding:
             ValueError: A feature may be infinite, or its square overflow.
         """
         if self.width != space.dimension:
-            return  # raised later, where dimensions are compared
+            return  # refused by the caller, with both dimensions in the message
         for feature in self.features:
             columns = [feature.column]
             if feature.kind in _PAIRS:
@@ -139,13 +139,14 @@ class Coding:
             if is_logarithm and any(parameter.lower <= 0 for parameter in parameters):
                 raise ValueError(f"{feature} is a logarithm of what may be 0 or less")
 
-            # No feature exceeds the largest of these: its values, or logarithms, which are below
-            # 1000 for all floats.
+            # Before it is standardised, a feature is a number of the configuration, or a logarithm
+            # of one or two numbers, which is below 1000 for all floats: none exceeds the largest of
+            # these bounds.
             bounds = [1e3]
             for parameter in parameters:
                 bounds += [abs(parameter.lower), abs(parameter.upper)]
             largest = (max(bounds) + abs(feature.inactive) + abs(feature.mean)) / feature.scale
-            if largest > _WIDEST:
+            if largest > _WIDEST:  # its square would exceed the largest float
                 raise ValueError(f"{feature} overflows")
 
     def standardised(self, values: FloatArray) -> Self:

@@ -84,7 +84,10 @@ class EmbeddedSurrogate(DescribedSurrogate):
         return cast("DescribedSurrogate", self.inner).kind
 
     def predict(self, values: FloatArray, task: int) -> FloatArray:
-        """Predict the objective of many configurations, shape (n, d) to (n,)."""
+        """Predict the objective of many configurations, shape (n, d) to (n,).
+
+        They are mapped to the whole space, on which the surrogate `inner` predicts.
+        """
         return self.inner.predict(self.embed(values), self._inner_task(task))
 
     def predict_one(self, row: FloatArray, task: int) -> float:
@@ -163,7 +166,7 @@ def _code(parameter: Parameter, value: Value) -> float:
 
 
 def _find_codes(whole: Parameter, part: Parameter) -> list[float] | None:
-    """Find the code of each choice of the part in the whole space.
+    """Find the code, in the whole space, of each choice of a hyperparameter of the part.
 
     None for a number, and if all choices have the same codes in both spaces.
     """

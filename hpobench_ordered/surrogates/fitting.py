@@ -95,7 +95,11 @@ def fit_forest(
 
 
 def _output_weights(recipe: ForestRecipe, outputs: int) -> FloatArray:
-    """Return how much each output counts in choosing splits, (outputs,); default: 1 each."""
+    """Return how much each of a number of outputs counts in choosing splits; default: 1 each.
+
+    Raises:
+        ValueError: The recipe has weights for another number of outputs, or not positive ones.
+    """
     if recipe.output_weights is None:
         return np.ones(outputs)
     if len(recipe.output_weights) != outputs or min(recipe.output_weights) <= 0:
@@ -161,5 +165,6 @@ def _quantise(leaves: FloatArray) -> tuple[NDArray[np.uint16], FloatArray, Float
     """
     offset = leaves.min(axis=0)
     step = (leaves.max(axis=0) - offset) / MAX_CODE
-    codes = np.rint((leaves - offset) / np.where(step > 0, step, 1.0))
+    divisor = np.where(step > 0, step, 1.0)  # a constant output has step 0, and only the code 0
+    codes = np.rint((leaves - offset) / divisor)
     return np.ascontiguousarray(codes.T.astype(np.uint16)), offset, step

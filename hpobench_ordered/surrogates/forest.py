@@ -37,7 +37,13 @@ _ARRAYS = ("nodes", "feature", "threshold", "codes", "offset", "step")
 
 @dataclass(frozen=True, slots=True)
 class TaskMix:
-    """A task's prediction from the outputs: (1 - weight) * low + weight * high."""
+    """A task's prediction from two outputs: (1 - weight) * output low + weight * output high.
+
+    Attributes:
+        low: Index of the output below the task, such as that of a smaller training fraction.
+        high: Index of the output above it; the same as `low` if the task is an output itself.
+        weight: Weight of the output `high`, from 0 to 1.
+    """
 
     low: int
     high: int
@@ -102,7 +108,7 @@ class ForestSurrogate(StoredSurrogate):
 
     def __post_init__(self) -> None:
         """Check the arrays, and link the nodes of trees as the compiled kernels need them."""
-        for name in _ARRAYS:
+        for name in _ARRAYS:  # the fields that are stored as they are
             stored_type = self.ARRAYS[name].types[0]
             setattr(self, name, read_only(getattr(self, name), stored_type))
         self._check()
@@ -134,7 +140,8 @@ class ForestSurrogate(StoredSurrogate):
         n_outputs, n_leaves = self.codes.shape
         is_leaf = self.feature == LEAF
         last_nodes = np.cumsum(self.nodes) - 1  # index of each tree's last node
-        if len(self.nodes) == 0 or self.nodes.min() < 1 or last_nodes[-1] != len(self.feature) - 1:
+        lacks_nodes = len(self.nodes) == 0 or self.nodes.min() < 1
+        if lacks_nodes or last_nodes[-1] != len(self.feature) - 1:
             raise ValueError("the numbers of nodes do not add up")
 
         # Read depth first, a tree is complete once it has one leaf more than inner nodes, so the
@@ -168,11 +175,14 @@ class ForestSurrogate(StoredSurrogate):
     def check_covers(self, space: "SearchSpace") -> None:
         """Raise a `ValueError` unless every configuration of a space has a finite value.
 
-        Forests have a value everywhere, so that only the stored numbers matter.
+        The space is an argument for other surrogates, and not needed here: a walk down a tree ends
+        in a leaf for any configuration. So all values are finite if those in the leaves are, and
+        the weights of outputs are such.
         """
+        # A task's value is mixed of those of two outputs: (1 - weight) * low + weight * high.
         if not all(0 <= mix.weight <= 1 for mix in self.tasks):
             raise ValueError("weights of outputs must be between 0 and 1")
-        # A value is offset + step * code, where codes are stored as 16-bit integers.
+        # An output's value is offset + step * code, where codes are stored as 16-bit integers.
         largest_code = np.iinfo(np.uint16).max
         highest_values = self.offset + self.step * largest_code
         if not np.isfinite(highest_values).all():
@@ -225,9 +235,9 @@ class ForestSurrogate(StoredSurrogate):
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """Inverse of `to_arrays`."""
+        """Inverse of `to_arrays`: builds the forest from its coding, trees and tasks."""
         coding = Coding.from_table(arrays["coding"])
-        trees = {name: arrays[name] for name in _ARRAYS}
+        trees = {name: arrays[name] for name in _ARRAYS}  # fields that are stored as they are
 
         # A task lies between two outputs of the forest.
         outputs_of_tasks = arrays["task_outputs"].tolist()

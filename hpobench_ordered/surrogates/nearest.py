@@ -74,12 +74,16 @@ class NearestSurrogate(StoredSurrogate):
     def check_covers(self, space: "SearchSpace") -> None:
         """Raise a `ValueError` unless every configuration of a space has finite features.
 
-        Then it has a nearest stored configuration.
+        With those, distances are finite, so that there is a nearest stored configuration, whose
+        value is finite, too.
         """
         self.coding.check_finite(space)
 
     def known_values(self, task: int, space: "SearchSpace") -> FloatArray:
-        """The stored evaluations of a task, (m,)."""
+        """All values that it can take on a task, (m,): those of the stored configurations.
+
+        The space is an argument for other surrogates, and not needed here.
+        """
         values: FloatArray = self.targets[:, task]
         return values
 

@@ -56,7 +56,10 @@ class PerTaskSurrogate(StoredSurrogate):
         return len(self.models)
 
     def check_covers(self, space: "SearchSpace") -> None:
-        """See `StoredSurrogate.check_covers`."""
+        """Raise a `ValueError` unless every configuration of a space has a finite value.
+
+        That is checked for the surrogate of each task, which must have this one task only.
+        """
         for model in self.models:
             if model.n_tasks != 1:
                 raise ValueError(f"a task's surrogate has {model.n_tasks} tasks")

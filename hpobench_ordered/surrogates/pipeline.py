@@ -51,7 +51,7 @@ def fit_nearest(
     Args:
         values: Configurations, coded values, (n, d).
         targets: Objective values, (n, K).
-        seed: Not used; all fitters take it.
+        seed: Not used, as nothing is random here; a `Fitter` must take it.
         space: The search space, whose log scales are used in distances.
         scaled_on: Configurations over which features are standardised; default: `values`.
     """
@@ -110,8 +110,8 @@ class SurrogateFit:
     ) -> Self:
         """Describe a surrogate of one task, seeded by `seed` and the task's name alone.
 
-        So it does not depend on which other tasks a benchmark has. Folds never split the
-        evaluations of one training, such as those after each epoch.
+        So it does not depend on which other tasks a benchmark has. All evaluations of one training,
+        such as those after each epoch, are in one fold: they are too alike to test each other.
         """
         name_as_numbers = task.encode()  # its bytes
         rng = np.random.default_rng([seed, *name_as_numbers])
@@ -139,7 +139,7 @@ class SurrogateFit:
     def best_values(self, space: SearchSpace, objective: Objective) -> Iterator[float]:
         """Yield the best value of each task, in the objective's units.
 
-        It is exact for nearest neighbours, searched with the generator `rng` for forests.
+        For nearest neighbours it is exact; for forests a search finds it, which draws from `rng`.
         """
         if self.model.kind is not SurrogateType.NEAREST:
             yield from best_known(

@@ -106,12 +106,12 @@ class TableSurrogate(StoredSurrogate):
     def known_values(self, task: int, space: "SearchSpace") -> FloatArray | None:
         """All values of a task; None if the space is smaller than the grid of the table.
 
-        Then configurations outside of the space have values, too.
+        In that case the table also has values of configurations that are not in the space.
         """
         shape_of_space = tuple(parameter.size for parameter in space.parameters)
         if self.shape != shape_of_space:
             return None
-        values: FloatArray = self._flat[task]
+        values: FloatArray = self._flat[task]  # of all configurations of the grid
         return values
 
     @property
@@ -155,7 +155,7 @@ class TableSurrogate(StoredSurrogate):
         return prediction
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """See `StoredSurrogate.to_arrays`."""
+        """Return the table as arrays, which `from_arrays` reads: objective = codes / divisor."""
         return {
             "lower": np.array(self.lower, dtype=np.int64),
             "codes": self.codes,

@@ -39,7 +39,8 @@ def check_card(spec: BenchmarkSpec, artifact: ArtifactFiles) -> None:
     A card states the quality of a benchmark's default surrogate, and what it was fitted to.
 
     Raises:
-        ArtifactError: One of them is not what the artifact and the code give.
+        ArtifactError: The artifact has another definition than the code, the card states something
+            that is not so, or a best known value is not the best.
     """
     card = read_card(artifact)
     definition = read_definition(artifact)
@@ -47,16 +48,16 @@ def check_card(spec: BenchmarkSpec, artifact: ArtifactFiles) -> None:
     _check_claims(card, definition)
     _check_size(card, artifact)
 
-    raw = None
-    if EVALUATIONS in artifact.sums():
+    raw = None  # the evaluations of each task that the surrogates were fitted to
+    if EVALUATIONS in artifact.sums():  # not every artifact holds them
         raw = read_evaluations(artifact)
         _check_counts(card, raw)
 
     for option in spec.surrogates:
         if option.files or not option.is_ready:
-            continue  # not in the artifact: downloaded, or not generated yet
-        model, _ = option.load()  # without its best known values, which the tasks have
-        benchmark = spec.load(option.name)
+            continue  # it is not in the artifact: it is downloaded, or not generated yet
+        model, _ = option.load()  # the surrogate, and its best known value of each task
+        benchmark = spec.load(option.name)  # its tasks have these values, too
         if option is spec.surrogates[0]:  # the default one, which the card is about
             _check_kind(card, model)
             if raw is not None:
@@ -69,7 +70,7 @@ def check_card(spec: BenchmarkSpec, artifact: ArtifactFiles) -> None:
 
 
 def _check_claims(card: Card, definition: Definition) -> None:
-    """Check which benchmark, licence and tasks a card is of."""
+    """Check that a card is of this benchmark, its licence and its tasks."""
     stated = (card.benchmark, card.licence)
     expected = (definition.name, definition.provenance.licence)
     _require(stated == expected, f"the card must be of {expected}, but is of {stated}")
@@ -153,7 +154,7 @@ def _check_best(task: Task, surrogate: str, model: Surrogate) -> None:
         return
     label = f"best value {task.best_value!r} of task {task.name!r} on surrogate {surrogate!r}"
 
-    known_values = None  # of surrogates that cannot list their values, too
+    known_values = None  # stays None for surrogates that cannot list their values
     if isinstance(model, DescribedSurrogate):
         known_values = model.known_values(task.index, task.space)
     if known_values is not None:
