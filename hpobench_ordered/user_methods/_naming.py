@@ -56,7 +56,7 @@ def pop_pending(pending: list[tuple[Config, T]], config: Config) -> T | None:
     Several configurations in flight may be equal, so the identical object is looked for first.
     None: the configuration is not in flight.
     """
-    for is_same in (is_, eq):
+    for is_same in (is_, eq):  # the operators `is` and `==`
         for index, (candidate, _) in enumerate(pending):
             if is_same(candidate, config):
                 _, item = pending.pop(index)

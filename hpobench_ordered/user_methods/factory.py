@@ -96,9 +96,9 @@ def _is_import_path(text: str) -> bool:
 
 
 def _check_name_is_free(spec: MethodSpec) -> None:
-    """Raise an `ExperimentError` if the name is that of a registered method, and this another one.
+    """Raise an `ExperimentError` if another method is registered under the name of this one.
 
-    A registered method itself may be passed, too.
+    The registered method itself may be passed, too.
     """
     if spec.name in list_methods() and method_spec(spec.name) != spec:
         raise ExperimentError(f"{spec.name!r} is the name of a registered method")
@@ -203,7 +203,7 @@ class AskTell(Method):
     tell_function: Tell
 
     def prepare(self) -> None:
-        """Begin without configurations in flight."""
+        """Begin without configurations in flight, asked for and not told yet."""
         self._pending: list[tuple[Config, object]] = []
 
     def ask(self) -> Config:
@@ -218,7 +218,7 @@ class AskTell(Method):
 
     def tell(self, config: Config, loss: float) -> None:
         """Tell the loss of a configuration, with the very object that was asked for."""
-        suggestion = pop_pending(self._pending, config)
+        suggestion = pop_pending(self._pending, config)  # None for a dict, which is not kept
         self.tell_function(config if suggestion is None else suggestion, loss)
 
 
@@ -299,14 +299,14 @@ def _list_keywords(factory: object) -> tuple[str, ...]:
     signature = inspect.signature(cast("Callable[..., object]", factory))
     for parameter in signature.parameters.values():
         is_required = parameter.default is parameter.empty
-        if parameter.kind is parameter.VAR_KEYWORD:
+        if parameter.kind is parameter.VAR_KEYWORD:  # `**settings`
             takes_any_keyword = True
         elif parameter.name in available and parameter.kind is not parameter.POSITIONAL_ONLY:
             keywords.append(parameter.name)
-        elif is_required and parameter.kind is not parameter.VAR_POSITIONAL:
+        elif is_required and parameter.kind is not parameter.VAR_POSITIONAL:  # not `*values`
             raise _unavailable_argument_error(factory, parameter.name, available)
 
-    if takes_any_keyword:
+    if takes_any_keyword:  # it gets a seed only if it has a parameter of that name
         return tuple(dict.fromkeys([*METHOD_ARGUMENTS, *keywords]))
     return tuple(keywords)
 
@@ -314,9 +314,15 @@ def _list_keywords(factory: object) -> tuple[str, ...]:
 def _unavailable_argument_error(
     factory: object, parameter: str, available: Sequence[str]
 ) -> ExperimentError:
-    """The error for a class or function that requires an argument that is not passed."""
+    """The error for a class or function that requires an argument that is not passed.
+
+    Args:
+        factory: The class or function.
+        parameter: Name of the argument.
+        available: Names of the arguments that are passed.
+    """
     name = getattr(factory, "__qualname__", repr(factory))
-    data_hint = DATA_HINT if parameter == "data" else ""
+    data_hint = DATA_HINT if parameter == "data" else ""  # how methods get training data
     return ExperimentError(
         f"{name} needs {parameter!r}, but only {', '.join(available)} are passed, "
         f"by keyword{suggest_nearest(parameter, available)}{data_hint}"

@@ -93,11 +93,11 @@ def identify_method(
     if uses_only_this_package(spec.method):
         return MethodIdentity(_package_method_version(spec))
 
-    source = source_in_files(spec.method)
+    source = source_in_files(spec.method)  # None if some of it has no file
     imported = None
     if source is not None:
         imported = _import_in_process(spec.name, source, children)
-    if source is None or imported is None:
+    if source is None or imported is None:  # nothing tells whether it is the same at the next start
         return MethodIdentity(_make_unique_version(), source_by_value(spec.method))
 
     base = _hash_texts([source.digest, *_list_settings(spec), *imported.describe()])
@@ -109,8 +109,8 @@ def identify_method(
 def _import_in_process(method: str, source: MethodSource, children: Children) -> LoadedFiles | None:
     """Import a method in its process, and return what that loads.
 
-    None: it cannot be imported, or the import does not define it, such as a class that the user's
-    session has assigned to its module later.
+    None: it cannot be imported from its files. An example is a class that the user's session has
+    put into a module after its import.
     """
     try:
         return children.call(method, load_and_list, source)
@@ -135,10 +135,11 @@ def identify_here(spec: MethodSpec) -> MethodIdentity:
 
 
 def choose_version(base: str, earlier: Sequence[MethodRecord], folder: Path) -> str:
-    """The version of earlier runs that are up to date, else a version of its own.
+    """Choose the version of earlier runs if they are up to date, else a new one.
 
-    What a method loads only while it runs is not known before, but from the records of earlier
-    runs. If none of these is up to date, the version also contains how those files are now.
+    What a method loads only while it runs is known only from the records of earlier runs. They are
+    up to date if those files have not changed since. If no version's are, the new version is a hash
+    of the base and of those files as they are now.
 
     Args:
         base: Hash of what is known before the method runs.
@@ -160,7 +161,8 @@ def choose_version(base: str, earlier: Sequence[MethodRecord], folder: Path) -> 
         states.update(describe_current_state(record.later, folder))
     version = _hash_texts([base, *sorted(states)])
     if version in records_of_version:
-        # A recorded version that is not up to date is one whose files are not where they were.
+        # The runs of that version are not up to date, as found above: they had loaded their files
+        # from other places.
         return _make_unique_version()
     return version
 
@@ -168,9 +170,9 @@ def choose_version(base: str, earlier: Sequence[MethodRecord], folder: Path) -> 
 def _package_method_version(spec: MethodSpec) -> str:
     """Version of a method whose code is of this package.
 
-    That of a registered one is its number. That of another one, such as a registered method with
-    other settings, is a hash; it contains the versions of all registered methods, as its code may
-    be that of any of them.
+    A registered method has a number. Another one, such as a registered method with other settings,
+    gets a hash, to which the versions of all registered methods contribute: its code may be that of
+    any of them.
     """
     if spec.name in list_methods() and method_spec(spec.name) == spec:
         return str(spec.version)
@@ -179,7 +181,7 @@ def _package_method_version(spec: MethodSpec) -> str:
 
 
 def _list_settings(spec: MethodSpec) -> list[str]:
-    """What determines the runs of a method beside its code and arguments, as text."""
+    """What determines the runs of a method beside its code and arguments, as texts."""
     settings = [spec.version, spec.min_history, spec.changed_spaces, spec.uses_data]
     texts = list(map(str, settings))
     # On tasks with less history than it needs, the protocol runs "bo" in its place.

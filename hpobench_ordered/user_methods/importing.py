@@ -70,15 +70,19 @@ def _import_module(name: str) -> ModuleType:
     try:
         return importlib.import_module(name)
     except Exception as error:
-        missing = getattr(error, "name", None) or ""
-        is_missing_itself = f"{name}.".startswith(f"{missing}.")  # or a package that it is in
+        missing = getattr(error, "name", None) or ""  # the module that an ImportError is about
+        # With the dots, only the module itself or a package that it is in is a beginning.
+        is_missing_itself = f"{name}.".startswith(f"{missing}.")
         if not (isinstance(error, ImportError) and is_missing_itself):
             raise _import_error(name, error) from error
     raise UnknownNameError("module", name, _list_neighbours(missing))
 
 
 def _list_neighbours(missing: str) -> list[str]:
-    """Names of the modules in the package, or else in the folder, where one is missing."""
+    """Names of the modules that are where one is missing, to suggest instead.
+
+    Where it is missing is the package in its name, or else the current folder.
+    """
     package = missing.rpartition(".")[0]
     if not package:
         return [module.name for module in iter_modules([str(Path.cwd())])]
@@ -102,6 +106,7 @@ def _import_file(path: Path) -> ModuleType:
     try:
         if is_importable:
             return importlib.import_module(path.stem)
+        # Another module has the file's name, such as a module of Python: it gets a prefix.
         return _load_file(FILE_PREFIX + path.stem, path)
     except Exception as error:
         raise _import_error(path, error) from error

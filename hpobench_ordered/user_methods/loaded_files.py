@@ -73,7 +73,10 @@ class LoadedFiles:
         return [*files, *self.packages, *self.methods]
 
     def without(self, other: "LoadedFiles") -> "LoadedFiles":
-        """Files and packages of this one that another does not list; no methods."""
+        """Files and packages that `other` does not list.
+
+        Methods are left out: they are compared only as part of what an import loads.
+        """
         files = [file for file in self.files if file not in other.files]
         packages = [package for package in self.packages if package not in other.packages]
         return LoadedFiles(tuple(files), tuple(packages))
@@ -98,14 +101,16 @@ _first_loading = _FirstLoading()
 def load_and_list(source: MethodSource) -> LoadedFiles:
     """Load a method in this process, and list what its import loads.
 
-    Later calls return the same list: a module is imported only once in a process.
+    Later calls return the same list: a module is imported only once in a process. What the process
+    had loaded before the first method is not listed.
     """
     imported = _first_loading.imported
     if source.content in imported:
         return imported[source.content]
 
     if not imported:
-        import_module("hpobench_ordered.runtime.compiling")  # numba loads what is installed
+        # Numba loads other packages that happen to be installed: those do not count.
+        import_module("hpobench_ordered.runtime.compiling")
         _first_loading.modules_before |= sys.modules.keys()
     load_method(source)
     imported[source.content] = list_loaded_files(source.folder)
@@ -130,10 +135,11 @@ def list_loaded_files(folder: Path) -> LoadedFiles:
             packages.update(_describe_packages(top_module))
             continue
         digest = file_digest(path)
-        if digest:
+        if digest:  # "" if the file does not exist any more
             file_of_module[module] = LoadedFile(module, digest, relative_place(path, folder))
 
-    # The compiled text counts, not the file as it is now; `sys.modules` may lack the module again.
+    # Of files that were compiled here that text counts, not the file as it is now. Some may be of
+    # modules that were removed from `sys.modules` again.
     for module, (path, digest) in compiled_files().items():
         file_of_module[module] = LoadedFile(module, digest, relative_place(path, folder))
 
@@ -214,7 +220,8 @@ def _iter_module_files() -> Iterator[tuple[str, Path]]:
 def _is_hidden(module: str, path: Path) -> bool:
     """Whether an import of a module would find another file than this one.
 
-    False for modules in packages, whose files are those of their package, and for scripts.
+    False for modules in packages, which are looked for in their package, and for scripts, which are
+    started by their file.
     """
     if "." in module or module in SCRIPT_NAMES:
         return False
@@ -241,9 +248,10 @@ def _describe_package(name: str) -> str:
     """Name and version of a package, with a hash of its files if these do not determine them."""
     distribution = metadata.distribution(name)
     has_record = bool(distribution.read_text("RECORD"))
-    has_other_source = bool(distribution.read_text("direct_url.json"))  # PEP 610
+    # PEP 610: the file tells that it was installed from a folder, a repository or an address.
+    has_other_source = bool(distribution.read_text("direct_url.json"))
     is_from_index = has_record and not has_other_source
-    if is_from_index:
+    if is_from_index:  # an index never changes the files of a version
         return f"{name} {distribution.version}"
     return f"{name} {distribution.version} {_hash_code_files(distribution)}"
 
@@ -259,7 +267,7 @@ def _hash_code_files(distribution: metadata.Distribution) -> str:
 
 
 def _is_installed_package(description: str) -> bool:
-    """Whether a package is installed as it was when it was described."""
+    """Whether a package is installed as it was when `_describe_package` described it."""
     name = description.partition(" ")[0]
     try:
         return _describe_package(name) == description

@@ -119,7 +119,8 @@ def load_method(source: MethodSource) -> Any:
     if source.content in _loading.methods:
         return _loading.methods[source.content]
 
-    # As in the process that the user started, so that the same files are imported.
+    # As in the process that the user started, so that the same files are imported, and never
+    # from cached bytecode, which may be older than they are.
     sys.path[:] = dict.fromkeys((*source.search_path, *sys.path))
     sys.argv[:] = source.arguments
     SourceFileLoader.get_code = _compile_as_it_is  # type: ignore[method-assign, assignment]
@@ -137,11 +138,13 @@ def load_method(source: MethodSource) -> Any:
 def find_function(
     module: str, code: CodeType, closure: tuple[object, ...]
 ) -> Callable[..., object]:
-    """Make the function of a module's file that has the same code.
+    """Make a lambda or inner function, which has no name to import it by, from its module's file.
+
+    It is the function there that has the same code as when the method was pickled.
 
     Args:
         module: Name of the module, which is loaded.
-        code: The compiled code of the function, as it was when the method was pickled.
+        code: The compiled code of the function as it was then.
         closure: Values of the variables that the function uses from the functions around it.
 
     Raises:
@@ -184,7 +187,9 @@ def _compile_and_hash(name: str, file: Path) -> CodeType:
 def _run_script(script: Script) -> None:
     """Execute the user's program up to where it would start an experiment.
 
-    What it defines is then in a module, which has both of `SCRIPT_NAMES`.
+    What it defines is then in a module, which can be found under both `SCRIPT_NAMES`: "__main__",
+    as the method's pickle names it, and "__mp_main__". The latter is its `__name__`, so that
+    `if __name__ == "__main__":` is False here.
     """
     module = ModuleType(SCRIPT_NAMES[1])
     module.__file__ = script.file
@@ -203,12 +208,15 @@ def _run_script(script: Script) -> None:
 
 
 def _import_from_file(name: str, file: str) -> None:
-    """Import a module by its name if that leads to its file, else from the file."""
+    """Import a module by its name if that leads to its file, else from the file.
+
+    Does nothing if a module of the name is loaded.
+    """
     if name in sys.modules:
         return
     try:
         spec = importlib.util.find_spec(name)
-    except (ImportError, ValueError):
+    except (ImportError, ValueError):  # such as a package of its name that is missing
         spec = None
     leads_to_file = spec is not None and spec.origin == file  # not to another of the same name
     if leads_to_file:

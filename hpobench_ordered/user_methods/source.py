@@ -36,9 +36,10 @@ SHARED_PACKAGES = frozenset({"hpobench_ordered", "numpy"})
 def source_in_files(method: object) -> MethodSource | None:
     """Describe where the code of a method is; None if some of it has no file.
 
-    The values of its arguments must be such that equal ones can be recognised in another process.
+    None, too, if the values of its arguments cannot be hashed such that equal ones have the same
+    hash in every process.
     """
-    end_script()
+    end_script()  # ends the program here if it is only executed to load a method from it
     pickler = _ReferencePickler()
     try:
         pickler.dump(method)
@@ -58,8 +59,9 @@ def source_by_value(method: object) -> MethodSource:
     Raises:
         ExperimentError: It refers to what cannot be sent to another process, such as a lock.
     """
-    end_script()
+    end_script()  # ends the program here if it is only executed to load a method from it
     content, module_names = _pickle_by_value(method)
+    # Without a hash, as nothing identifies code that has no file.
     return _make_source(content, module_names, digest="", script=None)
 
 
@@ -85,6 +87,7 @@ def uses_only_this_package(method: object) -> bool:
     except Exception:  # pickling a user's objects may raise anything
         return False
     top_modules = {name.partition(".")[0] for name in pickler.module_names}
+    # `SHARED_PACKAGES` are this package and numpy, whose objects may be arguments.
     return all(map(_is_standard_module, top_modules - SHARED_PACKAGES))
 
 
@@ -96,7 +99,16 @@ def rebuild_function(
     closure: tuple[object, ...],
     attributes: dict[str, object],
 ) -> Callable[..., object]:
-    """Make a lambda or an inner function again, from its file as it is now."""
+    """Make a lambda or an inner function again, from its file as it is now.
+
+    Args:
+        module: Name of its module, which is loaded.
+        code: Its compiled code, by which it is found in the file, as bytes of `marshal`.
+        defaults: Default values of positional arguments.
+        keyword_defaults: Default values of other arguments.
+        closure: Values of the variables that it uses from the functions around it.
+        attributes: Attributes that were set on it.
+    """
     function = find_function(module, marshal.loads(code), closure)
     function.__defaults__ = defaults
     function.__kwdefaults__ = keyword_defaults
@@ -132,9 +144,10 @@ class _ReferencePickler(pickle.Pickler):
             self.module_names.setdefault(thing.__name__)
 
     def reducer_override(self, thing: object) -> Any:
-        """The function and arguments that make a module or an unnamed function again.
+        """What is pickled in place of an object: a function and arguments that make it again.
 
-        NotImplemented: the object is pickled as usual.
+        That is so for modules, unnamed functions, and what is loaded from a file alone. For others
+        NotImplemented tells `pickle` to proceed as usual.
         """
         if isinstance(thing, ModuleType):
             return import_module, (thing.__name__,)
@@ -208,15 +221,17 @@ def _pickle_by_value(method: object) -> tuple[bytes, dict[str, None]]:
 
 
 def _is_loaded_from_file_alone(thing: object) -> bool:
-    """Whether a class or function is of a module in a package that cannot be imported itself.
+    """Whether a class or function is of a module whose package cannot be imported.
 
-    Test runners load such modules; pickle would import the package.
+    Test runners load a file as package.module without the package being on the path. pickle would
+    import the package, and fail.
     """
     if not isinstance(thing, type | FunctionType):
         return False
     package, dot, _ = thing.__module__.partition(".")
     is_standard_or_ours = package in sys.stdlib_module_names or package in SHARED_PACKAGES
-    return dot != "" and not is_standard_or_ours and PathFinder.find_spec(package) is None
+    is_in_package = dot != ""
+    return is_in_package and not is_standard_or_ours and PathFinder.find_spec(package) is None
 
 
 def _find_place(thing: Any) -> tuple[str, str]:
@@ -231,7 +246,10 @@ def _find_place(thing: Any) -> tuple[str, str]:
 
 
 def _is_unnamed(function: FunctionType) -> bool:
-    """Whether a function is a lambda or inside of another one, so that no import finds it."""
+    """Whether a function is a lambda or inside of another one, so that no import finds it.
+
+    Its name then contains "<lambda>" or "<locals>".
+    """
     return "<" in function.__qualname__
 
 
@@ -268,7 +286,7 @@ def _find_script() -> Script | None:
     """The user's program; None in an interactive session."""
     main = sys.modules.get(MAIN)
     file = getattr(main, "__file__", None)
-    is_interactive = hasattr(sys, "ps1")
+    is_interactive = hasattr(sys, "ps1")  # the prompt, which only interactive sessions have
     if is_interactive or file is None or not Path(file).is_file():
         return None
     spec = getattr(main, "__spec__", None)
