@@ -299,7 +299,7 @@ def digest_runs(table: "pa.Table") -> dict[str, str]:
     """
     names = sorted(table.column_names)
     values = np.column_stack([_represent_values(table[name].combine_chunks()) for name in names])
-    header = json.dumps(names).encode()
+    header = json.dumps(names).encode()  # values of other columns shall have another hash
     digests = {}
     for key, rows in iter_runs(table):
         # "<u8": the same order of bytes on every machine.

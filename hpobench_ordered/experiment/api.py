@@ -414,7 +414,8 @@ def reference(*names: str, methods: Iterable[str] | None = None) -> Results:
         >>> list(board["method"].unique())
         ['bo', 'random-search']
     """
-    return Results(read_reference(names, methods=methods), cells=())  # no cells: all runs
+    # Without cells, results are all runs that were read.
+    return Results(read_reference(names, methods=methods), cells=())
 
 
 def add_configurations(

@@ -38,7 +38,8 @@ def read_method_records(folder: Path) -> list[MethodRecord]:
     """Read all records of a store.
 
     Raises:
-        StoreError: One is damaged, or two contradict each other.
+        StoreError: One is damaged, or two contradict each other. `REMEDY` tells the user what to do
+            about a damaged one, which cannot be made again.
     """
     records = []
     for file in list_files(folder, METHOD_FILES):

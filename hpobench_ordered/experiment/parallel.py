@@ -218,11 +218,12 @@ class _Threads:
         """
         cell_of_future = {self._threads.submit(self._perform, cell): cell for cell in cells}
         for future in as_completed(cell_of_future):
-            cell = cell_of_future.pop(future)
+            cell = cell_of_future.pop(future)  # so that its reply, which may be large, is freed
             yield cell, future.result()
 
     def close(self) -> None:
         """Kill all processes, so that the threads, which wait for their replies, end, too."""
+        # First, runs that were not started yet are cancelled: their threads would start processes.
         self._threads.shutdown(wait=False, cancel_futures=True)
         self._children.close()
 

@@ -302,7 +302,7 @@ def cells_of_grid(grid: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     `AXES` has the columns of each axis, such as ("benchmark", "surrogate"), which vary together.
     """
     names = [*itertools.chain.from_iterable(AXES)]
-    # Each axis has a list of tuples, one value for each of its columns.
+    # An axis is named by its columns. It has a list of tuples, one value for each column.
     values_of_axes = [grid[" ".join(axis)] for axis in AXES]
     cell_of_key = {}
     for combination in itertools.product(*values_of_axes):

@@ -318,9 +318,9 @@ class Records:
 
         `suggestions` include those that only make a history. `seconds` is the time that passed in
         the run, evaluations included; `method_cpu_seconds` the CPU time of the method's calls, of
-        all threads, without numba's compiling. It is NaN for runs of versions that did not record
-        it. Of repeated runs the shortest time counts; a run whose process died right after it may
-        be missing.
+        all threads, without numba's compiling: NaN for runs of older versions of this package,
+        which did not record it. Of repeated runs the shortest time counts. A run is missing if its
+        process died before its timing was written.
         """
         import pandas as pd
 

@@ -52,7 +52,8 @@ def select_measured(frame: "pd.DataFrame") -> "pd.DataFrame":
     tasks = frame[columns].drop_duplicates()
     is_measured = [_is_measured(*task) for task in tasks.itertuples(index=False)]
     measured_tasks = tasks[np.array(is_measured, dtype=bool)]
-    return frame.merge(measured_tasks)  # keeps the rows of these tasks, matched by all `columns`
+    # The merge keeps the rows of these tasks, matched by all `columns`.
+    return frame.merge(measured_tasks)
 
 
 def _is_measured(benchmark: str, surrogate: str, task_name: str = "") -> bool:

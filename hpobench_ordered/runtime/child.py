@@ -67,9 +67,10 @@ class StepBoard:
     _SHARED_MEMORY = Path("/dev/shm")  # where files are in memory; a full disk does not matter
 
     def __init__(self, file: IO[bytes]) -> None:
-        """Map an open file of the board's size into memory."""
+        """Map an open file into memory: room for numbers, `_LAYOUT`, and the name of a step."""
         self._memory = mmap.mmap(file.fileno(), self._LAYOUT.size + self._MAX_NAME)
-        self._number = 0  # of steps begun by this process
+        # How many steps this process has begun.
+        self._number = 0
 
     @classmethod
     def create(cls) -> tuple["StepBoard", str]:
@@ -87,7 +88,7 @@ class StepBoard:
 
     @classmethod
     def open(cls, path: str) -> "StepBoard":
-        """Open the board in a file."""
+        """Open, in the child process, the board that its parent has made in a file."""
         with Path(path).open("r+b") as file:
             return cls(file)
 
@@ -253,8 +254,8 @@ class Child:
             StepTimeoutError: A step took longer than its limit.
             ChildDiedError: There will be no message.
         """
-        last_step = None  # number of the step that was seen last, and when it was first seen
-        step_seen_at = 0.0
+        last_step = None  # number of the step that was seen last
+        step_seen_at = 0.0  # when it was seen first
         while True:
             # Asked before the queue: if the process ends now, its last message is still waited for.
             was_alive = self.is_alive
@@ -322,7 +323,10 @@ class Children:
         self._busy: list[Child] = []
 
     def call(self, group: str, function: Callable[..., T], *args: object) -> T:
-        """Call a function in a process of its group; kill that if the function raises."""
+        """Call a function in a process of its group.
+
+        If the function raises, the process is killed, as the function may have left anything there.
+        """
         request = pickle_call(function, *args)
         child = self._borrow(group)
         try:
@@ -339,7 +343,8 @@ class Children:
         with self._lock:
             for child in (*self._idle, *self._busy):
                 child.close()
-            self._idle.clear()  # threads that wait for busy ones notice, and give them back
+            # Threads that wait for busy processes notice, and give them back.
+            self._idle.clear()
 
     def _borrow(self, group: str) -> Child:
         """Take an idle process of the group, or start a new one.
@@ -371,7 +376,7 @@ class Children:
 
     def _give_back(self, child: Child) -> None:
         """Keep a process for the next call of its group, or forget it if it has ended."""
-        with self._lock:
+        with self._lock:  # several threads call
             if child in self._busy:
                 self._busy.remove(child)
             if child.is_alive:

@@ -58,7 +58,8 @@ class CompilationTimes(event.Listener):  # type: ignore[misc]
     def __init__(self) -> None:
         self.wall_seconds = 0.0
         self.cpu_seconds = 0.0
-        self._depth = 0  # a function may compile others that it calls
+        # How many functions are being compiled, as one may compile others that it calls.
+        self._depth = 0
 
     def on_start(self, event: object) -> None:
         """Remember when compiling begins."""
@@ -96,11 +97,11 @@ def compiled(function: F) -> F:
 
 
 def is_compiled() -> bool:
-    """Whether an earlier process left machine code of any function imported so far.
+    """Whether numba's cache has machine code of any compiled function imported so far.
 
-    Then this process need not compile it, which takes some seconds.
+    An earlier process then wrote it, and this one need not compile the functions.
     """
-    for function in _cached_functions:
+    for function in _cached_functions:  # those that were decorated
         folder = Path(function.stats.cache_path)
         code = function.py_func.__code__
         stem = Path(code.co_filename).stem

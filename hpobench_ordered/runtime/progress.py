@@ -80,7 +80,8 @@ def _terminal_bar(unit: str) -> Iterator[Watcher]:
         bar.update(task, completed=done, total=total)
         elapsed = time.monotonic() - started
         if done < total and elapsed > DELAY:
-            bar.start()  # shows it; no effect if it is shown
+            # This shows the bar; without effect if it is shown.
+            bar.start()
 
     try:
         yield move
@@ -94,7 +95,8 @@ class _NotebookBar:
     def __init__(self, unit: str) -> None:
         self._unit = html.escape(unit)
         self._started = time.monotonic()
-        self._display: Any = None  # IPython's handle of the line, once it is shown
+        # IPython's handle of the line, once it is shown.
+        self._display: Any = None
 
     def __call__(self, done: int, total: int) -> None:
         """Show the line, or update it, when parts have finished.

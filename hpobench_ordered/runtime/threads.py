@@ -46,7 +46,8 @@ def find_thread_pools() -> "ThreadpoolController":
     """
     if sys.platform.startswith("linux"):
         return _search_thread_pools(*count_library_changes())
-    return _search_thread_pools.__wrapped__(0, 0)  # without its cache, whose key these are
+    # Without its cache, whose key the arguments are.
+    return _search_thread_pools.__wrapped__(0, 0)
 
 
 @lru_cache(maxsize=1)
@@ -77,7 +78,8 @@ class _LibraryInfo(ctypes.Structure):
 def _read_counts(info: "ctypes._Pointer[_LibraryInfo]", size: int, counts: list[int]) -> int:
     """Append how many libraries were loaded and unloaded; `dl_iterate_phdr` calls this."""
     counts += [info.contents.loaded, info.contents.unloaded]
-    return 1  # stop at the first library: the counts are the same for all
+    # 1 tells the C function to stop at the first library: the counts are the same for all.
+    return 1
 
 
 _CALLBACK = ctypes.CFUNCTYPE(
@@ -86,7 +88,10 @@ _CALLBACK = ctypes.CFUNCTYPE(
 
 
 def count_library_changes() -> tuple[int, int]:
-    """How many libraries this process has loaded and unloaded so far (Linux only)."""
+    """How many libraries this process has loaded and unloaded so far (Linux only).
+
+    The C function `dl_iterate_phdr` calls `_CALLBACK`, which appends both numbers to `counts`.
+    """
     counts: list[int] = []
     # `pythonapi` keeps the interpreter's lock: a thread that holds it may be loading a library.
     ctypes.pythonapi.dl_iterate_phdr(_CALLBACK, ctypes.py_object(counts))

@@ -88,8 +88,10 @@ class DescribedSurrogate(ABC):
     def known_values(self, task: int, space: "SearchSpace") -> FloatArray | None:
         """All values that it can take on a task; None, the default, if they cannot be listed.
 
-        `space` is the search space of the benchmark, which may be smaller than what it was made
-        for: some surrogates can list their values only if it is not.
+        Args:
+            task: Index of the task.
+            space: The search space of the benchmark. A surrogate may be made for a larger one, and
+                then take values that no configuration of this one has.
         """
         return None
 

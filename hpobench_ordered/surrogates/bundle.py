@@ -263,6 +263,7 @@ def _list_options(
         surrogates: One line on each surrogate, by name.
         generated: The artifact if users generate it themselves, so that it may be missing.
     """
+    # An option has the function that reads its surrogate, called when it is used.
     return tuple(
         SurrogateOption(name, line, partial(_load_surrogate, artifact, name), generated=generated)
         for name, line in surrogates.items()

@@ -150,7 +150,7 @@ def _extract_trees(
 
 
 def _round_down(exact: FloatArray) -> NDArray[np.float32]:
-    """Find the largest float32 numbers that are not above these."""
+    """Round to float32 downwards: find the largest float32 number that is at most each number."""
     nearest = exact.astype(np.float32)
     next_below = np.nextafter(nearest, np.float32(-np.inf))
     return np.where(nearest > exact, next_below, nearest)

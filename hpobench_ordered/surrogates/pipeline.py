@@ -236,7 +236,10 @@ class BenchmarkFit:
         folds: int = FOLDS,
         progress: Callable[[str, int, int], None] = _silent,
     ) -> Self:
-        """Describe a surrogate for each task, fitted to that task's evaluations alone."""
+        """Describe a surrogate for each task, fitted to that task's evaluations alone.
+
+        `progress` is called with the name of a step, and the numbers of its finished and all parts.
+        """
         fits = [
             SurrogateFit.of_task(fitter, raw, task=task.name, seed=seed, folds=folds)
             for task, raw in zip(defined.tasks, evaluations, strict=True)

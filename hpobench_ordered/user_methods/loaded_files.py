@@ -68,7 +68,7 @@ class LoadedFiles:
     methods: tuple[str, ...] = ()
 
     def describe(self) -> list[str]:
-        """What identifies the loaded code, wherever it is."""
+        """What identifies the loaded code, as texts; not where its files are."""
         files = [f"{file.module} {file.digest}" for file in self.files]
         return [*files, *self.packages, *self.methods]
 
@@ -313,7 +313,10 @@ def normalise(name: str) -> str:
 
 
 def _list_package_methods() -> tuple[str, ...]:
-    """This package's methods whose modules are loaded, with their versions."""
+    """This package's methods whose modules are loaded, with their versions.
+
+    They count by their versions, since this package's own files are not listed.
+    """
     methods = []
     for name, module in [*sys.modules.items()]:
         if name.startswith(OUR_METHODS):

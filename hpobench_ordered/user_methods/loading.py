@@ -173,6 +173,7 @@ def _compile_as_it_is(loader: SourceFileLoader, name: str) -> CodeType | None:
     is_of_user = not (is_installed(file) or is_standard(file) or is_of_package(file))
     if is_of_user:
         return _compile_and_hash(name, file)
+    # Only `SourceFileLoader` has the replacement: its base class has the method as it was.
     return super(SourceFileLoader, loader).get_code(name)
 
 

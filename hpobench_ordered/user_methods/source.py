@@ -127,7 +127,8 @@ class _ReferencePickler(pickle.Pickler):
     def __init__(self) -> None:
         self._file = io.BytesIO()
         super().__init__(self._file, protocol=5)
-        self.module_names: dict[str, None] = {}  # in the order of their first use
+        # Modules of classes and functions, in the order of their first use; a dict as ordered set.
+        self.module_names: dict[str, None] = {}
 
     @property
     def content(self) -> bytes:
@@ -165,7 +166,8 @@ class _DigestPickler(pickle.Pickler):
     def __init__(self) -> None:
         self._file = io.BytesIO()
         super().__init__(self._file, protocol=4)
-        self.fast = True  # no memo, which would tell equal objects from identical ones
+        # No memo: it would tell whether objects are identical or only equal.
+        self.fast = True
 
     @property
     def content(self) -> bytes:
@@ -203,11 +205,14 @@ def _pickle_by_value(method: object) -> tuple[bytes, dict[str, None]]:
         The pickle, and the names of the modules of its classes and functions, in the order of
         their first use.
     """
-    module_names: dict[str, None] = {}
+    module_names: dict[str, None] = {}  # as an ordered set
 
     class Pickler(cloudpickle().Pickler):  # type: ignore[misc]
         def persistent_id(self, thing: object) -> None:
-            """Note the module of a class or function; nothing is replaced."""
+            """Note the module of a class or function.
+
+            `pickle` calls this for every object. As nothing is returned, it is pickled as usual.
+            """
             if isinstance(thing, type | FunctionType):
                 module_names.setdefault(thing.__module__)
 
@@ -295,7 +300,11 @@ def _find_script() -> Script | None:
 
 
 def _list_user_modules(names: Iterable[str]) -> list[tuple[str, str]]:
-    """Names and files of the modules that are neither installed nor of Python or this package."""
+    """Names and files of the user's modules, neither installed nor of Python or this package.
+
+    The user's program (`MAIN`) is left out: it is not imported as a module, but described as a
+    script.
+    """
     modules = []
     for name in names:
         file = _find_file(name)
