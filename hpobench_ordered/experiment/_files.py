@@ -146,7 +146,7 @@ def read_bytes(path: Path) -> bytes:
         if status.st_size > MAX_FILE_SIZE:
             raise DamagedFileError(path, f"it has more than {MAX_FILE_SIZE:,} bytes")
         return path.read_bytes()
-    except FileNotFoundError:
+    except FileNotFoundError:  # an `OSError`, too, but callers handle this one
         raise
     except OSError as error:
         raise StoreError(f"{path} cannot be read: {error.strerror}") from None

@@ -148,9 +148,9 @@ def _benchmarks_in(names: Sequence[str]) -> set[str] | None:
 
 
 def _read_files(benchmarks: Collection[str] | None) -> Iterator[ReferenceFile]:
-    """Read the files on benchmarks, sorted by name; None: all."""
+    """Read the bundled files of results (`ARTIFACT`) on benchmarks, sorted by name; None: all."""
     for file_name in sorted(ARTIFACT.sums()):  # the checksums of all files, by name
-        benchmark, _, _ = file_name.partition("@")  # the version follows the @
+        benchmark, _, _ = file_name.partition("@")  # a name begins with BENCHMARK@VERSION
         if benchmarks is None or benchmark in benchmarks:
             yield ReferenceFile.from_bytes(ARTIFACT.read(file_name), name=file_name)
 

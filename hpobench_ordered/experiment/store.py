@@ -433,10 +433,12 @@ class Store(StoredRuns):
             earlier = wanted & file_of_key.keys()  # runs that another file holds, too
             if earlier:
                 repeated += [file, *(file_of_key[key] for key in earlier)]
-            new = wanted - earlier
-            if new:
-                tables.append(table if new == keys_in_file else _select_keys(table, new))
-            for key in new:
+            unread = wanted - earlier
+            if unread == keys_in_file:
+                tables.append(table)
+            elif unread:
+                tables.append(_select_keys(table, unread))
+            for key in unread:
                 file_of_key[key] = file
         _check_same_in_files(dict.fromkeys(repeated))
         return tables
@@ -504,7 +506,7 @@ def _select_keys(table: "pa.Table", keys: Iterable[str]) -> "pa.Table":
 
 
 def _check_same_results(stores: Iterable[Store]) -> None:
-    """Read and check all files of runs.
+    """Read all files of runs, check each of them, and compare the results of runs in several.
 
     Raises:
         StoreError: A file is damaged, or two results of one run differ.

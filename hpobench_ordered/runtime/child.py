@@ -421,10 +421,14 @@ def is_child() -> bool:
 
 @contextmanager
 def step(name: str, limit: float | None) -> Iterator[None]:
-    """Announce that a block is a step, and to the parent that it may take `limit` seconds.
+    """Announce to the parent process that a block may take `limit` seconds at most.
 
-    After that time the parent kills this process. Without effect if `limit` is None, or outside of
-    child processes.
+    If it takes longer, the parent kills this process. Without effect if `limit` is None, or outside
+    of child processes.
+
+    Args:
+        name: What the parent says in its error.
+        limit: Seconds.
     """
     if limit is None or _reply.board is None:  # only child processes have a board
         yield

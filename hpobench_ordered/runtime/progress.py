@@ -40,7 +40,7 @@ def show_progress(progress: bool | Watcher | None, *, unit: str) -> Iterator[Wat
 
 def is_in_notebook() -> bool:
     """Whether this is a notebook, which can show HTML: its shell is of one of two classes."""
-    ipython = sys.modules.get("IPython")
+    ipython = sys.modules.get("IPython")  # a notebook has imported it
     if ipython is None:
         return False
     shell = ipython.get_ipython()
@@ -120,7 +120,8 @@ class _NotebookBar:
         """The bar, the counts, and the seconds that have passed and are left."""
         remaining = ""
         if 0 < done < total:
-            remaining = f", about {elapsed / done * (total - done):.0f} s left"
+            seconds_left = elapsed / done * (total - done)  # at the pace so far
+            remaining = f", about {seconds_left:.0f} s left"
         return (
             f'<progress value="{done}" max="{total}"></progress> '
             f"{done} of {total} {self._unit}, {elapsed:.0f} s{remaining}"

@@ -125,7 +125,10 @@ def _read_node(field: _Field) -> _Node:
 
 
 def _read_texts(message: memoryview, number: int) -> Iterator[str]:
-    """Read all values of a message's text field with a number; a field may be repeated."""
+    """Read the values of a text field of a message; a field may be repeated.
+
+    `number` is the number by which the format knows the field.
+    """
     for field in _read_fields(message):
         if field.number == number:
             yield str(field.content, "utf-8")

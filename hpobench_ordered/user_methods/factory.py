@@ -207,7 +207,10 @@ class AskTell(Method):
         self._pending: list[tuple[Config, object]] = []
 
     def ask(self) -> Config:
-        """Ask for a configuration; the runner refuses what is not a mapping."""
+        """Ask for a configuration, and return it as a dict.
+
+        What is not a mapping is returned as it is: the runner refuses it.
+        """
         suggestion = self.ask_function()
         # A dict is passed on as it is; other mappings are remembered, as `tell` must get them back.
         if isinstance(suggestion, dict) or not isinstance(suggestion, Mapping):

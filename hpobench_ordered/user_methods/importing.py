@@ -38,7 +38,7 @@ def import_object(text: str) -> object:
             f"got {text!r}"
         )
     if place.partition(".")[0] == OPTUNA.module:
-        OPTUNA.check(text)
+        OPTUNA.check(text)  # its error says how to install it
     is_file = place.endswith(".py")
     module = _import_file(Path(place).absolute()) if is_file else _import_module(place)
     return _find_attribute(module, name, place)

@@ -294,7 +294,7 @@ def _find_script() -> Script | None:
     is_interactive = hasattr(sys, "ps1")  # the prompt, which only interactive sessions have
     if is_interactive or file is None or not Path(file).is_file():
         return None
-    spec = getattr(main, "__spec__", None)
+    spec = getattr(main, "__spec__", None)  # that of MODULE after `python -m MODULE`, else None
     module = "" if spec is None else spec.name
     return Script(str(Path(file).absolute()), module)
 
