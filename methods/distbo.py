@@ -107,6 +107,7 @@ class JointlyModelled(ModelBased):
         super().prepare()
         tasks = self._earlier
         counts = [len(task) for task in tasks]
+        # A linear model is faster and may use more evaluations.
         max_sources = MAX_SOURCES_OF_LINEAR if self.is_linear else MAX_SOURCES_OF_PROCESS
         if sum(counts) > max_sources:
             # No limit for one task alone, but for all together.

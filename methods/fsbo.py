@@ -240,7 +240,8 @@ class FSBO(FromSources):
     def trained_kernel(self) -> DeepKernel:
         """Network and kernel, trained on the earlier tasks, with randomly scaled losses.
 
-        `RATE` is the learning rate, and exp(`MAX_LOG_SCALE`) the largest factor of losses.
+        `STEPS` is the number of steps, `RATE` the initial learning rate, and exp(`MAX_LOG_SCALE`)
+        the largest factor of losses.
         `sources` has features (n, p) and standardised losses (n,) of each earlier task.
         """
         X, _ = self.sources[0]  # all have the same number of features

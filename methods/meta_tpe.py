@@ -96,6 +96,7 @@ class MetaTPE(TPE):
         if self._sources:
             self.random_trials = 0  # a model of the earlier tasks needs none
             self.random_fraction = RANDOM_SHARE  # of suggestions
+            # `POINTS` of them, without hyperparameters that have a single value.
             self._points = self.region.sample_unit(self.rng, POINTS)[:, self._free]
 
     def initial_configurations(self) -> Sequence[Config]:

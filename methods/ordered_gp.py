@@ -90,6 +90,7 @@ class Sources:
                 nearest task last.
             rng: Draws the random ones.
         """
+        # Both totals are divided evenly among the tasks.
         max_per_task = MAX_SOURCES // len(tasks)
         max_fitted_per_task = MAX_FITTED_SOURCES // len(tasks)
 
@@ -266,6 +267,8 @@ class OrderedGP(BayesianOptimisation):
 
     def _draw_near_best(self) -> FloatArray | None:
         """Draw candidates near the best configurations of this task and of earlier ones.
+
+        Centres are the `CENTRES` best of this task, and the best of each earlier one.
 
         Returns:
             Unit vectors (m, d), or None where such candidates do not help: on a plateau, where an
@@ -448,6 +451,8 @@ def standardise_robustly(losses: FloatArray, unit: float) -> FloatArray:
 
 def choose_good_and_random(losses: FloatArray, count: int, rng: np.random.Generator) -> IntArray:
     """Choose the best and random other losses; return their indices, ascending.
+
+    The share `GOOD_SHARE` of those chosen are the best.
 
     Args:
         losses: The losses, shape (n,).

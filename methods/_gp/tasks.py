@@ -472,6 +472,7 @@ class TaskProcess:
             deviation = self._compute_deviation(self._L, cross[:, rows])
             scores[rows] = log_expected_improvement(mean[rows], deviation, best)
 
+        # First the `FIRST_EXACT` largest bounds, whose exact scores mostly rule out the others.
         most_promising = np.argsort(-scores, kind="stable")[:FIRST_EXACT]
         make_exact(most_promising)
         is_undecided = scores >= scores[most_promising].max() - slack

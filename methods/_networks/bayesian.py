@@ -193,7 +193,7 @@ def _compute_outputs(z: FloatArray, widths: IntArray, X: FloatArray) -> FloatArr
         X: Inputs as from `_scale_inputs`, shape (m, p).
     """
     outputs = np.empty(len(X))
-    for begin in range(0, len(X), BLOCK):
+    for begin in range(0, len(X), BLOCK):  # of so many inputs
         block = X[begin : begin + BLOCK]
         last_layer = _compute_layers(z, widths, block)[-1]  # of one unit, the network's output
         outputs[begin : begin + BLOCK] = last_layer[:, 0]
