@@ -1,4 +1,4 @@
-"""Hooks of MkDocs: pages made from the registry, and formulas as MathML."""
+"""Hooks of MkDocs: pages made from the registry, formulas as MathML, a name for the search."""
 
 from pathlib import Path, PurePosixPath
 from typing import Literal
@@ -74,3 +74,8 @@ def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: 
 def on_page_content(html: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Set the formulas."""
     return mathml.with_mathml(html)
+
+
+def on_post_page(output: str, *, page: Page, config: MkDocsConfig) -> str:
+    """Name the theme's dialogue for screen readers, which the theme leaves without a name."""
+    return output.replace('role="dialog"', 'role="dialog" aria-label="Search"')
