@@ -279,7 +279,7 @@ class ReferenceFile:
         return cell_of_key
 
     def timings(self) -> "pd.DataFrame":
-        """One row per run, see `Records.timings`: its key, what identifies it, and its times."""
+        """One row per run, see `Records.timings`: `KEY`, what identifies it, and its `TIMES`."""
         import pandas as pd
 
         cells = pd.DataFrame([{KEY: key, **cell} for key, cell in self.cells.items()])
@@ -343,7 +343,7 @@ def select_trials_to_store(losses: FloatArray, methods: NDArray[Any]) -> BoolArr
     is_stored = np.ones(losses.shape, dtype=np.bool_)  # a first trial always counts as improving
     lowest_so_far = incumbents(losses)
     is_stored[..., 1:] = losses[..., 1:] < lowest_so_far[..., :-1]
-    is_stored[methods == RANDOM_SEARCH] = True
+    is_stored[methods == RANDOM_SEARCH] = True  # all trials of its runs
 
     _, n_tasks, n_trials = losses.shape
     all_tasks = np.arange(n_tasks)

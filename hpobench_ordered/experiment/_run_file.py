@@ -124,6 +124,7 @@ def make_run_table(cell: Cell, benchmark: Benchmark, outcomes: Sequence[Outcome]
     }
     # Coded configurations, (trials, hyperparameters).
     values = np.concatenate([outcome.values for outcome in outcomes])
+    # The column of a hyperparameter is named config.NAME.
     for parameter, coded in zip(benchmark.space.parameters, values.T, strict=True):
         columns[CONFIG_PREFIX + parameter.name] = _decode_parameter(parameter, coded)
     return pa.table(columns)
@@ -222,6 +223,7 @@ def _check_keys(table: "pa.Table", key_in_name: str | None) -> None:
     keys = [key for key, _ in iter_runs(table)]  # raises if the rows of a run are not together
     if key_in_name is not None and keys != [key_in_name]:
         raise ValueError("its name is that of another run")
+    # A key has 20 hexadecimal digits.
     if not all(re.fullmatch(KEY_PATTERN, key, re.ASCII) for key in keys):
         raise ValueError("a run has no proper key")
 
@@ -271,7 +273,7 @@ def _check_trials(table: "pa.Table") -> None:
 
 
 def iter_runs(table: "pa.Table") -> Iterator[tuple[str, slice]]:
-    """Yield the key of each run of a table, and the slice of its rows.
+    """Yield the key of each run of a table, from the column `KEY`, and the slice of its rows.
 
     Raises a `ValueError` unless the rows of each run follow one another.
     """
@@ -361,7 +363,7 @@ def _decode_parameter(parameter: Parameter, coded: FloatArray) -> "pa.Array":
 
 def name_run(table: "pa.Table", rows: slice) -> str:
     """Benchmark, method, seed and key of a run in a table, for messages."""
-    columns = (KEY, "benchmark", "method", "seed")
+    columns = (KEY, "benchmark", "method", "seed")  # `KEY` is the name of the column "key"
     (run,) = table.select(columns).slice(rows.start, 1).to_pylist()  # same in all of its rows
     return "{benchmark}, {method}, seed {seed} ({key})".format(**run)
 

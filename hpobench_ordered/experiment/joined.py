@@ -30,6 +30,7 @@ class JoinedRuns(StoredRuns):
     """The finished runs of two stores, and what the first one records besides."""
 
     def __init__(self, own: StoredRuns, other: StoredRuns) -> None:
+        """Join the user's own store with another one; the former has precedence."""
         self.folder = own.folder
         self.has_all_trials = own.has_all_trials and other.has_all_trials
         self._own = own
@@ -115,7 +116,13 @@ def join_overviews(own: Overview, other: Overview) -> Overview:
 def open_runs_to_compare(
     against: str | Path, cells: Sequence[Cell], protocol: Protocol | None = None
 ) -> StoredRuns:
-    """The store in a folder, or the reference results on the benchmarks of a plan."""
+    """The store in a folder, or for "reference" (`REFERENCE`) the reference results.
+
+    Args:
+        against: The folder, or "reference".
+        cells: The plan, on whose benchmarks reference results are read.
+        protocol: The protocol of reference results; None: all protocols.
+    """
     if against == REFERENCE:
         return _read_reference_on([cell.benchmark for cell in cells], protocol)
     return Store.open(against, hint=f"; {REFERENCE!r} means the bundled one")

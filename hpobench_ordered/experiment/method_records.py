@@ -28,7 +28,11 @@ REMEDY = (
 
 
 def write_method_record(folder: Path, record: MethodRecord) -> None:
-    """Write a record to a store; equal records are one file, named after the content's hash."""
+    """Write a record to a store.
+
+    Equal records are one file: its name (see `METHOD_FILES`) has the method's version and the
+    content's hash.
+    """
     content = encode_json(asdict(record))
     name = f"{record.version}-{hash_content(content, HASH_LENGTH)}.json"
     write_whole(folder / METHOD_FILES.folder / name, content)

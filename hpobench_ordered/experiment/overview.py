@@ -100,7 +100,7 @@ def _list_states(
     """Make a table of runs with their states, one row per run.
 
     Args:
-        cells: What identifies each run, by key.
+        cells: What identifies each run, a value for each column of `IDENTITY`, by key.
         finished: Keys of runs that have finished.
         failed: Keys of runs that have failed.
         running: Keys of runs in progress.

@@ -210,7 +210,7 @@ class Records:
         self.folder = folder
 
     def write_failure(self, failure: Failure) -> None:
-        """Record a failed run."""
+        """Record a failed run, in a file of its own, KEY-HASH.json."""
         content = encode_json(asdict(failure))
         name = f"{failure.key}-{hash_content(content, HASH_LENGTH)}.json"
         write_whole(self.folder / FAILURE_FILES.folder / name, content)
@@ -382,6 +382,7 @@ class Records:
 def read_failure(file: StoredFile) -> Failure:
     """Read the record of a failed run; it must be that of the run in the file's name."""
     failure = decode_json(file.path, file.read(), Failure)
+    # A run's key is the hash of what identifies it: benchmark, method, seed and so on.
     identity = {name: getattr(failure, name) for name in IDENTITY}
     if failure.key != file.key or failure.key != key_of(identity):
         raise DamagedFileError(file.path, "it is that of another run")
@@ -389,7 +390,11 @@ def read_failure(file: StoredFile) -> Failure:
 
 
 def expand_experiment(file: StoredFile, content: bytes) -> dict[str, dict[str, Any]]:
-    """What identifies each run of a planned experiment, by key."""
+    """What identifies each run of a planned experiment, by key.
+
+    The content is a grid, which is short even if it stands for very many runs (every combination
+    of methods, seeds and so on): then it is refused as damaged.
+    """
     grid = decode_json(file.path, content, PlannedGrid)
     if grid.count_runs() > MAX_PLANNED_RUNS:
         raise DamagedFileError(file.path, f"it has more than {MAX_PLANNED_RUNS:,} runs")

@@ -168,7 +168,7 @@ class Store(StoredRuns):
 
     @property
     def is_prepared(self) -> bool:
-        """Whether it is a store: it has the marker, or files that are named as in a store."""
+        """Whether it is a store: it has the marker, store.json, or files named as in a store."""
         recognised = (RUN_FILES, PACKED_FILES, EXPERIMENT_FILES, FAILURE_FILES)
         return self._marker.exists() or has_named_files(self.folder, recognised)
 
@@ -200,7 +200,10 @@ class Store(StoredRuns):
         return any(key in self._keys_in(file) for file in list_files(self.folder, PACKED_FILES))
 
     def write(self, table: "pa.Table") -> None:
-        """Write a finished run, a table made by `make_run_table`; it no longer counts as failed."""
+        """Write a finished run, a table made by `make_run_table`; it no longer counts as failed.
+
+        Its key is in every row, and in the name of its file, KEY-HASH.parquet.
+        """
         key = str(table[KEY][0])
         name, data = encode_runs(table)
         write_whole(self.folder / RUN_FILES.folder / f"{key}-{name}", data)
@@ -381,6 +384,7 @@ class Store(StoredRuns):
         """
         seen: set[Path] = set()
         while True:
+            # Files of single runs, and files of many runs.
             files = list_files(self.folder, RUN_FILES) + list_files(self.folder, PACKED_FILES)
             new_files = [file for file in files if file.path not in seen]
             if not new_files:
@@ -498,7 +502,7 @@ def _check_file(path: Path, kind: FileKind) -> None:
 
 
 def _select_keys(table: "pa.Table", keys: Iterable[str]) -> "pa.Table":
-    """Select the rows of some runs from a table with one row per trial."""
+    """Select the rows of some runs from a table with one row per trial, by its column `KEY`."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -538,7 +542,8 @@ def _check_same_in_files(files: Iterable[StoredFile], *, is_whole_check: bool = 
             if digests[key] != first_digest:
                 different[key] = name_run(table, rows)
     if different:
-        named = "; ".join([*different.values()][:MAX_NAMED_RUNS])
+        first_ones = [*different.values()][:MAX_NAMED_RUNS]  # a message with all may be too long
+        named = "; ".join(first_ones)
         raise StoreError(
             f"{len(different)} runs have two different results, such as {named}. Remove the wrong "
             "files, which have these keys in their names"

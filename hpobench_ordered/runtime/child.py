@@ -149,6 +149,7 @@ class StepTimeoutError(Exception):
     """
 
     def __init__(self, step: str, limit: float, report: str) -> None:
+        """Note which step took longer than its limit, and where the process was."""
         super().__init__(step)
         self.step = step
         self.limit = limit
@@ -256,6 +257,8 @@ class Child:
         """
         last_step = None  # number of the step that was seen last
         step_seen_at = 0.0  # when it was seen first
+        # `POLL_SECONDS` without a message count as `_NOTHING`. `_CRASH` means that the process has
+        # ended; the content is then its report.
         while True:
             # Asked before the queue: if the process ends now, its last message is still waited for.
             was_alive = self.is_alive
@@ -303,7 +306,7 @@ class Child:
         report = b""
         if os.name == "posix":
             self._process.send_signal(signal.SIGABRT)
-            with suppress(queue.Empty):
+            with suppress(queue.Empty):  # it writes nothing for `DUMP_SECONDS`
                 _, report = self._messages.get(timeout=DUMP_SECONDS)
         self.close()
         return report.decode(errors="replace")
@@ -317,6 +320,7 @@ class Children:
     """
 
     def __init__(self, limit: int | None = None) -> None:
+        """Begin without processes: they are started when calls need them."""
         self._limit = limit
         self._lock = threading.Lock()
         self._idle: list[Child] = []
@@ -462,9 +466,9 @@ def serve(board: str) -> None:
 
     requests: queue.SimpleQueue[tuple[int, bytes]] = queue.SimpleQueue()
     threading.Thread(target=_read_requests, args=(calls, requests), daemon=True).start()
-    _send(READY)
+    _send(READY)  # the parent waits for it before it sends a call
     with suppress(queue.Empty, BrokenPipeError):
-        while True:
+        while True:  # until there is no call for `IDLE_SECONDS`
             _reply.call, request = requests.get(timeout=IDLE_SECONDS)
             _send(REPLY, _answer(request))
     os._exit(0)

@@ -56,20 +56,21 @@ class CompilationTimes(event.Listener):  # type: ignore[misc]
     """
 
     def __init__(self) -> None:
+        """Begin at 0 seconds; numba calls `on_start` and `on_end` from then on."""
         self.wall_seconds = 0.0
         self.cpu_seconds = 0.0
         # How many functions are being compiled, as one may compile others that it calls.
         self._depth = 0
 
     def on_start(self, event: object) -> None:
-        """Remember when compiling begins."""
+        """Remember when compiling begins; numba calls this, with details that are not needed."""
         if self._depth == 0:
             self._wall_start = perf_counter()
             self._cpu_start = process_time()
         self._depth += 1
 
     def on_end(self, event: object) -> None:
-        """Add the time since the outermost function's compiling began."""
+        """Add the time since the outermost function's compiling began; numba calls this."""
         self._depth -= 1
         if self._depth == 0:
             self.wall_seconds += perf_counter() - self._wall_start
@@ -90,6 +91,7 @@ def compiled(function: F) -> F:
     try:
         cached = njit(cache=True, error_model=DIVISION)(function)
     except RuntimeError:  # numba finds no writable folder for its cache
+        # The message tells the user how to name another folder.
         warnings.warn(NO_CACHE, RuntimeWarning, stacklevel=1)
         return cast(F, njit(error_model=DIVISION)(function))
     _cached_functions.append(cached)

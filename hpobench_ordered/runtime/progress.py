@@ -93,6 +93,7 @@ class _NotebookBar:
     """A line of HTML under the cell, updated as runs finish."""
 
     def __init__(self, unit: str) -> None:
+        """Begin now; `unit` is what is counted, such as "runs"."""
         self._unit = html.escape(unit)
         self._started = time.monotonic()
         # IPython's handle of the line, once it is shown.

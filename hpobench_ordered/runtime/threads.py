@@ -76,7 +76,11 @@ class _LibraryInfo(ctypes.Structure):
 
 
 def _read_counts(info: "ctypes._Pointer[_LibraryInfo]", size: int, counts: list[int]) -> int:
-    """Append how many libraries were loaded and unloaded; `dl_iterate_phdr` calls this."""
+    """Append how many libraries were loaded and unloaded to `counts`.
+
+    The C function `dl_iterate_phdr` calls this, also with the size of the structure, which is not
+    needed.
+    """
     counts += [info.contents.loaded, info.contents.unloaded]
     # 1 tells the C function to stop at the first library: the counts are the same for all.
     return 1

@@ -89,7 +89,8 @@ def _cut_graph(graph_fields: list[_Field], nodes: list[_Node], *, output: str) -
     replaced = {GRAPH_NODE, GRAPH_OUTPUT, GRAPH_VALUE_INFO}
     parts += [field.raw for field in graph_fields if field.number not in replaced]
 
-    # The description of an output: its name, and that its type is a tensor of floats.
+    # The description of an output: its name, and that its type is a tensor of floats. The first
+    # argument of `_write_field` is the number by which the format knows a field.
     value_info = _write_field(VALUE_INFO_NAME, output.encode()) + FLOAT_TENSOR
     parts.append(_write_field(GRAPH_OUTPUT, value_info))
     return b"".join(parts)
@@ -115,7 +116,10 @@ def _find_field(fields: list[_Field], number: int) -> _Field:
 
 
 def _read_node(field: _Field) -> _Node:
-    """Read the type of an operation, and the names of the tensors that it reads and writes."""
+    """Read the type of an operation, and the names of the tensors that it reads and writes.
+
+    NODE_TYPE, NODE_INPUT and NODE_OUTPUT are the numbers of these fields in the format.
+    """
     return _Node(
         type=next(_read_texts(field.content, NODE_TYPE)),
         inputs=tuple(_read_texts(field.content, NODE_INPUT)),
@@ -192,7 +196,7 @@ def _write_field(number: int, content: bytes) -> bytes:
 
     The key has the field's number and, in the lowest three bits, how the content is written.
     """
-    key = number << 3 | BYTES
+    key = number << 3 | BYTES  # BYTES: the content follows its length
     return _write_varint(key) + _write_varint(len(content)) + content
 
 

@@ -131,7 +131,7 @@ class Coding:
             return  # refused by the caller, with both dimensions in the message
         for feature in self.features:
             columns = [feature.column]
-            if feature.kind in _PAIRS:
+            if feature.kind in _PAIRS:  # products and ratios have a second hyperparameter
                 columns.append(feature.operand)
             parameters = [space.parameters[column] for column in columns]
 

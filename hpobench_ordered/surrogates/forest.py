@@ -115,7 +115,7 @@ class ForestSurrogate(StoredSurrogate):
 
         # Root of each tree, both children of each node, and the number of each leaf.
         roots, child, leaf = _link_nodes(self.nodes, self.feature)
-        # Kernels index the arrays by node: leaves get any feature and threshold, too.
+        # Kernels index the arrays by node: leaves (`LEAF`) get any feature and threshold, too.
         is_inner = self.feature != LEAF
         threshold = np.zeros(self.feature.shape, dtype=np.float32)
         threshold[is_inner] = self.threshold

@@ -180,7 +180,8 @@ class OnnxSurrogate:
             else:
                 continuous.append(fixed)
 
-        # Equal rows, so that one configuration is computed as in any batch.
+        # `GROUP` equal rows: onnxruntime rounds an incomplete group of rows differently, and the
+        # result shall be that of the configuration in any batch.
         x_cat = np.array([categorical] * GROUP, dtype=np.int32)
         x_cont = np.array([continuous] * GROUP, dtype=np.float32)
         inputs = {
@@ -302,7 +303,7 @@ def _code_choices(
     """
     codes_of_inputs: list[list[int]] = []
     for name in names:
-        # The last one is that of an inactive input.
+        # The last one is that of an inactive input, which YAHPO's encoding names `INACTIVE`.
         choices = [fixed[name]] if name in fixed else [*space[name].choices, INACTIVE]
         try:
             codes_of_inputs.append([encoding[name][str(choice)] for choice in choices])
@@ -318,7 +319,10 @@ def _code_choices(
 
 
 def _available_threads() -> int:
-    """Count the threads that this process may use: joblib's limit in its workers, or all cores."""
+    """Count the threads that this process may use: joblib's limit in its workers, or all cores.
+
+    joblib sets the limit as the environment variable OMP_NUM_THREADS (`THREADS_VARIABLE`).
+    """
     limit = os.environ.get(THREADS_VARIABLE, "")
     if limit.isdigit() and int(limit) > 0:
         return int(limit)

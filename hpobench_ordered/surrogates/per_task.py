@@ -86,7 +86,7 @@ class PerTaskSurrogate(StoredSurrogate):
         return model.predict_one(row, 0)
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the surrogates' kind, and the arrays of each, named TASK/ARRAY."""
+        """Return the surrogates' kind (named `_KIND`), and the arrays of each, named TASK/ARRAY."""
         arrays: dict[str, NDArray[Any]] = {_KIND: np.array(self.kind.name)}
         for task, model in enumerate(self.models):
             arrays |= {f"{task}/{name}": array for name, array in model.to_arrays().items()}
@@ -97,7 +97,7 @@ class PerTaskSurrogate(StoredSurrogate):
         """Inverse of `to_arrays`: the kind of all surrogates, and arrays named TASK/ARRAY."""
         kind = SurrogateType[str(arrays[_KIND])]
         arrays_of_tasks: dict[int, dict[str, NDArray[Any]]] = {}
-        for key in arrays.keys() - {_KIND}:
+        for key in arrays.keys() - {_KIND}:  # all but the kind
             task, _, name = key.partition("/")
             arrays_of_tasks.setdefault(int(task), {})[name] = arrays[key]
         models = [kind.from_arrays(arrays_of_tasks[task]) for task in range(len(arrays_of_tasks))]

@@ -73,7 +73,8 @@ class TableSurrogate(StoredSurrogate):
         if not np.isfinite(exact).all():
             raise ValueError("a table's values must be finite")
         lowest_values = tuple(int(bound) for bound in lower)
-        for divisor in _DIVISORS:  # decimals that become whole numbers take less room
+        # Powers of ten from 1: decimals that they make whole numbers take less room as integers.
+        for divisor in _DIVISORS:
             codes = _code_as_integers(exact, divisor)
             if codes is not None:
                 return cls(lowest_values, codes, divisor)
@@ -183,7 +184,7 @@ def _code_as_integers(values: FloatArray, divisor: int) -> NDArray[Any] | None:
     """
     with np.errstate(over="ignore"):  # infinity is refused below like other large numbers
         integers = np.rint(values * divisor)
-    for code_type in _CODE_TYPES:
+    for code_type in _CODE_TYPES:  # int8, int16, int32
         limits = np.iinfo(code_type)
         if integers.min() < limits.min or integers.max() > limits.max:
             continue

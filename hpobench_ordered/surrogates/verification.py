@@ -131,7 +131,7 @@ def _check_fit(card: Card, benchmark: Benchmark, raw: tuple[RawEvaluations, ...]
             continue
         predicted = task.evaluate_many(evaluations.values)
         r2 = float(r_squared(evaluations.objective[:, None], predicted[:, None])[0])
-        is_worse = r2 < claimed.r2 - _ROUNDING
+        is_worse = r2 < claimed.r2 - _ROUNDING  # the last digits may differ between machines
         _require(
             not is_worse,
             f"the card says a cross-validated R2 of {claimed.r2} on task {task.name!r}, but on "
@@ -181,6 +181,7 @@ def _check_nearest(card: Card, defined: Definition, raw: tuple[RawEvaluations, .
         raise ArtifactError("the card states no seed of its folds")
     fitter = partial(fit_nearest, space=defined.space)
     fit = BenchmarkFit.of_each_task(defined, fitter, raw, seed=card.seed, folds=card.folds)
+    # What the card says of nearest neighbours, in comparison with its own surrogate.
     claims_of_tasks = card.comparisons[NEAREST_COMPARISON].get("tasks", {})
     for computed in fit.figures:
         claims = claims_of_tasks.get(computed.name, {})

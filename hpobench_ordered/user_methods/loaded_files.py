@@ -223,7 +223,7 @@ def _is_hidden(module: str, path: Path) -> bool:
     False for modules in packages, which are looked for in their package, and for scripts, which are
     started by their file.
     """
-    if "." in module or module in SCRIPT_NAMES:
+    if "." in module or module in SCRIPT_NAMES:  # names of the user's program, such as "__main__"
         return False
     spec = PathFinder.find_spec(module)
     if spec is None or spec.origin is None:
@@ -259,7 +259,7 @@ def _describe_package(name: str) -> str:
 def _hash_code_files(distribution: metadata.Distribution) -> str:
     """Hash of the names and contents of the code of an installed package."""
     digest = hashlib.sha256()
-    suffixes = (".py", *EXTENSION_SUFFIXES)
+    suffixes = (".py", *EXTENSION_SUFFIXES)  # Python files, and compiled ones such as .so
     for file in sorted(distribution.files or (), key=str):
         if file.name.endswith(suffixes):
             digest.update(f"{file} {file_digest(Path(str(file.locate())))}".encode())
@@ -319,7 +319,7 @@ def _list_package_methods() -> tuple[str, ...]:
     """
     methods = []
     for name, module in [*sys.modules.items()]:
-        if name.startswith(OUR_METHODS):
+        if name.startswith(OUR_METHODS):  # modules of `hpobench_ordered.methods`
             # Modules of methods list them in SPECS; helper modules have none.
             specs: tuple[MethodSpec, ...] = getattr(module, "SPECS", ())
             methods += [f"{spec.name} {spec.version}" for spec in specs]

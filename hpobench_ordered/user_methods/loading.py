@@ -224,7 +224,8 @@ def _import_from_file(name: str, file: str) -> None:
         importlib.import_module(name)
         return
 
-    loader = None  # Python chooses one by the suffix
+    # Python chooses a loader by the suffix; a file of an unknown suffix is read as Python source.
+    loader = None
     if Path(file).suffix not in LOADABLE_SUFFIXES:
         loader = SourceFileLoader(name, file)
     spec = importlib.util.spec_from_file_location(name, file, loader=loader)

@@ -49,6 +49,7 @@ def source_in_files(method: object) -> MethodSource | None:
     module_names = pickler.module_names
     if not all(map(_has_file, module_names)):
         return None
+    # The user's program, if some of the method is defined there, in the module "__main__".
     script = _find_script() if MAIN in module_names else None
     return _make_source(pickler.content, module_names, digest=digest, script=script)
 
@@ -125,6 +126,7 @@ class _ReferencePickler(pickle.Pickler):
     """Pickles code by name, lambdas and inner functions by their place in the file."""
 
     def __init__(self) -> None:
+        """Pickle into memory; `content` is the pickle."""
         self._file = io.BytesIO()
         super().__init__(self._file, protocol=5)
         # Modules of classes and functions, in the order of their first use; a dict as ordered set.
@@ -164,6 +166,7 @@ class _DigestPickler(pickle.Pickler):
     """Pickles equal values to equal bytes, in every process."""
 
     def __init__(self) -> None:
+        """Pickle into memory; `content` is the pickle."""
         self._file = io.BytesIO()
         super().__init__(self._file, protocol=4)
         # No memo: it would tell whether objects are identical or only equal.
@@ -234,6 +237,7 @@ def _is_loaded_from_file_alone(thing: object) -> bool:
     if not isinstance(thing, type | FunctionType):
         return False
     package, dot, _ = thing.__module__.partition(".")
+    # `SHARED_PACKAGES`: this package and numpy.
     is_standard_or_ours = package in sys.stdlib_module_names or package in SHARED_PACKAGES
     is_in_package = dot != ""
     return is_in_package and not is_standard_or_ours and PathFinder.find_spec(package) is None
@@ -266,7 +270,7 @@ def _list_function_values(function: FunctionType) -> list[object]:
 
 def _has_file(name: str) -> bool:
     """Whether the code of a module is in a file, or part of Python."""
-    if name == MAIN:
+    if name == MAIN:  # "__main__", the user's program or session
         return _find_script() is not None
     return _is_standard_module(name) or _find_file(name) is not None
 
