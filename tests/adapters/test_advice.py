@@ -374,6 +374,7 @@ EXTREME = evaluate_tasks(lambda u, _: 1e308 * (u[:, 0] - 0.5))
     ],
 )
 def test_invalid_arguments_are_refused(history, options, error, message):
+    """The history or one of the options is of no use, as the message says."""
     with warnings.catch_warnings(), pytest.raises(error, match=message):
         warnings.simplefilter("ignore")  # of poor surrogates
         get_advice(history, **options)
@@ -398,6 +399,7 @@ def test_stored_runs_are_continued(tmp_path):
 
 
 def test_failed_method_is_not_compared():
+    """The method `Raises` fails in its first trial."""
     history = evaluate_tasks(loss_with_fixed_best, tasks=3, n=12)
     with pytest.warns(FailedRunsWarning):
         advice = get_advice(

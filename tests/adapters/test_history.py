@@ -161,6 +161,7 @@ def test_other_columns_are_ignored_with_warning():
     ids=["history_from_frame", "from_evaluations"],
 )
 def test_two_columns_of_a_name_are_refused(reader):
+    """Whether the table is read as a history or as a benchmark."""
     table = make_tuning_table()
     twice = pd.concat([table, table[["rate"]]], axis="columns")
     with pytest.raises(EvaluationsError, match="two columns 'rate'"):
@@ -181,6 +182,7 @@ WRONG_CELLS_OF_ROW_4 = [
 
 @pytest.mark.parametrize(("column", "value", "message"), WRONG_CELLS_OF_ROW_4)
 def test_wrong_cell_is_refused(column, value, message):
+    """One cell of row 4 has a value that its column does not allow; the message names both."""
     spoiled = replace_cell(make_tuning_table(), 4, column, value)
     with pytest.raises(EvaluationsError, match=message):
         read_history(spoiled)
@@ -188,6 +190,7 @@ def test_wrong_cell_is_refused(column, value, message):
 
 @pytest.mark.parametrize(("column", "value", "message"), WRONG_CELLS_OF_ROW_4)
 def test_row_of_wrong_cell_is_dropped(column, value, message):
+    """One cell of row 4 has a value that its column does not allow."""
     table = make_tuning_table()  # of 18 rows
     spoiled = replace_cell(table, 4, column, value)
 
@@ -265,12 +268,14 @@ INTEGER_THAT_IS_NO_FLOAT = 2**53 + 1
 
 
 def test_objective_that_floats_round_is_refused():
+    """An integer, 2**53 + 1, that no float equals."""
     spoiled = replace_cell(make_tuning_table(), 4, "accuracy", INTEGER_THAT_IS_NO_FLOAT)
     with pytest.raises(EvaluationsError, match=r"row 4 .*integer that floats round"):
         read_history(spoiled)
 
 
 def test_context_that_floats_round_is_refused():
+    """An integer, 2**53 + 1, that no float equals."""
     contexts = {month: {"size": INTEGER_THAT_IS_NO_FLOAT} for month in MONTHS}
     with pytest.raises(EvaluationsError, match=r"'size' of task 'May' .*integer that floats round"):
         read_history(make_tuning_table(), contexts=contexts)
@@ -339,6 +344,7 @@ def test_clip_moves_numbers_to_the_bound(table_out_of_bounds):
     ],
 )
 def test_clip_moves_only_numbers_out_of_range(table_out_of_bounds, column, value, message):
+    """A cell of row 2 has another fault, beside three numbers that are out of range."""
     spoiled = replace_cell(table_out_of_bounds, 2, column, value)
     with pytest.raises(EvaluationsError, match=message):
         read_history(spoiled, clip=True)
@@ -428,15 +434,18 @@ def file_with_none_as_choice(tmp_path):
 
 
 SPACE_WITH_NONE = SearchSpace([Parameter.choice("penalty", ("l1", "None"))])
+"""A choice is the text "None"."""
 
 
 def test_choice_lost_by_pandas_is_explained(file_with_none_as_choice):
+    """The choice "None" is read as a missing value by default; the message says how to keep it."""
     frame = pd.read_csv(file_with_none_as_choice)
     with pytest.raises(EvaluationsError, match="keep_default_na=False"):
         read_history(frame, SPACE_WITH_NONE, objective="error")
 
 
 def test_choice_may_be_called_none(file_with_none_as_choice):
+    """The penalty is l1, then "None", which stays a text when asked for."""
     frame = pd.read_csv(file_with_none_as_choice, keep_default_na=False)
     (may,) = read_history(frame, SPACE_WITH_NONE, objective="error")
     # Places of "l1" and "None" in the choices.
@@ -812,6 +821,7 @@ def test_folder_refuses_another_benchmark(results_in_memory, other_benchmark):
 
 
 def test_optuna_is_imported_on_first_use():
+    """Importing the package must not import Optuna, which takes long."""
     code = """
 import sys
 import hpobench_ordered

@@ -65,6 +65,7 @@ def test_suggestions_are_those_of_the_method(method, direction):
     ("direction", "choose_best"), [(hbo.Direction.MINIMIZE, min), (hbo.Direction.MAXIMIZE, max)]
 )
 def test_best_trial_has_best_value(direction, choose_best):
+    """The lowest value if the objective is minimised, the highest if it is maximised."""
     tuner, task = make_tuner(direction=direction)
 
     tune(tuner, task, trials=12)
@@ -109,6 +110,7 @@ def test_suggestions_in_flight_are_not_repeated():
 
 
 def test_threads_share_an_optimiser():
+    """Four threads run twenty trials with one optimiser."""
     tuner, task = make_tuner("bo")
 
     def run_trial(_: int) -> None:
@@ -123,6 +125,7 @@ def test_threads_share_an_optimiser():
 
 
 def test_config_that_was_not_suggested_is_told():
+    """It is a trial like others, and is not suggested again."""
     tuner, _ = make_tuner("bo", space=numeric_space())
 
     tuner.tell({"x": 1, "y": 0.5}, 0.25)
@@ -132,6 +135,7 @@ def test_config_that_was_not_suggested_is_told():
 
 
 def test_equal_suggestions_are_told_in_order():
+    """The space has one configuration, so that both suggestions are equal."""
     space_of_one_configuration = {"kind": ["a"]}
     tuner = hbo.optimiser("random-search", space=space_of_one_configuration, direction="minimize")
     first, second = tuner.ask(), tuner.ask()
@@ -161,6 +165,7 @@ def test_config_may_come_back_in_other_types():
 
 @pytest.mark.parametrize("value", [None, math.nan, math.inf, -math.inf, np.float32("nan")])
 def test_failures_are_told_and_never_best(value):
+    """The value of a failed evaluation is None or no finite number."""
     tuner, task = make_tuner("bo")
     failed_config = tuner.ask()
 
@@ -194,6 +199,7 @@ def test_invalid_config_is_not_told(config, message):
 
 @pytest.mark.parametrize("value", ["0.5", [0.5, 1], 10**400], ids=["text", "list", "too large"])
 def test_invalid_value_is_not_told(value):
+    """The value is a text, a list, or an integer beyond all floats."""
     tuner, _ = make_tuner("bo", space=numeric_space())
     with pytest.raises(EvaluationsError, match="must be a number, or None for a failure"):
         tuner.tell({"x": 1.0, "y": 0.5}, value)
@@ -223,6 +229,7 @@ _, HISTORY_ON_OTHER_SPACE = make_task_and_history(numeric_space_before())
     ids=lambda value: repr(list(value)) if isinstance(value, dict) else None,
 )
 def test_arguments_that_do_not_fit_are_refused(options, error, message):
+    """One of the options is wrong; the others are valid."""
     valid_options = {
         "method": "simple-ordered",
         "space": numeric_space(),
@@ -307,6 +314,7 @@ def test_frame_has_all_told_trials(tuner_and_task_with_failure):
 
 
 def test_frame_is_history_for_the_next_task(tuner_and_task_with_failure):
+    """All trials with a result are read back from the table, also the one that failed."""
     tuner, task = tuner_and_task_with_failure
     frame = tuner.frame(objective="loss").assign(month="May")
 
@@ -460,6 +468,7 @@ HISTORY_TO_MAXIMIZE = [
     ids=["method", "numbers", "context", "fewer", "order", "evaluations", "direction", "space"],
 )
 def test_journal_of_another_optimiser_is_refused(tmp_path, changed_options, message):
+    """One of the options differs from those of the optimiser that wrote the file."""
     file = tmp_path / "tuning.jsonl"
     options = {
         "method": "simple-ordered",
@@ -509,6 +518,7 @@ def test_changed_method_is_noticed(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("line", ["{", "[]", '{"tell": {"x": 9, "y": 0.5}, "value": 1}', "{}"])
 def test_damaged_journal_is_refused(tmp_path, line):
+    """A line is added that is no JSON, or no record of a journal."""
     file = tmp_path / "tuning.jsonl"
     tuner, _ = make_tuner("bo", space=numeric_space(), file=file)
     tuner.ask()  # lines 1 and 2: the settings, and the suggestion
@@ -524,6 +534,7 @@ def test_damaged_journal_is_refused(tmp_path, line):
     ids=["text", "JSON", "unfinished line"],
 )
 def test_other_files_are_left_alone(tmp_path, content):
+    """A file of other content is named as the journal by mistake."""
     file = tmp_path / "notes.txt"
     file.write_text(content)
     with pytest.raises(StoreError, match=r"line 1 of .*notes.txt"):
@@ -566,7 +577,11 @@ def test_changed_bits_of_a_journal_are_noticed(journal_of_five_trials):
 
 @pytest.mark.parametrize("change", ["line missing", "lines exchanged", "line repeated"])
 def test_changed_lines_of_a_journal_are_noticed(journal_of_five_trials, change):
-    """Each change leaves lines that are valid by themselves."""
+    """Each change leaves lines that are valid by themselves.
+
+    The first line has the settings; each of five trials has one of its suggestion and one of its
+    result.
+    """
     lines = journal_of_five_trials.read_bytes().splitlines(keepends=True)
     if change == "line missing":
         del lines[3]

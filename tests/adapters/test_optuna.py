@@ -108,6 +108,7 @@ def test_history_is_added_to_the_study():
 
 
 def test_history_is_ignored_by_default():
+    """Samplers of Optuna do not expect trials of other tasks."""
     *earlier_tasks, task = toy_benchmark(conditional_space(), tasks=4).tasks
     history = random_history(earlier_tasks, seed=0)
     method = make_optuna_method(task.space, history=history)
@@ -126,6 +127,7 @@ def test_active_hyperparameters_keep_their_scales():
         is_x_active = trial.params["kind"] != "c"
         assert ("x" in trial.params) == is_x_active
     distributions_of_trials = [trial.distributions for trial in trials]
+    # Trials with x have one distribution more than the others.
     distributions_with_x = max(distributions_of_trials, key=len)
     assert distributions_with_x == {
         "kind": CategoricalDistribution(("a", "b", "c")),
@@ -146,6 +148,7 @@ def test_suggestions_are_configurations_of_the_space():
 
 
 def test_results_in_any_order_reach_their_trials():
+    """Three configurations are suggested, and told by number in the order 2, 0, 1."""
     method = make_optuna_method(numeric_space())
     configs = [method.ask() for _ in range(3)]
 
@@ -166,6 +169,7 @@ def test_result_without_a_trial_adds_one():
 
 @pytest.mark.parametrize("loss", [math.nan, math.inf, -math.inf])
 def test_loss_that_is_not_finite_fails_trial(loss):
+    """In the study of the sampler that the method wraps."""
     method = make_optuna_method(numeric_space())
     method.tell(method.ask(), loss)
     (trial,) = method._study.trials
@@ -185,6 +189,7 @@ def test_sampler_class_is_recognised_as_method():
 
 
 def test_method_version_depends_on_settings():
+    """On whether the history is replayed, and on the sampler; but not on the object."""
     spec = optuna_method(TPESampler)
     with_history = replace(optuna_method(TPESampler, history=True), changed_spaces=True)
     of_other_sampler = optuna_method(RandomSampler)
@@ -251,6 +256,7 @@ def test_method_keeps_optuna_quiet(caplog):
 
 @pytest.mark.parametrize("form", ["ours", "configspace", "distributions"])
 def test_a_space_is_given_in_any_form(form, told_results):
+    """As a space of this package, of ConfigSpace, or as distributions of Optuna."""
     space = numeric_space()
     space_of_form = {
         "ours": space,
@@ -321,6 +327,7 @@ def test_failed_and_pruned_trials_are_told(told_results):
 
 
 def test_sampler_serves_one_study_only():
+    """Its method has learned from the first study."""
     space = numeric_space()
     objective = optuna_objective(task_of(space))
     sampler = OptunaSampler(Records, space=space)

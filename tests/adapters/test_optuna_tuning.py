@@ -96,6 +96,7 @@ def continue_with(study, objective, sampler, trials=1):
 )
 @pytest.mark.parametrize("method", METHODS)
 def test_study_has_the_suggestions_of_the_optimiser(method, direction):
+    """A study whose sampler is the method, and an optimiser of the same method and seed."""
     study, task = make_study_and_task(method, direction=direction, seed=5)
     tuner, _ = make_tuner(method, direction=direction, seed=5)
 
@@ -181,6 +182,7 @@ def test_new_sampler_resumes_a_study(method):
 
 
 def test_pickled_study_goes_on():
+    """The copy suggests the same as the original, with the state of its sampler."""
     study, task = make_study_and_task()
     study.optimize(objective_of(task), n_trials=5)
     copy = pickle.loads(pickle.dumps(study))
@@ -412,8 +414,8 @@ def test_simultaneous_processes_seldom_suggest_duplicates(tmp_path):
     workers = [subprocess.Popen([sys.executable, "-c", script]) for _ in range(3)]
     assert [worker.wait() for worker in workers] == [0, 0, 0]
     study = optuna.load_study(study_name="tuning", storage=storage)
-    # Of 30 suggestions.
-    assert count_distinct(configs_of(study)) >= 28
+    suggestions = 3 * 10  # of three processes, ten each
+    assert count_distinct(configs_of(study)) >= suggestions - 2
 
 
 def suggest_conditionally(trial: optuna.Trial) -> float:
@@ -425,10 +427,11 @@ def suggest_conditionally(trial: optuna.Trial) -> float:
 
 
 UNCONDITIONAL = {"kind": CategoricalDistribution(["a", "b"]), "x": FloatDistribution(0, 1)}
-"""The distributions of that objective: Optuna's know no conditions."""
+"""The distributions of `suggest_conditionally`, which Optuna keeps without the condition."""
 
 
 def test_conditional_trials_are_told_again():
+    """A new sampler tells its method the same of trials that have x only for some kinds."""
     study = optuna.create_study(sampler=OptunaSampler("bo", space=UNCONDITIONAL))
     study.optimize(suggest_conditionally, n_trials=12)
     assert {len(trial.params) for trial in study.trials} == {1, 2}  # without x and with it
@@ -455,7 +458,10 @@ def test_missing_values_are_told_as_defaults():
 
 
 def test_other_trials_cost_no_suggestion():
-    """A sampler whose seed is new is told all earlier trials, and draws nothing for them."""
+    """A new sampler, of another seed, is told all earlier trials, and draws nothing for them.
+
+    These are three trials with the first sampler, and one whose values are given, enqueued.
+    """
     study, task = make_study_and_task("bo", seed=1)
     study.optimize(objective_of(task), n_trials=3)
     study.enqueue_trial({"kind": "a", "level": 10, "n": 7, "x": 0.5})
@@ -668,6 +674,7 @@ def test_study_with_errors_is_resumed(study_after_misspelt_objectives, has_new_s
     ids=["name", "range", "type"],
 )
 def test_objective_outside_the_space_is_an_error(suggest, error, message):
+    """It suggests an unknown name, from another range, or of another type."""
     space = {"rate": FloatDistribution(0, 1), "n": IntDistribution(1, 9)}
     study = optuna.create_study(sampler=OptunaSampler("random-search", space=space))
     with pytest.raises(error, match=message):
@@ -682,6 +689,7 @@ def test_study_of_another_direction_is_an_error():
 
 
 def test_infinite_value_is_told_as_failure():
+    """Optuna accepts an infinite value; the method is told NaN."""
     study, _ = make_study_and_task(space=numeric_space())
 
     def objective(trial: optuna.Trial) -> float:
@@ -756,6 +764,7 @@ def test_steps_and_types_are_the_objectives():
 
 
 def test_steps_of_another_sampler_are_told():
+    """Values on steps, as another sampler drew them, are in the space of this one."""
     study = run_trials_with_steps(optuna.samplers.RandomSampler(seed=0))
     study.sampler = OptunaSampler("random-search", space=SPACE_WITH_STEPS)
     study.ask(SPACE_WITH_STEPS)

@@ -88,6 +88,7 @@ def test_optuna_objective_suggests_native_ordinals(task):
 
 
 def test_optunahub_space_has_all_hyperparameters(task):
+    """Without conditions, which spaces of OptunaHub do not have."""
     search_space = OptunaHubProblem(task).search_space
     assert list(search_space) == list(task.space.names)
     assert search_space == {
@@ -105,6 +106,7 @@ def test_optunahub_problem_has_task_direction(task):
 
 
 def test_optunahub_problem_drives_a_study(task):
+    """The problem is an objective of a study, which suggests from its search space."""
     problem = OptunaHubProblem(task)
     sampler = optuna.samplers.RandomSampler(seed=0)
     study = optuna.create_study(directions=problem.directions, sampler=sampler)

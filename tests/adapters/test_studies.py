@@ -69,6 +69,7 @@ def suggest_rate_and_depth(trial: optuna.Trial) -> float:
 
 
 def suggest_conditionally(trial: optuna.Trial) -> float:
+    """The objective whose search space, with its conditions, is `CONDITIONAL`."""
     kernel = trial.suggest_categorical("kernel", ["linear", "poly", "radial"])
     value = trial.suggest_float("C", 1e-3, 1e3, log=True)
     if kernel == "poly":
@@ -100,6 +101,7 @@ def assert_trials_are_read(
 
 @pytest.mark.parametrize("direction", ["minimize", "maximize"])
 def test_trials_are_read_as_evaluations(direction):
+    """Each study is a task, with the objective to minimise or to maximise."""
     studies = [
         run_random_study(suggest_rate_and_depth, name, direction=direction)
         for name in ("May", "June")
@@ -143,6 +145,7 @@ def test_unfinished_trials_are_left_out():
 
 @pytest.mark.parametrize("space", [CONDITIONAL, None], ids=["space", "inferred"])
 def test_inactive_parameters_are_nan(space):
+    """On the conditional space as it is given, or as it is inferred from the trials."""
     study = run_random_study(suggest_conditionally, trials=60)
     (may,) = hbo.history_from_studies([study], space=space)
     assert_trials_are_read(may, study.trials)
@@ -452,7 +455,7 @@ def suggest_kind_and_x(trial: optuna.Trial) -> float:
 
 
 IN_OTHER_ORDER = {"x": FloatDistribution(0, 1), "kind": CategoricalDistribution(["b", "a"])}
-"""The distributions of that objective, with hyperparameters and choices in another order."""
+"""The distributions of `suggest_kind_and_x`: hyperparameters and choices in another order."""
 
 
 def test_history_in_other_order_is_used():

@@ -95,11 +95,12 @@ def from_frame(names: Sequence[str] = MONTHS, **options: Any) -> tuple[Evaluatio
 
 
 def own(space: SearchSpace, rng: Any) -> Any:
+    """A user's method, the functions ask and tell, which draws at random."""
     return (lambda: space.sample(rng)), (lambda config, loss: None)
 
 
 READERS: tuple[Callable[..., tuple[Evaluations, ...]], ...] = (from_studies, from_frame)
-"""Functions that read a history; one in a storage is read as its studies."""
+"""Functions that read a history of three tasks, with three evaluations each."""
 TABLE = "--history old.csv --task month --objective accuracy"
 STORAGE = "--storage sqlite:///t.db --studies m*"
 
@@ -152,10 +153,11 @@ def test_used_history_is_not_warned_of():
 
 @pytest.mark.parametrize("source", [TABLE, STORAGE])
 def test_command_warns_of_unused_history(folder, source):
-    without_history = run_suggest_command(folder, source, "bo")
-    with_history = run_suggest_command(folder, source, "simple-ordered")
-    assert without_history.stderr.count("bo does not use the history") == 1
-    assert with_history.stderr == ""
+    """The history is in a table or in a storage; bo uses none, simple-ordered does."""
+    result_of_bo = run_suggest_command(folder, source, "bo")
+    result_of_simple_ordered = run_suggest_command(folder, source, "simple-ordered")
+    assert result_of_bo.stderr.count("bo does not use the history") == 1
+    assert result_of_simple_ordered.stderr == ""
 
 
 @pytest.mark.parametrize("source", [TABLE, STORAGE])
@@ -289,6 +291,7 @@ def test_unordered_task_names_are_warned_of(reader, names, is_in_order):
 
 
 def test_unordered_times_are_warned_of():
+    """The third month in the table is before the others."""
     months = pd.to_datetime(["2026-02-01", "2026-03-01", "2026-01-01"])
     times = np.repeat(months, 3)  # each month has three rows
     with pytest.warns(HistoryWarning, match="in the order 2026-02-01 00:00:00, 2026-03"):
@@ -313,6 +316,7 @@ def test_unordered_times_are_warned_of():
     ],
 )
 def test_command_reports_misuse(options, message, capsys, monkeypatch):
+    """The folder has a table, old.csv, and a storage of Optuna, t.db, with studies m1 to m3."""
     table().to_csv("old.csv", index=False)
     Path("t.db").write_bytes(database())
     Path("space.json").write_text(json.dumps(SPACE.to_json()))
@@ -330,12 +334,14 @@ def test_command_reports_misuse(options, message, capsys, monkeypatch):
     "storage", ["t.db", Path("t.db"), "sqlite:///t.db", "sqlite:///t.db?timeout=9"]
 )
 def test_a_storage_may_be_a_file(storage):
+    """By its path as a text or as a `Path`, or by a URL."""
     Path("t.db").write_bytes(database())
     history = hbo.history_from_storage(storage, "m[12]")  # m1 and m2, but not m3
     assert [evaluations.task for evaluations in history] == ["m1", "m2"]
 
 
 def test_advise_takes_a_storage():
+    """The storage t.db has the studies m1, m2 and m3."""
     Path("t.db").write_bytes(database())
     Path("space.json").write_text(json.dumps(SPACE.to_json()))
     words = "advise --space space.json --direction maximize --storage t.db --studies m[12]"
@@ -362,6 +368,7 @@ def test_files_and_tables_refuse_same_numbers(folder, text):
 
 @pytest.mark.parametrize("option", ["history", "results", "space"])
 def test_command_keeps_its_input_files(folder, option):
+    """The output is to be written to the file that an option reads."""
     table().to_csv("old.csv", index=False)
     (folder / "results.csv").write_text("rate,depth,accuracy\n")
     input_file = {"history": "old.csv", "results": "results.csv", "space": "space.json"}[option]
@@ -393,6 +400,7 @@ def create_other_database(path):
 
 @pytest.mark.parametrize("create", [create_other_database, Path.touch], ids=["other", "empty"])
 def test_reading_other_database_writes_nothing(folder, create):
+    """The file is a database of something else, or empty."""
     path = folder / "other.db"
     create(path)
     before = path.read_bytes()
@@ -408,6 +416,7 @@ def test_other_object_is_no_storage():
 
 @pytest.mark.parametrize("value", [math.nan, "big", None, True, 10**400])
 def test_a_context_is_of_numbers(value):
+    """By an optimiser, and by a sampler when it is first asked."""
     context = {"size": value}
     message = r"context 'size' of task .* finite number"
     with pytest.raises(EvaluationsError, match=message):
@@ -441,6 +450,7 @@ def test_invalid_seed_is_refused(seed):
 
 
 def test_a_space_may_be_a_dict():
+    """Two integers make an integer range; a list makes choices, and a number a constant."""
     described = {
         "lr": (1e-4, 1, "log"),
         "momentum": (0.0, 1),

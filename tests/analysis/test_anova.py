@@ -16,7 +16,8 @@ from hpobench_ordered.analysis.anova import Leaves, forest_effects, importance, 
 from hpobench_ordered.errors import MissingExtraError
 
 INF = np.inf
-HYPERPARAMETER_OF_COLUMN = np.array([0, 1, 2, 2, 2])  # two numbers, and three one-hot choices
+HYPERPARAMETER_OF_COLUMN = np.array([0, 1, 2, 2, 2])
+"""Columns 0 and 1 are numbers; 2 to 4 are the one-hot choices of a third hyperparameter."""
 
 
 def rng(seed: int = 0) -> np.random.Generator:
@@ -24,7 +25,7 @@ def rng(seed: int = 0) -> np.random.Generator:
 
 
 def draw_mixed(generator: np.random.Generator, n: int) -> FloatArray:
-    """Draw n configurations with the columns of HYPERPARAMETER_OF_COLUMN."""
+    """Draw n configurations: two numbers from 0 to 1, and one of three choices, one-hot: (n, 5)."""
     numbers = generator.random((n, 2))
     one_hot_choices = np.eye(3)[generator.integers(3, size=n)]
     return np.concatenate((numbers, one_hot_choices), axis=1)
@@ -95,6 +96,7 @@ def cut_unit_interval(tree: DecisionTreeRegressor, *, column: int) -> tuple[Floa
 
 @pytest.mark.parametrize("seed", range(6))
 def test_effects_agree_with_predictions_on_grid(seed):
+    """Of three hyperparameters: two numbers (columns 0, 1) and one-hot choices (columns 2 to 4)."""
     generator = rng(seed)
     x = draw_mixed(generator, 30)
     y = x[:, 0] * x[:, 2] + x[:, 1] ** 2 + generator.normal(size=30) / 5
@@ -128,6 +130,7 @@ def test_boxes_without_choice_do_not_count():
 
 
 def test_constant_trees_do_not_count():
+    """A tree that predicts the same everywhere has no variance to explain."""
     x = rng(4).random((30, 2))
     tree = read_leaves(fit_tree(x, x[:, 0] + x[:, 1] ** 2).tree_)
     constant = read_leaves(fit_tree(x, np.ones(30)).tree_)
@@ -141,6 +144,7 @@ def test_constant_trees_do_not_count():
 
 
 def test_order_of_columns_does_not_matter():
+    """Columns 0 and 1 are numbers; 2 to 4 are the one-hot choices of a third hyperparameter."""
     x = draw_mixed(rng(7), 40)
     leaves = read_leaves(fit_tree(x, x[:, 0] * x[:, 2] + x[:, 1]).tree_)
     order = np.array([3, 1, 4, 0, 2])  # the column that comes to each place
@@ -172,6 +176,7 @@ def multiplied(x: FloatArray) -> FloatArray:
     ],
 )
 def test_effects_of_known_functions(function, main, total):
+    """Main and total effects that were computed by hand, of the first three hyperparameters."""
     x = rng(5).random((700, 4))  # the functions do not use the fourth column: its effect is 0
 
     effects = importance(x, function(x), rng=rng(), trees=4)
@@ -184,7 +189,8 @@ def test_effects_of_known_functions(function, main, total):
 def test_effects_of_ishigamis_function():
     """Ishigami and Homma (1990) derive them, for a, b and c uniform from -pi to pi.
 
-    The tree has a leaf for every cell of a grid, whose middles are the data.
+    The tree has a leaf for every cell of a grid, whose middles are the data. Each of the three
+    columns is a hyperparameter.
     """
     middles = [(np.arange(cells) + 0.5) / cells for cells in (8, 8, 24)]
     x = np.array(list(product(*middles)))  # in the unit cube
@@ -201,6 +207,7 @@ def test_effects_of_ishigamis_function():
 @pytest.mark.parametrize("value", [0.0, -3.5, 1e300, 5e-324])
 @pytest.mark.parametrize("n", [1, 2, 20])
 def test_equal_losses_have_no_effects(n, value):
+    """All n losses have the same value."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # such as of a division by zero
         effects = importance(rng().random((n, 3)), np.full(n, value), rng=rng())
@@ -209,8 +216,10 @@ def test_equal_losses_have_no_effects(n, value):
 
 @pytest.mark.parametrize("unit", [2.0**-1000, 2.0**-40, 2.0**1000])
 def test_unit_of_losses_does_not_matter(unit):
+    """Not even where squares of losses overflow or vanish."""
     x = rng(8).random((30, 3))
-    losses = np.round(8 * multiplied(x))  # integers, which powers of two scale without rounding
+    products = x[:, 0] * x[:, 1]
+    losses = np.round(8 * products)  # integers, which powers of two scale without rounding
 
     expected = importance(x, losses, rng=rng())
     effects = importance(x, losses * unit, rng=rng())
@@ -228,6 +237,7 @@ def test_small_differences_of_losses_count():
 
 
 def test_effects_depend_on_seed():
+    """The trees of the forest are grown on random samples."""
     x = rng(9).random((30, 3))
 
     effects = importance(x, additive(x), rng=rng(1))
@@ -244,7 +254,8 @@ def test_effects_are_fractions(seed, n, highest_loss):
     x = draw_mixed(generator, n)
     losses = generator.integers(0, highest_loss + 1, size=n).astype(float)
 
-    # Main effects are of one hyperparameter alone, total ones also of its interactions.
+    # Main effects are of one hyperparameter alone. Total effects include its interactions, which
+    # therefore count more than once in the sum.
     effects = importance(x, losses, rng=generator, groups=HYPERPARAMETER_OF_COLUMN, trees=5)
 
     rounding = 1e-9

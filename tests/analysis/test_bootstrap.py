@@ -56,7 +56,11 @@ def test_coverage_is_near_95_percent(law, count):
     ("count", "lowest", "highest"), [(3, 0, 78), (4, 0, 88), (5, 89, 100), (20, 94, 100)]
 )
 def test_fewer_than_five_samples_undercover(coverage_script, monkeypatch, count, lowest, highest):
-    """The reason why fewer than five samples get no interval; here three and four get one, too."""
+    """The reason why fewer than five samples get no interval; here three and four get one, too.
+
+    Of intervals for 95 %, those of three or four samples contain the true mean far less often. The
+    samples are ranks of a method on a single task.
+    """
     monkeypatch.setattr("hpobench_ordered.analysis.bootstrap.MIN_SAMPLES_OF_INTERVAL", 3)
     distribution_of_ranks = coverage_script.mean_rank(tasks=1)
     samples = distribution_of_ranks.draw(np.random.default_rng(count), (count, 5000))
@@ -77,8 +81,9 @@ def test_interval_agrees_with_bootstrap_t():
 
     expected_lower = sample.mean() - upper_t * stats.sem(sample)
     expected_upper = sample.mean() - lower_t * stats.sem(sample)
-    assert interval.lower == pytest.approx(expected_lower, rel=0.01)
-    assert interval.upper == pytest.approx(expected_upper, rel=0.01)
+    error_of_resampling = 0.01
+    assert interval.lower == pytest.approx(expected_lower, rel=error_of_resampling)
+    assert interval.upper == pytest.approx(expected_upper, rel=error_of_resampling)
 
 
 @pytest.mark.parametrize("count", [501, 1000])
@@ -105,6 +110,7 @@ def test_intervals_contain_mean(samples):
 
 @given(TIED_SAMPLES)
 def test_width_is_at_most_twice_students(samples):
+    """Where resampled t statistics are extreme, quantiles are limited."""
     interval = mean_intervals(samples, rng=_rng())
 
     n = len(samples)
@@ -235,7 +241,10 @@ def test_samples_are_means_of_tasks():
 
 @pytest.mark.parametrize(("kind", "count"), [(Resampling.SEEDS, 6), (Resampling.TASKS, 4)])
 def test_undefined_tasks_are_left_out(kind, count):
-    """Task 2 is left out for all methods and seeds, as one value on it is undefined."""
+    """Task 2 is left out for all methods and seeds, as one value on it is undefined.
+
+    Six samples are left if they are seeds, and four of five if they are tasks.
+    """
     values = np.random.default_rng(0).random((2, 6, 5))  # (methods, seeds, tasks)
     values[1, 3, 2] = np.nan
 
@@ -248,6 +257,7 @@ def test_undefined_tasks_are_left_out(kind, count):
 
 @pytest.mark.parametrize("kind", [Resampling.SEEDS, Resampling.TASKS])
 def test_no_defined_task_has_no_mean(kind):
+    """Whether the samples are seeds or tasks."""
     values = np.full((2, 6, 5), np.nan)  # (methods, seeds, tasks)
     interval = mean_intervals(independent_samples(values, kind), rng=_rng())
     assert np.isnan([interval.mean, interval.lower, interval.upper]).all()
@@ -258,6 +268,7 @@ def test_coverage_script_measures(coverage_script):
     """The true coverage is 0.95; its standard error in 600 simulations is 0.009."""
     computed = coverage_script.measure(coverage_script.NORMAL, 10, simulations=600, rng=_rng())
     assert 0.9 < computed.studentised < 0.99
+    # Percentiles of resampled means are known to cover too rarely, here of ten samples.
     assert computed.percentile < computed.student
 
 

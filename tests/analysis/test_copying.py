@@ -16,12 +16,19 @@ the loss 8 on task 2. Both these tasks have the median 2 and the lowest loss 0.
 
 
 def test_regrets_computed_by_hand():
-    """Of the copied: (loss - lowest) / (median - lowest), on every task but the first."""
+    """(loss of the configuration copied - lowest) / (median - lowest), from the second task on.
+
+    The best configuration of each task in LOSSES has the loss 4 or 8 on the next; the medians there
+    are 2, the lowest losses 0.
+    """
     assert copying_regrets(LOSSES).tolist() == [(4 - 0) / (2 - 0), (8 - 0) / (2 - 0)]
 
 
 def test_regrets_are_relative_to_known_best():
-    """Of the copied: (loss - best) / (median - best), on every task but the first."""
+    """(loss of the configuration copied - best) / (median - best), from the second task on.
+
+    The best configuration of each task in LOSSES has the loss 4 or 8 on the next, with median 2.
+    """
     best_of_task = np.array([0.0, -2.0, 1.0])
     regrets = copying_regrets(LOSSES, best=best_of_task)
     assert regrets.tolist() == [(4 + 2) / (2 + 2), (8 - 1) / (2 - 1)]

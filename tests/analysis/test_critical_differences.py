@@ -22,6 +22,7 @@ from hpobench_ordered.errors import ExperimentError
 SAMPLES = hnp.arrays(
     float, st.tuples(st.integers(1, 6), st.integers(2, 5)), elements=st.integers(0, 9).map(float)
 )
+"""One to six samples (rows) of two to five methods, with ties."""
 
 
 ALL_TESTS = pytest.mark.parametrize("post_hoc", PostHoc)
@@ -73,7 +74,7 @@ def test_nemenyi_compares_ranks_with_difference(samples):
 
 
 def test_nemenyi_needs_rejection_by_friedman():
-    """The samples' ranks do not differ, so mean ranks from elsewhere that do are no evidence."""
+    """Friedman's test is of the samples, in which each method wins half; mean ranks are given."""
     samples = np.array([[1.0, 2.0], [2.0, 1.0]] * 10)
     other_mean_ranks = np.array([1.0, 2.0])
 
@@ -102,6 +103,7 @@ def test_wilcoxon_compares_adjusted_p_values(samples):
 
 @given(SAMPLES, st.sampled_from(PostHoc))
 def test_methods_are_ordered_by_mean_rank(samples, post_hoc):
+    """The mean ranks are those of Friedman's test."""
     names = names_of(samples)
     ranking = critical_difference(samples, names, post_hoc=post_hoc)
     order = [names.index(method) for method in ranking.methods]

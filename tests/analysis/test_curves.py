@@ -16,6 +16,7 @@ RANDOM_RUNS = st.integers(0, 2**32).map(
 
 @given(RANDOM_RUNS, st.sampled_from([0.2, 0.25, 0.5, 0.6, 0.75, 1.0]))
 def test_attained_levels_are_quantiles(runs, fraction):
+    """The level is the lowest loss that at least this fraction of runs attains by a trial."""
     (level,) = attained_levels(runs, [fraction])
 
     np.testing.assert_array_equal(level, np.quantile(runs, fraction, axis=0, method="inverted_cdf"))

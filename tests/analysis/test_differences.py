@@ -126,7 +126,10 @@ def test_mean_over_tasks_has_two_errors():
 
 
 def test_constant_baselines_are_left_out():
-    """The spread is 4 and 2 on two tasks, the baseline's 2 and 0: undefined on the second."""
+    """The spread is 4 and 2 on two tasks, the baseline's 2 and 0: undefined on the second.
+
+    The mean is of one task alone, and so has no error.
+    """
     reduction = reduction_in_standard_error(OTHER_VALUES, OWN_VALUES)
     estimate = mean_over_tasks(reduction)
     np.testing.assert_allclose(reduction, [-100, np.nan])

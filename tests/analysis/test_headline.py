@@ -64,7 +64,8 @@ def experiments(draw: st.DrawFn) -> list[FloatArray]:
         elif kind == "outliers":
             losses = np.exp(4 * rng.standard_normal(shape))
         else:
-            losses = np.where(rng.random(shape) < 0.7, 1e-9, 1.0) * rng.random(shape)
+            size = np.where(rng.random(shape) < 0.7, 1e-9, 1.0)  # most losses are nearly 0
+            losses = size * rng.random(shape)
         benchmarks.append(losses)
     return benchmarks
 
@@ -83,6 +84,7 @@ def test_means_stay_within_possible_values(losses, best):
 @settings(max_examples=8)
 @given(losses=experiments(), best=st.floats(-0.5, 0.5))
 def test_intervals_stay_within_possible_values(losses, best, suffix):
+    """Intervals over seeds, and those over tasks, whose columns end in `_tasks`."""
     table = make_leaderboard(*losses, best=best)
     for measure in MEASURES:
         intervals = table[[measure, f"{measure}_low{suffix}", f"{measure}_high{suffix}"]]
@@ -105,7 +107,8 @@ def test_intervals_need_five_seeds(losses):
         for measure in MEASURES:
             assert table[[f"{measure}_low", f"{measure}_high"]].isna().all(axis=None)
     else:
-        assert table["rank_low"].notna().all()  # other measures may be undefined
+        # Other measures may be undefined.
+        assert table["rank_low"].notna().all()
 
 
 @settings(max_examples=8)

@@ -57,6 +57,7 @@ def test_shares_agree_with_variance_analysis():
 
 @given(st.integers(0, 1000))
 def test_shares_depend_on_ranks_alone(seed):
+    """The exponential function keeps the order of losses."""
     rng = np.random.default_rng(seed)
     places = rng.random((40, 3))
     losses = rng.normal(size=40)
@@ -69,6 +70,7 @@ def test_shares_depend_on_ranks_alone(seed):
 
 @given(st.integers(0, 1000))
 def test_shares_are_from_zero_to_one(seed):
+    """Of three hyperparameters and random losses."""
     rng = np.random.default_rng(seed)
     places = rng.random((40, 3))
     losses = rng.normal(size=40)

@@ -17,7 +17,7 @@ HALF_EQUAL = np.repeat([0.0, 1.0], 6)  # six equally good methods, and six worse
 
 def comparison_of(ranks: FloatArray) -> LeaderComparison | None:
     """Compare methods on one benchmark with a single task, by their ranks (seeds, methods)."""
-    return compare_with_leader(ranks.mean(axis=0), [influences(ranks, 1.0)])
+    return compare_with_leader(ranks.mean(axis=0), [influences(ranks, weight=1.0)])
 
 
 def simulate(quality: FloatArray, seeds: int) -> LeaderCounts:
@@ -28,6 +28,7 @@ def simulate(quality: FloatArray, seeds: int) -> LeaderCounts:
 @pytest.mark.parametrize("seeds", [5, 10])
 @pytest.mark.parametrize("quality", [EQUAL, HALF_EQUAL])
 def test_wrong_leader_is_rarely_called_better(quality, seeds):
+    """Of twelve methods, all are equally good, or the better half is."""
     counts = simulate(quality, seeds)
     # How often a method that is no worse is called worse than the leader.
     assert counts.false_claims <= 0.05
@@ -35,6 +36,7 @@ def test_wrong_leader_is_rarely_called_better(quality, seeds):
 
 @pytest.mark.parametrize("n_methods", [3, 30])
 def test_chance_on_one_task_is_rarely_called_better(n_methods):
+    """All methods are equally good, so that the leader leads by chance."""
     counts = count_leaders(np.zeros(n_methods), benchmarks=1, seeds=10, tasks=1, repetitions=100)
     # How often a method that is no worse is called worse than the leader.
     assert counts.false_claims <= 0.05

@@ -48,6 +48,7 @@ def trials_on(
 
 
 def scores_of(*frames: pd.DataFrame) -> list[BenchmarkScores]:
+    """Score the benchmarks of these tables of trials, one item a benchmark and surrogate."""
     scores, _ = score_benchmarks(pd.concat(frames))
     return scores
 
@@ -140,13 +141,14 @@ def test_family_counts_once_in_tests(benchmarks_with_family):
 
 
 def test_every_task_of_family_is_sample(benchmarks_with_family):
-    """Of the benchmarks with one to seven tasks, also those that are one family."""
+    """Seven benchmarks have one to seven tasks; those of one family count task by task, too."""
     group = BenchmarkGroup.for_means(benchmarks_with_family)
     samples = group.samples(Unit.TASKS, LAST_TRIAL)
     assert len(samples) == 1 + 2 + 3 + 4 + 5 + 6 + 7
 
 
 def test_verdict_counts_families_ahead(benchmarks_with_family):
+    """Three of seven benchmarks are one family, so that there are five; cts leads on each."""
     sentence = verdict_after_last_trial(benchmarks_with_family).sentence
     assert "ahead of it on 5 of 5 families" in sentence
     assert sentence.endswith("five families are too few to say so of others.")
@@ -231,6 +233,7 @@ def test_left_out_surrogate_still_agrees():
 
 @pytest.mark.parametrize("method", BETTER)
 def test_leaderboard_after_earlier_trial(eight_benchmarks, method):
+    """The rank of a method on the fourth benchmark, after two of six trials."""
     scores_on_fourth = eight_benchmarks[3]
 
     table = leaderboard(eight_benchmarks, trial=2).set_index(["benchmark", "method"])
@@ -249,6 +252,7 @@ def test_trial_must_be_within_runs(eight_benchmarks, trial):
 
 @pytest.mark.parametrize("measure", MEASURES)
 def test_curves_agree_with_leaderboard(eight_benchmarks, measure):
+    """Means and ends of intervals of a measure after five trials."""
     table = leaderboard(eight_benchmarks, trial=5).set_index(["benchmark", "method"]).sort_index()
     points = curves(eight_benchmarks, measures=[measure])
     points = points.query("task == '' and trial == 5")  # "": over all tasks of a benchmark
@@ -267,6 +271,7 @@ def test_critical_differences_agree_with_leaderboard(eight_benchmarks):
 
 
 def test_samples_of_tests_are_benchmarks(eight_benchmarks):
+    """By default a test compares regrets after the last trial, with one sample a benchmark."""
     test = compare_pairs(BenchmarkGroup.for_means(eight_benchmarks))
     assert test is not None
     assert test.samples == 8
@@ -432,6 +437,7 @@ def test_final_verdict_is_after_chosen_trial(eight_benchmarks):
 
 
 def test_differences_from_leader_are_those_of_leaderboard(benchmarks_with_family):
+    """A row is of a method and a family; the mean over families is the same in all of a method."""
     frame = leader_differences(BenchmarkGroup.for_means(benchmarks_with_family))
     ranks = overall_rows(leaderboard(benchmarks_with_family))["rank"]
     mean_differences = frame.drop_duplicates("method").set_index("method")["mean_difference"]
@@ -440,7 +446,7 @@ def test_differences_from_leader_are_those_of_leaderboard(benchmarks_with_family
 
 
 def test_differences_of_families_average_to_theirs(benchmarks_with_family):
-    """A row is of a method and a family; its `mean_difference` is that over all families."""
+    """A row is of a method and a family; `mean_difference` is the mean over all families."""
     frame = leader_differences(BenchmarkGroup.for_means(benchmarks_with_family))
     by_method = frame.groupby("method")
     expected = by_method["mean_difference"].first()
@@ -448,6 +454,7 @@ def test_differences_of_families_average_to_theirs(benchmarks_with_family):
 
 
 def test_equal_methods_share_rank():
+    """All three methods have the same losses in all trials."""
     frames = []
     for number in range(6):
         trials = trials_on(f"b{number}@1")
@@ -459,6 +466,7 @@ def test_equal_methods_share_rank():
 def test_surrogates_may_disagree():
     """On one surrogate of a@1 cts is the best of three methods, on the other one the worst."""
     forest = trials_on("a@1", seeds=8)
+    # Negated losses turn the order of methods round; regrets must only grow with them.
     opposite = forest.assign(surrogate="nearest", loss=-forest["loss"], regret=2 - forest["loss"])
     with_one_surrogate = trials_on("b@1")
 

@@ -44,6 +44,7 @@ def falling(x: FloatArray) -> FloatArray:
 
 
 def flat(x: FloatArray) -> FloatArray:
+    """A loss that is best, 0, for all x up to 0.3: a plateau."""
     return np.maximum(x - 0.3, 0)
 
 
@@ -96,6 +97,11 @@ def test_single_task_cannot_be_copied():
     ],
 )
 def test_marks_need_two_thirds_of_tasks(functions, mark, is_marked):
+    """A plateau counts tasks with many configurations near the best: those of `flat`.
+
+    Copying counts tasks on which the best configuration of the task before is good: those of the
+    same function as the task before. The first task has none before it.
+    """
     names = Marks.compute(make_benchmark(*functions)).names
     assert (mark in names) == is_marked
 

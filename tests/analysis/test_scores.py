@@ -58,8 +58,8 @@ def losses_with_undefined_task() -> np.ndarray:
     """Losses (methods, seeds, tasks, trials); random search is the best on task 1 of three."""
     losses = np.random.default_rng(0).random((3, 4, 3, 5))
     random_search = losses[0]
-    random_search += 1
-    random_search[:, 1] -= 10
+    random_search += 1  # worse than the others on all tasks
+    random_search[:, 1] -= 10  # but better on task 1
     return losses
 
 
@@ -143,6 +143,7 @@ def test_losses_at_incumbents_are_incumbents(losses):
 
 
 def test_arrays_ignore_order_of_rows():
+    """Of a table with a row for each trial."""
     losses = np.random.default_rng(0).random((3, 4, 2, 5))
     frame = as_frame(losses)
     frame["value"] = -frame["loss"]

@@ -37,11 +37,12 @@ def score_one_benchmark(
 
 
 def without_runs(frame: pd.DataFrame, method: str, seeds: Sequence[int]) -> pd.DataFrame:
-    """The results as if these runs had failed."""
+    """Leave out the trials of a method with these seeds, as if those runs had failed."""
     return frame[(frame["method"] != method) | ~frame["seed"].isin(seeds)]
 
 
 def test_benchmarks_and_protocols_are_separate():
+    """Results of two benchmarks under a protocol, and of one under another protocol."""
     frame = random_trials()
     frames = [frame, random_trials(benchmark="y@1"), random_trials(protocol="other()")]
 
@@ -60,6 +61,7 @@ def test_random_search_is_first_of_methods():
 
 
 def test_scores_have_no_scale():
+    """All losses, and so regrets, are multiplied by 5."""
     frame = random_trials()
     scaled = random_trials(loss=5 * frame["loss"], regret=5 * frame["regret"])
     np.testing.assert_allclose(
@@ -231,7 +233,10 @@ def test_excluded_method_changes_no_measure(finished_seeds):
 
 
 def test_method_that_always_failed_is_counted():
-    """A method `worse` is planned with more seeds than the others, and fails with each."""
+    """A method `worse` is planned with 20 seeds, and fails with each.
+
+    The others have three: also seeds that they lack must change no measure of theirs.
+    """
     frame = random_trials()
     runs = runs_of_trials(frame)
     failed_run = runs[runs["method"] == "bo"].assign(method="worse", state="failed")

@@ -19,9 +19,11 @@ from hpobench_ordered.analysis.significance import (
 from hpobench_ordered.errors import ExperimentError
 
 P_VALUES = hnp.arrays(float, st.integers(1, 12), elements=st.floats(0, 1))
+"""One to twelve p-values."""
 TIED_SAMPLES = hnp.arrays(
     float, st.tuples(st.integers(1, 8), st.just(4)), elements=st.integers(0, 3)
 )
+"""One to eight samples (rows) of four methods."""
 
 
 def different_methods() -> FloatArray:
@@ -38,7 +40,10 @@ def different_methods() -> FloatArray:
     ],
 )
 def test_holm_by_hand(p_values, adjusted):
-    """From the lowest p-value up, each times the number of those not before it; never falling."""
+    """The lowest of n p-values is multiplied by n, the next by n - 1, and so on.
+
+    Where a product is below that of a lower p-value, it is raised to it.
+    """
     np.testing.assert_allclose(holm(np.array(p_values)), adjusted)
 
 

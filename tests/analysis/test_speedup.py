@@ -70,6 +70,7 @@ def test_reference_has_speedup_one(losses):
 
 @given(RANDOM_LOSSES)
 def test_speedups_and_failure_rates_are_bounded(losses):
+    """A speedup is a ratio of numbers of trials, which are from 1 to that of a run."""
     n_methods, _, n_tasks, n_trials = losses.shape
     budgets = [1, 4]
 

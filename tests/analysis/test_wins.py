@@ -45,6 +45,7 @@ def test_first_task_can_be_left_out():
 
 @pytest.mark.parametrize("trial", [0, 3])
 def test_trial_must_be_within_runs(trial):
+    """The runs have two trials, which are counted from 1."""
     losses = np.zeros((2, 5, 3, 2))  # (methods, seeds, tasks, trials)
     with pytest.raises(ExperimentError, match="1 to 2"):
         count_wins(losses, "ab", trial=trial)

@@ -162,7 +162,8 @@ def test_next_command_works(cli, advice_result):
     result = cli(*arguments)
 
     assert result.returncode == 0, result.stderr
-    assert len(pd.read_csv("next.csv")) == 4  # as many trials as were replayed
+    # As many configurations as trials were replayed.
+    assert len(pd.read_csv("next.csv")) == 4
 
 
 @pytest.mark.parametrize(

@@ -127,6 +127,7 @@ def info_as_json(cli):
 
 
 def test_info_has_tasks_as_json(info_as_json):
+    """The best value and the context of each task."""
     expected = []
     for task in load("yahpo-svm-1220").tasks:
         expected.append((task.best_value, dict(task.context)))
@@ -178,6 +179,7 @@ def test_info_without_changes_shows_none(cli):
 
 
 def test_evaluate_prints_the_value_alone(cli):
+    """Of newsvendor at the prices 9, 9 and 9, on the task "3"."""
     config = {"price_0": 9, "price_1": 9, "price_2": 9}
     value = load("newsvendor").task("3").evaluate(config)
 

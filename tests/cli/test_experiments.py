@@ -14,6 +14,7 @@ from hpobench_ordered import suite
 from hpobench_ordered.core.identity import BenchmarkIdentity
 
 SHORT = ["--trials", "2", "--tasks", "1", "--workers", "1"]
+"""Options of short runs."""
 ON_NEWSVENDOR = [
     *("--benchmark", "newsvendor", "--seeds", "2", "--trials", "4", "--tasks", "3"),
     *("--workers", "1"),
@@ -32,8 +33,9 @@ def test_run_shows_scores(cli):
     result = cli("run", *ON_NEWSVENDOR)
 
     assert result.returncode == 0, result.stderr
-    assert "simple-ordered" in result.stdout  # one of the default methods
-    assert "won/tied/lost" in result.stdout  # a heading of the leaderboard
+    one_of_default_methods, heading_of_leaderboard = "simple-ordered", "won/tied/lost"
+    assert one_of_default_methods in result.stdout
+    assert heading_of_leaderboard in result.stdout
 
 
 @pytest.mark.slow
@@ -44,7 +46,8 @@ def test_run_writes_report(cli, tmp_path):
     page = {"report.html", "report_parts", "figures"}
     data = {"summary.md", "leaderboard.csv", "leaderboard.tex", "means.csv", "pairs.csv"}
     assert {path.parts[0] for path in files} == page | data
-    assert f"and {len(files) - 1} more files" in result.stdout  # beside the page
+    number_beside_page = len(files) - 1
+    assert f"and {number_beside_page} more files" in result.stdout
 
 
 @pytest.mark.slow
@@ -81,19 +84,19 @@ def test_leaderboard_is_after_chosen_trial(cli):
     assert {row["trial"] for row in json.loads(board.stdout)} == {2}
 
 
-ON_ADJUSTMENTS = ("leaderboard", "--reference", "--suite", "adjustments")
+LEADERBOARD_OF_ADJUSTMENTS = ("leaderboard", "--reference", "--suite", "adjustments")
 """The command for the leaderboard of a suite of eight benchmarks, svm-a among them."""
 
 
 def test_leaderboard_shows_all_benchmarks_together(cli):
-    shown = cli(*ON_ADJUSTMENTS).stdout
+    shown = cli(*LEADERBOARD_OF_ADJUSTMENTS).stdout
 
     assert "All 8 benchmarks" in shown
     assert "svm-a@1" not in shown
 
 
 def test_leaderboard_shows_each_benchmark_too(cli):
-    shown = cli(*ON_ADJUSTMENTS, "--by", "benchmark").stdout
+    shown = cli(*LEADERBOARD_OF_ADJUSTMENTS, "--by", "benchmark").stdout
 
     assert "All 8 benchmarks" in shown
     assert "svm-a@1 (" in shown
@@ -157,6 +160,7 @@ def test_status_counts_runs_as_json(cli):
 
 @pytest.mark.slow
 def test_default_methods_run_with_three_seeds(cli):
+    """Neither methods nor seeds are named."""
     cli("run", "--benchmark", "newsvendor", *SHORT, "--no-report")
 
     counts = json.loads(cli("status", "results", "--json").stdout)["counts"]
@@ -214,7 +218,8 @@ def test_run_shows_methods_of_earlier_runs(cli):
 
 @pytest.mark.parametrize("width", [60, 100])
 def test_sentences_are_as_wide_as_terminal(cli, width):
-    shown = cli(*ON_ADJUSTMENTS, COLUMNS=str(width)).stdout
+    """The environment tells the width of the terminal, in characters."""
+    shown = cli(*LEADERBOARD_OF_ADJUSTMENTS, COLUMNS=str(width)).stdout
 
     assert max(len(line) for line in shown.splitlines()) <= width
 
@@ -222,12 +227,13 @@ def test_sentences_are_as_wide_as_terminal(cli, width):
 @pytest.mark.parametrize("width", [60, 100])
 def test_names_of_methods_are_not_broken(cli, width):
     """A line may end at a space, but not at the hyphen of best-first."""
-    shown = cli(*ON_ADJUSTMENTS, COLUMNS=str(width)).stdout
+    shown = cli(*LEADERBOARD_OF_ADJUSTMENTS, COLUMNS=str(width)).stdout
 
     assert "best-first" in shown
 
 
 def test_narrow_terminal_has_a_line_a_method(cli):
+    """On 80 characters, each line of the table begins with a method and its mean rank."""
     shown = cli("leaderboard", "--reference", "--suite", "retrain", COLUMNS="80").stdout
 
     _, _, after_begin_of_table = shown.partition("\nmethod")
@@ -259,6 +265,7 @@ def test_unusable_folder_is_named(cli, tmp_path, words, part):
 
 
 def test_store_of_other_format_is_refused(cli, tmp_path):
+    """The folder is marked as a store of format 1, of another version."""
     marker = {"format": 1, "version": "9.9"}
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "store.json").write_text(json.dumps(marker))

@@ -14,7 +14,9 @@ from hpobench_ordered.surrogates import pipeline
 from hpobench_ordered.surrogates.best import best_known
 
 SIZES = ("--sizes", "20,60", "--configs", "10", "--workers", "1")
+"""Options of a small benchmark: tasks of 20 and 60 rows of training data."""
 WINE = ("--data", "sklearn:wine", "--model", "sklearn.tree:DecisionTreeClassifier")
+"""Options of a benchmark of decision trees on the data set wine."""
 PRICES = ("price_0=9", "price_1=9", "price_2=9")
 """A configuration of newsvendor, as words of the command."""
 
@@ -38,6 +40,7 @@ def test_generated_benchmark_is_loaded_by_path(cli):
 
 
 def test_damaged_artifact_is_refused(cli, tmp_path):
+    """The last byte of the table is replaced."""
     cli("generate", "newsvendor", "--output", "mine")
     table_file = tmp_path / "mine" / "newsvendor" / "table.npz"
     all_but_last_byte = table_file.read_bytes()[:-1]
@@ -93,6 +96,7 @@ def test_run_names_what_suite_lacks(cli):
 @pytest.mark.slow
 @pytest.mark.usefixtures("small_wide_suite")
 def test_generate_makes_what_suite_lacks(cli, shared, tmp_path):
+    """Two of four benchmarks are made in the user's folder; then the whole suite is ready."""
     data = str(shared / "data" / "yahpo")
 
     result = cli("generate", "--suite", "wide", "--from", data, "--configs", "30")
@@ -156,7 +160,8 @@ def test_custom_benchmark_is_run_by_name(cli):
 
     assert run.returncode == 0, run.stderr
     assert "wine-tree@1" in run.stdout
-    assert "simple-ordered" in run.stdout  # one of the default methods
+    # One of the default methods.
+    assert "simple-ordered" in run.stdout
 
 
 @pytest.mark.slow

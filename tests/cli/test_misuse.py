@@ -44,6 +44,7 @@ COMMANDS_WITH_PATH = {
 
 @pytest.mark.parametrize("words", COMMANDS_WITH_PATH.values(), ids=COMMANDS_WITH_PATH)
 def test_null_character_in_path_is_refused(cli, words):
+    """Each command with a path that cannot be opened, in one of its arguments."""
     result = cli(*words)
 
     assert_fails(result, MISUSE, "Invalid value")
@@ -59,6 +60,7 @@ def space_file(folder):
 
 @pytest.mark.parametrize("content", ["", "x,y,loss\n1,0.5\n", "x;y;loss\n1;0.5;1\n", "\0"])
 def test_malformed_csv_is_misuse(cli, folder, space_file, content):
+    """The file of results is empty, lacks a value, is separated by semicolons, or is no text."""
     (folder / "this.csv").write_text(content)
     words = ("--space", str(space_file), "--objective", "loss", "--results", "this.csv")
 
@@ -90,6 +92,7 @@ def results_folder(folder):
 
 @pytest.mark.parametrize("name", ["trials.csv", "curves.svg", "table.tex"])
 def test_export_creates_the_folder(cli, folder, results_folder, name):
+    """For trials, a figure and a table."""
     path = folder / "no" / "such" / "folder" / name
 
     result = cli("export", str(results_folder), "--output", str(path))

@@ -68,7 +68,8 @@ def test_leaderboard_adds_reference_to_results(cli):
     board = cli("leaderboard", "results", "--reference", "--trial", "5")
 
     assert "mine.Mine" in board.stdout
-    assert "ordered-gp" in board.stdout  # a method of the reference
+    # A method of the reference.
+    assert "ordered-gp" in board.stdout
 
 
 @pytest.fixture
@@ -146,6 +147,7 @@ def export_results(cli, *words: str) -> None:
     ("name", "read"), [("trials.parquet", pd.read_parquet), ("trials.csv", read_exactly)]
 )
 def test_exported_trials_give_the_same_scores(cli, folder, name, read):
+    """Exported as Parquet or as CSV, which keep all digits."""
     result = run_two_methods(folder, "newsvendor", "forrester")
     expected_benchmarks, _ = score_benchmarks(result.frame())
 

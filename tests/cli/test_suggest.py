@@ -41,7 +41,10 @@ def files(folder):
 
 
 def suggest_words(method="bo", **options: object) -> list[str]:
-    """Build the words of the command, by default on the toy task; None leaves an option out."""
+    """Build the words of the command, by default on the toy task with a history and its context.
+
+    None leaves an option out.
+    """
     default_options = {
         "space": "space.json",
         "direction": "minimize",
@@ -170,6 +173,7 @@ WITHOUT_HISTORY = {"history": None, "task": None, "context": None}
 
 
 def test_used_up_space_repeats(cli, files):
+    """Both configurations of the space have been evaluated."""
     space_of_two = hbo.SearchSpace([hbo.Parameter.choice("kind", ("a", "b"))])
     (files / "space.json").write_text(json.dumps(space_of_two.to_json()))
     both_evaluated = "kind,loss\nb,1\nb,2\na,3\n"
@@ -269,6 +273,7 @@ def numeric_files(folder):
     ],
 )
 def test_wrong_option_is_named(cli, numeric_files, options, message):
+    """By default there are a history and an objective, but no context."""
     words = suggest_words("simple-ordered", **({"context": None} | options))
 
     result = cli(*words)
@@ -287,6 +292,7 @@ def test_wrong_option_is_named(cli, numeric_files, options, message):
     ids=["cell missing", "row repeated", "semicolons", "empty"],
 )
 def test_wrong_history_is_named(cli, numeric_files, history, message):
+    """The file of earlier evaluations is broken; lines are counted from the header, 1."""
     (numeric_files / "old.csv").write_text(history)
 
     result = cli(*suggest_words("simple-ordered", context=None))
@@ -314,6 +320,7 @@ def test_context_must_be_the_same_within_a_task(cli, numeric_files):
     ids=["column missing", "out of range", "text as loss", "two tasks"],
 )
 def test_wrong_results_are_named(cli, numeric_files, results, message):
+    """The file of results on the current task is broken; lines are counted from the header, 1."""
     (numeric_files / "this.csv").write_text(results)
 
     result = cli(*suggest_words("simple-ordered", context=None, results="this.csv"))
@@ -355,22 +362,27 @@ def test_invalid_row_is_clipped_if_asked(cli, words_with_invalid_row):
 
 @pytest.fixture
 def commands_of_help(cli, folder):
-    """The two commands of the example in --help as words, with its two files in the folder."""
+    """The two commands of the example in --help as words, with its two files in the folder.
+
+    The example shows the content of space.json, a line, then that of old.csv, a header and three
+    evaluations, and then the commands, of one or more lines, each with a comment after it.
+    """
     help_text = cli("suggest", "--help").stdout
-    lines = [line.strip() for line in help_text[help_text.index("Example") :].splitlines()]
+    _, _, example = help_text.partition("Example")
+    lines = [line.strip() for line in example.splitlines()]
 
     (space_line,) = [line for line in lines if line.startswith('{"rate"')]
     (folder / "space.json").write_text(space_line)
     start_of_history = lines.index("month,rate,depth,booster,auc")
-    end_of_history = start_of_history + 1 + 3  # the header and three evaluations
+    end_of_history = start_of_history + 1 + 3
     history_lines = lines[start_of_history:end_of_history]
     (folder / "old.csv").write_text("\n".join(history_lines) + "\n")
 
-    shell = " ".join(line.removesuffix("\\") for line in lines[end_of_history:])
-    _, first, second = shell.split("hpobench-ordered ")
-    first, _, _ = first.partition("five configurations")  # a comment that follows the command
-    second, _, _ = second.partition("the next five")
-    return first.split(), second.split()
+    unbroken_lines = [line.removesuffix("\\") for line in lines[end_of_history:]]
+    _, first, second = " ".join(unbroken_lines).split("hpobench-ordered ")
+    first_command, _comment, _ = first.partition("five configurations")
+    second_command, _comment, _ = second.partition("the next five")
+    return first_command.split(), second_command.split()
 
 
 @pytest.fixture

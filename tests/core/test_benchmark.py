@@ -77,6 +77,7 @@ def test_seed_chooses_part_of_recorded(recorded, n, seed):
 
 @given(n=st.integers(0, 29), seed=st.integers(0, 99))
 def test_part_of_recorded_keeps_their_order(recorded, n, seed):
+    """Which n of 30 recorded evaluations are drawn depends on the seed."""
     task = 1
     all_evaluations: Evaluations = recorded.recorded()[task]
     part = recorded.evaluations(task, rng=np.random.default_rng(seed), n=n)

@@ -35,7 +35,7 @@ def make_spec(uses_data: bool) -> MethodSpec:
 def follow_protocol(protocol, benchmark, spec) -> list[tuple[hbo.TaskData | None, ...]]:
     """Make runs of a method `KeepsData`; return the training data that each of them was given."""
     KeepsData.data_of_runs = []
-    rng = np.random.default_rng
+    rng = np.random.default_rng  # makes a generator from the position of a task, as a seed
     list(follow(protocol, benchmark, spec, rng=rng, protocol_rng=rng))
     return KeepsData.data_of_runs
 
@@ -88,6 +88,7 @@ def test_method_gets_a_copy_of_data():
 
 
 def test_benchmark_without_data_is_refused(tmp_path):
+    """The method uses training data of tasks, which newsvendor does not have."""
     with pytest.raises(ExperimentError, match=r"training data of the tasks.*newsvendor"):
         hbo.run(
             benchmarks=["newsvendor"],

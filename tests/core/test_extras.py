@@ -92,6 +92,7 @@ def absent(monkeypatch):
 
 @pytest.mark.usefixtures("absent")
 def test_missing_package_is_noticed_before_running(tmp_path):
+    """The second of two methods needs JAX, which is as if not installed."""
     methods = ["random-search", "ablr-transfer"]
     store = tmp_path / "store"
 

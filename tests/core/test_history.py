@@ -24,6 +24,7 @@ def evaluations_of(objective, *, direction=Direction.MINIMIZE) -> Evaluations:
     ],
 )
 def test_best_has_lowest_loss(objective, direction, x_of_best):
+    """Configurations are x = 0, 0.1 and 0.2; NaN stands for a failed evaluation."""
     evaluations = evaluations_of(objective, direction=direction)
 
     assert evaluations.best == pytest.approx({"x": x_of_best})

@@ -11,6 +11,7 @@ class FirstThenRandom(Method):
     """Starts with the best configuration of the last task, and goes on at random."""
 
     def ask(self):
+        """Suggest the best of the last task first, and then at random."""
         if not self.history or hasattr(self, "started"):
             return self.space.sample(self.rng)
         self.started = True
@@ -24,6 +25,7 @@ class FirstThenRandom(Method):
 
 
 TRANSFER = MethodSpec("transfer", FirstThenRandom, "", "", min_history=1)
+"""Named `transfer`; it needs one earlier task, so that another method runs on the first."""
 
 
 @pytest.fixture
@@ -44,4 +46,5 @@ def small_plan():
 
 @pytest.fixture
 def folder(tmp_path):
+    """Where results are to be stored; it does not exist yet."""
     return tmp_path / "results"

@@ -32,6 +32,7 @@ def test_unprintable_name_is_refused(name):
 
 
 ONE_RUN: dict[str, Any] = {"methods": ["bo"], "seeds": [0], "protocol": hbo.Ordered(3, tasks=2)}
+"""Of bo with one seed, on each benchmark: three trials on each of two tasks."""
 
 
 def test_loaded_benchmark_makes_same_cells():
@@ -84,9 +85,8 @@ def test_benchmark_in_memory_counts_by_content(tmp_path, workers):
         )
         numbers_of_stored_runs.append(len(Store(tmp_path).keys()))
         (cell,) = result.cells
-        assert (
-            result.frame()["value"].min() <= 1
-        )  # the errors are 3 and 2 on task a, 1 and less on b
+        # The errors are 3 and 2 on task a, 1 and less on b.
+        assert result.frame()["value"].min() <= 1
         assert cell.benchmark.startswith("mine@1+")
     assert numbers_of_stored_runs == [1, 1, 2]
 
@@ -125,6 +125,8 @@ def test_changed_benchmark_is_another_run(tmp_path):
 
 
 def test_broken_benchmark_is_named():
+    """Every evaluation raises an error, so that the run fails; the warning names both."""
+
     class Broken:
         def predict_one(self, row: object, task: int) -> None:
             raise ValueError("surrogate broke")

@@ -26,6 +26,7 @@ SMALL: dict[str, Any] = {
     "methods": ["random-search", "simple-previous"],
     "protocol": hbo.Ordered(trials=4, tasks=3),
 }
+"""Options of short runs of two methods, without seeds and folder."""
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +76,8 @@ def test_killed_worker_loses_nothing(client, tmp_path):
     (session,) = on_dask.store.records.sessions()
     assert session["backend"] == "dask"
     version = package_versions()["hpobench-ordered"]
-    versions_on_machines = [m["hpobench-ordered"] for m in session["machines"].values()]
+    packages_of_machine = session["machines"].values()
+    versions_on_machines = [packages["hpobench-ordered"] for packages in packages_of_machine]
     assert versions_on_machines == [version] * 2
 
 
@@ -113,6 +115,7 @@ def test_bad_methods_spare_their_worker(tmp_path, processes):
 
 
 def test_worker_of_other_versions_is_refused(client, tmp_path, monkeypatch):
+    """The client is made to believe that it has version 0.0.1, unlike its workers."""
     client_versions = {**package_versions(), "hpobench-ordered": "0.0.1"}
     monkeypatch.setattr(
         "hpobench_ordered.experiment._dask.package_versions", lambda: client_versions
@@ -206,6 +209,7 @@ def test_lost_scheduler_is_one_message(scheduler, environment, tmp_path):
 
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:9", "nonsense://x"])
 def test_address_without_scheduler_is_refused(tmp_path, monkeypatch, address):
+    """Nothing listens on port 9, and Dask knows no such kind of address as the other."""
     monkeypatch.setattr("hpobench_ordered.experiment._dask.CONNECT_SECONDS", 1)
     with pytest.raises(ExperimentError, match=f"no Dask scheduler at '{address}'"):
         hbo.run(**SMALL, seeds=[0], folder=tmp_path, dask=address)

@@ -26,6 +26,7 @@ SMALL = {
     "protocol": hbo.Ordered(trials=3, tasks=2),
     "seeds": range(2),
 }
+"""Options of short runs with two seeds on one benchmark."""
 
 
 @pytest.fixture(scope="module")
@@ -97,6 +98,7 @@ def wait_until(is_fulfilled: Callable[[], bool]) -> None:
 @pytest.mark.skipif(os.name != "posix", reason="there are no such signals")
 @pytest.mark.parametrize("interrupt", [signal.SIGINT, signal.SIGTERM])
 def test_user_interrupt_ends_experiment(tmp_path, interrupt):
+    """By Ctrl+C or the signal to terminate; the interrupted run is not recorded as failed."""
     experiment = start_slow_runs(tmp_path, workers=1)
     wait_until(lambda: any((tmp_path / "results").glob("runs/*")))
     time.sleep(0.5)  # by now a run of `Slow` has begun, which takes two seconds
@@ -129,6 +131,7 @@ def test_bad_benchmark_fails_alone(tmp_path, monkeypatch, error, message):
             return evaluate(task, row)
         if error is not None:
             raise error
+        # Without an error, the value changes from call to call.
         return evaluate(task, row) + next(calls)
 
     monkeypatch.setattr(hbo.Task, "evaluate_row", evaluate_badly_on_forrester)
@@ -144,7 +147,7 @@ def test_bad_benchmark_fails_alone(tmp_path, monkeypatch, error, message):
 
 
 def kill_waiting_processes(folder: Path, killed: set[int]) -> None:
-    """Kill each process that wrote its number into the folder, until `KILLS` are killed."""
+    """Kill each process that wrote its number into the folder, until as many as `KILLS` are."""
 
     def kill_and_tell_whether_all() -> bool:
         pids = {int(path.name) for path in folder.iterdir() if path.name.isdecimal()}
@@ -178,6 +181,7 @@ def test_runs_survive_kills_from_outside(tmp_path, monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize("method", [bad.HoldsTheLock, bad.Loops])
 def test_endless_call_ends_with_its_process(tmp_path, method):
+    """Nothing else can end it: it holds the lock of Python, or catches all exceptions."""
     small: dict[str, Any] = SMALL | {"seeds": [0], "workers": 2, "time_limit": 0.2}
     with pytest.warns(FailedRunsWarning, match="1 of 1 runs failed"):
         result = hbo.run(methods=[method], folder=tmp_path, **small)
@@ -194,7 +198,10 @@ def test_endless_call_ends_with_its_process(tmp_path, method):
     ],
 )
 def test_vandal_changes_no_other_run(tmp_path, name, protocol):
-    """The vandal changes whatever it is given, such as its history, in place."""
+    """The vandal changes whatever it is given, such as its history, in place.
+
+    It runs before another method, whose trials must be those that it makes alone.
+    """
     method = "simple-previous"
     vandal = hbo.MethodSpec("vandal", bad.Vandal, "", "", changed_spaces=True)
     options: dict[str, Any] = {"benchmarks": [name], "seeds": [0], "protocol": protocol}

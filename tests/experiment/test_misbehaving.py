@@ -17,7 +17,9 @@ SMALL = {
     "time_limit": 1.5,
     "progress": False,
 }
+"""Options of short runs with one seed on one benchmark."""
 OTHERS = ["random-search", bad_methods.Good, "simple-previous"]
+"""Methods that behave well."""
 
 
 @pytest.fixture(scope="module")
@@ -64,20 +66,24 @@ def test_misbehaving_methods_are_many():
 @pytest.mark.long
 @pytest.mark.parametrize("workers", [1, 2])
 def test_all_break_only_own_runs(undisturbed, tmp_path, workers):
+    """More than a hundred methods run between others, which stay undisturbed."""
     failures = run_between_others(undisturbed, tmp_path, misbehaving.METHODS, workers=workers)
+    # The others misbehave in ways that leave their own run finished.
     assert len(failures) > 40
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2])
 def test_some_break_only_own_runs(undisturbed, tmp_path, workers):
-    every_twelfth_method = misbehaving.METHODS[3::12]
+    """A part of the methods that misbehave, as all of them take long."""
+    every_twelfth_method = misbehaving.METHODS[3::12]  # from the fourth on; any would do
     failures = run_between_others(undisturbed, tmp_path, every_twelfth_method, workers=workers)
     assert failures
 
 
 @pytest.mark.long
 def test_all_break_only_own_runs_on_dask(undisturbed, tmp_path):
+    """More than a hundred methods run between others, on two worker processes."""
     from distributed import LocalCluster
 
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster:

@@ -103,15 +103,16 @@ def test_copy_has_random_numbers_of_packaged_artifact(copies):
 
 
 DEMANDING = MethodSpec("demanding", Good, "", "", min_history=9)
+"""Needs more earlier tasks than newsvendor has beside the target."""
 NEAREST = {"benchmarks": ["xgboost-mnist"], "surrogates": {"xgboost-mnist": "nearest"}}
-A_PROTOCOL = r"such as hpobench_ordered\.Ordered\(trials=25\)"
+SUGGESTS_A_PROTOCOL = r"such as hpobench_ordered\.Ordered\(trials=25\)"
 
 
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        ({"protocol": "ordered"}, ExperimentError, A_PROTOCOL),
-        ({"protocol": Ordered}, ExperimentError, A_PROTOCOL),
+        ({"protocol": "ordered"}, ExperimentError, SUGGESTS_A_PROTOCOL),
+        ({"protocol": Ordered}, ExperimentError, SUGGESTS_A_PROTOCOL),
         ({"protocol": Adjustment()}, ExperimentError, "newsvendor@1 was never adjusted"),
         ({"protocol": LeaveOneOut(tasks=["9"])}, UnknownNameError, "unknown task '9'"),
         (
@@ -136,6 +137,7 @@ A_PROTOCOL = r"such as hpobench_ordered\.Ordered\(trials=25\)"
     ],
 )
 def test_impossible_plan_is_refused(small_plan, monkeypatch, tmp_path, change, error, message):
+    """One setting of a plan on newsvendor is wrong; in an empty cache, nothing is fetched."""
     monkeypatch.setenv("HPOBENCH_ORDERED_CACHE", str(tmp_path))
     with pytest.raises(error, match=message):
         small_plan(**change)

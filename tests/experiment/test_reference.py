@@ -40,6 +40,7 @@ NUMBER_OF_RUNS_REPEATED = 8
 
 
 def run_small_experiment(folder: Path, **changes: Any) -> hbo.Results:
+    """Run three methods with three seeds on three benchmarks; some options of `run` changed."""
     settings = {
         "benchmarks": BENCHMARKS,
         "methods": METHODS,
@@ -59,7 +60,8 @@ def all_results(tmp_path_factory) -> hbo.Results:
 @pytest.fixture
 def reference_bundle(all_results, tmp_path, monkeypatch) -> Artifact:
     """Reference files of these runs, in place of those that come with the package."""
-    part = Part("", METHODS, 3, PROTOCOL)
+    n_seeds = 3
+    part = Part("", METHODS, n_seeds, PROTOCOL)
     monkeypatch.setattr(_reference, "PARTS", (part,))
     monkeypatch.setattr(Part, "benchmarks", lambda self: list(BENCHMARKS))
     artifact = Artifact(tmp_path / "bundle")
@@ -69,10 +71,12 @@ def reference_bundle(all_results, tmp_path, monkeypatch) -> Artifact:
 
 
 def read_file(artifact: Artifact, name: str) -> ReferenceFile:
+    """Read one of the files of reference results, which are of one benchmark each."""
     return ReferenceFile.from_bytes(artifact.read(name), name=name)
 
 
 def replace_file(artifact: Artifact, name: str, file: ReferenceFile) -> None:
+    """Write all files anew, one of them changed, so that the list of their hashes fits."""
     contents = {other: artifact.read(other) for other in artifact.sums()}
     with ArtifactWriter(Path(str(artifact.folder))) as writer:
         for other, content in (contents | {name: file.to_bytes()}).items():
@@ -80,6 +84,7 @@ def replace_file(artifact: Artifact, name: str, file: ReferenceFile) -> None:
 
 
 def without_times(board: pd.DataFrame) -> pd.DataFrame:
+    """Leave out what differs from run to run of the same experiment."""
     return board.drop(columns="seconds")
 
 
@@ -134,9 +139,11 @@ def file_with_odd_losses(all_results) -> ReferenceFile:
     runs = runs[runs["benchmark"] == spec.id].drop(columns="state")
     keys = list(runs["key"])
     trials, timings = all_results.store.read(keys), all_results.store.timings(keys)
+    odd_losses = [0.0, -0.0, 5e-324, -1e308, 1e308, 1 / 3, 1 / 3, -0.5]
     rng = np.random.default_rng(0)
-    odd = rng.choice([0.0, -0.0, 5e-324, -1e308, 1e308, 1 / 3, 1 / 3, -0.5], len(trials))
-    losses = np.where(rng.random(len(trials)) < 0.5, odd, trials["loss"])
+    drawn = rng.choice(odd_losses, len(trials))
+    is_replaced = rng.random(len(trials)) < 0.5
+    losses = np.where(is_replaced, drawn, trials["loss"])
     trials = trials.assign(loss=losses, value=-losses)
     return ReferenceFile.of_results(runs, trials, timings, spec)
 
@@ -159,6 +166,7 @@ def test_files_are_same_bytes_each_time(file_with_odd_losses):
 
 
 def test_runs_without_timings_are_restored(file_with_odd_losses):
+    """Times and versions are missing, as of runs whose timings were lost."""
     runs = file_with_odd_losses.runs.assign(
         suggestions=np.nan, seconds=np.nan, method_cpu_seconds=np.nan, version=None
     )
@@ -230,6 +238,7 @@ def test_damaged_files_are_refused(reference_bundle):
 
 
 def test_own_method_ranks_among_reference(all_results, reference_bundle, tmp_path):
+    """As in an experiment in which `Mine` and the methods of the reference ran together."""
     settings = {"methods": [Mine], "seeds": None, "folder": tmp_path / "mine"}
     compared = run_small_experiment(**settings, against="reference")
     board = without_times(compared.leaderboard(full=True))
@@ -238,6 +247,7 @@ def test_own_method_ranks_among_reference(all_results, reference_bundle, tmp_pat
 
 
 def test_own_method_ranks_among_folder(all_results, tmp_path):
+    """Seeds and protocol are those of the folder, in which `Mine` ran, too."""
     settings = {"methods": [Mine], "seeds": None, "protocol": None, "folder": tmp_path / "mine"}
     compared = run_small_experiment(**settings, against=all_results.store.folder)
     board = without_times(compared.leaderboard(full=True))
@@ -309,6 +319,7 @@ def test_other_versions_of_methods_are_left_out(reference_bundle):
 
 
 def test_other_versions_of_benchmarks_are_left_out(reference_bundle):
+    """The file of newsvendor is relabelled as if it were of version 0."""
     file = read_file(reference_bundle, NEWSVENDOR)
     older = replace(file, where=file.where | {"benchmark": "newsvendor@0"})
     replace_file(reference_bundle, NEWSVENDOR, older)
@@ -347,6 +358,7 @@ def test_comparison_names_benchmarks_without_reference(reference_bundle, tmp_pat
 
 @pytest.mark.parametrize("name", ["compact", "digest", "write", "merge", "prepare"])
 def test_reference_has_no_methods_of_stores(reference_bundle, name):
+    """It is no store, and lacks what changes or digests one."""
     runs = hbo.reference("newsvendor").store
     assert not isinstance(runs, Store)
     assert not hasattr(runs, name)
@@ -364,6 +376,7 @@ def test_reference_ignores_folder_named_reference(
 
 
 def test_joined_runs_have_runs_of_both(all_results, reference_bundle):
+    """All runs of the reference are among one's own here, and must not be read twice."""
     own = all_results.store
     joined = JoinedRuns(own, read_reference(BENCHMARKS))
     assert joined.keys() == own.keys() | read_reference(BENCHMARKS).keys()
@@ -393,6 +406,10 @@ def draw_bundled_runs(number: int) -> list[tuple[ReferenceFile, int]]:
 
 @pytest.mark.slow
 def test_repeated_runs_equal_bundled_reference():
+    """A file holds losses (tasks, trials) of each run; NaN stands for trials that are not stored.
+
+    Every trial that improves on those before it must be stored.
+    """
     for file, row in draw_bundled_runs(NUMBER_OF_RUNS_REPEATED):
         run_in_file, losses = file.runs.iloc[row], file.losses[row]
         (cell,) = plan(

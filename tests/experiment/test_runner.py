@@ -59,6 +59,7 @@ def test_every_trial_is_stored(store):
 
 
 def test_values_are_those_of_configurations(cells, store):
+    """Each stored configuration has the value that its task gives when evaluated again."""
     benchmark = load("newsvendor")
     for cell in cells:
         trials = store.configurations([cell.key])
@@ -184,6 +185,7 @@ def test_simulated_workers_delay_results(workers, order):
 
 @pytest.mark.parametrize("workers", [1, 2, 4, 9])
 def test_outcome_is_in_order_of_asking(workers):
+    """The method suggests 1, 2, ..., 6 as its first price, and 0 as the others."""
     task, outcome = optimise_and_record(workers)
     np.testing.assert_array_equal(outcome.values[:, 0], [1, 2, 3, 4, 5, 6])
     np.testing.assert_array_equal(outcome.values[:, 1:], 0)
@@ -337,6 +339,7 @@ def test_results_have_timings_of_their_cells(timed_cells_and_store):
     ids=["wall", "cpu"],
 )
 def test_clock_stops_while_numba_compiles(clock, clock_that_goes_on):
+    """The package's clock, beside the one of Python that goes on."""
     assert compiling.compilation_times  # it is imported, as by any method that compiles
     compiled = njit(lambda values: np.exp(values).sum())
     start = clock()
@@ -347,14 +350,14 @@ def test_clock_stops_while_numba_compiles(clock, clock_that_goes_on):
 
 
 TIMING_VALUES = ("a", "newsvendor@1", "table", "bo", "1", 0, "ordered()", 25, 2.0, 1.0, "9.9")
-"""The values of the fields `TIMING`: the first is the key, the ninth are the seconds."""
+"""Values of one line of timings, in the order of its fields `TIMING`: its key is "a"."""
 
 
 def test_damaged_timings_are_left_out(folder):
     """Lines of the file that are broken off, lack fields, are no record or no text."""
     store = Store(folder)
     store.prepare()
-    timing = dict(zip(TIMING, TIMING_VALUES, strict=True))
+    timing = dict(zip(TIMING, TIMING_VALUES, strict=True))  # of a run with the key "a"
     store.records.write_timing(timing)
     path = folder / "timings.jsonl"
     broken_off = path.read_bytes()[:-20]
@@ -364,6 +367,7 @@ def test_damaged_timings_are_left_out(folder):
 
 
 def test_shortest_time_of_repeated_run_counts(folder):
+    """A run with three timings, as other work on the machine only adds to it."""
     store = Store(folder)
     store.prepare()
     timing = dict(zip(TIMING, TIMING_VALUES, strict=True))

@@ -20,9 +20,11 @@ NETWORK = "yahpo-svm-1220@1"
 STAND_IN = "yahpo-ranger-40978@1"
 IMPLAUSIBLE_STAND_IN = "yahpo-ranger-4154@1"
 ALL = {NETWORK, STAND_IN, IMPLAUSIBLE_STAND_IN}
+"""Benchmarks: on a published network, and on surrogates that stand in for such networks."""
 
 
 def run_two_methods(folder: Path, benchmark: str) -> hbo.Results:
+    """Run random search and zero-shot with two seeds on the first six tasks of a benchmark."""
     return hbo.run(
         benchmarks=[benchmark],
         methods=["random-search", "zero-shot"],
@@ -49,10 +51,12 @@ def test_leaderboard_is_of_asked_trial(newsvendor_results):
 
 
 def test_short_leaderboard_is_part_of_full(newsvendor_results):
+    """By default only the most important columns are shown."""
     short = newsvendor_results.leaderboard()
     full = newsvendor_results.leaderboard(full=True)
-    assert len(short.columns) == 11
-    assert len(full.columns) > 11
+    columns_that_fit_a_page = 11
+    assert len(short.columns) == columns_that_fit_a_page
+    assert len(full.columns) > columns_that_fit_a_page
     pd.testing.assert_frame_equal(short, full[list(short)])
 
 
@@ -116,6 +120,7 @@ def test_means_leave_implausible_stand_in_out(store):
 @pytest.mark.slow
 @pytest.mark.parametrize("measured_only", [False, True])
 def test_report_says_what_means_leave_out(store, tmp_path, measured_only):
+    """The stand-ins, if measured tasks alone are asked for; otherwise the implausible one."""
     report = hbo.report(store.folder, tmp_path, measured_only=measured_only)
     for page in (report.page, tmp_path / "summary.md"):
         text = page.read_text(encoding="utf-8")
@@ -147,6 +152,7 @@ MEASURED_TASKS = {"5%", "25%"}
     ids=["all", "measured"],
 )
 def test_report_gets_tasks_and_benchmarks(make_report_input, measured_only, tasks, benchmarks):
+    """Those that count, if all are asked for or measured ones alone."""
     content = make_report_input(measured_only=measured_only)
     assert content.measured_only is measured_only
     assert set(content.trials["task_name"]) == tasks
@@ -180,6 +186,7 @@ def test_families_are_found_of_registered_benchmarks():
 
 
 def test_reference_on_wide_leaves_plateaus_out():
+    """Means over the suite wide leave out plateaus and the implausible stand-in."""
     scores, _ = hbo.reference("wide", methods=["random-search", "bo"]).scored()
     plateaus = set()
     for item in scores:

@@ -21,6 +21,7 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("is_path", [True, False], ids=["path", "name"])
 def test_edited_artifact_resumes_no_run(is_path, folder, tmp_path):
+    """The benchmark is given by its path, or by its name in the folder of one's own."""
     benchmark = folder if is_path else "mine"
     settings = {"methods": ["random-search"], "seeds": [0], "folder": tmp_path / "store"}
     protocol = hbo.Ordered(trials=1, tasks=1)

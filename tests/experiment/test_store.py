@@ -35,7 +35,7 @@ from hpobench_ordered.methods.random_search import RandomSearch
 
 @pytest.fixture(scope="module")
 def cells():
-    """Short runs on two benchmarks with different hyperparameters."""
+    """Sixteen short runs: two methods, four seeds, two benchmarks of different hyperparameters."""
     return plan(
         benchmarks=["newsvendor", "forrester"],
         methods=["random-search", "simple-previous"],
@@ -46,7 +46,7 @@ def cells():
 
 @pytest.fixture(scope="module")
 def original_store(cells, tmp_path_factory) -> Store:
-    """A store with a file a run."""
+    """A store of the sixteen runs of `cells`, with a file a run."""
     store = Store(tmp_path_factory.mktemp("stores") / "original")
     run_cells(cells, store)
     store.records.write_experiment(grid_of_cells(cells))
@@ -55,20 +55,21 @@ def original_store(cells, tmp_path_factory) -> Store:
 
 @pytest.fixture
 def store(original_store, tmp_path) -> Store:
-    """A copy of it."""
+    """A copy of `original_store`, sixteen runs in a file each, for a test to change."""
     return Store(shutil.copytree(original_store.folder, tmp_path / "store"))
 
 
 @pytest.fixture
 def packed_store(store) -> Store:
+    """A copy of `original_store` whose sixteen runs are in one file a benchmark."""
     store.compact()
     return store
 
 
 KEY_LENGTH = 20
 """Names of files are KEY-HASH.parquet and KEY-HASH.json: of a run, and of its content."""
-KEY = "0" * KEY_LENGTH
-"""The key of no run."""
+UNUSED_KEY = "0" * KEY_LENGTH
+"""The key of no run in any of the stores."""
 
 
 def single_files(store: Store) -> list[Path]:
@@ -178,7 +179,7 @@ def test_packed_runs_have_same_identities(cells, packed_store):
 
 def test_store_has_packed_runs(cells, packed_store):
     assert packed_store.has(cells[0].key)
-    assert not packed_store.has(KEY)
+    assert not packed_store.has(UNUSED_KEY)
 
 
 def test_store_has_single_runs(cells, store):
@@ -338,6 +339,7 @@ DAMAGES = {
 
 @pytest.mark.parametrize(("damage", "reason"), DAMAGES.values(), ids=DAMAGES)
 def test_damaged_run_is_named(store, damage, reason):
+    """The content of a run's file was cut off, or the file was renamed."""
     path = damage(store)
     key = path.name[:KEY_LENGTH]
     with pytest.raises(StoreError, match=f"{path.name} is damaged .{reason}"):
@@ -346,6 +348,7 @@ def test_damaged_run_is_named(store, damage, reason):
 
 @pytest.mark.parametrize(("damage", "reason"), DAMAGES.values(), ids=DAMAGES)
 def test_damaged_run_is_repeated(cells, original_store, store, damage, reason):
+    """The content of a run's file was cut off, or the file was renamed."""
     path = damage(store)
     with pytest.warns(DamagedFilesWarning, match="1 damaged files"):
         run_cells(cells, store)
@@ -373,7 +376,7 @@ def move_failure_to_other_run(store: Store) -> Path:
     """Write a failure and rename its file to the key of another run."""
     store.records.write_failure(make_failure())
     (path,) = (store.folder / "failures").iterdir()
-    return path.rename(path.with_name(KEY + path.name[KEY_LENGTH:]))
+    return path.rename(path.with_name(UNUSED_KEY + path.name[KEY_LENGTH:]))
 
 
 def damage_experiment(store: Store) -> Path:
@@ -400,6 +403,7 @@ ALL_DAMAGES = (
 
 @pytest.mark.parametrize("damage", ALL_DAMAGES)
 def test_damaged_file_is_named(packed_store, damage):
+    """Whatever kind of file it is: of runs, failures or plans, or a folder among them."""
     path = damage(packed_store)
     with pytest.raises(StoreError, match=f"{path.name} is damaged") as caught:
         make_overview(Store(packed_store.folder))
@@ -408,6 +412,7 @@ def test_damaged_file_is_named(packed_store, damage):
 
 @pytest.mark.parametrize("damage", ALL_DAMAGES)
 def test_damaged_file_is_set_aside(packed_store, damage):
+    """Whatever kind of file it is: of runs, failures or plans, or a folder among them."""
     path = damage(packed_store)
 
     (moved,) = packed_store.set_aside_damaged()
@@ -468,6 +473,7 @@ def test_failures_of_earlier_format_are_read(store):
 
 
 def test_two_failures_of_run_count_once(store):
+    """A run may fail twice, with different messages; its key is the same."""
     first = make_failure(message="first")
     second = make_failure(message="second")
     assert first.key == second.key
@@ -491,6 +497,7 @@ def test_forgotten_failure_is_removed(store):
 @pytest.mark.parametrize("place", range(len('{"format": 6}')))
 @pytest.mark.parametrize("byte", [b"\x00", b"7", b"x"])
 def test_damaged_marker_can_be_deleted(original_store, store, place, byte):
+    """One byte of store.json, which marks the folder as a store, is replaced by another."""
     marker = store.folder / "store.json"
     content = marker.read_bytes()
     marker.write_bytes(content[:place] + byte + content[place + 1 :])
@@ -560,6 +567,7 @@ def make_other_result(original_store: Store, folder: Path) -> Store:
 
 @pytest.mark.parametrize("own_first", [True, False])
 def test_two_results_of_run_are_named(original_store, tmp_path, own_first):
+    """In whichever order the stores are merged."""
     other = make_other_result(original_store, tmp_path / "other")
     (run,) = other.cells().values()
     name = "{benchmark}, {method}, seed {seed} ".format(**run)
@@ -574,6 +582,7 @@ def test_two_results_of_run_are_named(original_store, tmp_path, own_first):
 
 @pytest.mark.parametrize("operation", [Store.read, Store.digest, Store.compact])
 def test_two_results_in_store_are_named(original_store, store, tmp_path, operation):
+    """The first run is there twice, with other losses; reading, digest and packing refuse it."""
     other = make_other_result(original_store, tmp_path / "other")
     shutil.copy(single_files(other)[0], store.folder / "runs")
 
@@ -588,7 +597,7 @@ def test_two_results_in_store_are_named(original_store, store, tmp_path, operati
 def write_foreign_failure(store: Store, key: str) -> None:
     """Write a failure with this key into a file whose name has another."""
     content = json.dumps({**fields_of(make_failure()), "key": key})
-    (store.folder / "failures" / f"{KEY}.json").write_text(content)
+    (store.folder / "failures" / f"{UNUSED_KEY}.json").write_text(content)
 
 
 def fields_of(failure: Failure) -> dict[str, Any]:
@@ -631,7 +640,7 @@ def test_refused_merge_changes_nothing(cells, store, tmp_path, damage):
 
 
 def test_run_with_key_of_other_is_not_merged(cells, store, tmp_path):
-    """The key of a run depends on its seed, which is changed here in its file alone."""
+    """The key of a run depends on its seed: with another one in the file, the key is wrong."""
     path = single_files(store)[0]
     run = pq.read_table(path)
     place = run.column_names.index("seed")
@@ -642,6 +651,7 @@ def test_run_with_key_of_other_is_not_merged(cells, store, tmp_path):
 
 
 def test_failures_are_merged(store, tmp_path):
+    """Each of two stores has one failure, of other seeds."""
     own = make_store(tmp_path / "own")
     first, second = make_failure(seed=1), make_failure(seed=2)
     own.records.write_failure(first)
@@ -692,6 +702,7 @@ def test_merged_parts_equal_whole(original_store, parts, tmp_path):
 
 
 def test_merging_does_not_depend_on_order(parts, tmp_path):
+    """Neither the runs, nor their timings, nor the sessions do."""
     folders = [part.folder for part in parts]
     merged = hbo.merge_stores(tmp_path / "merged", folders)
     reversed_merge = hbo.merge_stores(tmp_path / "reversed", reversed(folders))
@@ -764,6 +775,7 @@ def test_too_large_plan_is_refused(store):
 # The state of runs
 
 SMALL = {"benchmarks": ["newsvendor"], "protocol": hbo.Ordered(trials=2, tasks=1)}
+"""Options of short runs, without methods and seeds."""
 
 
 def run_shard(folder: Path, shard: tuple[int, int]) -> Store:
@@ -806,8 +818,8 @@ def test_all_shards_finish_experiment(tmp_path):
 
 def test_run_of_this_process_is_in_progress(tmp_path):
     store = make_store(tmp_path)
-    with store.records.running(KEY):
-        assert store.in_progress() == {KEY}
+    with store.records.running(UNUSED_KEY):
+        assert store.in_progress() == {UNUSED_KEY}
     assert store.in_progress() == frozenset()
 
 
@@ -821,8 +833,8 @@ def id_of_ended_process() -> int:
 def test_run_of_ended_process_is_not_in_progress(tmp_path, id_of_ended_process):
     """The mark of a run in progress has the number of its process."""
     store = make_store(tmp_path)
-    with store.records.running(KEY):
-        path = tmp_path / "running" / f"{KEY}.json"
+    with store.records.running(UNUSED_KEY):
+        path = tmp_path / "running" / f"{UNUSED_KEY}.json"
         mark = json.loads(path.read_text()) | {"pid": id_of_ended_process}
         path.write_text(json.dumps(mark))
         assert store.in_progress() == frozenset()
@@ -830,14 +842,16 @@ def test_run_of_ended_process_is_not_in_progress(tmp_path, id_of_ended_process):
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"host": 1}', '{"host": "a", "pid": 1e99}'])
 def test_unreadable_mark_is_not_in_progress(tmp_path, content):
+    """The mark of a run in progress is broken, or lacks host and process."""
     store = make_store(tmp_path)
-    (tmp_path / "running" / f"{KEY}.json").write_text(content)
+    (tmp_path / "running" / f"{UNUSED_KEY}.json").write_text(content)
     assert store.in_progress() == frozenset()
 
 
 def test_last_planned_version_of_method_counts(tmp_path):
     """The method `mine` is run in two versions, together with random search."""
     for version in ("older", "newer"):
+        # The attribute `identity` of a factory tells the version of its method.
         factory = partial(RandomSearch)
         factory.identity = version  # type: ignore[attr-defined]
         methods = ["random-search", hbo.MethodSpec("mine", factory, "", "")]

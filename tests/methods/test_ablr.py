@@ -55,6 +55,7 @@ def run_trials(method: LinearHead, trials: int, *, optimum: float = 0.6) -> Floa
 
 @pytest.mark.parametrize("kind", [ABLRTransfer, abrac.ABRAC])
 def test_scale_of_task_does_not_matter(kind):
+    """Six suggestions of a method whose earlier tasks have losses on another scale."""
     history = make_history()
     # A power of two, so that no rounding differs.
     scaled = [replace(task, objective=16.0 * task.losses) for task in history]
@@ -197,6 +198,7 @@ def test_choices_are_as_distant_as_numbers():
 
 @pytest.mark.parametrize("optimum", [0.1, 0.9])
 def test_suggestions_follow_context(optimum):
+    """The context of the current task is its optimum, near one end of the range or the other."""
     optima = np.linspace(0, 1, 8)
     history = [make_task(other, seed=seed, n=30) for seed, other in enumerate(optima)]
     # Of eight earlier tasks, each has another optimum, which its context tells.

@@ -20,6 +20,7 @@ from hpobench_ordered.methods._model_based import ModelError
 from hpobench_ordered.methods._networks import features, runtime
 
 SMALL = features.Network(8, (6,))
+"""A network of six features, whose inputs are padded to eight."""
 
 
 def covariance(Phi: FloatArray, precisions: Precisions) -> FloatArray:
@@ -53,6 +54,7 @@ SIZES = st.tuples(st.integers(1, 12), st.integers(1, 8), st.booleans(), st.integ
 
 @given(SIZES)
 def test_likelihood_equals_the_definition(sizes):
+    """Of n evaluations of d features; with ARD each feature has a precision of its own."""
     n, d, ard, seed = sizes
     problem = make_problem(n, d, ard=ard, seed=seed)
     assert_allclose(compute_likelihood_with(*problem).rho, direct_rho(*problem), rtol=1e-8)
@@ -79,6 +81,7 @@ def test_prediction_equals_conditioning(sizes):
 
 @given(SIZES)
 def test_gradient_by_precisions_equals_differences(sizes):
+    """Of n evaluations of d features; with ARD each feature has a precision of its own."""
     n, d, ard, seed = sizes
     Phi, y, precisions = make_problem(n, d, ard=ard, seed=seed)
 
@@ -99,6 +102,7 @@ def test_gradient_by_precisions_equals_differences(sizes):
 
 @given(SIZES)
 def test_gradient_by_features_equals_differences(sizes):
+    """Of n evaluations of d features, by each entry of their matrix Phi."""
     n, d, ard, seed = sizes
     Phi, y, precisions = make_problem(n, d, ard=ard, seed=seed)
 
@@ -133,6 +137,7 @@ class TestFeaturesThatAreZero:
         assert_allclose(Head(*narrow).weights, Head(*wide).weights[:20], rtol=1e-8, atol=1e-10)
 
     def test_zero_features_do_not_change_deviation(self, n):
+        """Of predictions for the n evaluations, with 20 features and with 60 zero ones beside."""
         narrow, wide = self.make_problems(n)
         narrow_Phi, *_ = narrow
         wide_Phi, *_ = wide
@@ -210,6 +215,7 @@ def test_fit_minimises_with_the_prior(n):
 
 @pytest.mark.parametrize("n", [10, 50])
 def test_fit_matches_best_of_grid(n):
+    """For few evaluations and for many, n, of 15 features."""
     rng = np.random.default_rng(n)
     Phi = rng.standard_normal((n, 15))
     y = Phi @ rng.standard_normal(15) / 4 + 0.3 * rng.standard_normal(n)
@@ -270,6 +276,7 @@ def draw_parameters(
 
 @pytest.mark.parametrize("k", [0, 2])
 def test_joint_likelihood_is_sum_over_tasks(k):
+    """Of five tasks on a small network, with embeddings of k numbers as further inputs."""
     X, y = make_tasks([3, 6, 7, 0, 103], dimension=3)  # few and many, in several blocks
     parameters = draw_parameters(SMALL, dimension=3, tasks=5, k=k)
     expected = 0.0
@@ -288,6 +295,7 @@ def test_joint_likelihood_is_sum_over_tasks(k):
 
 @pytest.mark.parametrize("k", [0, 2])
 def test_joined_parameters_can_be_split(k):
+    """Parameters of a small network and of five tasks, with embeddings of k numbers."""
     parameters = draw_parameters(SMALL, dimension=3, tasks=5, k=k)
     joined = joint._join(parameters)
     split = joint._split(joined, parameters)  # in parts of the sizes that `parameters` has
@@ -296,6 +304,7 @@ def test_joined_parameters_can_be_split(k):
 
 
 def test_joint_gradient_equals_finite_differences():
+    """By all parameters, joined in one vector, of a small network and of four tasks."""
     # Tasks of few, many and no evaluations.
     X, y = make_tasks([4, 55, 0, 70], dimension=2)
     parameters = draw_parameters(SMALL, dimension=2, tasks=4, k=1)

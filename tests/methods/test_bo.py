@@ -24,6 +24,7 @@ from hpobench_ordered.methods.random_search import RandomSearch
 PLAIN = hbo.SearchSpace(
     [hbo.Parameter.number("x", 0, 1), hbo.Parameter.number("y", 1e-4, 1, log=True)]
 )
+"""Two numbers, without conditions."""
 
 
 def make_method(space, *, seed=0, **attributes):
@@ -220,11 +221,13 @@ def test_failed_evaluations_count_as_the_worst(loss):
 
 @pytest.mark.parametrize("loss", [math.nan, math.inf, -math.inf])
 def test_failed_losses_are_replaced(loss):
+    """The loss of the second of three evaluations is NaN or infinite."""
     method = make_method(PLAIN)
     for x, told_loss in ((0.1, 3.0), (0.2, loss), (0.3, 5.0)):
         method.tell({"x": x, "y": 0.1}, told_loss)
-    # By the worst finite loss, 5.
-    np.testing.assert_array_equal(method.evaluated_losses(), [3.0, 5.0, 5.0])
+    worst_finite_loss = 5.0
+    expected = [3.0, worst_finite_loss, 5.0]
+    np.testing.assert_array_equal(method.evaluated_losses(), expected)
 
 
 @pytest.mark.parametrize(

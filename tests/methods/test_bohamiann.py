@@ -21,6 +21,7 @@ from hpobench_ordered.methods.bohamiann import (
 pytestmark = pytest.mark.slow
 
 CURRENT_PLACE = 0.6
+"""The x of the optimum of the current task, which is its context."""
 CONTEXT_COLUMN = 3
 """Column of the context among the inputs, after x and the two choices."""
 
@@ -143,7 +144,8 @@ def test_pending_evaluation_counts_as_mean():
     pending_unit = WITH_CHOICE.encode(WITH_CHOICE.row(pending)[None])
     (pending_features,) = method.features(pending_unit)
     np.testing.assert_array_equal(X[-1], pending_features)
-    assert y[-1] == 0.0  # the mean of standardised losses
+    # The pending one counts as if it had the mean of the standardised losses.
+    assert y[-1] == 0.0
 
 
 def test_pending_configuration_is_not_repeated():

@@ -13,6 +13,7 @@ from hpobench_ordered.methods._boosting.compiled import MIN_GAIN, TIE, Settings
 from hpobench_ordered.methods._boosting.model import BoostedTrees, Loss
 
 FEW_TREES = Settings(rounds=5, depth=3)
+"""Fewer and smaller trees than by default, as a recursion over nodes takes long."""
 SINGLE_PRECISION = 1e-5
 """XGBoost keeps derivatives and leaves in single precision, 6e-8 of values of the order of one."""
 
@@ -40,6 +41,7 @@ each_seed = pytest.mark.parametrize("seed", [1, 2, 3])
 @each_size
 @each_seed
 def test_regression_equals_xgboost(xgboost, n, p, seed):
+    """Fitted to n rows of p features, with the default settings of both, and exact splits."""
     X, y = make_data(n, p, seed=seed)
     new_X, _ = make_data(500, p, seed=seed + 100)
     other = xgboost.XGBRegressor(tree_method="exact", base_score=float(y.mean()), n_jobs=1)
@@ -119,7 +121,10 @@ class RecursiveTrees:
             self.grow(rows[~goes_left], depth + 1)
 
     def find_split(self, rows: IntArray) -> BoolArray | None:
-        """Whether each row goes left in the best split; of equal ones the first column's last."""
+        """Whether each row goes left in the best split; None if no split is good enough.
+
+        Of equally good splits, that of the first column counts, and there the highest value.
+        """
         best_quality = self.quality(rows) + MIN_GAIN
         best_split = None
         for column in range(self.X.shape[1]):
@@ -198,6 +203,7 @@ def test_no_rows_give_no_predictions():
 
 @pytest.mark.parametrize("constant", [0.0, 0.1, 1.0, -1e9, 1e300])
 def test_constant_targets_need_no_split(constant):
+    """All 30 targets are the same number, which every prediction equals."""
     X, _ = make_data(30, 3)
     trees = BoostedTrees.fit(X, np.full(30, constant))
     assert_allclose(trees.predict(X), constant, rtol=1e-14)
@@ -206,6 +212,7 @@ def test_constant_targets_need_no_split(constant):
 
 @pytest.mark.parametrize("label", [0.0, 1.0])
 def test_single_class_has_finite_odds(label):
+    """All 30 labels are 0, or all are 1."""
     X, _ = make_data(30, 3)
     trees = BoostedTrees.fit(X, np.full(30, label), loss=Loss.LOGISTIC)
     # All predictions are equal.

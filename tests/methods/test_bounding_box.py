@@ -32,6 +32,7 @@ Values = tuple[float, float, float, float]
 
 
 def make_box(*configurations: Values) -> Box:
+    """The box around configurations (kernel, cost, gamma, degree)."""
     return Box(SPACE, np.array(configurations))
 
 
@@ -71,7 +72,7 @@ def test_hyperparameter_inactive_in_all_is_unrestricted():
 
 
 def test_only_occurring_choices_are_drawn():
-    # Kernels 2 and 0 of four.
+    # Of configurations (kernel, cost, gamma, degree): kernels 2 and 0 of four.
     box = make_box((2, 0.1, NAN, 3), (0, 10.0, NAN, 9))
     values = SPACE.decode(box.sample_unit(np.random.default_rng(0), 200))
     assert set(values[:, KERNEL]) == {0.0, 2.0}
@@ -82,13 +83,15 @@ def sample_values(box: Box) -> FloatArray:
 
 
 def test_samples_are_canonical():
+    """The box is around two configurations (kernel, cost, gamma, degree)."""
     box = make_box((1, 0.1, 0.5, 2), (3, 10.0, 2.0, 5))
     unit = box.sample_unit(np.random.default_rng(0), 20_000)
     np.testing.assert_array_equal(unit, SPACE.canonical(unit))
 
 
 def test_choices_and_numbers_are_drawn_uniformly():
-    # Kernels 1 and 3; costs from 0.1 to 10, on a logarithmic scale around 1.
+    # Of configurations (kernel, cost, gamma, degree): kernels 1 and 3; costs from 0.1 to 10, on a
+    # logarithmic scale around 1.
     values = sample_values(make_box((1, 0.1, 0.5, 2), (3, 10.0, 2.0, 5)))
     assert np.mean(values[:, KERNEL] == 1) == pytest.approx(0.5, abs=0.02)
     assert np.mean(np.log10(values[:, COST])) == pytest.approx(0.0, abs=0.02)
@@ -106,7 +109,7 @@ def test_integers_are_drawn_by_width_of_bins():
 
 
 def test_features_span_unit_interval():
-    # One kernel; cost, gamma and degree have ranges.
+    # Of configurations (kernel, cost, gamma, degree): one kernel; the others have ranges.
     box = make_box((1, 0.1, 0.5, 2), (1, 10.0, 2.0, 5))
     features = box.features(box.sample_unit(np.random.default_rng(0), 5000))
     numbers = features[:, 4:]  # after four columns of the kernel
@@ -143,6 +146,7 @@ def test_suggested_choices_occur_in_optima():
     ("column", "lowest", "highest"), [(COST, 0.1, 10.0), (GAMMA, 0.5, 2.0), (DEGREE, 3, 9)]
 )
 def test_suggested_numbers_lie_between_optima(column, lowest, highest):
+    """Of cost, gamma or degree, by the column of its values."""
     # The ends are the smallest and largest values of three earlier optima.
     values = run_trials(make_method(make_history_of_three()), trials=60)[:, column]
     assert lowest <= np.nanmin(values)
@@ -157,7 +161,10 @@ def test_suggestions_span_box():
 
 
 def test_equal_optima_leave_whole_space():
-    """The box would be a single point, so the method suggests as `bo` does."""
+    """The box would be a single point, so the method suggests as `bo` does.
+
+    An optimum is (kernel, cost, gamma, degree).
+    """
     optimum = (1, 0.1, 0.5, 3)
     same_optimum = make_history(optimum, optimum, optimum)
     bo = by_hand.make_method(BayesianOptimisation, space=SPACE)
@@ -167,7 +174,7 @@ def test_equal_optima_leave_whole_space():
 
 
 def test_small_box_is_exhausted_before_repeats():
-    """Four configurations: two kernels and two degrees with one cost.
+    """Four configurations: two kernels (2 and 3) and two degrees (3 and 4) with one cost.
 
     The box counts as infinite because of gamma, which would be free but is inactive.
     """
@@ -181,6 +188,6 @@ def test_small_box_is_exhausted_before_repeats():
 
 
 def test_equal_numbers_are_kept():
-    # Both earlier optima have cost 0.1.
+    # Both earlier optima, (kernel, cost, gamma, degree), have cost 0.1; gamma is inactive (NAN).
     method = make_method(make_history((2, 0.1, NAN, 3), (3, 0.1, NAN, 4)))
     assert run_trials(method, trials=8)[:, COST] == pytest.approx(0.1, rel=1e-12)

@@ -67,6 +67,7 @@ class TestMixedSpace:
 
     @pytest.mark.parametrize("config", [LINEAR, RADIAL, POLYNOMIAL])
     def test_candidates_are_canonical_configurations(self, config):
+        """Near a configuration of each of the three kernels."""
         unit = draw_many_near(Region(MIXED), config)
         # Drawn in 20 calls, of four hyperparameters.
         assert unit.shape == (20 * CANDIDATES_NEAR, 4)
@@ -171,7 +172,10 @@ def test_candidate_needs_an_advantage(excess, is_chosen):
     optimise(method, bowl, trials=4)
 
     def score(unit: FloatArray) -> FloatArray:
-        """Log expected improvement: 0 of random candidates, which come first; about log 4 else."""
+        """Log expected improvement: 0 of random candidates, which come first.
+
+        That of candidates near the best is log 4 and a small excess, which may be negative.
+        """
         scores = np.zeros(len(unit))
         scores[CANDIDATES:] = np.log(4.0) + excess
         return scores

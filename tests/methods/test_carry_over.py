@@ -48,6 +48,7 @@ def convert(task: Evaluations, space: SearchSpace) -> Evaluations:
 
 @each_change
 def test_task_and_losses_stay(before, after):
+    """If a task on the space before a change is converted to the one after it."""
     old = make_task(before)
     new = convert(old, after)
     assert (new.task, new.context, new.space) == (old.task, old.context, after)
@@ -56,6 +57,7 @@ def test_task_and_losses_stay(before, after):
 
 @each_change
 def test_converted_configurations_are_valid(before, after):
+    """On the space after a change, to which a task is converted."""
     new = convert(make_task(before), after)
     for config in after.configs(new.values):
         after.validate(config)
@@ -81,6 +83,7 @@ def iter_shared_values(
 
 @each_change
 def test_allowed_values_of_shared_hyperparameters_stay(before, after):
+    """If a task on the space before a change is converted to the one after it."""
     old = make_task(before)
     new = convert(old, after)
     tuned_in_both = [parameter for parameter in after.parameters if parameter.name in before.names]
@@ -122,6 +125,7 @@ AFTER = SearchSpace(
         Parameter.number("k", 0, 9, integer=True),
     ]
 )
+"""One choice of the kind was removed, y is new, and k was a constant before."""
 
 
 def assert_covers_unit_interval(values: FloatArray) -> None:
@@ -165,6 +169,7 @@ def test_former_constant_is_drawn():
     "kind", [SimpleOrdered, SimpleOrderedShuffled, SimplePrevious, SimplePreviousNoBO, DREOrdered]
 )
 def test_methods_start_with_converted_best(kind):
+    """Both spaces have x; one hyperparameter was removed, and another one is new."""
     before = SearchSpace([Parameter.number("x", 0, 1), Parameter.number("removed", 0, 1)])
     after = SearchSpace([Parameter.number("new", 0, 1), Parameter.number("x", 0, 1)])
     old = make_task(before)

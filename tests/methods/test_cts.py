@@ -161,6 +161,7 @@ FAILED = minimised("failed", {}, np.full((3, 2), 0.5), np.full(3, math.nan), SQU
 
 @pytest.mark.parametrize("history", [[], [FAILED]])
 def test_suggestions_are_random_without_finite_loss(history):
+    """There is no earlier task, or all its evaluations failed."""
     method = make_method(history)
     configs = suggest(method, 5)
     assert len({tuple(config.items()) for config in configs}) == 5

@@ -74,6 +74,7 @@ class TestFewEvaluations:
 
 
 BOUNDS = (np.array([-9.0]), np.array([9.0]))
+"""Lower and upper bound of one number."""
 
 
 def square_from_half(x: FloatArray) -> tuple[float, FloatArray]:
@@ -91,6 +92,7 @@ def test_search_steps_back_from_infinite_values():
 
 
 def test_infinite_start_is_returned():
+    """The function is infinite at the start, 0.1, and flat there, so that no step is known."""
     start = np.array([0.1])
     result = minimise(square_from_half, start, BOUNDS, evaluations=60, tolerance=0.0)
     assert result == (np.inf, start)

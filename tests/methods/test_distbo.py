@@ -27,6 +27,7 @@ class Toy:
 
     def __init__(self, seed: int, points: int = 60) -> None:
         rng = np.random.default_rng(seed)
+        # Of the earlier tasks, `SOURCES`, the first ones, `SIMILAR`, are like the current task.
         similar_means = rng.normal(0, 1, SIMILAR)
         other_means = rng.normal(4, 1, SOURCES - SIMILAR)
         current_mean = rng.normal(0, 1)
@@ -168,6 +169,7 @@ TWO_FEATURES = hbo.TaskData(np.zeros((5, 2)), None, hbo.DataKind.UNSUPERVISED)
 )
 @pytest.mark.parametrize("unusable", [NO_DATA, LABELLED])
 def test_task_without_comparable_data_is_ignored(name, unusable):
+    """As if there were neither the data nor the evaluations of that earlier task."""
     toy = Toy(3)
     # The third task's data are missing, or labelled while the others' are not.
     data = [*toy.data[:2], unusable, *toy.data[3:]]
@@ -181,8 +183,9 @@ def test_task_without_comparable_data_is_ignored(name, unusable):
 
 @pytest.mark.parametrize("name", ["dist-gp", pytest.param("dist-blr", marks=pytest.mark.slow)])
 def test_embeddings_need_same_number_of_features(name):
+    """The network that embeds the data of a task takes a fixed number of features."""
     toy = Toy(3)
-    # A task of two features among tasks of one counts as one without data.
+    # A task whose data have two features, among tasks of one, counts as a task without data.
     with_other = toy.make_method(name, data=[*toy.data[:2], TWO_FEATURES, *toy.data[3:]])
     without = toy.make_method(name, data=[*toy.data[:2], NO_DATA, *toy.data[3:]])
     assert with_other.ask() == without.ask()
@@ -227,6 +230,7 @@ def test_missing_current_data_are_refused(name, has_earlier):
 
 @each_user_of_data
 def test_wrong_number_of_data_is_refused(name):
+    """There must be data of every earlier task and, last, of the current one."""
     toy = Toy(0)  # of eight earlier tasks
     data_of_two_earlier_and_current_task = toy.data[-3:]
     with pytest.raises(ExperimentError, match=r"for 8 earlier tasks .* data of 3 tasks"):

@@ -104,9 +104,11 @@ def make_process() -> ProductGP:
 
 
 PENDING = np.array([[0.1, -0.5, 0.9], [-0.8, 0.3, 0.2]])
+"""Features of two configurations without a result, which are assumed to have the mean."""
 
 
 def test_pending_evaluations_give_posterior_mean():
+    """Fantasies are the losses that pending evaluations are assumed to have."""
     process = make_process()
     _, losses = process.with_fantasies(PENDING)
     mean, _ = process.predict(PENDING)
@@ -114,6 +116,7 @@ def test_pending_evaluations_give_posterior_mean():
 
 
 def test_pending_evaluations_shrink_deviation():
+    """At the pending configurations themselves."""
     process = make_process()
     with_pending, _ = process.with_fantasies(PENDING)
     _, sd_before = process.predict(PENDING)
@@ -185,6 +188,7 @@ def assert_gradient_is_numeric(
     ],
 )
 def test_gradient_of_process_is_numeric_one(name):
+    """The name says how tasks are described: "free", "fixed", or by learned embeddings."""
     rng = np.random.default_rng(0)
     # Two length scales.
     model = models.ProcessModel(make_task_kernel(name, rng), 2, rng)
@@ -197,6 +201,7 @@ def test_gradient_of_process_is_numeric_one(name):
 @pytest.mark.parametrize("is_learned", [False, True])
 @pytest.mark.parametrize("seed", [0, 1])
 def test_gradient_of_regression_is_numeric_one(is_learned, seed):
+    """Tasks have fixed descriptions, or learned embeddings of their data."""
     rng = np.random.default_rng(seed)
     task_descriptions = FixedDescriptions(np.eye(T))
     if is_learned:
@@ -242,10 +247,12 @@ def make_regression_descriptions(*, joint: bool) -> tuple[LearnedDescriptions, F
 
 
 REGRESSION_DATA = make_datasets(REGRESSION, np.random.default_rng(3))
+"""The data that `make_regression_descriptions` makes of the same seed, one data set a task."""
 
 
 @pytest.mark.parametrize("task", range(T))
 def test_conditional_embedding_is_direct_formula(task):
+    """Of one task's s points; Phi_x and Phi_y are features of points and of labels, (s, 10)."""
     learned, z = make_regression_descriptions(joint=False)
     Phi_x, Phi_y, regularisation = evaluate_networks(z, REGRESSION_DATA[task])
     s = len(Phi_x)
@@ -258,6 +265,7 @@ def test_conditional_embedding_is_direct_formula(task):
 
 
 def test_joint_embedding_is_mean_product():
+    """Of the last task; Phi_x and Phi_y are features of its points and of their labels."""
     learned, z = make_regression_descriptions(joint=True)
     Phi_x, Phi_y, _ = evaluate_networks(z, REGRESSION_DATA[-1])
     expected = Phi_y.T @ Phi_x / len(Phi_x)
@@ -300,6 +308,7 @@ def sample_points(mean: float, rng: np.random.Generator) -> hbo.TaskData:
     [(sample_regression, 1.0, -1.0), (sample_classes, 0.5, 0.1), (sample_points, 0.0, 2.0)],
 )
 def test_samples_of_same_distribution_are_close(sample, parameter, other_parameter, seed):
+    """Embeddings of data that `sample` draws, from distributions with one parameter."""
     rng = np.random.default_rng(seed)
     # Two samples of one distribution, and one of another.
     datasets = [sample(parameter, rng), sample(parameter, rng), sample(other_parameter, rng)]
@@ -358,6 +367,7 @@ each_seed = pytest.mark.parametrize(
 @each_kind
 @each_seed
 def test_fit_predicts_unseen_evaluations(kind, seed):
+    """By the process and by the linear model, on related tasks."""
     data = make_related_observations(300, seed)
     # Every second evaluation of the current task, the last one, is held back.
     current = np.flatnonzero(data.task == T - 1)
@@ -372,6 +382,7 @@ def test_fit_predicts_unseen_evaluations(kind, seed):
 @each_kind
 @each_seed
 def test_fit_is_likelier_than_noise(kind, seed):
+    """By the process and by the linear model, on related tasks."""
     data = make_related_observations(250, seed)
     model = make_model(kind, np.random.default_rng(seed))
     model.fit(data)
@@ -384,7 +395,8 @@ def test_poor_fit_is_refused():
     # With fixed long length scales and hardly any noise, the process contradicts the losses.
     rng = np.random.default_rng(0)
     model = models.ProcessModel(models.FreeTasks(T), 2, rng)
-    model.x[-4:] = (5.0, 5.0, 0.0, -12.0)  # two log lengths, log signal and log noise
-    model.bounds = (model.x, model.x)
+    log_lengths, log_signal, log_noise = (5.0, 5.0), 0.0, -12.0
+    model.x[-4:] = (*log_lengths, log_signal, log_noise)  # after the parameters of tasks
+    model.bounds = (model.x, model.x)  # which fixes all parameters
     with pytest.raises(ModelError, match=r"the fit is poor: .* nats per evaluation"):
         model.fit(make_observations(np.random.default_rng(0)))

@@ -52,6 +52,7 @@ FAILED = minimised("", {}, np.ones((1, 2)), np.array([math.nan]), SQUARE)
     ],
 )
 def test_random_ones_follow_ordered_configurations(history):
+    """After histories of several tasks, of few evaluations, of failures, or none."""
     # The best of earlier tasks come first, then random ones until there are enough evaluations.
     ordered = SQUARE.configs(order_configurations(history, count=TRANSFERRED))
     rng = np.random.default_rng(0)

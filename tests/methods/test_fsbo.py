@@ -13,7 +13,9 @@ from hpobench_ordered.methods._gp import compiled
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.random((9, 2)), RNG.standard_normal(9)
+"""Nine evaluations of a task: features and losses."""
 UNTRAINED = fsbo.DeepKernel.draw(2, np.random.default_rng(1))
+"""A kernel on the outputs of a random network; `x` are the parameters of both."""
 
 
 def compute_covariance(deep_kernel: fsbo.DeepKernel, X: FloatArray) -> FloatArray:
@@ -45,6 +47,7 @@ def evaluate_at(x: FloatArray) -> float:
 
 
 SIZE = len(UNTRAINED.x)
+"""Number of parameters of network and kernel; those of the kernel are the last three."""
 SOME_PARAMETERS = [*RNG.integers(SIZE, size=30).tolist(), SIZE - 3, SIZE - 2, SIZE - 1]
 
 
@@ -76,6 +79,7 @@ def train_by_printed_adam(steps: int, rate: float) -> FloatArray:
 
 
 def test_training_takes_steps_of_adam():
+    """Three steps on one task of nine evaluations, from a random network."""
     trained = UNTRAINED.train([(X, Y)], np.random.default_rng(0), steps=3, rate=0.01)
     expected = train_by_printed_adam(steps=3, rate=0.01)
     # Where slopes are nearly 0, it matters whether epsilon is added before or after the correction.

@@ -206,6 +206,7 @@ class TestBothModules:
 
     @pytest.mark.parametrize("n", [5, 25, 60])
     def test_both_modules_find_same_optimum(self, n):
+        """The compiled functions and those of LAPACK, from the same start, with n observations."""
         X, y = make_observations(n, 3)
         prior = stack_priors(Priors(), 3)
         theta_and_value = []
@@ -252,6 +253,7 @@ def test_fit_stops_at_bounds(losses, coordinate):
 
 @pytest.mark.parametrize("seed", range(20))
 def test_fit_improves_on_start(seed):
+    """From random hyperparameters around the mean of their prior."""
     X, y = make_observations(25, 3)
     priors = stack_priors(Priors(), 3)
     prior = {"mean": priors.mean, "precision": priors.precision}
@@ -299,6 +301,7 @@ def test_degenerate_observations_can_be_fitted(n, has_one_point, has_constant_lo
 
 @pytest.mark.parametrize("n", [5, 100])
 def test_losses_that_are_nan_are_refused(n):
+    """One of n losses is NaN."""
     # Few observations are compiled, many go to LAPACK.
     X, y = make_observations(n, 2)
     y[0] = math.nan
@@ -308,6 +311,7 @@ def test_losses_that_are_nan_are_refused(n):
 
 @pytest.mark.parametrize("n", [5, 100])
 def test_features_that_are_nan_are_refused(n):
+    """The features of one of n observations are NaN."""
     # Few observations are compiled, many go to LAPACK.
     X, y = make_observations(n, 2)
     X[0] = math.nan
@@ -363,6 +367,7 @@ def log_h(z: float) -> float:
     "z", [-1e3, -300.0, -38.0, -20.0, -10.1, -10.0, -9.9, -5.0, -2.0, 1.0, 6.0]
 )
 def test_log_ei_equals_high_precision(z):
+    """On both sides of 0 and far into the tail, where naive formulas lose all digits."""
     # With mean -z, deviation 1 and incumbent 0, EI is phi(z) + z Phi(z).
     result = log_expected_improvement(np.array([-z]), np.array([1.0]), 0.0)
     assert_allclose(result, log_h(z), rtol=1e-12, atol=1e-12)

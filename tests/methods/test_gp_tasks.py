@@ -55,6 +55,8 @@ def negative_log_posterior(
     observed: tasks.Observations, x: FloatArray, prior: PriorArrays | None = None
 ) -> tuple[float, FloatArray]:
     """Value and gradient at hyperparameters x; by default with the usual prior."""
+    # S: squared differences of all pairs of observations, summed over the features of each of g
+    # length scales, which the density is computed from.
     S = compiled.squared_differences(observed.X, observed.kernel.groups, observed.g)
     return tasks.negative_log_posterior(observed, S, x, prior or make_prior(observed))
 
@@ -116,6 +118,7 @@ def test_posterior_density_equals_the_formula(counts, seed):
 
 @given(counts=COUNTS, seed=st.integers(0, 99))
 def test_gradient_equals_finite_differences(counts, seed):
+    """By all hyperparameters, of tasks with `counts` evaluations."""
     observed = make_observations(counts, seed=seed)
     x = draw_hyperparameters(observed, seed=seed)
     differences = []

@@ -93,16 +93,18 @@ def test_last_of_equally_close_tasks_is_used():
 
 
 LARGE_HISTORY = [make_task(0.1, 900), make_task(0.9, 900)]
+"""Two tasks, each of more evaluations than are used, with the contexts 0.1 and 0.9."""
 
 
 def test_large_closest_task_is_subsampled():
-    # Two tasks, at 0.1 and 0.9, of more evaluations than are used.
+    # The history: two tasks, with contexts 0.1 and 0.9, each of more evaluations than are used.
     method = make_method(GPTransferClosest, LARGE_HISTORY, place=0.2)
     assert count_used(method, LARGE_HISTORY) == [MAX_SOURCES, 0]
 
 
 @pytest.mark.parametrize(("seed", "is_same"), [(0, True), (1, False)])
 def test_subsample_depends_on_seed(seed, is_same):
+    """The closest task has more evaluations than are used; the first method has the seed 0."""
     first, _ = make_method(GPTransferClosest, LARGE_HISTORY, place=0.2, seed=0).observations()
     other, _ = make_method(GPTransferClosest, LARGE_HISTORY, place=0.2, seed=seed).observations()
     assert np.array_equal(first, other) == is_same
@@ -121,6 +123,7 @@ def test_losses_are_standardised_before_subsampling():
 
 @pytest.mark.parametrize(("tasks", "total"), [(1, 10), (29, 290), (30, 300), (200, 300)])
 def test_sample_of_every_task_is_limited(tasks, total):
+    """Of so many earlier tasks of 15 evaluations, `total` evaluations are used."""
     history = [make_task(task / tasks, 15) for task in range(tasks)]
     counts = count_used(make_method(GPTransferSubsample, history, place=0.5), history)
     # Up to 10 a task, and up to 300 in all.
@@ -130,6 +133,7 @@ def test_sample_of_every_task_is_limited(tasks, total):
 
 @pytest.mark.parametrize("tasks", [1, 29, 30])
 def test_sample_of_every_task_is_equal(tasks):
+    """Of tasks of 15 evaluations, as many of each as are allowed."""
     history = [make_task(task / tasks, 15) for task in range(tasks)]
     counts = count_used(make_method(GPTransferSubsample, history, place=0.5), history)
     assert counts == [MAX_PER_TASK] * tasks
@@ -171,6 +175,7 @@ def make_method_with_current_evaluations(kind: type[GPTransfer]) -> GPTransfer:
 
 @both_methods
 def test_losses_are_standardised_by_task(kind):
+    """Of three earlier tasks and the current one, whichever of both methods it is."""
     X, y = make_method_with_current_evaluations(kind).observations()
     # Every task has another context, by which its losses are told apart.
     contexts = X[:, CONTEXT_COLUMN]
@@ -181,6 +186,7 @@ def test_losses_are_standardised_by_task(kind):
 
 @both_methods
 def test_current_task_has_context_of_its_own(kind):
+    """The context is an input, which no evaluation of an earlier task shares."""
     method = make_method_with_current_evaluations(kind)
     X, _ = method.observations()
     # The eight evaluations of the current task come last.
@@ -192,6 +198,7 @@ def test_current_task_has_context_of_its_own(kind):
 
 @both_methods
 def test_incumbent_is_of_current_task(kind):
+    """The lowest loss that a suggestion is to improve on."""
     method = make_method_with_current_evaluations(kind)
     _, y = method.observations()
     # The eight evaluations of the current task come last.
@@ -200,6 +207,7 @@ def test_incumbent_is_of_current_task(kind):
 
 @both_methods
 def test_contexts_are_standardised_over_all_tasks(kind):
+    """Of three earlier tasks and the current one: q varies, and a quantity is constant."""
     q = np.array([3.0, 50.0, 20.0, 10.0])  # the current task's last
     history = [make_task(0.1 * task, q=q[task], constant=7.0) for task in range(3)]
     method = make_method(kind, history, q=10.0, constant=7.0)
@@ -212,6 +220,7 @@ def test_contexts_are_standardised_over_all_tasks(kind):
 
 @both_methods
 def test_contexts_have_their_own_length_scales(kind):
+    """`group_features` gives the number of the length scale of each input."""
     history = [make_task(0.1 * task, q=float(task), constant=7.0) for task in range(3)]
     method = make_method(kind, history, q=10.0, constant=7.0)
     # x; the two choices, which share one; q; the constant.
@@ -220,6 +229,7 @@ def test_contexts_have_their_own_length_scales(kind):
 
 @both_methods
 def test_number_of_observations_is_limited(kind):
+    """Separately for earlier tasks and for the current one."""
     # 60 earlier tasks of 400 evaluations, and twice as many of the current one as are used.
     method = make_method(kind, [make_task(task / 60, 400) for task in range(60)], place=0.5)
     unit = WITH_CHOICE.sample_unit(np.random.default_rng(0), 2 * MAX_CONDITIONED)
@@ -254,6 +264,7 @@ def test_first_suggestion_is_near_earlier_optima(kind, tasks):
 
 @pytest.mark.parametrize("kind", [GPTransferClosest, GPTransferSubsample, TransferBO])
 def test_optimum_is_reached_without_history(kind):
+    """All three methods then are Bayesian optimisation of the current task alone."""
     values = run_trials(make_method(kind, [], place=0.3), place=0.3, trials=15)
     # Within 0.05 of the optimum, with the first choice.
     close_enough = np.array([[0.35, 0.0]])

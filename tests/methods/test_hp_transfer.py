@@ -103,7 +103,7 @@ def test_suggestions_follow_old_ranking(name):
 
 @each_transfer
 def test_old_configurations_outside_are_discarded(name):
-    # Line 2 of algorithm 1. Some configurations have a choice that the new space lacks.
+    # By line 2 of algorithm 1: some configurations have a choice that the new space lacks.
     old = make_old_step()
     allowed = select(old, is_allowed(old))
     suggestions = ask_many(make_method(name, old), 20)
@@ -112,7 +112,7 @@ def test_old_configurations_outside_are_discarded(name):
 
 @each_transfer
 def test_removed_hyperparameter_has_no_influence(name):
-    # Line 3 of algorithm 1
+    # By line 3 of algorithm 1, hyperparameters that the new space lacks are dropped: the last one.
     old = make_old_step()
     other_values = old.values.copy()
     other_values[:, LAST] = np.random.default_rng(5).random(len(old))
@@ -123,7 +123,7 @@ def test_removed_hyperparameter_has_no_influence(name):
 
 @each_transfer
 def test_only_ranks_of_losses_matter(name):
-    # Line 4 of algorithm 1
+    # By line 4 of algorithm 1, losses are replaced by their ranks.
     old = make_old_step()
     # An increasing function of the losses.
     stretched = replace(old, objective=np.exp(5.0 * old.losses))
@@ -133,7 +133,7 @@ def test_only_ranks_of_losses_matter(name):
 
 @each_transfer
 def test_reversed_ranks_change_suggestions(name):
-    # Line 4 of algorithm 1
+    # By line 4 of algorithm 1, suggestions follow the ranks of the old losses.
     old = make_old_step()
     reversed_ranks = replace(old, objective=-old.losses)
     suggestions = ask_many(make_method(name, old), 20)
@@ -147,7 +147,7 @@ def share_near_old_optimum(method: hbo.Method) -> float:
 
 
 def test_third_of_suggestions_is_random():
-    # Line 7 of algorithm 1
+    # By line 7 of algorithm 1, a suggestion is random with probability 1/3.
     old = make_old_step()
     share = share_near_old_optimum(make_method("transfer-tpe", old))
     without_random = make_without_random_suggestions("transfer-tpe", old)
@@ -159,7 +159,8 @@ def test_third_of_suggestions_is_random():
 
 @each_transfer
 def test_new_ranges_are_drawn_by_share(name):
-    # Lines 10 to 14 of algorithm 1
+    # By lines 10 to 14 of algorithm 1, a value is from the part of its range that is new with the
+    # probability of that part.
     values = ask_many(make_without_random_suggestions(name, make_old_step()), 600)
     # b went to 10 and now to 20; of the kinds s, r and q, s is new.
     assert_allclose(np.mean(values[:, B] > 10), 0.5, atol=0.08)
@@ -168,7 +169,7 @@ def test_new_ranges_are_drawn_by_share(name):
 
 @each_transfer
 def test_new_ranges_are_drawn_uniformly(name):
-    # Lines 10 to 14 of algorithm 1
+    # By lines 10 to 14 of algorithm 1, values from the new part of a range are uniform there.
     values = ask_many(make_without_random_suggestions(name, make_old_step()), 600)
     # b went to 10 and now to 20; the last hyperparameter is new.
     new_part_of_b = values[values[:, B] > 10, B]
@@ -200,6 +201,7 @@ def test_model_of_new_space_takes_over(name, trials_before_model):
 
 @each_best_first
 def test_best_old_configuration_comes_first(name):
+    """The best of those that the new space allows; a, b and the kind are in both spaces."""
     old = make_old_step()
     a, b, kind, _ = best_allowed(old)
     first = make_method(name, old).ask()
@@ -209,6 +211,7 @@ def test_best_old_configuration_comes_first(name):
 
 @each_best_first
 def test_new_hyperparameter_of_first_is_random(name):
+    """The first suggestion is the best old configuration, which has no value of it."""
     old = make_old_step()
     # The first suggestion of methods with 150 seeds.
     firsts = [make_method(name, old, seed=seed).ask() for seed in range(150)]
@@ -234,11 +237,13 @@ each_only_new = pytest.mark.parametrize("name", ["only-optimize-new", "gp-only-o
 
 
 def compute_losses_of_new(values: FloatArray) -> FloatArray:
+    """Losses that depend on the new hyperparameter alone, the last column; it is best at 0.6."""
     return (values[:, LAST] - 0.6) ** 2
 
 
 @each_only_new
 def test_shared_hyperparameters_keep_best_values(name):
+    """Those of the best old configuration, in all trials."""
     # What the method `best-first` begins with.
     best = ask_many(make_method("best-first", make_old_step()), 1)
     values = run_trials(make_method(name, make_old_step()), compute_losses_of_new, trials=30)
@@ -248,6 +253,7 @@ def test_shared_hyperparameters_keep_best_values(name):
 
 @each_only_new
 def test_new_hyperparameter_is_optimised(name):
+    """It alone; the loss depends on nothing else."""
     values = run_trials(make_method(name, make_old_step()), compute_losses_of_new, trials=30)
     # The loss has its optimum where the new hyperparameter, the last column, is 0.6.
     distances = np.abs(values[:, LAST] - 0.6)
@@ -257,6 +263,7 @@ def test_new_hyperparameter_is_optimised(name):
 
 @each_only_new
 def test_best_is_repeated_if_nothing_new(name):
+    """There is no new hyperparameter that could be optimised."""
     # A new space of the first hyperparameter alone, which the old one has, too.
     only_a = hbo.SearchSpace(NEW.parameters[:1])
     method = make_method(name, make_old_step(), space=only_a)
@@ -286,6 +293,7 @@ def test_unimportant_hyperparameters_are_fixed(name):
 
 @each_drop
 def test_important_and_new_hyperparameters_vary(name):
+    """The old losses depend on a alone, so that b and the kind are fixed."""
     old = make_old_step_that_depends_on_a()
     # 25 trials, in which the loss is a.
     values = run_trials(make_method(name, old), lambda values: values[:, A], trials=25)

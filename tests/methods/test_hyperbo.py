@@ -23,8 +23,11 @@ from hpobench_ordered.methods.hyperbo import (
 )
 
 KERNEL = Kernel(np.arange(2))
+"""Of two features, with a length scale each."""
 THETA = np.array([-0.7, 0.3, 0.1, -3.0])
+"""True hyperparameters: two log length scales, log signal variance and log noise variance."""
 B = np.array([0.5, -1.0, 0.3, 1.5, 0.7])
+"""True weights of the five basis functions of the mean."""
 
 
 def compute_covariance(X: FloatArray) -> FloatArray:
@@ -66,6 +69,7 @@ def negative_log_likelihood_by_scipy(
 
 
 def test_likelihood_is_sum_over_tasks():
+    """Of three tasks of eight evaluations, at the true hyperparameters of the kernel, `THETA`."""
     tasks = draw_tasks(3, 8)
     # b: the weights of the mean function, which the likelihood determines.
     value, _, b = negative_log_likelihood(prepare_tasks(tasks), THETA)
@@ -73,6 +77,7 @@ def test_likelihood_is_sum_over_tasks():
 
 
 def test_mean_weights_minimise_likelihood():
+    """The negative log likelihood, at the true hyperparameters of the kernel, `THETA`."""
     tasks = draw_tasks(3, 8)
     # b: the weights of the mean function.
     _, _, b = negative_log_likelihood(prepare_tasks(tasks), THETA)
@@ -81,6 +86,7 @@ def test_mean_weights_minimise_likelihood():
 
 
 def test_likelihood_gradient_is_numeric_one():
+    """By the hyperparameters of the kernel, at their true values, `THETA`."""
     tasks = prepare_tasks(draw_tasks(3, 8))
     _, gradient, _ = negative_log_likelihood(tasks, THETA)
     numeric = approx_fprime(THETA, lambda theta: negative_log_likelihood(tasks, theta)[0], 1e-6)

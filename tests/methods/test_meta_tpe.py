@@ -50,7 +50,10 @@ def test_similarity_of_densities(p, q, expected):
     ],
 )
 def test_weights_of_tasks(similarities, task_count, expected):
-    """Similarity over the number of tasks; the current task, last, gets the rest."""
+    """Similarity over the number of tasks, 4 with the current one, which comes last.
+
+    The current task gets the rest, if its weight is asked for.
+    """
     weights = meta_tpe.compute_task_weights(np.array(similarities), task_count)
     assert_allclose(weights, expected)
 
@@ -93,6 +96,7 @@ def evaluate_density_by_hand(data: FloatArray, points: FloatArray) -> FloatArray
 
 
 def test_mixture_weights_tasks_by_configurations():
+    """A task weighs as its weight, 1/4 or 3/4, times the number of its configurations."""
     rng = np.random.default_rng(0)
     four, single = rng.random((4, 2)), rng.random((1, 2))
     points = rng.random((7, 2))
@@ -143,8 +147,9 @@ def test_large_tasks_are_subsampled():
 
 @pytest.mark.parametrize(("budget", "count"), [(5, 1), (25, 1), (40, 2), (100, 5)])
 def test_begins_with_best_of_earlier_tasks(budget: int, count: int):
-    """For a twentieth of the budget, but at least one; up to five of the best two of each of three
-    earlier tasks.
+    """The first trials are among the best two configurations of each of three earlier tasks.
+
+    They are a twentieth of the budget, rounded down, but at least one.
     """
     history = [make_bowl_task(place) for place in (0.2, 0.4, 0.6)]
     best_configs = []

@@ -75,6 +75,7 @@ FAILED = minimised("failed", {}, np.full((3, 2), 0.5), np.full(3, math.nan), SQU
 
 @pytest.mark.parametrize("history", [[], [FAILED]])
 def test_equals_bo_without_finite_history(history):
+    """There is no earlier task, or all its evaluations failed."""
     bo = by_hand.make_method(BayesianOptimisation)
     np.testing.assert_array_equal(
         suggest_on_bowl(make_method(history), place=0.3, trials=8),
@@ -84,7 +85,7 @@ def test_equals_bo_without_finite_history(history):
 
 def test_levels_of_tasks_do_not_matter():
     plain = suggest_on_bowl(make_method(make_drifting_tasks()), place=0.6, trials=12)
-    # The same tasks with something added to all losses, and so the current one.
+    # The same four earlier tasks with something added to their losses, and so the current one.
     raised = [make_task(place, offset=100.0 * place) for place in PLACES]
     suggestions = suggest_on_bowl(make_method(raised), place=0.6, trials=12, offset=64.0)
     np.testing.assert_allclose(suggestions, plain, atol=1e-6)
@@ -139,6 +140,7 @@ def learn_nearest_correlations(places_of_seed: Callable[[np.random.Generator], F
 
 
 def test_last_task_says_less_without_an_order():
+    """Optima of thirty tasks scatter around 0.5, or take a walk, each near the one before."""
     independent = learn_nearest_correlations(lambda rng: 0.5 + 0.12 * rng.standard_normal(30))
     walk = learn_nearest_correlations(
         lambda rng: np.clip(0.5 + np.cumsum(0.04 * rng.standard_normal(30)), 0.0, 1.0)
@@ -257,6 +259,7 @@ def test_units_of_losses(losses: Sequence[Sequence[float]], expected: Sequence[f
 
 @pytest.mark.parametrize("count", [0, 1, 7, 50])
 def test_chosen_losses_include_best(count):
+    """The best and random others of 50 losses, `count` in all."""
     losses = np.random.default_rng(1).random(50)
     chosen = choose_good_and_random(losses, count, np.random.default_rng(0))
     assert losses.argmin() in chosen

@@ -20,6 +20,7 @@ def multiply_in_order(A: FloatArray, B: FloatArray) -> FloatArray:
 @pytest.mark.parametrize("k", [0, 1, 4, 7, 16])
 @pytest.mark.parametrize("d", [1, 8, 13])
 def test_products_are_summed_in_order(m, k, d):
+    """Products of matrices (m, k) and (k, d), also where they have no rows or no terms."""
     rng = np.random.default_rng([m, k, d])
     A, B = rng.standard_normal((m, k)), rng.standard_normal((k, d))
     # Equal to the bit, which depends on the order of the sums.

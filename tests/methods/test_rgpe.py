@@ -43,6 +43,7 @@ def test_left_out_loss_compares_with_observations():
 
 FIRST = [1.0, 2.0, 4.0, 9.0]
 TARGET = [5.0, 2.0, 3.0, 4.0]
+"""Ranking losses in four samples: of a first earlier task's process, and of the current one's."""
 
 
 @pytest.mark.parametrize(
@@ -56,6 +57,7 @@ TARGET = [5.0, 2.0, 3.0, 4.0]
     ],
 )
 def test_weights_are_shares_of_best_ranks(second, expected):
+    """The share of samples in which a process ranks best, where ties share."""
     # Ranking losses of three processes, the target's last, in four samples.
     losses = np.array([FIRST, second, TARGET])
     assert_array_equal(rgpe.compute_ranking_weights(losses), expected)

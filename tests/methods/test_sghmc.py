@@ -31,6 +31,7 @@ def draw_samples(
 
 MEAN = np.array([0.0, 3.0, -2.0])
 SD = np.array([1.0, 0.3, 2.0])
+"""Of three independent normal distributions."""
 
 
 def normal_gradient(z: Any, mean: Any, sd: Any, rows: Any) -> Any:
@@ -45,11 +46,13 @@ def normal_samples() -> FloatArray:
 
 
 def test_mean_and_deviation_are_recovered(normal_samples):
+    """Samples are of three normal distributions with these means and deviations."""
     assert_allclose(normal_samples.mean(axis=0), MEAN, atol=0.1)
     assert_allclose(normal_samples.std(axis=0), SD, rtol=0.05)
 
 
 def test_higher_moments_are_recovered(normal_samples):
+    """Samples are of three normal distributions with the means `MEAN` and deviations `SD`."""
     standardised = (normal_samples - MEAN) / SD
     # Third and fourth moment of a standard normal number: 0 and 3.
     assert_allclose((standardised**3).mean(axis=0), 0.0, atol=0.15)

@@ -27,6 +27,7 @@ each_method = pytest.mark.parametrize("kind", METHODS)
 @each_method
 @pytest.mark.parametrize("history", [[], [FAILED]])
 def test_equals_bo_without_finite_history(kind, history):
+    """There is no earlier task, or all its evaluations failed."""
     bo = make_method(BayesianOptimisation)
     np.testing.assert_array_equal(
         suggest_on_bowl(make_method(kind, history), place=0.3, trials=6),
@@ -36,6 +37,7 @@ def test_equals_bo_without_finite_history(kind, history):
 
 @each_method
 def test_first_suggestion_is_near_earlier_optimum(kind):
+    """Two earlier tasks and the current one have the same optimum."""
     method = make_method(kind, [make_bowl_task(place=0.3), make_bowl_task(place=0.3)])
     suggestions = suggest_on_bowl(method, place=0.3, trials=1)
     # The loss is the squared distance from the optimum.
@@ -45,6 +47,7 @@ def test_first_suggestion_is_near_earlier_optimum(kind):
 
 @each_method
 def test_levels_and_scales_do_not_matter(kind):
+    """Every task has its losses multiplied by a factor, and earlier ones an offset added."""
     plain_history = [make_bowl_task(place=place) for place in PLACES]
     # Powers of two, so that hardly anything is rounded differently.
     changed_history = [
@@ -69,6 +72,7 @@ def test_large_tasks_are_subsampled(kind):
 
 @each_method
 def test_smooth_optimum_is_reached(kind):
+    """The optimum of the current task is at 0.5, and the lowest loss 0."""
     # Earlier optima are at 0.2, 0.3 and 0.4.
     method = make_method(kind, [make_bowl_task(place=place) for place in PLACES])
     assert bowl(suggest_on_bowl(method, place=0.5, trials=15), place=0.5).min() < 2e-3

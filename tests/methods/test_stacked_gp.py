@@ -11,6 +11,7 @@ from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.methods.stacked_gp import Level, StackedGP, predict_stack
 
 X = np.random.default_rng(0).random((15, 2))
+"""Fifteen random configurations, at which stacks are compared."""
 
 
 @dataclass
@@ -34,6 +35,7 @@ def make_stack() -> list[Level]:
 
 
 def test_mean_is_sum_of_levels():
+    """Of three levels, which predict the same at all configurations."""
     mean, _ = predict_stack(make_stack(), X)
     # The constant means of the three levels.
     assert_allclose(mean, 2.0 - 0.5 + 0.25)

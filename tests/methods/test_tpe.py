@@ -49,10 +49,12 @@ def fit_statsmodels(data: FloatArray, choices: IntArray) -> KDEMultivariate:
 
 
 CHOICES = count_choices(SPACE.parameters)
+"""Number of choices of each hyperparameter of `SPACE`; 0 stands for a number."""
 
 
 @given(st.integers(0, 10**6), st.integers(20, 120))
 def test_bandwidths_equal_those_of_statsmodels(seed, n):
+    """Of two numbers and a choice; `CHOICES` is 0 for numbers. Ours are bounded."""
     data, _ = make_evaluations(n, seed)
     density = tpe.Density.fit(data, CHOICES)
     expected = np.maximum(fit_statsmodels(data, CHOICES).bw, tpe.MIN_BANDWIDTH)
@@ -63,6 +65,7 @@ def test_bandwidths_equal_those_of_statsmodels(seed, n):
 
 @given(st.integers(0, 10**6), st.integers(20, 120))
 def test_densities_equal_those_of_statsmodels(seed, n):
+    """With our bandwidths, of two numbers and, in column 1, one of three choices."""
     data, _ = make_evaluations(n, seed)
     assume(len(np.unique(data[:, 1])) == 3)  # statsmodels counts the choices that occur
     candidates = SPACE.sample_unit(np.random.default_rng(seed + 1), 64)
@@ -75,6 +78,7 @@ def test_densities_equal_those_of_statsmodels(seed, n):
 
 @given(st.integers(0, 10**6), st.integers(40, 120))
 def test_score_is_ratio_of_densities(seed, n):
+    """The logarithm: of the density of the evaluations of lowest loss over that of the others."""
     unit, losses = make_evaluations(n, seed)
     candidates = SPACE.sample_unit(np.random.default_rng(seed + 1), 64)
     order = np.argsort(losses)
@@ -193,4 +197,5 @@ def test_failed_evaluations_are_bad():
         method.tell(config, math.nan if config["x"] < 0 else 1.0 + config["rate"])
     unit_x_of_last = method.evaluated_units()[-20:, 0]
     has_positive_x = unit_x_of_last > 0.5  # x is from -5 to 5
-    assert np.mean(has_positive_x) > 0.7  # of random ones, half have
+    # Half of random configurations have.
+    assert np.mean(has_positive_x) > 0.7

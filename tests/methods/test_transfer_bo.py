@@ -103,7 +103,8 @@ def test_larger_history_leaves_room_for_budget():
     method = make_method(make_history_beyond_paper(), 10_000)
     X, _ = method.observations()
     assert len(X) == MAX_OBSERVATIONS - method.budget
-    assert set(X[:, SIZE_COLUMN]) == {0.0, 1 / 3, 2 / 3}  # of all three tasks
+    # Some of each of the three tasks.
+    assert set(X[:, SIZE_COLUMN]) == {0.0, 1 / 3, 2 / 3}
 
 
 def test_all_current_evaluations_are_used():

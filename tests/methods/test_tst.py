@@ -82,6 +82,7 @@ def make_started_method(kind: type[TSTR]) -> TSTR:
 
 @both_methods
 def test_weights_are_kernel_of_distances(kind):
+    """The distance of an earlier task: the share of pairs that its mean ranks unlike the losses."""
     method = make_started_method(kind)
     X, y = method.observations()
     means = [process.predict(X)[0] for process in method.processes]

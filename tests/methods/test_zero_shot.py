@@ -83,6 +83,7 @@ def choose_portfolio_by_hand(R: FloatArray, count: int) -> list[int]:
         if current and min(means.values()) >= R[:, current].min(axis=1).mean():
             first_of_current = len(chosen)
             means = {j: R[:, j].mean() for j in remaining}
+        # Of equal ones, that of the lower mean rank by itself, and then the first.
         chosen.append(min(remaining, key=lambda j: (means[j], R[:, j].mean(), j)))
     return chosen
 
@@ -102,7 +103,7 @@ def test_ranks_are_scipys(L):
 
 
 def test_single_task_is_repeated_by_loss():
-    # 60 evaluations, which fit in the budget.
+    """The 60 configurations of the only earlier task are suggested, the best first."""
     task = make_task(60, seed=3)
     suggestions = suggest(make_method([task], budget=80), 60)
     assert_array_equal(suggestions, task.values[np.argsort(task.losses)])
@@ -195,6 +196,7 @@ FAILED = minimised("", {}, np.ones((1, 2)), np.array([math.nan]), SQUARE)
 
 @pytest.mark.parametrize("history", [[], [FAILED]])
 def test_suggestions_are_random_without_finite_loss(history):
+    """There is no earlier task, or all its evaluations failed."""
     method = make_method(history)
     assert len(np.unique(suggest(method), axis=0)) == 25
     assert method.fallbacks == 0

@@ -95,11 +95,16 @@ class BoTorch(Baseline):
                 acquisition = self.fitted(features, losses)
             except ModelFittingError:
                 return
-            raw = None
-            if any(p.kind is Kind.CATEGORICAL for p in self.space.parameters):
-                raw = self._best_random(acquisition)
-            yield from self._optimised(acquisition, None if raw is None else raw[0])
-            yield from self._best_random(acquisition) if raw is None else raw
+            has_choices = any(p.kind is Kind.CATEGORICAL for p in self.space.parameters)
+            if has_choices:
+                # `optimize_acqf` cannot choose: choices are those of the best random candidate.
+                random_candidates = self._best_random(acquisition)
+                yield from self._optimised(acquisition, random_candidates[0])
+                yield from random_candidates
+            else:
+                yield from self._optimised(acquisition, None)
+                # Only for when all that was optimised has been tried.
+                yield from self._best_random(acquisition)
 
     def fitted(self, features: FloatArray, losses: FloatArray) -> "AcquisitionFunction":
         """Fit the model and return the acquisition function, which is to be maximised."""
@@ -124,6 +129,7 @@ class BoTorch(Baseline):
         import torch
         from botorch.optim import optimize_acqf
 
+        # The column of each number among the features, and the features that keep their values.
         columns = self._columns()
         fixed = None
         dimension = self.space.dimension

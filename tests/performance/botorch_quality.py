@@ -99,7 +99,7 @@ def recorded(
             spent = time.perf_counter() - begin
             print(f"{benchmark.id}: {name}, seed {seed}: {spent:.0f} s", flush=True)
         with np.load(path, allow_pickle=False) as arrays:
-            parts.append({name: arrays[name] for name in arrays.files})
+            parts.append({kind: arrays[kind] for kind in arrays.files})  # losses, seconds, ...
     return joined(parts) if parts else None
 
 
@@ -112,8 +112,10 @@ def table(runs: dict[str, Runs], tasks: Sequence[Task], ours: str) -> pd.DataFra
     standard errors over seeds.
     """
     objective = tasks[0].objective
-    lowest = objective.losses(np.array([task.best_value for task in tasks], dtype=np.float64))
-    final = {name: incumbents(one["losses"])[..., -1] for name, one in runs.items()}  # (S, T) each
+    best_values = np.array([task.best_value for task in tasks], dtype=np.float64)
+    lowest = objective.losses(best_values)
+    # The best loss of each run, (S, T), by method.
+    final = {name: incumbents(run["losses"])[..., -1] for name, run in runs.items()}
     scale = final[REFERENCE].mean(axis=0) - lowest
     regret = {name: ((best - lowest) / scale).mean(axis=1) for name, best in final.items()}
     rows = {}
@@ -135,7 +137,8 @@ def table(runs: dict[str, Runs], tasks: Sequence[Task], ours: str) -> pd.DataFra
 
 def compare(name: str, arguments: argparse.Namespace) -> pd.DataFrame:
     """Run and read all methods on one benchmark."""
-    benchmark, tasks = hbo.load(name, surrogate=SURROGATES.get(name)), TASKS[name]
+    benchmark = hbo.load(name, surrogate=SURROGATES.get(name))
+    tasks = TASKS[name]
     runs = {}
     for method in RECORDED:
         options = {"seeds": arguments.seeds, "folder": arguments.folder}
@@ -143,8 +146,8 @@ def compare(name: str, arguments: argparse.Namespace) -> pd.DataFrame:
         if made is not None:
             runs[method] = made
     for method in dict.fromkeys([*arguments.methods, REFERENCE]):
-        given = method_spec(method).method
-        parts = [run(given, benchmark, tasks, seed) for seed in range(arguments.seeds)]
+        class_of_method = method_spec(method).method
+        parts = [run(class_of_method, benchmark, tasks, seed) for seed in range(arguments.seeds)]
         runs[method] = joined(parts)
     return table(runs, [benchmark.tasks[index] for index in tasks], arguments.methods[0])
 

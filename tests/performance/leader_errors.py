@@ -85,8 +85,10 @@ def count_leaders(
         for _ in range(benchmarks):
             ranks = draw_ranks(quality, rng, seeds=seeds, tasks=tasks)
             mean_ranks += ranks.mean(axis=(1, 2)) / benchmarks
-            strata.append(influences(ranks.mean(axis=2).T, 1 / benchmarks))
-            strata.append(influences(ranks.mean(axis=1).T, 1 / benchmarks))
+            # Mean ranks vary with the seeds, and with the tasks: samples (S, A) and (T, A).
+            ranks_by_seed, ranks_by_task = ranks.mean(axis=2).T, ranks.mean(axis=1).T
+            strata.append(influences(ranks_by_seed, 1 / benchmarks))
+            strata.append(influences(ranks_by_task, 1 / benchmarks))
 
         comparison = compare_with_leader(mean_ranks, strata)
         if comparison is None:

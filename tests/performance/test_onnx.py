@@ -48,6 +48,7 @@ def task(shared, scenario):
 
 
 def test_single_evaluations_are_fast(task, scenario, record_property):
+    """One configuration at a time, as a dict, on a network of YAHPO."""
     space = task.space
     values = space.decode(space.sample_unit(np.random.default_rng(0), SINGLES))
     configs = space.configs(values)
@@ -60,6 +61,7 @@ def test_single_evaluations_are_fast(task, scenario, record_property):
 
 
 def test_batches_are_fast(task, scenario, record_property):
+    """A thousand configurations at a time, as an array, on a network of YAHPO."""
     space = task.space
     values = space.decode(space.sample_unit(np.random.default_rng(0), BATCH))
 

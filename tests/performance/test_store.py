@@ -58,6 +58,7 @@ def test_reading_a_file_a_run(benchmark, unpacked):
 
 
 def test_packed_runs_are_read_five_times_faster(benchmark, unpacked, packed):
+    """A thousand runs in one file, beside the same in a file each."""
     start = time.perf_counter()
     unpacked.read()
     seconds_of_unpacked = time.perf_counter() - start

@@ -50,6 +50,7 @@ def test_figures_of_reports_are_offered(result):
 
 
 def test_attainment_in_reports_has_one_band(result):
+    """All methods have a line, and the leader alone has a band, from low to high."""
     (figure,) = [figure for figure in result.plot.figures() if figure.name == "attainment"]
     (rows,) = specification(figure.chart)["datasets"].values()
     leader = result.leaderboard()["method"].iloc[0]

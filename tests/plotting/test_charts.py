@@ -116,6 +116,7 @@ def values_of(spec: Any, key: str) -> Iterator[Any]:
 
 @pytest.mark.parametrize("name", CHARTS)
 def test_charts_are_rendered(name, capfd):
+    """One chart of every kind, without a word on standard error."""
     image = svg_of(CHARTS[name])
 
     assert image.startswith("<svg")
@@ -126,6 +127,7 @@ def test_charts_are_rendered(name, capfd):
 
 @pytest.mark.parametrize("name", CHARTS)
 def test_charts_have_titles_and_descriptions(name):
+    """One chart of every kind; its description is a sentence."""
     spec = specification(CHARTS[name])
 
     assert spec["title"]
@@ -147,6 +149,7 @@ def test_charts_compute_no_statistics(name):
 
 
 def test_marks_show_numbers_of_frame():
+    """The data of the chart are the rows of one measure, unchanged."""
     frame = curve_frame()
 
     chart = plotting.curves(frame, measure="regret")
@@ -179,7 +182,8 @@ def test_strips_show_values_and_means():
 
     assert [row["value"] for row in drawn] == strips_frame()["value"].tolist()
     number_of_means = sum(row["is_mean"] for row in drawn)
-    assert number_of_means == 2 * 2 * len(METHODS)  # panels, groups
+    panels, groups = 2, 2
+    assert number_of_means == panels * groups * len(METHODS)
 
 
 def test_ratios_have_ticks_at_powers_of_two():
@@ -315,6 +319,7 @@ def test_unknown_format_suggests_nearest(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["png", "svg", "json", "html"])  # a PDF stands in any order
 def test_same_chart_gives_same_bytes(suffix, tmp_path):
+    """The chart is built and saved twice, in one format."""
     first = save(landscape_chart(), tmp_path / f"first.{suffix}")
     second = save(landscape_chart(), tmp_path / f"second.{suffix}")
     assert first.read_bytes() == second.read_bytes()
@@ -332,6 +337,7 @@ def test_ids_begin_with_prefix():
 
 @pytest.mark.parametrize("colour", [theme.INK, theme.PAGE, theme.PALETTE[0].colour])
 def test_colours_are_exchanged_for_dark_pages(colour):
+    """Each colour of text, page and methods has another one for dark pages."""
     light = json.dumps(specification(CHARTS["rank"]))
 
     dark = theme.recoloured(light, theme.DARK_COLOURS)
@@ -379,6 +385,7 @@ def test_undefined_curves_are_refused():
 
 @pytest.mark.parametrize(("lowest", "kind"), [(0.5, "log"), (0.0, "linear"), (-3.0, "linear")])
 def test_logarithmic_colours_need_positive_values(lowest, kind):
+    """The colours of a landscape are on a linear scale if its lowest value is not positive."""
     x = Dimension("x", 0, 1)
     y = Dimension("y", 0, 1)
     values = cells(np.array([[lowest, 5.0], [50.0, 60.0]]), x, y)
@@ -474,10 +481,12 @@ def test_heatmap_shows_numbers_that_fit(benchmarks, has_numbers):
 
 @pytest.mark.parametrize("benchmarks", [10, 47])
 def test_heatmap_is_no_wider_than_page(benchmarks):
+    """Of few benchmarks and of many."""
     image = svg_of(plotting.heatmap(ranks_of_bo(benchmarks)))
 
-    width_in_pixels = float(re.search(r'width="([0-9.]+)"', image)[1])
-    assert width_in_pixels < 1240
+    width_of_page = 1240  # in pixels
+    width = float(re.search(r'width="([0-9.]+)"', image)[1])
+    assert width < width_of_page
 
 
 def ranks_of_bo(benchmarks: int) -> pd.DataFrame:

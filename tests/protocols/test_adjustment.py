@@ -16,17 +16,19 @@ BO = method_spec("bo")
 
 
 def test_tasks_are_optimised_on_both_spaces(make_assignments):
-    """First on the old space by `bo`, for the first trials, which are not recorded; then on the
-    new one by the method of the run.
+    """Each of two tasks: first on the old space by `bo`, for five trials that are not recorded.
+
+    Then on the new space by the method of the run, for three trials.
     """
     protocol = Adjustment(first_trials=5, trials=3, tasks=["2", 0])
 
     assignments = make_assignments(protocol, method="simple-previous")
 
     old_space, new_space = numeric_space_before(), numeric_space()
-    steps = [
-        (a.task.index, a.task.space, a.method.name, a.budget, a.is_recorded) for a in assignments
-    ]
+    steps = []
+    for step in assignments:
+        task = step.task
+        steps.append((task.index, task.space, step.method.name, step.budget, step.is_recorded))
     assert steps == [
         (2, old_space, "bo", 5, False),
         (2, new_space, "simple-previous", 3, True),
@@ -49,7 +51,7 @@ def test_history_is_the_first_optimisation(make_assignments):
 
 
 def test_history_is_common_to_methods(make_assignments, list_history):
-    """The first method makes it, whichever method is run afterwards."""
+    """The first method, by default `bo`, makes the history, whichever method is run afterwards."""
     protocol = Adjustment(first_trials=6, trials=2)
 
     history_of_bo = list_history(make_assignments(protocol, method="bo"))
@@ -103,8 +105,9 @@ NEEDS_TWO_TASKS = MethodSpec("two", RandomSearch, "", "", min_history=2, changed
     ],
 )
 def test_impossible_settings_are_refused(protocol, method, error, message, toy):
-    """The first method has no earlier task, and the method after it only one; the toy benchmark
-    has the tasks "0" to "3".
+    """The first method has no history, and the method after it only that of one task.
+
+    The toy benchmark has the tasks "0" to "3".
     """
     with pytest.raises(error, match=message):
         protocol.check(toy, method)

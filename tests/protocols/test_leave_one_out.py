@@ -77,8 +77,9 @@ def test_history_is_recorded_evaluations(make_assignments, recorded):
 
 
 def test_sample_of_recorded_evaluations_keeps_order(make_assignments, recorded):
-    """Seven are drawn of 30 recorded evaluations of each task, of task t with losses 100 t,
-    100 t + 1, ..., in this order.
+    """Seven are drawn of 30 recorded evaluations of each task.
+
+    Task t has the losses 100 t, 100 t + 1, ..., in this order.
     """
     for assignment in make_assignments(LeaveOneOut(trials=1, history=7), benchmark=recorded):
         for evaluations in assignment.history:

@@ -8,6 +8,7 @@ from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.methods.random_search import RandomSearch
 
 TRANSFER = hbo.MethodSpec("transfer", RandomSearch, "", "", min_history=2)
+"""A method that needs two earlier tasks."""
 
 
 ZERO_SETTINGS = [
@@ -51,8 +52,10 @@ def assignments():
             rng=np.random.default_rng(0),
         )
         assignments.append(assignment)
+        # One configuration a task, whose last price tells the position; any objective would do.
         values = benchmark.space.values([{"price_0": 1, "price_1": 2, "price_2": position}])
-        evaluated.append(assignment.task.evaluated(values, values[:, 0]))
+        any_objective = values[:, 0]
+        evaluated.append(assignment.task.evaluated(values, any_objective))
     return assignments
 
 
@@ -61,9 +64,7 @@ def test_tasks_come_in_order(assignments):
 
 
 def test_history_is_all_earlier_tasks(assignments):
-    """Of each earlier task, one configuration was evaluated, whose last price is the position of
-    the task.
-    """
+    """One configuration of each task was evaluated, whose last price is the task's position."""
     history_of_last = assignments[-1].history
     last_prices = [evaluations.values[0, 2] for evaluations in history_of_last]
     assert last_prices == [0, 1, 2]
@@ -79,7 +80,7 @@ def test_bo_runs_until_there_is_history(assignments):
 
 
 def test_settings_are_those_of_the_protocol(assignments):
-    """Which has three trials and two simulated workers."""
+    """The protocol has three trials and two simulated workers."""
     assert {assignment.budget for assignment in assignments} == {3}
     assert {assignment.workers_simulated for assignment in assignments} == {2}
 

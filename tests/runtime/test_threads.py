@@ -29,6 +29,7 @@ def test_every_library_is_on_one_thread():
 
 
 def test_earlier_thread_counts_return():
+    """After the block in which linear algebra is on one thread."""
     counts_before = read_thread_counts()
 
     with one_thread():

@@ -117,6 +117,7 @@ def test_changes_of_a_hyperparameter_are_described(old, new, intersection, chang
 
 @pytest.mark.parametrize(("old", "new", "intersection"), SHARED)
 def test_overlapping_ranges_are_shared(old, new, intersection):
+    """By two spaces of a single hyperparameter x; the shared space has what both allow."""
     change = change_of(old, new)
 
     assert change.shared == ("x",)
@@ -134,6 +135,7 @@ def test_new_share_equals_expected_share(old, new, expected_share):
 
 @pytest.mark.parametrize(("old", "new"), NOT_SHARED)
 def test_ranges_without_overlap_are_not_shared(old, new):
+    """By two spaces of a single hyperparameter x, which then counts as new."""
     change = change_of(old, new)
 
     assert change.shared == ()
@@ -144,6 +146,7 @@ def test_ranges_without_overlap_are_not_shared(old, new):
 
 @pytest.mark.parametrize(("old", "new"), NOT_SHARED)
 def test_unshared_hyperparameter_has_no_share(old, new):
+    """Of its range that is new: the hyperparameter x is new as a whole."""
     change = change_of(old, new)
 
     with pytest.raises(UnknownNameError, match="unknown shared hyperparameter 'x'"):
@@ -151,7 +154,7 @@ def test_unshared_hyperparameter_has_no_share(old, new):
 
 
 def change_of_constants() -> SpaceChange:
-    """Constants are added, removed, changed, and made of a hyperparameter and to one.
+    """A change that adds, removes and changes constants, fixes a hyperparameter and frees one.
 
     x stays a hyperparameter, k becomes one, and y becomes a constant.
     """
@@ -249,7 +252,7 @@ class TestConditions:
         assert any(line.startswith(begin) for line in lines)
 
     def test_evaluations_are_recoded(self):
-        """One with a kernel that the new space lacks is dropped; losses number them."""
+        """One with a kernel that the new space lacks is dropped. Their losses are 0, 1 and 2."""
         change = SpaceChange.between(OLD, NEW)
         linear = {"kernel": "linear"}
         sigmoid = {"kernel": "sigmoid", "gamma": 0.5}  # is not in the new space
@@ -305,14 +308,18 @@ class TestConditions:
         assert change.describe() == ["degree: new (from 2 to 5)"]
 
     def test_evaluations_lacking_values_are_dropped(self):
-        """Gamma was inactive with the linear kernel, and is always active now."""
+        """Gamma was active for the radial kernel alone, and is always active now."""
         kernel = kernels("linear", "radial")
-        change = SpaceChange.between(conditional(kernel, "radial"), conditional(kernel))
-        configs = [{"kernel": "linear"}, {"kernel": "radial", "gamma": 1.0}]
+        old = conditional(kernel, "radial")
+        new = conditional(kernel)
+        change = SpaceChange.between(old, new)
+        linear_without_gamma = {"kernel": "linear"}
+        radial = {"kernel": "radial", "gamma": 1.0}
+        evaluations = evaluations_before(change, [linear_without_gamma, radial])  # losses 0 and 1
 
-        shared = evaluations_before(change, configs).in_shared(change)
+        shared = evaluations.in_shared(change)
 
-        assert shared.losses.tolist() == [1]  # of the radial kernel, the second configuration
+        assert shared.losses.tolist() == [1]
 
 
 def joined(
@@ -369,7 +376,7 @@ def test_unshared_names_cannot_be_drawn():
 
 
 def no_change() -> SpaceChange:
-    """From the space of the benchmark svm-b to itself."""
+    """The change from the space of the benchmark svm-b to the same space."""
     space = change_of_benchmark("svm-b").new
     return SpaceChange.between(space, space)
 
@@ -462,7 +469,8 @@ def test_new_discrete_values_follow_the_prior(old, new):
     for value in set(drawn):
         expected_share = only_new.count(value) / len(only_new)
         share = drawn.count(value) / len(drawn)
-        assert share == pytest.approx(expected_share, abs=0.04)  # about five standard errors
+        # About five standard errors.
+        assert share == pytest.approx(expected_share, abs=0.04)
 
 
 @pytest.mark.parametrize(
@@ -528,7 +536,7 @@ def shared_changes() -> st.SearchStrategy[SpaceChange]:
 
 @given(changes())
 def test_every_hyperparameter_is_shared_or_new(change):
-    """Of the new space; those that are shared are in the old one, too."""
+    """Each hyperparameter of the new space; shared ones are in the old space, too."""
     assert sorted(change.shared + change.only_new) == sorted(change.new.names)
     assert set(change.shared) <= set(change.old.names)
 
@@ -540,7 +548,7 @@ def test_changes_are_of_all_hyperparameters(change):
 
 @given(changes())
 def test_every_change_is_described(change):
-    """By a line that begins with the name; without changes, the only line has no colon."""
+    """Each line begins with the name and a colon; "nothing changed" has no colon."""
     changed_names = [name for name, changes in change.changes.items() if changes]
 
     described_names = [line.partition(":")[0] for line in change.describe() if ":" in line]
@@ -582,6 +590,7 @@ def test_evaluations_outside_new_ranges_are_dropped(change):
 
 @given(shared_changes())
 def test_shared_evaluations_keep_task_and_context(change):
+    """Evaluations on the old space, converted to the shared one."""
     values = sample_values(change.old)
     losses = np.zeros(len(values))
     evaluations = minimised("t", {"size": 1.0}, values, losses, change.old)
@@ -595,7 +604,10 @@ def test_shared_evaluations_keep_task_and_context(change):
 
 @given(shared_changes())
 def test_shared_configurations_survive_recoding(change):
-    """They are coded as values of the new space, whose other hyperparameters are drawn."""
+    """Configurations of the shared space are coded as values of the new space, and read back.
+
+    The hyperparameters that only the new space has are drawn.
+    """
     shared = change.shared_space()
     configs = shared.configs(sample_values(shared))
 
@@ -607,6 +619,7 @@ def test_shared_configurations_survive_recoding(change):
 
 @given(shared_changes())
 def test_evaluations_on_new_space_are_shared(change):
+    """Also evaluations on the new space are converted to the shared one, where all are allowed."""
     shared = change.shared_space()
     values = sample_values(shared)
     new_values = complete_new_values(change, values)
@@ -635,6 +648,7 @@ def complete_new_values(change: SpaceChange, values: np.ndarray) -> np.ndarray:
 
 @given(shared_changes(), st.integers(0, 2**32 - 1))
 def test_draws_lie_in_new_range_only(change, seed):
+    """`draw_only_new` draws a value of the new range that the old one lacks."""
     rng = np.random.default_rng(seed)
     names_with_new_part = [name for name in change.shared if change.new_share(name) > 0]
 

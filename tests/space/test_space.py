@@ -59,7 +59,8 @@ class TestCodings:
         configs = space.configs(space.decode(space.sample_unit(rng, 300)))
 
         for config in configs:
-            ConfigSpace.Configuration(configspace, values=config)  # raises an error if it is not
+            # Raises an error if the configuration is not valid.
+            ConfigSpace.Configuration(configspace, values=config)
 
     def test_samples_of_configspace_are_valid(self, space):
         """They are the same after they have been coded as a row and decoded."""
@@ -103,7 +104,8 @@ class TestCodings:
         for n in (1, 2, 10, 100):
             probability = math.log((n + 0.5) / (n - 0.5)) / log_range
             share = np.mean(drawn == n)
-            assert share == pytest.approx(probability, abs=0.004)  # four standard errors or more
+            # Four standard errors or more.
+            assert share == pytest.approx(probability, abs=0.004)
 
 
 CONFIG = {
@@ -160,6 +162,7 @@ class TestValidation:
 
     @pytest.mark.parametrize("change", [change for change, _ in WRONG_VALUES])
     def test_wrong_values_are_refused_in_frames(self, space, change):
+        """One value of the second configuration is wrong."""
         wrong_config = {**CONFIG, **change}
         frame = pd.DataFrame([CONFIG, wrong_config], dtype=object)
 

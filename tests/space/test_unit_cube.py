@@ -73,6 +73,7 @@ def hide_inactive(space: SearchSpace, values: FloatArray) -> FloatArray:
     """Values with NaN where a hyperparameter is inactive, one configuration after the other."""
     result = np.full_like(values, np.nan)
     for row, coded in zip(result, values, strict=True):
+        # Parents come before what depends on them; None: the hyperparameter is always active.
         for j, condition in space.ordered_conditions.items():
             if condition is None or condition.holds_for(row.tolist()):
                 row[j] = coded[j]
@@ -152,7 +153,10 @@ def test_completed_configurations_are_valid(space_and_unit):
 
 @given(spaces_and_incomplete_units())
 def test_completing_keeps_values_that_are_active(space_and_unit):
-    """NaN stands for a missing value and for an inactive hyperparameter."""
+    """Values that are given, not NaN, stay unless their hyperparameter becomes inactive, NaN.
+
+    Only to the middle of its bin, which is canonical, a discrete value may move.
+    """
     space, unit = space_and_unit
 
     completed = space.completed(unit, np.random.default_rng(0))

@@ -60,6 +60,7 @@ def forest(tasks: int) -> ForestSurrogate:
         codes=np.array([[0, 100, 65535, 7, 9], [5, 4, 3, 2, 1]]),
         offset=np.array([0.5, 0.25]),
         step=np.array([1e-5, 2e-5]),
+        # The first task is predicted by the first set, the second by the mean of both.
         tasks=(TaskMix(0, 0), TaskMix(0, 1, 0.5))[:tasks],
     )
 

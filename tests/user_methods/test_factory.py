@@ -83,6 +83,7 @@ def test_factory_gets_seed_from_generator(arguments):
 
 
 def test_factory_of_any_keyword_gets_all(arguments):
+    """Not only those that it names: it takes any keyword."""
     received: dict[str, object] = {}
 
     def make(**keywords):
@@ -202,6 +203,7 @@ def test_numpy_values_are_configurations(tasks):
 
 @pytest.mark.parametrize("suggestion", [None, [1, 2], "x=1"])
 def test_suggestion_must_be_a_mapping(tasks, suggestion):
+    """A user's method that suggests something else is refused, with what it suggested."""
     _, task = tasks
 
     with pytest.raises(AssertionError, match="a configuration must be a dict"):

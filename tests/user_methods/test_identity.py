@@ -89,6 +89,7 @@ def test_same_values_give_same_digests():
 
 
 def test_arguments_of_partial_functions_count():
+    """The same function with a budget of 3 twice, and with a budget of 4."""
     of_three = digest_of_method(functools.partial(pair, budget=3))
     of_three_again = digest_of_method(functools.partial(pair, budget=3))
     of_four = digest_of_method(functools.partial(pair, budget=4))
@@ -142,6 +143,7 @@ def test_methods_without_files_are_new(make):
 
 @pytest.mark.slow
 def test_local_class_is_always_new():
+    """A class defined in a function cannot be found again by another process."""
     spec = as_method_spec(make_local_class(), name="new")
 
     first_version = method_version(spec)
@@ -153,15 +155,15 @@ def test_local_class_is_always_new():
 
 # -- the version of a method that loads a file, late.py, while it runs -----------------------------
 
-BASE = "0123456789ab"
+BASE_VERSION = "0123456789ab"
 """The version by what a method imports before it runs."""
 
 
-def make_record(folder, *, version: str = BASE) -> MethodRecord:
+def make_record(folder, *, version: str = BASE_VERSION) -> MethodRecord:
     """A record that a method loaded late.py while it ran, with what it holds now."""
     late_file = LoadedFile("late", file_digest(folder / "late.py"), "late.py")
     return MethodRecord(
-        "mine", version, BASE, imported=LoadedFiles(), later=LoadedFiles((late_file,))
+        "mine", version, BASE_VERSION, imported=LoadedFiles(), later=LoadedFiles((late_file,))
     )
 
 
@@ -175,49 +177,54 @@ def folder(tmp_path):
 def test_first_version_is_the_base(folder):
     no_records = []
 
-    assert choose_version(BASE, no_records, folder) == BASE
+    assert choose_version(BASE_VERSION, no_records, folder) == BASE_VERSION
 
 
 def test_unchanged_later_files_keep_version(folder):
+    """The record tells what the method loaded while it ran: late.py, with its present content."""
     record = make_record(folder)
 
-    assert choose_version(BASE, [record], folder) == BASE
+    assert choose_version(BASE_VERSION, [record], folder) == BASE_VERSION
 
 
 def test_version_changes_with_later_files(folder):
+    """The record tells what the method loaded while it ran: late.py, which changes afterwards."""
     record = make_record(folder)
     (folder / "late.py").write_text("VALUE = 2\n")
 
-    version = choose_version(BASE, [record], folder)
+    version = choose_version(BASE_VERSION, [record], folder)
 
-    assert version != BASE
-    assert choose_version(BASE, [record], folder) == version  # not a new one each time
+    assert version != BASE_VERSION
+    # It is not a new one each time.
+    assert choose_version(BASE_VERSION, [record], folder) == version
 
 
 def test_version_is_that_of_record_that_fits(folder):
+    """Of two records, made with other contents of late.py, the second fits the present one."""
     first = make_record(folder)
     (folder / "late.py").write_text("VALUE = 2\n")
     second = make_record(folder, version="1")
 
-    assert choose_version(BASE, [first, second], folder) == second.version
+    assert choose_version(BASE_VERSION, [first, second], folder) == second.version
 
 
 def test_restored_files_restore_the_version(folder):
+    """Of two records, made with other contents of late.py, the first fits the present one again."""
     first = make_record(folder)
     (folder / "late.py").write_text("VALUE = 2\n")
     second = make_record(folder, version="1")
     (folder / "late.py").write_text("VALUE = 1\n")
 
-    assert choose_version(BASE, [first, second], folder) == first.version
+    assert choose_version(BASE_VERSION, [first, second], folder) == first.version
 
 
 def test_missing_files_make_new_version(folder):
     """Also where a version was chosen before without the file."""
     record = make_record(folder)
     (folder / "late.py").unlink()
-    record_without_file = replace(record, version=choose_version(BASE, [record], folder))
+    record_without_file = replace(record, version=choose_version(BASE_VERSION, [record], folder))
 
-    version = choose_version(BASE, [record, record_without_file], folder)
+    version = choose_version(BASE_VERSION, [record, record_without_file], folder)
 
     assert version.startswith(NEW_AT_EACH_START)
 
@@ -229,11 +236,14 @@ def test_hiding_a_file_changes_the_version(folder, tmp_path_factory, monkeypatch
     (folder_before / "late.py").write_text("VALUE = 2\n")
     monkeypatch.syspath_prepend(folder_before)
 
-    assert choose_version(BASE, [record], folder) != BASE
+    assert choose_version(BASE_VERSION, [record], folder) != BASE_VERSION
 
 
 def test_other_package_version_changes_it(folder):
+    """The record tells that the method imported another version of a package while it ran."""
     other_version = LoadedFiles(packages=("pytest 0.0.1",))  # not the installed version
-    record = MethodRecord("mine", BASE, BASE, imported=LoadedFiles(), later=other_version)
+    record = MethodRecord(
+        "mine", BASE_VERSION, BASE_VERSION, imported=LoadedFiles(), later=other_version
+    )
 
-    assert choose_version(BASE, [record], folder) != BASE
+    assert choose_version(BASE_VERSION, [record], folder) != BASE_VERSION

@@ -58,6 +58,7 @@ PLACES = [
 
 @pytest.mark.parametrize("place", PLACES)
 def test_class_is_imported_by_module_or_file(folder, place):
+    """The place is MODULE:CLASS or FILE:CLASS."""
     imported = import_object(place)
 
     assert isinstance(imported, type)
@@ -66,6 +67,7 @@ def test_class_is_imported_by_module_or_file(folder, place):
 
 @pytest.mark.parametrize("place", PLACES)
 def test_inner_class_is_imported(folder, place):
+    """By the place of the outer class and its own name after a dot."""
     outer = import_object(place)
 
     inner = import_object(f"{place}.Inner")
@@ -75,6 +77,7 @@ def test_inner_class_is_imported(folder, place):
 
 @pytest.mark.parametrize("place", PLACES)
 def test_imported_class_gives_method_its_name(folder, place):
+    """The name of its module, and its own."""
     imported = import_object(place)
 
     spec = as_method_spec(place)
@@ -137,6 +140,7 @@ def test_text_without_two_parts_is_refused(folder, text):
 
 @pytest.mark.parametrize("text", ["broken_of_mine:x", "broken_of_mine.py:x", "random.py:x"])
 def test_exception_during_import_is_the_cause(folder, text):
+    """A module or a file imports another module that does not exist."""
     for name in ("broken_of_mine.py", "random.py"):
         (folder / name).write_text("import nothing_of_this_name_of_mine\n")
 

@@ -245,6 +245,7 @@ def run_changed_copy(finished_project: Path, tmp_path: Path, **change) -> list[S
 @pytest.mark.long
 @pytest.mark.parametrize("kind", CHANGES)
 def test_changed_method_is_run_again(finished_project, tmp_path, kind):
+    """Each kind of change of the method's files, or of what they import."""
     states = run_changed_copy(finished_project, tmp_path, changed=CHANGES[kind])
 
     assert_run_again(states)
@@ -256,6 +257,7 @@ EVERY_TWELFTH_CHANGE = [*CHANGES][::12]
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", EVERY_TWELFTH_CHANGE)
 def test_some_changed_methods_are_run_again(finished_project, tmp_path, kind):
+    """A part of the changes of the method's files, as all of them take long."""
     states = run_changed_copy(finished_project, tmp_path, changed=CHANGES[kind])
 
     assert_run_again(states)
@@ -364,6 +366,7 @@ def write_other_kinds(folder: Path, *, compiled: int = 1, linked: int = 2, text:
     ids=["bytecode", "linked package", "cached argument", "cache"],
 )
 def test_bytecode_links_and_cached_arguments_count(tmp_path, change):
+    """A change of bytecode, of a linked package or of a cached argument repeats the run."""
     method = "mine_of_user.py:make"
     write_other_kinds(tmp_path)
     assert run_and_count(tmp_path, "store=1", method=method) == [1]
@@ -453,6 +456,8 @@ print(len(Store(result.store.folder).keys()))
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["program.py", "program", ".hidden-program"])
 def test_method_in_program_is_resumed_until_changed(tmp_path, name):
+    """The program defines a method, runs it and prints how many runs are finished."""
+
     def count_runs_of_program() -> int:
         """Run the program, which prints the number of finished runs in its store."""
         return int(run_python(tmp_path, name))
