@@ -49,6 +49,7 @@ def test_scale_of_task_does_not_matter(seed, factor, shift):
 
 @given(seed=st.integers(0, 99))
 def test_repeated_task_leaves_no_regret(seed):
+    """The best configuration of a task is the best of the next one, too."""
     losses = np.random.default_rng(seed).normal(size=(9, 1))
     losses_of_three_equal_tasks = np.repeat(losses, 3, axis=1)
     assert copying_regrets(losses_of_three_equal_tasks).tolist() == [0.0, 0.0]

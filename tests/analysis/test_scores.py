@@ -181,6 +181,7 @@ RANDOM_LOSSES = st.integers(0, 2**32).map(
 
 @given(RANDOM_LOSSES)
 def test_regret_is_distance_from_best(losses):
+    """On each of two tasks, of the best trial so far."""
     best_of_task = np.array([-6.0, -5.0])  # no loss is below -5
     regrets = losses - best_of_task[:, None]  # (methods, seeds, tasks, trials)
 
@@ -201,6 +202,7 @@ def test_best_losses_follow_from_regrets(losses):
 
 @given(RANDOM_LOSSES)
 def test_best_loss_without_regrets_is_unknown(losses):
+    """Of two tasks; the best loss follows from a loss and its regret, the distance from it."""
     regrets = losses + 6  # from the best loss, -6; (methods, seeds, tasks, trials)
     regrets[:, :, 1] = np.nan  # no best value of the second task is known
     np.testing.assert_array_equal(best_known_losses(losses, regrets), [-6, np.nan])

@@ -158,9 +158,9 @@ def test_results_are_not_suggested_again(cli, files, method):
     tuner, task = make_tuner(method)
     suggested = tune(tuner, task, trials=2)
     evaluated = [CONFIG_OF_USER, *suggested]
-    append_to_csv(
-        files / "this.csv", evaluated, [0.25, *(task.evaluate(config) for config in suggested)]
-    )
+    loss_of_user = 0.25
+    losses = [task.evaluate(config) for config in suggested]
+    append_to_csv(files / "this.csv", evaluated, [loss_of_user, *losses])
 
     configs = suggest(cli, method, results="this.csv", trials=3)
 

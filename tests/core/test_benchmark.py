@@ -49,6 +49,7 @@ def test_history_size_is_the_default_number(newsvendor):
 
 
 def test_random_evaluations_depend_on_seed_alone(newsvendor):
+    """Of task 4, with one seed twice and with another one."""
     values = newsvendor.evaluations(4, rng=np.random.default_rng(1)).values
     again = newsvendor.evaluations(4, rng=np.random.default_rng(1)).values
     other = newsvendor.evaluations(4, rng=np.random.default_rng(2)).values

@@ -129,23 +129,27 @@ class BoTorch(Baseline):
         import torch
         from botorch.optim import optimize_acqf
 
-        # The column of each number among the features, and the features that keep their values.
-        columns = self._columns()
+        columns = self._columns()  # of every numeric hyperparameter, among the features
+        n_features = self.space.dimension
+        begin = np.zeros(self.space.dimension)
         fixed = None
-        dimension = self.space.dimension
         if start is not None:
+            begin = start
             (row,) = self.space.features(start[None])
-            dimension = len(row)
+            n_features = len(row)
+            # Active numbers are optimised; all other features keep their values of `start`.
             columns = {j: column for j, column in columns.items() if not np.isnan(start[j])}
-            fixed_columns = set(range(dimension)) - set(columns.values())
+            fixed_columns = set(range(n_features)) - set(columns.values())
             fixed = {column: float(row[column]) for column in fixed_columns}
-        bounds = torch.tensor([[0.0] * dimension, [1.0] * dimension], dtype=torch.double)
+
+        bounds = torch.tensor([[0.0] * n_features, [1.0] * n_features], dtype=torch.double)
         options = {"num_restarts": RESTARTS, "raw_samples": RAW_SAMPLES, "fixed_features": fixed}
         points, scores = optimize_acqf(
             acquisition, bounds=bounds, q=1, return_best_only=False, **options
         )
-        best_points = points[scores.flatten().argsort(descending=True), 0].numpy()
-        begin = np.zeros(self.space.dimension) if start is None else start
+
+        best_first = scores.flatten().argsort(descending=True)
+        best_points = points[best_first, 0].numpy()  # (restarts, features), of one point each
         unit = np.tile(begin, (len(best_points), 1))
         for j, column in columns.items():
             unit[:, j] = best_points[:, column]
@@ -218,6 +222,7 @@ class BoTorchMultiTask(BoTorch):
         yield from super().ranked(np.concatenate(with_task), np.concatenate(standardised))
 
     def fitted(self, features: FloatArray, losses: FloatArray) -> "AcquisitionFunction":
+        """Fit all tasks, whose number is the last feature; the current one is to be improved on."""
         import torch
         from botorch import fit_gpytorch_mll
         from botorch.acquisition import qLogExpectedImprovement

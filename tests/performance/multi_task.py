@@ -112,7 +112,8 @@ def print_times() -> None:
         tpe = []
         botorch = []
         for turn in range(2):
-            for seed in range(5 * turn, 5 * turn + 5):
+            five_seeds = range(5 * turn, 5 * turn + 5)
+            for seed in five_seeds:
                 timed = trials - BESTS_OF_EARLIER_TASKS
                 ours.append(measure_seconds(OrderedGP, case, seed, timed=timed))
                 tpe.append(measure_seconds_of_optuna(case, seed))

@@ -89,7 +89,7 @@ class WaitsToBeKilled(Good):
     KILLS = 3
 
     def ask(self):
-        """Write the process id to the folder and wait; after `KILLS` processes, only suggest."""
+        """Write the process id to the folder and wait to be killed; after `KILLS`, only suggest."""
         folder = Path(os.environ[self.FOLDER])
         for number in range(self.KILLS):
             # Only one process can make each folder, so each place is taken once.
