@@ -35,8 +35,11 @@ pytestmark = [
 
 OPTIONS = "headless no-sandbox disable-gpu no-first-run disable-background-networking "
 OPTIONS += "disable-component-update disable-sync"
+"""Options of Chromium that keep it from showing a window or asking for anything by itself."""
 READY = "return document.documentElement.dataset.ready === 'true'"
+"""Whether the page's own script has shown everything."""
 MOST_SECONDS, MOST_BYTES, MOST_PAGES = 2.0, 1_500_000, 15
+"""Limits of the page with forty methods: until it is shown, of its file, and when printed."""
 
 
 class Browser:
@@ -50,16 +53,21 @@ class Browser:
         """Open the page; `view` is the end of its address, after "#"."""
         size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        address = f"{self.address}#{view}" if view else self.address
+        # From another page, so that it is loaded anew.
         self.driver.get("about:blank")
-        self.driver.get(f"{self.address}#{view}" if view else self.address)
+        self.driver.get(address)
         self.wait(READY)
 
     def prefer(self, scheme: str) -> None:
         """Say what the system prefers, "light" or "dark"; "" for nothing."""
-        features = [{"name": "prefers-color-scheme", "value": scheme}] * bool(scheme)
+        features = []
+        if scheme:
+            features.append({"name": "prefers-color-scheme", "value": scheme})
         self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
 
     def wait(self, condition: str, *arguments: object) -> None:
+        """Wait until a script, with these arguments, returns true; an error after 20 seconds."""
         end = time.monotonic() + 20
         while not self.run(condition, *arguments):
             assert time.monotonic() < end, condition
@@ -72,7 +80,10 @@ class Browser:
         self.driver.find_element("css selector", selector).click()
 
     def choose(self, selector: str, value: str) -> None:
-        """Set a control, by the text of an option where it is a list."""
+        """Set a control: to the option of a list that has this text, or to the text itself.
+
+        The events tell the page's own script, as when a user does it.
+        """
         self.run(
             "const node = document.querySelector(arguments[0]), value = arguments[1];"
             "const option = [...(node.options ?? [])].find((one) => one.textContent === value);"
@@ -84,7 +95,10 @@ class Browser:
         )
 
     def column(self, place: int) -> list[str]:
-        """Texts of a column of the leaderboard after the numbers of rows, without small print."""
+        """Texts of a column of the leaderboard, without small print.
+
+        Columns are counted from 0, without the first one, which numbers the rows.
+        """
         return self.run(
             "return [...document.querySelectorAll('#lb tbody tr')].map((row) => {"
             " const cell = row.cells[arguments[0] + 1].cloneNode(true);"
@@ -105,12 +119,12 @@ class Browser:
         )
 
     def view(self) -> str:
-        """The view in the address, after it has had the time to change."""
+        """The view that the end of the address tells, after "#"; it changes after a while."""
         time.sleep(0.3)
         return self.run("return location.hash.slice(1)")
 
     def curves(self) -> str:
-        """The curves as they are drawn."""
+        """The curves as they are drawn: the paths of all lines in one text."""
         return self.run(
             "return [...document.querySelectorAll('#chart path')]"
             ".map((path) => path.getAttribute('d')).join()"
@@ -118,7 +132,10 @@ class Browser:
 
 
 def start_driver(profile: Path) -> Any:
-    """Start a browser that keeps what it stores in a folder of its own."""
+    """Start a browser that keeps what it stores in a folder of its own.
+
+    Its logs have the messages of pages, and all their requests.
+    """
     options = webdriver.ChromeOptions()
     options.binary_location = CHROMIUM
     for option in (*OPTIONS.split(), f"user-data-dir={profile}"):
@@ -151,8 +168,13 @@ def browser(driver, page_report):
 
 
 def test_page_requests_its_parts_alone(driver, browser, page_report):
-    for kind in ("browser", "performance"):
-        driver.get_log(kind)  # of what was before
+    """It requests itself and the parts that are chosen, and logs no errors.
+
+    Names of results hold HTML, none of which becomes an element of the page.
+    """
+    # Reading the logs empties them.
+    driver.get_log("browser")
+    driver.get_log("performance")
     browser.open()
     for selector, value in (
         ("#benchmark", "own@1 (forest)"),
@@ -166,13 +188,16 @@ def test_page_requests_its_parts_alone(driver, browser, page_report):
         time.sleep(0.2)
     browser.press("#theme")
     time.sleep(0.3)
+
     assert driver.get_log("browser") == []
-    messages = (json.loads(entry["message"])["message"] for entry in driver.get_log("performance"))
-    requested = {
-        re.split("[#?]", message["params"]["request"]["url"])[0]
-        for message in messages
-        if message["method"] == "Network.requestWillBeSent"
-    }
+    requested = set()
+    for entry in driver.get_log("performance"):
+        message = json.loads(entry["message"])["message"]
+        if message["method"] == "Network.requestWillBeSent":
+            url = message["params"]["request"]["url"]
+            address, *_ = re.split("[#?]", url)
+            requested.add(address)
+    # The benchmark "own" is entry 2 of the first protocol, 0; the other protocol, 1, has entry 0.
     parts = page_report.page.parent / "report_parts"
     selected = {(parts / f"{name}.js").as_uri() for name in ("0-2", "0-2-tasks", "1-0")}
     assert requested - {"about:blank"} == {browser.address, *selected}
@@ -181,20 +206,27 @@ def test_page_requests_its_parts_alone(driver, browser, page_report):
 
 
 def test_headings_sort_by_keyboard(browser):
+    """Each press of the heading of mean ranks turns the order, which is ascending at first."""
     heading = "#lb thead th:nth-child(3)"  # mean rank
+    order_of_heading = "return document.querySelector(arguments[0]).getAttribute('aria-sort')"
     for order in ("descending", "ascending"):
         browser.run("document.querySelector(arguments[0] + ' button').focus()", heading)
         ActionChains(browser.driver).send_keys(Keys.ENTER).perform()
-        ranks = [float(text) for text in browser.column(1) if text != "\u2013"]
+
+        dash = "\u2013"  # no rank
+        ranks = [float(text) for text in browser.column(1) if text != dash]
         assert ranks == sorted(ranks, reverse=order == "descending")
-        order_of_heading = "return document.querySelector(arguments[0]).getAttribute('aria-sort')"
+        # The heading tells the order to screen readers, and no other heading does.
         assert browser.run(order_of_heading, heading) == order
         assert browser.run("return document.querySelectorAll('#lb [aria-sort]').length") == 1
-        assert browser.column(0)[-1] == "cts"  # which has no rank
+        # The method without a rank comes last in any order.
+        assert browser.column(0)[-1] == "cts"
 
 
 def test_controls_choose_values_and_curves(browser, page_report):
+    """Of all benchmarks, of one benchmark after some trials, and of one of its tasks."""
     of_all_benchmarks = browser.curves()
+
     browser.choose("#benchmark", "xgboost-mnist@1 (forest)")
     browser.wait("return document.querySelectorAll('#lb tbody tr').length === 4")
     for trial in (2, 6):
@@ -203,22 +235,30 @@ def test_controls_choose_values_and_curves(browser, page_report):
         board = board[board["benchmark"] == "xgboost-mnist@1"].set_index("method")
         ranks = dict(zip(browser.column(0), browser.column(1), strict=True))
         for method, rank in ranks.items():
+            # The page shows two decimals.
             assert float(rank) == pytest.approx(board.loc[method, "rank"], abs=0.0051)
     time.sleep(0.2)
     of_benchmark = browser.curves()
+
     browser.choose("#task", "<i>2</i>")
     browser.wait("return document.querySelector('#lb-about').textContent.includes('<i>2</i>')")
     time.sleep(0.2)
     of_task = browser.curves()
-    assert len({of_all_benchmarks, of_benchmark, of_task}) == 3  # each choice draws others
+
+    # Each choice draws other curves.
+    assert len({of_all_benchmarks, of_benchmark, of_task}) == 3
 
 
 def test_filter_chooses_rows(browser):
     browser.choose("#filter", "RANDOM")
+
     assert browser.column(0) == ["random-search"]
-    assert browser.column(-1) == ["3"]  # its place among all methods
+    # The column before the first, with the place among all methods.
+    assert browser.column(-1) == ["3"]
     assert browser.about().endswith("1 of 4 methods")
+
     browser.choose("#filter", "")
+
     assert len(browser.column(0)) == 4
     assert browser.about().endswith("4 methods")
 
@@ -263,11 +303,15 @@ def test_address_shows_same_view_elsewhere(browser, other_driver):
 def test_address_is_plain_to_read(browser):
     browser.choose("#measure", "Score")
     browser.choose("#trial", "2")
+
     assert browser.view() == "measure=score&trial=2&sort=score"
+
+    # Back to what the page shows at first, which has the plain address of the leaderboard.
     browser.choose("#measure", "Normalised regret")
     browser.choose("#trial", "6")
     browser.press("#lb button[data-key='rank']")
-    assert browser.view() == "leaderboard"  # the usual view
+
+    assert browser.view() == "leaderboard"
 
 
 def test_changed_address_changes_view(browser):
@@ -281,7 +325,10 @@ def test_unknown_names_in_address_are_ignored(driver, page_report):
     browser.open()
     usual = browser.selected()
     names = ("protocol", "benchmark", "task", "measure", "trial", "sort", "order", "methods")
+
     browser.open(view="&".join(f"{name}=<b>unknown" for name in names))
+
+    # In place of an unknown measure the first one is shown, which is not the usual one.
     assert browser.selected() == usual | {"measure": browser.selected()["measure"]}
     assert len(browser.column(0)) == 4
 
@@ -321,53 +368,69 @@ def test_clicks_choose_methods(browser):
 
 
 def test_pointer_shows_values(browser):
+    """Of the nearest curve, with the method's name; a click on a curve chooses its method."""
     browser.choose("#measure", "Mean rank")
     browser.press("#choose-none")
     time.sleep(0.3)
     chart = browser.driver.find_element("css selector", "#chart svg")
+
     ActionChains(browser.driver).move_to_element(chart).perform()
+
     tip = browser.run("return document.querySelector('#tip').innerText")
     assert re.search(r"trial [1-6]: [1-4]\.[0-9]{2}", tip)
     method = browser.run("return document.querySelector('#tip strong').textContent")
-    button = f"return document.querySelectorAll('#lb button')[{browser.column(0).index(method)}]"
-    for _ in range(12):  # from the middle up, until a curve is hit
+    row = browser.column(0).index(method)
+    assert browser.run(f"return document.querySelectorAll('#lb button')[{row}] !== undefined")
+
+    # Clicks from the middle of the chart upwards, until a curve is hit.
+    count_of_chosen = "return document.querySelectorAll('#lb .chosen').length"
+    for _ in range(12):
         ActionChains(browser.driver).click().move_by_offset(0, -15).perform()
-        if browser.run("return document.querySelectorAll('#lb .chosen').length"):
+        if browser.run(count_of_chosen) > 0:
             break
-    assert browser.run("return document.querySelectorAll('#lb .chosen').length") == 1
-    assert browser.run(f"{button} !== undefined")
+
+    assert browser.run(count_of_chosen) == 1
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_theme_follows_system_until_chosen(browser, scheme):
-    browser.prefer(scheme)
-    browser.open()
-    lightness = (
+    """A press of the button changes from the system's theme to the other one."""
+    lightness = (  # of the background, from 0 to 255
         "const rgb = getComputedStyle(document.documentElement).backgroundColor.match(/[0-9]+/g);"
         "return Math.max(...rgb.slice(0, 3).map(Number))"
     )
-    is_dark = [browser.run(lightness) < 128]
+    browser.prefer(scheme)
+    browser.open()
+
+    is_dark_at_first = browser.run(lightness) < 128
     browser.press("#theme")
-    is_dark.append(browser.run(lightness) < 128)
-    assert is_dark == [scheme == "dark", scheme == "light"]
-    browser.prefer("")
+    is_dark_after_press = browser.run(lightness) < 128
+
+    browser.prefer("")  # as before, for other tests
+    assert is_dark_at_first == (scheme == "dark")
+    assert is_dark_after_press == (scheme == "light")
 
 
 @pytest.mark.skipif(AXE is None, reason="axe-playwright-python, with axe-core, is not installed")
 @pytest.mark.parametrize("width", [1400, 390])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing(driver, browser, scheme, width):
+    """The program axe-core checks the page by rules of accessibility, with all details open."""
+    assert AXE is not None
+    assert AXE.origin is not None
+    program = Path(AXE.origin).with_name("axe.min.js").read_text(encoding="utf-8")
     browser.prefer(scheme)
     browser.open(width=width)
     browser.run("for (const node of document.querySelectorAll('details')) node.open = true")
-    assert AXE is not None and AXE.origin is not None
-    program = Path(AXE.origin).with_name("axe.min.js").read_text(encoding="utf-8")
+
     driver.execute_cdp_cmd("Runtime.evaluate", {"expression": program})
     result = driver.execute_async_script("axe.run().then(arguments[0], arguments[0])")
-    browser.prefer("")
+
+    browser.prefer("")  # as before, for other tests
     violations = [(rule["id"], rule["nodes"][0]["html"]) for rule in result["violations"]]
-    assert len(result["passes"]) > 30
     assert violations == []
+    # Most rules apply to this page.
+    assert len(result["passes"]) > 30
 
 
 @pytest.fixture(scope="module")
@@ -411,6 +474,7 @@ def test_all_rows_are_shown_and_counted(large_browser):
 
 
 def test_reference_is_visible_in_chart(large_browser):
+    """The chart names the five best methods and the reference, random search, beside dots."""
     names_within_chart = (
         "const svg = document.querySelector('#chart svg').getBoundingClientRect();"
         "return [...document.querySelectorAll('#chart .layer_5_marks text')]"
@@ -445,18 +509,21 @@ def test_colours_follow_table_until_chosen(driver, report_of_forty_methods):
         ".map((node) => node.dataset.method)"
     )
 
-    # Colours follow the table, which is sorted by rank at first.
+    # The first five of the table, which is sorted by rank at first, and the reference.
     for key in ("rank", "score", "regret"):
         if key != "rank":
             browser.press(f"#lb button[data-key='{key}']")
-        first = browser.column(0)[:5]
-        assert browser.run(coloured_methods) == [*first, "random-search"]
+        first_five = browser.column(0)[:5]
+        assert browser.run(coloured_methods) == [*first_five, "random-search"]
 
     # After a click on the second method its colour is gone, and the others stay.
     browser.press("#lb tbody tr:nth-child(2) button")
     chosen = set(browser.run(coloured_methods))
+    first, _clicked, *others = first_five
+    assert chosen == {first, *others, "random-search"}
+
+    # Another order changes no colour any more.
     browser.press("#lb button[data-key='rank']")
-    assert chosen == {first[0], *first[2:], "random-search"}
     assert set(browser.run(coloured_methods)) == chosen
 
 
@@ -470,12 +537,15 @@ def test_forty_methods_fit(large_browser):
 
 
 def test_forty_methods_are_shown_soon(driver, report_of_forty_methods):
+    """The fastest of three times counts, as a busy machine makes the others slower."""
     browser = Browser(driver, report_of_forty_methods.page.as_uri())
+    time_when_ready = "return performance.getEntriesByName('ready')[0].startTime"
+
     milliseconds = []
     for width in (1400, 390, 1400):
         browser.open(width=width)
-        ready = "return performance.getEntriesByName('ready')[0].startTime"
-        milliseconds.append(browser.run(ready))
+        milliseconds.append(browser.run(time_when_ready))
+
     assert min(milliseconds) / 1000 < MOST_SECONDS
 
 
@@ -492,7 +562,7 @@ def test_forty_methods_are_printed(driver, report_of_forty_methods):
 
 
 def test_page_has_one_family_of_type(browser):
-    """All but messages of failures, which are from programs."""
+    """All texts but messages of failures, which are from programs, have a sans-serif type."""
     families = browser.run(
         "const texts = document.querySelectorAll("
         " 'h1, h2, p:not(.message), td, th, a, button, figure svg text');"
