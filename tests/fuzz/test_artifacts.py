@@ -91,7 +91,8 @@ def test_changed_byte_raises_only_own_errors(whole, folder, name, share, bits):
     flip_bits(damaged / name, share, bits)
     update_hashes(damaged)
 
-    find_problem(damaged)  # other errors than the package's own end the test
+    # Other errors than the package's own end the test.
+    find_problem(damaged)
 
 
 def flip_bits(path: Path, share: float, bits: int) -> None:
@@ -226,7 +227,10 @@ def iter_paths(content: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, 
 
 
 def change_value(content: Any, path: tuple[Any, ...], change: Callable[[Any, Any], None]) -> Any:
-    """Apply `change(parent, key)` to the value at a path; None if the document was deleted."""
+    """Change the value at a path of keys; returns the document, or None if it was deleted.
+
+    `change(parent, key)` replaces or deletes what the parent, an object or a list, has at the key.
+    """
     holder = {"document": content}  # the parent of the whole document
     *parent_keys, last_key = ("document", *path)
     parent: Any = holder
@@ -334,7 +338,8 @@ def test_changed_arrays_raise_only_own_errors(whole, folder, name, data):
             arrays[other_name] = arrays.pop(key)
     replace_arrays(damaged, name, arrays)
 
-    find_problem(damaged)  # other errors than the package's own end the test
+    # Other errors than the package's own end the test.
+    find_problem(damaged)
 
 
 @fuzzed
@@ -350,7 +355,7 @@ def test_only_whole_trees_are_accepted(whole, folder, features, tree_sizes):
         tree_sizes: Number of nodes of each tree.
     """
     damaged = copy_artifact(whole, folder)
-    _, forest = surrogates()["forest"]
+    _type, forest = surrogates()["forest"]
     number_of_leaves = features.count(LEAF)
     arrays = forest.to_arrays() | {
         "feature": np.array(features, dtype=np.uint8),
@@ -418,12 +423,14 @@ def pack_file(name: str, content: bytes) -> bytes:
     ids=["objects", "no array", "no header", "no archive"],
 )
 def test_malformed_array_files_are_refused(damaged, content):
+    """Array files with pickled objects, without an array, with a broken one, or that are empty."""
     replace_file(damaged, "table.npz", content)
 
     assert "table" in find_problem(damaged)
 
 
 def test_sizes_are_checked_before_unpacking(whole, monkeypatch):
+    # Files may have at most so many bytes when unpacked.
     monkeypatch.setattr("hpobench_ordered.files.arrays.MAX_UNPACKED", 99)
 
     assert "at most 99 bytes, but have" in find_problem(whole)
@@ -474,6 +481,8 @@ def test_wrong_claims_of_cards_are_noticed(damaged, change, message):
 
 
 def test_wrong_quality_of_task_is_noticed(damaged):
+    """Of the second task; the quality of the first stays as it is."""
+
     def claim_high_quality(content: Any) -> Any:
         first_task, second_task = content["figures"]
         return content | {"figures": [first_task, second_task | {"r2": 0.999}]}

@@ -81,9 +81,10 @@ def call(monkeypatch, capsys):
 @example("info", "forrester-seed-" + "9" * 400)
 def test_any_name_gives_no_traceback(call, command, name):
     """What follows "--" is no option, even if it begins with a hyphen."""
-    options = ["--task", "0"] if command == "evaluate" else []
+    needed_options = ["--task", "0"] if command == "evaluate" else []
 
-    call([command, *options, "--", name])  # fails on a traceback
+    # Fails on a traceback.
+    call([command, *needed_options, "--", name])
 
 
 def test_fetching_offline_names_the_variable(call):
@@ -97,7 +98,8 @@ def test_fetching_offline_names_the_variable(call):
 @given(st.lists(SETTING | ANY_TEXT | st.just("price_1=3"), max_size=4), ANY_TEXT | NUMBER)
 @example(["price_0=1e400", "price_1=-0", "price_2=9" + "9" * 5000], "0")
 def test_any_configuration_gives_no_traceback(call, words, task):
-    call(["evaluate", "newsvendor", f"--task={task}", "--", *words])  # fails on a traceback
+    # Fails on a traceback.
+    call(["evaluate", "newsvendor", f"--task={task}", "--", *words])
 
 
 @fuzzed

@@ -142,11 +142,15 @@ def list_damages_of_bytes() -> dict[str, Damage]:
 
 
 def list_damages_of_json() -> dict[str, Damage]:
-    """Every needed value, missing and replaced by values of other types."""
+    """Every value that an artifact needs, missing and replaced by values of other types.
+
+    `NEEDED` has the paths of keys that lead to these values, by file.
+    """
     damages: dict[str, Damage] = {}
     for name, paths in NEEDED.items():
         for path in paths:
-            label = f"{name} {'/'.join(map(str, path))}"
+            keys = "/".join(map(str, path))
+            label = f"{name} {keys}"
             damages[f"{label} missing"] = partial(remove_key, name=name, path=path)
             for value in (None, [[]]):
                 replace = partial(replace_value, name=name, path=path, value=value)
@@ -179,11 +183,15 @@ def whole(tmp_path_factory):
 
 
 def test_no_damage_is_missing_from_table():
-    number_of_bytes = len(FILES) * 6  # three truncations and three flipped bits of each
-    number_of_json = (len(NEEDED[BENCHMARK]) + len(NEEDED[CARD])) * 3  # missing, None, [[]]
-    number_of_arrays = len(ARRAY_FILES) * 3  # changes of each
+    # Each file is cut off at three places, and has a flipped bit at three.
+    damages_of_bytes = len(FILES) * (3 + 3)
+    # Each needed value is missing, None, or [[]].
+    needed_values = len(NEEDED[BENCHMARK]) + len(NEEDED[CARD])
+    damages_of_json = needed_values * 3
+    # All arrays of a file are changed in one of three ways.
+    damages_of_arrays = len(ARRAY_FILES) * 3
 
-    assert len(DAMAGES) == number_of_bytes + number_of_json + number_of_arrays
+    assert len(DAMAGES) == damages_of_bytes + damages_of_json + damages_of_arrays
 
 
 @pytest.mark.parametrize("label", DAMAGES)
@@ -194,7 +202,8 @@ def test_malformed_artifact_is_refused(label, whole, tmp_path):
     damage(damaged)
     start = time.monotonic()
 
-    message = find_problem(damaged)  # other errors than the package's own end the test
+    # Other errors than the package's own end the test.
+    message = find_problem(damaged)
 
     seconds = time.monotonic() - start
     assert len(message.splitlines()) == 1

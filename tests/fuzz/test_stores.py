@@ -150,17 +150,19 @@ def compact(folder: Path) -> None:
 
 
 def find_problems(folder: Path) -> list[str]:
-    """Use all of a store; messages of what is wrong with it.
+    """Use a store in every way, and return the messages of the errors that say what is wrong.
 
-    Any other exception than the package's own goes through.
+    An exception that is no `StoreError` is not caught, so that it fails the test.
     """
     problems = []
     for operation in (read_all, read_for_display, merge_into_another, compact):
         try:
             operation(folder)
         except StoreError as error:
-            assert str(error).isprintable()
-            problems.append(str(error))
+            message = str(error)
+            # Damaged files may hold characters that would control the user's terminal.
+            assert message.isprintable()
+            problems.append(message)
     return problems
 
 
@@ -181,7 +183,8 @@ def test_whole_store_has_no_problems(damaged):
 
 
 def test_whole_store_has_all_runs(whole):
-    assert len(Store(whole).keys()) == 2 * 3  # benchmarks, seeds
+    # Two benchmarks, each with three seeds.
+    assert len(Store(whole).keys()) == 2 * 3
 
 
 @fuzzed
@@ -310,7 +313,10 @@ def test_command_names_damaged_file_in_one_line(damaged, tmp_path, call, command
 
 
 def write_hashed(folder: Path, content: bytes, *, key: str = "", length: int = 16) -> None:
-    """Write a file whose name holds the hash of its content, after a key if it has one."""
+    """Write a file whose name holds the hash of its content, after a key if it has one.
+
+    The hash has `length` digits.
+    """
     suffix = ".parquet" if folder.name in ("runs", "packed") else ".json"
     start = f"{key}-" if key else ""
     name = f"{start}{hash_content(content, length)}{suffix}"
@@ -337,7 +343,10 @@ def write_failure(folder: Path, name_key: str | None = None, **changes: Any) -> 
 
 
 def write_experiment(folder: Path, **changes: Any) -> None:
-    """Write the record of an experiment of one run, changed as asked."""
+    """Write the record of an experiment of one run, changed as asked.
+
+    It has lists of values, by the names of the fields that they are for.
+    """
     planned = {
         "benchmark surrogate": [["newsvendor@1", "table"]],
         "method method_version": [["bo", "1"]],
@@ -384,7 +393,7 @@ def fill(value: Any) -> Callable[[pa.ChunkedArray], pa.Array]:
 
 
 def replace_metadata(folder: Path, metadata: dict[bytes, Any] | None = None) -> None:
-    """Replace the metadata of a file of runs, which say its format; by default by none."""
+    """Replace the metadata of a file of runs, which say its format; by default, remove them."""
     path = get_file(folder, "runs")
     key, _, _ = path.name.partition("-")
     table = pq.read_table(path).replace_schema_metadata(metadata)

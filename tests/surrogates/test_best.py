@@ -31,10 +31,15 @@ class Hill:
     sign: float = 1.0
 
     def predict(self, values: FloatArray, task: int) -> FloatArray:
+        """Heights of coded configurations, (n, 4): lower the farther they are from the optimum.
+
+        The highest is 10 + task; with a sign of -1 all are negated.
+        """
         x, rate, kind, depth = values.T
-        is_b = kind == 1
-        penalty = (x - 0.3) ** 2 + (np.log(rate) - np.log(0.01)) ** 2 + ~is_b
-        penalty += np.where(is_b, np.abs(depth - 7), 0.0)
+        is_b = kind == 1  # the choices are coded as a = 0, b = 1 and c = 2
+        penalty = (x - 0.3) ** 2 + (np.log(rate) - np.log(0.01)) ** 2
+        # The depth is active, and so counts, only with b; other kinds cost 1 instead.
+        penalty += np.where(is_b, np.abs(depth - 7), 1.0)
         return self.sign * (10 + task - penalty)
 
     def predict_one(self, row: FloatArray, task: int) -> float:
@@ -42,9 +47,12 @@ class Hill:
 
 
 def find_best_values(
-    direction: hbo.Direction, *, seed: int = 0, **known: FloatArray
+    direction: hbo.Direction, *, seed: int = 0, known: FloatArray | None = None
 ) -> list[float]:
-    """Search for the best values of three tasks: of a hill to maximise, or a valley to minimise."""
+    """Search for the best values of three tasks: of a hill to maximise, or a valley to minimise.
+
+    The search starts from 500 random configurations and, if there are some, from known ones.
+    """
     # The sign of a direction turns values into losses: it is -1 for maximising.
     surrogate = Hill(sign=-direction.sign)
     best_values = best_known(
@@ -54,7 +62,7 @@ def find_best_values(
         n_tasks=3,
         rng=np.random.default_rng(seed),
         draws=500,
-        **known,
+        known=known,
     )
     return list(best_values)
 

@@ -85,6 +85,7 @@ def zeros_folder_here(zeros_folder, monkeypatch):
 
 @pytest.mark.parametrize("path", PATHS)
 def test_path_finds_the_folder(zeros_folder_here, path):
+    """However the path is written, as "./newsvendor"; a packaged benchmark has the same name."""
     spec = benchmark_spec(path)
 
     assert spec.name == zeros_folder_here.resolve().as_posix()
@@ -164,7 +165,7 @@ def test_benchmark_without_raw_evaluations_has_no_history(zeros_folder):
 
 
 def test_missing_raw_evaluations_are_named():
-    # The packaged newsvendor has none.
+    # The packaged newsvendor has none; the error names the file that would hold them.
     with pytest.raises(ArtifactError, match=EVALUATIONS_FILE):
         read_evaluations(PACKAGED)
 
@@ -207,12 +208,16 @@ def test_malformed_content_is_refused(zeros_folder, keys, value):
 
     edit_benchmark_file(zeros_folder, change)
 
+    # The error names the folder, which is called so.
     with pytest.raises(ArtifactError, match="newsvendor"):
         hbo.load(zeros_folder)
 
 
 def make_spec_to_generate(folder: Path) -> BenchmarkSpec:
-    """The spec of a newsvendor that users generate into a folder; before, its plan defines it."""
+    """The spec of a newsvendor that users generate into a folder.
+
+    Before it is generated, it is defined by a plan, whose summary is "planned".
+    """
     plan = replace(read_definition(PACKAGED), summary="planned")
     return generated_spec(
         "newsvendor",
@@ -226,7 +231,7 @@ def make_spec_to_generate(folder: Path) -> BenchmarkSpec:
 
 @pytest.mark.parametrize("make_spec", [folder_spec, make_spec_to_generate])
 def test_changed_version_of_folder_is_noticed(zeros_folder, make_spec):
-    """The version changes from 1 to 2 after the spec was made."""
+    """The version changes from 1 to 2 after the spec of the folder was made, in either way."""
     spec = make_spec(zeros_folder)
     edit_benchmark_file(zeros_folder, lambda content: content.update(version=2))
 
@@ -316,7 +321,8 @@ def test_raw_evaluations_are_history(recorded_folder):
         assert evaluations.task == task.name
         assert evaluations.context == task.context
         np.testing.assert_array_equal(evaluations.values, raw.values)
-        np.testing.assert_array_equal(evaluations.losses, -raw.objective)  # profits are maximised
+        # Losses are negated profits, which are maximised.
+        np.testing.assert_array_equal(evaluations.losses, -raw.objective)
 
 
 def test_history_is_read_once(recorded_folder):
@@ -392,15 +398,19 @@ def test_every_task_needs_raw_evaluations(tmp_path):
     ],
 )
 def test_damaged_raw_evaluations_are_refused(recorded_folder, name, array):
-    """One array, named after the number of its task, is removed or replaced."""
+    """One array is removed or, if `array` is not None, replaced.
+
+    Its name begins with the number of its task, as "0/objective".
+    """
     arrays = Artifact(recorded_folder).read_arrays(EVALUATIONS)
     damaged = {key: value for key, value in arrays.items() if key != name}
     if array is not None:
         damaged[name] = array
-    written = recorded_folder.with_name("arrays")
-    with ArtifactWriter(written) as writer:
+    # Another artifact is written to take its array file.
+    other_folder = recorded_folder.with_name("arrays")
+    with ArtifactWriter(other_folder) as writer:
         writer.write_arrays(EVALUATIONS, damaged)
-    replace_file(recorded_folder, EVALUATIONS, (written / EVALUATIONS).read_bytes())
+    replace_file(recorded_folder, EVALUATIONS, (other_folder / EVALUATIONS).read_bytes())
 
     read_history = hbo.load(recorded_folder).recorded
 
@@ -411,6 +421,7 @@ def test_damaged_raw_evaluations_are_refused(recorded_folder, name, array):
 def test_benchmark_to_be_generated_has_a_plan(tmp_path):
     spec = make_spec_to_generate(tmp_path / "missing")
 
+    # There is nothing in the folder, so the plan, of this summary, defines the benchmark.
     assert spec.artifact is None
     assert spec.content == ""
     assert spec.define().summary == "planned"

@@ -64,7 +64,8 @@ def test_rank_correlation_is_scipys(seed, has_ties):
 def find_best_rows(values: np.ndarray, number: int, direction: Direction) -> set[int]:
     """Rows of the best values: the smallest when minimising, the largest when maximising."""
     losses = direction.sign * values
-    return set(sorted(range(len(losses)), key=losses.__getitem__)[:number])
+    rows_from_best = sorted(range(len(losses)), key=lambda row: losses[row])
+    return set(rows_from_best[:number])
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 100), st.sampled_from(Direction))
@@ -134,7 +135,7 @@ def test_exact_predictions_have_best_quality():
     ],
 )
 def test_names_and_predictions_must_fit(names, n_predicted, message):
-    """There are two outputs and 20 evaluations."""
+    """Of two outputs and 20 evaluations, a name or a prediction is missing."""
     truth = np.zeros((20, 2))
     predicted = np.zeros((n_predicted, 2))
 
@@ -168,12 +169,12 @@ def test_description_holds_every_fact(part):
 
 
 def test_description_leaves_out_missing_measure():
-    # Older cards have no rank correlation in the better half.
+    # Older cards, as `CARD`, have no rank correlation in the better half.
     assert "better half" not in CARD.describe()
 
 
 def test_description_has_correlation_in_better_half():
-    # It is 0.5 for both tasks, so their minimum and their mean.
+    # It is 0.5 for both tasks of this card, so their minimum and their mean.
     assert "Spearman in the better half 0.500 (mean 0.500)" in WITH_UPPER_HALF.describe()
 
 

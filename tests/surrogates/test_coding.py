@@ -40,7 +40,10 @@ LOG_MIDDLE_OF_DEPTH = (math.log(2) + math.log(10)) / 2
     ],
 )
 def test_feature_of_every_kind(index, kind, active, inactive):
-    """The feature of a configuration, and its value where all hyperparameters are inactive."""
+    """One feature, at an index of `CODING`, of one kind: a number that is made of a configuration.
+
+    `active` is its value for a configuration of active hyperparameters, `inactive` where none is.
+    """
     # Choices are coded as their places: 1 is the radial kernel.
     rate_depth_kernel = [0.1, 4.0, 1.0]
     all_inactive = [np.nan, np.nan, np.nan]

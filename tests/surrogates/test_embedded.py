@@ -41,6 +41,8 @@ class Checksum:
         return np.array([self.predict_one(row, task) for row in values])
 
     def predict_one(self, row: np.ndarray, task: int) -> float:
+        """The task plus a sum of the row, with a weight of its own for each column."""
+        # NaN, of an inactive hyperparameter, counts as a number that no other has.
         numbers = np.where(np.isnan(row), -7.0, row)
         weights_of_columns = 3.0 ** np.arange(len(row))
         return float(task + math.fsum(weights_of_columns * numbers))
@@ -98,11 +100,13 @@ def draw_part(draw: st.DrawFn) -> tuple[hbo.SearchSpace, Config]:
 def test_values_are_of_completed_configurations(part_and_fixed, seed, tasks):
     """Constants of the part and fixed values complete a configuration of the whole space."""
     part, fixed = part_and_fixed
+    # A surrogate whose values differ where anything differs.
     inner = Checksum()
     values = part.decode(part.sample_unit(np.random.default_rng(seed), 20))
 
     embedded = EmbeddedSurrogate(inner, WHOLE, part, fixed, tuple(tasks))
 
+    # `configs` adds the constants of the part.
     completed = WHOLE.values([{**config, **fixed} for config in part.configs(values)])
     # Task k of the part is task tasks[k] of the whole.
     for task, task_of_whole in enumerate(tasks):
@@ -124,7 +128,7 @@ def test_numbers_beyond_the_whole_space_extrapolate(forest):
     """The cost is from 2^-20 to 2^20 in the part, but from 2^-10 to 2^10 in the whole space."""
     wider_cost = hbo.Parameter.number("cost", 2**-20, 2**20, log=True)
     space = make_space(wider_cost, kernel="polynomial")
-    # The degree, too, is below its range from 2 to 5.
+    # All other hyperparameters are fixed; the degree, too, is below its range from 2 to 5.
     embedded = EmbeddedSurrogate(forest, WHOLE, space, {**OTHERS_FIXED, "degree": 1}, (0,))
     costs = np.array([[2.0**-20], [2.0**-10], [2.0**10], [2.0**20]])
 

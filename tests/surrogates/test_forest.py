@@ -104,14 +104,16 @@ def test_predictions_are_scikit_learns(seed, leaf_size):
 @settings(deadline=None, max_examples=15)
 @given(st.integers(0, 2**32 - 1), LEAF_SIZES)
 def test_predictions_at_thresholds_are_scikit_learns(seed, leaf_size):
-    """Thresholds are stored as float32; there, too, they must send to the same side."""
+    """A number at a threshold goes to the same side, though thresholds are stored as float32."""
     values, targets = make_evaluations(seed, 80)
     recipe = ForestRecipe(trees=5, min_samples_leaf=leaf_size)
     reference = ScikitLearnForest(values, targets, recipe, seed)
     trees = [estimator.tree_ for estimator in reference.ensemble.estimators_]
     thresholds = np.concatenate([tree.threshold for tree in trees])
-    # Those within the range of the second number; 0.5 if there are none.
-    numbers = np.append(thresholds[(thresholds > 0) & (thresholds < 1)][:200], 0.5)
+    # The second number is from 0 to 1: thresholds in between are taken for its own.
+    is_of_number = (thresholds > 0) & (thresholds < 1)
+    at_most_200 = thresholds[is_of_number][:200]
+    numbers = np.append(at_most_200, 0.5)  # one more, as there may be none
     numbers_on_log_scale = np.full(len(numbers), 0.1)
     choices = np.ones(len(numbers))
 
@@ -137,13 +139,18 @@ def test_seeds_fit_different_bytes():
     assert fit_bytes(seed=6) != fit_bytes(seed=5)
 
 
-def test_contexts_of_outputs_need_no_mix():
-    """A task whose context is that of an output is predicted by it, not by a mean of two."""
-    contexts = (0.05, 0.25, 1.0)
+def test_fitted_tasks_need_no_mix():
+    """A forest has an output for each task it was fitted to; others are mixtures of two outputs.
 
-    tasks = interpolate(contexts, contexts)
+    The tasks here are the fitted ones, told by their contexts, so each is one output alone.
+    """
+    fitted_contexts = (0.05, 0.25, 1.0)
 
-    assert tasks == (TaskMix(0, 0), TaskMix(1, 1), TaskMix(2, 2))
+    tasks = interpolate(fitted_contexts, fitted_contexts)
+
+    # `low` and `high` are the outputs that are mixed: the same one, so that there is no mixture.
+    alone = [TaskMix(low=output, high=output, weight=0.0) for output in range(3)]
+    assert tasks == tuple(alone)
 
 
 @pytest.mark.parametrize(
@@ -203,7 +210,7 @@ def test_every_output_needs_a_weight():
 
 @pytest.fixture
 def noise_fit():
-    """A forest of single evaluations in leaves, for targets that are pure noise, in five folds."""
+    """A forest fitted to pure noise, with leaves of single evaluations, and five folds of rows."""
     values, _ = make_evaluations(0, 60)
     noise = np.random.default_rng(0).normal(size=(60, 1))
     recipe = ForestRecipe(trees=20, min_samples_leaf=1)
@@ -317,5 +324,6 @@ def test_quality_does_not_depend_on_memory_layout():
         fitter, values, np.asfortranarray(targets), seed=0
     )
 
+    # `truth` is what predictions are compared with: the targets.
     r2 = r_squared(with_rows_contiguous.truth(), predicted)
     assert r_squared(with_columns_contiguous.truth(), predicted).tolist() == r2.tolist()

@@ -101,13 +101,14 @@ def test_values_are_those_of_the_authors(published, shared):
 
     for record in records:
         row = space().row({name: record[name] for name in space().names})
+        # Tasks are sizes of training sets, numbered in ascending order.
         task = SIZES.index(record["train_size"])
         assert surrogate.predict_one(row, task) == record["error_count"]
 
 
 def test_log_scales_predict_better(published):
     """Of 1000 published configurations, 800 are stored and 200 are predicted, on one task."""
-    task = SIZES.index(723)
+    task = SIZES.index(723)  # tasks are sizes of training sets; this is one of 28
     values, errors = published
     stored = slice(0, 800)
     held_out = slice(800, 1000)

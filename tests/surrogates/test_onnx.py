@@ -15,7 +15,7 @@ from hpobench_ordered.surrogates import onnx
 from hpobench_ordered.surrogates._onnx_graph import keep_output
 from hpobench_ordered.surrogates.onnx import BLOCK, GROUP, OnnxSurrogate
 
-TASK = 6
+ANY_TASK = 6
 """One of the twenty tasks, where it does not matter which."""
 N_OUTPUTS = len(SCENARIOS["rpart"].layout.targets)
 """Measures that the network of rpart predicts; AUC is one of them."""
@@ -26,7 +26,11 @@ MORE_THAN_THREE_BLOCKS = 3 * BLOCK + 5
 def build(
     shared: Path, scenario: str, instance: str = "1220", target: str = "auc"
 ) -> tuple[Definition, OnnxSurrogate]:
-    """The definition of a YAHPO benchmark, and the surrogate of its network for one measure."""
+    """The definition of a YAHPO benchmark, and the surrogate of its network for one measure.
+
+    The network also takes the data set (instance) and a number of repetitions, which are fixed, and
+    the share of the data to train on, which varies from task to task.
+    """
     definition = define(shared, scenario, instance)
     _, encoding, network = files(shared, scenario)
     surrogate = OnnxSurrogate.for_space(
@@ -70,8 +74,9 @@ def test_agrees_with_yahpo_gym(shared, target):
         key = record["scenario"].removeprefix("rbv2_"), record["instance"]
         if key not in benchmarks:
             definition, surrogate = build(shared, *key, target)
+            unknown_best_values = [None] * 20  # of twenty tasks
             benchmarks[key] = Benchmark.build(
-                definition, surrogate="onnx", model=surrogate, best_values=[None] * 20
+                definition, surrogate="onnx", model=surrogate, best_values=unknown_best_values
             )
         # Twenty tasks, training fractions of 5 %, 10 %, ...
         task = benchmarks[key].tasks[round(20 * record["trainsize"]) - 1]
@@ -88,6 +93,7 @@ def test_agrees_with_yahpo_gym(shared, target):
 
 @pytest.mark.parametrize("task", [-1, len(FRACTIONS)])
 def test_unknown_tasks_are_refused(shared, scenario, task):
+    """Tasks are numbered from 0 to 19: 20 is too high, and -1 is not the last one."""
     definition, surrogate = build(shared, scenario)
     values = sample_values(definition, 2)
 
@@ -101,15 +107,15 @@ def test_empty_batch_has_no_values(shared, scenario):
     definition, surrogate = build(shared, scenario)
     no_rows = sample_values(definition, 1)[:0]
 
-    assert surrogate.predict(no_rows, TASK).shape == (0,)
+    assert surrogate.predict(no_rows, ANY_TASK).shape == (0,)
 
 
 def test_single_rows_agree_with_batch(shared, scenario):
     definition, surrogate = build(shared, scenario)
     values = sample_values(definition, MORE_THAN_THREE_BLOCKS)
-    predictions = surrogate.predict(values, TASK)
+    predictions = surrogate.predict(values, ANY_TASK)
 
-    single_predictions = [surrogate.predict_one(row, TASK) for row in values[:100]]
+    single_predictions = [surrogate.predict_one(row, ANY_TASK) for row in values[:100]]
 
     assert single_predictions == predictions[:100].tolist()
 
@@ -117,7 +123,7 @@ def test_single_rows_agree_with_batch(shared, scenario):
 def test_values_do_not_depend_on_batch(shared, scenario):
     definition, surrogate = build(shared, scenario)
     values = sample_values(definition, MORE_THAN_THREE_BLOCKS)
-    predictions = surrogate.predict(values, TASK)
+    predictions = surrogate.predict(values, ANY_TASK)
     rng = np.random.default_rng(1)
     # Batches are padded to whole groups, and evaluated in blocks.
     sizes_around_limits = [1, 2, 3, GROUP, GROUP + 1, BLOCK - 1, BLOCK, BLOCK + 1]
@@ -125,7 +131,7 @@ def test_values_do_not_depend_on_batch(shared, scenario):
 
     for size in [*sizes_around_limits, *random_sizes]:
         rows = rng.permutation(len(values))[:size]
-        np.testing.assert_array_equal(surrogate.predict(values[rows], TASK), predictions[rows])
+        np.testing.assert_array_equal(surrogate.predict(values[rows], ANY_TASK), predictions[rows])
 
 
 def test_values_do_not_depend_on_threads(shared, monkeypatch):
@@ -136,7 +142,7 @@ def test_values_do_not_depend_on_threads(shared, monkeypatch):
     distinct_predictions = set()
     for threads in ("1", "2", "3"):
         monkeypatch.setenv(onnx.THREADS_VARIABLE, threads)
-        distinct_predictions.add(surrogate.predict(values, TASK).tobytes())
+        distinct_predictions.add(surrogate.predict(values, ANY_TASK).tobytes())
 
     assert len(distinct_predictions) == 1
 
@@ -145,6 +151,7 @@ def test_network_is_cut_to_one_output(shared):
     """What only the other outputs need is left out of the network, so it is smaller."""
     *_, network = files(shared, "rpart")
 
+    # Any of the outputs, each of which is a measure, such as the AUC.
     cut_network = keep_output(network, column=2, width=N_OUTPUTS)
 
     assert len(cut_network) < len(network)
@@ -165,7 +172,7 @@ def test_unreadable_network_is_refused(shared, content):
     surrogate.model = content
 
     with pytest.raises(ArtifactError, match="cannot be read"):
-        surrogate.predict(sample_values(definition, 1), TASK)
+        surrogate.predict(sample_values(definition, 1), ANY_TASK)
 
 
 def test_network_of_another_scenario_is_refused(shared):
@@ -173,7 +180,7 @@ def test_network_of_another_scenario_is_refused(shared):
     *_, surrogate.model = files(shared, "xgboost")
 
     with pytest.raises(ArtifactError, match="inputs"):
-        surrogate.predict(sample_values(definition, 1), TASK)
+        surrogate.predict(sample_values(definition, 1), ANY_TASK)
 
 
 def build_rpart(
@@ -183,7 +190,10 @@ def build_rpart(
     changed_codes: onnx.Encoding | None = None,
     instance: str = "1220",
 ) -> OnnxSurrogate:
-    """The surrogate of rpart's network, with another layout of inputs or codes of some choices."""
+    """The surrogate of rpart's network, with another layout of inputs or codes of some choices.
+
+    `build` explains what is fixed and what varies.
+    """
     _, encoding, network = files(shared, "rpart")
     return OnnxSurrogate.for_space(
         network,

@@ -21,7 +21,7 @@ def sample_values(seed: int, n: int) -> np.ndarray:
 
 
 def make_single(kind: SurrogateType, task: int, coding: Coding = CODING) -> StoredSurrogate:
-    """A surrogate of one task, fitted to as many configurations as no other task has."""
+    """A surrogate of one task; each task has another number of evaluations, and other values."""
     values = sample_values(seed=task, n=40 + task)
     targets = np.sin(values.sum(axis=1) * (task + 1))[:, None]
     if kind is SurrogateType.NEAREST:
@@ -109,12 +109,14 @@ def test_array_of_no_task_is_refused(kind):
 def test_arrays_without_any_task_are_refused(kind):
     arrays = make_per_task(kind, n_tasks=3).to_arrays()
 
+    # Only the array that says what the surrogates of the tasks are is left.
     with pytest.raises(ArtifactError):
         SurrogateType.PER_TASK.from_arrays({"kind": arrays["kind"]})
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_missing_task_is_refused(kind):
+    """Names of arrays begin with the index of their task, as in `1/points`."""
     arrays = make_per_task(kind, n_tasks=3).to_arrays()
     without_second_task = {
         name: array for name, array in arrays.items() if not name.startswith("1/")

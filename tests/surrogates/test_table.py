@@ -72,7 +72,9 @@ def return_itself(table: TableSurrogate) -> TableSurrogate:
 
 
 def test_tenths_are_stored_as_small_integers(table, values):
+    """Values are codes divided by a divisor; here from -170 to 300 in steps of a tenth."""
     np.testing.assert_array_equal(table.values, values)
+    # Codes from -1700 to 3000 need two bytes.
     assert table.codes.dtype == np.int16
     assert table.divisor == 10
 
