@@ -139,16 +139,19 @@ def test_means_file_has_curves(page_report):
 
 
 def test_pairs_file_has_adjusted_p_values(page_report):
-    """Those of the first method against each of the others."""
-    group = BenchmarkGroup.for_means(group_by_protocol(page_report.benchmarks)[ORDERED])
-    comparison = compare_pairs(group)
+    """Those of the first method against each of the others, under one of two protocols."""
+    scores_by_protocol = group_by_protocol(page_report.benchmarks)
+    benchmarks = BenchmarkGroup.for_means(scores_by_protocol[ORDERED])
+    comparison = compare_pairs(benchmarks)
     assert comparison is not None
-    first_method, *_ = comparison.methods
-    _own, *expected = comparison.adjusted[0]
+    first_method = comparison.methods[0]
+    # A matrix of all pairs of methods; its first row begins with the method against itself.
+    _against_itself, *expected = comparison.adjusted[0]
 
     pairs = pd.read_csv(page_report.page.parent / "pairs.csv")
 
     is_of_first = (pairs["protocol"] == ORDERED) & (pairs["method"] == first_method)
+    # Adjusted by Holm's method; benchmarks, not tasks, are the samples.
     p_values = pairs.loc[is_of_first, "p_holm_benchmarks"]
     # pandas does not read the last digit exactly.
     np.testing.assert_allclose(p_values, expected, rtol=1e-15)
@@ -197,9 +200,10 @@ def rows_of_leaderboard(report: Report, benchmark: str, *, trial: int = 6) -> li
 @pytest.mark.parametrize("trial", [1, 6])
 @pytest.mark.parametrize("measure", ["score", "regret", "rank"])
 def test_page_has_means_of_leaderboard(page_report, entry, name, trial, measure):
-    """The page has the mean and both ends of its interval, each by method and trial.
+    """Of a benchmark, the page has the mean and both ends of its interval, by method and trial.
 
-    It has no curves of a method whose mean is undefined, because it failed.
+    It has no curves of a method whose mean is undefined, because it failed. `entry` is the place of
+    the benchmark, `name`, on the page.
     """
     protocol, _ = unpack_data(read_page(page_report), "data")["protocols"]
     measures = read_numbers_of_entry(page_report, entry)["measures"]
@@ -218,7 +222,7 @@ def test_page_has_means_of_leaderboard(page_report, entry, name, trial, measure)
 @ENTRIES
 @pytest.mark.parametrize("trial", [1, 6])
 def test_page_has_wins_of_leaderboard(page_report, entry, name, trial):
-    """It has none of a method that failed."""
+    """Of the benchmark `name` at the place `entry`; the page has none of a method that failed."""
     protocol, _ = unpack_data(read_page(page_report), "data")["protocols"]
     wins = read_numbers_of_entry(page_report, entry)["wins"]
     wins_of_method = dict(zip(protocol["methods"], wins, strict=True))
@@ -231,7 +235,7 @@ def test_page_has_wins_of_leaderboard(page_report, entry, name, trial):
 
 @ENTRIES
 def test_page_has_failures_of_leaderboard(page_report, entry, name):
-    """For each method, the page has a number to sort by and the text that it shows."""
+    """Of the benchmark `name` at the place `entry`, as a number to sort by and a text to show."""
     protocol, _ = unpack_data(read_page(page_report), "data")["protocols"]
     failures = read_numbers_of_entry(page_report, entry)["failed"]
     failures_of_method = dict(zip(protocol["methods"], failures, strict=True))
@@ -291,25 +295,30 @@ def test_page_has_curves_of_tasks(page_report, measure):
     assert len(tasks_of_newsvendor) == 3
     for number, task in enumerate(tasks_of_newsvendor):
         mean_curves, *_ends = task[measure]
+        # Means have the shape (methods, tasks, trials).
         expected = of_newsvendor.measures[measure].mean[0, number]
         np.testing.assert_allclose(mean_curves[place_of_first_method], expected, rtol=1e-3)
 
 
 def test_page_counts_unfinished_runs(page_report):
-    """Four methods have five seeds on three benchmarks, and four seeds by another protocol."""
+    """Four methods have five seeds on three benchmarks, and four seeds by another protocol.
+
+    On one benchmark, a run of one method failed, and four of another are missing.
+    """
     runs = 4 * (5 * 3 + 4)
 
     assert f"Not finished, of {runs} runs: 1 failed, 4 missing." in read_page(page_report)
 
 
 def test_page_counts_runs_of_other_versions(page_report):
+    # As the report is told of them.
     sentence = "2 runs of other versions of a method are there and count nowhere."
 
     assert sentence in read_page(page_report)
 
 
 def test_page_shows_failures_machines_and_limits(page_report):
-    """Texts from results are escaped."""
+    """The results have these texts, which are escaped."""
     page = read_page(page_report)
 
     message_of_failure = "<b onclick=alert(2)>bad</b>"

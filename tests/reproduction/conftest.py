@@ -106,6 +106,7 @@ class InventedEvidence(Evidence):
     """Evidence from losses that a test makes up, shape (S, T, M), by benchmark and method."""
 
     def __init__(self, losses: Mapping[tuple[str, str], np.ndarray]) -> None:
+        # Nothing is read from the store; the first task, which has no history, does not count.
         super().__init__(Store(Path("nowhere")), {}, surrogates={}, counted=drop_first_task)
         for (benchmark, method), losses_of_method in losses.items():
             no_protocol = None

@@ -63,6 +63,7 @@ def test_ahead_holds_with_lower_scores(check_on_scores):
     (finding,) = check_on_scores(both_ahead_of_c, **scores)
 
     assert finding.outcome is Outcome.HOLDS
+    # After trial 2, of the worse of a and b; the first of five tasks does not count.
     assert finding.measured == "b 45.0 < c 46.0 (-1.0 ± 0.0, better on 4 of 4 tasks)"
 
 
@@ -119,6 +120,10 @@ def test_failing_part_decides_claim():
 
 @pytest.mark.parametrize(("worse_tasks", "holds"), [(0, True), (1, True), (2, False)])
 def test_ahead_on_tasks_needs_share(check_on_scores, worse_tasks, holds):
+    """With 10 against 50, a is ahead of b; with 99, on the last `worse_tasks` of five, it is not.
+
+    The first task does not count, so that there are four.
+    """
     ahead_on_three_of_four = othpo.ahead_on_tasks("a", "b", trial=1, share=0.75)
     scores_of_a = np.full((5, 3), 10.0)
     scores_of_a[5 - worse_tasks :] = 99
@@ -145,6 +150,7 @@ def test_share_that_depends_on_seed_is_undecided(check_on_scores):
 
 @pytest.mark.parametrize(("score_of_b", "holds"), [(54, True), (56, False)])
 def test_similar_within_margin(check_on_scores, score_of_b, holds):
+    """After the first trial a has 50, and b 54 or 56; later both have 50."""
     within_five = othpo.similar("a", "b", trial=1, margin=5, share=0.75)
 
     (finding,) = check_on_scores(within_five, a=[50, 50, 50], b=[score_of_b, 50, 50])
@@ -155,6 +161,7 @@ def test_similar_within_margin(check_on_scores, score_of_b, holds):
 def test_similar_looks_at_its_trial_only(check_on_scores):
     within_five_at_first = othpo.similar("a", "b", trial=1, margin=5, share=0.75)
 
+    # Close after the first trial, far apart later.
     (finding,) = check_on_scores(within_five_at_first, a=[50, 10, 10], b=[54, 50, 50])
 
     assert finding.outcome is Outcome.HOLDS
@@ -169,6 +176,7 @@ The first task has no history and does not count; of the others, the first half 
 
 
 def test_early_method_wins_first_half(check_on_scores):
+    """The scores of a are 10 on the first half of the tasks, 90 on the second; b always has 50."""
     a_early_b_late = othpo.early_and_late("a", "b", trial=1)
 
     (finding,) = check_on_scores(a_early_b_late, a=SCORES_OF_TASKS, b=[50, 50, 50])
@@ -177,6 +185,7 @@ def test_early_method_wins_first_half(check_on_scores):
 
 
 def test_early_method_must_win_first_half(check_on_scores):
+    """The scores of b are 10 on the first half of the tasks, 90 on the second; a always has 50."""
     a_early_b_late = othpo.early_and_late("a", "b", trial=1)
 
     (finding,) = check_on_scores(a_early_b_late, a=[50, 50, 50], b=SCORES_OF_TASKS)
@@ -201,6 +210,7 @@ def test_stays_ahead_fails_once_behind(check_on_scores):
     (finding,) = check_on_scores(ahead_since_second, a=[40, 40, 40], b=[50, 50, 30])
 
     assert finding.outcome is Outcome.FAILS
+    # There a has 40, and b 30.
     assert "least ahead after trial 3 (+10.0" in finding.measured
 
 
@@ -210,7 +220,8 @@ def test_best_is_of_those_compared(check_on_scores):
     (finding,) = check_on_scores(a_best_of_two, a=[90, 90, 40], b=[90, 90, 41])
 
     assert finding.outcome is Outcome.HOLDS
-    assert "a is number 2 of all 5" in finding.measured  # "ideal" has 0
+    # The method "ideal", which is not compared, has a score of 0.
+    assert "a is number 2 of all 5" in finding.measured
 
 
 def test_best_fails_behind_another(check_on_scores):
@@ -238,6 +249,7 @@ def test_lead_shrinks_until_behind(check_on_scores):
     (finding,) = check_on_scores(lead_of_a_shrinks, a=[10, 10, 10], b=[60, 30, 5])
 
     assert finding.outcome is Outcome.HOLDS
+    # Over b, the better of the two rivals: c has 90 at the end.
     assert "lead +50.0 after 1, +20.0 after 2, -5.0 after 3" in finding.measured
 
 
@@ -293,6 +305,7 @@ def test_leader_to_the_end_is_not_overtaken(check_on_scores):
     ],
 )
 def test_twice_as_cheap_is_decided_by_seeds(milliseconds_of_rival, outcome):
+    """Milliseconds of a and its rival b, with three seeds each."""
     times = {"a": np.array([10.0, 10.0, 10.0]), "b": np.array(milliseconds_of_rival, float)}
     evidence = SimpleNamespace(
         milliseconds=lambda benchmark, method: times[method].mean(),
@@ -315,6 +328,7 @@ def test_positive_is_checked_by_column():
         Entry("row", "y", published, Estimate(-2, -3, -1)),
         Entry("other", "z", published, published),
     ]
+    # Checks each column of the table's row "row"; the table needs no evidence here.
     row_is_positive = othpo.positive(lambda evidence, needs: entries, "row")
 
     x, y = row_is_positive(None, [])  # type: ignore[arg-type]
@@ -333,11 +347,16 @@ def test_entry_is_inside_published_interval(measured, is_inside):
     assert Entry("row", "x", published, measured).is_inside is is_inside
 
 
-# The best trees of xgboost-mnist do get deeper from task to task, at a rank correlation in between.
 @pytest.mark.parametrize(("lowest_correlation", "holds"), [(0.5, True), (1.0, False)])
 def test_grows_needs_rank_correlation(make_evidence_of, lowest_correlation, holds):
+    """The best trees of xgboost-mnist get deeper from task to task, but not without exception.
+
+    So the rank correlation of depth and task, in the ten best configurations of each task, is
+    between 0.5 and 1.
+    """
     depth_grows = othpo.grows("xgboost-mnist", "max_depth", count=10, at_least=lowest_correlation)
 
+    # It is found from the benchmark itself, without any runs.
     (finding,) = depth_grows(make_evidence_of({}), [])
 
     assert finding.outcome is Outcome.from_truth(holds)

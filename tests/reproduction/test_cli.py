@@ -57,7 +57,8 @@ def test_reproduce_writes_selection_only(folder):
 @pytest.mark.usefixtures("first_call")
 def test_reproduce_stores_every_run(folder):
     runs = list((folder / "results" / "runs").iterdir())
-    assert len(runs) == 2 * 2  # methods, seeds
+    # Two methods, each with two seeds.
+    assert len(runs) == 2 * 2
 
 
 @pytest.mark.slow
@@ -77,6 +78,7 @@ def test_second_call_prints_the_same(first_call, call_on_small_paper):
 def test_wrong_requests_are_refused(tmp_path, monkeypatch, words, error, message):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HPOBENCH_ORDERED_CACHE", str(tmp_path / "cache"))
+    # The result of a call holds the error that ended it.
     with pytest.raises(error, match=message):
         raise call_reproduce(*words.split()).exception
     assert not list(tmp_path.iterdir())

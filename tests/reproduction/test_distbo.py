@@ -36,16 +36,19 @@ from hpobench_ordered.reproduction.papers.distbo.similarities import (
 )
 
 TOY = "distbo-toy"
-OTHER_IS_BEST = "distbo-classification-b"
+MULTI_BLR_IS_BEST = "distbo-classification-b"
+"""The one benchmark where the paper's best method is `multi-blr`."""
 KINDS = ("dist", "manual", "multi", "init", "none", "random")
-"""From best to worst, as the paper has them."""
+"""From best to worst, as the paper has them on the other benchmarks."""
 
 
 def make_evidence(regrets: dict[tuple[str, str], FloatArray | float]) -> Evidence:
     """Runs of 3 seeds, 2 tasks and 100 trials with these regrets, by benchmark and method."""
     evidence = Evidence(Store(Path("nowhere")), {}, surrogates={}, counted=count_runs_as_seeds)
-    for runs, values in regrets.items():
-        evidence._arrays[(*runs, None)] = {"regret": np.broadcast_to(values, (3, 2, 100))}
+    default_protocol = None
+    for (benchmark, method), values in regrets.items():
+        regrets_of_runs = np.broadcast_to(values, (3, 2, 100))
+        evidence._arrays[benchmark, method, default_protocol] = {"regret": regrets_of_runs}
     return evidence
 
 
@@ -97,8 +100,8 @@ def test_errors_are_between_runs():
 def invent_regrets(*, as_in_paper: bool) -> dict[tuple[str, str], FloatArray | float]:
     """Invent the regret of every run of the paper, by benchmark and method.
 
-    Regrets grow tenfold from each kind of methods to the next, in the order of the paper or, so
-    that none of its claims holds, in reversed order.
+    A method's name begins with its kind, as `dist-gp`. Regrets grow tenfold from each kind to the
+    next, in the order of the paper or, so that none of its claims holds, in reversed order.
     """
     kinds_from_best = KINDS if as_in_paper else KINDS[::-1]
     regrets: dict[tuple[str, str], FloatArray | float] = {}
@@ -107,11 +110,13 @@ def invent_regrets(*, as_in_paper: bool) -> dict[tuple[str, str], FloatArray | f
             for method in comparison.methods:
                 kind = method.partition("-")[0]
                 place = kinds_from_best.index(kind)
-                if comparison.benchmark == OTHER_IS_BEST and method == "multi-blr":
-                    # The best here in the paper; else behind all.
-                    place = -1 if as_in_paper else len(KINDS)
+                if comparison.benchmark == MULTI_BLR_IS_BEST and method == "multi-blr":
+                    before_all, after_all = -1, len(KINDS)
+                    place = before_all if as_in_paper else after_all
                 regret = 1e-3 * 10.0**place
-                if "joint" in method:  # in the paper it is no worse than the other embedding
+                # `dist-gp-joint` differs from `dist-gp` in how it embeds data sets. The paper says
+                # that it is no worse; it is clearly better here, or clearly worse.
+                if method.endswith("-joint"):
                     regret *= 0.5 if as_in_paper else 3
                 regrets[comparison.benchmark, method] = regret
     return regrets
@@ -169,7 +174,8 @@ def test_methods_can_run_under_their_protocol():
     for benchmark, method in list_benchmarks_and_methods():
         protocol = paper("distbo").setting_of(benchmark).protocol
 
-        protocol.check(benchmark_spec(benchmark), method)  # raises an error if not
+        # Raises an error if the method cannot.
+        protocol.check(benchmark_spec(benchmark), method)
 
 
 def test_random_trials_are_the_papers():
@@ -259,9 +265,11 @@ def toy_generator(toy_folder):
 
 @pytest.fixture(scope="module")
 def toy_result(toy_folder, toy_generator):
-    """The reproduction of the paper on the toy example."""
+    """The reproduction of the paper on the toy example, with a stub of the generator of data."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("HPOBENCH_ORDERED_BENCHMARKS", str(toy_folder / "none"))
+        no_benchmarks_of_user = toy_folder / "none"
+        patch.setenv("HPOBENCH_ORDERED_BENCHMARKS", str(no_benchmarks_of_user))
+        # Whatever generator `reproduce` looks up by name, it gets the stub.
         patch.setitem(reproduce.__globals__, "generator", lambda name: toy_generator)
         return reproduce(make_paper_on_toy(), folder=toy_folder)
 
@@ -323,7 +331,8 @@ def test_illustration_shows_all_functions(toy_folder):
 
     assert functions["task"].nunique() == 16
     maxima = functions.groupby("task")["value"].max()
-    assert maxima.between(0.99, 1).all()  # the maximum of each is 1, here between two points
+    # The maximum of each is 1, but may lie between two points that are drawn.
+    assert maxima.between(0.99, 1).all()
 
 
 # -- similarities of source tasks ------------------------------------------------------------------
@@ -347,6 +356,7 @@ class Finder(RandomSearch):
     def similarities(self) -> FloatArray:
         """How similar each source task is: unknown at the first trial, later 0.9 or 0.1."""
         number_of_sources = len(self.history)
+        # Similarities are asked for after each suggestion.
         is_first_trial = len(self.suggestions) < 2
         if is_first_trial:
             return np.full(number_of_sources, np.nan)
@@ -412,6 +422,7 @@ def test_one_finds_and_other_does_not(similarities_result):
     """A verdict is of two findings: the one finds the source task, the other does not."""
     verdicts = [claim.verdict for claim in similarities_result.claims]
 
+    # The third claim is about a source task that neither method finds.
     assert verdicts == ["holds", "fails", "1 of 2 hold"]
 
 

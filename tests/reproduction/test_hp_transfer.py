@@ -203,8 +203,9 @@ def test_summary_has_no_nan(folder):
 @pytest.mark.slow
 @pytest.mark.parametrize("number", FIGURES)
 def test_figures_show_speedups_over_tpe(folder, trials_needed, number):
-    """The ratio of mean numbers of trials; a run that fails counts with all its trials."""
+    """The ratio of mean numbers of trials; a run that fails, 0, counts with all its trials."""
     for row in pd.read_csv(folder / f"figure-{number}.csv").itertuples():
+        # Without transfer, tpe was run only once, after an old budget of 10.
         old_budget = 10 if row.method == "tpe" else row.old_budget
         task_and_budget = (row.task - 1, row.reference_budget)  # tasks count from 1 in figures
         counts_of_tpe = trials_needed[10, "tpe"][task_and_budget]
@@ -218,9 +219,12 @@ def test_figures_show_speedups_over_tpe(folder, trials_needed, number):
 @pytest.mark.slow
 @pytest.mark.parametrize("number", FIGURES)
 def test_figures_show_failure_rates(folder, trials_needed, number):
+    """The share of runs that never reach tpe, whose number of trials is given as 0."""
     for row in pd.read_csv(folder / f"figure-{number}.csv").itertuples():
+        # Without transfer, tpe was run only once, after an old budget of 10.
         old_budget = 10 if row.method == "tpe" else row.old_budget
-        counts = trials_needed[old_budget, row.method][row.task - 1, row.reference_budget]
+        task_and_budget = (row.task - 1, row.reference_budget)  # tasks count from 1 in figures
+        counts = trials_needed[old_budget, row.method][task_and_budget]
 
         assert row.failure_rate == np.mean([count == 0 for count in counts])
 
@@ -260,8 +264,9 @@ def check_on_runs(make_evidence_of) -> CheckOnRuns:
     trials = np.arange(1.0, 201.0)
 
     def losses_by_factor(factor: float) -> np.ndarray:
+        """Losses of tpe, whose factor is 1, are minus the number of the trial."""
         if factor == 0:
-            return np.zeros(shape)
+            return np.zeros(shape)  # above all of tpe's
         return np.broadcast_to(-trials / factor, shape)
 
     def call(check: Check, **factors: Sequence[float]) -> list[Finding]:
@@ -317,7 +322,8 @@ def test_average_speedup_has_two_errors(check_on_runs):
     findings = check_on_runs(check, a=[0.5, 2])
 
     # Logarithms to base 2 are 1 and -1: their mean is 0, its standard error 1.
-    assert "1.00 (0.25 to 4.00)" in findings[0].measured  # 2 ** 0, 2 ** -2, 2 ** 2
+    # So the interval is from 2^-2 to 2^2 around 2^0.
+    assert "1.00 (0.25 to 4.00)" in findings[0].measured
 
 
 def test_fastest_has_largest_mean_speedup(check_on_runs):

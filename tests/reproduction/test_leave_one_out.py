@@ -26,6 +26,7 @@ PAPERS = ("ablr", "abrac", "distbo")
 
 @pytest.mark.parametrize(("name", "last_figure"), [("ablr", 10), ("abrac", 9), ("distbo", 15)])
 def test_every_figure_exists(name, last_figure):
+    """From figure 1 of the paper to its last one."""
     titles = [exhibit.title for exhibit in paper(name).exhibits]
     assert titles == [f"Figure {number}" for number in range(1, last_figure + 1)]
 
@@ -104,13 +105,13 @@ def result(folder):
 
 @pytest.fixture(scope="module")
 def curves_by_task(folder, result):
-    """What figure 1 shows: measures by task, method and trial."""
+    """What figure 1 shows: measures by task, method and trial; `result` has written it."""
     return pd.read_csv(folder / "figure-1.csv")
 
 
 @pytest.fixture(scope="module")
 def curves_over_tasks(folder, result):
-    """What figure 2 shows: measures by method and trial, and times by method."""
+    """What figure 2 shows: measures by method and trial, and times; `result` has written it."""
     return pd.read_csv(folder / "figure-2.csv")
 
 
@@ -123,8 +124,10 @@ def test_opposite_claims_on_times_do_not_both_hold(result):
 
 @pytest.mark.slow
 def test_claim_by_task_has_finding_per_task(result):
-    findings = [len(claim.findings) for claim in result.claims]
-    assert findings == [1, 1, TASKS, 1]
+    numbers_of_findings = [len(claim.findings) for claim in result.claims]
+
+    # Of four claims, the third is by task.
+    assert numbers_of_findings == [1, 1, TASKS, 1]
 
 
 @pytest.mark.slow
@@ -213,6 +216,7 @@ def test_trials_in_flight_are_for_ordered_tasks(tmp_path):
     ids=["paper", "without random trials"],
 )
 def test_first_trials_do_not_depend_on_losses(spec, independent_trials):
+    """Told other losses, a method suggests the same configurations up to some trial."""
     benchmark = hbo.load("forrester")
     assignment = hbo.LeaveOneOut(trials=4).assignment(
         benchmark, spec, position=2, evaluated=(), rng=np.random.default_rng(0)
@@ -239,10 +243,10 @@ def test_first_trials_do_not_depend_on_losses(spec, independent_trials):
 
     pairs = zip(configs, configs_after_others, strict=True)
     is_independent_of_losses = [config == other for config, other in pairs]
+    # The place of the first that differs is the number of those before it.
     assert is_independent_of_losses.index(False) == independent_trials
 
 
-# Two seeds, 3 below and 3 above the mean: two standard errors of the difference are 6.
 @pytest.mark.parametrize(
     ("mean_difference", "outcome"),
     [
@@ -253,13 +257,15 @@ def test_first_trials_do_not_depend_on_losses(spec, independent_trials):
     ],
 )
 def test_difference_within_two_errors_is_undecided(make_evidence_of, mean_difference, outcome):
+    """Of two seeds, 3 below and 3 above the mean: two standard errors of the difference are 6."""
     noise_of_seeds = np.array([-3.0, 3.0])[:, None, None]
     regret_of_random_search = np.full((2, 3, 4), 50.0)  # seeds, tasks, trials
     regret_of_bo = regret_of_random_search + mean_difference + noise_of_seeds
     evidence = make_evidence_of({})
+    default_protocol = None
     evidence._arrays = {
-        ("forrester", "bo", None): {"regret": regret_of_bo},
-        ("forrester", "random-search", None): {"regret": regret_of_random_search},
+        ("forrester", "bo", default_protocol): {"regret": regret_of_bo},
+        ("forrester", "random-search", default_protocol): {"regret": regret_of_random_search},
     }
     check = checks.not_behind("bo", "random-search", trial=4, measure=Measure.REGRET)
 
@@ -270,16 +276,22 @@ def test_difference_within_two_errors_is_undecided(make_evidence_of, mean_differ
 
 @pytest.mark.slow
 def test_posterior_is_close_to_evaluations():
+    """The method has eight random evaluations of task 2 of forrester, and one that it chose.
+
+    Its mean misses them by less than a third of the function's deviation, on average.
+    """
     from hpobench_ordered.reproduction.papers.abrac.posteriors import fit_belief
 
     belief = fit_belief("forrester", 2, "abrac", fixed=8, own=1)
 
     mean_at_points = np.interp(belief.points, belief.x, belief.mean)
-    assert np.abs(mean_at_points - belief.values).mean() < 0.3 * belief.truth.std()
+    mean_error = np.abs(mean_at_points - belief.values).mean()
+    assert mean_error < 0.3 * belief.truth.std()
 
 
 @pytest.mark.slow
 def test_posterior_has_fixed_and_own_evaluations():
+    """Eight random evaluations of task 2 of forrester, and one that the method chose."""
     from hpobench_ordered.reproduction.papers.abrac.posteriors import fit_belief
 
     belief = fit_belief("forrester", 2, "abrac", fixed=8, own=1)
@@ -291,11 +303,13 @@ def test_posterior_has_fixed_and_own_evaluations():
 
 @pytest.mark.slow
 def test_posterior_uses_some_basis_functions():
+    """Those whose weights are not negligible."""
     from hpobench_ordered.reproduction.papers.abrac.posteriors import fit_belief
 
     belief = fit_belief("forrester", 2, "abrac", fixed=8, own=1)
 
-    assert belief.weights.max() == 1  # relative to the largest
+    # Weights are relative to the largest.
+    assert belief.weights.max() == 1
     assert 1 <= belief.used <= belief.bases.shape[1]
 
 
@@ -340,7 +354,8 @@ def test_learned_contexts_differ_by_task(method_with_learned_contexts):
     contexts = {tuple(task.context.values()) for task in method.history}
     contexts.add(tuple(method.context.values()))
 
-    assert len(contexts) == 14  # 13 other tasks and the current one
+    # Of 13 other tasks and the current one.
+    assert len(contexts) == 14
 
 
 @pytest.mark.slow

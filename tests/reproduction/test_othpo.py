@@ -96,7 +96,8 @@ def test_dre_ordered_changes_no_other_figure(make_evidence_of):
     assert scores_of_ten.min() == pytest.approx(0)
     *others, dre = scores_with_dre
     assert np.min(others) > 0
-    assert ten_methods_and_dre.methods[-1] == "dre-ordered" and dre.min() == pytest.approx(0)
+    assert ten_methods_and_dre.methods[-1] == "dre-ordered"
+    assert dre.min() == pytest.approx(0)
 
 
 @pytest.mark.slow
@@ -148,7 +149,8 @@ def test_landscape_of_large_space_is_sample():
     landscape = Landscape.of(hbo.load("yahpo-svm-1220"))
 
     assert not landscape.is_complete
-    assert landscape.objective.shape == (20, 1000)  # tasks, configurations
+    # Twenty tasks, and a thousand configurations.
+    assert landscape.objective.shape == (20, 1000)
 
 
 def test_sampled_landscape_is_the_same_again():

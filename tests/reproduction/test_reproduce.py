@@ -47,7 +47,8 @@ def test_figure_is_png(results_folder):
 @pytest.mark.slow
 def test_every_run_is_stored(results_folder, result):
     files = list((results_folder / "results" / "runs").iterdir())
-    assert len(files) == len(result.cells) == 2 * 3  # methods, seeds
+    # Two methods, each with three seeds.
+    assert len(files) == len(result.cells) == 2 * 3
 
 
 @pytest.mark.slow
@@ -82,8 +83,9 @@ def test_findings_are_written(results_folder):
 def test_entries_are_compared_with_published_ones(result):
     reduction, improvement = result.entries["table-1"]
 
-    assert reduction.is_inside  # "published" as between -1e6 and 1e6 %
-    assert not improvement.is_inside  # "published" as at most -1e6 %
+    # The small paper has "published" an interval from -1e6 to 1e6 %, and one below -1e6 %.
+    assert reduction.is_inside
+    assert not improvement.is_inside
 
 
 @pytest.mark.slow
@@ -105,7 +107,8 @@ def test_summary_has(results_folder, text):
 @pytest.mark.slow
 def test_curves_have_all_scores(results_folder):
     curves = pd.read_csv(results_folder / "figure-5.csv")
-    assert len(curves) == 2 * 9 * 3  # methods, tasks, trials
+    # Two methods, nine tasks and three trials.
+    assert len(curves) == 2 * 9 * 3
 
 
 @pytest.mark.slow
@@ -122,23 +125,27 @@ def test_random_search_ends_at_100(results_folder):
 @pytest.mark.slow
 def test_locations_are_on_tasks_shown(small_paper, results_folder):
     (figure,) = small_paper.select(figures=[7])
+    # Its views are pairs of a task, numbered from 0, and a trial.
     positions = {task for task, _ in figure.make.keywords["views"]}
 
     locations = pd.read_csv(results_folder / "figure-7.csv")
 
+    # The figure numbers tasks from 1.
     assert set(locations["task"]) == {position + 1 for position in positions} == {2, 9}
 
 
 @pytest.mark.slow
 def test_landscapes_show_whole_grids(results_folder):
     landscape = pd.read_csv(results_folder / "figure-1.csv")
-    assert len(landscape) == 2 * 21 * 21  # tasks, values of each of the two hyperparameters
+    # Two tasks, and 21 values of each of two hyperparameters.
+    assert len(landscape) == 2 * 21 * 21
 
 
 @pytest.mark.slow
 def test_landscapes_cross_the_best(results_folder):
     landscape = pd.read_csv(results_folder / "figure-1.csv")
 
+    # Three crosses on each of two tasks.
     crosses_by_task = landscape.groupby("task")["crossed"].sum()
     assert crosses_by_task.tolist() == [3, 3]
     crossed = landscape[landscape["crossed"]]
@@ -216,7 +223,8 @@ def test_one_seed_leaves_intervals_empty(small_paper, tmp_path):
 
     summary = (tmp_path / "summary.md").read_text(encoding="utf-8")
     assert "nan" not in summary
-    assert "1000000.0) | - | - |" in summary  # after the published interval, ours and the verdict
+    # After the published interval, our own and the verdict are empty.
+    assert "1000000.0) | - | - |" in summary
 
 
 def test_selection_keeps_order_of_paper(small_paper):
