@@ -286,10 +286,12 @@ class TestDesigns:
 
         values = space.values(flow.design_svm(space, n, 0, "3"))
 
+        # Of four kernels, up to two configurations more or fewer.
         kernels = values[:, space.names.index("kernel")].astype(int)
         np.testing.assert_allclose(np.bincount(kernels), n / 4, atol=2)
         unit_costs = np.sort(space.encode(values)[:, space.names.index("cost")])
-        np.testing.assert_allclose(unit_costs, (np.arange(n) + 0.5) / n, rtol=0, atol=0.01)
+        even_spacing = (np.arange(n) + 0.5) / n
+        np.testing.assert_allclose(unit_costs, even_spacing, rtol=0, atol=0.01)
 
     def test_a_fifth_of_boostings_is_linear(self):
         # 256 configurations, with up to 60 rounds.
@@ -327,6 +329,7 @@ class TestDesigns:
         largest = np.sort([config["rounds"][-1] for config in design])
         # Four distinct numbers from 3 on end with at least 6.
         expected = np.maximum(np.linspace(3, most, 256), 6)
+        # Up to half a percent of the range, and rounding.
         np.testing.assert_allclose(largest, expected, atol=0.005 * most + 1)
 
     def test_smaller_counts_are_log_uniform(self):
@@ -379,6 +382,7 @@ class TestSVMTable:
     def test_rows_are_trainings_of_tasks(self, tmp_path):
         frame = train_svms(tmp_path)
 
+        # Six trainings on each of two tasks, one after the other.
         assert frame["task"].tolist() == ["3492"] * 6 + ["37"] * 6
         assert frame["training"].tolist() == [*range(6), *range(6)]
 
@@ -436,13 +440,16 @@ class TestXGBoostTable:
 
     @pytest.fixture
     def frame(self, tmp_path):
+        """The table of five trainings on each of two tasks, whose files are in `tmp_path`."""
         return flow.train_flow(
             flow.XGBOOST, DATA, folder=tmp_path, space=self.SPACE, n=5, seed=1, workers=1
         )
 
     def test_training_has_four_rows(self, frame):
-        assert frame["task"].tolist() == ["3492"] * 20 + ["37"] * 20
-        assert frame["training"].tolist() == np.repeat([*range(5), *range(5)], 4).tolist()
+        """Of five trainings on each of two tasks, evaluated after four numbers of rounds each."""
+        assert frame["task"].tolist() == ["3492"] * (5 * 4) + ["37"] * (5 * 4)
+        numbers_of_trainings = [*range(5), *range(5)]
+        assert frame["training"].tolist() == np.repeat(numbers_of_trainings, 4).tolist()
 
     def test_rounds_are_those_of_design(self, frame):
         design = flow.design_xgboost(self.SPACE, 5, 1, "37")
@@ -463,4 +470,8 @@ class TestXGBoostTable:
 
     @pytest.mark.usefixtures("frame")
     def test_training_is_one_file(self, tmp_path):
-        assert len(list(tmp_path.rglob("*.json"))) == 10
+        """However many numbers of rounds it is evaluated after."""
+        files = list(tmp_path.rglob("*.json"))
+
+        # Of five trainings on each of two tasks.
+        assert len(files) == 5 * 2

@@ -36,6 +36,7 @@ def serve_customers(
     """
     profits = []
     for tastes_of_day in tastes:
+        # Of the three items, every morning.
         stock = [8, 6, 20]
         cost_of_an_item = 5
         profit = -cost_of_an_item * sum(stock)

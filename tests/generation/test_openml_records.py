@@ -238,7 +238,8 @@ class TestDownload:
         frame = fetch(tasks=TASKS).frame
 
         pd.testing.assert_frame_equal(frame, undisturbed.frame)
-        assert server.count("task/37/") == 0  # this task is not downloaded again
+        # The first task is not downloaded again.
+        assert server.count("task/37/") == 0
 
     def test_selected_task_is_downloaded_alone(self, fetch):
         assert set(fetch(tasks=(37,)).frame["task"]) == {"37"}
@@ -444,7 +445,8 @@ class TestFaults:
         with pytest.raises(DownloadError, match=f"in 3 attempts: .*{reason}.*start again"):
             fetch(tasks=(9946,), attempts=3, timeout=timeout)
 
-        assert server.faults[part] == []  # the server had all three
+        # The server takes a fault off the list when it happens: all three did.
+        assert server.faults[part] == []
 
     def test_pauses_grow_up_to_a_limit(self, server, fetch):
         server.faults = {"flow": [fake.Fault.RESET] * 10}
@@ -454,6 +456,7 @@ class TestFaults:
             # At such a pace, there are no other pauses to speak of.
             fetch(clock, attempts=10, requests_per_second=1e9)
 
+        # Seconds between ten attempts: they double up to a minute.
         assert clock.pauses == pytest.approx([2, 4, 8, 16, 32, 60, 60, 60, 60])
 
     def test_the_pace_is_kept(self, server, fetch):

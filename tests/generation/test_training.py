@@ -7,6 +7,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import product
@@ -39,8 +40,11 @@ class StubTrainer:
         return {"name": self.name}
 
     def __call__(self, config: Mapping[str, Any], where: str) -> Mapping[str, Any]:
-        (self.marks / f"{where}-{config['x']}-{time.monotonic_ns()}").touch()
-        return {"loss": int(where) + config["x"] / 3, "parts": [config["x"], None, True]}
+        """Leave a mark of the call; the loss is the place, a number as text, plus a third of x."""
+        x = config["x"]
+        mark = f"{where}-{x}-{time.monotonic_ns()}"  # a name of its own for each call
+        (self.marks / mark).touch()
+        return {"loss": int(where) + x / 3, "parts": [x, None, True]}
 
     def count_calls(self) -> int:
         return len(list(self.marks.iterdir()))
@@ -77,21 +81,26 @@ def test_outcomes_may_have_lists(stub, folder):
 
 
 def test_each_training_has_a_file(stub, folder):
+    """In the folder that is called like the place of its job."""
     run_trainings(stub, JOBS, folder)
 
-    places = [file.parent.name for file in folder.rglob("*.json")]
-    # Three jobs at each of two places, in a folder each.
-    assert sorted(places) == ["37"] * 3 + ["4"] * 3
+    number_of_files = Counter(file.parent.name for file in folder.rglob("*.json"))
+    number_of_jobs = Counter(job.where for job in JOBS)
+    assert number_of_files == number_of_jobs
+    # `JOBS` has three configurations at each of two places.
+    assert number_of_jobs == {"37": 3, "4": 3}
 
 
 def test_file_has_job_trainer_and_outcome(stub, folder):
-    (outcome,) = run_trainings(stub, [JOBS[0]], folder)
+    job = TrainingJob("37", {"x": 1, "mode": "a"})
+
+    (outcome,) = run_trainings(stub, [job], folder)
 
     (file,) = folder.rglob("*.json")
     assert json.loads(file.read_bytes()) == {
         "where": "37",
         "config": {"x": 1, "mode": "a"},
-        "trainer": {"name": "stub"},
+        "trainer": {"name": "stub"},  # its identity
         "outcome": outcome,
     }
 
@@ -107,7 +116,10 @@ def test_workers_do_not_matter(stub, tmp_path):
 
 @given(st.sets(st.integers(0, 5)))
 def test_missing_trainings_are_done(tmp_path_factory, lost):
-    """Whichever of six they are; so folders of several machines merge by copying."""
+    """Whichever of the six stored trainings were `lost`, only they are done again.
+
+    So folders of several machines, each with some of the trainings, merge by copying.
+    """
     folder = tmp_path_factory.mktemp("run")
     (folder / "marks").mkdir()
     stub = StubTrainer(folder / "marks")
@@ -149,7 +161,10 @@ def test_equal_jobs_are_trained_once(stub, folder):
     ],
 )
 def test_place_config_and_trainer_identify_training(stub, folder, job, name_of_trainer, trainings):
-    """A second job that is equal to the first in all three is not trained again."""
+    """A second job that is equal to the first in all three is not trained again.
+
+    `trainings` counts them: 1 if the jobs are equal, else 2.
+    """
     run_trainings(stub, [FIRST_JOB], folder)
 
     run_trainings(replace(stub, name=name_of_trainer), [job], folder)
@@ -161,6 +176,10 @@ class FailingAtFifth(StubTrainer):
     """A stub that fails at the fifth of the six jobs."""
 
     def __call__(self, config: Mapping[str, Any], where: str) -> Mapping[str, Any]:
+        """Train like the stub, but fail at the second of three configurations at the second place.
+
+        That is the fifth job of `JOBS`.
+        """
         if (where, config["x"]) == ("4", 2):
             raise MemoryError
         return super().__call__(config, where)
@@ -170,6 +189,7 @@ def test_failure_ends_trainings(stub, folder):
     with pytest.raises(MemoryError):
         run_trainings(FailingAtFifth(stub.marks), JOBS, folder)
 
+    # Of the six jobs, the four before the failure were trained, and the last was not begun.
     assert stub.count_calls() == 4
 
 

@@ -136,6 +136,7 @@ def test_comparison_trains_a_sample(trained, tmp_path, number):
 @pytest.mark.usefixtures("fitted")
 @pytest.mark.parametrize("number", [3, 20, 40])
 def test_comparison_counts_configurations(tmp_path, number):
+    """All that are compared, and those of them with a large weight."""
     file = GENERATOR.generate(
         tmp_path / "out" / NAME, source="compare", configurations=number, sizes=[56, 155]
     )

@@ -242,6 +242,7 @@ def commands(monkeypatch):
         return request.folder
 
     monkeypatch.setattr(yahpo, "write_forest", write_forest)
+    # Fewer to evaluate by a network, by default; they do not change the command.
     monkeypatch.setattr(yahpo, "SAMPLED_CONFIGURATIONS", 10)
     return commands
 
