@@ -214,6 +214,7 @@ def read_cells(table: str) -> list[list[str]]:
 
 def parse_value(text: str, name: str) -> Value:
     """The value of a hyperparameter, given its name: a number, or what this package calls it."""
+    # The one text whose meaning depends on the hyperparameter.
     if text == "Linear":
         return LINEAR[name]
     is_number = re.fullmatch(r"[\d.]+", text)
@@ -486,6 +487,7 @@ def test_artifacts_describe_the_adjustment(adjustment):
 @pytest.mark.slow
 @EVERY_SEARCHED_ADJUSTMENT
 def test_values_are_those_of_base_forest(adjustment):
+    """An adjusted space may be wider than that of the base, whose own checks would refuse it."""
     base = hbo.load(adjustment.base.name, surrogate="forest")
     for benchmark in load_both(adjustment.name):
         for config in sample_configs(benchmark.space):

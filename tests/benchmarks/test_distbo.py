@@ -708,7 +708,8 @@ def test_data_without_files_name_command(name):
     task = hbo.load(name).tasks[0]
 
     with pytest.raises(NotFetchedError, match=f"fetch {name}$"):
-        _ = task.data  # the data are read now
+        # The data are read now.
+        _ = task.data
 
 
 @pytest.mark.parametrize(
@@ -800,6 +801,7 @@ def test_generated_runs_have_values_of_tasks():
     benchmark = hbo.load(FURTHER_SEED)
     assert benchmark.recorded is not None
     for task, run in zip(benchmark.tasks, benchmark.recorded(), strict=True):
+        # As many evaluations as in the paper's runs.
         assert len(run) == 30
         losses = task.objective.losses(task.evaluate_many(run.values))
         np.testing.assert_array_equal(run.losses, losses)

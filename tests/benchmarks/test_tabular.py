@@ -169,7 +169,8 @@ def test_fcnet_values_are_means_of_repeats(fcnet):
         value = task.evaluate(config)
 
         mean = fmean(fcnet.repeats(config))
-        assert value == pytest.approx(mean, rel=1e-14)  # up to the last digit
+        # Up to the last digit.
+        assert value == pytest.approx(mean, rel=1e-14)
 
 
 @pytest.mark.slow
@@ -187,7 +188,8 @@ def test_fcnet_optimum_is_best_mean(fcnet):
     task = hbo.load("fcnet").task(fcnet.task)
 
     means = [fmean(entry["val_loss"]) for entry in fcnet.entries.values()]
-    assert task.best_value == pytest.approx(min(means), rel=1e-14)  # up to the last digit
+    # Up to the last digit.
+    assert task.best_value == pytest.approx(min(means), rel=1e-14)
 
 
 @pytest.mark.slow
@@ -230,7 +232,8 @@ def test_nas201_values_are_means_of_repeats(nas201):
         value = task.evaluate(config)
 
         mean = fmean(nas201.repeats(translate_architecture(config)))
-        assert value == pytest.approx(mean, rel=1e-14)  # up to the last digit
+        # Up to the last digit.
+        assert value == pytest.approx(mean, rel=1e-14)
 
 
 def test_nas201_reuses_first_of_two_repeats(nas201):
@@ -359,6 +362,7 @@ def package_copy(tmp_path):
 def test_verify_finds_changed_table(package_copy):
     path = package_copy / "datasets" / "nasbench201" / "cifar10.pkl"
     table = pickle.loads(path.read_bytes())
+    # Halve the values of some architectures.
     for key in sorted(table)[::20]:
         table[key]["val_acc"] = [value / 2 for value in table[key]["val_acc"]]
     path.write_bytes(pickle.dumps(table))

@@ -136,6 +136,7 @@ def test_papers_benchmarks_come_first():
 def test_names_of_benchmarks_are_distinct():
     names = [spec.name for spec in SPECS]
 
+    # As many as have a bundled forest.
     assert len(names) == 32
     assert len(set(names)) == 32
 

@@ -150,7 +150,8 @@ def test_python_of_page_runs(page, own_folder):
     script = own_folder / "page.py"  # a file, as methods need the source text of their classes
     script.write_text(join_python_blocks(page.read_text()))
 
-    runpy.run_path(str(script), run_name="__main__")  # fails if it raises an error
+    # Fails if it raises an error.
+    runpy.run_path(str(script), run_name="__main__")
 
 
 @pytest.mark.slow
@@ -172,7 +173,10 @@ def is_placeholder_of_path(word: str) -> bool:
 
 
 def parse_command(words: list[str], folder: Path) -> None:
-    """Let the command line parse a command without running it; raises where it is misused."""
+    """Let the command line parse a command without running it; raises where it is misused.
+
+    Words such as RESULTS stand for paths that exist, so these folders are made first.
+    """
     for word in words:
         if is_placeholder_of_path(word):
             (folder / word).mkdir(exist_ok=True)
@@ -188,7 +192,8 @@ def parse_command(words: list[str], folder: Path) -> None:
 
 @pytest.mark.parametrize("words", COMMANDS.values(), ids=COMMANDS)
 def test_command_is_understood(words, own_folder):
-    parse_command(words, own_folder)  # raises an error if it is misused
+    # Raises an error if it is misused.
+    parse_command(words, own_folder)
 
 
 def run_tuning_page() -> dict[str, Any]:
@@ -269,7 +274,7 @@ def test_unknown_option_is_noticed(own_folder):
 
 
 def test_few_blocks_are_skipped():
-    """Each is an example that nobody runs; three may be."""
+    """Each is an example that nobody runs; at most three may be skipped."""
     blocks = []
     for page in PAGES:
         blocks.extend(find_blocks(page.read_text()))

@@ -75,7 +75,8 @@ def test_example_on_a_page_runs(name):
     page = benchmark_pages.page(name)
     (code,) = re.findall(r"```python\n(.*?)```", page.text, re.DOTALL)
 
-    exec(code, {})  # fails if it raises an error
+    # Fails if it raises an error.
+    exec(code, {})
 
 
 @pytest.mark.slow
@@ -196,7 +197,8 @@ def test_command_page_describes_commands():
 
     for name in app.commands:
         help_text = CliRunner().invoke(app, [name, "--help"]).output
-        _usage, description, *_ = help_text.split("\n\n")
+        # Paragraphs of a help text: usage, description, options.
+        _usage, description, *_options = help_text.split("\n\n")
         first_line, *_ = description.strip().splitlines()
         before_ellipsis, *_ = first_line.split("...")
         begin = before_ellipsis[:40]  # the page breaks lines elsewhere

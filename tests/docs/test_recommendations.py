@@ -15,14 +15,16 @@ pytestmark = pytest.mark.usefixtures("builders")
 
 @pytest.mark.slow
 def test_stored_recommendations_follow_from_results():
-    """If not: `python docs/_build/recommend.py`."""
+    """If they do not, `python docs/_build/recommend.py` stores them anew."""
     import recommend
 
-    assert recommend_methods(recommend.read_milliseconds()) == read_recommendations()
+    recommendations = recommend_methods(recommend.read_milliseconds())
+
+    assert recommendations == read_recommendations()
 
 
 def test_readme_holds_stored_recommendations(root):
-    """If not: `python docs/_build/recommend.py`."""
+    """Filling them in changes nothing; otherwise, `python docs/_build/recommend.py` does it."""
     import recommend
 
     readme = (root / "README.md").read_text()
@@ -32,6 +34,7 @@ def test_readme_holds_stored_recommendations(root):
 
 @pytest.mark.parametrize("name", ["leaderboard.md", "methods/index.md", "tuning.md"])
 def test_page_holds_recommendations(name, root):
+    """A row of a table for each situation, in the place of a marker."""
     import recommend
 
     page = recommend.fill_page((root / "docs" / name).read_text(), methods_folder="methods/")

@@ -33,6 +33,7 @@ class Handler(BaseHTTPRequestHandler):
     """
 
     def do_GET(self) -> None:
+        """Answer a request of "/good" and so on; some fail only at first, so requests count."""
         kind = self.path[1:]
         earlier_requests = requested.count(self.path)
         requested.append(self.path)
@@ -50,6 +51,7 @@ class Handler(BaseHTTPRequestHandler):
             self.send_error(404)
 
     def answer(self, data: bytes, *, announced: int | None = None) -> None:
+        """Send data; `announced` is the length that the header says, by default the true one."""
         self.send_response(200)
         self.send_header("Content-Length", str(announced or len(data)))
         self.end_headers()

@@ -142,6 +142,7 @@ class ClippingSpace(hbo.SearchSpace):
         self.limit = getattr(self[name], bound)
 
     def row(self, config):
+        """Code a configuration, with the value of that hyperparameter clipped."""
         value = config.get(self.clipped_name)
         if isinstance(value, int | float):
             config = {**config, self.clipped_name: self.clip(value, self.limit)}
@@ -151,7 +152,10 @@ class ClippingSpace(hbo.SearchSpace):
 @pytest.mark.parametrize("name", ["x", "y"])
 @pytest.mark.parametrize("bound", ["lower", "upper"])
 def test_accepting_values_beyond_bounds_does_not_conform(name, bound, executor):
-    """Twice the upper bound of x, -20, is inside its range: it must not be what the suite tries."""
+    """A space that clips values beyond one bound, instead of refusing them, is noticed.
+
+    The suite cannot try multiples of a bound: twice the upper bound of x is -20, inside its range.
+    """
     x = hbo.Parameter.number("x", -20, -10)
     y = hbo.Parameter.number("y", -9, 2, integer=True)
     benchmark = hbo.load("newsvendor")
@@ -159,7 +163,7 @@ def test_accepting_values_beyond_bounds_does_not_conform(name, bound, executor):
         benchmark.tasks[0],
         space=ClippingSpace([x, y], name, bound),
         best_value=None,
-        _surrogate=Constant(),
+        _surrogate=Constant(),  # as that of newsvendor has another space
     )
     clipping = replace(benchmark, space=hbo.SearchSpace([x, y]), tasks=(task,))
 

@@ -95,7 +95,8 @@ class TestEveryMethod(MethodConformance):
 )
 def test_every_method_beats_random_search(name):
     """Some methods need more trials or seeds than the others."""
-    trials, seeds = MORE_TRIALS_OR_SEEDS.get(name, (BUDGET, SEEDS))
+    usual_trials_and_seeds = (BUDGET, SEEDS)
+    trials, seeds = MORE_TRIALS_OR_SEEDS.get(name, usual_trials_and_seeds)
     check_beats_random_search(name, trials=trials, seeds=seeds)
 
 
@@ -256,6 +257,7 @@ def test_dependence_on_direction_fails():
 
 @pytest.mark.parametrize("method", [Good, Maximises])
 def test_methods_that_do_not_learn_fail(method):
+    # One of the methods needs the history of an earlier task.
     spec = hbo.MethodSpec(method.__name__, method, "", "", min_history=1)
 
     with pytest.raises(ConformanceError, match="not better than random search with twice the"):

@@ -23,7 +23,7 @@ ADJUSTMENTS = [
 
 @pytest.mark.parametrize("index", range(7))
 def test_loss_is_squared_distance_to_optimum(index):
-    """In the unit cube of two dimensions; the second configuration is 0.1 away in both."""
+    """In the unit square: of the optimum, and of a configuration 0.1 away in both dimensions."""
     space = numeric_space()
     task = toy_benchmark(space, tasks=7).tasks[index]
     optimum = np.full(2, optimum_position(index))

@@ -298,7 +298,9 @@ def test_benchmark_describes_itself():
 
 def test_default_summary_counts_evaluations():
     benchmark = make_benchmark(make_table(numeric_space()), numeric_space())
-    assert benchmark.summary == "90 evaluations of 3 tasks."  # 30 of each
+
+    # The table has 30 of each task.
+    assert benchmark.summary == "90 evaluations of 3 tasks."
 
 
 def test_tasks_have_several_contexts():
@@ -384,8 +386,10 @@ def unchanged(table: pd.DataFrame) -> pd.DataFrame:
     ],
 )
 def test_invalid_tables_and_arguments_are_refused(change, options, message):
-    """A changed table of 90 rows, or other options than usual; n is a hyperparameter up to 50, and
-    `fixed` a constant.
+    """A changed table, or other options than usual.
+
+    The table has 90 rows, 30 of each of three tasks; n is a hyperparameter up to 50, and `fixed` a
+    constant.
     """
     space = conditional_space()
     table = change(make_table(space))
