@@ -47,7 +47,7 @@ class Journal:
 
         *lines, unfinished = content.split(b"\n")
         self.lines = [self._read_line(n, line) for n, line in enumerate(lines, start=1)]
-        # A line that is complete but for its line break was damaged, not cut off.
+        # A complete line with another byte in place of its line break was damaged, not cut off.
         if self._is_checked(unfinished[:-1]):
             raise self._error_in_line(len(lines) + 1)
 
@@ -89,8 +89,9 @@ class Journal:
     def _append(self, line: Mapping[str, Any]) -> None:
         """Write one line; the checksum becomes the last entry of its JSON object.
 
-        The checksum is of all lines up to this one. `self._size` is the size that the file had
-        after the last line: if it has another one now, somebody else wrote to it.
+        The checksum is the hash `self._checked` of all lines up to this one. `self._size` is the
+        size that the file had after the last line: if it has another one now, somebody else wrote
+        to it.
         """
         json_text = json.dumps(line, allow_nan=False, default=_as_python_number).encode()
         text = json_text[:-1]  # without the closing brace, which the line's end, `CHECK`, has
@@ -146,7 +147,7 @@ def as_json(content: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _as_python_number(value: Any) -> Any:
-    """Convert NumPy numbers to Python numbers."""
+    """Convert a NumPy number, which `json.dumps` cannot write, to a Python number."""
     return value.item()
 
 

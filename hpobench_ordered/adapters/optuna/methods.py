@@ -48,7 +48,8 @@ def optuna_method(
             as if they were of this task; else the method learns only from its own trials.
 
     Raises:
-        ExperimentError: It is neither, the class takes no seed, or a lambda has no `name`.
+        ExperimentError: `sampler` is neither a class nor a function, the class takes no seed, or
+            a lambda has no `name`.
     """
     if not callable(sampler):
         raise ExperimentError(
@@ -58,13 +59,15 @@ def optuna_method(
         raise ExperimentError(
             f"{sampler.__name__} takes no seed; pass a function of a seed that makes it"
         )
+    # A study has one search space, so a history on another one cannot be added to it.
+    supports_changed_spaces = not history
     return MethodSpec(
         name=name or _name_sampler(sampler),
         method=FromSampler(sampler, history),
         summary=read_summary(sampler),
         source=f"optuna {optuna.__version__}",
         uses_history=history,
-        changed_spaces=not history,
+        changed_spaces=supports_changed_spaces,
     )
 
 
@@ -106,7 +109,7 @@ class OptunaMethod(Method):
             The method itself, which can now be asked.
 
         Raises:
-            MethodError: The sampler, which a user's function may have made, is none.
+            MethodError: `sampler` is not one of Optuna's; a user's function may return anything.
         """
         if not isinstance(sampler, BaseSampler):
             raise MethodError(

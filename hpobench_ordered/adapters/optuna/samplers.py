@@ -183,7 +183,8 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
         """Create the method once the search space is known.
 
         It is created here rather than when a trial asks for a value: `study.optimize(catch=...)`
-        would catch an error there, and fail trial after trial, but catches none from here.
+        would catch an error there, and fail trial after trial, but catches none from here. `trial`
+        is part of Optuna's interface; the method does not depend on it.
 
         Raises:
             ExperimentError: The study has several objectives, or is another one than before.
@@ -195,13 +196,13 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
     def infer_relative_search_space(
         self, study: Study, trial: FrozenTrial
     ) -> dict[str, BaseDistribution]:
-        """Return an empty space: all hyperparameters are sampled independently."""
+        """Return an empty space, so that Optuna calls `sample_independent` for every parameter."""
         return {}
 
     def sample_relative(
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
-        """Return nothing: all hyperparameters are sampled independently."""
+        """Return nothing: `sample_independent` gives the values of all hyperparameters."""
         return {}
 
     def sample_independent(
@@ -303,6 +304,7 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
             if self._replay is None or self._replay.is_told(trial):
                 return
             self._replay.tell(trial, values)
+            # In a space without conditions, what the objective does not suggest may be inactive.
             if state is TrialState.COMPLETE and self._has_conditions:
                 self._warn_of_unused(trial, self._replay)
 
@@ -415,7 +417,8 @@ class Replay:
     def catch_up(self, study: Study) -> list[FrozenTrial]:
         """Repeat what samplers recorded since the last time; return the trials that count.
 
-        Those whose objective suggested what the space does not have do not count.
+        Those whose objective suggested what the space does not have do not count. They are marked
+        by the attribute `NOT_EVALUATED`; the attribute `RECORD` holds the fields of a `Record`.
         """
         trials: list[FrozenTrial] = study.get_trials(deepcopy=False)
         new_records: list[tuple[Record, int]] = []

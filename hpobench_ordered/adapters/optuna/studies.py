@@ -432,6 +432,7 @@ def _infer_common_space(
             if text_of_distribution.setdefault(name, text) != text:
                 return None
 
+    # A parameter that distinguishes the studies shows that their spaces differ.
     for name in text_of_distribution:
         is_in_all = [_is_in_all(name, trials) for trials in complete_trials_of.values()]
         is_in_none = [_is_in_none(name, trials) for trials in complete_trials_of.values()]

@@ -140,6 +140,7 @@ class ParquetRecorder(Recorder):
         reader = Reader(drop_invalid=True, clip=False, source=str(self._path))
         history: list[Evaluations | None] = []
         for task, rows in rows_of_task.items():
+            # A task on which every evaluation failed, so that no row has a score, is left out.
             if any(row[SCORE_COLUMN] is not None for row in rows):
                 history += self._read_task(rows, self._choose_space(task, space), reader)
         return reader.finish(history) if history else ()

@@ -145,7 +145,9 @@ def _describe_object(name: str, choice: object) -> str:
 
 def _convert_scipy(name: str, distribution: Any) -> object:
     """Convert a frozen distribution of SciPy to a range."""
-    kind = getattr(getattr(distribution, "dist", None), "name", type(distribution).__name__)
+    # A distribution with fixed parameters has its family as `dist`; other objects have none.
+    family = getattr(distribution, "dist", None)
+    kind = getattr(family, "name", type(distribution).__name__)
     if kind == "uniform":
         return tuple(map(float, distribution.support()))
     if kind in ("loguniform", "reciprocal"):  # two names of one distribution

@@ -334,7 +334,8 @@ class OrderedSearchCV(BaseSearchCV):  # type: ignore[misc]  # mypy does not foll
         while len(evaluations) < n_evaluations:
             n_left = n_evaluations - len(evaluations)
             batch = [tuner.ask() for _ in range(min(self.batch_size, n_left))]
-            recorded = recorder.evaluations[len(evaluations) :][: len(batch)]
+            first = len(evaluations)
+            recorded = recorder.evaluations[first : first + len(batch)]  # may be fewer, or none
             _check_suggestions(batch, recorded, candidates.space)
 
             new = self._evaluate(batch[len(recorded) :], candidates, evaluate)
@@ -398,13 +399,15 @@ class OrderedSearchCV(BaseSearchCV):  # type: ignore[misc]  # mypy does not foll
         Warns:
             ContinuedSearchWarning: There are evaluations already.
         """
+        # Of `refit` only the name of a metric has an effect on the suggestions.
+        metric = self.refit if isinstance(self.refit, str) else None
         settings = as_json(
             {
                 **tuner.settings,
                 "batch_size": self.batch_size,
                 "estimator": _describe(self.estimator),
                 "scoring": _describe(self.scoring),
-                "refit": self.refit if isinstance(self.refit, str) else None,
+                "refit": metric,
                 "return_train_score": self.return_train_score,
                 "hashes": self._session.hashes,
             }
@@ -504,7 +507,7 @@ class OrderedSearchCV(BaseSearchCV):  # type: ignore[misc]  # mypy does not foll
             candidate_params: All candidates of this call of `fit`.
             n_splits: Number of folds of each.
             out: Results of the folds of all candidates.
-            more_results: Not used.
+            more_results: Part of scikit-learn's interface; other searches give some, this one none.
 
         Returns:
             The same dictionary at each call, which `_fill_cv_results` fills at the end, also with
@@ -519,7 +522,8 @@ class OrderedSearchCV(BaseSearchCV):  # type: ignore[misc]  # mypy does not foll
         self, evaluations: Sequence[Evaluation], candidates: EstimatorSpace
     ) -> None:
         """Fill what becomes `cv_results_` with all evaluations of the task, in order."""
-        # Where every fit failed there are no results of folds: they are filled up like another's.
+        # A candidate of which every fit failed has no results of folds. It gets folds that failed,
+        # with the same entries as those of another candidate.
         some_fold = next(e.folds[0] for e in evaluations if e.folds)
         failed_fold = _fail_fold(some_fold, float(self.error_score))
         n_splits = max(len(e.folds) for e in evaluations)
@@ -550,7 +554,7 @@ def _fail_fold(fold: Mapping[str, Any], error_score: float) -> dict[str, Any]:
 
 
 def _describe(value: object) -> str:
-    """Text of an argument that is the same in every process."""
+    """Text of an argument without addresses in memory, which differ from process to process."""
     return ADDRESS.sub("", repr(value))
 
 
