@@ -84,7 +84,7 @@ def write_forest(
     fit = SurrogateFit.of_all_tasks(
         fitter, forest.values, forest.targets, seed=request.seed, rng=forest.rng, mixes=forest.mixes
     )
-    # What the forest is like comes first, that its best values are only searched last.
+    # `NOT_OPTIMAL` says that best values were searched, so there may be better ones.
     limits = (forest.recipe.describe(), *report.limits, NOT_OPTIMAL)
     return write_surrogates(
         request.folder,

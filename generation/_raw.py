@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 COLUMN_PREFIX = "config."
 """Prefix of the columns of hyperparameters."""
 _METADATA = b"hpobench_ordered"
+"""Key of the `About` in a file's metadata."""
 
 
 @dataclass(frozen=True)

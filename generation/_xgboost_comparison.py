@@ -113,7 +113,10 @@ def _describe_differences(name: str, summaries: Mapping[str, Any]) -> str:
 
 
 def choose_configurations(values: FloatArray, number: int, rng: np.random.Generator) -> IntArray:
-    """Choose rows of configurations, about two fifths with a large min_child_weight."""
+    """Choose rows of configurations, about two fifths with a large min_child_weight.
+
+    These depend most on the version of XGBoost.
+    """
     has_large_weight = values[:, CHILD_WEIGHT_COLUMN] >= LARGE_CHILD_WEIGHT
     large = np.flatnonzero(has_large_weight)
     others = np.flatnonzero(~has_large_weight)

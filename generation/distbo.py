@@ -221,6 +221,7 @@ def generate_forest(benchmark: RealBenchmark, request: Request) -> Path:
     folder = request.folder.with_name(f"{request.folder.name}{TRAININGS_SUFFIX}")
     outcomes = run_trainings(
         TaskTrainer(benchmark),
+        # A job trains on all tasks, so that the first argument, its place, is the same for all.
         [TrainingJob("tasks", config) for config in defined.space.configs(values)],
         folder,
         workers=request.workers,

@@ -151,7 +151,10 @@ class Retrain(TrainingSpec):
     time_format: str | None = None
 
     def list_words(self) -> list[str]:
-        """The words of the equivalent command, without the options common to all generation."""
+        """List the words of the equivalent command, but for configurations and seed.
+
+        `Request.command` adds these, as for all benchmarks.
+        """
         least, most = self.window
         options = {
             "time": self.time,
@@ -292,7 +295,7 @@ def _make_space(spec: Retrain, model: Model, stream: Stream) -> SearchSpace:
     space = spec.make_space(
         model,
         smallest_size=int(rows_of_periods.min()) * least,
-        names_of_data=HYPERPARAMETERS_OF_DATA,
+        names_of_data=HYPERPARAMETERS_OF_DATA,  # window and half-life, which the model lacks
     )
     is_window_fixed = least == most
     has_window = WINDOW in space.names  # in the user's own search space

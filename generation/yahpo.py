@@ -181,6 +181,7 @@ def generate_from_v2_network(scenario: str, instance: str, request: Request) -> 
         target=OBJECTIVE,
     )
     limits = V2_NETWORK.limits
+    # `IMPLAUSIBLE` says why the network is not to be trusted on some data sets.
     if (scenario, instance) in IMPLAUSIBLE:
         limits = (IMPLAUSIBLE[scenario, instance], *limits)
     return _generate_from_network(model, defined, request, replace(V2_NETWORK, limits=limits))
@@ -207,6 +208,7 @@ def _generate_from_network(
     # The same generator samples and then draws the folds of the cross-validation.
     rng = np.random.default_rng(request.seed)
     evaluated = sample_network(model, defined.space, request, rng)
+    # Few trees on many configurations follow the network better than many trees on few.
     recipe = ForestRecipe(trees=12, min_samples_leaf=4)
     return _write(request, defined, evaluated, report, recipe, rng=rng)
 

@@ -34,6 +34,7 @@ MISSING = -1
 """Code of a missing category."""
 
 _UNREADABLE = (OSError, EOFError, ValueError, KeyError, BadZipFile, zlib.error)
+"""Errors that pandas and NumPy raise for files that they cannot read."""
 
 
 @dataclass(frozen=True)

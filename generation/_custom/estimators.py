@@ -28,6 +28,7 @@ EXAMPLE = """{"hyperparameters": [
 ]}"""
 """An example of a file with a search space."""
 _HOW_TO = "It is in ConfigSpace's JSON, the names being keywords of the class, such as\n" + EXAMPLE
+"""End of messages: how to write a file with a search space."""
 
 
 def _integer(name: str, lower: int, upper: int, *, log: bool = True) -> Parameter:
@@ -127,7 +128,7 @@ def built_in_space(key: str, *, smallest_size: int, leave_out: Container[str] = 
     for parameter in SPACES[key]:  # hyperparameters by class
         if parameter.name in leave_out:
             continue
-        if parameter.name == NEIGHBOURS_KEYWORD:
+        if parameter.name == NEIGHBOURS_KEYWORD:  # there are no more neighbours than rows
             most_neighbours = min(int(parameter.upper), smallest_size)
             parameters.append(_integer(NEIGHBOURS_KEYWORD, 1, most_neighbours))
         else:
@@ -140,7 +141,7 @@ def read_space(path: Path) -> SearchSpace:
     try:
         return SearchSpace.from_json(json.loads(path.read_bytes()))
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
-        # The text of the others is a bare key or type, which only `repr` makes a message.
+        # The text of a LookupError, for example, is only the missing key: `repr` adds the type.
         has_message = isinstance(error, OSError | ValueError)
         reason = str(error) if has_message else repr(error)
         raise InvalidSpaceError(f"no search space in {path}: {reason}. {_HOW_TO}") from error

@@ -59,6 +59,7 @@ class TrainingSpec:
         Args:
             others: Values of further options; an option of None is left out.
         """
+        # The command is shown on the benchmark's card: of files it names no folders.
         is_bundled = self.data.startswith(SKLEARN_PREFIX)
         data = self.data if is_bundled else Path(self.data).name
         options = {
@@ -140,7 +141,11 @@ class Custom(TrainingSpec):
     validation: float = VALIDATION_SHARE
 
     def list_words(self) -> list[str]:
-        """The words of the equivalent command, without the options common to all generation."""
+        """List the words of the equivalent command, but for sizes, configurations and seed.
+
+        `Request.command` adds these, as for all benchmarks.
+        """
+        # An option of None is left out: the default share need not be said.
         share = None if self.validation == VALIDATION_SHARE else str(self.validation)
         return [COMMAND, *self.list_options(validation=share)]
 

@@ -114,6 +114,7 @@ def split_data(data: DataSet, kind: PredictionKind, *, validation: float, seed: 
             f"{len(data)} rows"
         )
 
+    # The stream is a part of the seed that only the shuffle has.
     order = np.random.default_rng([seed, SHUFFLE_STREAM]).permutation(len(data))
     target, classes = code_target(data, kind)
     target = target[order]
@@ -156,6 +157,7 @@ def code_features(numbers: FloatArray, categories: IntArray, pool_size: int) -> 
         categories: Codes of columns of categories, (n, b); each choice becomes a column.
         pool_size: Number of rows in the pool.
     """
+    # A column without any number in the pool has no median, and is left out.
     has_numbers = ~np.isnan(numbers[:pool_size]).all(axis=0)
     numbers = numbers[:, has_numbers]
     medians = np.nanmedian(numbers[:pool_size], axis=0)

@@ -132,7 +132,7 @@ class EstimatorTrainer:
             self.split, pool=self.split.pool[:size], pool_target=self.split.pool_target[:size]
         )
         try:
-            with threadpool_limits(1):
+            with threadpool_limits(1):  # several trainings may run at once
                 value, seconds = fit_and_measure(
                     lambda: self.model.make_estimator(config), split, self.metric
                 )

@@ -40,7 +40,7 @@ def run_stored_trainings(
     return run_trainings(
         trainer,
         jobs,
-        _path_beside(request.folder, ""),
+        _path_beside(request.folder, ending=""),  # a folder
         workers=request.workers,
         progress=request.progress,
     )
@@ -175,7 +175,7 @@ class OwnTrainings:
         space = self.defined.space
         further_types = {"seconds": "float64", "failure": "object"}
         frame = make_raw_frame(self._make_rows(), space, further_types)
-        write_raw(_path_beside(request.folder, ".parquet"), frame, about)
+        write_raw(_path_beside(request.folder, ending=".parquet"), frame, about)
 
     def _make_rows(self) -> list[dict[str, Any]]:
         """Make the rows of the table, one task after the other.
@@ -232,6 +232,9 @@ class OwnTrainings:
         return write_forest(request, self.defined, forest, report, evaluations=evaluations)
 
 
-def _path_beside(folder: Path, ending: str) -> Path:
-    """Path, beside the artifact's folder, of the trainings or (".parquet") of the table of them."""
+def _path_beside(folder: Path, *, ending: str) -> Path:
+    """Path beside the artifact's folder: of the folder of trainings, or the file of their table.
+
+    `ending` is "" for the folder, ".parquet" for the file.
+    """
     return folder.with_name(f"{folder.name}{EVALUATIONS_SUFFIX}{ending}")

@@ -39,6 +39,7 @@ def offline_datasets(folder: Path) -> dict[str, ClassificationData]:
     """Data sets that need no download, by OpenML task in ascending order."""
     local_data_sets = _read_folder(folder)
     data_sets = {BREAST_CANCER_TASK: breast_cancer()}
+    # One task for each of the MONK's problems 1, 2 and 3.
     for problem, task in enumerate(MONKS_TASKS, start=1):
         data_sets[task] = make_monks_problem(problem)
     data_sets |= local_data_sets  # which replace the others of the same task
@@ -77,6 +78,7 @@ def read_csv(path: Path, name: str) -> ClassificationData:
 def download_dataset(task: str) -> ClassificationData:
     """Download the data set of an OpenML task, or take it from OpenML's own cache."""
     openml = import_extra("openml", package="openml", extra="train", purpose="OpenML's data")
+    # No advice on what to do instead: without a download there is no such data set.
     check_online(f"the data set of OpenML's task {task}", instead="")
     try:
         openml_task = openml.tasks.get_task(int(task))

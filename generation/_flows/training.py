@@ -85,7 +85,10 @@ class SVMTrainer:
         }
 
     def __call__(self, config: Mapping[str, Any], where: str) -> Mapping[str, Any]:
-        """Cross-validate a configuration."""
+        """Cross-validate a configuration.
+
+        `where`, the name of the task, is part of the interface of trainers; `data` are the task's.
+        """
         begin = time.perf_counter()
         areas = []  # under the ROC curve
         was_stopped = False
@@ -157,7 +160,10 @@ class BoostingTrainer:
         }
 
     def __call__(self, config: Mapping[str, Any], where: str) -> Mapping[str, Any]:
-        """Cross-validate a configuration at its numbers of rounds."""
+        """Cross-validate a configuration at its numbers of rounds.
+
+        `where`, the name of the task, is part of the interface of trainers; `data` are the task's.
+        """
         results = np.array([_test_boosting(fold, config) for fold in iter_folds(self.data)])
         areas = results[:, :, 0]  # (folds, numbers of rounds)
         seconds = results[:, :, 1].sum(axis=0)  # (numbers of rounds,)
@@ -272,6 +278,7 @@ def train_flow(
             jobs,
             folder,
             workers=workers,
+            # The step is named after the task, which a default value binds now.
             progress=lambda _, done, total, task=task: progress(f"task {task}", done, total),
         )
         for training, (job, outcome) in enumerate(zip(jobs, outcomes, strict=True)):

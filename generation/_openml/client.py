@@ -19,6 +19,7 @@ from hpobench_ordered.errors import DownloadError
 from hpobench_ordered.files.download import check_online
 
 FUNCTION = "area_under_roc_curve"
+"""OpenML's name of the measure that evaluations are asked for."""
 IDS_PER_REQUEST = 500
 """Ids are part of an address, and servers take addresses up to about 8 kB."""
 
@@ -80,7 +81,7 @@ class Client:
     """Sends requests to OpenML, one after the other; made by `connected`."""
 
     def __init__(self, openml: Any, connection: Connection) -> None:
-        """Wrap the package `openml`, which is configured already; the first request may be now."""
+        """Wrap the package `openml`, which is configured already; requests may begin at once."""
         self._openml = openml
         self._connection = connection
         self._interval = 1.0 / connection.requests_per_second  # seconds between two requests
@@ -127,7 +128,8 @@ class Client:
             return [(entry.run_id, entry.setup_id, entry.value) for entry in entries]
 
         evaluations, unread = _read_by_bisection(offsets, ask_for)
-        _check_readable("evaluations", offsets, unread)
+        # A few unreadable entries are only counted; if all are, the client does not fit OpenML.
+        _check_any_readable("evaluations", offsets, unread)
         return evaluations, len(unread)
 
     def folds(self, runs: Sequence[int]) -> dict[int, list[float]]:
@@ -183,7 +185,8 @@ class Client:
             return [(entry.setup_id, _read_parameters(entry)) for entry in entries]
 
         parameters_of_setups, unread = _read_by_bisection(ids, ask_for)
-        _check_readable("setups", ids, unread)
+        # A few unreadable entries are only returned; if all are, the client does not fit OpenML.
+        _check_any_readable("setups", ids, unread)
         return dict(parameters_of_setups), unread
 
     def _list(
@@ -343,8 +346,8 @@ def _read_by_bisection(
     return first_answers + second_answers, [*first_unread, *second_unread]
 
 
-def _check_readable(noun: str, requested: Sequence[int], unread: Sequence[int]) -> None:
-    """Raise an error if all entries are unreadable, and too many for this to be an accident."""
+def _check_any_readable(noun: str, requested: Sequence[int], unread: Sequence[int]) -> None:
+    """Raise a `DownloadError` if no entry is readable, and so many that it is no accident."""
     is_everything_unread = len(unread) == len(requested)
     if is_everything_unread and len(requested) >= INCOMPATIBLE_ENTRIES:
         raise DownloadError(

@@ -125,7 +125,7 @@ def _download_evaluations(
         offsets = range(offset, offset + page_size)
         page = pages.get(
             f"evaluations-{task}",
-            f"{offset:08}",
+            f"{offset:08}",  # with zeros in front, so that pages are sorted by offset
             {"flow": flow, "task": task, "offset": offset, "size": page_size},
             partial(_ask_for_page, client, flow, task, offsets),
         )

@@ -44,6 +44,7 @@ BOUND_TOLERANCE = 0.5e-6 * (1 + 1e-9)
 """Bounds are printed with six decimals."""
 
 _ABSENT = frozenset({"", "NA", "NULL", "null", "None"})
+"""Texts that mean that there is no value."""
 
 
 class Dropped(Enum):
@@ -168,6 +169,7 @@ def _clip_number(parameter: Parameter, number: float) -> float | Dropped:
     if parameter.kind is Kind.INTEGER and not number.is_integer():
         return Dropped.UNPARSABLE
 
+    # Bounds are printed with six decimals: a recorded number may be half of the last one beyond.
     lower = parameter.lower - BOUND_TOLERANCE
     upper = parameter.upper + BOUND_TOLERANCE
     if not lower <= number <= upper:

@@ -42,7 +42,7 @@ class DataSize:
     def context(self) -> dict[str, float]:
         """Context of the task: rows, inputs and the share of the largest class."""
         numbers = (float(self.rows), float(self.inputs), self.majority / self.rows)
-        return dict(zip(CONTEXT, numbers, strict=True))
+        return dict(zip(CONTEXT, numbers, strict=True))  # `CONTEXT` are the names of the three
 
 
 def look_up_data_sizes(

@@ -34,6 +34,7 @@ def compute_correlation_by_lag(losses: FloatArray) -> dict[int, float]:
     for lag in LAGS:
         if lag < number_of_tasks:
             earlier, later = losses[:, :-lag], losses[:, lag:]
+            # NaN where all configurations of a task have the same loss.
             correlations[lag] = float(np.nanmean(rank_correlation(earlier, later)))
     return correlations
 
@@ -155,28 +156,34 @@ def describe_flatness(comparisons: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _compare_seeds(smooth: FloatArray, repeated: FloatArray, averaged: int) -> dict[str, Any]:
-    """Compare the losses of different seeds.
+    """Compare the losses of different seeds: how much of them is noise.
 
     Args:
-        smooth: Losses on the forest, which have no noise of seeds, (n, T).
-        repeated: Losses of every seed, (S, m, T).
-        averaged: Number of seeds that a loss of the benchmark is the mean of.
+        smooth: Losses on the forest, which evens out the noise of seeds, (n, T).
+        repeated: Losses of every one of S seeds, (S, m, T), of some of the configurations.
+        averaged: Number of seeds that a loss of the benchmark is the mean of: noise is less then.
     """
+    number_of_seeds, number_of_configs, _ = repeated.shape
     noise_of_one_seed = compute_noise_share(repeated)
     noise_of_means = compute_noise_share(repeated, averaged=averaged)
     correlation, correlation_in_better_half = compute_agreement(repeated)
     shares_near_best = compute_shares_within_noise(smooth, repeated, averaged=averaged)
     share_of_flat_tasks = float(np.mean(shares_near_best > FLATNESS_SHARE))
 
-    means = ""
+    trained = f"{number_of_configs} configurations trained with {number_of_seeds} seeds"
+    noise = f"{100 * noise_of_one_seed:.1f} % of the variance of a task is due to the seed"
     if averaged > 1:
-        means = f", {100 * noise_of_means:.1f} % of that of means of {averaged}"
+        noise += f", {100 * noise_of_means:.1f} % of that of means of {averaged}"
+    agreement = (
+        f"two seeds rank alike at {correlation:.2f}, in the better half at "
+        f"{correlation_in_better_half:.2f}"
+    )
+    flatness = (
+        f"on {100 * share_of_flat_tasks:.0f} % of tasks more than a tenth of configurations lie "
+        "within two standard deviations of the best"
+    )
     return {
-        "explanation": f"{repeated.shape[1]} configurations trained with {len(repeated)} seeds: "
-        f"{100 * noise_of_one_seed:.1f} % of the variance of a task is due to the seed{means}; two "
-        f"seeds rank alike at {correlation:.2f}, in the better half at "
-        f"{correlation_in_better_half:.2f}; on {100 * share_of_flat_tasks:.0f} % of tasks more "
-        "than a tenth of configurations lie within two standard deviations of the best",
+        "explanation": f"{trained}: {noise}; {agreement}; {flatness}",
         "share_of_variance": noise_of_means,
         "rank_correlation": correlation,
         "rank_correlation_in_better_half": correlation_in_better_half,

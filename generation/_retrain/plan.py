@@ -81,14 +81,15 @@ class RetrainPlan:
 def gather_results(
     plan: RetrainPlan, outcomes: Sequence[Mapping[str, Any]]
 ) -> tuple[TrainingResults, FloatArray | None]:
-    """Combine the outcomes of a plan's jobs.
+    """Combine the outcomes of a plan's jobs, each a training with one of S seeds on all T tasks.
 
     Returns:
         Results of the n configurations, means over seeds if there are several; and the values of
-        the configurations that were trained with every seed, (S, m, T), None if there are none.
+        the m configurations that were trained with every seed, (S, m, T), None if there are none.
 
     Raises:
-        TrainingError: A training failed, and this may not count as the worst value.
+        TrainingError: A training failed, and the plan does not let failures count as the worst
+            value; or all trainings of its task failed.
     """
     results = _gather_jobs(plan, outcomes)
     return _average_seeds(plan, results), _select_repeated(plan, results.values)
