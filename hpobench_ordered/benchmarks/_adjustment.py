@@ -110,7 +110,7 @@ class SpaceAdjustment:
         parameters = []
         constants = {}
         for steps, item in self.rows:
-            if step not in steps:
+            if step not in steps:  # the steps that a row of the table applies to
                 continue
             if isinstance(item, Fixed):
                 constants[item.name] = item.value
@@ -137,7 +137,11 @@ class SpaceAdjustment:
         )
 
     def embed(self, step: Steps, surrogate: Surrogate) -> EmbeddedSurrogate:
-        """Embed the search space of a step in a surrogate of the base benchmark."""
+        """Embed the search space of a step in a surrogate of the base benchmark.
+
+        That one needs a value of every hyperparameter: `unlisted` has those that the step's table
+        does not list.
+        """
         base = self.base.define()
         space = self.space(step)
         listed_names = {*space.names, *space.constants}
@@ -187,7 +191,7 @@ class SpaceAdjustment:
         """Load a surrogate in a step, and the best known value of every task."""
         surrogate_of_base, _ = option.load()
         surrogate = self.embed(step, surrogate_of_base)
-        if self.artifact is None:
+        if self.artifact is None:  # then the search space is finite
             return surrogate, find_optima(surrogate, self.definition(step).objective)
         return surrogate, self._read_best_values(self.artifact, step, option.name)
 

@@ -152,6 +152,7 @@ def _draw_classification_data(seed: int, experiment: str, task: int) -> TrainTes
 
 def _draw_frequencies_and_phases(seed: int) -> tuple[FloatArray, FloatArray]:
     """Frequencies U (D, p) and phases b (D,) of all tasks."""
+    # The 1 makes the generator another than that of the bandwidths, which has none.
     rng = np.random.default_rng([CLASSIFICATION_STREAM, seed, 1])
     frequencies = rng.standard_normal((FREQUENCIES, FEATURES))
     phases = rng.uniform(0.0, 2.0 * np.pi, size=FREQUENCIES)
@@ -222,8 +223,9 @@ def _parse_recordings(data: bytes) -> FloatArray:
     """Parse the file of recordings, (5875, 22); a `ValueError` if it is not the published one."""
     first_line, _, _ = data.partition(b"\n")
     header = tuple(first_line.decode("ascii", "replace").strip().split(","))
-    if header[: len(_HEADER)] != _HEADER:
-        raise ValueError(f"the columns must be {', '.join(_HEADER)}, ..., but got {header[:7]}")
+    first_columns = header[: len(_HEADER)]  # `_HEADER` are the expected ones
+    if first_columns != _HEADER:
+        raise ValueError(f"the columns must be {', '.join(_HEADER)}, ..., but got {first_columns}")
 
     rows = np.loadtxt(io.BytesIO(data), delimiter=",", skiprows=1, dtype=np.float64, ndmin=2)
     if rows.shape != (RECORDINGS, _PARKINSONS_COLUMNS) or not np.isfinite(rows).all():
@@ -268,9 +270,10 @@ def protein_data(task: int) -> TrainTestSplit:
     """Data of a protein, split 60-40, stratified by class."""
     parse = partial(_parse_protein, name=list(PROTEINS)[task])
     rows = _read_rows(PROTEIN_FILES[task], parse, "distbo-protein-svm")
-    x = rows[:, 1:-1]
+    x = rows[:, 1:-1]  # the first column is not used
     y = rows[:, -1]
 
+    # The second part of the seed, 0 for proteins and 1 for patients, tells the families apart.
     rng = np.random.default_rng([SPLIT_STREAM, 0, task])
     is_training = np.zeros(len(y), dtype=np.bool_)
     for label in (0.0, 1.0):
@@ -296,8 +299,11 @@ def parkinsons_data(task: int) -> TrainTestSplit:
     patient = recordings[:, 0]
     rows = recordings[patient == task + 1]
 
+    # The second part of the seed, 0 for proteins and 1 for patients, tells the families apart.
     rng = np.random.default_rng([SPLIT_STREAM, 1, task])
     rows = rows[rng.permutation(len(rows))]
+
+    # Columns: patient, age, sex, time, motor UPDRS, total UPDRS, and then the voice measurements.
     time = rows[:, 3:4]
     total_updrs = rows[:, 5]
     voice = rows[:, 6:]

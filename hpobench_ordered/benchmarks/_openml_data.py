@@ -104,6 +104,7 @@ class PublishedDataSet:
 
     def file(self, task: str) -> RemoteFile:
         """The published parquet file, whose last column is the class."""
+        # OpenML has a folder for ten thousand data sets each, such as 0000/0031 for number 31.
         folder = f"{self.number // 10_000:04d}/{self.number:04d}"
         return RemoteFile(
             name=f"{FOLDER}/{task}_{self.name}.pq",
@@ -136,7 +137,8 @@ def task_data(task: str) -> TaskData | None:
     if task in MONKS_TASKS:
         data = make_monks_problem(MONKS_TASKS.index(task) + 1)
     elif task in PUBLISHED:
-        data = PUBLISHED[task].read(FILES[task].open_path("openml-svm").read_bytes())
+        path = FILES[task].open_path("openml-svm")  # which the error names, if it is to be fetched
+        data = PUBLISHED[task].read(path.read_bytes())
     else:
         return None
     return TaskData(data.x, data.y.astype(np.float64), DataKind.CLASSIFICATION)

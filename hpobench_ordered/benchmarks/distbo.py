@@ -441,7 +441,7 @@ class DistboFamily:
 def parse_seeded_name(name: str) -> tuple[GeneratedBenchmark, int] | None:
     """Split a name into the generated benchmark and its seed; None for other names."""
     benchmarks = "|".join(GENERATED)
-    seed = "0|[1-9][0-9]{0,17}"
+    seed = "0|[1-9][0-9]{0,17}"  # at most 18 digits, so that it fits into 64 bits
     match = re.fullmatch(f"({benchmarks})-seed-({seed})", name)
     if match is None:
         return None

@@ -72,7 +72,8 @@ class FunctionFamily:
 def _forrester_coefficients(scores: FloatArray) -> FloatArray:
     """Coefficients a ~ Normal(6, 1), b ~ Normal(12, 4), c ~ Uniform(0, 10).
 
-    The second parameter of Normal is the variance: b has standard deviation 2.
+    The second parameter of Normal is the variance: b has standard deviation 2. The distribution
+    function of a standard normal score is uniform.
     """
     a = 6.0 + scores[:, 0]
     b = 12.0 + 2.0 * scores[:, 1]
@@ -81,7 +82,10 @@ def _forrester_coefficients(scores: FloatArray) -> FloatArray:
 
 
 def _quadratic_coefficients(scores: FloatArray) -> FloatArray:
-    """Coefficients a, b, c ~ Uniform(0.1, 1)."""
+    """Coefficients a, b, c ~ Uniform(0.1, 1).
+
+    The distribution function of a standard normal score is uniform.
+    """
     return 0.1 + 0.9 * _normal_distribution_function(scores)
 
 
@@ -163,7 +167,12 @@ class SyntheticBenchmark:
         return f"{self.function.formula} with {coefficients}, exact values."
 
     def coefficients(self) -> FloatArray:
-        """Coefficients a, b, c of every task, (T, 3); they do not depend on T."""
+        """Coefficients a, b, c of every task, (T, 3); more tasks only append rows.
+
+        They come from normal scores z, whose correlation between consecutive tasks is r:
+
+            z[0] = e[0],  z[t] = r z[t - 1] + sqrt(1 - r^2) e[t],  e standard normal
+        """
         rng = np.random.default_rng([self.function.stream, int(self.ordered), self.seed])
         e = rng.standard_normal((self.tasks, len(COEFFICIENTS)))
         r = CORRELATION if self.ordered else 0.0
@@ -171,7 +180,7 @@ class SyntheticBenchmark:
         z = e.copy()
         for t in range(1, self.tasks):
             z[t] = r * z[t - 1] + math.sqrt(1.0 - r * r) * e[t]
-        return self.function.coefficients(z)
+        return self.function.coefficients(z)  # gives them the distributions of the paper
 
     def define(self) -> Definition:
         """Search space, objective and tasks; the context of a task is its coefficients."""
@@ -250,8 +259,8 @@ class SyntheticFamily:
     def spec(self, name: str) -> BenchmarkSpec | None:
         """The benchmark of that name; None if the name does not follow the pattern."""
         functions = "|".join(FUNCTIONS)
-        seed = "0|[1-9][0-9]{0,17}"
-        tasks = "[1-9][0-9]{0,5}"
+        seed = "0|[1-9][0-9]{0,17}"  # at most 18 digits, so that it fits into 64 bits
+        tasks = "[1-9][0-9]{0,5}"  # less than a million
         match = re.fullmatch(
             rf"(?P<function>{functions})(?P<ordered>-ordered)?-seed-(?P<seed>{seed})"
             rf"(-tasks-(?P<tasks>{tasks}))?",

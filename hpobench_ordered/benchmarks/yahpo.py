@@ -279,7 +279,11 @@ def definition(
 def network(
     model: bytes, *, definition: Definition, scenario: str, instance: str, encoding: Encoding
 ) -> OnnxSurrogate:
-    """The v1.0.2 network of a scenario as the surrogate of an instance's tasks."""
+    """The v1.0.2 network of a scenario as the surrogate of an instance's tasks.
+
+    Of its inputs that are not tuned, the data set and the replication are the same for all tasks,
+    and each task has a training fraction.
+    """
     return OnnxSurrogate.for_space(
         model,
         space=definition.space,
@@ -341,6 +345,7 @@ def _onnx_option(scenario: str, instance: str) -> SurrogateOption:
         load=partial(_load_onnx, scenario, instance),
         files=tuple(files.values()),
         extra=EXTRA,
+        # Why means over benchmarks leave it out: the best AUC of some networks is an artefact.
         left_out=_IS_SATURATED if (scenario, instance) in SATURATED else "",
     )
 
@@ -379,6 +384,7 @@ def _load_onnx(scenario: str, instance: str) -> "tuple[Surrogate, Sequence[float
 
 def _bundled(scenario: str, instance: str) -> BenchmarkSpec:
     """Spec of a benchmark whose forest comes with the package."""
+    # The authors published no evaluations of ranger: its forest stands in for a missing network.
     is_sampled_from_network = scenario == "ranger"
     if is_sampled_from_network:
         origin = "evaluations sampled from YAHPO's v2 network"
