@@ -21,7 +21,10 @@ def make_completer(list_names: Callable[[click.Context], Iterable[str]]) -> Comp
     """
 
     def complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-        """List the names that begin like the incomplete word; none if they cannot be found."""
+        """List the names that begin like the incomplete word; none if they cannot be found.
+
+        Click also passes the parameter that is completed, which is not needed.
+        """
         try:
             names = list_names(context)
             return sorted(name for name in names if name.startswith(incomplete))

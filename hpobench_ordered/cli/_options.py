@@ -92,7 +92,8 @@ def parse_seeds(
 ) -> list[int] | None:
     """Read seeds: "5" is 0 to 4, "10-19" a range with both ends, "3,7" a list.
 
-    Click calls it for the value of an option, None if that is not used.
+    Click calls it for the value of an option, None if that is not used; it passes the context and
+    the option, too, which are not needed.
     """
     if text is None:
         return None
@@ -127,7 +128,8 @@ def parse_shard(
 ) -> tuple[int, int] | None:
     """Read a shard such as "0/4": its index from 0, and the number of shards.
 
-    Click calls it for the value of an option, None if that is not used.
+    Click calls it for the value of an option, None if that is not used; it passes the context and
+    the option, too, which are not needed.
     """
     if text is None:
         return None
@@ -145,7 +147,8 @@ def parse_sizes(
 ) -> list[int] | None:
     """Read training-set sizes from a list such as 56,155,433.
 
-    Click calls it for the value of an option, None if that is not used.
+    Click calls it for the value of an option, None if that is not used; it passes the context and
+    the option, too, which are not needed.
     """
     if text is None:
         return None
@@ -205,6 +208,7 @@ def open_results(folder: Path | None, *, with_reference: bool, suite_name: str |
     if folder is None:
         return reference() if suite_name is None else reference(suite_name)
     store = Store(folder)
+    # Results that those in the folder are compared with.
     against = read_reference_for(store) if with_reference else None
     # Cells are planned runs; without any, all runs of the store count.
     return Results(store, cells=(), against=against)

@@ -81,7 +81,8 @@ def fits_console(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
 
 def print_text(text: str) -> None:
     """Print sentences wrapped to the width of the terminal, without breaking names."""
-    width = shutil.get_terminal_size((PIPE_WIDTH, 24)).columns
+    width_and_height_of_pipe = (PIPE_WIDTH, 24)  # the height has no effect
+    width = shutil.get_terminal_size(width_and_height_of_pipe).columns
     lines = textwrap.wrap(text, width, break_on_hyphens=False, break_long_words=False)
     click.echo("\n".join(lines))
 

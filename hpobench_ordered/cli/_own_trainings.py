@@ -58,7 +58,10 @@ Examples:
 
 
 def parse_window(context: click.Context, option: click.Parameter, text: str) -> tuple[int, int]:
-    """Read a number of periods ("3") or a range ("1-6"); gives the least and the most."""
+    """Read a number of periods ("3") or a range ("1-6"); gives the least and the most.
+
+    Click calls it for the value of an option, and also passes the context and the option.
+    """
     first, _, last = text.partition("-")
     try:
         least = int(first)
@@ -73,7 +76,10 @@ def parse_window(context: click.Context, option: click.Parameter, text: str) -> 
 def parse_settings(
     context: click.Context, option: click.Parameter, words: tuple[str, ...]
 ) -> dict[str, Any]:
-    """Read KEYWORD=VALUE words; a value is a Python literal, otherwise text."""
+    """Read KEYWORD=VALUE words; a value is a Python literal, otherwise text.
+
+    Click calls it for the values of an option, and also passes the context and the option.
+    """
     text_of_keyword = parse_pairs(words, "--set", "KEYWORD=VALUE")
     return {keyword: parse_literal(text) for keyword, text in text_of_keyword.items()}
 

@@ -52,7 +52,10 @@ def option_of_setting(setting: str) -> str:
 def parse_tasks(
     context: click.Context, option: click.Parameter, text: str | None
 ) -> int | tuple[str, ...] | None:
-    """Read a number of tasks, or names separated by commas."""
+    """Read a number of tasks, or names separated by commas.
+
+    Click calls it for the value of an option, and also passes the context and the option.
+    """
     if text is None:  # the option is not used
         return None
     if text.isdecimal():
@@ -114,7 +117,7 @@ def protocol_options(command: Command) -> Command:
         """Call the command with a protocol in place of the options that describe it."""
         settings = {name: options.pop(name) for name in SETTINGS}
         has_settings = any(value is not None for value in settings.values())
-        if protocol_name == Ordered().name and not has_settings:
+        if protocol_name == Ordered().name and not has_settings:  # the defaults
             protocol = None
         else:
             protocol = make_protocol(protocol_name, settings)

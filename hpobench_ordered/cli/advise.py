@@ -118,15 +118,26 @@ def _print_quality(advice: Advice, number_of_evaluations: Mapping[str, int]) -> 
 
 
 def _print_methods(advice: Advice) -> None:
-    """Print what each method leaves of the distance to the best, the best method first."""
+    """Print what each method leaves of the distance to the best, the best method first.
+
+    A method is within error if it leaves so little more than the best one that it may be chance.
+    """
+    all_trials = format_count(advice.trials, "trial")
+    headers = ("method", "1 trial", all_trials, "from", "to", "within error")
     rows = []
     for method in advice.methods.itertuples():
-        shares = (method.first, method.left, method.lower, method.upper)
-        within = "yes" if method.is_within_error else "no"
-        rows.append((method.method, *map(_format_share, shares), within))
+        row = (
+            method.method,
+            _format_share(method.first),  # after the first trial
+            _format_share(method.left),  # after all trials
+            _format_share(method.lower),  # bounds of the confidence interval of that
+            _format_share(method.upper),
+            "yes" if method.is_within_error else "no",
+        )
+        rows.append(row)
     click.echo()
     print_table(
-        ("method", "1 trial", format_count(advice.trials, "trial"), "from", "to", "within error"),
+        headers,
         rows,
         title="Share of the distance from the median to the best that methods leave:",
     )

@@ -123,14 +123,14 @@ def show_scores(
 
 
 def select_overall(board: "pd.DataFrame") -> "pd.DataFrame":
-    """The rows over all benchmarks; those of a benchmark that is its protocol's only one stay."""
-    is_over_all = board["benchmark"] == ALL
+    """Select the rows over all benchmarks, and those of benchmarks that are alone in a protocol."""
+    is_over_all = board["benchmark"] == ALL  # in place of the name of a benchmark
     return board[is_over_all | ~_has_several_benchmarks(board)]
 
 
 def drop_repeated_overall(board: "pd.DataFrame") -> "pd.DataFrame":
-    """Drop the rows over all benchmarks where there is one, whose own rows say the same."""
-    is_of_benchmark = board["benchmark"] != ALL
+    """Drop the rows over all benchmarks of a protocol with only one, whose rows say the same."""
+    is_of_benchmark = board["benchmark"] != ALL  # else the row is over all benchmarks
     return board[is_of_benchmark | _has_several_benchmarks(board)]
 
 

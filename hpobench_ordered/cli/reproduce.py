@@ -113,7 +113,10 @@ def _print_claims(result: "Reproduction") -> None:
 
 
 def _print_tables(result: "Reproduction") -> None:
-    """Print the entries of the paper's tables, ours beside the published ones."""
+    """Print the entries of the paper's tables, ours beside the published ones.
+
+    Exhibits are its figures and tables, of which only tables have entries.
+    """
     from hpobench_ordered.reproduction.summary import ENTRY_HEADER, entry_rows
 
     for exhibit in result.setup.exhibits:

@@ -79,6 +79,7 @@ def _print_counts(state: Overview) -> None:
     if table:
         print_table(table.header, table.rows)
     totals = state.runs["state"].value_counts()
+    # `STATES` are the names of all states, in the order in which they are shown.
     counts = [f"{totals[name]} {name}" for name in STATES if name in totals]
     click.echo(", ".join(counts) or "no runs")
     if state.superseded:

@@ -179,7 +179,7 @@ def _read_results(path: Path, space: SearchSpace, earlier: EarlierTasks) -> list
     columns = Columns(task_column, earlier.objective)
     direction = Direction(earlier.direction)
     evaluations_by_task = read_table(table, space, columns, reader, direction=direction)
-    reader.refuse()
+    reader.refuse()  # raises if any row has a problem
     reader.warn_of_ignored()
 
     tasks = [evaluations for evaluations in evaluations_by_task if evaluations is not None]
