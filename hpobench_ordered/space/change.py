@@ -128,8 +128,8 @@ class SpaceChange:
     def to_new(self, values: FloatArray) -> FloatArray:
         """Convert values (n, k) coded by the shared space to the coding of the new space, (n, d).
 
-        Hyperparameters that are only new or inactive are NaN. Conditions of the new space are not
-        applied: their parents may be only new.
+        Hyperparameters that are not shared, or inactive, are NaN. Conditions of the new space are
+        not applied: their parents may be among those that are not shared.
         """
         coded = np.full((len(values), self.new.dimension), np.nan)
         for codes, (name, shared) in zip(values.T, self._shared_parameters.items(), strict=True):

@@ -170,7 +170,11 @@ _TYPES: Mapping[Kind, str] = {
 
 
 def _describe_tuned(old: Parameter, new: Parameter, changes: set[Change]) -> str:
-    """Describe how the values of a hyperparameter changed that both spaces tune."""
+    """Describe how the values changed of a hyperparameter that is tuned in both spaces.
+
+    `changes` are how it changed; they are not empty.
+    """
+    # What was added and removed says enough, but not if no choice remained.
     only_choices_differ = changes <= {Change.CHOICES_ADDED, Change.CHOICES_REMOVED}
     has_common_choice = any(allows(old, choice) for choice in new.choices)
     if only_choices_differ and has_common_choice:

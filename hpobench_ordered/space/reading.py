@@ -59,7 +59,10 @@ def is_number(value: object) -> bool:
 
 
 def _check_types(item: Mapping[str, Any]) -> None:
-    """Raise a `TypeError` if a value in the JSON of a hyperparameter has a wrong type."""
+    """Raise a `TypeError` if a value in the JSON of a hyperparameter has a wrong type.
+
+    `_TYPE_OF_KEY` has, for each key, a function that checks its value, and the type in words.
+    """
     for key, (has_right_type, expected) in _TYPE_OF_KEY.items():
         if key in item and not has_right_type(item[key]):
             raise TypeError(f"{key} must be {expected}, but got {reprlib.repr(item[key])}")

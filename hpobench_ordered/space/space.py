@@ -224,7 +224,7 @@ class SearchSpace:
 
         A value is valid if its hyperparameter is active and allows it, or inactive and it is NaN.
         """
-        cube = self._cube
+        cube = self._cube  # has the bounds of all hyperparameters as arrays, (d,)
         is_in_range = (values >= cube.lower) & (values <= cube.upper)
         is_whole_if_discrete = ~cube.is_discrete | (values == np.floor(values))
         is_valid_if_active: BoolArray = is_in_range & is_whole_if_discrete
