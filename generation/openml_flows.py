@@ -247,6 +247,7 @@ def _fit_and_write(
     if max_evaluations is not None:
         reduced = [name for name, raw in table.tasks.items() if len(raw) > max_evaluations]
         for name in reduced:
+            # By the task's name, so that it does not matter which other tasks there are.
             rng = np.random.default_rng([request.seed, *name.encode()])
             evaluations[name] = _choose_evaluations(table.tasks[name], max_evaluations, rng)
         if reduced:

@@ -133,7 +133,10 @@ class Client:
         return evaluations, len(unread)
 
     def folds(self, runs: Sequence[int]) -> dict[int, list[float]]:
-        """Ask for the values of runs on all folds, by run; runs without such values are absent."""
+        """Ask for the values of runs on all folds, by run.
+
+        Runs without such values, or whose values the client cannot read, are absent.
+        """
 
         def ask_for(runs: Sequence[int]) -> list[tuple[int, list[float]]]:
             """Ask for pairs of a run and its values on the folds, where there are any."""

@@ -224,7 +224,11 @@ def _check_columns(
     *,
     can_rename: bool,
 ) -> list[str]:
-    """Check that every column needed is there once; returns the names of those not needed."""
+    """Check that every column needed is there once; returns the names of those not needed.
+
+    `columns` are those of the task, the objective and the contexts; the role of one is what it is
+    for, in words such as "the task". Constants may be missing.
+    """
     for name, role in columns.roles():
         if not isinstance(name, str):
             raise EvaluationsError(f"column names must be text, but got {name!r} for {role}")
@@ -234,6 +238,7 @@ def _check_columns(
         raise EvaluationsError(
             f"column {columns.objective!r} is the objective; it cannot be the task or a context"
         )
+
     role_of_column = dict(columns.roles()) | dict.fromkeys(space.names, "a hyperparameter")
     usable = [*role_of_column, *space.constants]
     others = [str(name) for name in dict.fromkeys(present) if name not in usable]

@@ -13,6 +13,7 @@ from hpobench_ordered.protocols import PROTOCOLS, Adjustment, Ordered, Protocol
 DEFAULT_TRIALS = ", ".join(f"{name} {protocol().trials}" for name, protocol in PROTOCOLS.items())
 
 SETTINGS = ("trials", "tasks", "workers_simulated", "history", "first_trials", "first_method")
+"""Names of the settings of protocols, each of which is set by an option."""
 
 RENAMED_OPTIONS = {"workers_simulated": "--simulated-workers"}
 """Options whose names differ from that of the setting."""
