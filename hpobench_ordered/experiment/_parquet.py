@@ -88,7 +88,7 @@ def read_columns(
 
 
 def type_of_column(data_type: "pa.DataType") -> ColumnType | None:
-    """What a column of an Arrow type holds; None for types that no file here has."""
+    """What a column of an Arrow type holds; None for types that are not expected."""
     import pyarrow as pa
 
     if pa.types.is_dictionary(data_type):  # the column holds indices into a list of its values

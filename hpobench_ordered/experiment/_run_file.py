@@ -357,8 +357,11 @@ def _decode_parameter(parameter: Parameter, coded: FloatArray) -> "pa.Array":
 
     codes = pa.array(coded, mask=np.isnan(coded))  # null where inactive
     if parameter.choices:
-        return pa.array(list(map(str, parameter.choices))).take(codes.cast(pa.int32()))
-    return codes.cast(pa.int64()) if parameter.kind is Kind.INTEGER else codes
+        choices = pa.array([str(choice) for choice in parameter.choices])
+        return choices.take(codes.cast(pa.int32()))
+    if parameter.kind is Kind.INTEGER:
+        return codes.cast(pa.int64())
+    return codes
 
 
 def name_run(table: "pa.Table", rows: slice) -> str:

@@ -479,12 +479,13 @@ class Store(StoredRuns):
         Raises:
             StoreError: The file does not hold the same values.
         """
-        runs = self._read_sorted(None, keys)
+        runs = self._read_sorted(None, keys)  # None: all columns
         name, data = encode_runs(runs)
         path = self.folder / PACKED_FILES.folder / name
         write_whole(path, data)
         with suppress(FileNotFoundError):  # another process has joined it into another file
-            if digest_runs(read_runs(parse_name(path, PACKED_FILES))) != digest_runs(runs):
+            written_runs = read_runs(parse_name(path, PACKED_FILES))
+            if digest_runs(written_runs) != digest_runs(runs):
                 raise StoreError(f"{path} does not hold what was written to it")
         return path
 

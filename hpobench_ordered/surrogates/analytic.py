@@ -63,7 +63,8 @@ class ForresterSurrogate(_Coefficients):
         """Compute (a x - 2)^2 sin(b x - 4) + c for many configurations x, shape (n, 1) to (n,)."""
         a, b, c = self._coefficients_of(task)
         x = np.asarray(values, dtype=np.float64)[:, 0]
-        # numpy may round the sine of an array differently from that of a number.
+        # One by one, as in `predict_one`, which must give the same bits: numpy may round the sines
+        # of an array differently.
         sines = np.array([math.sin(phase) for phase in (b * x - 4.0).tolist()])
         return _forrester_value(x, sines, a, c)
 
