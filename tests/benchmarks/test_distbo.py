@@ -335,7 +335,7 @@ def test_experiments_share_source_tasks(seed, task):
 
 @CLASSIFICATION_SEEDS
 def test_experiments_differ_in_target(seed):
-    target = 10
+    target = 10  # the last task, after ten source tasks
     features_a = load_features(f"distbo-classification-a-seed-{seed}", target)
     features_b = load_features(f"distbo-classification-b-seed-{seed}", target)
 

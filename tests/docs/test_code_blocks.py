@@ -257,7 +257,7 @@ def test_program_has_line_numbers_of_page():
 
 
 def test_program_leaves_out_skipped_blocks():
-    """The block with y = 1 is marked to be skipped."""
+    """Of the three blocks of the page, that with y = 1 is marked to be skipped."""
     program = join_python_blocks(PAGE_OF_THREE_BLOCKS)
 
     assert "y = 1" not in program

@@ -930,6 +930,7 @@ class TestOwnModels:
 
     @pytest.mark.slow
     def test_card_counts_failures(self, own_benchmarks, make_custom):
+        """Trainings with a above 3 fail on the largest of three sizes."""
         generate_custom(make_custom(upper=4.9, failures=Failures.WORST))
 
         frame = pd.read_parquet(own_benchmarks / "line-evaluations.parquet")

@@ -194,6 +194,7 @@ class TestBoosting:
     @BOOSTERS
     @pytest.mark.usefixtures("xgboost")
     def test_more_rounds_take_longer(self, config):
+        """A training is evaluated after several numbers of rounds, with the time until then."""
         trainer = flow.BoostingTrainer(make_toy_data())
 
         after_3, _, after_30 = trainer(config | {"rounds": [3, 9, 30]}, "1")["evaluations"]

@@ -64,7 +64,7 @@ def stub(tmp_path):
 
 
 def test_outcomes_are_in_the_order_of_jobs(stub, folder):
-    """The stub's loss is the job's place plus a third of x."""
+    """The stub's loss is the job's place plus a third of x; here the jobs are reversed."""
     jobs = JOBS[::-1]
 
     outcomes = run_trainings(stub, jobs, folder)

@@ -205,12 +205,14 @@ def test_name_tells_number_of_random_trials():
 def test_drawn_data_have_benchmark_of_each_seed():
     runs_on = paper("distbo").runs_on
 
+    # Seeds by benchmark; the plain name is that of seed 0.
     assert runs_on("distbo-toy", (0, 3)) == {"distbo-toy": (0,), "distbo-toy-seed-3": (3,)}
 
 
 def test_recorded_data_have_one_benchmark():
     runs_on = paper("distbo").runs_on
 
+    # Seeds by benchmark: the data are the same for both.
     assert runs_on("distbo-parkinsons", (0, 3)) == {"distbo-parkinsons": (0, 3)}
 
 
@@ -450,7 +452,8 @@ def test_similarities_are_those_of_trials(similarities_result):
 
 @pytest.mark.slow
 def test_similarities_are_of_stored_run(similarities_result):
-    first_run = similarities_result.cells[0]
+    """They are computed by running the method again, which suggests what it did before."""
+    first_run = similarities_result.cells[0]  # of the method `Finder`
     stored = similarities_result.setup.store.configurations([first_run.key]).sort_values("trial")
 
     Finder.suggestions.clear()

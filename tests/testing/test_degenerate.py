@@ -28,6 +28,7 @@ class NeedsHistory(Good):
     """It fails without earlier tasks."""
 
     def ask(self):
+        # Fails without earlier tasks.
         last = self.history[-1]
         best_row = last.losses.argmin()
         return self.space.configs(last.values[[best_row]])[0]
@@ -47,6 +48,7 @@ class NeedsDistinctEvaluations(Good):
     def prepare(self):
         for evaluations in self.history:
             differences = np.diff(np.sort(evaluations.values[:, 0]))
+            # Warns of a division by zero where an evaluation is repeated.
             1 / differences
 
 
@@ -54,6 +56,7 @@ class NeedsDifferentOptima(Good):
     """It fails where all earlier tasks have the same best configuration."""
 
     def prepare(self):
+        """Fail where all earlier tasks have the same optimum, as if its range were empty."""
         optima = set()
         for evaluations in self.history:
             best_row = evaluations.losses.argmin()
@@ -69,6 +72,7 @@ class NeedsDifferentLosses(Good):
         self.last_loss = None
 
     def tell(self, config, loss):
+        # As if a deviation of zero were divided by; the suite's constant loss is 1.
         if loss == self.last_loss == 1.0:
             warnings.warn("cannot standardise", RuntimeWarning, stacklevel=2)
         self.last_loss = loss
@@ -105,6 +109,7 @@ class NeedsSomethingNew(Good):
         self.earlier_configs = []
 
     def ask(self):
+        """Suggest a random configuration that is new; fails where there is none any more."""
         for _ in range(1000):
             config = super().ask()
             if config not in self.earlier_configs:

@@ -121,6 +121,7 @@ class ChangesHistory(Good):
 
     def ask(self):
         for evaluations in self.history:
+            # No method may write into the history.
             evaluations.context["seen"] = 1
         return super().ask()
 
@@ -130,7 +131,7 @@ class FailsWithHistory(Good):
 
     def ask(self):
         if len(self.history) > 1:
-            return {}
+            return {}  # no configuration of any space
         return super().ask()
 
 
@@ -149,6 +150,7 @@ class AwaitsResults(Good):
     is_waiting = False
 
     def ask(self):
+        """Suggest something, or fail if the last suggestion has no result yet."""
         if self.is_waiting:
             raise RuntimeError("no result yet")
         self.is_waiting = True
@@ -178,6 +180,7 @@ class AssumesSameSpace(Good):
     """Reads the history as if it were on its own search space."""
 
     def ask(self):
+        """Suggest the first configuration of the history, whatever space it was coded on."""
         if not self.history:
             return super().ask()
         return self.space.configs(self.history[0].values[[0]])[0]

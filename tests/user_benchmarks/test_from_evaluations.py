@@ -227,6 +227,7 @@ def test_benchmark_records_rows_of_table(direction, make_copy):
 @pytest.mark.parametrize("make_copy", [return_itself, copy_by_pickle])
 @pytest.mark.parametrize("direction", Direction)
 def test_history_of_task_has_all_rows(direction, make_copy):
+    """Also those that repeat a configuration, here five."""
     space = conditional_space()
     table = make_table(space)
     frame = pd.concat([table, table.head(5)])
