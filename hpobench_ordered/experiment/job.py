@@ -169,7 +169,7 @@ def perform_in_child(
         )
     except StepTimeoutError as overdue:
         task, _, when = overdue.step.partition("\n")  # the inverse of `step_name`
-        error = timeout_error(cell.method.name, time_limit or 0.0, task=task, when=when)
+        error = timeout_error(cell.method.name, overdue.limit, task=task, when=when)
         return FailedRun(error, overdue.report)
     except ChildDiedError as died:
         return CrashedRun(str(died))

@@ -19,7 +19,10 @@ import pytest
 
 import hpobench_ordered as hbo
 from hpobench_ordered.errors import ArtifactError, FailedRunsWarning
+from hpobench_ordered.experiment.job import perform_in_child
+from hpobench_ordered.experiment.plan import plan
 from hpobench_ordered.experiment.records import Reason
+from hpobench_ordered.runtime.child import StepTimeoutError
 
 SMALL = {
     "benchmarks": ["newsvendor"],
@@ -219,6 +222,20 @@ def run_failing(folder: Path, *, retry_failed: bool = False) -> set[int]:
     with pytest.warns(FailedRunsWarning, match="2 of 2"):
         hbo.run(methods=[bad.Raises], folder=folder, retry_failed=retry_failed, **SMALL)
     return {path.stat().st_mtime_ns for path in (folder / "failures").iterdir()}
+
+
+class ChildrenThatHang:
+    """Stands for the processes of methods: importing takes longer than its limit."""
+
+    def call(self, *arguments: Any) -> None:
+        raise StepTimeoutError("\nwhile it was imported", limit=300.0, report="")
+
+
+def test_slow_import_names_its_own_limit():
+    (cell,) = plan(benchmarks=["newsvendor"], methods=["bo"], seeds=[0], protocol=SMALL["protocol"])
+    # The time limit is that of a call into the method, and does not hold for the import.
+    failed_run = perform_in_child(cell, time_limit=5.0, children=ChildrenThatHang())
+    assert "while it was imported: took longer than 300 s" in str(failed_run.error)
 
 
 def test_failed_runs_are_not_repeated(tmp_path):
