@@ -23,6 +23,7 @@ METHODS = ("random-search", "bo", "cts")
 """Each is better than the one before."""
 LAST_TRIAL = 6
 FAMILY = {"a1@1": "a_family", "a2@1": "a_family"}
+"""Benchmarks that resemble each other, by their ids; `b@1` is of no family."""
 
 
 def trials_on(
@@ -37,13 +38,17 @@ def trials_on(
 def scores_of(
     *frames: pd.DataFrame, left_out: Mapping[tuple[str, str], str] | None = None
 ) -> list[BenchmarkScores]:
+    """Score the benchmarks of these trials.
+
+    Means leave out those of `left_out`: a reason, by benchmark and surrogate.
+    """
     scores, _ = score_benchmarks(pd.concat(frames), left_out=left_out or {}, families=FAMILY)
     return scores
 
 
 @pytest.fixture(scope="module")
 def scores():
-    """Three benchmarks, of which two are a family."""
+    """Scores of three benchmarks: a1 and a2, which are a family, and b."""
     return scores_of(trials_on("a1@1"), trials_on("a2@1"), trials_on("b@1"))
 
 
@@ -87,6 +92,7 @@ def test_mean_rank_is_the_leaderboards(scores):
 
 
 def test_cells_of_a_family_are_its_means(scores):
+    """A family has the benchmarks a1 and a2; b is alone."""
     board_of_family = leaderboard([item for item in scores if item.family == "a_family"])
 
     table = make_paper_table(scores, columns="families")
@@ -134,6 +140,7 @@ def test_benchmarks_that_means_leave_out_are_named():
 
     table = make_paper_table(scores)
 
+    # The benchmark a1 has a reason to be left out, b has none.
     assert table.header == ("b", "mean rank")
     assert "Left out, as plateaus or implausible: a1." in table.caption
 
@@ -159,6 +166,7 @@ def test_surrogates_of_a_benchmark_have_columns():
 
 
 def test_best_and_second_best_are_marked(scores):
+    """Of the made-up results, those of cts are best, then those of bo."""
     table = make_paper_table(scores, measure="rank")
 
     marks = {method: cell.mark for method, cell in get_column(table, "b").items()}
@@ -178,14 +186,17 @@ def test_numbers_printed_alike_are_marked_alike():
 
 
 def test_method_missing_somewhere_is_last_without_mean_rank():
+    """The method cts has no runs on b."""
     scores = scores_of(trials_on("a1@1"), trials_on("b@1", methods=("random-search", "bo")))
 
     table = make_paper_table(scores)
 
     assert table.methods[-1] == "cts"
-    *_, last_line, _, _, _ = format_latex(table).splitlines()
-    cells = last_line.removesuffix(r" \\").split(" & ")
-    assert cells[-2:] == ["--", "--"]
+    # Three lines end the table after the last row.
+    *_, last_row, _, _, _ = format_latex(table).splitlines()
+    *_, cell_of_b, cell_of_mean_rank = last_row.removesuffix(r" \\").split(" & ")
+    assert cell_of_b == "--"
+    assert cell_of_mean_rank == "--"
 
 
 def test_caption_says_trial_seeds_and_measure(scores):
@@ -257,7 +268,8 @@ def test_latex_marks_and_has_distances_to_interval_ends(scores):
 
     expected = rf"\textbf{{{cell.estimate.mean:.1f}}}$^{{+{above:.1f}}}_{{-{below:.1f}}}$"
     assert expected in text
-    assert text.count(r"\underline{") == 4  # once in each column
+    # The second best is underlined, once in each of four columns.
+    assert text.count(r"\underline{") == 4
 
 
 def test_markdown_marks_and_has_interval_ends(scores):
@@ -266,17 +278,22 @@ def test_markdown_marks_and_has_interval_ends(scores):
     text = format_markdown(make_paper_table(scores))
 
     assert f"**{estimate.mean:.1f}** ({estimate.low:.1f} to {estimate.high:.1f})" in text
-    assert text.count("<u>") == 4  # once in each column
+    # The second best is underlined, once in each of four columns.
+    assert text.count("<u>") == 4
 
 
 def test_intervals_may_be_left_out(scores):
+    """In Markdown, intervals would be in brackets."""
     table = make_paper_table(scores, intervals=False)
 
-    assert "(" not in "".join(format_markdown(table).splitlines()[2:5])
+    _headings, _alignments, *rows = format_markdown(table).splitlines()
+    rows_of_three_methods = rows[:3]  # before the caption
+    assert "(" not in "".join(rows_of_three_methods)
     assert "interval" not in format_latex(table)
 
 
 def test_few_seeds_have_no_intervals():
+    """An interval needs five seeds."""
     table = make_paper_table(scores_of(trials_on("b@1", seeds=4)))
 
     assert "interval" not in format_latex(table)
@@ -298,6 +315,7 @@ def test_latex_is_well_formed():
         r"\end{table}",
     ]
     rows = [line for line in without_escaped.splitlines() if line.endswith(r" \\")]
+    # A row of headings and one a method, with four cells: method, two benchmarks, mean rank.
     assert len(rows) == 1 + len(methods)
     assert {line.count(" & ") for line in rows} == {3}
     assert r"\begin{tabular}{lrrr}" in text
