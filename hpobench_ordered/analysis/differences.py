@@ -14,8 +14,8 @@ Downstream performance (G.5 and table 4). The paper prints the improvement with 
 exchanged; the signs here are the ones that agree with its table, in which better is positive.
 
     reduction in standard error  100 (1 - e_A[t] / e_B[t])
-    improvement in mean          100 (m_A[t] / m_B[t] - 1) where the objective is maximised,
-                                 100 (1 - m_A[t] / m_B[t]) where it is minimised
+    improvement in mean          100 (m_A[t] - m_B[t]) / |m_B[t]| where the objective is maximised,
+                                 100 (m_B[t] - m_A[t]) / |m_B[t]| where it is minimised
 """
 
 from collections.abc import Callable, Sequence
@@ -156,7 +156,7 @@ def reduction_in_standard_error(values: FloatArray, baseline: FloatArray) -> Flo
 def improvement_in_mean(
     values: FloatArray, baseline: FloatArray, *, direction: Direction
 ) -> FloatArray:
-    """Improvement of the mean over seeds, in percent, of each task.
+    """Improvement of the mean over seeds, in percent of the size of the baseline's, of each task.
 
     Args:
         values: Objective values of the method, shape (seeds, tasks).
@@ -171,8 +171,10 @@ def improvement_in_mean(
     baseline_mean = baseline.mean(axis=0)
     baseline_mean = np.where(baseline_mean != 0, baseline_mean, np.nan)
     ratio = values.mean(axis=0) / baseline_mean
-    # The sign is 1 where the objective is minimised: a lower mean is then an improvement.
-    improvement = np.asarray(-direction.sign * 100 * (ratio - 1))
+    # Of a negative baseline, a ratio above 1 is a decrease: the sign turns it around.
+    increase = (ratio - 1) * np.sign(baseline_mean)
+    # The direction's sign is 1 where the objective is minimised: an increase is then a loss.
+    improvement = np.asarray(-direction.sign * 100 * increase)
     # Adding 0 turns -0 into 0.
     return improvement + 0.0
 

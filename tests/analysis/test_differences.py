@@ -112,6 +112,15 @@ def test_improvement_in_mean_by_hand():
     np.testing.assert_allclose(if_minimised, [-25, 25])
 
 
+def test_higher_negative_mean_improves_maximised():
+    """In per cent of the baseline's size: -10 is below -8 by 25, and -30 above -40 by 25."""
+    own_negative, other_negative = -OWN_VALUES, -OTHER_VALUES
+    if_maximised = improvement_in_mean(own_negative, other_negative, direction=Direction.MAXIMIZE)
+    if_minimised = improvement_in_mean(own_negative, other_negative, direction=Direction.MINIMIZE)
+    np.testing.assert_allclose(if_maximised, [-25, 25])
+    np.testing.assert_allclose(if_minimised, [25, -25])
+
+
 def test_mean_over_tasks_has_two_errors():
     """The interval is the mean and two standard errors on either side."""
     deviation = 10 * np.sqrt(3)  # so that the standard deviation, over n - 1, is 20
