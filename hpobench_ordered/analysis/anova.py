@@ -203,30 +203,63 @@ def _explained_variances(leaves: Leaves, groups: IntArray) -> tuple[float, Float
 
 
 def _cut_into_cells(leaves: Leaves, columns: BoolArray) -> tuple[FloatArray, FloatArray]:
-    """Cut a hyperparameter's range into cells, within which no leaf begins or ends.
+    """Cut a hyperparameter's range into cells, each entirely inside or outside of any leaf.
 
     Args:
-        leaves: Leaves of a tree: boxes with a lower and an upper end along each column, open below
-            and closed above.
-        columns: Whether each column is one of the hyperparameter's, (columns,).
+        leaves: Leaves of a tree: boxes with a lower and an upper end along each column.
+        columns: Whether each column is one of the hyperparameter's, (columns,). A number has one
+            column, a categorical one for each choice.
 
     Returns:
-        Whether each cell is within the sides of each box, 0 or 1, (leaves, cells); and the
+        Whether each cell is inside each leaf along these columns, 0 or 1, (leaves, cells); and the
         probability of each cell, (cells,).
     """
     lower = leaves.lower[:, columns]
     upper = leaves.upper[:, columns]
-    n_columns = lower.shape[1]
-    if n_columns > 1:  # a categorical, one-hot coded: a cell for each choice
-        choices = np.eye(n_columns)
-        is_inside_sides = (lower[:, None] < choices) & (choices <= upper[:, None])
-        is_inside_box = is_inside_sides.all(axis=2)
-        return np.asarray(is_inside_box, dtype=np.float64), np.full(n_columns, 1 / n_columns)
+    is_one_hot = lower.shape[1] > 1
+    if is_one_hot:
+        return _cut_into_choices(lower, upper)
+    return _cut_into_intervals(lower[:, 0], upper[:, 0])
 
-    ends_of_boxes = np.concatenate((lower, upper, [[0.0], [1.0]]))
-    edges = np.unique(np.clip(ends_of_boxes, 0.0, 1.0))  # ends may be infinite
-    is_inside = (lower <= edges[:-1]) & (edges[1:] <= upper)
-    lengths = np.diff(edges)  # their probabilities, as the range has length 1
+
+def _cut_into_choices(lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Take each choice of a categorical hyperparameter as a cell.
+
+    Args:
+        lower: Lower end of each leaf along the column of each choice, (leaves, choices); not part
+            of the leaf.
+        upper: Upper ends, (leaves, choices), which are part of it.
+
+    Returns:
+        Whether each choice is inside each leaf, 0 or 1, (leaves, choices); and the probability of
+        each choice, (choices,).
+    """
+    n_choices = lower.shape[1]
+    one_hot = np.eye(n_choices)  # a row for each choice: 1 in its own column, 0 in all others
+    # Of each leaf, choice and column, (leaves, choices, choices).
+    is_above_lower = lower[:, None, :] < one_hot
+    is_below_upper = one_hot <= upper[:, None, :]
+    is_inside = (is_above_lower & is_below_upper).all(axis=2)  # along all columns
+    probabilities = np.full(n_choices, 1 / n_choices)
+    return np.asarray(is_inside, dtype=np.float64), probabilities
+
+
+def _cut_into_intervals(lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Cut the range [0, 1] of a number at the ends of all leaves.
+
+    Args:
+        lower: Lower end of each leaf along the number's column, (leaves,); may be -inf.
+        upper: Upper ends, (leaves,); may be inf.
+
+    Returns:
+        Whether each interval is inside each leaf, 0 or 1, (leaves, intervals); and the probability
+        of each interval, (intervals,).
+    """
+    ends = np.concatenate((lower, upper, [0.0, 1.0]))
+    edges = np.unique(np.clip(ends, 0.0, 1.0))  # sorted
+    starts, stops = edges[:-1], edges[1:]
+    is_inside = (lower[:, None] <= starts) & (stops <= upper[:, None])
+    lengths = np.diff(edges)  # the intervals' probabilities, as the range has length 1
     return np.asarray(is_inside, dtype=np.float64), lengths
 
 
