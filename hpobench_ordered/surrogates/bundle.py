@@ -188,7 +188,7 @@ def generated_spec(
         version=version,
         summary=summary,
         define=partial(_define_generated, artifact, version, name, planned),
-        surrogates=_list_options(artifact, surrogates, generated=artifact),
+        surrogates=_list_options(artifact, surrogates, is_user_generated=True),
         artifact=artifact if artifact.exists else None,
         is_local=True,
         recorded=RecordedHistory(artifact),
@@ -254,20 +254,22 @@ def _list_options(
     artifact: ArtifactFiles,
     surrogates: Mapping[str, str],
     *,
-    generated: ArtifactFiles | None = None,
+    is_user_generated: bool = False,
 ) -> tuple[SurrogateOption, ...]:
     """List the surrogates of an artifact as options to load a benchmark with.
 
     Args:
         artifact: The artifact.
         surrogates: One line on each surrogate, by name.
-        generated: The artifact if users generate it themselves, so that it may be missing.
+        is_user_generated: Whether users generate the artifact themselves. It may then be missing,
+            and the options say that it must be generated first.
     """
-    # An option has the function that reads its surrogate, called when it is used.
-    return tuple(
-        SurrogateOption(name, line, partial(_load_surrogate, artifact, name), generated=generated)
-        for name, line in surrogates.items()
-    )
+    artifact_to_generate = artifact if is_user_generated else None
+    options = []
+    for name, summary in surrogates.items():
+        load = partial(_load_surrogate, artifact, name)  # reads the surrogate when it is used
+        options.append(SurrogateOption(name, summary, load, generated=artifact_to_generate))
+    return tuple(options)
 
 
 def read_definition(artifact: ArtifactFiles) -> Definition:
