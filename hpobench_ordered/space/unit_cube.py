@@ -63,26 +63,34 @@ class UnitCube:
     def _lay_out_features(self) -> None:
         """Set which hyperparameter each feature is of and, if it is one-hot coded, which choice.
 
-        A categorical hyperparameter has a feature for each choice, all others have one feature.
+        A categorical hyperparameter has a feature for each choice (one-hot), all others have one
+        feature.
         """
-        columns: list[int] = []  # the hyperparameter of each feature
-        choices: list[int] = []  # the choice it stands for, 0 if it is not one-hot coded
-        choice_counts: list[int] = []  # of how many choices, 0 if it is not one-hot coded
-        for column, parameter in enumerate(self._parameters):
-            if parameter.kind is Kind.CATEGORICAL:
-                choice_count = len(parameter.choices)
-                columns += [column] * choice_count
-                choices += range(choice_count)
-                choice_counts += [choice_count] * choice_count
-            else:
-                columns.append(column)
-                choices.append(0)
-                choice_counts.append(0)
+        column_of_feature: list[int] = []  # its hyperparameter, by position in the space
 
-        self._column_of_feature = np.array(columns)
-        self._one_hot = np.flatnonzero(choice_counts)  # features that stand for one choice each
-        self._choice_of_one_hot = np.array(choices)[self._one_hot, None]
-        self._choice_count_of_one_hot = np.array(choice_counts)[self._one_hot, None]
+        # Of the one-hot features alone: index among all features, index of the choice that it
+        # stands for, and number of choices of its hyperparameter.
+        one_hot: list[int] = []
+        choice_of_one_hot: list[int] = []
+        choice_count_of_one_hot: list[int] = []
+
+        for column, parameter in enumerate(self._parameters):
+            if parameter.kind is not Kind.CATEGORICAL:
+                column_of_feature.append(column)
+                continue
+            choice_count = len(parameter.choices)
+            for choice in range(choice_count):
+                one_hot.append(len(column_of_feature))
+                choice_of_one_hot.append(choice)
+                choice_count_of_one_hot.append(choice_count)
+                column_of_feature.append(column)
+
+        self._column_of_feature = np.array(column_of_feature)
+        self._one_hot = np.array(one_hot, dtype=np.int64)
+        # `features` has a row for each feature and a column for each configuration. These have one
+        # column, (number of one-hot features, 1), which holds for all configurations.
+        self._choice_of_one_hot = np.array(choice_of_one_hot, dtype=np.int64)[:, None]
+        self._choice_count_of_one_hot = np.array(choice_count_of_one_hot, dtype=np.int64)[:, None]
 
     def encode(self, values: FloatArray) -> FloatArray:
         """Map values to the unit cube, shape (n, d) to (n, d); NaN stays NaN."""
