@@ -149,12 +149,16 @@ class TaskByTask(MultiTask):
     """
 
     def compute_task_features(self, history: Sequence[Mapping[str, float]]) -> FloatArray:
-        """Standardise the contexts of the tasks, the current one last, shape (T, q).
+        """Standardise the contexts of the tasks, to about the range [0, 1].
 
-        If there is no quantity that all tasks have, the tasks' indices are used instead.
+        A feature is a quantity of the contexts that all tasks have. If there is none, the only
+        feature is the task's index.
 
         Args:
-            history: Contexts of the previous tasks, oldest first.
+            history: Contexts of the previous tasks, by the names of their quantities, oldest first.
+
+        Returns:
+            A row for each of T tasks, the current one last, with its q features, shape (T, q).
         """
         from hpobench_ordered.methods._gp.model import standardise
 
@@ -164,8 +168,9 @@ class TaskByTask(MultiTask):
             table = np.arange(float(len(table)))[:, None]  # indices of the tasks
         # Copies, as compiled functions expect contiguous arrays.
         columns = [standardise(column.copy()) for column in table.T]
-        standardised = np.stack(columns, axis=1)
-        # SPAN standard deviations have the length of [0, 1], the range that the priors assume.
+        standardised = np.stack(columns, axis=1)  # mean 0 and standard deviation 1 over the tasks
+        # The models' priors assume inputs in [0, 1]. The mean becomes its middle, and `SPAN`, 4
+        # standard deviations, its length: nearly all tasks are less than 2 from their mean.
         return standardised / SPAN + 0.5
 
     def prepend_sources(self, X: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -117,12 +117,16 @@ class ABLR(LinearHead):
         return super().features(np.hstack([embedding_columns, X]))
 
     def fit_head(self, X: FloatArray, y: FloatArray) -> "Head":
-        """Fit the current task's head and, if it is time, first the network and all heads.
+        """Fit the current task's head; sometimes first fit the network and all tasks' heads.
 
-        The head is a Bayesian linear regression on the network's outputs, with two parameters, the
-        precisions of its weights and of the noise. With previous tasks, network and heads are
-        fitted when this task's evaluations have grown by the factor `GROWTH` since the last such
-        fit, else every time.
+        A head is a Bayesian linear regression on the network's outputs, with two parameters, the
+        precisions of its weights and of the noise. `_parameters` has those of all tasks, the
+        current one last, and of the network; `_start` has their random values before any fit.
+
+        - Without previous tasks, everything is fitted at each call, from `_start`.
+        - With previous tasks, everything is fitted only when this task's evaluations have grown by
+          the factor `GROWTH` since the last such fit, from the `_parameters` so far. At the other
+          calls the network stays as it is.
 
         Args:
             X: Inputs of the current task's evaluations, shape (n, p).
@@ -133,24 +137,23 @@ class ABLR(LinearHead):
         """
         from hpobench_ordered.methods._blr.heads import Head
 
-        source_count = len(self._source_inputs)  # previous tasks
         # `ALONE` and `ONLINE` limit how often a fit of all tasks may evaluate the likelihood.
-        if source_count == 0:
-            # Anew from the random network: one that is fitted for long to few evaluations is
+        previous_task_count = len(self._source_inputs)
+        if previous_task_count == 0:
+            # Always from the random network: one that is fitted for long to few evaluations is
             # overconfident.
             self._parameters = self._start
             self._fit_all_tasks(X, y, ALONE)
-            # The fit of the head starts from the precisions of this task, the last.
-            start = self._parameters.precisions_of(-1)
+            initial_precisions = self._parameters.precisions_of(-1)  # of this task
         else:
             has_grown = len(y) >= GROWTH * self._count_at_last_fit
             if has_grown:
                 self._fit_all_tasks(X, y, ONLINE)
                 self._count_at_last_fit = len(y)
-            # Here it starts from the medians of the previous tasks' precisions.
-            start = self._parameters.median_precisions(source_count)
+            # The medians over the previous tasks, of which there is at least one.
+            initial_precisions = self._parameters.median_precisions(previous_task_count)
 
-        head = Head.fit(self.features(X), y, start)
+        head = Head.fit(self.features(X), y, initial_precisions)
         # The next fit of all tasks starts from this task's newest precisions.
         self._parameters = self._parameters.with_precisions(-1, head.precisions)
         return head

@@ -144,20 +144,24 @@ class MetaTPE(TPE):
     def iter_candidates(self) -> Iterator[FloatArray]:
         """Yield draws around each task's good configurations; if all were tried, random ones.
 
-        `_good` is the mixture of the tasks' densities of good configurations, in the
-        hyperparameters that have more than one value, where `_free` is true.
+        `_sources` are the earlier tasks; without any, the candidates are those of TPE. `_good` has
+        each task's density of good configurations, in the hyperparameters that have more than one
+        value, where `_free` is true.
 
         Yields:
             Configurations in the unit cube, shape (m, number of hyperparameters).
         """
         if self._sources:
             drawn = self._good.sample_each(self.rng, CANDIDATES_PER_TASK)
-            # A hyperparameter with a single value is not drawn, but has this value in the middle.
+            # The densities lack hyperparameters with a single value. The middle of the region, a
+            # unit vector of all hyperparameters, has this value.
             unit = np.tile(self.region.middle, (len(drawn), 1))
             unit[:, self._free] = drawn
             # `canonical` moves discrete values to the middle of their bins, and makes inactive ones
             # NaN.
             yield self.region.canonical(unit)
+        # With earlier tasks these are random: TPE's own model, of the current task alone, is not
+        # fitted then, and without it TPE draws at random.
         yield from super().iter_candidates()
 
     def _compute_similarities(self, current: SplitTask | None) -> FloatArray:

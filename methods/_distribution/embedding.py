@@ -230,34 +230,54 @@ class _TaskMoments:
     ) -> tuple[FloatArray, FloatArray, float]:
         """Turn derivatives by the embedding (q,) into those by Phi_x, Phi_y and log lambda.
 
-        This is the chain rule; Phi_x and Phi_y are outputs of the networks on features and labels.
-        `embed` must have been called: it sets `_A_inverse` and `_conditional`, C_yx A^-1.
+        This is the chain rule for `embed`, which must have been called before. The embedding has
+        these parts, one after the other, of which a matrix is flattened row by row:
 
-        With A = C_xx + lambda I and derivatives G by the conditional matrix C_yx A^-1, those by
-        C_yx are G A^-1, and those by A are -(C_yx A^-1)^T G A^-1. All means over the points have
-        the weight `_w`, which is multiplied at the end.
+            MARGINAL       mu
+            CONCATENATED   mu, C_yx A^-1
+            JOINT          C_yx
+            CLASSES        C_yx, shares of the classes
+
+        Phi_x (s, a) and Phi_y (s, c') are outputs of the networks on features and labels at s
+        points, a = `OUTPUTS`. mu (a,) is the mean of Phi_x, C_yx (c', a) the mean of phi_y phi_x^T,
+        C_xx (a, a) that of phi_x phi_x^T, and A = C_xx + lambda I.
+
+        With derivatives G by C_yx A^-1, those by C_yx are G A^-1 and those by A are
+        -(C_yx A^-1)^T G A^-1. A mean has the weight `_w` = 1 / s for each point, which is only
+        multiplied at the end.
+
+        Args:
+            embedded: Which parts the embedding has.
+            slopes: Derivatives by the embedding, shape (q,).
+
+        Returns:
+            Derivatives by Phi_x, (s, a), by Phi_y, (s, c'), and by log lambda.
         """
         by_x = np.zeros(self._Phi_x.shape)
         by_y = np.zeros(self._Phi_y.shape)
+        by_log_lambda = 0.0
         if embedded in {Embedded.MARGINAL, Embedded.CONCATENATED}:
-            by_mu = slopes[:OUTPUTS]  # mu, the mean of Phi_x, is the first part of the embedding
+            by_mu = slopes[:OUTPUTS]
             by_x += by_mu  # every point adds to the mean alike
         if embedded is Embedded.MARGINAL:
-            return self._w * by_x, by_y, 0.0
+            return self._w * by_x, by_y, by_log_lambda
 
-        by_log_lambda = 0.0
-        # The matrix is the first part of an embedding with shares of classes, which have no
-        # parameters and need no derivatives; else it is the last part.
+        # The matrix comes first before the shares of classes, else last. The shares depend on no
+        # parameters and need no derivatives.
         size = self._C_yx.size
-        of_matrix = slopes[:size] if embedded is Embedded.CLASSES else slopes[-size:]
-        by_C_yx = of_matrix.reshape(self._C_yx.shape)
+        by_flat_matrix = slopes[:size] if embedded is Embedded.CLASSES else slopes[-size:]
+        by_matrix = by_flat_matrix.reshape(self._C_yx.shape)
+
+        by_C_yx = by_matrix  # of JOINT and CLASSES, whose matrix is C_yx itself
         if embedded is Embedded.CONCATENATED:
-            by_C_yx = product(by_C_yx, self._A_inverse)
-            by_A = -transposed_product(self._conditional, by_C_yx)
+            by_C_yx = product(by_matrix, self._A_inverse)
+            by_A = -transposed_product(self._conditional, by_C_yx)  # `_conditional` is C_yx A^-1
             by_log_lambda = self._ridge * float(np.trace(by_A))  # as A has lambda on the diagonal
             by_x += product(self._Phi_x, by_A + by_A.T)  # as C_xx is the mean of phi_x phi_x^T
+
+        # As C_yx is the mean of phi_y phi_x^T.
         by_x += product(self._Phi_y, by_C_yx)
-        by_y = product(self._Phi_x, by_C_yx.T.copy())  # as C_yx is the mean of phi_y phi_x^T
+        by_y = product(self._Phi_x, by_C_yx.T.copy())
         return self._w * by_x, self._w * by_y, by_log_lambda
 
 
