@@ -15,14 +15,19 @@ Result = tuple[Config, float | None]
 def suggest_after(
     make_optimiser: Callable[[], Optimiser], results: Sequence[Result], count: int
 ) -> list[Config]:
-    """Suggest configurations after results, which are assumed to have come `count` at a time.
+    """Suggest the next configurations after results, with an optimiser that starts from nothing.
 
-    While the results are what the optimiser suggests, it is asked for them before it is told them.
-    From the first batch that differs, results are only told. No configuration with a result is
-    suggested again unless the optimiser suggests nothing else.
+    The optimiser is led through the results in batches of `count`, as if all of them had come from
+    calls of this function with this `count`. It suggests a batch, and if the results are of these
+    configurations, it is told their values: so its state is the one that it had back then. From
+    the first batch with other configurations on, such as the user's own, it suggests nothing and
+    is only told the results.
+
+    A configuration that has a result is suggested again only if the optimiser has too few others.
 
     Args:
-        make_optimiser: Makes the optimiser; the same one each time.
+        make_optimiser: Makes a new optimiser. All that it makes behave alike, as they have the same
+            seed.
         results: Results in the order in which they came.
         count: Number of configurations to suggest.
     """

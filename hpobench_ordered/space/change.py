@@ -237,8 +237,19 @@ def _restrict_condition(
 ) -> Condition | None:
     """Translate a condition of the new space to the space of the shared hyperparameters.
 
-    Columns and codes of a condition depend on the space. None if a parent is not shared, or if none
-    of the values that its condition compares with is.
+    A condition compares a hyperparameter, its parent, with some values. It stores the column of the
+    parent in its space and the codes of the values, such as the index of a choice. Both differ
+    between the two spaces.
+
+    Args:
+        condition: A condition of the new space, perhaps several ones joined by "and" or "or".
+        new: The new space.
+        shared: The hyperparameters of the other space, in its order of columns.
+
+    Returns:
+        The condition for the space of the shared hyperparameters. None if that space lacks the
+        parent, or lacks all values that the parent is compared with; of joined conditions, if this
+        is so for any.
     """
     if isinstance(condition, Joined):
         parts = []
@@ -253,12 +264,14 @@ def _restrict_condition(
     shared_names = [p.name for p in shared]
     if parent.name not in shared_names:
         return None
-    column = shared_names.index(parent.name)
-    codes = recode(np.array(condition.coded), parent, shared[column])
-    shared_codes = codes[~np.isnan(codes)]  # NaN: the value is not shared
+    shared_column = shared_names.index(parent.name)
+    # Codes of the same values in the shared space, NaN for a value that it lacks.
+    new_codes = np.array(condition.coded)
+    codes_or_nan = recode(new_codes, parent, shared[shared_column])
+    shared_codes = codes_or_nan[~np.isnan(codes_or_nan)]
     if not len(shared_codes):
         return None
-    return replace(condition, parent=column, coded=tuple(shared_codes.tolist()))
+    return replace(condition, parent=shared_column, coded=tuple(shared_codes.tolist()))
 
 
 def _unit_bounds(shared: Parameter, new: Parameter) -> tuple[float, float]:

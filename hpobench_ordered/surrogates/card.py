@@ -211,14 +211,17 @@ class Card:
         return "\n".join(lines)
 
     def _describe_measures(self) -> Iterator[str]:
-        """Describe the worst and mean task by each measure, such as "R2 0.812 (mean 0.905)".
+        """Describe the surrogate's quality by each measure, such as "R2 0.812 (mean 0.905)".
 
-        A measure that an old card lacks is None and left out.
+        The first number is of the task on which the surrogate is worst, the second the mean over
+        tasks. All measures, correlations, R2 and overlaps, are the higher the better. One that an
+        old card lacks is None and left out.
         """
         for attribute, label in _MEASURES.items():  # such as "r2" and "R2"
             values = [getattr(quality, attribute) for quality in self.figures]  # one a task
             if None not in values:
-                yield f"{label} {np.min(values):.3f} (mean {np.mean(values):.3f})"
+                worst = np.min(values)
+                yield f"{label} {worst:.3f} (mean {np.mean(values):.3f})"
 
 
 _MEASURES = {

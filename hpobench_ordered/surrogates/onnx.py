@@ -158,19 +158,26 @@ class OnnxSurrogate:
         return np.concatenate([no_rows, *outputs])[:n]
 
     def predict_one(self, row: FloatArray, task: int) -> float:
-        """Predict one configuration, shape (d,); equals `predict(row[None], task)[0]` exactly."""
+        """Predict one configuration, shape (d,); equals `predict(row[None], task)[0]` exactly.
+
+        An input of the network is a hyperparameter, whose value is in a column of `row`, NaN if
+        inactive, or is fixed and has the column -1. `_cat_plan` has the column and the codes of
+        each categorical input: a code for each choice and, last, the one of an inactive or fixed
+        input. `_cont_plans` has, for each task, the column and the fixed value of each continuous
+        input; of a hyperparameter the fixed value is not used.
+        """
         check_task(task, len(self._cont_plans))  # one plan a task
         values = row.tolist()
         is_active = [not math.isnan(value) for value in values]
 
-        # A column of -1 marks an input that is not tuned.
         categorical = []
         for column, codes in self._cat_plan:
             is_tunable = column >= 0
             if is_tunable and is_active[column]:
-                categorical.append(codes[int(values[column])])
+                choice = int(values[column])  # its index
+                categorical.append(codes[choice])
             else:
-                categorical.append(codes[-1])  # that of an inactive or a fixed input
+                categorical.append(codes[-1])
 
         continuous = []
         for column, fixed in self._cont_plans[task]:
@@ -193,7 +200,13 @@ class OnnxSurrogate:
     def _fill(
         self, x_cat: NDArray[np.int32], x_cont: NDArray[np.float32], values: FloatArray, task: int
     ) -> None:
-        """Code values as the network's inputs, which are written here.
+        """Code values as the network's inputs, and write them to two arrays.
+
+        An input of the network is a hyperparameter or fixed. `cat_source` (a,) and `cont_source`
+        (b,) have the column of `values` of each categorical and continuous input, -1 for a fixed
+        one. A row of `cat_codes` (a, choices + 1) has the code of each choice of an input and, in
+        the last column, the code that it has where it is inactive or fixed. `cont_fixed` (tasks, b)
+        has the values of fixed continuous inputs; those of the others are not used.
 
         Args:
             x_cat: Codes of the network's categorical inputs, (n, a).
@@ -203,11 +216,11 @@ class OnnxSurrogate:
         """
         sources = zip(self.cat_source, self.cat_codes, strict=True)
         for k, (column, codes) in enumerate(sources):
-            x_cat[:, k] = codes[-1]  # the code of an inactive or fixed input
-            is_tunable = column >= 0  # otherwise -1
+            x_cat[:, k] = codes[-1]  # stays where the input is inactive or fixed
+            is_tunable = column >= 0
             if is_tunable:
                 is_active = ~np.isnan(values[:, column])
-                choices = values[is_active, column].astype(np.int64)
+                choices = values[is_active, column].astype(np.int64)  # their indices
                 x_cat[is_active, k] = codes[choices]
 
         x_cont[:] = self.cont_fixed[task]

@@ -383,15 +383,24 @@ def _fits(trials: Iterable[FrozenTrial], space: SearchSpace) -> bool:
 
 
 def has_same_range(space: SearchSpace, name: str, distribution: BaseDistribution) -> bool:
-    """Whether a distribution has the range or choices that the space has for this parameter."""
+    """Whether a distribution has the range or choices that the space has for this parameter.
+
+    For a constant of the space, the distribution must have the constant as its only value.
+    """
     suggested = parameter_of(name, distribution)
     if name in space.constants:
-        return suggested.size == 1 and suggested.value(suggested.lower) == space.constants[name]
+        has_single_value = suggested.size == 1
+        if not has_single_value:
+            return False
+        # `lower` is the lowest value as a number that codes it, here that of the only value.
+        only_value = suggested.value(suggested.lower)
+        return only_value == space.constants[name]
     if name not in space.names:
         return False
 
     parameter = space[name]
-    if parameter.choices or suggested.choices:  # () for a range of numbers
+    is_either_categorical = parameter.choices or suggested.choices  # () for a range of numbers
+    if is_either_categorical:
         return set(parameter.choices) == set(suggested.choices)
     range_of = attrgetter("kind", "lower", "upper", "log")
     return bool(range_of(parameter) == range_of(suggested))
@@ -421,8 +430,9 @@ def _infer_common_space(
 ) -> SearchSpace | None:
     """Infer a search space that all studies share, None if there is none.
 
-    It must have the same range of a parameter in all trials. A parameter that all trials of some
-    studies have, and none of the others, distinguishes the studies: it is not conditional.
+    There is none in two cases. The range or choices of a parameter differ between trials. Or some
+    studies have a parameter in every trial and all others in no trial: their spaces then differ by
+    this parameter. One that only some trials of a study have is conditional, and differs nothing.
     """
     all_trials = list(chain(*complete_trials_of.values()))
     text_of_distribution: dict[str, str] = {}
@@ -432,16 +442,17 @@ def _infer_common_space(
             if text_of_distribution.setdefault(name, text) != text:
                 return None
 
-    # A parameter that distinguishes the studies shows that their spaces differ.
     for name in text_of_distribution:
-        is_in_all = [_is_in_all(name, trials) for trials in complete_trials_of.values()]
-        is_in_none = [_is_in_none(name, trials) for trials in complete_trials_of.values()]
-        is_in_all_or_none = np.logical_or(is_in_all, is_in_none).all()
-        if is_in_all_or_none and not all(is_in_all):
+        # One boolean for each study: the parameter is in every trial, or in no trial.
+        is_in_every_trial = [_is_in_all(name, trials) for trials in complete_trials_of.values()]
+        is_in_no_trial = [_is_in_none(name, trials) for trials in complete_trials_of.values()]
+        is_unconditional = np.logical_or(is_in_every_trial, is_in_no_trial).all()
+        is_missing_somewhere = not all(is_in_every_trial)
+        if is_unconditional and is_missing_somewhere:
             return None
 
     try:
-        return _infer_space("", all_trials)
+        return _infer_space("all studies", all_trials)  # the name is only for the error's message
     except EvaluationsError:
         return None
 

@@ -72,7 +72,12 @@ class _SplitOnce:
         self._folds: list[Any] | None = None
 
     def split(self, X: Any, y: Any = None, **params: Any) -> list[Any]:
-        """Split the data at the first call; return these folds at the others."""
+        """Split the data at the first call; return these folds at all others.
+
+        scikit-learn splits anew for each batch of candidates. All candidates of a search must have
+        the same folds, or their scores could not be compared. Later calls ignore their arguments:
+        they are the same in all calls of one search.
+        """
         if self._folds is None:
             self._folds = list(self._splitter.split(X, y, **params))
         return self._folds
