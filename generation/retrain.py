@@ -151,16 +151,20 @@ class Retrain(TrainingSpec):
     time_format: str | None = None
 
     def list_words(self) -> list[str]:
-        """List the words of the equivalent command, but for configurations and seed.
+        """List the words of the command that generates this benchmark, from its name on.
 
-        `Request.command` adds these, as for all benchmarks.
+        They are such as `retrain`, `--time day`, `--window 2-6`. The options `--configurations` and
+        `--seed` are not among them: `Request.command` adds these for all kinds of benchmarks.
         """
-        least, most = self.window
+        least, most = self.window  # numbers of periods that a model may be trained on
+        window = f"{least}-{most}"
+        if least == most:
+            window = f"{most}"
         options = {
             "time": self.time,
             "time-format": self.time_format,
             "every": self.every,
-            "window": f"{most}" if least == most else f"{least}-{most}",
+            "window": window,
         }
         return [COMMAND, *self.list_options(**options)]
 

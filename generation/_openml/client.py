@@ -169,6 +169,10 @@ class Client:
     def setups(self, ids: Sequence[int]) -> tuple[dict[int, dict[str, str | None]], Sequence[int]]:
         """Ask for the parameter values of setups.
 
+        A setup is OpenML's record of one configuration of a flow (an algorithm). Setups are asked
+        for in one request. If the client fails at the answer, each half of them is asked for in
+        turn, and so on down to the single setups that cannot be read.
+
         Args:
             ids: Ids of the setups, at most `IDS_PER_REQUEST`.
 
@@ -178,7 +182,7 @@ class Client:
         """
 
         def ask_for(ids: Sequence[int]) -> list[tuple[int, dict[str, str | None]]]:
-            """Ask for pairs of a setup's id and the values that it states, by parameter."""
+            """Ask for some of the setups: pairs of an id and the setup's values by parameter."""
             entries = self._list(
                 f"setups {ids[0]} to {ids[-1]}",
                 lambda: self._openml.setups.list_setups(
@@ -294,6 +298,8 @@ class Client:
 @contextmanager
 def connected(connection: Connection) -> Iterator[Client]:
     """Configure the client for a download, and restore its configuration when the block ends."""
+    # An error if the user has disabled downloads by an environment variable. Its message names the
+    # variable, the "it" of the last sentence.
     check_online("what OpenML publishes", instead="Unset it to go on.")
     openml = import_extra(
         "openml", package="openml", extra="train", purpose="downloading OpenML's records"

@@ -170,20 +170,26 @@ def _signed_rank_p_values(differences: FloatArray) -> FloatArray:
 
     The differences are (samples, pairs). Those of 0 count half for either side ("zsplit"); those
     that are NaN or infinite are left out of their own test.
+
+    scipy tests all pairs of one call in the same way. With more than `MAX_SAMPLES_OF_EXACT_TEST`
+    samples it uses a normal approximation. With fewer it uses the exact distribution, but only if
+    no pair of the call has ties or zeros; else it permutes signs or, again, approximates.
     """
     from scipy.stats import wilcoxon
 
     n_samples, n_pairs = differences.shape
     p_values = np.ones(n_pairs)  # of pairs that cannot be tested, such as those that never differ
 
-    # scipy takes the exact or the normal distribution for all columns of a call. Columns that need
-    # the same one are tested in one call, since calls are slow: with few samples those for which
-    # the exact one is possible, with many all that are not 0 throughout.
+    # One call for many pairs is much faster than one for each. It must test each pair as a call of
+    # its own would, so that no p value depends on the other pairs: with few samples, pairs with
+    # ties or zeros are not in it.
     if n_samples <= MAX_SAMPLES_OF_EXACT_TEST:
         is_in_common_call = ~_has_ties_or_zeros(differences)
     else:
-        is_in_common_call = np.asarray(differences.any(axis=0))
-    is_in_common_call &= np.isfinite(differences).all(axis=0) & (n_samples > 1)
+        is_in_common_call = np.asarray(differences.any(axis=0))  # zeros alone cannot be tested
+    # Pairs with differences to leave out have samples of their own, and so a call of their own.
+    is_in_common_call &= np.isfinite(differences).all(axis=0)
+    is_in_common_call &= n_samples > 1  # nor can a single sample
     if is_in_common_call.any():
         common = differences[:, is_in_common_call]
         p_values[is_in_common_call] = wilcoxon(common, zero_method="zsplit").pvalue
@@ -191,7 +197,7 @@ def _signed_rank_p_values(differences: FloatArray) -> FloatArray:
     for pair in np.flatnonzero(~is_in_common_call):
         column = differences[:, pair]
         column = column[np.isfinite(column)]
-        if len(column) > 1 and column.any():  # scipy refuses other columns
+        if len(column) > 1 and column.any():  # else the p value stays 1
             p_values[pair] = float(wilcoxon(column, zero_method="zsplit").pvalue)
     return p_values
 

@@ -72,9 +72,14 @@ class Cell:
 
     @property
     def process_group(self) -> str:
-        """Name of a method that gets processes of its own; "" for methods of this package."""
+        """Name of the group of runs that share processes: "" for all methods of this package.
+
+        A method from outside has a group of its own, named after it. Importing and running it may
+        change the process, for example patch numpy, which must not affect other methods.
+        """
         # Only methods from outside of this package have a source, from which they are imported.
-        return "" if self.identity.source is None else self.method.name
+        is_of_package = self.identity.source is None
+        return "" if is_of_package else self.method.name
 
     @property
     def sendable(self) -> "Cell":

@@ -60,7 +60,11 @@ class ReferenceRuns(StoredRuns):
     def read(self, keys: Iterable[str] | None = None) -> "pd.DataFrame":
         """Trials of runs, by default of all, one row per trial.
 
-        Trials that the files do not store have the lowest loss before them.
+        The files store only the trials that scores need, such as all that lower the best loss so
+        far. Each of the others has a row, too, with the best loss so far in place of its own loss.
+
+        Args:
+            keys: Keys of the runs; None: all.
         """
         import pandas as pd
 

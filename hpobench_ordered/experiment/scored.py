@@ -29,7 +29,8 @@ def score_runs(
         measured_only: Whether to leave out interpolated tasks and stand-in surrogates.
 
     Returns:
-        Scores by benchmark, surrogate and protocol, and reasons why others have none.
+        Scores by benchmark, surrogate and protocol; and for each of the others, a sentence that
+        says why it has no scores.
     """
     finished = overview.keys(State.DONE)
     runs = overview.runs
@@ -37,9 +38,13 @@ def score_runs(
     if measured_only:
         runs = select_measured(runs)
         trials = select_measured(trials)
-    reasons = explain_left_out(runs)  # why means leave some benchmarks out
-    families = find_families(runs)  # those of one family count once together
-    return score_benchmarks(trials, runs, store.timings(finished), reasons, families)
+    timings = store.timings(finished)
+
+    # Some benchmarks have scores, but means over benchmarks leave them out, for these reasons.
+    reasons_to_leave_out = explain_left_out(runs)
+    # The family of each benchmark: in means, related benchmarks count as one.
+    family_of_benchmark = find_families(runs)
+    return score_benchmarks(trials, runs, timings, reasons_to_leave_out, family_of_benchmark)
 
 
 def select_measured(frame: "pd.DataFrame") -> "pd.DataFrame":
