@@ -38,29 +38,45 @@ OPTIONS += "disable-component-update disable-sync"
 """Options of Chromium that keep it from showing a window or asking for anything by itself."""
 READY = "return document.documentElement.dataset.ready === 'true'"
 """Whether the page's own script has shown everything."""
-MOST_SECONDS, MOST_BYTES, MOST_PAGES = 2.0, 1_500_000, 15
-"""Limits of the page with forty methods: until it is shown, of its file, and when printed."""
+MOST_SECONDS = 2.0
+"""Limit of the time until the page with forty methods is shown."""
+MOST_BYTES = 1_500_000
+"""Limit of the file of the page with forty methods."""
+MOST_PAGES = 15
+"""Limit of the pages of paper that the page with forty methods is printed on."""
+NO_PART_IS_MISSING = "return document.querySelector('#missing').textContent === ''"
+"""Whether the page says of no part, a file with results, that it cannot be read."""
+CAPTION_HAS = "return document.querySelector('#lb-about').textContent.includes(arguments[0])"
+"""Whether the caption of the leaderboard, which says what it shows, has a text."""
+WIDE = 1400
+"""Pixels across the window of a computer."""
+NARROW = 390
+"""Pixels across the screen of a phone."""
 
 
 class Browser:
-    """A browser with the page in it."""
+    """A browser in which the page of a report, at this address, can be opened and used."""
 
     def __init__(self, driver: Any, address: str) -> None:
         self.driver = driver
         self.address = address
 
-    def open(self, *, width: int = 1400, view: str = "") -> None:
-        """Open the page; `view` is the end of its address, after "#"."""
-        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
+    def open(self, *, width: int = WIDE, view: str = "") -> None:
+        """Open the page in a window so many pixels wide, and wait until it has shown everything.
+
+        `view` is the end of its address, after "#".
+        """
+        is_phone = width < 600
+        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": is_phone}
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
         address = f"{self.address}#{view}" if view else self.address
-        # From another page, so that it is loaded anew.
+        # From another page: a change after "#" alone would not load the page anew.
         self.driver.get("about:blank")
         self.driver.get(address)
         self.wait(READY)
 
-    def prefer(self, scheme: str) -> None:
-        """Say what the system prefers, "light" or "dark"; "" for nothing."""
+    def set_system_scheme(self, scheme: str) -> None:
+        """Let the system ask pages for "light" or "dark" colours; "" for no wish."""
         features = []
         if scheme:
             features.append({"name": "prefers-color-scheme", "value": scheme})
@@ -74,9 +90,11 @@ class Browser:
             time.sleep(0.01)
 
     def run(self, script: str, *arguments: object) -> Any:
+        """Run a script of JavaScript in the page, with these `arguments`; what it returns."""
         return self.driver.execute_script(script, *arguments)
 
     def press(self, selector: str) -> None:
+        """Click on the first element that the selector of CSS fits."""
         self.driver.find_element("css selector", selector).click()
 
     def choose(self, selector: str, value: str) -> None:
@@ -94,37 +112,37 @@ class Browser:
             value,
         )
 
-    def column(self, place: int) -> list[str]:
-        """Texts of a column of the leaderboard, without small print.
-
-        Columns are counted from 0, without the first one, which numbers the rows.
-        """
+    def read_column(self, heading: str) -> list[str]:
+        """Read a column of the leaderboard by its heading, from the top, without small print."""
+        headings = self.run(
+            "return [...document.querySelectorAll('#lb thead th')].map((cell) => cell.textContent)"
+        )
         return self.run(
             "return [...document.querySelectorAll('#lb tbody tr')].map((row) => {"
-            " const cell = row.cells[arguments[0] + 1].cloneNode(true);"
+            " const cell = row.cells[arguments[0]].cloneNode(true);"
             " cell.querySelector('small')?.remove(); return cell.textContent })",
-            place,
+            headings.index(heading),
         )
 
-    def about(self) -> str:
-        """What the leaderboard says it shows."""
+    def read_caption(self) -> str:
+        """Read the caption of the leaderboard: what it shows, and of how many methods."""
         return self.run("return document.querySelector('#lb-about').textContent")
 
-    def selected(self) -> dict[str, str]:
-        """What the controls say, by their ids."""
+    def read_controls(self) -> dict[str, str]:
+        """Read what all controls are set to, by their ids."""
         return self.run(
             "const controls = document.querySelectorAll('.controls select, .controls input');"
             "return Object.fromEntries([...controls].map((node) =>"
             " [node.id, node.type === 'checkbox' ? String(node.checked) : node.value]))"
         )
 
-    def view(self) -> str:
-        """The view that the end of the address tells, after "#"; it changes after a while."""
-        time.sleep(0.3)
+    def read_view(self) -> str:
+        """Read the end of the address, after "#", which tells the view."""
+        time.sleep(0.3)  # the page changes it a while after a click
         return self.run("return location.hash.slice(1)")
 
-    def curves(self) -> str:
-        """The curves as they are drawn: the paths of all lines in one text."""
+    def read_curves(self) -> str:
+        """Read the curves as they are drawn: the paths of all lines in one text."""
         return self.run(
             "return [...document.querySelectorAll('#chart path')]"
             ".map((path) => path.getAttribute('d')).join()"
@@ -167,15 +185,14 @@ def browser(driver, page_report):
     return opened
 
 
-def test_page_requests_its_parts_alone(driver, browser, page_report):
-    """It requests itself and the parts that are chosen, and logs no errors.
-
-    Names of results hold HTML, none of which becomes an element of the page.
-    """
+@pytest.fixture
+def used_browser(driver, browser):
+    """The page after each of its controls was used once; the logs of the browser begin with it."""
     # Reading the logs empties them.
     driver.get_log("browser")
     driver.get_log("performance")
     browser.open()
+
     for selector, value in (
         ("#benchmark", "own@1 (forest)"),
         ("#measure", "Value"),
@@ -184,83 +201,131 @@ def test_page_requests_its_parts_alone(driver, browser, page_report):
         ("#protocol", "leave-one-out, 4 trials"),
     ):
         browser.choose(selector, value)
-        browser.wait("return document.querySelector('#missing').textContent === ''")
+        browser.wait(NO_PART_IS_MISSING)
         time.sleep(0.2)
     browser.press("#theme")
     time.sleep(0.3)
+    return browser
 
-    assert driver.get_log("browser") == []
-    requested = set()
+
+def read_requested_addresses(driver: Any) -> set[str]:
+    """Read from the log which addresses the browser requested, without what follows "#" or "?"."""
+    addresses = set()
     for entry in driver.get_log("performance"):
         message = json.loads(entry["message"])["message"]
         if message["method"] == "Network.requestWillBeSent":
             url = message["params"]["request"]["url"]
             address, *_ = re.split("[#?]", url)
-            requested.add(address)
-    # The benchmark "own" is entry 2 of the first protocol, 0; the other protocol, 1, has entry 0.
+            addresses.add(address)
+    return addresses
+
+
+@pytest.mark.usefixtures("used_browser")
+def test_page_logs_no_errors(driver):
+    assert driver.get_log("browser") == []
+
+
+def test_page_requests_its_parts_alone(driver, used_browser, page_report):
+    """It requests itself and the parts of what is chosen, files with results, and nothing else.
+
+    A part is named by the numbers of its protocol and of its benchmark.
+    """
     parts = page_report.page.parent / "report_parts"
-    selected = {(parts / f"{name}.js").as_uri() for name in ("0-2", "0-2-tasks", "1-0")}
-    assert requested - {"about:blank"} == {browser.address, *selected}
-    assert browser.run("return document.querySelectorAll('img, b, i, u, s, em').length") == 0
-    assert "leads" in browser.run("return document.querySelector('#verdict').textContent")
+    of_own = (parts / "0-2.js").as_uri()  # the third benchmark, "own", of the first protocol
+    of_tasks_of_own = (parts / "0-2-tasks.js").as_uri()
+    of_other_protocol = (parts / "1-0.js").as_uri()
+
+    requested = read_requested_addresses(driver)
+
+    # The browser comes from about:blank.
+    assert requested - {"about:blank"} == {
+        used_browser.address,
+        of_own,
+        of_tasks_of_own,
+        of_other_protocol,
+    }
+
+
+def test_html_in_names_is_text(used_browser):
+    """Names in the results hold these elements, such as <i>1</i>; none is one of the page."""
+    count_of_elements = "return document.querySelectorAll('img, b, i, u, s, em').length"
+    assert used_browser.run(count_of_elements) == 0
+    # And the page goes on to show its results.
+    assert "leads" in used_browser.run("return document.querySelector('#verdict').textContent")
 
 
 def test_headings_sort_by_keyboard(browser):
-    """Each press of the heading of mean ranks turns the order, which is ascending at first."""
-    heading = "#lb thead th:nth-child(3)"  # mean rank
+    """Enter on the heading of mean ranks turns the order, which is ascending at first."""
+    heading = "#lb thead th:nth-child(3)"  # of mean ranks, after the number and the method
     order_of_heading = "return document.querySelector(arguments[0]).getAttribute('aria-sort')"
+    count_of_sorted = "return document.querySelectorAll('#lb [aria-sort]').length"
     for order in ("descending", "ascending"):
         browser.run("document.querySelector(arguments[0] + ' button').focus()", heading)
         ActionChains(browser.driver).send_keys(Keys.ENTER).perform()
 
-        dash = "\u2013"  # no rank
-        ranks = [float(text) for text in browser.column(1) if text != dash]
+        dash = "\u2013"  # stands for no rank
+        ranks = [float(text) for text in browser.read_column("Mean rank") if text != dash]
         assert ranks == sorted(ranks, reverse=order == "descending")
         # The heading tells the order to screen readers, and no other heading does.
         assert browser.run(order_of_heading, heading) == order
-        assert browser.run("return document.querySelectorAll('#lb [aria-sort]').length") == 1
-        # The method without a rank comes last in any order.
-        assert browser.column(0)[-1] == "cts"
+        assert browser.run(count_of_sorted) == 1
+        # The method without a rank, as it has not finished a benchmark, comes last in any order.
+        *_, last_method = browser.read_column("Method")
+        assert last_method == "cts"
 
 
-def test_controls_choose_values_and_curves(browser, page_report):
-    """Of all benchmarks, of one benchmark after some trials, and of one of its tasks."""
-    of_all_benchmarks = browser.curves()
+@pytest.mark.parametrize("trial", [2, 6])
+def test_leaderboard_shows_chosen_ranks(browser, page_report, trial):
+    """Ranks of the four methods on one benchmark, after the chosen trial, are as by Python."""
+    browser.choose("#benchmark", "xgboost-mnist@1 (forest)")
+    browser.wait(CAPTION_HAS, "xgboost-mnist@1")
+    browser.choose("#trial", str(trial))
+
+    shown_ranks = dict(
+        zip(browser.read_column("Method"), browser.read_column("Mean rank"), strict=True)
+    )
+
+    board = leaderboard(page_report.benchmarks, trial=trial)
+    board = board[board["benchmark"] == "xgboost-mnist@1"].set_index("method")
+    assert len(shown_ranks) == 4
+    half_a_digit = 0.0051  # the page shows two decimals; a little more for binary numbers
+    for method, rank in shown_ranks.items():
+        assert float(rank) == pytest.approx(board.loc[method, "rank"], abs=half_a_digit)
+
+
+def test_choices_draw_other_curves(browser):
+    """Curves of all benchmarks, which are shown at first, of one benchmark, and of one task."""
+    of_all_benchmarks = browser.read_curves()
 
     browser.choose("#benchmark", "xgboost-mnist@1 (forest)")
-    browser.wait("return document.querySelectorAll('#lb tbody tr').length === 4")
-    for trial in (2, 6):
-        browser.choose("#trial", str(trial))
-        board = leaderboard(page_report.benchmarks, trial=trial)
-        board = board[board["benchmark"] == "xgboost-mnist@1"].set_index("method")
-        ranks = dict(zip(browser.column(0), browser.column(1), strict=True))
-        for method, rank in ranks.items():
-            # The page shows two decimals.
-            assert float(rank) == pytest.approx(board.loc[method, "rank"], abs=0.0051)
+    browser.wait(CAPTION_HAS, "xgboost-mnist@1")
     time.sleep(0.2)
-    of_benchmark = browser.curves()
+    of_benchmark = browser.read_curves()
 
     browser.choose("#task", "<i>2</i>")
-    browser.wait("return document.querySelector('#lb-about').textContent.includes('<i>2</i>')")
+    browser.wait(CAPTION_HAS, "<i>2</i>")
     time.sleep(0.2)
-    of_task = browser.curves()
+    of_task = browser.read_curves()
 
-    # Each choice draws other curves.
     assert len({of_all_benchmarks, of_benchmark, of_task}) == 3
 
 
 def test_filter_chooses_rows(browser):
+    """Rows whose method has the text in its name, in letters of either case."""
     browser.choose("#filter", "RANDOM")
 
-    assert browser.column(0) == ["random-search"]
-    # The column before the first, with the place among all methods.
-    assert browser.column(-1) == ["3"]
-    assert browser.about().endswith("1 of 4 methods")
+    assert browser.read_column("Method") == ["random-search"]
+    # It keeps its number among all methods.
+    assert browser.read_column("No.") == ["3"]
+    assert browser.read_caption().endswith("1 of 4 methods")
 
+
+def test_empty_filter_shows_all_rows(browser):
+    browser.choose("#filter", "RANDOM")
     browser.choose("#filter", "")
 
-    assert len(browser.column(0)) == 4
-    assert browser.about().endswith("4 methods")
+    assert len(browser.read_column("Method")) == 4
+    assert browser.read_caption().endswith("4 methods")
 
 
 SELECTED = (
@@ -273,163 +338,228 @@ SELECTED = (
 """Controls with texts of options or values, none of which a page shows at first."""
 
 
-def test_address_shows_same_view_elsewhere(browser, other_driver):
-    usual = browser.curves()
+@pytest.fixture
+def two_browsers(browser, other_driver):
+    """A browser in which a view was chosen, and another that opened the address of that view.
+
+    The view has the values of `SELECTED`, descending ranks, and the method "bo" without colour.
+    """
     for selector, value in SELECTED:
         browser.choose(selector, value)
         time.sleep(0.1)
     browser.press("#lb button[data-key='rank']")
     browser.press("#lb button[data-key='rank']")  # once more: descending
-    browser.press("#lb button[data-method='bo']")  # not in colour
-    view = browser.view()
+    browser.press("#lb button[data-method='bo']")  # takes its colour away
 
     other = Browser(other_driver, browser.address)
-    other.open(view=view)
+    other.open(view=browser.read_view())
+    return browser, other
 
-    assert other.about() == browser.about()
-    assert "xgboost-mnist@1 (forest); <i>2</i>" in other.about()
-    assert "after trial 3 of 6" in other.about()
-    assert other.selected() == browser.selected()
-    for column in (0, 1, 2):
-        assert other.column(column) == browser.column(column)
-    assert other.curves() == browser.curves() != usual
+
+def test_address_keeps_controls(two_browsers):
+    browser, other = two_browsers
+    assert other.read_controls() == browser.read_controls()
+    assert other.read_caption() == browser.read_caption()
+    # As selected.
+    assert "xgboost-mnist@1 (forest); <i>2</i>" in other.read_caption()
+    assert "after trial 3 of 6" in other.read_caption()
+
+
+def test_address_keeps_rows(two_browsers):
+    """Their order too, of which the heading of the sorted column tells screen readers."""
+    browser, other = two_browsers
     order = "return document.querySelector('#lb [aria-sort]').getAttribute('aria-sort')"
     assert other.run(order) == browser.run(order) == "descending"
-    chosen = "return [...document.querySelectorAll('#lb .chosen')].map((row) => row.dataset.method)"
-    assert other.run(chosen) == browser.run(chosen)
-    assert "bo" not in other.run(chosen)
+    for heading in ("Method", "Mean rank", "Score"):
+        assert other.read_column(heading) == browser.read_column(heading)
+
+
+def test_address_keeps_coloured_methods(two_browsers):
+    browser, other = two_browsers
+    coloured = (
+        "return [...document.querySelectorAll('#lb .chosen')].map((row) => row.dataset.method)"
+    )
+    assert other.run(coloured) == browser.run(coloured)
+    assert "bo" not in other.run(coloured)
+
+
+def test_address_keeps_curves(two_browsers):
+    browser, other = two_browsers
+    assert other.read_curves() == browser.read_curves()
+
+    # They are not those that a page shows at first.
+    browser.open()
+    assert other.read_curves() != browser.read_curves()
 
 
 def test_address_is_plain_to_read(browser):
+    """It tells what was changed; the leaderboard is sorted by the measure of the chart."""
     browser.choose("#measure", "Score")
     browser.choose("#trial", "2")
 
-    assert browser.view() == "measure=score&trial=2&sort=score"
+    assert browser.read_view() == "measure=score&trial=2&sort=score"
 
-    # Back to what the page shows at first, which has the plain address of the leaderboard.
+
+def test_first_view_has_plain_address(browser):
+    """Chosen anew, what the page shows at first has the address of the leaderboard alone."""
+    browser.choose("#measure", "Score")
+    browser.choose("#trial", "2")
+
     browser.choose("#measure", "Normalised regret")
     browser.choose("#trial", "6")
     browser.press("#lb button[data-key='rank']")
 
-    assert browser.view() == "leaderboard"
+    assert browser.read_view() == "leaderboard"
 
 
 def test_changed_address_changes_view(browser):
+    """In the open page, which is not loaded anew."""
     browser.run("location.hash = 'benchmark=own@1 (forest)&trial=2'")
     browser.wait("return document.querySelector('#lb-about').textContent.startsWith('own@1')")
-    assert browser.selected()["trial"] == "2"
+    assert browser.read_controls()["trial"] == "2"
 
 
-def test_unknown_names_in_address_are_ignored(driver, page_report):
-    browser = Browser(driver, page_report.page.as_uri())
-    browser.open()
-    usual = browser.selected()
+def test_unknown_names_in_address_are_ignored(browser):
+    """All controls but that of the measure are set as they are at first.
+
+    In place of an unknown measure another than the usual one may be shown.
+    """
+    controls_at_first = browser.read_controls()
     names = ("protocol", "benchmark", "task", "measure", "trial", "sort", "order", "methods")
 
     browser.open(view="&".join(f"{name}=<b>unknown" for name in names))
 
-    # In place of an unknown measure the first one is shown, which is not the usual one.
-    assert browser.selected() == usual | {"measure": browser.selected()["measure"]}
-    assert len(browser.column(0)) == 4
+    controls = browser.read_controls()
+    measure_shown = controls["measure"]
+    assert controls == controls_at_first | {"measure": measure_shown}
+    # No method is hidden.
+    assert len(browser.read_column("Method")) == 4
 
 
-def test_missing_part_is_named(driver, page_report, tmp_path):
-    page = tmp_path / "report.html"  # alone
+@pytest.fixture
+def browser_without_parts(driver, page_report, tmp_path):
+    """The page copied without its parts, the files with results of single benchmarks."""
+    page = tmp_path / "report.html"
     shutil.copy(page_report.page, page)
-    browser = Browser(driver, page.as_uri())
-    browser.open()
-    usual = browser.selected()
-
-    browser.choose("#benchmark", "own@1 (forest)")
-    browser.wait("return document.querySelector('#missing').textContent !== ''")
-
-    assert "report_parts/0-2.js" in browser.run(
-        "return document.querySelector('#missing').textContent"
-    )
-    assert browser.selected() == usual
-    browser.choose("#trial", "2")  # goes on with what is there
-    browser.wait("return document.querySelector('#missing').textContent === ''")
-    assert "after trial 2 of 6" in browser.about()
+    opened = Browser(driver, page.as_uri())
+    opened.open()
+    return opened
 
 
-def test_clicks_choose_methods(browser):
-    count_of_chosen = "return document.querySelectorAll('#lb button[aria-pressed=true]').length"
+def test_missing_part_is_named(browser_without_parts):
+    """The page says which file is missing, and goes on to show what it showed before."""
+    controls_before = browser_without_parts.read_controls()
+    message = "return document.querySelector('#missing').textContent"
+
+    browser_without_parts.choose("#benchmark", "own@1 (forest)")
+    browser_without_parts.wait(f"{message} !== ''")
+
+    assert "report_parts/0-2.js" in browser_without_parts.run(message)
+    assert browser_without_parts.read_controls() == controls_before
+
+
+def test_page_goes_on_after_missing_part(browser_without_parts):
+    """A choice that needs no part takes the message away and is shown."""
+    browser_without_parts.choose("#benchmark", "own@1 (forest)")
+    browser_without_parts.wait("return document.querySelector('#missing').textContent !== ''")
+
+    browser_without_parts.choose("#trial", "2")
+    browser_without_parts.wait(NO_PART_IS_MISSING)
+
+    assert "after trial 2 of 6" in browser_without_parts.read_caption()
+
+
+def test_click_takes_colour_of_method(browser):
+    """All four methods are in colour at first; the clicked button keeps the focus."""
+    count_of_coloured = "return document.querySelectorAll('#lb button[aria-pressed=true]').length"
     focused_method = "return document.activeElement.dataset.method"
-    assert browser.run(count_of_chosen) == 4
+    assert browser.run(count_of_coloured) == 4
 
     browser.press("#lb button[data-method='bo']")
 
-    assert browser.run(count_of_chosen) == 3
+    assert browser.run(count_of_coloured) == 3
     assert browser.run(focused_method) == "bo"
 
-    browser.press("#only")
 
-    assert "bo" not in browser.column(0)
+def test_methods_without_colour_can_be_hidden(browser):
+    browser.press("#lb button[data-method='bo']")  # takes its colour away
+    browser.press("#only")  # shows methods in colour alone
+
+    assert "bo" not in browser.read_column("Method")
 
 
-def test_pointer_shows_values(browser):
-    """Of the nearest curve, with the method's name; a click on a curve chooses its method."""
+@pytest.fixture
+def pointed_browser(browser):
+    """The page with no method in colour, and the pointer in the middle of the chart of ranks."""
     browser.choose("#measure", "Mean rank")
     browser.press("#choose-none")
     time.sleep(0.3)
     chart = browser.driver.find_element("css selector", "#chart svg")
-
     ActionChains(browser.driver).move_to_element(chart).perform()
+    return browser
 
-    tip = browser.run("return document.querySelector('#tip').innerText")
+
+def test_pointer_shows_values(pointed_browser):
+    """Of the nearest curve: the method, the trial, one of six, and its mean rank among four."""
+    tip = pointed_browser.run("return document.querySelector('#tip').innerText")
+    method = pointed_browser.run("return document.querySelector('#tip strong').textContent")
+
     assert re.search(r"trial [1-6]: [1-4]\.[0-9]{2}", tip)
-    method = browser.run("return document.querySelector('#tip strong').textContent")
-    row = browser.column(0).index(method)
-    assert browser.run(f"return document.querySelectorAll('#lb button')[{row}] !== undefined")
+    assert method in pointed_browser.read_column("Method")
 
-    # Clicks from the middle of the chart upwards, until a curve is hit.
-    count_of_chosen = "return document.querySelectorAll('#lb .chosen').length"
+
+def test_click_on_curve_chooses_method(pointed_browser):
+    """Clicks from the middle of the chart upwards, 15 pixels apart, until a curve is hit."""
+    count_of_coloured = "return document.querySelectorAll('#lb .chosen').length"
+
     for _ in range(12):
-        ActionChains(browser.driver).click().move_by_offset(0, -15).perform()
-        if browser.run(count_of_chosen) > 0:
+        ActionChains(pointed_browser.driver).click().move_by_offset(0, -15).perform()
+        if pointed_browser.run(count_of_coloured) > 0:
             break
 
-    assert browser.run(count_of_chosen) == 1
+    assert pointed_browser.run(count_of_coloured) == 1
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_theme_follows_system_until_chosen(browser, scheme):
     """A press of the button changes from the system's theme to the other one."""
-    lightness = (  # of the background, from 0 to 255
+    lightness = (  # of the background: its brightest part of red, green and blue, 0 to 255
         "const rgb = getComputedStyle(document.documentElement).backgroundColor.match(/[0-9]+/g);"
         "return Math.max(...rgb.slice(0, 3).map(Number))"
     )
-    browser.prefer(scheme)
+    browser.set_system_scheme(scheme)
     browser.open()
 
-    is_dark_at_first = browser.run(lightness) < 128
+    middle = 128
+    is_dark_at_first = browser.run(lightness) < middle
     browser.press("#theme")
-    is_dark_after_press = browser.run(lightness) < 128
+    is_dark_after_press = browser.run(lightness) < middle
 
-    browser.prefer("")  # as before, for other tests
+    browser.set_system_scheme("")  # as before, for other tests
     assert is_dark_at_first == (scheme == "dark")
     assert is_dark_after_press == (scheme == "light")
 
 
 @pytest.mark.skipif(AXE is None, reason="axe-playwright-python, with axe-core, is not installed")
-@pytest.mark.parametrize("width", [1400, 390])
+@pytest.mark.parametrize("width", [WIDE, NARROW])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing(driver, browser, scheme, width):
     """The program axe-core checks the page by rules of accessibility, with all details open."""
+    # The test is skipped without the package; this tells so to checkers of types.
     assert AXE is not None
     assert AXE.origin is not None
     program = Path(AXE.origin).with_name("axe.min.js").read_text(encoding="utf-8")
-    browser.prefer(scheme)
+    browser.set_system_scheme(scheme)
     browser.open(width=width)
     browser.run("for (const node of document.querySelectorAll('details')) node.open = true")
 
     driver.execute_cdp_cmd("Runtime.evaluate", {"expression": program})
     result = driver.execute_async_script("axe.run().then(arguments[0], arguments[0])")
 
-    browser.prefer("")  # as before, for other tests
+    browser.set_system_scheme("")  # as before, for other tests
     violations = [(rule["id"], rule["nodes"][0]["html"]) for rule in result["violations"]]
     assert violations == []
-    # Most rules apply to this page.
+    # It did check: the page keeps more than thirty rules.
     assert len(result["passes"]) > 30
 
 
@@ -450,9 +580,10 @@ BOXES_SAY_WHETHER_THEY_SCROLL = (
     " getComputedStyle(box, '::before').content.includes('Scroll')"
     " === box.scrollWidth > box.clientWidth)"
 )
+"""Whether exactly those boxes have a note "Scroll" that hold more than fits into their width."""
 
 
-@pytest.fixture(params=[1400, 390])
+@pytest.fixture(params=[WIDE, NARROW])
 def large_browser(driver, report_of_forty_methods, request):
     """A wide and a narrow browser with forty methods in it, after its layout has settled."""
     opened = Browser(driver, report_of_forty_methods.page.as_uri())
@@ -466,15 +597,19 @@ def test_scrolling_boxes_say_so(large_browser):
 
 
 def test_all_rows_are_shown_and_counted(large_browser):
-    height_of_box = "const box = document.querySelector('.board'); return box.clientHeight"
+    """Without scrolling down: the box around the table is as high as the table."""
+    height_of_box = "return document.querySelector('.board').clientHeight"
     height_of_table = "return document.querySelector('#lb').offsetHeight"
-    assert large_browser.column(-1) == [str(number) for number in range(1, 41)]
-    assert large_browser.about().endswith("40 methods")
+    assert large_browser.read_column("No.") == [str(number) for number in range(1, 41)]
+    assert large_browser.read_caption().endswith("40 methods")
     assert large_browser.run(height_of_box) >= large_browser.run(height_of_table)
 
 
 def test_reference_is_visible_in_chart(large_browser):
-    """The chart names the five best methods and the reference, random search, beside dots."""
+    """The chart names the five best methods and the reference, random search, beside dots.
+
+    Names that end beyond the chart's right edge do not count.
+    """
     names_within_chart = (
         "const svg = document.querySelector('#chart svg').getBoundingClientRect();"
         "return [...document.querySelectorAll('#chart .layer_5_marks text')]"
@@ -482,49 +617,60 @@ def test_reference_is_visible_in_chart(large_browser):
         ".map((node) => node.textContent)"
     )
     count_of_dots = "return document.querySelectorAll('#chart .layer_4_marks path').length"
+
     names = large_browser.run(names_within_chart)
-    assert len(names) == 6
+
+    assert len(names) == 5 + 1
     assert "random-search" in names
-    assert large_browser.run(count_of_dots) == 6
+    assert large_browser.run(count_of_dots) == 5 + 1
 
 
 def test_names_in_chart_are_dark(large_browser):
     """Text in the colours of the curves would be too pale."""
     fill = "return getComputedStyle(document.querySelector('#chart .layer_5_marks text')).fill"
-    assert large_browser.run(fill) == "rgb(26, 26, 27)"
+    almost_black = "rgb(26, 26, 27)"
+    assert large_browser.run(fill) == almost_black
 
 
 def test_table_of_many_methods_is_wide(driver, report_of_forty_methods):
+    """On a phone, the class "wide" marks the box of a table that is wider than the screen."""
     browser = Browser(driver, report_of_forty_methods.page.as_uri())
-    browser.open(width=390)
+    browser.open(width=NARROW)
     browser.wait(BOXES_SAY_WHETHER_THEY_SCROLL)
     assert browser.run("return document.querySelector('.board').classList.contains('wide')")
 
 
-def test_colours_follow_table_until_chosen(driver, report_of_forty_methods):
+COLOURED_METHODS = (
+    "return [...document.querySelectorAll('#lb button[aria-pressed=true]')]"
+    ".map((node) => node.dataset.method)"
+)
+"""Names of the methods whose buttons in the table are pressed, from the top."""
+
+
+@pytest.mark.parametrize("key", ["rank", "score", "regret"])
+def test_first_methods_of_table_are_coloured(driver, report_of_forty_methods, key):
+    """The first five in the order of the table, whatever it is sorted by, and random search."""
     browser = Browser(driver, report_of_forty_methods.page.as_uri())
     browser.open()
-    coloured_methods = (
-        "return [...document.querySelectorAll('#lb button[aria-pressed=true]')]"
-        ".map((node) => node.dataset.method)"
-    )
+    if key != "rank":  # by which the table is sorted at first: a press would turn the order
+        browser.press(f"#lb button[data-key='{key}']")
 
-    # The first five of the table, which is sorted by rank at first, and the reference.
-    for key in ("rank", "score", "regret"):
-        if key != "rank":
-            browser.press(f"#lb button[data-key='{key}']")
-        first_five = browser.column(0)[:5]
-        assert browser.run(coloured_methods) == [*first_five, "random-search"]
+    first_five = browser.read_column("Method")[:5]
+    assert browser.run(COLOURED_METHODS) == [*first_five, "random-search"]
 
-    # After a click on the second method its colour is gone, and the others stay.
-    browser.press("#lb tbody tr:nth-child(2) button")
-    chosen = set(browser.run(coloured_methods))
-    first, _clicked, *others = first_five
-    assert chosen == {first, *others, "random-search"}
 
-    # Another order changes no colour any more.
+def test_chosen_colours_stay_in_other_order(driver, report_of_forty_methods):
+    """A click on the second method takes its colour; from then on no order changes colours."""
+    browser = Browser(driver, report_of_forty_methods.page.as_uri())
+    browser.open()
+    browser.press("#lb button[data-key='regret']")
+    first, second, *others = browser.run(COLOURED_METHODS)
+
+    browser.press(f"#lb button[data-method='{second}']")
+    assert set(browser.run(COLOURED_METHODS)) == {first, *others}
+
     browser.press("#lb button[data-key='rank']")
-    assert set(browser.run(coloured_methods)) == chosen
+    assert set(browser.run(COLOURED_METHODS)) == {first, *others}
 
 
 def test_page_of_forty_methods_is_small(report_of_forty_methods):
@@ -532,6 +678,7 @@ def test_page_of_forty_methods_is_small(report_of_forty_methods):
 
 
 def test_forty_methods_fit(large_browser):
+    """The page needs no scrolling to the side, also with all details open."""
     large_browser.run("for (const node of document.querySelectorAll('details')) node.open = true")
     assert large_browser.run("return document.scrollingElement.scrollWidth <= innerWidth")
 
@@ -542,7 +689,7 @@ def test_forty_methods_are_shown_soon(driver, report_of_forty_methods):
     time_when_ready = "return performance.getEntriesByName('ready')[0].startTime"
 
     milliseconds = []
-    for width in (1400, 390, 1400):
+    for width in (WIDE, NARROW, WIDE):
         browser.open(width=width)
         milliseconds.append(browser.run(time_when_ready))
 
@@ -550,9 +697,9 @@ def test_forty_methods_are_shown_soon(driver, report_of_forty_methods):
 
 
 def test_forty_methods_are_printed(driver, report_of_forty_methods):
-    """On at least three pages of A4, whose sizes are in inches."""
+    """On paper of the size A4: on few pages, but at least three, as the page is long."""
     Browser(driver, report_of_forty_methods.page.as_uri()).open()
-    a4 = {"paperWidth": 8.27, "paperHeight": 11.7}
+    a4 = {"paperWidth": 8.27, "paperHeight": 11.7}  # inches
 
     printed = driver.execute_cdp_cmd("Page.printToPDF", a4)
 
@@ -562,7 +709,7 @@ def test_forty_methods_are_printed(driver, report_of_forty_methods):
 
 
 def test_page_has_one_family_of_type(browser):
-    """All texts but messages of failures, which are from programs, have a sans-serif type."""
+    """All texts are sans-serif but messages of failures, which are output of programs."""
     families = browser.run(
         "const texts = document.querySelectorAll("
         " 'h1, h2, p:not(.message), td, th, a, button, figure svg text');"
@@ -574,7 +721,9 @@ def test_page_has_one_family_of_type(browser):
 
 @pytest.mark.parametrize("selector", ["#verdict table", "#lb", "#chart", "#run table"])
 def test_width_of_page_is_used(driver, report_of_forty_methods, selector):
+    """Tables and the chart end at the right margin of a wide page."""
     browser = Browser(driver, report_of_forty_methods.page.as_uri())
-    browser.open(width=1400)
-    right = "return document.querySelector(arguments[0]).getBoundingClientRect().right"
-    assert 1350 < browser.run(right, selector) <= 1400
+    browser.open(width=WIDE)
+    right_end = "return document.querySelector(arguments[0]).getBoundingClientRect().right"
+    margin = 50  # pixels, of the page
+    assert WIDE - margin < browser.run(right_end, selector) <= WIDE
