@@ -47,11 +47,16 @@ EXCEPTIONS: dict[tuple[str, str], str] = {
 
 
 def find_modules() -> dict[str, Path]:
-    """Find all modules of the package, by their dotted names."""
+    """Find all modules of the package: the path of each file by the module's dotted name.
+
+    The package's folder has links to the rooms `methods` and `generation`, which lie beside it, and
+    to `artifacts`, the data of benchmarks: many files, none of which is a module.
+    """
     files = list(ROOT.rglob("*.py"))
     for folder in ROOT.iterdir():
-        if folder.is_symlink() and folder.name != "artifacts":
-            files.extend(folder.rglob("*.py"))  # rglob does not follow links
+        is_room = folder.name != "artifacts"
+        if folder.is_symlink() and is_room:
+            files.extend(folder.rglob("*.py"))  # `ROOT.rglob` does not follow links
 
     path_of_module = {}
     for path in files:
@@ -61,7 +66,10 @@ def find_modules() -> dict[str, Path]:
 
 
 def iter_imported_names(path: Path) -> Iterator[str]:
-    """Names that a module imports, those in functions and those for types alone included."""
+    """Iterate over the dotted names that a module's file imports, such as "numpy.random".
+
+    Imports inside functions and imports for types alone are among them.
+    """
     tree = ast.parse(path.read_text(encoding="utf-8"))
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):

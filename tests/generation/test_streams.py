@@ -55,13 +55,18 @@ def test_periods_ascend(stream):
 
 
 def test_periods_are_whole(stream):
-    """No period is much shorter than the others, as one would be whose data begin or end in it."""
+    """A stream is cut into periods, such as months; the data cover each from its start to its end.
+
+    A first month with data from the 20th on, for instance, would have few rows. So every period has
+    at least half as many rows as most have.
+    """
     rows_of_periods = np.diff(stream.starts)
 
     assert rows_of_periods.min() > 0.5 * np.median(rows_of_periods)
 
 
 def test_hardly_a_row_repeats_the_last(stream):
+    """Less than 3 % of the rows equal the row before in all features and the target."""
     columns = [stream.data.numbers, stream.data.categories, stream.data.target[:, None]]
     rows = np.hstack(columns).astype(float)
 
@@ -71,18 +76,21 @@ def test_hardly_a_row_repeats_the_last(stream):
 
 
 def test_number_to_predict_is_no_feature(stream):
-    """Nor is it that of the row before, as in rows of the same hour with other weather.
+    """No feature equals the target in 2 % of the rows or more: fewer may be equal by chance.
 
-    A few may be equal by chance.
+    Nor does the target equal that of the row before, as it would in rows of the same hour with
+    other weather. Labels, of which there are two, often equal features by chance and are left out.
     """
     target = stream.data.target
-    if len(np.unique(target)) == 2:
-        # Labels often equal features by chance.
+    is_label = len(np.unique(target)) == 2
+    if is_label:
         return
 
     equals_target = stream.data.numbers == target[:, None]
-    assert equals_target.mean(axis=0).max() < 0.02
-    assert (target[1:] == target[:-1]).mean() < 0.02
+    share_of_rows = equals_target.mean(axis=0)  # of each feature
+    equals_row_before = target[1:] == target[:-1]
+    assert share_of_rows.max() < 0.02
+    assert equals_row_before.mean() < 0.02
 
 
 def make_simple_functions(stream: Stream) -> np.ndarray:
@@ -104,7 +112,7 @@ def make_simple_functions(stream: Stream) -> np.ndarray:
 
 def test_simple_functions_do_not_reveal_target(stream):
     """No feature, difference of features or deviation from the last day's mean predicts it almost
-    exactly.
+    exactly: by the area under the curve for a label, by the correlation for a number, up to 0.95.
     """
     # Means over the last day need a whole day.
     first_row = ROWS_PER_DAY[stream.data.name] + 1

@@ -14,29 +14,43 @@ from hpobench_ordered.methods._gp.acquisition import log_expected_improvement
 
 # -- ranking losses --------------------------------------------------------------------------------
 
-RNG = np.random.default_rng(0)
-F = RNG.standard_normal((5, 9))
-"""Five samples at nine evaluations."""
-Y = RNG.standard_normal(9)
-PAIRS = list(permutations(range(9), 2))
+# A process predicts losses at evaluated configurations; samples are draws from its posterior.
 
 
-def test_ranking_loss_counts_misranked_pairs():
-    """A pair of nine evaluations is misranked if a sample f orders it unlike the losses."""
+@pytest.fixture
+def samples_and_losses():
+    """Five random samples of predictions at nine evaluations, (5, 9), and their losses, (9,)."""
+    rng = np.random.default_rng(0)
+    samples = rng.standard_normal((5, 9))
+    losses = rng.standard_normal(9)
+    return samples, losses
+
+
+def test_ranking_loss_counts_misranked_pairs(samples_and_losses):
+    """Evaluations j and k are misranked if a sample's predictions order them unlike the losses."""
+    samples, losses = samples_and_losses
+    ordered_pairs = list(permutations(range(9), 2))
     expected = []
-    for f in F:
-        misranked = [(f[j] < f[k]) != (Y[j] < Y[k]) for j, k in PAIRS]
+    for sample in samples:
+        misranked = [(sample[j] < sample[k]) != (losses[j] < losses[k]) for j, k in ordered_pairs]
         expected.append(sum(misranked))
-    assert_array_equal(rgpe.compute_ranking_losses(F, Y), expected)
+
+    assert_array_equal(rgpe.compute_ranking_losses(samples, losses), expected)
 
 
-def test_left_out_loss_compares_with_observations():
-    """f[j] is predicted without evaluation j, so it is compared with the observed loss of k."""
+def test_left_out_loss_compares_with_observations(samples_and_losses):
+    """The current task's process predicts evaluation j from all others, so knows the loss of k.
+
+    Therefore its prediction for j is compared with the observed loss of k, not with a prediction.
+    """
+    samples, losses = samples_and_losses
+    ordered_pairs = list(permutations(range(9), 2))
     expected = []
-    for f in F:
-        misranked = [(f[j] < Y[k]) != (Y[j] < Y[k]) for j, k in PAIRS]
+    for sample in samples:
+        misranked = [(sample[j] < losses[k]) != (losses[j] < losses[k]) for j, k in ordered_pairs]
         expected.append(sum(misranked))
-    assert_array_equal(rgpe.compute_left_out_ranking_losses(F, Y), expected)
+
+    assert_array_equal(rgpe.compute_left_out_ranking_losses(samples, losses), expected)
 
 
 # -- weights ---------------------------------------------------------------------------------------
@@ -64,22 +78,29 @@ def test_weights_are_shares_of_best_ranks(second, expected):
 
 
 def test_many_useless_processes_do_not_dilute():
+    """The current task's process keeps all weight beside those of 300 earlier tasks.
+
+    Its ranking losses are lower on the whole, but in each of 256 samples some of the 300 others may
+    be lower by chance.
+    """
     rng = np.random.default_rng(0)
-    # Losses of the target are lower on the whole, but with 300 others some one is lower by chance.
     target = rng.integers(20, 40, size=256)
     useless = rng.integers(30, 80, size=(300, 256))
-    losses = np.concatenate([useless, target[None]]).astype(float)
+    losses = np.concatenate([useless, target[None]]).astype(float)  # the target's come last
+
     *_, weight_of_target = rgpe.compute_ranking_weights(losses)
+
     assert weight_of_target == 1.0
 
 
 def test_weights_are_equal_before_rankings():
+    """Two earlier tasks and the current one count alike until `MIN_RANKED` evaluations are told."""
     method = make_method(rgpe.RGPE, [make_bowl_task(place=0.2), make_bowl_task(place=0.9)])
-    for evaluations in range(rgpe.MIN_RANKED):
+    for number in range(rgpe.MIN_RANKED):
         method.ask()
-        # Two earlier tasks and the current one.
-        assert_allclose(method.used_weights, np.full(3, 1 / 3))
-        method.tell({"x": 0.1 * evaluations, "y": 0.5}, float(evaluations))
+        assert_allclose(method.used_weights, [1 / 3, 1 / 3, 1 / 3])
+        loss = float(number)
+        method.tell({"x": 0.1 * number, "y": 0.5}, loss)
 
 
 def compute_current_weights(method: rgpe.RGPE) -> FloatArray:
@@ -89,17 +110,20 @@ def compute_current_weights(method: rgpe.RGPE) -> FloatArray:
 
 
 def test_only_similar_task_has_weight():
-    method = make_method(
-        rgpe.RGPE,
-        [
-            make_bowl_task(place=0.4),
-            make_bowl_task(place=0.4, factor=-1.0),
-            make_bowl_task(place=0.95),
-        ],
-    )
-    # Ten evaluations of a task with the optimum of the first earlier one.
+    """Of three earlier tasks, one has the optimum of the current task, (0.4, 0.6).
+
+    Another has its worst configurations there, and that of the third is far away.
+    """
+    history = [
+        make_bowl_task(place=0.4),
+        make_bowl_task(place=0.4, factor=-1.0),
+        make_bowl_task(place=0.95),
+    ]
+    method = make_method(rgpe.RGPE, history)
     suggest_on_bowl(method, place=0.4, trials=10)
-    similar, negated, distant, _ = compute_current_weights(method)
+
+    similar, negated, distant, _of_current_task = compute_current_weights(method)
+
     assert similar > 0.2
     assert negated == 0.0
     assert distant < 0.05
@@ -129,9 +153,9 @@ def make_started_method() -> rgpe.RGPE:
 
 
 def test_ensemble_is_weighted_sum():
+    """Of the means, and of the standard deviations as of independent variables."""
     method = make_started_method()
-    # Computes the weights.
-    method.make_scorer()
+    method.make_scorer()  # computes the weights
     X = np.random.default_rng(0).random((20, 2))
     means, sds = np.stack([process.predict(X) for process in method.used_processes], axis=1)
     weights = method.used_weights[:, None]
@@ -145,10 +169,12 @@ def test_improvement_is_on_lowest_prediction():
     """The incumbent is the lowest mean of the ensemble at evaluated configurations."""
     method = make_started_method()
     score = method.make_scorer()
-    X = np.random.default_rng(0).random((20, 2))
+    X = np.random.default_rng(0).random((20, 2))  # configurations in the unit square
+
     means_of_evaluated, _ = method._predict(method.features(method.evaluated_units()))
+    incumbent = means_of_evaluated.min()
     mean, sd = method._predict(X)
-    expected = log_expected_improvement(mean, sd, means_of_evaluated.min())
+    expected = log_expected_improvement(mean, sd, incumbent)
     assert_array_equal(score(SQUARE.encode(X)), expected)
 
 

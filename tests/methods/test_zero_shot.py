@@ -43,7 +43,7 @@ def suggest_on_grid(history: list[hbo.Evaluations], count: int, *, seed: int = 0
 
 
 def suggest(method: ZeroShot, count: int = 25) -> FloatArray:
-    """Suggestions, without telling any result."""
+    """Suggestions on the unit square, (count, 2), without telling the method any result."""
     return SQUARE.values([method.ask() for _ in range(count)])
 
 
@@ -110,17 +110,25 @@ def test_single_task_is_repeated_by_loss():
 
 
 def test_order_of_single_task_needs_no_seed():
+    """Methods with two seeds suggest the 60 evaluated configurations in the same order."""
     history = [make_task(60, seed=3)]
-    first = suggest(make_method(history, seed=0, budget=60), 60)
-    assert_array_equal(first, suggest(make_method(history, seed=1, budget=60), 60))
+    with_one_seed = suggest(make_method(history, seed=0, budget=60), 60)
+    with_other_seed = suggest(make_method(history, seed=1, budget=60), 60)
+    assert_array_equal(with_one_seed, with_other_seed)
 
 
 def test_predicted_good_ones_follow_single_task():
+    """After the 60 evaluated configurations come 20 others that are predicted to be good.
+
+    On a bowl these are near the optimum: half as far as random ones are, or nearer.
+    """
     task = make_task(60, seed=3)
+
     suggestions = suggest(make_method([task], budget=80), 80)
-    # After the 60 evaluated ones, others near the optimum.
+
     distances_of_new = distances(suggestions[60:])
-    assert np.median(distances_of_new) < 0.5 * np.median(distances(task.values))
+    distances_of_random = distances(task.values)
+    assert np.median(distances_of_new) < 0.5 * np.median(distances_of_random)
 
 
 # -- several previous tasks ------------------------------------------------------------------------
@@ -138,16 +146,20 @@ def test_complementary_configurations_come_first():
 
 
 def test_measured_losses_need_no_seed():
+    """All six configurations of the grid are measured, so that nothing is drawn at random."""
     history = [make_grid_task(*losses) for losses in LOSSES]
     assert suggest_on_grid(history, 2, seed=1) == suggest_on_grid(history, 2, seed=0)
 
 
 def test_only_ranks_within_task_matter():
+    """Other losses with the same ranks, by an increasing function for each task, change nothing."""
     history = [make_grid_task(*losses) for losses in LOSSES]
     scaled = []
     for task, losses in enumerate(LOSSES):
-        # Increasing functions of the losses, another one for each task.
-        scaled.append(make_grid_task(*np.exp((3.0 * task + 1.0) * np.array(losses))))
+        factor = 3.0 * task + 1.0
+        scaled_losses = np.exp(factor * np.array(losses))
+        scaled.append(make_grid_task(*scaled_losses))
+
     assert suggest_on_grid(scaled, 6) == suggest_on_grid(history, 6)
 
 
@@ -178,14 +190,26 @@ def test_portfolio_covers_two_kinds_of_tasks():
 
 
 def test_results_of_this_task_do_not_matter():
+    """The method decides by earlier tasks alone: told 25 failures or nothing, it suggests the same.
+
+    Suggestions are configurations of the unit square; a failure is the loss NaN.
+    """
     history = [make_task(25, seed=seed) for seed in range(4)]
-    configs = by_hand.optimise(make_method(history), lambda config: math.nan)
-    # Every result fails, or none is told.
-    assert_array_equal(SQUARE.values(configs), suggest(make_method(history)))
+    told_method = make_method(history)
+    untold_method = make_method(history)
+
+    configs = by_hand.optimise(told_method, lambda config: math.nan, trials=25)
+    suggestions_after_failures = SQUARE.values(configs)
+
+    assert_array_equal(suggestions_after_failures, suggest(untold_method, 25))
 
 
 def test_suggestions_are_distinct():
-    suggestions = suggest(make_method([make_task(25, seed=seed) for seed in range(4)]))
+    """None of 25 suggestions is repeated, after four tasks with 25 evaluations each."""
+    history = [make_task(25, seed=seed) for seed in range(4)]
+
+    suggestions = suggest(make_method(history), 25)
+
     assert len(np.unique(suggestions, axis=0)) == 25
 
 
@@ -196,14 +220,26 @@ FAILED = minimised("", {}, np.ones((1, 2)), np.array([math.nan]), SQUARE)
 
 @pytest.mark.parametrize("history", [[], [FAILED]])
 def test_suggestions_are_random_without_finite_loss(history):
-    """There is no earlier task, or all its evaluations failed."""
+    """There is no earlier task, or all its evaluations failed.
+
+    Random suggestions are what the method does then, and not counted as fallbacks after errors.
+    """
     method = make_method(history)
-    assert len(np.unique(suggest(method), axis=0)) == 25
+
+    suggestions = suggest(method, 25)
+
+    assert len(np.unique(suggestions, axis=0)) == 25
     assert method.fallbacks == 0
 
 
 def test_limited_subset_of_history_suffices(monkeypatch):
+    """Of 400 evaluations of four tasks, 100 are used; suggestions are near the optimum yet.
+
+    The median distance from it of random points is 0.56.
+    """
     monkeypatch.setattr("hpobench_ordered.methods.zero_shot.MAX_EVALUATIONS", 100)
-    # Of 400 evaluations of four tasks, 100 are used; random points are at 0.56.
     history = [make_task(100, seed=seed) for seed in range(4)]
-    assert np.median(distances(suggest(make_method(history)))) < 0.2
+
+    suggestions = suggest(make_method(history))
+
+    assert np.median(distances(suggestions)) < 0.2
