@@ -1,4 +1,9 @@
-"""Advice on the method to tune with, from earlier tasks of which the right advice is known."""
+"""Advice on the method to tune with, from earlier tasks of which the right advice is known.
+
+Methods are compared by the share of the distance from a task's median loss to its best loss that
+they leave: (their lowest loss - best) / (median - best). So 0 is the best configuration, and 1 no
+better than half of all configurations.
+"""
 
 import warnings
 from collections.abc import Callable
@@ -33,36 +38,40 @@ def evaluate_tasks(
     n: int = 60,
     direction: hbo.Direction = hbo.Direction.MINIMIZE,
 ) -> list[hbo.Evaluations]:
-    """Evaluate n random configurations on each task.
+    """Evaluate n random configurations on each task; tasks are numbered from 0.
 
-    `loss_of` maps configurations in the unit cube, (n, 3), and a task to losses, (n,).
+    `loss_of` maps configurations in the unit cube, (n, 3), and a task's number to losses, (n,).
     """
     history = []
     for task in range(tasks):
         unit_values = np.random.default_rng(task).random((n, 3))
         losses = loss_of(unit_values, task)
-        objective = direction.sign * losses  # the negative losses if it is maximised
+        objective = direction.sign * losses  # the sign is -1 if the objective is maximised
         history.append(make_evaluations(task, unit_values, objective, direction))
     return history
 
 
 def make_evaluations(task, values, objective, direction=hbo.Direction.MINIMIZE, **context):
+    """Make the evaluations of the task of a number, called m0, m1 and so on, with its context."""
     return hbo.Evaluations(f"m{task}", context, values, objective, space=SPACE, direction=direction)
 
 
 def loss_with_fixed_best(u: np.ndarray, task: int) -> np.ndarray:
-    """The best configuration stays, and most others are equally bad."""
-    return -np.exp(-((u - 0.7) ** 2).sum(axis=1) / 0.1)
+    """The best configuration of every task is (0.7, 0.7, 0.7); far from it all are as bad, 0."""
+    squared_distance = ((u - 0.7) ** 2).sum(axis=1)
+    return -np.exp(-squared_distance / 0.1)
 
 
 def loss_with_jumping_best(u: np.ndarray, task: int) -> np.ndarray:
-    """What is best on a task is worst on the next one."""
-    return ((u - task % 2) ** 2).sum(axis=1)
+    """The best configuration of a task is the worst of the next one."""
+    best = task % 2  # in each coordinate: 0 and 1 in turn
+    return ((u - best) ** 2).sum(axis=1)
 
 
 def random_loss(u: np.ndarray, task: int) -> np.ndarray:
     """Losses that do not depend on the configuration, which no surrogate can predict."""
-    return np.random.default_rng(task + 99).normal(size=len(u))
+    other_seed = task + 99  # than that of the configurations, which is the task
+    return np.random.default_rng(other_seed).normal(size=len(u))
 
 
 def get_advice(history: list[hbo.Evaluations], **options) -> hbo.Advice:
@@ -80,7 +89,10 @@ def get_advice(history: list[hbo.Evaluations], **options) -> hbo.Advice:
 
 @pytest.fixture(scope="module")
 def advice_with_fixed_best():
-    """Advice on five tasks with the same best configuration; a warning would be an error."""
+    """Advice on five tasks with the same best configuration, m0 to m4.
+
+    A warning, such as of a poor surrogate, is an error.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         return get_advice(evaluate_tasks(loss_with_fixed_best))
@@ -92,17 +104,25 @@ def test_copying_wins_where_the_best_stays(advice_with_fixed_best):
     assert advice_with_fixed_best.best == "simple-previous"
     assert sentence_on_best.startswith("After 5 trials simple-previous leaves least")
     assert "Copying wins" in sentence_on_copying
-    # The share that copying leaves: 0 is the best configuration, 1 the median.
-    assert np.nanmean(advice_with_fixed_best.copied) < 0.3
+
+
+def test_copying_leaves_little_where_the_best_stays(advice_with_fixed_best):
+    """Copied is the best configuration of the task before, by its surrogate."""
+    share_left_on_tasks = advice_with_fixed_best.copied  # 0 is the best, 1 the median
+    assert np.nanmean(share_left_on_tasks) < 0.3
 
 
 @pytest.mark.slow
 def test_copying_is_not_enough_where_the_best_jumps():
+    """The best configuration of the task before is the worst; bo learns from its own trials."""
     advice = get_advice(evaluate_tasks(loss_with_jumping_best))
+
     _, sentence_on_copying = advice.sentences
     assert "Copying is not enough" in sentence_on_copying
-    assert np.nanmean(advice.copied) > 1  # 1 is the median of random configurations
+    share_left_by_copying = np.nanmean(advice.copied)
+    assert share_left_by_copying > 1  # which is the median of random configurations
     assert advice.best == "bo"
+    # The surrogates are good, so that the advice is to be trusted.
     assert advice.warning == ""
 
 
@@ -114,51 +134,71 @@ def test_poor_surrogate_is_warned_of():
     with pytest.warns(PoorSurrogateWarning, match="this advice is unreliable"):
         advice = get_advice(history, methods=["random-search"], seeds=[0])
 
-    first_sentence = advice.sentences[0]
+    # The sentences begin with the warning, and all five tasks are named as poor.
+    first_sentence, *_ = advice.sentences
     assert first_sentence == advice.warning
     assert len(advice.poor_tasks) == 5
-    assert all(task.spearman < LOWEST_CORRELATION for task in advice.quality)
+    rank_correlations = [task.spearman for task in advice.quality]
+    assert max(rank_correlations) < LOWEST_CORRELATION
+
+
+def compute_medians_by_hand(benchmark: hbo.Benchmark) -> dict[str, float]:
+    """Compute the median loss of random configurations on each task, by the task's name.
+
+    They are those that the advice draws, with seed 0.
+    """
+    unit_values = SPACE.sample_unit(np.random.default_rng(0), SAMPLE_SIZE)
+    configurations = SPACE.decode(unit_values)
+    median_of_task = {}
+    for task in benchmark.tasks:
+        median_of_task[task.name] = float(np.median(task.evaluate_many(configurations)))
+    return median_of_task
 
 
 def test_shares_follow_from_the_runs(advice_with_fixed_best):
-    """A method leaves (lowest value - best) / (median - best) of a task: here by hand."""
-    unit_values = SPACE.sample_unit(np.random.default_rng(0), SAMPLE_SIZE)
-    values = SPACE.decode(unit_values)
-    median_of_task = {}
-    best_of_task = {}
-    for task in advice_with_fixed_best.benchmark.tasks:
-        median_of_task[task.name] = np.median(task.evaluate_many(values))
-        best_of_task[task.name] = task.best_value
+    """A method's share `left` is the mean of (lowest loss - best) / (median - best) of its runs."""
+    median_of_task = compute_medians_by_hand(advice_with_fixed_best.benchmark)
+    best_of_task = {task.name: task.best_value for task in advice_with_fixed_best.benchmark.tasks}
 
+    # Each run is a method with a seed on a task; its lowest loss is that of its best trial.
     trials = advice_with_fixed_best.results.frame()
-    assert set(trials["surrogate"]) == {"forest"}
-    lowest = trials.groupby(["method", "task_name", "seed"])["value"].min().reset_index()
-    lowest = lowest[lowest["task_name"] != "m0"]  # the first task has no history
-    best = lowest["task_name"].map(best_of_task)
-    median = lowest["task_name"].map(median_of_task)
-    lowest["left"] = (lowest["value"] - best) / (median - best)
-    expected = lowest.groupby("method")["left"].mean()
+    runs = trials.groupby(["method", "task_name", "seed"])["value"].min().reset_index()
+    runs = runs[runs["task_name"] != "m0"]  # the first task has no history and does not count
+    best = runs["task_name"].map(best_of_task)
+    median = runs["task_name"].map(median_of_task)
+    runs["left"] = (runs["value"] - best) / (median - best)
+    expected = runs.groupby("method")["left"].mean()
 
     share_of_method = advice_with_fixed_best.methods.set_index("method")["left"]
-    error_of_best = 0.02  # the advice also knows the losses that methods find
-    assert share_of_method.to_dict() == pytest.approx(expected.to_dict(), rel=error_of_best)
+    # The advice takes the lowest loss of any run or random configuration for the best, if it is
+    # lower than the best known one: that changes shares by up to 2 %.
+    assert share_of_method.to_dict() == pytest.approx(expected.to_dict(), rel=0.02)
+
+
+def test_advice_replays_on_forests(advice_with_fixed_best):
+    """Random forests are the surrogates unless another kind is asked for."""
+    trials = advice_with_fixed_best.results.frame()
+    assert set(trials["surrogate"]) == {"forest"}
 
 
 def test_methods_are_sorted_by_share(advice_with_fixed_best):
-    table = advice_with_fixed_best.methods
-    # The share left after the last trial.
-    assert table["left"].is_monotonic_increasing
+    """The best comes first: the method with the smallest share left after the last trial."""
+    share_after_last_trial = advice_with_fixed_best.methods["left"]
+    assert share_after_last_trial.is_monotonic_increasing
 
 
 def test_share_falls_from_first_trial(advice_with_fixed_best):
     table = advice_with_fixed_best.methods
-    # After the first trial, and after the last.
-    assert (table["first"] >= table["left"]).all()
+    share_after_first_trial = table["first"]
+    share_after_last_trial = table["left"]
+    assert (share_after_first_trial >= share_after_last_trial).all()
 
 
 def test_advice_tells_which_methods_need_history(advice_with_fixed_best):
+    """Of random-search, bo and simple-previous, the last alone copies from earlier tasks."""
     table = advice_with_fixed_best.methods
-    assert table.loc[table["needs_history"], "method"].tolist() == ["simple-previous"]
+    with_history = table.loc[table["needs_history"], "method"]
+    assert with_history.tolist() == ["simple-previous"]
 
 
 SHARES_OF_METHODS = st.builds(
@@ -167,41 +207,54 @@ SHARES_OF_METHODS = st.builds(
     tasks=st.integers(2, 9),
     methods=st.integers(1, 6),
 )
+"""Shares left, of shape (methods, seeds, tasks, trials): see `draw_shares`."""
 
 
 def draw_shares(rng: np.random.Generator, tasks: int, methods: int) -> np.ndarray:
-    """Draw shares (methods, 2 seeds, tasks, 3 trials), which vary more for some methods."""
+    """Draw random shares left, not negative, of shape (methods, 2 seeds, tasks, 3 trials).
+
+    They vary more for some methods than for others.
+    """
     spread_of_method = np.exp(rng.normal(size=(methods, 1, 1, 1)))
     return np.abs(rng.normal(size=(methods, 2, tasks, 3))) * spread_of_method
 
 
 def compare_numbered_methods(shares):
-    return compare_methods(shares, [f"m{number}" for number in range(len(shares))])
+    """Compare methods called m0, m1 and so on: their table, and the margin of error."""
+    names = [f"m{number}" for number in range(len(shares))]
+    return compare_methods(shares, names)
 
 
 @given(SHARES_OF_METHODS)
 def test_methods_within_error_come_first(shares):
+    """The methods within the margin of error of the best one, which is one of them."""
     table, _ = compare_numbered_methods(shares)
-    is_within_error = table["is_within_error"].tolist()
     assert table["left"].is_monotonic_increasing
-    assert is_within_error == sorted(is_within_error, reverse=True)
-    # The best method is within error of itself.
-    assert is_within_error[0]
+    is_within_error = table["is_within_error"].tolist()
+    true_before_false = sorted(is_within_error, reverse=True)
+    assert is_within_error == true_before_false
+    is_best_within_error = is_within_error[0]
+    assert is_best_within_error
 
 
 @given(SHARES_OF_METHODS)
 def test_margin_is_of_the_last_trial(shares):
-    """The samples are the tasks but the first one, which has no history."""
+    """It is the least significant difference of the methods' shares after that trial.
+
+    Samples are means over seeds on each task but the first, which has no history.
+    """
     _, margin = compare_numbered_methods(shares)
+
     samples = independent_samples(shares, Resampling.TASKS, first_task=1)
     samples_after_last_trial = samples[..., -1]  # (tasks, methods)
     expected = least_significant_difference(samples_after_last_trial)
+    # With a single method both are NaN.
     assert np.array_equal(margin, expected, equal_nan=True)
 
 
 @given(SHARES_OF_METHODS)
 def test_methods_are_behind_the_best(shares):
-    """How much more each method leaves than the best one, which comes first."""
+    """`behind` is how much more a method leaves than the best one, which comes first."""
     table, _ = compare_numbered_methods(shares)
     share_of_best = table["left"][0]
     expected = table["left"] - share_of_best
@@ -210,13 +263,18 @@ def test_methods_are_behind_the_best(shares):
 
 @given(SHARES_OF_METHODS)
 def test_intervals_of_shares_are_not_negative(shares):
+    """A share cannot be below 0, that of the best; so neither can the lower end of its interval."""
     table, _ = compare_numbered_methods(shares)
-    assert (table["lower"].dropna() >= 0).all()
+    lower_ends = table["lower"].dropna()  # there are none of fewer than five tasks
+    assert (lower_ends >= 0).all()
 
 
 @pytest.fixture
 def three_methods():
-    """The table of methods a, b as good in the mean, and c far behind; and the margin of error."""
+    """The table of methods a and b, equal in the mean, and c, far behind; and the margin of error.
+
+    On three tasks, a and b differ from their mean by residuals, and c leaves 0.8 more.
+    """
     share_of_task = np.array([0.1, 0.2, 0.3])
     residual = np.array([0.01, -0.01, 0.0])
     share_of_a = share_of_task + residual
@@ -225,61 +283,76 @@ def three_methods():
     shares = np.stack([share_of_a, share_of_b, share_of_c])  # (methods, tasks)
 
     # The first task does not count, as it has no history: its shares could be anything.
-    shares = np.insert(shares, 0, 9.0, axis=1)
-    shares_of_one_seed_and_trial = shares[:, None, :, None]
+    shares = np.insert(shares, 0, values=9.0, axis=1)
+    shares_of_one_seed_and_trial = shares[:, None, :, None]  # (methods, 1, tasks, 1)
     table, margin = compare_methods(shares_of_one_seed_and_trial, ["a", "b", "c"])
     return table.assign(needs_history=True), margin
 
 
 def test_margin_is_least_significant_difference(three_methods):
-    """A quantile of Student's t times the standard error of a difference of two means."""
+    """A quantile of Student's t times the standard error of a difference of two means.
+
+    Its variance is that of residuals: shares without the means of their method and of their task.
+    """
     _, margin = three_methods
     n_methods, n_tasks = 3, 3
     degrees_of_freedom = (n_methods - 1) * (n_tasks - 1)
-    mean_square = 4 * 0.01**2 / degrees_of_freedom  # four residuals of 0.01 or -0.01
-    quantile = 2.1318  # of 95 %, with four degrees of freedom
+    # On two tasks each, a and b have residuals of 0.01 or -0.01; all others are 0.
+    mean_square = 4 * 0.01**2 / degrees_of_freedom
+    quantile = 2.1318  # one-sided, of 95 %, with four degrees of freedom
     expected = quantile * np.sqrt(2 * mean_square / n_tasks)
     assert margin == pytest.approx(expected, rel=1e-4)
 
 
 def test_advice_names_methods_within_error(advice_with_fixed_best, three_methods):
-    """The margin of three methods, a, b and c, is 0.0174; b is behind a by less."""
+    """The margin of three methods, a, b and c, is 0.0174; b is behind a by less, and c by more."""
     table, margin = three_methods
+
     advice = replace(advice_with_fixed_best, methods=table, margin=margin)
-    first_sentence = advice.sentences[0]
+
+    first_sentence, *_ = advice.sentences
     assert first_sentence.endswith("Up to 0.02 more may be chance: b is within error of it.")
 
 
 def test_advice_tells_if_none_is_close(advice_with_fixed_best, three_methods):
+    """Of methods a and c, c leaves 0.8 more, far above the margin of error, 0.0174."""
     table, margin = three_methods
     a_and_c = table[table["method"] != "b"]
+
     advice = replace(advice_with_fixed_best, methods=a_and_c, margin=margin)
-    first_sentence = advice.sentences[0]
+
+    first_sentence, *_ = advice.sentences
     assert first_sentence.endswith("more may be chance: all other methods leave more.")
 
 
 def test_no_share_is_below_that_of_the_best(monkeypatch):
-    """A method may find better than the best known loss: then that is the best.
+    """A method may find a lower loss than the best known one, which is then taken for the best.
 
-    Here the best known losses are made hardly better than the median, so that methods do.
+    Otherwise its share left, (its loss - best) / (median - best), would be negative. Here
+    methods do, as the best known losses are replaced by some hardly lower than the median.
     """
 
     def underestimate_best(benchmark: hbo.Benchmark, count: int) -> tuple[np.ndarray, np.ndarray]:
-        """Losses (tasks,) taken for the best, hardly below the median, and random ones."""
+        """Losses (tasks,) that stand for the best known, and of random configurations."""
         values = SPACE.decode(SPACE.sample_unit(np.random.default_rng(0), count))
         losses = np.stack([task.evaluate_many(values) for task in benchmark.tasks], axis=1)
-        return np.median(losses, axis=0) - 1e-3, losses
+        hardly_below_median = np.median(losses, axis=0) - 1e-3
+        return hardly_below_median, losses
 
     monkeypatch.setattr(
         "hpobench_ordered.adapters.advice.best_and_random_losses", underestimate_best
     )
     history = evaluate_tasks(loss_with_jumping_best, tasks=4, n=20)
+
     advice = get_advice(history, surrogate="nearest", seeds=[0])
-    assert (advice.methods[["left", "first"]] >= 0).all(axis=None)
+
+    # After the last trial, and after the first.
+    shares = advice.methods[["left", "first"]]
+    assert (shares >= 0).all(axis=None)
 
 
 def test_advice_does_not_depend_on_sign():
-    """Losses to minimise, or their negative values to maximise."""
+    """Losses to minimise, and their negative values to maximise, give the same advice."""
     options = {"surrogate": "nearest", "seeds": [0], "methods": ["random-search", "bo"]}
     history_to_minimise = evaluate_tasks(loss_with_fixed_best, tasks=3, n=20)
     history_to_maximise = evaluate_tasks(
@@ -294,21 +367,31 @@ def test_advice_does_not_depend_on_sign():
 
 
 def test_few_tasks_have_no_interval():
-    """An interval needs five tasks, and the first one does not count."""
+    """An interval needs five tasks; of four the first does not count, which leaves three.
+
+    The sentences leave it out, and the margin of error needs no interval.
+    """
     history = evaluate_tasks(loss_with_fixed_best, tasks=4, n=20)
+
     advice = get_advice(history, surrogate="nearest", seeds=[0])
-    assert advice.methods[["lower", "upper"]].isna().all(axis=None)
-    assert advice.margin > 0
+
+    ends_of_intervals = advice.methods[["lower", "upper"]]
+    assert ends_of_intervals.isna().all(axis=None)
     assert "nan" not in " ".join(advice.sentences)
+    assert advice.margin > 0
 
 
 def test_failures_are_left_out():
-    """Three evaluations of the first of four tasks failed, and all of the last one."""
-    history = evaluate_tasks(loss_with_fixed_best, tasks=4, n=20)
-    objective = history[0].objective.copy()
+    """Evaluations that failed have the objective NaN; a task of which all failed is left out.
+
+    Of four tasks, three evaluations of the first failed, and all of the last.
+    """
+    first, second, third, last = evaluate_tasks(loss_with_fixed_best, tasks=4, n=20)
+    objective = first.objective.copy()
     objective[3:6] = np.nan
-    history[0] = replace(history[0], objective=objective)
-    history[3] = replace(history[3], objective=np.full(20, np.nan))
+    first_with_failures = replace(first, objective=objective)
+    last_failed = replace(last, objective=np.full(20, np.nan))
+    history = [first_with_failures, second, third, last_failed]
 
     advice = get_advice(history, surrogate="nearest", seeds=[0], methods=["random-search"])
 
@@ -319,7 +402,7 @@ def test_failures_are_left_out():
 CONSTANT = evaluate_tasks(lambda u, _: np.zeros(len(u)))
 """No configuration is better than another."""
 EXTREME = evaluate_tasks(lambda u, _: 1e308 * (u[:, 0] - 0.5))
-"""The squares of these losses overflow."""
+"""The squares of these losses are beyond the largest number that a float can hold."""
 
 
 @pytest.mark.parametrize(
@@ -375,13 +458,14 @@ EXTREME = evaluate_tasks(lambda u, _: 1e308 * (u[:, 0] - 0.5))
 )
 def test_invalid_arguments_are_refused(history, options, error, message):
     """The history or one of the options is of no use, as the message says."""
-    with warnings.catch_warnings(), pytest.raises(error, match=message):
-        warnings.simplefilter("ignore")  # of poor surrogates
-        get_advice(history, **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that surrogates are poor, which is not tested here
+        with pytest.raises(error, match=message):
+            get_advice(history, **options)
 
 
 def times_of_runs(folder):
-    """When each file of runs in a store was written, by its path."""
+    """When each file of runs in the folder of a store was written, in nanoseconds, by its path."""
     return {path: path.stat().st_mtime_ns for path in (folder / "runs").iterdir()}
 
 
@@ -394,21 +478,25 @@ def test_stored_runs_are_continued(tmp_path):
 
     two_seeds = get_advice(history, seeds=[0, 1], **options)
 
-    assert times_before.items() <= times_of_runs(tmp_path).items()
+    # The files of the first seed are there as before, not written anew, among others.
+    times_after = times_of_runs(tmp_path)
+    assert times_before.items() <= times_after.items()
     assert len(two_seeds.results.cells) == 2 * len(one_seed.results.cells)
 
 
 def test_failed_method_is_not_compared():
     """The method `Raises` fails in its first trial."""
     history = evaluate_tasks(loss_with_fixed_best, tasks=3, n=12)
+    methods = ["random-search", Raises]
+
     with pytest.warns(FailedRunsWarning):
-        advice = get_advice(
-            history, methods=["random-search", Raises], surrogate="nearest", seeds=[0]
-        )
+        advice = get_advice(history, methods=methods, surrogate="nearest", seeds=[0])
+
     assert advice.methods["method"].tolist() == ["random-search"]
 
 
 def test_failed_methods_alone_are_refused():
+    """The only method, `Raises`, fails in its first trial: a warning, and then the error."""
     history = evaluate_tasks(loss_with_fixed_best, tasks=3, n=12)
     with pytest.warns(FailedRunsWarning), pytest.raises(ExperimentError, match="no run is finish"):
         get_advice(history, methods=[Raises], surrogate="nearest", seeds=[0])
@@ -418,7 +506,8 @@ def test_failed_methods_alone_are_refused():
 def advice_on_shared_configurations():
     """Advice on three tasks with contexts, all evaluated on the same configurations.
 
-    One forest stands for all of them.
+    Then one random forest, with an output for each task, is the surrogate of all tasks. The context
+    is the number of rows: 0, 10 and 20.
     """
     values = np.random.default_rng(0).random((30, 3))
     history = [
@@ -430,11 +519,15 @@ def advice_on_shared_configurations():
 
 def test_tasks_may_be_on_the_same_configurations(advice_on_shared_configurations):
     """Copying the best configuration, which is the same on all tasks, leaves next to nothing."""
-    assert np.abs(advice_on_shared_configurations.copied).max() < 0.2
+    share_left_on_tasks = advice_on_shared_configurations.copied  # 0 is the best, 1 the median
+    assert np.abs(share_left_on_tasks).max() < 0.2
 
 
 def test_history_methods_alone_are_not_compared(advice_on_shared_configurations):
-    """The advice compares copying with methods without a history, of which there are none here."""
+    """The sentence on copying compares it with the best method that needs no history.
+
+    Here the only method, simple-previous, needs one, so that there is nothing to compare with.
+    """
     _, sentence_on_copying = advice_on_shared_configurations.sentences
     assert "without any history" not in sentence_on_copying
 

@@ -82,15 +82,18 @@ def table(names: Sequence[str] = MONTHS) -> pd.DataFrame:
 
 
 def from_studies(names: Sequence[str] = MONTHS, **options: Any) -> tuple[Evaluations, ...]:
+    """Read a history from studies of Optuna, by default m1 to m3, with three trials each."""
     return hbo.history_from_studies(studies(names), **options)
 
 
 def from_table(frame: pd.DataFrame, space: SearchSpace = SPACE, **options: Any) -> Any:
+    """Read a history from a table with a row an evaluation; the accuracy is maximised."""
     settings = {"objective": "accuracy", "direction": "maximize", "task": "month"}
     return hbo.history_from_frame(frame, space, **settings | options)
 
 
 def from_frame(names: Sequence[str] = MONTHS, **options: Any) -> tuple[Evaluations, ...]:
+    """Read a history from a table of months, by default m1 to m3, with three rows each."""
     return from_table(table(names), **options)
 
 
@@ -147,8 +150,10 @@ def test_unused_history_is_warned_of(method):
 
 
 def test_used_history_is_not_warned_of():
-    """A warning would be an error in these tests."""
-    hbo.optimiser("simple-ordered", direction="maximize", space=SPACE, history=from_frame())
+    """The method simple-ordered uses the history; a warning would be an error in these tests."""
+    history = from_frame()
+
+    hbo.optimiser("simple-ordered", direction="maximize", space=SPACE, history=history)
 
 
 @pytest.mark.parametrize("source", [TABLE, STORAGE])
@@ -185,7 +190,7 @@ def test_command_warns_of_unordered_tasks(folder, source):
 
 
 def suggest_eight(name: str, history: tuple[Evaluations, ...]) -> list[Any]:
-    """Ask a method for eight suggestions, each with the loss of its number."""
+    """Ask a method for eight suggestions, and tell each one's number, 0 to 7, as its loss."""
     method = method_spec(name).method(
         space=SPACE, rng=np.random.default_rng(0), history=history, context={}, budget=8
     )
@@ -426,14 +431,18 @@ def test_a_context_is_of_numbers(value):
 
 
 def make_simple_ordered(**options: Any) -> hbo.Optimiser:
-    """Make an optimiser with a history of tasks without contexts."""
-    history = from_frame()
+    """Make an optimiser with a history: three months, m1 to m3, none with a context.
+
+    It maximises the accuracy, as the table of the history does.
+    """
+    history = from_table(table())
     return hbo.optimiser(
         "simple-ordered", space=SPACE, direction="maximize", history=history, **options
     )
 
 
 def test_other_context_than_historys_is_warned_of():
+    """The optimiser's context has a size; those of the tasks of its history are empty."""
     with pytest.warns(HistoryWarning, match=r"has \['size'\], which differs from that of 'm1'"):
         make_simple_ordered(context={"size": 3})
 
