@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hpobench_ordered.core.identity import BenchmarkIdentity
-from hpobench_ordered.errors import ExperimentError
+from hpobench_ordered.errors import ExperimentError, UnknownNameError
 from hpobench_ordered.experiment._reference_file import ReferenceFile
 from hpobench_ordered.experiment.api import run
 from hpobench_ordered.experiment.overview import State, make_overview
@@ -215,8 +215,15 @@ def replace_methods(results: Path, folder: Path, methods: Collection[str]) -> li
         methods: Names of the methods.
 
     Raises:
-        ExperimentError: A run is missing, or is of another version of a benchmark.
+        UnknownNameError: No part of the reference results has one of the methods.
+        ExperimentError: A run is missing, or there are no results yet on one of the benchmarks.
+        ArtifactError: The folder is damaged, or its files are of another version of a benchmark.
     """
+    planned_methods = {name for part in PARTS for name in part.methods}
+    for method in methods:
+        if method not in planned_methods:
+            raise UnknownNameError("method of the reference results", method, planned_methods)
+
     store = Store(results)
     cells = {cell.key: cell for part in _select_parts(methods) for cell in part.plan_cells()}
     runs = make_overview(store, cells.values()).runs

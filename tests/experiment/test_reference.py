@@ -131,6 +131,13 @@ def test_unfinished_runs_replace_nothing(reference_bundle, tmp_path):
         replace_methods(tmp_path / "empty", reference_bundle.folder, METHODS)
 
 
+def test_methods_without_reference_replace_nothing(all_results, reference_bundle):
+    """Only methods that the reference results are planned with can be replaced."""
+    assert "tpe" not in METHODS
+    with pytest.raises(UnknownNameError, match="unknown method of the reference results"):
+        replace_methods(all_results.store.folder, reference_bundle.folder, ["tpe"])
+
+
 @pytest.fixture
 def file_with_odd_losses(all_results) -> ReferenceFile:
     """A file of results whose losses have ties, both zeros, and numbers near the range's ends."""
