@@ -134,7 +134,7 @@ def test_unfinished_runs_replace_nothing(reference_bundle, tmp_path):
 def test_methods_without_reference_replace_nothing(all_results, reference_bundle):
     """Only methods that the reference results are planned with can be replaced."""
     assert "tpe" not in METHODS
-    with pytest.raises(UnknownNameError, match="unknown method of the reference results"):
+    with pytest.raises(UnknownNameError, match="unknown method 'tpe' of the reference results"):
         replace_methods(all_results.store.folder, reference_bundle.folder, ["tpe"])
 
 
