@@ -6,7 +6,7 @@ from dataclasses import replace
 import by_hand
 import numpy as np
 import pytest
-from by_hand import SQUARE
+from by_hand import UNIT_SQUARE
 from histories import minimised
 
 from hpobench_ordered import Evaluations, SearchSpace
@@ -20,6 +20,9 @@ from hpobench_ordered.space.parameters import Parameter
 
 pytestmark = pytest.mark.slow
 
+OPTIMUM_OF_CURRENT_TASK = 0.6
+"""Both coordinates of its optimum, near those of the earlier tasks."""
+
 
 def compute_losses(values: FloatArray, optimum: float, frequency: float = 1.0) -> FloatArray:
     """A wave in x and a parabola in y, both with their minimum at the optimum."""
@@ -28,10 +31,11 @@ def compute_losses(values: FloatArray, optimum: float, frequency: float = 1.0) -
 
 
 def make_task(optimum: float, *, seed: int, frequency: float = 1.0, n: int = 20) -> Evaluations:
-    """Random evaluations of a task whose context is its optimum."""
-    values = SQUARE.sample_unit(np.random.default_rng(seed), n)
+    """Evaluate n random points of the unit square on a task whose context is its optimum."""
+    values = UNIT_SQUARE.sample_unit(np.random.default_rng(seed), n)
     losses = compute_losses(values, optimum, frequency)
-    return minimised(f"{seed}", {"optimum": optimum}, values, losses, SQUARE)
+    task_name = f"task {seed}"  # every task has a seed of its own
+    return minimised(task_name, {"optimum": optimum}, values, losses, UNIT_SQUARE)
 
 
 def make_history(*, frequency: float = 1.0) -> list[Evaluations]:
@@ -40,13 +44,19 @@ def make_history(*, frequency: float = 1.0) -> list[Evaluations]:
 
 
 def make_method(
-    kind: type[LinearHead], history: Sequence[Evaluations], *, optimum: float = 0.6
+    kind: type[LinearHead],
+    history: Sequence[Evaluations],
+    *,
+    optimum: float = OPTIMUM_OF_CURRENT_TASK,
 ) -> LinearHead:
     """A method whose context is the optimum of the current task."""
-    return by_hand.make_method(kind, history, context={"optimum": optimum}, budget=20)
+    budget = 20  # more trials than any of these tests runs
+    return by_hand.make_method(kind, history, context={"optimum": optimum}, budget=budget)
 
 
-def run_trials(method: LinearHead, trials: int, *, optimum: float = 0.6) -> FloatArray:
+def run_trials(
+    method: LinearHead, trials: int, *, optimum: float = OPTIMUM_OF_CURRENT_TASK
+) -> FloatArray:
     return by_hand.run_trials(method, lambda values: compute_losses(values, optimum), trials=trials)
 
 
@@ -55,7 +65,7 @@ def run_trials(method: LinearHead, trials: int, *, optimum: float = 0.6) -> Floa
 
 @pytest.mark.parametrize("kind", [ABLRTransfer, abrac.ABRAC])
 def test_scale_of_task_does_not_matter(kind):
-    """Six suggestions of a method whose earlier tasks have losses on another scale."""
+    """A method whose earlier tasks have losses on another scale makes the same six suggestions."""
     history = make_history()
     # A power of two, so that no rounding differs.
     scaled = [replace(task, objective=16.0 * task.losses) for task in history]
@@ -74,9 +84,10 @@ def test_history_without_finite_losses_is_ignored():
 
 
 def make_method_for_150_of_600_evaluations(monkeypatch: pytest.MonkeyPatch) -> LinearHead:
-    """200 evaluations of each of three tasks, of which at most 150 may be used."""
+    """A method with three tasks of 200 evaluations, of which at most 150 may be used in all."""
     monkeypatch.setattr("hpobench_ordered.methods._blr.method.MAX_SOURCES", 150)
-    return make_method(abrac.ABRAC, [make_task(0.1 * t, seed=t, n=200) for t in range(3)])
+    history = [make_task(optimum, seed=seed, n=200) for seed, optimum in enumerate((0.0, 0.1, 0.2))]
+    return make_method(abrac.ABRAC, history)
 
 
 def test_large_history_is_subsampled(monkeypatch):
@@ -111,8 +122,10 @@ def test_network_is_trained_on_history(kind):
     [*((kind, 6, False) for kind in FIXED), (ABLRTransfer, 3, False), (ABLRTransfer, 6, True)],
 )
 def test_only_shared_network_learns_on(kind, trials, is_changed):
-    """After the history, only the network of `ABLRTransfer` is trained again: with its first model,
-    after three random trials.
+    """All networks are trained on the history; that of `ABLRTransfer` then learns on.
+
+    It learns with its first model, which follows three random trials: its parameters are the same
+    after three trials, and others after six.
     """
     method = make_method(kind, make_history())
     parameters_before = method.z.copy()
@@ -149,13 +162,17 @@ def test_fit_of_ablr_maximises_likelihood():
     precisions = method.fit_head(X, y).precisions
     Phi = method.features(X)
 
-    lowest = np.inf  # of rho, which is minus the log likelihood
-    # All precisions of weights (alpha) and of noise (beta) on a grid, for the same features.
-    for log_alpha in np.linspace(-8, 2 * np.log(6), 25):
+    # Precisions of weights (alpha) and of noise (beta) on a grid up to the bounds of the fit.
+    highest_log_alpha = 2 * np.log(6)  # with six evaluations
+    lowest_rho = np.inf  # rho is minus the log likelihood
+    for log_alpha in np.linspace(-8, highest_log_alpha, 25):
         for log_beta in np.linspace(0, 10, 25):
-            lowest = min(lowest, compute_likelihood(Phi, y, np.array([log_alpha]), log_beta).rho)
+            rho = compute_likelihood(Phi, y, np.array([log_alpha]), log_beta).rho
+            lowest_rho = min(lowest_rho, rho)
+
     fitted = compute_likelihood(Phi, y, precisions.log_alpha, precisions.log_beta)
-    assert fitted.rho < lowest + 0.02
+    # The fit stops before the last hundredth.
+    assert fitted.rho < lowest_rho + 0.02
 
 
 # -- inputs ----------------------------------------------------------------------------------------
@@ -186,12 +203,17 @@ def test_context_is_input_of_network():
 
 
 def test_choices_are_as_distant_as_numbers():
+    """Two choices are about as far apart as two random values of a number are on average.
+
+    Otherwise losses at one choice would say hardly anything about those at another.
+    """
     space = SearchSpace([Parameter.number("x", 0, 1), Parameter.choice("c", ("a", "b", "c"))])
     method = by_hand.make_method(ABLR, space=space)
     configs = [{"x": 0, "c": "a"}, {"x": 1, "c": "a"}, {"x": 0, "c": "b"}]
     first, other_number, other_choice = method.make_inputs(space.encode(space.values(configs)))
-    # The two numbers are the ends of the range; two random ones are a third of it apart on average.
-    mean_distance_of_numbers = np.linalg.norm(other_number - first) / 3
+    # The numbers 0 and 1 are the ends of the range.
+    length_of_range = np.linalg.norm(other_number - first)
+    mean_distance_of_numbers = length_of_range / 3  # of two that are uniform on it
     distance_of_choices = np.linalg.norm(other_choice - first)
     assert distance_of_choices == pytest.approx(mean_distance_of_numbers, rel=0.2)
 
@@ -199,14 +221,15 @@ def test_choices_are_as_distant_as_numbers():
 @pytest.mark.parametrize("optimum", [0.1, 0.9])
 def test_suggestions_follow_context(optimum):
     """The context of the current task is its optimum, near one end of the range or the other."""
-    optima = np.linspace(0, 1, 8)
-    history = [make_task(other, seed=seed, n=30) for seed, other in enumerate(optima)]
     # Of eight earlier tasks, each has another optimum, which its context tells.
+    earlier_optima = np.linspace(0, 1, 8)
+    history = [make_task(earlier, seed=seed, n=30) for seed, earlier in enumerate(earlier_optima)]
     method = make_method(ABLRContext, history, optimum=optimum)
 
+    # The first three trials are random.
     *_random_values, first_of_model = run_trials(method, trials=4, optimum=optimum)
 
-    # Both x and y have their optimum there, and a range of length one.
+    # On the right side of the square, whose sides have length one.
     assert np.abs(first_of_model - optimum).max() < 0.35
 
 
@@ -215,10 +238,15 @@ def test_suggestions_follow_context(optimum):
 
 def test_every_task_has_embedding():
     method = make_method(ABLREmbeddings, make_history())
-    # Three earlier tasks and the current one.
-    assert method.embeddings.shape == (4, EMBEDDING)
-    # Two configurations, 50 features of the network.
-    assert method.features(np.zeros((2, 2))).shape == (2, 50)
+    # Three earlier tasks and the current one, with `EMBEDDING` numbers each.
+    assert method.embeddings.shape == (3 + 1, EMBEDDING)
+
+
+def test_embeddings_leave_number_of_features():
+    method = make_method(ABLREmbeddings, make_history())
+    two_configurations = np.zeros((2, 2))
+    # The network has 50 outputs.
+    assert method.features(two_configurations).shape == (2, 50)
 
 
 def test_embeddings_are_learned():
@@ -234,19 +262,20 @@ def test_embeddings_are_learned():
 def fit_head_to_current_task(kind: type[LinearHead]) -> Head:
     """The head of 15 evaluations of the current task, on a network trained on the history."""
     method = make_method(kind, make_history())
-    values = SQUARE.sample_unit(np.random.default_rng(9), 15)
-    losses = compute_losses(values, 0.6)
+    values = UNIT_SQUARE.sample_unit(np.random.default_rng(9), 15)
+    losses = compute_losses(values, OPTIMUM_OF_CURRENT_TASK)
     y = (losses - losses.mean()) / losses.std()
-    return method.fit_head(method.make_inputs(SQUARE.encode(values)), y)
+    return method.fit_head(method.make_inputs(UNIT_SQUARE.encode(values)), y)
 
 
 def test_adaptive_head_switches_features_off():
+    """A feature is off if the precision of its weight is at the upper bound of the fit."""
     log_alpha = fit_head_to_current_task(abrac.ABRAC).precisions.log_alpha
-    highest_log_alpha = 2.0 * np.log(15)  # of a feature that is switched off, with 15 evaluations
-    used_features = np.sum(log_alpha < highest_log_alpha - 1.0)
+    upper_bound = 2.0 * np.log(15)  # with 15 evaluations
+    is_used = log_alpha < upper_bound - 1.0  # clearly below
     # The network has 20 features, each with a precision of its own.
     assert log_alpha.shape == (20,)
-    assert 1 <= used_features < 15
+    assert 1 <= is_used.sum() < 15
 
 
 def test_fixed_head_has_common_precision():

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import approx_fprime, minimize
-from scipy.stats import norm
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
 
@@ -19,19 +18,19 @@ from hpobench_ordered.methods._blr.likelihood import Likelihood, compute_likelih
 from hpobench_ordered.methods._model_based import ModelError
 from hpobench_ordered.methods._networks import features, runtime
 
-SMALL = features.Network(8, (6,))
+SMALL_NETWORK = features.Network(8, (6,))
 """A network of six features, whose inputs are padded to eight."""
 
 
-def covariance(Phi: FloatArray, precisions: Precisions) -> FloatArray:
+def compute_covariance(Phi: FloatArray, precisions: Precisions) -> FloatArray:
     """Sigma (n, n) as defined, without any of the core's formulas."""
     weights = np.eye(Phi.shape[1]) / np.exp(precisions.log_alpha)
     return Phi @ weights @ Phi.T + np.eye(len(Phi)) / np.exp(precisions.log_beta)
 
 
-def direct_rho(Phi: FloatArray, y: FloatArray, precisions: Precisions) -> float:
+def compute_rho_directly(Phi: FloatArray, y: FloatArray, precisions: Precisions) -> float:
     """Minus log marginal likelihood by its definition."""
-    Sigma = covariance(Phi, precisions)
+    Sigma = compute_covariance(Phi, precisions)
     return float(0.5 * np.linalg.slogdet(Sigma)[1] + 0.5 * y @ np.linalg.solve(Sigma, y))
 
 
@@ -54,63 +53,76 @@ SIZES = st.tuples(st.integers(1, 12), st.integers(1, 8), st.booleans(), st.integ
 
 @given(SIZES)
 def test_likelihood_equals_the_definition(sizes):
-    """Of n evaluations of d features; with ARD each feature has a precision of its own."""
+    """There are n evaluations of d features; with ARD each feature has a precision of its own."""
     n, d, ard, seed = sizes
     problem = make_problem(n, d, ard=ard, seed=seed)
-    assert_allclose(compute_likelihood_with(*problem).rho, direct_rho(*problem), rtol=1e-8)
+    assert_allclose(
+        compute_likelihood_with(*problem).rho, compute_rho_directly(*problem), rtol=1e-8
+    )
 
 
 @given(SIZES)
 def test_prediction_equals_conditioning(sizes):
-    """On the joint normal distribution of candidates and evaluations."""
+    """The joint normal distribution of candidates and evaluations, conditioned on the latter.
+
+    There are n evaluations of d features, and five candidates.
+    """
     n, d, ard, seed = sizes
     Phi, y, precisions = make_problem(n, d, ard=ard, seed=seed)
     candidates = np.random.default_rng(seed).standard_normal((5, d))
-    Sigma = covariance(np.concatenate([candidates, Phi]), precisions)
-    cross = Sigma[:5, 5:]
-    # The first five rows are the candidates, the others the evaluations.
-    solved = np.linalg.solve(Sigma[5:, 5:], cross.T)
+    joint_covariance = compute_covariance(np.concatenate([candidates, Phi]), precisions)
+    of_candidates = joint_covariance[:5, :5]
+    of_evaluations = joint_covariance[5:, 5:]
+    between = joint_covariance[5:, :5]
+
+    solved = np.linalg.solve(of_evaluations, between)
+    expected_mean = solved.T @ y
+    # Predictions are of losses without noise.
     noise_variance = np.exp(-precisions.log_beta)
-    variance = np.diag(Sigma)[:5] - noise_variance - np.sum(cross * solved.T, axis=1)
+    prior_variance = np.diag(of_candidates) - noise_variance
+    expected_variance = prior_variance - np.sum(between * solved, axis=0)
 
     mean, sd = Head(Phi, y, precisions).predict(candidates)
 
-    assert_allclose(mean, solved.T @ y, rtol=1e-8, atol=1e-8)
-    assert_allclose(sd**2, variance, rtol=1e-8, atol=1e-8)
+    assert_allclose(mean, expected_mean, rtol=1e-8, atol=1e-8)
+    assert_allclose(sd**2, expected_variance, rtol=1e-8, atol=1e-8)
 
 
 @given(SIZES)
 def test_gradient_by_precisions_equals_differences(sizes):
-    """Of n evaluations of d features; with ARD each feature has a precision of its own."""
+    """There are n evaluations of d features; with ARD each feature has a precision of its own.
+
+    Parameters are log alpha, of the precisions of weights, and then log beta, of that of noise.
+    """
     n, d, ard, seed = sizes
     Phi, y, precisions = make_problem(n, d, ard=ard, seed=seed)
 
-    def rho(x: FloatArray) -> float:
-        """Minus log likelihood; x is log alpha, of the weights, then log beta, of the noise."""
-        return direct_rho(Phi, y, Precisions(x[:-1], x[-1]))
+    def compute_rho(parameters: FloatArray) -> float:
+        return compute_rho_directly(Phi, y, Precisions(parameters[:-1], parameters[-1]))
 
-    result = compute_likelihood_with(Phi, y, precisions)
-    by_alpha = result.by_alpha
-    # Without ARD, a single precision is that of all features.
+    likelihood = compute_likelihood_with(Phi, y, precisions)
+    by_alpha = likelihood.by_alpha  # a derivative for each feature
     if not ard:
+        # A single precision moves all features.
         by_alpha = by_alpha.sum(keepdims=True)
-    gradient = np.append(by_alpha, result.by_beta)
-    x = np.append(precisions.log_alpha, precisions.log_beta)
-    differences = approx_fprime(x, rho, 1e-6)
+    gradient = np.append(by_alpha, likelihood.by_beta)
+
+    parameters = np.append(precisions.log_alpha, precisions.log_beta)
+    differences = approx_fprime(parameters, compute_rho, 1e-6)
     assert_allclose(gradient, differences, rtol=1e-3, atol=1e-3)
 
 
 @given(SIZES)
 def test_gradient_by_features_equals_differences(sizes):
-    """Of n evaluations of d features, by each entry of their matrix Phi."""
+    """The derivative by each entry of the matrix Phi, of n evaluations of d features."""
     n, d, ard, seed = sizes
     Phi, y, precisions = make_problem(n, d, ard=ard, seed=seed)
 
-    def rho(flat_Phi: FloatArray) -> float:
-        return direct_rho(flat_Phi.reshape(n, d), y, precisions)
+    def compute_rho(flat_Phi: FloatArray) -> float:
+        return compute_rho_directly(flat_Phi.reshape(n, d), y, precisions)
 
     by_features = compute_likelihood_with(Phi, y, precisions).by_features
-    differences = approx_fprime(Phi.ravel(), rho, 1e-6)
+    differences = approx_fprime(Phi.ravel(), compute_rho, 1e-6)
     assert_allclose(by_features.ravel(), differences, rtol=1e-3, atol=1e-3)
 
 
@@ -132,12 +144,12 @@ class TestFeaturesThatAreZero:
         assert_allclose(rho_of_narrow, rho_of_wide, rtol=1e-8)
 
     def test_zero_features_do_not_change_weights(self, n):
-        """Of the 20 other features, which come first."""
+        """The weights of the 20 other features, which come first."""
         narrow, wide = self.make_problems(n)
         assert_allclose(Head(*narrow).weights, Head(*wide).weights[:20], rtol=1e-8, atol=1e-10)
 
     def test_zero_features_do_not_change_deviation(self, n):
-        """Of predictions for the n evaluations, with 20 features and with 60 zero ones beside."""
+        """The deviation of predictions for the n evaluations themselves."""
         narrow, wide = self.make_problems(n)
         narrow_Phi, *_ = narrow
         wide_Phi, *_ = wide
@@ -178,7 +190,7 @@ class TestRelevanceDetermination:
         assert np.abs(weights).max() < 0.05
 
     def test_single_precision_predicts_worse(self):
-        """Than a precision for each of 20 features, of which three are relevant."""
+        """Three of 20 features are relevant, so a precision for each predicts better."""
         new_Phi = np.random.default_rng(1).standard_normal((500, 20))
 
         def squared_error(head: Head) -> float:
@@ -192,51 +204,61 @@ class TestRelevanceDetermination:
 
 @pytest.mark.parametrize("n", [6, 30])
 def test_fit_minimises_with_the_prior(n):
-    """The prior keeps the logarithms of precisions within `spread` of their mean."""
+    """By a normal prior, log precisions of weights deviate from their mean by about `spread`.
+
+    The fit finds as low a minimum as scipy does, within the same bounds.
+    """
     rng = np.random.default_rng(n)
     Phi = rng.standard_normal((n, 4))
     y = Phi @ [1.0, 0.5, 0.0, 0.0] + 0.3 * rng.standard_normal(n)
     spread = 0.7
 
-    def negative_log_posterior(x: FloatArray) -> float:
-        log_alpha = x[:-1]
-        log_prior = norm.logpdf(log_alpha, log_alpha.mean(), spread) - norm.logpdf(0, 0, spread)
-        return direct_rho(Phi, y, Precisions(log_alpha, float(x[-1]))) - float(log_prior.sum())
+    def negative_log_posterior(parameters: FloatArray) -> float:
+        """Without the constant of the prior; parameters are log alpha (4,) and then log beta."""
+        log_alpha = parameters[:-1]
+        log_beta = float(parameters[-1])
+        deviations = (log_alpha - log_alpha.mean()) / spread
+        negative_log_prior = 0.5 * float(np.sum(deviations**2))
+        return compute_rho_directly(Phi, y, Precisions(log_alpha, log_beta)) + negative_log_prior
 
     fitted = Head.fit(Phi, y, Precisions.initial(4), spread=spread).precisions
-
-    # scipy's minimum, within the bounds of the fit: log alpha, then log beta.
-    start = np.append(np.zeros(4), 2.0)
-    bounds = [(-12.0, 2.0 * np.log(n))] * 4 + [(0.0, 10.0)]
-    best = minimize(negative_log_posterior, start, bounds=bounds)
     value = negative_log_posterior(np.append(fitted.log_alpha, fitted.log_beta))
-    assert value < best.fun + 0.02
+
+    start = np.append(np.zeros(4), 2.0)
+    bounds_of_log_alpha = (-12.0, 2.0 * np.log(n))
+    bounds_of_log_beta = (0.0, 10.0)
+    bounds = [bounds_of_log_alpha] * 4 + [bounds_of_log_beta]
+    by_scipy = minimize(negative_log_posterior, start, bounds=bounds)
+    # The fit stops before the last hundredth.
+    assert value < by_scipy.fun + 0.02
 
 
 @pytest.mark.parametrize("n", [10, 50])
 def test_fit_matches_best_of_grid(n):
-    """For few evaluations and for many, n, of 15 features."""
+    """There are 15 features and n evaluations, fewer than features or more."""
     rng = np.random.default_rng(n)
     Phi = rng.standard_normal((n, 15))
     y = Phi @ rng.standard_normal(15) / 4 + 0.3 * rng.standard_normal(n)
     fitted = Head.fit(Phi, y, Precisions.initial(1)).precisions
     # Logarithms of a common precision of the weights, and of the precision of noise.
     grid = product(np.linspace(-6, 8, 29), np.linspace(0, 12, 25))
-    lowest_rho = min(direct_rho(Phi, y, Precisions(np.array([a]), b)) for a, b in grid)
+    lowest_rho = min(compute_rho_directly(Phi, y, Precisions(np.array([a]), b)) for a, b in grid)
     # rho is minus the log likelihood, so the fit may be worse by 0.02 nats.
     assert compute_likelihood_with(Phi, y, fitted).rho < lowest_rho + 0.02
 
 
 def test_fantasies_keep_mean_and_shrink_deviation():
     """Fantasies are losses that pending evaluations are assumed to have: the posterior mean."""
-    head = Head(*make_problem(8, 12, ard=True, seed=3))
+    Phi, y, precisions = make_problem(8, 12, ard=True, seed=3)  # 8 evaluations of 12 features
+    head = Head(Phi, y, precisions)
     rng = np.random.default_rng(1)
-    pending, candidates = rng.standard_normal((2, 12)), rng.standard_normal((4, 12))
+    pending = rng.standard_normal((2, 12))
+    candidates = rng.standard_normal((4, 12))
 
-    with_fantasies, losses = head.with_fantasies(pending)
+    with_fantasies, fantasies = head.with_fantasies(pending)
 
     mean_of_pending, _ = head.predict(pending)
-    assert_allclose(losses, mean_of_pending)
+    assert_allclose(fantasies, mean_of_pending)
     mean, sd = head.predict(candidates)
     new_mean, new_sd = with_fantasies.predict(candidates)
     assert_allclose(new_mean, mean, atol=1e-8)
@@ -256,47 +278,57 @@ def test_features_that_are_nan_are_refused():
 def make_tasks(
     counts: list[int], *, dimension: int, seed: int = 0
 ) -> tuple[list[FloatArray], list[FloatArray]]:
-    """Inputs and losses of tasks with these numbers of evaluations, which differ in phase."""
+    """Inputs and losses of tasks with these numbers of evaluations.
+
+    The losses are a sine of the first input, whose phase is the number of the task.
+    """
     rng = np.random.default_rng(seed)
-    X = [rng.random((n, dimension)) for n in counts]
-    return X, [np.sin(4 * x[:, 0] + t) for t, x in enumerate(X)]
+    inputs = [rng.random((n, dimension)) for n in counts]
+    losses = [np.sin(4 * X[:, 0] + task) for task, X in enumerate(inputs)]
+    return inputs, losses
 
 
 def draw_parameters(
-    phi: features.Network, *, dimension: int, tasks: int, k: int
+    network: features.Network, *, dimension: int, tasks: int, embedding_size: int
 ) -> joint.Parameters:
-    """Random parameters, with embeddings of k numbers."""
+    """Random parameters of a network, and of each task: its embedding and log precisions."""
     rng = np.random.default_rng(5)
     log_alpha = rng.normal(0, 1, tasks)
     log_beta = rng.uniform(0, 5, tasks)
-    # z: the parameters of the network, whose inputs are X and then the embedding.
-    z = phi.initial(rng, dimension + k)
-    return joint.Parameters(z, rng.standard_normal((tasks, k)), log_alpha, log_beta)
+    # Inputs of the network are the embedding of a task and features of a configuration.
+    network_parameters = network.initial(rng, dimension + embedding_size)
+    embeddings = rng.standard_normal((tasks, embedding_size))
+    return joint.Parameters(network_parameters, embeddings, log_alpha, log_beta)
 
 
-@pytest.mark.parametrize("k", [0, 2])
-def test_joint_likelihood_is_sum_over_tasks(k):
-    """Of five tasks on a small network, with embeddings of k numbers as further inputs."""
-    X, y = make_tasks([3, 6, 7, 0, 103], dimension=3)  # few and many, in several blocks
-    parameters = draw_parameters(SMALL, dimension=3, tasks=5, k=k)
-    expected = 0.0
-    for t, losses in enumerate(y):
-        if not len(losses):
+@pytest.mark.parametrize("embedding_size", [0, 2])
+def test_joint_likelihood_is_sum_over_tasks(embedding_size):
+    """Five tasks have a common network, whose first inputs are the embedding of the task.
+
+    rho is minus the log likelihood of a task.
+    """
+    # Tasks of few evaluations, of none, and of so many that they take several blocks.
+    counts = [3, 6, 7, 0, 103]
+    X, y = make_tasks(counts, dimension=3)
+    parameters = draw_parameters(SMALL_NETWORK, dimension=3, tasks=5, embedding_size=embedding_size)
+    sum_of_rho = 0.0
+    for task, count in enumerate(counts):
+        if count == 0:
             continue
-        embedding = np.tile(parameters.embedded[t], (len(losses), 1))
-        inputs = np.concatenate([embedding, X[t]], axis=1)
-        Phi = features.compute_features(SMALL, parameters.z, inputs)
-        expected += direct_rho(Phi, losses, parameters.precisions_of(t))
+        embeddings = np.tile(parameters.embedded[task], (count, 1))
+        inputs = np.concatenate([embeddings, X[task]], axis=1)
+        Phi = features.compute_features(SMALL_NETWORK, parameters.z, inputs)
+        sum_of_rho += compute_rho_directly(Phi, y[task], parameters.precisions_of(task))
 
-    value, _ = joint.value_and_gradient(SMALL, X, y, parameters)
+    value, _ = joint.value_and_gradient(SMALL_NETWORK, X, y, parameters)
 
-    assert_allclose(value, expected, rtol=1e-8)
+    assert_allclose(value, sum_of_rho, rtol=1e-8)
 
 
-@pytest.mark.parametrize("k", [0, 2])
-def test_joined_parameters_can_be_split(k):
-    """Parameters of a small network and of five tasks, with embeddings of k numbers."""
-    parameters = draw_parameters(SMALL, dimension=3, tasks=5, k=k)
+@pytest.mark.parametrize("embedding_size", [0, 2])
+def test_joined_parameters_can_be_split(embedding_size):
+    """Parameters of a small network and of five tasks, z and the others, survive the round trip."""
+    parameters = draw_parameters(SMALL_NETWORK, dimension=3, tasks=5, embedding_size=embedding_size)
     joined = joint._join(parameters)
     split = joint._split(joined, parameters)  # in parts of the sizes that `parameters` has
     for field in ("z", "embedded", "log_alpha", "log_beta"):
@@ -304,21 +336,28 @@ def test_joined_parameters_can_be_split(k):
 
 
 def test_joint_gradient_equals_finite_differences():
-    """By all parameters, joined in one vector, of a small network and of four tasks."""
+    """The gradient is by all parameters, joined in one vector, of a network and of four tasks."""
     # Tasks of few, many and no evaluations.
     X, y = make_tasks([4, 55, 0, 70], dimension=2)
-    parameters = draw_parameters(SMALL, dimension=2, tasks=4, k=1)
+    parameters = draw_parameters(SMALL_NETWORK, dimension=2, tasks=4, embedding_size=1)
 
-    def value_and_gradient(x: FloatArray) -> tuple[float, FloatArray]:
-        return joint.value_and_gradient(SMALL, X, y, joint._split(x, parameters))
+    def value_and_gradient(joined: FloatArray) -> tuple[float, FloatArray]:
+        return joint.value_and_gradient(SMALL_NETWORK, X, y, joint._split(joined, parameters))
 
-    x = joint._join(parameters)
+    joined = joint._join(parameters)
+    _, gradient = value_and_gradient(joined)
+
+    step_length = 1e-5
     differences = []
-    for step in 1e-5 * np.eye(len(x)):
-        above, _ = value_and_gradient(x + step)
-        below, _ = value_and_gradient(x - step)
-        differences.append((above - below) / 2e-5)
-    assert_allclose(value_and_gradient(x)[1], differences, rtol=1e-4, atol=1e-4)
+    for step in step_length * np.eye(len(joined)):
+        above, _ = value_and_gradient(joined + step)
+        below, _ = value_and_gradient(joined - step)
+        differences.append((above - below) / (2 * step_length))
+    assert_allclose(gradient, differences, rtol=1e-4, atol=1e-4)
+
+
+LAST_TASK = 6
+"""Number of the last of seven tasks, which is also its phase in `make_tasks`."""
 
 
 class TestJointFit:
@@ -334,50 +373,52 @@ class TestJointFit:
         X, y = [self.X[t] for t in tasks], [self.y[t] for t in tasks]
         return start, joint.fit_jointly(self.phi, X, y, start, evaluations=60)
 
-    def error_on_the_last_task(self, parameters: joint.Parameters, sources: int) -> float:
-        """Squared error after its four evaluations.
+    def compute_error_on_last_task(self, parameters: joint.Parameters, sources: int) -> float:
+        """Squared error of a head that is fitted to the four evaluations of the last task.
 
-        The fit of the head starts with the median of the precisions of the first `sources` tasks.
+        Its fit starts with the median of the precisions of the first `sources` tasks.
         """
-        X = np.linspace(0, 1, 50)[:, None]
-        Phi = features.compute_features(self.phi, parameters.z, self.X[6])
-        head = Head.fit(Phi, self.y[6], parameters.median_precisions(sources))
-        mean, _ = head.predict(features.compute_features(self.phi, parameters.z, X))
-        # The last task, number 6, has the phase 6.
-        true_losses = np.sin(4 * X[:, 0] + 6)
+        Phi = features.compute_features(self.phi, parameters.z, self.X[LAST_TASK])
+        head = Head.fit(Phi, self.y[LAST_TASK], parameters.median_precisions(sources))
+        new_X = np.linspace(0, 1, 50)[:, None]
+        mean, _ = head.predict(features.compute_features(self.phi, parameters.z, new_X))
+        true_losses = np.sin(4 * new_X[:, 0] + LAST_TASK)  # as in `make_tasks`
         return float(np.mean((mean - true_losses) ** 2))
 
     def test_joint_fit_lowers_objective(self):
-        """Minus the log likelihood of all seven tasks."""
+        """The objective is minus the log likelihood of all seven tasks."""
         start, fitted = self.fit(list(range(7)))
         before, _ = joint.value_and_gradient(self.phi, self.X, self.y, start)
         after, _ = joint.value_and_gradient(self.phi, self.X, self.y, fitted)
         assert after < before - 1.0
 
     def test_joint_fit_beats_single_task(self):
-        """On the last of seven tasks, number 6, which has four evaluations."""
+        """The last of seven tasks has four evaluations, which are too few for a network."""
         _, fitted_to_all = self.fit(list(range(7)))
-        _, fitted_to_last = self.fit([6])
-        error = self.error_on_the_last_task(fitted_to_all, sources=6)
-        error_of_single = self.error_on_the_last_task(fitted_to_last, sources=1)
+        _, fitted_to_last = self.fit([LAST_TASK])
+        error = self.compute_error_on_last_task(fitted_to_all, sources=6)
+        error_of_single = self.compute_error_on_last_task(fitted_to_last, sources=1)
         assert error < 0.5 * error_of_single
 
 
+def compute_joint_likelihood(network: features.Network, counts: list[int]) -> None:
+    """Compute the likelihood of tasks with these numbers of evaluations, for what it compiles."""
+    X, y = make_tasks(counts, dimension=2)
+    parameters = draw_parameters(network, dimension=2, tasks=len(counts), embedding_size=0)
+    joint.value_and_gradient(network, X, y, parameters)
+
+
 def test_programs_are_shared_between_sizes():
-    phi = features.Network(8, (4,))
+    """JAX compiles a program for each size of its arrays, of which there are only three."""
+    network = features.Network(8, (4,))
+    for few_many_or_very_many in (3, 100, 1000):
+        compute_joint_likelihood(network, [few_many_or_very_many])
+    compiled_programs = runtime.count_programs()
 
-    def count_programs_after(counts: list[int]) -> int:
-        X, y = make_tasks(counts, dimension=2)
-        parameters = draw_parameters(phi, dimension=2, tasks=len(counts), k=0)
-        joint.value_and_gradient(phi, X, y, parameters)
-        return runtime.count_programs()
-
-    # Compile the programs for few, many and very many evaluations.
-    for counts in ([3], [100], [1000]):
-        before = count_programs_after(counts)
     # Other numbers of evaluations and of tasks compile nothing.
     for counts in ([3], [40, 0, 200], [2500, 7, 7]):
-        assert count_programs_after(counts) == before
+        compute_joint_likelihood(network, counts)
+        assert runtime.count_programs() == compiled_programs
 
 
 # -- random kitchen sinks --------------------------------------------------------------------------
@@ -397,7 +438,7 @@ class TestRandomKitchenSinks:
         assert_allclose(Phi @ Phi.T, self.kernel(self.X), atol=0.03)
 
     def test_random_features_approach_posterior(self):
-        """That of a Gaussian process with the same kernel, after ten of twelve points."""
+        """The posterior of a Gaussian process with the same kernel, after ten of twelve points."""
         y = np.sin(5 * self.X[:10]).sum(axis=1)
         noise_variance = 0.1
         process = GaussianProcessRegressor(self.kernel, alpha=noise_variance, optimizer=None)

@@ -6,7 +6,7 @@ import time
 import by_hand
 import numpy as np
 import pytest
-from by_hand import TWELVE, optimise
+from by_hand import SPACE_OF_TWELVE, optimise
 
 import hpobench_ordered as hbo
 from hpobench_ordered._typing import Config
@@ -21,7 +21,7 @@ from hpobench_ordered.methods._candidates import (
 from hpobench_ordered.methods._gp.model import standardise
 from hpobench_ordered.methods.random_search import RandomSearch
 
-PLAIN = hbo.SearchSpace(
+TWO_NUMBERS = hbo.SearchSpace(
     [hbo.Parameter.number("x", 0, 1), hbo.Parameter.number("y", 1e-4, 1, log=True)]
 )
 """Two numbers, without conditions."""
@@ -40,9 +40,9 @@ def bowl(config: Config) -> float:
 
 def make_with_evaluations(count: int) -> bo.BayesianOptimisation:
     """A method that was told the losses of so many random configurations."""
-    method = make_method(PLAIN)
-    unit = PLAIN.sample_unit(np.random.default_rng(2), count)
-    for config in PLAIN.configs(PLAIN.decode(unit)):
+    method = make_method(TWO_NUMBERS)
+    unit = TWO_NUMBERS.sample_unit(np.random.default_rng(2), count)
+    for config in TWO_NUMBERS.configs(TWO_NUMBERS.decode(unit)):
         method.tell(config, bowl(config))
     return method
 
@@ -55,7 +55,7 @@ class TestInitialConfigurations:
     initial = [{"x": x, "y": 0.1} for x in (0.1, 0.2, 0.1, 0.3)]  # noqa: RUF012
 
     def make_method(self) -> bo.BayesianOptimisation:
-        return make_method(PLAIN, initial_configurations=lambda method: self.initial)
+        return make_method(TWO_NUMBERS, initial_configurations=lambda method: self.initial)
 
     def test_initial_configurations_come_first(self):
         """Without repetition: the third of four equals the first, and is left out."""
@@ -63,8 +63,9 @@ class TestInitialConfigurations:
         assert configs == [self.initial[0], self.initial[1], self.initial[3]]
 
     def test_initial_configurations_replace_random_trials(self):
-        """Three trials of distinct initial configurations draw no random number; then the model
-        suggests something else.
+        """While initial configurations are left, the method draws no random number.
+
+        They are left for three trials; then the model suggests something else.
         """
         method = self.make_method()
         state_before = method.rng.bit_generator.state
@@ -76,18 +77,18 @@ class TestInitialConfigurations:
 @pytest.mark.parametrize("random_trials", [0, 1, 3, 5])
 def test_first_trials_equal_random_search(random_trials):
     """Both draw from generators of the same seed, until there is a model."""
-    ours = optimise(make_method(PLAIN, random_trials=random_trials), bowl, trials=6)
-    random = optimise(by_hand.make_method(RandomSearch, space=PLAIN), bowl, trials=6)
+    ours = optimise(make_method(TWO_NUMBERS, random_trials=random_trials), bowl, trials=6)
+    random = optimise(by_hand.make_method(RandomSearch, space=TWO_NUMBERS), bowl, trials=6)
     assert ours[:random_trials] == random[:random_trials]
     assert ours[random_trials] != random[random_trials]
 
 
 def test_random_trials_last_until_enough_results():
     """Four are asked for at once, but there is no model before three results."""
-    method = make_method(PLAIN, seed=0)
+    method = make_method(TWO_NUMBERS, seed=0)
     # What random search draws with the same seed.
     same_rng = np.random.default_rng(0)
-    random_configs = [PLAIN.sample(same_rng) for _ in range(6)]
+    random_configs = [TWO_NUMBERS.sample(same_rng) for _ in range(6)]
 
     asked = [method.ask() for _ in range(4)]
     for config in asked[:2]:
@@ -102,23 +103,27 @@ def test_random_trials_last_until_enough_results():
 
 
 def test_last_untried_configuration_is_found():
-    """All but one, k = 234, were tried; the space is too large for one block of candidates."""
+    """All configurations but one were tried.
+
+    A block has up to `CANDIDATES` configurations, so those of the whole space take several blocks.
+    """
     largest_k = CANDIDATES + 9
+    untried_k = 234
     space = hbo.SearchSpace([hbo.Parameter.number("k", 1, largest_k, integer=True)])
     tried = TriedConfigurations(space)
     for k in range(1, largest_k + 1):
-        if k != 234:
+        if k != untried_k:
             tried.add(np.array([float(k)]))
 
     rng = np.random.default_rng(0)
-    untried = set()
-    for unit in iter_candidate_blocks(Region(space), rng):
-        scores = rng.random(len(unit))
-        row_and_values = tried.find_best_untried(unit, scores)
+    found = set()
+    for block in iter_candidate_blocks(Region(space), rng):
+        any_scores = rng.random(len(block))
+        row_and_values = tried.find_best_untried(block, any_scores)
         if row_and_values is not None:
             _, (k_value,) = row_and_values
-            untried.add(float(k_value))
-    assert untried == {234.0}
+            found.add(float(k_value))
+    assert found == {untried_k}
 
 
 class TestBlocksOfConditionalSpace:
@@ -150,8 +155,11 @@ class TestBlocksOfConditionalSpace:
 
 class TestEvaluationsThatWereNotSuggested:
     def make_method(self) -> bo.BayesianOptimisation:
-        """A method that was told of all configurations with c = a, k = 1 to 4, unasked."""
-        method = make_method(TWELVE, random_trials=0)
+        """A method that was told losses of four configurations that it had not suggested.
+
+        They are all those with c = a, of twelve.
+        """
+        method = make_method(SPACE_OF_TWELVE, random_trials=0)
         for k in range(1, 5):
             method.tell({"k": k, "c": "a"}, float(k))
         return method
@@ -169,12 +177,12 @@ class TestEvaluationsThatWereNotSuggested:
 
 
 def spread_of_pending(seed: int, *, forgets_pending: bool) -> float:
-    """How far six configurations are apart that are asked for without a result in between.
+    """How far apart six configurations are that a method suggests without a result in between.
 
     In units of the range of a hyperparameter; `forgets_pending` makes the method forget which
     suggestions have no result yet.
     """
-    method = make_method(PLAIN, seed=seed)
+    method = make_method(TWO_NUMBERS, seed=seed)
     optimise(method, bowl, trials=4)
     points = []
     for _ in range(6):
@@ -199,8 +207,8 @@ def test_failed_evaluations_count_as_the_worst(loss):
 
     Evaluations fail where x is above 0.6.
     """
-    method = make_method(PLAIN, seed=1)
-    method_told_worst = make_method(PLAIN, seed=1)
+    method = make_method(TWO_NUMBERS, seed=1)
+    method_told_worst = make_method(TWO_NUMBERS, seed=1)
     worst = -math.inf
     failures = 0
     for _ in range(20):
@@ -222,7 +230,7 @@ def test_failed_evaluations_count_as_the_worst(loss):
 @pytest.mark.parametrize("loss", [math.nan, math.inf, -math.inf])
 def test_failed_losses_are_replaced(loss):
     """The loss of the second of three evaluations is NaN or infinite."""
-    method = make_method(PLAIN)
+    method = make_method(TWO_NUMBERS)
     for x, told_loss in ((0.1, 3.0), (0.2, loss), (0.3, 5.0)):
         method.tell({"x": x, "y": 0.1}, told_loss)
     worst_finite_loss = 5.0
@@ -244,8 +252,11 @@ def test_failed_losses_are_replaced(loss):
     ],
 )
 def test_losses_of_any_scale_are_modelled(loss):
-    """No suggestion falls back to a random one for want of a model, and none repeats another."""
-    method = make_method(PLAIN)
+    """Losses may be equal, huge, tiny, skewed or far from 0: a model is fitted to all of them.
+
+    No suggestion falls back to a random one for want of a model, and none repeats another.
+    """
+    method = make_method(TWO_NUMBERS)
     configs = optimise(method, loss, trials=20)
     assert method.fallbacks == 0
     assert count_distinct(configs) == 20
@@ -253,13 +264,13 @@ def test_losses_of_any_scale_are_modelled(loss):
 
 def test_suggestions_do_not_depend_on_scale():
     # A power of two scales losses without rounding.
-    configs = optimise(make_method(PLAIN), bowl, trials=15)
-    assert configs == optimise(make_method(PLAIN), lambda c: 2.0**40 * bowl(c), trials=15)
+    configs = optimise(make_method(TWO_NUMBERS), bowl, trials=15)
+    assert configs == optimise(make_method(TWO_NUMBERS), lambda c: 2.0**40 * bowl(c), trials=15)
 
 
 def test_failed_model_means_random_trials():
     """Each of them is counted as a fallback."""
-    method = make_method(PLAIN)
+    method = make_method(TWO_NUMBERS)
     optimise(method, bowl, trials=3)
     # An infinite input makes every fit fail.
     method._evaluated_units[0] = np.array([math.inf, 0.5])
@@ -291,13 +302,13 @@ class TestBestAndRandom:
         assert (np.diff(rows) > 0).all()
 
     def test_random_rows_are_drawn_anew(self):
-        """The best are always chosen; of the other rows, two choices share a part by chance."""
+        """The best rows are always chosen; of the others, two choices share some by chance."""
         rng = np.random.default_rng(1)
         first = bo.choose_best_and_random(self.losses, rng)
         second = bo.choose_best_and_random(self.losses, rng)
         common_others = len(np.intersect1d(first, second)) - bo.BEST_CONDITIONED
         others = bo.MAX_CONDITIONED - bo.BEST_CONDITIONED
-        # About a third of all losses is chosen each time.
+        # A third of all rows is chosen each time, so about a third of the others comes again.
         assert 0.2 < common_others / others < 0.6
 
 

@@ -27,9 +27,13 @@ CONTEXT_COLUMN = 3
 
 
 def compute_losses(values: FloatArray, place: float) -> FloatArray:
-    """The optimum is at x = place and the first choice; every task has a level of its own."""
+    """A parabola in x with its optimum at `place`; the second choice is worse than the first.
+
+    Every task has a level of its own, which is no matter to methods that standardise losses.
+    """
     x, choice = values.T
-    return 50 * place + (x - place) ** 2 + 0.3 * choice
+    level = 50 * place
+    return level + (x - place) ** 2 + 0.3 * choice
 
 
 def make_task(place: float, trials: int = 30) -> Evaluations:
@@ -85,7 +89,8 @@ def test_contexts_are_standardised_over_tasks():
     # The context of a task is its place: of two earlier tasks, and of the current one.
     places = np.array([0.2, 0.9, CURRENT_PLACE])
     standardised = (places - places.mean()) / places.std()
-    expected = standardised / SPAN + 0.5  # about the range of a hyperparameter, [0, 1]
+    # `SPAN` standard deviations of a context are the range of a hyperparameter, [0, 1].
+    expected = standardised / SPAN + 0.5
     for rows, context in zip(ROWS_OF_TASKS, expected, strict=True):
         np.testing.assert_allclose(X[rows, CONTEXT_COLUMN], context)
 

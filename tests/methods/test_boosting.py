@@ -64,7 +64,7 @@ def test_classification_equals_xgboost(xgboost, n, p, seed):
 
 @pytest.mark.parametrize("settings", [FEW_TREES, Settings(depth=2, l2=0.1, min_weight=3.0)])
 def test_settings_equal_xgboost(xgboost, settings):
-    """Our names of the settings on the right, XGBoost's on the left."""
+    """Each setting has the effect that XGBoost's has, which has another name."""
     X, y = make_data(80, 4, seed=5)
     other = xgboost.XGBRegressor(
         tree_method="exact",
@@ -85,23 +85,32 @@ def test_settings_equal_xgboost(xgboost, settings):
 
 
 class RecursiveTrees:
-    """Boosted trees by recursion over nodes; `score` are the predictions at X."""
+    """Boosted trees by recursion over nodes, with their predictions at X.
+
+    The formulas are XGBoost's: with the sums G and H of the derivatives over the rows of a node,
+    its quality is G^2 / (H + l2), and the value of a leaf -G / (H + l2).
+    """
 
     def __init__(self, X: FloatArray, y: FloatArray, settings: Settings, loss: Loss) -> None:
-        self.X, self.y, self.settings, self.loss = X, y, settings, loss
-        mean = y.mean()
+        self.X = X
+        self.y = y
+        self.settings = settings
+        self.loss = loss
+
         # The first prediction is the mean, or its log odds.
+        mean = y.mean()
         start = math.log(mean / (1 - mean)) if loss is Loss.LOGISTIC else mean
-        self.score = np.full(len(y), start)
+        self.predictions = np.full(len(y), start)
         for _ in range(settings.rounds):
+            # First and second derivatives of the loss by the predictions.
             self.g, self.h = self.compute_derivatives()
             self.grow(np.arange(len(y)), depth=0)
 
     def compute_derivatives(self) -> tuple[FloatArray, FloatArray]:
         """First and second derivatives of the loss by the predictions."""
         if self.loss is Loss.SQUARED_ERROR:
-            return self.score - self.y, np.ones(len(self.y))
-        probability = 1 / (1 + np.exp(-self.score))
+            return self.predictions - self.y, np.ones(len(self.y))
+        probability = 1 / (1 + np.exp(-self.predictions))
         return probability - self.y, probability * (1 - probability)
 
     def quality(self, rows: IntArray) -> float:
@@ -114,8 +123,8 @@ class RecursiveTrees:
         """Split the rows until no split is left, and add each leaf's value to its predictions."""
         goes_left = self.find_split(rows) if depth < self.settings.depth else None
         if goes_left is None:
-            leaf = -self.g[rows].sum() / (self.h[rows].sum() + self.settings.l2)
-            self.score[rows] += self.settings.learning_rate * leaf
+            leaf_value = -self.g[rows].sum() / (self.h[rows].sum() + self.settings.l2)
+            self.predictions[rows] += self.settings.learning_rate * leaf_value
         else:
             self.grow(rows[goes_left], depth + 1)
             self.grow(rows[~goes_left], depth + 1)
@@ -123,20 +132,22 @@ class RecursiveTrees:
     def find_split(self, rows: IntArray) -> BoolArray | None:
         """Whether each row goes left in the best split; None if no split is good enough.
 
-        Of equally good splits, that of the first column counts, and there the highest value.
+        A split must improve the quality by `MIN_GAIN`. Of equally good splits, that of the first
+        column counts, and there the highest value.
         """
         best_quality = self.quality(rows) + MIN_GAIN
         best_split = None
         for column in range(self.X.shape[1]):
             values = self.X[rows, column]
-            descending_without_smallest = np.unique(values)[:0:-1]
-            for value in descending_without_smallest:
+            _smallest, *other_values = np.unique(values)
+            # Below the smallest value there is no row to go left.
+            for value in reversed(other_values):
                 goes_left = values < value
                 left, right = rows[goes_left], rows[~goes_left]
                 if not (self.is_heavy_enough(left) and self.is_heavy_enough(right)):
                     continue
                 quality = self.quality(left) + self.quality(right)
-                # Qualities that differ by rounding alone count as equal.
+                # Qualities that differ by rounding alone, less than `TIE`, count as equal.
                 if quality > best_quality * (1 + TIE):
                     best_quality, best_split = quality, goes_left
         return best_split
@@ -158,23 +169,25 @@ each_weight = st.sampled_from([0.0, 0.313, 1.0])
 
 @given(coarse_data(), each_weight)
 def test_regression_equals_recursion(data, min_weight):
+    """Rows are few, with many ties; `min_weight` is the smallest number of rows in a leaf."""
     X, y = data
     settings = FEW_TREES._replace(min_weight=min_weight)
     trees = BoostedTrees.fit(X, y, settings=settings)
-    expected = RecursiveTrees(X, y, settings, Loss.SQUARED_ERROR).score
-    assert_allclose(trees.predict(X), expected, atol=1e-12)
+    recursive_trees = RecursiveTrees(X, y, settings, Loss.SQUARED_ERROR)
+    assert_allclose(trees.predict(X), recursive_trees.predictions, atol=1e-12)
 
 
 @given(coarse_data(), each_weight)
 def test_classification_equals_recursion(data, min_weight):
+    """Rows are few, with many ties; a leaf needs the sum `min_weight` of second derivatives."""
     X, numbers = data
     labels = (numbers > 0).astype(float)
     # Log odds need both classes.
     assume(0 < labels.mean() < 1)
     settings = FEW_TREES._replace(min_weight=min_weight)
     trees = BoostedTrees.fit(X, labels, loss=Loss.LOGISTIC, settings=settings)
-    expected = RecursiveTrees(X, labels, settings, Loss.LOGISTIC).score
-    assert_allclose(trees.predict(X), expected, atol=1e-12)
+    recursive_trees = RecursiveTrees(X, labels, settings, Loss.LOGISTIC)
+    assert_allclose(trees.predict(X), recursive_trees.predictions, atol=1e-12)
 
 
 # -- predictions -----------------------------------------------------------------------------------

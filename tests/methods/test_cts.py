@@ -6,7 +6,7 @@ from functools import partial
 import by_hand
 import numpy as np
 import pytest
-from by_hand import SQUARE
+from by_hand import UNIT_SQUARE
 from histories import minimised
 from hypothesis import given
 from hypothesis import strategies as st
@@ -29,10 +29,10 @@ def make_task(n: int, *, seed: int = 0, scale: float = 1.0, noise: float = 0.0) 
     Losses have normal noise with a standard deviation, `noise`, and are multiplied by `scale`.
     """
     rng = np.random.default_rng(seed)
-    values = SQUARE.sample_unit(rng, n)
+    values = UNIT_SQUARE.sample_unit(rng, n)
     bowl = ((values - OPTIMUM) ** 2).sum(axis=1)
     losses = scale * (bowl + noise * rng.standard_normal(n))
-    return minimised(f"{seed}", {}, values, losses, SQUARE)
+    return minimised(f"task {seed}", {}, values, losses, UNIT_SQUARE)
 
 
 def make_history(tasks: int, n: int, *, noise: float = 0.0) -> list[Evaluations]:
@@ -40,7 +40,7 @@ def make_history(tasks: int, n: int, *, noise: float = 0.0) -> list[Evaluations]
 
 
 def suggest(method: CopulaThompsonSampling, trials: int = 25, *, loss: float = 0.0) -> list[Config]:
-    """Suggestions, where every result is the same loss; the method does not learn from it."""
+    """Suggestions of a method that is told the same loss of each of them."""
     return by_hand.optimise(method, lambda config: loss, trials=trials)
 
 
@@ -56,21 +56,24 @@ def score(losses: FloatArray, *, seed: int = 0) -> FloatArray:
 
 
 def test_scores_are_winsorised_normal_quantiles():
-    """A loss that is above k of n others has the quantile k / n; 0 is raised to the paper's delta,
-    so that its normal score is finite.
+    """The quantile of a loss is the share of losses below it.
+
+    The lowest loss gets the paper's delta instead of 0, so that its normal score is finite.
     """
-    z = score(np.array([30.0, -1.0, 7.0, 10.0]))
-    n = 4
+    scores = score(np.array([30.0, -1.0, 7.0, 10.0]))
+    n = 4  # losses
     delta = 1 / (4 * n**0.25 * math.sqrt(math.pi * math.log(n)))
-    assert_allclose(norm.cdf(z), [3 / n, delta, 1 / n, 2 / n])
+    quantiles = norm.cdf(scores)
+    assert_allclose(quantiles, [3 / n, delta, 1 / n, 2 / n])
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 25, 1000, 100_000])
 def test_scores_are_bounded(n):
-    """As quantiles are kept in [delta, 1 - delta]: of 100 000 losses, scores are within 2.9."""
-    z = score(np.arange(float(n)))
-    assert np.isfinite(z).all()
-    assert np.abs(z).max() < 3.5
+    """Quantiles are kept away from 0 and 1, so that no score of n losses is extreme."""
+    scores = score(np.arange(float(n)))
+    assert np.isfinite(scores).all()
+    # The largest of 100 000 losses would have the normal score 4.3.
+    assert np.abs(scores).max() < 3.5
 
 
 LOSSES = st.lists(st.integers(-50, 50), min_size=1, max_size=40).map(
@@ -86,11 +89,11 @@ def test_scale_of_losses_does_not_matter(losses):
 
 @given(LOSSES)
 def test_scores_rank_losses(losses):
-    z = score(losses)
-    order = np.argsort(losses, kind="stable")
-    loss_increases = np.diff(losses[order]) > 0
-    # Of equal losses any may come first.
-    assert (np.diff(z[order])[loss_increases] >= 0).all()
+    """A higher loss has no lower score; of equal losses any may have the higher one."""
+    scores = score(losses)
+    is_lower_loss = losses[:, None] < losses
+    is_higher_score = scores[:, None] > scores
+    assert not (is_lower_loss & is_higher_score).any()
 
 
 def test_ties_are_broken_uniformly():
@@ -106,10 +109,13 @@ def test_ties_are_broken_by_generator():
 
 
 def test_suggestions_are_near_good_configurations():
-    # Five earlier tasks of 50 evaluations, with the same optimum.
-    suggested = distances_from_optimum(suggest(make_method(make_history(5, 50))))
-    random = [SQUARE.sample(np.random.default_rng(seed)) for seed in range(25)]
-    assert np.median(suggested) < 0.5 * np.median(distances_from_optimum(random))
+    """Their distance from the common optimum is less than half of that of random ones."""
+    method = make_method(make_history(tasks=5, n=50))
+    suggested = suggest(method)
+    random = [UNIT_SQUARE.sample(np.random.default_rng(seed)) for seed in range(25)]
+    median_distance = np.median(distances_from_optimum(suggested))
+    median_distance_of_random = np.median(distances_from_optimum(random))
+    assert median_distance < 0.5 * median_distance_of_random
 
 
 def test_scales_of_tasks_do_not_matter():
@@ -120,20 +126,27 @@ def test_scales_of_tasks_do_not_matter():
 
 
 def test_results_of_this_task_do_not_matter():
+    """Suggestions are the same whether all evaluations fail or all have the loss 0."""
     history = make_history(4, 30)
-    # Every result fails, or every one is 0.
-    assert suggest(make_method(history), loss=math.nan) == suggest(make_method(history))
+    after_failures = suggest(make_method(history), loss=math.nan)
+    after_zeros = suggest(make_method(history), loss=0.0)
+    assert after_failures == after_zeros
 
 
 def test_noise_widens_suggestions():
-    exact = distances_from_optimum(suggest(make_method(make_history(8, 60))))
-    noisy = distances_from_optimum(suggest(make_method(make_history(8, 60, noise=0.5))))
-    assert np.median(noisy) > 2 * np.median(exact)
+    """Where losses are noisy, configurations far from the optimum may be good, too."""
+    with_exact_losses = make_method(make_history(tasks=8, n=60))
+    with_noisy_losses = make_method(make_history(tasks=8, n=60, noise=0.5))
+    exact_distances = distances_from_optimum(suggest(with_exact_losses))
+    noisy_distances = distances_from_optimum(suggest(with_noisy_losses))
+    assert np.median(noisy_distances) > 2 * np.median(exact_distances)
 
 
 def test_standard_deviation_is_of_unseen_evaluations():
-    """The losses are mostly noise, so that a model cannot predict their normal scores, whose
-    standard deviation is 1; on the evaluations that it is fitted to, its errors would be smaller.
+    """The standard deviation of suggestions is that of the model's errors on other evaluations.
+
+    Here losses are mostly noise, so that no model predicts their normal scores, whose standard
+    deviation is 1. On the evaluations that the model is fitted to, its errors would be smaller.
     """
     method = make_method(make_history(4, 500, noise=100.0))
     assert method._sd > 0.9
@@ -156,7 +169,7 @@ def test_few_evaluations_suffice(n):
     assert math.isfinite(method._sd)
 
 
-FAILED = minimised("failed", {}, np.full((3, 2), 0.5), np.full(3, math.nan), SQUARE)
+FAILED = minimised("failed", {}, np.full((3, 2), 0.5), np.full(3, math.nan), UNIT_SQUARE)
 
 
 @pytest.mark.parametrize("history", [[], [FAILED]])
@@ -171,6 +184,7 @@ def test_suggestions_are_random_without_finite_loss(history):
 
 def test_limited_subset_of_history_suffices(monkeypatch):
     monkeypatch.setattr("hpobench_ordered.methods.cts.MAX_EVALUATIONS", 100)
-    # Of 1000 evaluations of five tasks, 100 are used; random points are at 0.56.
-    suggested = distances_from_optimum(suggest(make_method(make_history(5, 200))))
-    assert np.median(suggested) < 0.2
+    # Of 1000 evaluations of five tasks, 100 are used.
+    suggested = suggest(make_method(make_history(tasks=5, n=200)))
+    # The median distance of random points from the optimum is 0.56.
+    assert np.median(distances_from_optimum(suggested)) < 0.2

@@ -20,10 +20,10 @@ def rosenbrock(x: FloatArray) -> tuple[float, FloatArray]:
 @pytest.mark.slow
 @given(st.integers(0, 10**6), st.integers(2, 30))
 def test_bounded_quadratic_is_solved(seed, size):
+    """The minimum of x^T A x / 2 - b^T x in a box is as low as scipy's."""
     rng = np.random.default_rng(seed)
     root = rng.standard_normal((size, size))
-    # A positive definite matrix.
-    A = root @ root.T + 0.1 * np.eye(size)
+    A = root @ root.T + 0.1 * np.eye(size)  # positive definite
     b = rng.standard_normal(size)
     lower, upper = -rng.uniform(0.1, 2, size), rng.uniform(0.1, 2, size)
     # Possibly outside the bounds.
@@ -33,13 +33,14 @@ def test_bounded_quadratic_is_solved(seed, size):
         return float(0.5 * x @ A @ x - b @ x), A @ x - b
 
     value, x = minimise(objective, start, (lower, upper), evaluations=2000, tolerance=1e-12)
-    expected = minimize(objective, start, jac=True, bounds=list(zip(lower, upper, strict=True)))
+    by_scipy = minimize(objective, start, jac=True, bounds=list(zip(lower, upper, strict=True)))
     assert (lower <= x).all()
     assert (x <= upper).all()
     value_at_x, _ = objective(x)
     assert value == value_at_x
-    # Scipy's tolerance is relative.
-    assert value < expected.fun + 1e-5 * (1.0 + abs(expected.fun))
+    # Scipy stops by a relative tolerance.
+    tolerance = 1e-5 * (1.0 + abs(by_scipy.fun))
+    assert value < by_scipy.fun + tolerance
 
 
 def test_rosenbrock_needs_twice_scipys_evaluations():
@@ -70,7 +71,8 @@ class TestFewEvaluations:
         )
         value_at_x, _ = rosenbrock(x)
         value_at_start, _ = rosenbrock(self.start)
-        assert value == value_at_x <= value_at_start
+        assert value == value_at_x
+        assert value <= value_at_start
 
 
 BOUNDS = (np.array([-9.0]), np.array([9.0]))
@@ -78,7 +80,7 @@ BOUNDS = (np.array([-9.0]), np.array([9.0]))
 
 
 def square_from_half(x: FloatArray) -> tuple[float, FloatArray]:
-    """The square of a number, infinite below 0.5."""
+    """Value and gradient of the square of a number, whose value is infinite below 0.5."""
     if x[0] < 0.5:
         return np.inf, np.zeros(1)
     return float(x[0] ** 2), 2.0 * x
@@ -92,7 +94,7 @@ def test_search_steps_back_from_infinite_values():
 
 
 def test_infinite_start_is_returned():
-    """The function is infinite at the start, 0.1, and flat there, so that no step is known."""
+    """At the start, 0.1, the function is infinite and its gradient 0, which shows no way."""
     start = np.array([0.1])
     result = minimise(square_from_half, start, BOUNDS, evaluations=60, tolerance=0.0)
     assert result == (np.inf, start)

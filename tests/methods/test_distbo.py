@@ -18,35 +18,41 @@ from hpobench_ordered.methods._model_based import ModelError
 from hpobench_ordered.registry import method_spec
 
 SPACE = hbo.SearchSpace([hbo.Parameter.number("theta", -8, 8)])
-SOURCES, SIMILAR = 8, 3
-"""Numbers of earlier tasks, and of those, the first ones, that are like the current one."""
+SOURCES = 8
+"""Number of earlier tasks."""
+SIMILAR = 3
+"""Number of these, the first ones, that are like the current task."""
+CURRENT_TASK = -1
+"""Index of the current task among the data, which have it last."""
 
 
 class Toy:
     """The toy example of section 5.1: the best theta is the mean of the task's data."""
 
-    def __init__(self, seed: int, points: int = 60) -> None:
+    def __init__(self, seed: int) -> None:
         rng = np.random.default_rng(seed)
-        # Of the earlier tasks, `SOURCES`, the first ones, `SIMILAR`, are like the current task.
+        # Data of the first earlier tasks have a mean near 0, like those of the current task; data
+        # of the others have a mean near 4.
         similar_means = rng.normal(0, 1, SIMILAR)
         other_means = rng.normal(4, 1, SOURCES - SIMILAR)
         current_mean = rng.normal(0, 1)
         means = [*similar_means, *other_means, current_mean]
-        samples = [rng.normal(mean, 1, (points, 1)) for mean in means]
+        samples = [rng.normal(mean, 1, (60, 1)) for mean in means]  # 60 points, one feature
         self.data = [hbo.TaskData(x, None, hbo.DataKind.UNSUPERVISED) for x in samples]
         self.history = [self._evaluate(task, rng) for task in range(SOURCES)]
 
     def _evaluate(self, task: int, rng: np.random.Generator) -> hbo.Evaluations:
-        """Evaluate theta everywhere, and near the optimum."""
-        anywhere = rng.uniform(-8, 8, 8)
-        near_optimum = self.data[task].features.mean() + rng.normal(0, 1, 8)
+        """Evaluate theta at eight random places of its range, and at eight near the optimum."""
+        anywhere = rng.uniform(-8, 8, size=8)
+        near_optimum = self.data[task].features.mean() + rng.normal(0, 1, size=8)
         theta = np.clip(np.concatenate([anywhere, near_optimum]), -8, 8)
         losses = -self.compute_values(task, theta)
         return minimised(str(task), {}, theta[:, None], losses, SPACE)
 
     def compute_values(self, task: int, theta: FloatArray) -> FloatArray:
-        """The objective, which is maximised; its maximum is 1."""
-        return np.exp(-((theta - self.data[task].features.mean()) ** 2) / 2)
+        """The objective of a task, which is maximised; its maximum is 1."""
+        best_theta = self.data[task].features.mean()
+        return np.exp(-((theta - best_theta) ** 2) / 2)
 
     def make_method(
         self,
@@ -55,18 +61,23 @@ class Toy:
         history: Sequence[hbo.Evaluations] | None = None,
         data: Sequence[TaskData | None] | None = None,
     ) -> hbo.Method:
-        """A method with the toy's history and, if it uses data, the data of all tasks."""
+        """A method on the current task, by default with the toy's history and data of all tasks.
+
+        Methods that do not use data take none.
+        """
+        if history is None:
+            history = self.history
+        if data is None:
+            data = self.data
         spec = method_spec(name)
-        data_options = {}
-        if spec.uses_data:
-            data_options["data"] = self.data if data is None else data
+        data_option = {"data": data} if spec.uses_data else {}
         return spec.method(
             space=SPACE,
             rng=np.random.default_rng(0),
-            history=self.history if history is None else history,
+            history=history,
             context={},
             budget=5,
-            **data_options,
+            **data_option,
         )
 
     def find_best_value(self, method: hbo.Method, trials: int) -> float:
@@ -77,7 +88,7 @@ class Toy:
         values = []
         for _ in range(trials):
             config = method.ask()
-            value = float(self.compute_values(-1, config["theta"]))
+            value = float(self.compute_values(CURRENT_TASK, config["theta"]))
             method.tell(config, -value)
             values.append(value)
         assert method.fallbacks == 0
@@ -87,23 +98,27 @@ class Toy:
 # -- what training data tell -----------------------------------------------------------------------
 
 
-def mean_first_value(name: str) -> float:
-    """Mean objective, at most 1, of the first suggestion on six toy examples."""
-    toys = [Toy(seed) for seed in range(6)]
-    return float(np.mean([toy.find_best_value(toy.make_method(name), trials=1) for toy in toys]))
+def compute_mean_first_value(name: str) -> float:
+    """Mean objective, at most 1, of a method's first suggestion on six toy examples."""
+    first_values = []
+    for seed in range(6):
+        toy = Toy(seed)
+        method = toy.make_method(name)
+        first_values.append(toy.find_best_value(method, trials=1))
+    return float(np.mean(first_values))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["dist-gp", "dist-blr", "manual-gp"])
 def test_first_suggestion_is_good_with_data(name):
     """By data, methods see which earlier tasks are like the current one; the best value is 1."""
-    assert mean_first_value(name) > 0.6
+    assert compute_mean_first_value(name) > 0.6
 
 
 @pytest.mark.slow
 def test_first_suggestion_is_poor_without_data():
     """`multi-gp` does not use data, so that all earlier tasks look alike to it."""
-    assert mean_first_value("multi-gp") < 0.3
+    assert compute_mean_first_value("multi-gp") < 0.3
 
 
 def test_embeddings_reveal_similar_tasks():
@@ -121,9 +136,12 @@ def test_similarities_are_nan_before_fit():
 
 
 def distance_from_earlier_bests(toy: Toy, config: Config) -> float:
-    """Distance of theta from the nearest of the earlier tasks' best ones."""
-    bests = [task.values[task.losses.argmin(), 0] for task in toy.history]
-    return float(min(abs(config["theta"] - best) for best in bests))
+    """Distance of theta from the nearest of the values that were best on the earlier tasks."""
+    distances = []
+    for task in toy.history:
+        (best_theta,) = task.values[task.losses.argmin()]
+        distances.append(abs(config["theta"] - best_theta))
+    return float(min(distances))
 
 
 @pytest.mark.slow
@@ -148,13 +166,16 @@ def test_warm_start_is_best_of_closest():
     toy = Toy(2)
     *earlier_tasks, current_task = distbo.describe_tasks(toy.data)
     distances = np.linalg.norm(np.array(earlier_tasks) - current_task, axis=1)
+    closest_tasks = np.argsort(distances)[: distbo.WARM_TASKS]
     expected = []
-    for task in np.argsort(distances)[: distbo.WARM_TASKS]:
-        best_rows = np.argsort(toy.history[task].losses)[: distbo.WARM_PER_TASK]
-        expected += toy.history[task].values[best_rows, 0].tolist()
+    for number in closest_tasks:
+        task = toy.history[number]
+        best_rows = np.argsort(task.losses)[: distbo.WARM_PER_TASK]
+        expected += task.values[best_rows, 0].tolist()
 
     method = toy.make_method("init-gp")
-    assert [method.ask()["theta"] for _ in expected] == expected
+    first_suggestions = [method.ask()["theta"] for _ in expected]
+    assert first_suggestions == expected
 
 
 # -- which tasks are used --------------------------------------------------------------------------
@@ -169,10 +190,13 @@ TWO_FEATURES = hbo.TaskData(np.zeros((5, 2)), None, hbo.DataKind.UNSUPERVISED)
 )
 @pytest.mark.parametrize("unusable", [NO_DATA, LABELLED])
 def test_task_without_comparable_data_is_ignored(name, unusable):
-    """As if there were neither the data nor the evaluations of that earlier task."""
+    """The data of one earlier task are unusable: missing, or labelled while the others' are not.
+
+    The method suggests what it does without the data and the evaluations of that task.
+    """
     toy = Toy(3)
-    # The third task's data are missing, or labelled while the others' are not.
-    data = [*toy.data[:2], unusable, *toy.data[3:]]
+    data = toy.data.copy()
+    data[2] = unusable
     suggestion = toy.make_method(name, data=data).ask()
 
     remaining_history = toy.history[:2] + toy.history[3:]
@@ -183,11 +207,17 @@ def test_task_without_comparable_data_is_ignored(name, unusable):
 
 @pytest.mark.parametrize("name", ["dist-gp", pytest.param("dist-blr", marks=pytest.mark.slow)])
 def test_embeddings_need_same_number_of_features(name):
-    """The network that embeds the data of a task takes a fixed number of features."""
+    """The network that embeds the data of a task takes a fixed number of features, here one.
+
+    A task whose data have two counts as a task without data.
+    """
     toy = Toy(3)
-    # A task whose data have two features, among tasks of one, counts as a task without data.
-    with_other = toy.make_method(name, data=[*toy.data[:2], TWO_FEATURES, *toy.data[3:]])
-    without = toy.make_method(name, data=[*toy.data[:2], NO_DATA, *toy.data[3:]])
+    data_with_two_features = toy.data.copy()
+    data_with_two_features[2] = TWO_FEATURES
+    data_with_none = toy.data.copy()
+    data_with_none[2] = NO_DATA
+    with_other = toy.make_method(name, data=data_with_two_features)
+    without = toy.make_method(name, data=data_with_none)
     assert with_other.ask() == without.ask()
 
 
@@ -196,8 +226,10 @@ def test_meta_features_compare_differing_data(name):
     """Two earlier tasks and the current one differ in features and classes, and no fit fails."""
     rng = np.random.default_rng(0)
     data = []
-    for features, classes in ((3, 2), (5, 3), (4, 2)):
-        X, labels = rng.standard_normal((40, features)), rng.integers(classes, size=40)
+    numbers_of_features_and_classes = ((3, 2), (5, 3), (4, 2))
+    for features, classes in numbers_of_features_and_classes:
+        X = rng.standard_normal((40, features))
+        labels = rng.integers(classes, size=40)
         data.append(hbo.TaskData(X, labels, hbo.DataKind.CLASSIFICATION))
     toy = Toy(5)
     method = toy.make_method(name, history=toy.history[:2], data=data)
@@ -206,7 +238,7 @@ def test_meta_features_compare_differing_data(name):
 
 
 def test_large_history_is_subsampled(monkeypatch):
-    """Of 128 evaluations of earlier tasks, at most 50 are used."""
+    """Of 128 evaluations of eight earlier tasks, at most 50 are used."""
     monkeypatch.setattr(distbo, "MAX_SOURCES_OF_PROCESS", 50)
     toy = Toy(0)
     method = toy.make_method("multi-gp")
@@ -221,7 +253,7 @@ each_user_of_data = pytest.mark.parametrize("name", ["dist-gp", "manual-blr", "i
 @each_user_of_data
 @pytest.mark.parametrize("has_earlier", [False, True])
 def test_missing_current_data_are_refused(name, has_earlier):
-    """With the earlier tasks' data, or without any."""
+    """There are data of the earlier tasks alone, or none at all."""
     toy = Toy(0)
     data = [*toy.data[:-1], NO_DATA] if has_earlier else ()
     with pytest.raises(ExperimentError, match="training data of the task"):
@@ -246,6 +278,7 @@ def test_poor_fit_falls_back_to_random(monkeypatch):
     monkeypatch.setattr(models, "MAX_LOSS", -1e9)
     method.ask()
     assert method.fallbacks == 1
+    # There is no model that would know them.
     assert np.isnan(method.similarities()).all()
 
 
@@ -308,9 +341,10 @@ def test_poor_data_cause_no_failure(name, case, sources):
 
 
 def test_losses_far_above_others_are_clipped():
-    """At 9.5: the upper quartile 2.5 plus twice its distance from the best, -1."""
+    """Losses are clipped at the upper quartile plus twice its distance from the best loss."""
     losses = np.array([-1.0, -0.5, 0.0, 0.5, 1.5, 1.0, 30.0, 2.5, 3.9])
-    expected = np.array([-1.0, -0.5, 0.0, 0.5, 1.5, 1.0, 9.5, 2.5, 3.9])
+    limit = 2.5 + 2 * (2.5 - -1.0)
+    expected = np.array([-1.0, -0.5, 0.0, 0.5, 1.5, 1.0, limit, 2.5, 3.9])
     np.testing.assert_array_equal(distbo.clip_outliers(losses), expected)
 
 
@@ -328,14 +362,15 @@ def test_other_losses_are_not_clipped(losses):
 
 
 def test_newly_active_hyperparameters_get_values():
-    """Candidates around a configuration without x may have the choice that activates it.
+    """A candidate near a configuration without x may have the kind that activates x.
 
-    x is active if the kind is d, the choice of index 3. `_refine` adds candidates around the best
-    ones.
+    x then has a value, and no other kind has one. `_refine` adds candidates near the best ones.
     """
+    kinds = [*"abcdefgh"]
+    kind_with_x = 3  # of d
     space = hbo.SearchSpace(
-        [hbo.Parameter.choice("kind", [*"abcdefgh"]), hbo.Parameter.number("x", 0, 1)],
-        conditions={"x": hbo.Compare(0, hbo.Comparison.EQUAL, (3.0,))},
+        [hbo.Parameter.choice("kind", kinds), hbo.Parameter.number("x", 0, 1)],
+        conditions={"x": hbo.Compare(0, hbo.Comparison.EQUAL, (kind_with_x,))},
     )
     method = make_method(method_spec("none-gp").method, space=space)
     for loss in range(6):
@@ -346,24 +381,30 @@ def test_newly_active_hyperparameters_get_values():
     refined = method._refine(random_candidates)
 
     kind, x = space.decode(refined).T
-    has_x = kind == 3
-    assert has_x.any()
-    np.testing.assert_array_equal(np.isnan(x), ~has_x)
+    needs_x = kind == kind_with_x
+    assert needs_x.any()
+    np.testing.assert_array_equal(~np.isnan(x), needs_x)
 
 
 @pytest.mark.parametrize(
     ("name", "choice_scale"), [("none-gp", 1.0), ("none-blr", distbo.CHOICE_SCALE)]
 )
 def test_networks_see_choices_closer(name, choice_scale):
-    """Linear models on networks scale the distance of choices; processes do not."""
+    """Linear models on networks scale the columns of choices; Gaussian processes do not.
+
+    At full scale, two choices are farther apart than the ends of a number's range.
+    """
     space = hbo.SearchSpace([hbo.Parameter.choice("kind", "abc"), hbo.Parameter.number("x", 0, 1)])
     method = make_method(method_spec(name).method, space=space)
-    # Pairs of a choice and a number: two that differ from the first in either.
+    # A choice and a number, and configurations that differ from the first in one of them.
     values = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
     first, other_choice, other_number = method.features(space.encode(values))
-    # Numbers uniform on [0, 1] are scaled to unit variance, by the root of 12.
-    number_range = np.sqrt(12.0)
-    assert np.linalg.norm(other_number - first) == pytest.approx(number_range)
-    # Two columns of the one-hot code differ.
-    expected = choice_scale * np.sqrt(2.0) * number_range
-    assert np.linalg.norm(other_choice - first) == pytest.approx(expected)
+    distance_of_numbers = np.linalg.norm(other_number - first)
+    distance_of_choices = np.linalg.norm(other_choice - first)
+
+    # Features in [0, 1] are multiplied by the root of 12, so that uniform ones have variance 1.
+    range_of_features = np.sqrt(12.0)
+    assert distance_of_numbers == pytest.approx(range_of_features)
+    # Two one-hot columns differ.
+    distance_at_full_scale = np.sqrt(2.0) * range_of_features
+    assert distance_of_choices == pytest.approx(choice_scale * distance_at_full_scale)

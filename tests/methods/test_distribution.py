@@ -21,159 +21,194 @@ from hpobench_ordered.methods._distribution.product_gp import (
 )
 from hpobench_ordered.methods._model_based import ModelError
 
-T, N = 4, 25
-"""Tasks, and their evaluations."""
-GROUPS = np.array([0, 0, 1])
-"""Length scale of each of three features."""
+TASKS = 4
+CURRENT_TASK = TASKS - 1
+"""The current task is the last one."""
+EVALUATIONS = 25
+"""Number of evaluations of all tasks."""
+LENGTH_SCALE_OF_FEATURE = np.array([0, 0, 1])
+"""Which of two length scales each of three features has: the first two share one."""
 SEEDS = st.integers(0, 2**32 - 1)
 CLASSIFICATION, REGRESSION = hbo.DataKind.CLASSIFICATION, hbo.DataKind.REGRESSION
 UNSUPERVISED = hbo.DataKind.UNSUPERVISED
 
 
-def make_observations(rng: np.random.Generator, n: int = N) -> ProcessData:
+def make_observations(rng: np.random.Generator, n: int = EVALUATIONS) -> ProcessData:
     """Random features (n, 3), tasks in order, and losses that have nothing to do with them."""
     X = rng.uniform(-1.7, 1.7, (n, 3))
-    return ProcessData(X, GROUPS, np.sort(rng.integers(T, size=n)), rng.standard_normal(n))
+    task = np.sort(rng.integers(TASKS, size=n))
+    losses = rng.standard_normal(n)
+    return ProcessData(X, LENGTH_SCALE_OF_FEATURE, task, losses)
 
 
 def make_hyperparameters(rng: np.random.Generator) -> Hyperparameters:
-    """Random log length scales of two groups and log signal; the log noise is -2."""
-    return Hyperparameters(0.5 * rng.standard_normal(2), float(rng.normal(0, 0.3)), -2.0)
+    """Two random log length scales and a random log signal; the log noise is -2."""
+    log_length = 0.5 * rng.standard_normal(2)
+    log_signal = float(rng.normal(0, 0.3))
+    return Hyperparameters(log_length, log_signal, log_noise=-2.0)
 
 
 def make_task_covariance(rng: np.random.Generator) -> FloatArray:
-    """A random positive definite matrix (T, T)."""
-    L = np.tril(rng.uniform(0.1, 1.0, (T, T)))
-    return L @ L.T
+    """A random positive definite matrix (TASKS, TASKS), from its Cholesky factor."""
+    factor = np.tril(rng.uniform(0.1, 1.0, (TASKS, TASKS)))
+    return factor @ factor.T
 
 
 # -- the process -----------------------------------------------------------------------------------
 
 
 def compute_kernel(theta: Hyperparameters, A: FloatArray, B: FloatArray) -> FloatArray:
-    """Matern-3/2 by scikit-learn, times the variance of the signal."""
-    scales = np.exp(theta.log_length)[GROUPS]
-    return np.exp(theta.log_signal) * Matern(length_scale=scales, nu=1.5)(A, B)
+    """Covariance of configurations with features A and B: scikit-learn's Matern-3/2 kernel."""
+    length_scales = np.exp(theta.log_length)[LENGTH_SCALE_OF_FEATURE]  # of the three features
+    matern = Matern(length_scale=length_scales, nu=1.5)
+    return np.exp(theta.log_signal) * matern(A, B)
 
 
 def compute_covariance(
-    data: ProcessData, theta: Hyperparameters, P: FloatArray
+    data: ProcessData, theta: Hyperparameters, task_covariance: FloatArray
 ) -> tuple[FloatArray, float]:
-    """Covariance of the losses, and their mean that maximises the likelihood."""
-    K = compute_kernel(theta, data.X, data.X) * P[np.ix_(data.task, data.task)]
-    K += np.exp(theta.log_noise) * np.eye(len(data.y))
+    """Covariance K of the losses, and their common mean that maximises the likelihood.
+
+    The covariance of two evaluations is that of their tasks times that of their configurations.
+    """
+    of_tasks = task_covariance[data.task][:, data.task]
+    of_configurations = compute_kernel(theta, data.X, data.X)
+    noise = np.exp(theta.log_noise) * np.eye(len(data.y))
+    K = of_tasks * of_configurations + noise
+
+    # 1^T K^-1 y / 1^T K^-1 1, with a vector 1 of ones.
     inverse = np.linalg.inv(K)
-    return K, float((inverse @ data.y).sum() / inverse.sum())
+    mean = (inverse @ data.y).sum() / inverse.sum()
+    return K, float(mean)
 
 
 @given(SEEDS)
 def test_likelihood_is_joint_normal_one(seed):
     rng = np.random.default_rng(seed)
     data = make_observations(rng)
-    theta, P = make_hyperparameters(rng), make_task_covariance(rng)
-    likelihood = product_gp.compute_likelihood(data, theta, P)
-    K, mean = compute_covariance(data, theta, P)
-    expected = -multivariate_normal(np.full(N, mean), K).logpdf(data.y)
-    # `nll` leaves out the constant.
-    assert likelihood.nll + 0.5 * N * np.log(2 * np.pi) == pytest.approx(expected, rel=1e-8)
+    theta = make_hyperparameters(rng)
+    task_covariance = make_task_covariance(rng)
+
+    likelihood = product_gp.compute_likelihood(data, theta, task_covariance)
+
+    K, mean = compute_covariance(data, theta, task_covariance)
+    expected = -multivariate_normal(np.full(EVALUATIONS, mean), K).logpdf(data.y)
+    # `nll` leaves out the constant of the normal density.
+    constant = 0.5 * EVALUATIONS * np.log(2 * np.pi)
+    assert likelihood.nll + constant == pytest.approx(expected, rel=1e-8)
 
 
 @given(SEEDS)
 def test_prediction_is_joint_normal_one(seed):
+    """Losses of six new configurations on the current task, conditioned on all evaluations."""
     rng = np.random.default_rng(seed)
     data = make_observations(rng)
-    theta, P = make_hyperparameters(rng), make_task_covariance(rng)
+    theta = make_hyperparameters(rng)
+    task_covariance = make_task_covariance(rng)
     X = rng.uniform(-1.7, 1.7, (6, 3))
-    # T - 1: the current task is the last one.
-    predicted_mean, predicted_sd = ProductGP(data, theta, P, T - 1).predict(X)
 
-    K, mean = compute_covariance(data, theta, P)
-    cross = compute_kernel(theta, data.X, X) * P[data.task, -1][:, None]
-    solved = np.linalg.solve(K, cross)
+    process = ProductGP(data, theta, task_covariance, CURRENT_TASK)
+    predicted_mean, predicted_sd = process.predict(X)
+
+    K, mean = compute_covariance(data, theta, task_covariance)
+    with_current_task = task_covariance[data.task, CURRENT_TASK][:, None]
+    cross_covariance = with_current_task * compute_kernel(theta, data.X, X)
+    solved = np.linalg.solve(K, cross_covariance)
     expected_mean = mean + solved.T @ (data.y - mean)
-    expected_variance = np.exp(theta.log_signal) * P[-1, -1] - (cross * solved).sum(axis=0)
+    prior_variance = task_covariance[CURRENT_TASK, CURRENT_TASK] * np.exp(theta.log_signal)
+    expected_variance = prior_variance - (cross_covariance * solved).sum(axis=0)
     np.testing.assert_allclose(predicted_mean, expected_mean, rtol=1e-7, atol=1e-7)
     np.testing.assert_allclose(predicted_sd**2, expected_variance, rtol=1e-6, atol=1e-8)
 
 
 def make_process() -> ProductGP:
+    """A process with random hyperparameters that predicts the current task."""
     rng = np.random.default_rng(0)
-    theta, P = make_hyperparameters(rng), make_task_covariance(rng)
-    # T - 1: the current task is the last one.
-    return ProductGP(make_observations(rng), theta, P, T - 1)
+    theta = make_hyperparameters(rng)
+    task_covariance = make_task_covariance(rng)
+    return ProductGP(make_observations(rng), theta, task_covariance, CURRENT_TASK)
 
 
-PENDING = np.array([[0.1, -0.5, 0.9], [-0.8, 0.3, 0.2]])
+PENDING_FEATURES = np.array([[0.1, -0.5, 0.9], [-0.8, 0.3, 0.2]])
 """Features of two configurations without a result, which are assumed to have the mean."""
 
 
 def test_pending_evaluations_give_posterior_mean():
     """Fantasies are the losses that pending evaluations are assumed to have."""
     process = make_process()
-    _, losses = process.with_fantasies(PENDING)
-    mean, _ = process.predict(PENDING)
-    np.testing.assert_allclose(losses, mean)
+    _, fantasies = process.with_fantasies(PENDING_FEATURES)
+    mean, _ = process.predict(PENDING_FEATURES)
+    np.testing.assert_allclose(fantasies, mean)
 
 
 def test_pending_evaluations_shrink_deviation():
-    """At the pending configurations themselves."""
+    """The deviation shrinks at the pending configurations themselves."""
     process = make_process()
-    with_pending, _ = process.with_fantasies(PENDING)
-    _, sd_before = process.predict(PENDING)
-    _, sd_after = with_pending.predict(PENDING)
+    with_pending, _ = process.with_fantasies(PENDING_FEATURES)
+    _, sd_before = process.predict(PENDING_FEATURES)
+    _, sd_after = with_pending.predict(PENDING_FEATURES)
     assert (sd_after < sd_before).all()
 
 
 def test_pending_evaluations_enlarge_no_deviation():
-    """Neither elsewhere; 1e-9 is for rounding."""
+    """At other configurations the deviation does not grow either."""
     process = make_process()
-    with_pending, _ = process.with_fantasies(PENDING)
-    X = np.random.default_rng(1).uniform(-1, 1, (5, 3))
-    _, sd_before = process.predict(X)
-    _, sd_after = with_pending.predict(X)
-    assert (sd_after <= sd_before + 1e-9).all()
+    with_pending, _ = process.with_fantasies(PENDING_FEATURES)
+    other_features = np.random.default_rng(1).uniform(-1, 1, (5, 3))
+    _, sd_before = process.predict(other_features)
+    _, sd_after = with_pending.predict(other_features)
+    rounding = 1e-9
+    assert (sd_after <= sd_before + rounding).all()
 
 
 # -- gradients -------------------------------------------------------------------------------------
 
 
 def make_datasets(kind: hbo.DataKind, rng: np.random.Generator) -> list[hbo.TaskData]:
-    """Data of T tasks, which differ in size and spread, with the labels of the kind."""
+    """Data of each task, with the labels of the kind; tasks differ in size and spread."""
     datasets = []
-    for task in range(T):
-        X = rng.standard_normal((30 + task, 3)) * (1.0 + 0.3 * task)
+    for task in range(TASKS):
+        spread = 1.0 + 0.3 * task
+        X = rng.standard_normal((30 + task, 3)) * spread
         numbers = np.sin(X[:, 0] + task)
         classes = (numbers > 0.2).astype(float)
-        labels = {UNSUPERVISED: None, REGRESSION: numbers, CLASSIFICATION: classes}[kind]
-        datasets.append(hbo.TaskData(X, labels, kind))
+        labels_of_kind = {UNSUPERVISED: None, REGRESSION: numbers, CLASSIFICATION: classes}
+        datasets.append(hbo.TaskData(X, labels_of_kind[kind], kind))
     return datasets
 
 
-def make_learned(
+def make_learned_descriptions(
     kind: hbo.DataKind, rng: np.random.Generator, *, joint: bool = False
 ) -> LearnedDescriptions:
+    """Embeddings of each task's data, if `joint` of the joint distribution of points and labels."""
     return LearnedDescriptions(make_datasets(kind, rng), joint=joint)
 
 
 def make_task_kernel(name: str, rng: np.random.Generator) -> models.TaskKernel:
-    """Covariances of tasks: free parameters, of given descriptions, or of learned ones."""
+    """Covariances of tasks, which are parameters themselves, or follow from descriptions.
+
+    Names are "free" for the former, "fixed" for fixed descriptions, "joint" and the kinds of data
+    for learned ones.
+    """
     if name == "free":
-        return models.FreeTasks(T)
+        return models.FreeTasks(TASKS)
     if name == "fixed":
-        return models.DescribedTasks(FixedDescriptions(rng.standard_normal((T, 3))))
+        return models.DescribedTasks(FixedDescriptions(rng.standard_normal((TASKS, 3))))
     if name == "joint":
-        return models.DescribedTasks(make_learned(REGRESSION, rng, joint=True))
-    return models.DescribedTasks(make_learned(hbo.DataKind(name), rng))
+        return models.DescribedTasks(make_learned_descriptions(REGRESSION, rng, joint=True))
+    return models.DescribedTasks(make_learned_descriptions(hbo.DataKind(name), rng))
 
 
 def assert_gradient_is_numeric(
     model: models.JointModel, data: ProcessData, x: FloatArray, direction: FloatArray
 ) -> None:
-    """Compare the slope along a direction with the central difference."""
+    """Compare the slope at parameters x along a direction with the central difference."""
     _, gradient = model.value_and_gradient(data, x)
-    above, _ = model.value_and_gradient(data, x + 1e-6 * direction)
-    below, _ = model.value_and_gradient(data, x - 1e-6 * direction)
-    assert gradient @ direction == pytest.approx((above - below) / 2e-6, rel=1e-4, abs=1e-4)
+    step = 1e-6
+    above, _ = model.value_and_gradient(data, x + step * direction)
+    below, _ = model.value_and_gradient(data, x - step * direction)
+    numeric_slope = (above - below) / (2 * step)
+    assert gradient @ direction == pytest.approx(numeric_slope, rel=1e-4, abs=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -188,14 +223,13 @@ def assert_gradient_is_numeric(
     ],
 )
 def test_gradient_of_process_is_numeric_one(name):
-    """The name says how tasks are described: "free", "fixed", or by learned embeddings."""
+    """The name says where covariances of tasks come from, as in `make_task_kernel`."""
     rng = np.random.default_rng(0)
-    # Two length scales.
-    model = models.ProcessModel(make_task_kernel(name, rng), 2, rng)
-    # Away from the start, where gradients may vanish.
-    x = model.x + 0.1 * rng.standard_normal(len(model.x))
-    direction = rng.standard_normal(len(x))
-    assert_gradient_is_numeric(model, make_observations(rng), x, direction)
+    model = models.ProcessModel(make_task_kernel(name, rng), 2, rng)  # with two length scales
+    # At the start gradients may vanish.
+    parameters = model.x + 0.1 * rng.standard_normal(len(model.x))
+    direction = rng.standard_normal(len(parameters))
+    assert_gradient_is_numeric(model, make_observations(rng), parameters, direction)
 
 
 @pytest.mark.parametrize("is_learned", [False, True])
@@ -203,27 +237,33 @@ def test_gradient_of_process_is_numeric_one(name):
 def test_gradient_of_regression_is_numeric_one(is_learned, seed):
     """Tasks have fixed descriptions, or learned embeddings of their data."""
     rng = np.random.default_rng(seed)
-    task_descriptions = FixedDescriptions(np.eye(T))
     if is_learned:
-        task_descriptions = make_learned(REGRESSION, rng)
-    # Three features.
-    model = models.LinearModel(task_descriptions, 3, rng)
-    # Of length one on average.
+        task_descriptions = make_learned_descriptions(REGRESSION, rng)
+    else:
+        task_descriptions = FixedDescriptions(np.eye(TASKS))
+    model = models.LinearModel(task_descriptions, 3, rng)  # of three features
+    # A step in a direction of length one on average is short, although there are many parameters.
     direction = rng.standard_normal(len(model.x)) / np.sqrt(len(model.x))
-    assert_gradient_is_numeric(model, make_observations(rng, 80), model.x.copy(), direction)
+    assert_gradient_is_numeric(model, make_observations(rng, n=80), model.x.copy(), direction)
 
 
 # -- embeddings ------------------------------------------------------------------------------------
 
 
 def evaluate_network(
-    z: FloatArray, X: FloatArray, padded_inputs: int
+    parameters: FloatArray, X: FloatArray, padded_inputs: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Outputs of a network of 20 and 10 units, and the parameters that follow its own."""
-    # Weights and biases of 20 hidden units, then of 10 outputs.
-    sizes = [20 * padded_inputs, 20, 20 * 10, 10]
-    W, b, V, c, following = np.split(z, np.cumsum(sizes))
-    hidden = np.tanh(X @ W.reshape(padded_inputs, 20)[: X.shape[1]] + b)
+    """Evaluate a network of 20 hidden units and 10 outputs.
+
+    Returns:
+        The outputs, and the parameters that follow those of the network.
+    """
+    # Weights and offsets of the hidden units, then of the outputs.
+    sizes = [padded_inputs * 20, 20, 20 * 10, 10]
+    W, b, V, c, following = np.split(parameters, np.cumsum(sizes))
+    # Weights of inputs that are padding have no effect.
+    used_W = W.reshape(padded_inputs, 20)[: X.shape[1]]
+    hidden = np.tanh(X @ used_W + b)
     return hidden @ V.reshape(20, 10) + c, following
 
 
@@ -232,17 +272,18 @@ def evaluate_networks(z: FloatArray, data: hbo.TaskData) -> tuple[FloatArray, Fl
 
     z has the parameters of the network of points, of that of labels, and log lambda.
     """
-    X = (data.features - data.features.mean(axis=0)) / data.features.std(axis=0)
-    y = (data.labels - data.labels.min()) / np.ptp(data.labels)
-    Phi_x, following = evaluate_network(z, X, 8)
-    Phi_y, (log_lambda,) = evaluate_network(following, y[:, None], 1)
+    standardised_X = (data.features - data.features.mean(axis=0)) / data.features.std(axis=0)
+    scaled_labels = (data.labels - data.labels.min()) / np.ptp(data.labels)
+    # The points' three features are padded to eight.
+    Phi_x, following = evaluate_network(z, standardised_X, padded_inputs=8)
+    Phi_y, (log_lambda,) = evaluate_network(following, scaled_labels[:, None], padded_inputs=1)
     return Phi_x, Phi_y, np.exp(log_lambda)
 
 
 def make_regression_descriptions(*, joint: bool) -> tuple[LearnedDescriptions, FloatArray]:
     """Descriptions learned from the regression data, and their initial parameters z."""
     rng = np.random.default_rng(3)
-    learned = make_learned(REGRESSION, rng, joint=joint)
+    learned = make_learned_descriptions(REGRESSION, rng, joint=joint)
     return learned, learned.initial(rng)
 
 
@@ -250,27 +291,32 @@ REGRESSION_DATA = make_datasets(REGRESSION, np.random.default_rng(3))
 """The data that `make_regression_descriptions` makes of the same seed, one data set a task."""
 
 
-@pytest.mark.parametrize("task", range(T))
+@pytest.mark.parametrize("task", range(TASKS))
 def test_conditional_embedding_is_direct_formula(task):
-    """Of one task's s points; Phi_x and Phi_y are features of points and of labels, (s, 10)."""
+    """The embedding of a task has the mean features of its points, and the conditional operator.
+
+    The operator, Phi_y^T (Phi_x Phi_x^T + s lambda I)^-1 Phi_x, maps features of points to features
+    of labels; Phi_x and Phi_y are these of the task's s points, (s, 10).
+    """
     learned, z = make_regression_descriptions(joint=False)
     Phi_x, Phi_y, regularisation = evaluate_networks(z, REGRESSION_DATA[task])
     s = len(Phi_x)
     gram = Phi_x @ Phi_x.T + s * regularisation * np.eye(s)
-    conditional = Phi_y.T @ np.linalg.solve(gram, Phi_x)
-    # Ten mean features, then the operator from features to label features, 10 by 10.
-    embedding = learned.table(z)[task]
-    np.testing.assert_allclose(embedding[:10], Phi_x.mean(axis=0), rtol=1e-8)
-    np.testing.assert_allclose(embedding[10:110], conditional.ravel(), rtol=1e-8, atol=1e-8)
+    operator = Phi_y.T @ np.linalg.solve(gram, Phi_x)
+
+    description = learned.table(z)[task]
+    mean_features, flat_operator, _relative_size = np.split(description, [10, 10 + 10 * 10])
+    np.testing.assert_allclose(mean_features, Phi_x.mean(axis=0), rtol=1e-8)
+    np.testing.assert_allclose(flat_operator, operator.ravel(), rtol=1e-8, atol=1e-8)
 
 
 def test_joint_embedding_is_mean_product():
-    """Of the last task; Phi_x and Phi_y are features of its points and of their labels."""
+    """The mean over points of the products of their features, Phi_x, and label features, Phi_y."""
     learned, z = make_regression_descriptions(joint=True)
-    Phi_x, Phi_y, _ = evaluate_networks(z, REGRESSION_DATA[-1])
+    Phi_x, Phi_y, _regularisation = evaluate_networks(z, REGRESSION_DATA[CURRENT_TASK])
     expected = Phi_y.T @ Phi_x / len(Phi_x)
-    # The last number is the relative size of the data.
-    np.testing.assert_allclose(learned.table(z)[-1, :100], expected.ravel(), rtol=1e-8)
+    *embedding, _relative_size = learned.table(z)[CURRENT_TASK]
+    np.testing.assert_allclose(embedding, expected.ravel(), rtol=1e-8)
 
 
 def test_relative_size_is_last_description():
@@ -280,21 +326,25 @@ def test_relative_size_is_last_description():
 
 
 def embed(datasets: list[hbo.TaskData], seed: int = 0) -> FloatArray:
-    """Embeddings without sizes, by networks with random weights."""
+    """Embeddings of data sets by networks with random weights."""
     learned = LearnedDescriptions(datasets, joint=False)
-    return learned.table(learned.initial(np.random.default_rng(seed)))[:, :-1]
+    random_parameters = learned.initial(np.random.default_rng(seed))
+    descriptions_of_tasks = learned.table(random_parameters)
+    return descriptions_of_tasks[:, :-1]  # without the last number, the relative size
 
 
 def sample_regression(slope: float, rng: np.random.Generator) -> hbo.TaskData:
-    """800 points with labels proportional to the first feature."""
+    """800 points with labels proportional to the first feature, and a little noise."""
     X = rng.standard_normal((800, 2))
-    return hbo.TaskData(X, slope * X[:, 0] + 0.1 * rng.standard_normal(800), REGRESSION)
+    labels = slope * X[:, 0] + 0.1 * rng.standard_normal(800)
+    return hbo.TaskData(X, labels, REGRESSION)
 
 
 def sample_classes(share: float, rng: np.random.Generator) -> hbo.TaskData:
     """800 points of which a share is of class 1, whatever their features."""
     X = rng.standard_normal((800, 2))
-    return hbo.TaskData(X, (rng.random(800) < share).astype(float), CLASSIFICATION)
+    labels = (rng.random(800) < share).astype(float)
+    return hbo.TaskData(X, labels, CLASSIFICATION)
 
 
 def sample_points(mean: float, rng: np.random.Generator) -> hbo.TaskData:
@@ -308,14 +358,16 @@ def sample_points(mean: float, rng: np.random.Generator) -> hbo.TaskData:
     [(sample_regression, 1.0, -1.0), (sample_classes, 0.5, 0.1), (sample_points, 0.0, 2.0)],
 )
 def test_samples_of_same_distribution_are_close(sample, parameter, other_parameter, seed):
-    """Embeddings of data that `sample` draws, from distributions with one parameter."""
+    """Embeddings of two samples are closer to each other than to one of another distribution.
+
+    The function `sample` draws data from a distribution that has a single parameter.
+    """
     rng = np.random.default_rng(seed)
-    # Two samples of one distribution, and one of another.
     datasets = [sample(parameter, rng), sample(parameter, rng), sample(other_parameter, rng)]
-    first, second, other = embed(datasets, seed)
+    first, second, of_other_distribution = embed(datasets, seed)
     distance_of_same = np.linalg.norm(first - second)
-    distance_of_other = np.linalg.norm(first - other)
-    assert 2 * distance_of_same < distance_of_other
+    distance_of_different = np.linalg.norm(first - of_other_distribution)
+    assert distance_of_same < 0.5 * distance_of_different
 
 
 def test_large_datasets_are_thinned_evenly(monkeypatch):
@@ -333,18 +385,22 @@ def test_large_datasets_are_thinned_evenly(monkeypatch):
 
 
 def test_free_tasks_start_half_correlated():
-    free_tasks = models.FreeTasks(5)
-    P = free_tasks.matrix(free_tasks.initial(np.random.default_rng(0)))
-    np.testing.assert_allclose(P, 0.5 + 0.5 * np.eye(5), atol=1e-12)
+    free_tasks = models.FreeTasks(3)
+    correlations = free_tasks.matrix(free_tasks.initial(np.random.default_rng(0)))
+    expected = [[1.0, 0.5, 0.5], [0.5, 1.0, 0.5], [0.5, 0.5, 1.0]]
+    np.testing.assert_allclose(correlations, expected, atol=1e-12)
 
 
 def make_related_observations(n: int, seed: int) -> ProcessData:
-    """Smooth functions of two of three inputs, which differ a little by task, without noise."""
+    """Losses without noise, a wave in one feature and a parabola in another, shifted by task."""
     rng = np.random.default_rng(seed)
     X = rng.uniform(-1.7, 1.7, (n, 3))
-    task = np.sort(rng.integers(T, size=n))
-    y = np.sin(2.0 * X[:, 0] + 0.3 * task) + np.square(X[:, 1] - 0.2 * task)
-    return ProcessData(X, GROUPS, task, (y - y.mean()) / y.std())
+    task = np.sort(rng.integers(TASKS, size=n))
+    wave = np.sin(2.0 * X[:, 0] + 0.3 * task)
+    parabola = np.square(X[:, 1] - 0.2 * task)
+    losses = wave + parabola
+    standardised = (losses - losses.mean()) / losses.std()
+    return ProcessData(X, LENGTH_SCALE_OF_FEATURE, task, standardised)
 
 
 def select(data: ProcessData, rows: FloatArray) -> ProcessData:
@@ -352,10 +408,10 @@ def select(data: ProcessData, rows: FloatArray) -> ProcessData:
 
 
 def make_model(kind: str, rng: np.random.Generator) -> models.JointModel:
-    """A model of T tasks and three features, a process with two length scales or a regression."""
+    """A model of all tasks and three features: a process of two length scales, or a regression."""
     if kind == "process":
-        return models.ProcessModel(models.FreeTasks(T), 2, rng)
-    return models.LinearModel(FixedDescriptions(np.eye(T)), 3, rng)
+        return models.ProcessModel(models.FreeTasks(TASKS), 2, rng)
+    return models.LinearModel(FixedDescriptions(np.eye(TASKS)), 3, rng)
 
 
 each_kind = pytest.mark.parametrize("kind", ["process", "regression"])
@@ -367,36 +423,42 @@ each_seed = pytest.mark.parametrize(
 @each_kind
 @each_seed
 def test_fit_predicts_unseen_evaluations(kind, seed):
-    """By the process and by the linear model, on related tasks."""
+    """The process and the linear model learn from related tasks; both have a small error."""
     data = make_related_observations(300, seed)
-    # Every second evaluation of the current task, the last one, is held back.
-    current = np.flatnonzero(data.task == T - 1)
+    # Every second evaluation of the current task is held back.
+    current = np.flatnonzero(data.task == CURRENT_TASK)
     unseen = current[1::2]
     seen = np.setdiff1d(np.arange(300), unseen)
     model = make_model(kind, np.random.default_rng(seed))
     mean, _ = model.fit(select(data, seen)).predict(data.X[unseen])
-    # The losses have variance 1.
-    assert np.mean((mean - data.y[unseen]) ** 2) < 0.1
+    squared_error = np.mean((mean - data.y[unseen]) ** 2)
+    assert squared_error < 0.1  # the losses have variance 1
 
 
 @each_kind
 @each_seed
 def test_fit_is_likelier_than_noise(kind, seed):
-    """By the process and by the linear model, on related tasks."""
+    """A process and a linear model are fitted to related tasks, whose losses have no noise.
+
+    Their value is minus the log likelihood, without the constant.
+    """
     data = make_related_observations(250, seed)
     model = make_model(kind, np.random.default_rng(seed))
     model.fit(data)
-    nll, _ = model.value_and_gradient(data, model.x)
-    # Independent standard normal losses have 0.5 nats each, without the constant.
-    assert nll < -0.5 * len(data.y)
+    value, _ = model.value_and_gradient(data, model.x)
+    # If losses were independent and standard normal, the value would be 0.5 for each of them.
+    assert value < -0.5 * len(data.y)
 
 
 def test_poor_fit_is_refused():
-    # With fixed long length scales and hardly any noise, the process contradicts the losses.
-    rng = np.random.default_rng(0)
-    model = models.ProcessModel(models.FreeTasks(T), 2, rng)
-    log_lengths, log_signal, log_noise = (5.0, 5.0), 0.0, -12.0
-    model.x[-4:] = (*log_lengths, log_signal, log_noise)  # after the parameters of tasks
-    model.bounds = (model.x, model.x)  # which fixes all parameters
+    """A process of flat functions and hardly any noise contradicts random losses."""
+    model = models.ProcessModel(models.FreeTasks(TASKS), 2, np.random.default_rng(0))
+    long_log_lengths = (5.0, 5.0)
+    log_signal = 0.0
+    low_log_noise = -12.0
+    # The last four parameters, after those of tasks.
+    model.x[-4:] = (*long_log_lengths, log_signal, low_log_noise)
+    # Equal bounds keep all parameters as they are.
+    model.bounds = (model.x, model.x)
     with pytest.raises(ModelError, match=r"the fit is poor: .* nats per evaluation"):
         model.fit(make_observations(np.random.default_rng(0)))

@@ -5,7 +5,7 @@ import math
 import by_hand
 import numpy as np
 import pytest
-from by_hand import SQUARE, optimise
+from by_hand import UNIT_SQUARE, optimise
 from histories import minimised
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,7 +21,9 @@ from hpobench_ordered.methods.simple_ordered import TRANSFERRED, order_configura
 def make_task(n: int, *, seed: int = 0) -> hbo.Evaluations:
     """Evaluations of n random configurations with random losses."""
     rng = np.random.default_rng(seed)
-    return minimised(f"{seed}", {}, SQUARE.sample_unit(rng, n), rng.random(n), SQUARE)
+    values = UNIT_SQUARE.sample_unit(rng, n)
+    losses = rng.random(n)
+    return minimised(f"task {seed}", {}, values, losses, UNIT_SQUARE)
 
 
 def make_method(history: list[hbo.Evaluations]) -> DREOrdered:
@@ -34,12 +36,13 @@ def bowl(config: Config) -> float:
 
 @given(st.lists(st.integers(-20, 20), min_size=1, max_size=40))
 def test_good_is_below_interpolated_quantile(losses):
-    """Good are losses below the first quartile, which numpy interpolates."""
+    """A loss is good if it is below the first quartile, which numpy interpolates between losses."""
     losses = np.array(losses, dtype=float)
-    assert_array_equal(is_good(losses), losses < np.quantile(losses, 0.25))
+    first_quartile = np.quantile(losses, 0.25)
+    assert_array_equal(is_good(losses), losses < first_quartile)
 
 
-FAILED = minimised("", {}, np.ones((1, 2)), np.array([math.nan]), SQUARE)
+FAILED = minimised("", {}, np.ones((1, 2)), np.array([math.nan]), UNIT_SQUARE)
 
 
 @pytest.mark.parametrize(
@@ -51,12 +54,15 @@ FAILED = minimised("", {}, np.ones((1, 2)), np.array([math.nan]), SQUARE)
         pytest.param([FAILED], id="failed"),
     ],
 )
-def test_random_ones_follow_ordered_configurations(history):
-    """After histories of several tasks, of few evaluations, of failures, or none."""
-    # The best of earlier tasks come first, then random ones until there are enough evaluations.
-    ordered = SQUARE.configs(order_configurations(history, count=TRANSFERRED))
+def test_random_configurations_follow_ordered_ones(history):
+    """The first trials are the best configurations of earlier tasks, as `simple-ordered` has them.
+
+    Random ones follow until there are enough evaluations for a model. The history has several
+    tasks, few evaluations, failures alone, or nothing.
+    """
+    ordered = UNIT_SQUARE.configs(order_configurations(history, count=TRANSFERRED))
     rng = np.random.default_rng(0)
-    random = [SQUARE.sample(rng) for _ in range(MIN_EVALUATIONS - len(ordered))]
+    random = [UNIT_SQUARE.sample(rng) for _ in range(MIN_EVALUATIONS - len(ordered))]
     configs = optimise(make_method(history), bowl, trials=MIN_EVALUATIONS)
     assert configs == [*ordered, *random]
 
@@ -69,12 +75,13 @@ def test_random_ones_follow_ordered_configurations(history):
     ],
 )
 def test_trees_are_split_with_enough_evaluations(evaluations, is_split):
-    """Without a split, all candidates have the same score."""
+    """The score of a candidate is the sum of trees, which are equal everywhere without a split."""
     method = make_method([make_task(20, seed=1)])
     optimise(method, bowl, trials=evaluations)
     candidates = np.random.default_rng(0).random((50, 2))
     scores = method.make_scorer()(candidates)
-    assert (len(set(scores)) > 1) == is_split
+    scores_differ = len(set(scores)) > 1
+    assert scores_differ == is_split
 
 
 def test_equally_probable_candidates_are_chosen_uniformly():

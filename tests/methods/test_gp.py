@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from decimal import Decimal, getcontext
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -31,8 +32,14 @@ MODULES = (compiled, lapack)
 thetas = st.tuples(*[st.floats(-2.0, 2.0)] * 3, st.floats(-9.0, 0.0)).map(np.array)
 """Two log length scales, log signal variance, log noise variance."""
 
-GROUPS = np.array([0, 1, 1])
-"""Three feature columns, of which the last two share a length scale."""
+LENGTH_SCALE_OF_FEATURE = np.array([0, 1, 1])
+"""Which of two length scales each of three features has: the last two share one."""
+
+
+THETA_OF_TWO_FEATURES = (-0.5, 0.1, 0.2, -5.0)
+"""A log length scale for each of two features, log signal variance, log noise variance."""
+THETA_OF_THREE_FEATURES = (-0.5, 0.2, 0.1, 0.0, -3.0)
+"""The same with three features, and with more noise."""
 
 
 def make_observations(n: int, p: int, *, seed: int = 0) -> tuple[FloatArray, FloatArray]:
@@ -43,7 +50,7 @@ def make_observations(n: int, p: int, *, seed: int = 0) -> tuple[FloatArray, Flo
     return X, standardise(y)
 
 
-def scikit_learn_process(
+def fit_scikit_learn_process(
     X: FloatArray, y: FloatArray, theta: Sequence[float]
 ) -> GaussianProcessRegressor:
     """scikit-learn's process at the same hyperparameters; the noise stays out of predictions."""
@@ -53,71 +60,100 @@ def scikit_learn_process(
 
 
 def make_process(
-    X: FloatArray, y: FloatArray, theta: Sequence[float] = (-0.5, 0.1, 0.2, -5.0)
+    X: FloatArray, y: FloatArray, theta: Sequence[float] = THETA_OF_TWO_FEATURES
 ) -> GaussianProcess:
-    """Our process, with a length scale a column."""
+    """Our process, with a length scale for each feature."""
     return GaussianProcess(X, y, kernel=Kernel(np.arange(X.shape[1])), theta=np.array(theta))
 
 
 def fit_process(X: FloatArray, y: FloatArray) -> GaussianProcess:
-    """Our process, fitted from the prior's mean."""
-    priors, kernel = Priors(), Kernel(np.arange(X.shape[1]))
+    """Fit our process, with a length scale for each feature, from the mean of the prior."""
+    priors = Priors()
+    kernel = Kernel(np.arange(X.shape[1]))
     start = stack_priors(priors, kernel.length_scales).mean
     return GaussianProcess.fit(X, y, kernel=kernel, starts=[start], priors=priors)
 
 
-def negative_log_posterior(module, X, y, theta, *, groups=GROUPS, mean=None, precision=None):
-    """Value and gradient by one of the two modules; the prior is flat by default."""
-    zeros = np.zeros(len(theta))
-    mean = zeros if mean is None else mean
-    precision = zeros if precision is None else precision  # a normal prior of infinite variance
-    S = compiled.squared_differences(X, groups, int(groups.max()) + 1)
-    return module.negative_log_posterior(S, y, theta, mean, precision)
+class NormalPrior(NamedTuple):
+    """Means of independent normal distributions of theta, and one over their variances."""
+
+    mean: FloatArray
+    precision: FloatArray
 
 
-def fit_theta(module, X, y, start, lower, upper, *, mean, precision, iterations=50, tolerance=1e-3):
-    """Theta of the highest posterior density within bounds, with a length scale a column."""
-    groups = np.arange(X.shape[1])
-    S = compiled.squared_differences(X, groups, len(groups))
-    return module.fit(S, y, start, lower, upper, mean, precision, iterations, tolerance)
+def make_flat_prior(size: int) -> NormalPrior:
+    """A prior of infinite variance."""
+    return NormalPrior(mean=np.zeros(size), precision=np.zeros(size))
+
+
+def negative_log_posterior(module, X, y, theta, prior, length_scale_of_feature):
+    """Value and gradient at theta, by one of the two modules."""
+    length_scales = int(length_scale_of_feature.max()) + 1
+    S = compiled.squared_differences(X, length_scale_of_feature, length_scales)
+    return module.negative_log_posterior(S, y, theta, prior.mean, prior.precision)
+
+
+def fit_theta(module, X, y, start, bounds, prior, *, iterations=50, tolerance=1e-3):
+    """Maximise the posterior density within bounds, with a length scale for each feature.
+
+    Returns:
+        The best theta, and its negative log density.
+    """
+    lower, upper = bounds
+    length_scale_of_feature = np.arange(X.shape[1])
+    S = compiled.squared_differences(X, length_scale_of_feature, X.shape[1])
+    return module.fit(S, y, start, lower, upper, prior.mean, prior.precision, iterations, tolerance)
 
 
 @given(st.lists(st.floats(-800.0, 0.0), min_size=1, max_size=200))
 def test_exp_in_place_equals_numpy(x):
     values = np.array(x)
-    compiled.exp_in_place(values, np.empty(len(x)))
+    workspace = np.empty(len(x))
+    compiled.exp_in_place(values, workspace)
     # Below -700 it stays at exp(-700).
     assert_allclose(values, np.exp(np.maximum(x, -700.0)), rtol=5e-16)
 
 
 @pytest.mark.parametrize("module", MODULES)
-@given(n=st.integers(1, 40), theta=thetas, seed=st.integers(0, 99), weight=st.sampled_from([0, 1]))
-def test_gradient_equals_finite_differences(module, n, theta, seed, weight):
-    """Of both implementations, with a flat prior (weight 0) and a normal one (weight 1)."""
+@given(
+    n=st.integers(1, 40), theta=thetas, seed=st.integers(0, 99), precision=st.sampled_from([0, 1])
+)
+def test_gradient_equals_finite_differences(module, n, theta, seed, precision):
+    """The gradient of either module is by all of theta; precision 0 makes the prior flat."""
     X, y = make_observations(n, 3, seed=seed)
-    prior = {"mean": np.full(4, 0.3), "precision": np.full(4, float(weight))}
+    prior = NormalPrior(mean=np.full(4, 0.3), precision=np.full(4, float(precision)))
 
-    value, gradient = negative_log_posterior(module, X, y, theta, **prior)
+    def value_and_gradient(theta: FloatArray) -> tuple[float, FloatArray]:
+        return negative_log_posterior(module, X, y, theta, prior, LENGTH_SCALE_OF_FEATURE)
 
+    value, gradient = value_and_gradient(theta)
+
+    step_length = 1e-5
     differences = []
-    for step in 1e-5 * np.eye(4):
-        above, _ = negative_log_posterior(module, X, y, theta + step, **prior)
-        below, _ = negative_log_posterior(module, X, y, theta - step, **prior)
-        differences.append((above - below) / 2e-5)
-    assert_allclose(gradient, differences, rtol=1e-5, atol=1e-4 * max(1.0, abs(value) / 100))
+    for step in step_length * np.eye(4):
+        above, _ = value_and_gradient(theta + step)
+        below, _ = value_and_gradient(theta - step)
+        differences.append((above - below) / (2 * step_length))
+    # Differences of large values have larger rounding errors.
+    tolerance = 1e-4 * max(1.0, abs(value) / 100)
+    assert_allclose(gradient, differences, rtol=1e-5, atol=tolerance)
 
 
 class TestFantasies:
     """Pending evaluations are assumed to give the posterior mean."""
 
     pending, candidates = np.split(np.random.default_rng(1).random((43, 2)), [3])
+    """Features of three pending evaluations, and of 40 candidates that are predicted."""
 
     @pytest.fixture(params=[6, COMPILED_LIMIT - 1, COMPILED_LIMIT + 5])
     def data(self, request):
-        """Observations: fewer than are computed by compiled functions, more only with the pending
-        evaluations, and more without them.
+        """Features and losses of fewer observations than `COMPILED_LIMIT`, or of more.
+
+        Up to this number, compiled functions compute the process. In the second case, the pending
+        evaluations exceed it.
         """
-        return make_observations(request.param, 2)
+        number_of_observations = request.param
+        return make_observations(number_of_observations, 2)
 
     def test_fantasies_are_posterior_mean(self, data):
         """Fantasies are the losses that pending evaluations are assumed to have."""
@@ -136,12 +172,12 @@ class TestFantasies:
         assert (new_sd <= sd + 1e-12).all()
 
     def test_fantasies_count_as_observations(self, data):
-        """scikit-learn's process is fitted to observations and fantasies together."""
+        """Predictions are those of scikit-learn's process on observations and fantasies."""
         X, y = data
-        theta = (-0.5, 0.1, 0.2, -5.0)
-        with_fantasies, fantasies = make_process(X, y, theta).with_fantasies(self.pending)
-        all_X, all_y = np.concatenate([X, self.pending]), np.concatenate([y, fantasies])
-        reference = scikit_learn_process(all_X, all_y, theta)
+        with_fantasies, fantasies = make_process(X, y).with_fantasies(self.pending)
+        all_X = np.concatenate([X, self.pending])
+        all_y = np.concatenate([y, fantasies])
+        reference = fit_scikit_learn_process(all_X, all_y, THETA_OF_TWO_FEATURES)
         expected = reference.predict(self.candidates, return_std=True)
         assert_allclose(with_fantasies.predict(self.candidates), expected, atol=1e-7)
 
@@ -154,7 +190,7 @@ class TestAgainstScikitLearn:
         X, y = make_observations(n, p)
         # p log length scales, log signal and log noise.
         theta = [*np.linspace(-1.0, 0.5, p), 0.4, -5.0]
-        return make_process(X, y, theta), scikit_learn_process(X, y, theta)
+        return make_process(X, y, theta), fit_scikit_learn_process(X, y, theta)
 
     def test_posterior_equals_scikit_learns(self, n, p):
         ours, theirs = self.make_processes(n, p)
@@ -168,13 +204,21 @@ class TestAgainstScikitLearn:
         assert_allclose(ours.log_marginal_likelihood(), expected, rtol=1e-9, atol=1e-8)
 
 
+def compute_covariance(X: FloatArray, theta: FloatArray) -> FloatArray:
+    """Covariance K of observations with three features, of which two share a length scale."""
+    S = compiled.squared_differences(X, LENGTH_SCALE_OF_FEATURE, 2)
+    K, _ = compiled.covariance(S, theta)
+    return K
+
+
 class TestBothModules:
     @given(n=st.integers(1, 80), theta=thetas, seed=st.integers(0, 99))
     def test_both_modules_compute_same_density(self, n, theta, seed):
         """The compiled functions, for few observations, and those of LAPACK, for many."""
         X, y = make_observations(n, 3, seed=seed)
-        value, gradient = negative_log_posterior(compiled, X, y, theta)
-        other_value, other_gradient = negative_log_posterior(lapack, X, y, theta)
+        arguments = (X, y, theta, make_flat_prior(4), LENGTH_SCALE_OF_FEATURE)
+        value, gradient = negative_log_posterior(compiled, *arguments)
+        other_value, other_gradient = negative_log_posterior(lapack, *arguments)
         assert_allclose(value, other_value, rtol=1e-9, atol=1e-8)
         tolerance = 1e-5 * (1 + np.abs(gradient).max())
         assert_allclose(gradient, other_gradient, rtol=1e-6, atol=tolerance)
@@ -182,48 +226,47 @@ class TestBothModules:
     @pytest.mark.parametrize("module", MODULES)
     @given(n=st.integers(1, 80), theta=thetas, seed=st.integers(0, 99))
     def test_cholesky_factor_gives_back_covariance(self, module, n, theta, seed):
-        """Only the upper triangle of K is filled and compared."""
+        """The factor R has R^T R = K, the covariance, which is stored as its upper triangle."""
         X, _ = make_observations(n, 3, seed=seed)
-        K, _ = compiled.covariance(compiled.squared_differences(X, GROUPS, 2), theta)
+        K = compute_covariance(X, theta)
         is_positive_definite, R = module.cholesky(K)
         assert is_positive_definite
         assert_allclose(np.triu(R.T @ R), K, rtol=1e-12, atol=1e-12)
 
     @given(n=st.integers(1, 80), theta=thetas, seed=st.integers(0, 99))
     def test_both_modules_predict_the_same(self, n, theta, seed):
-        """With the Cholesky factor R of the covariance, and alpha, the solution of K alpha = y."""
+        """Predictions need the Cholesky factor R of the covariance K, and alpha = K^-1 y."""
         X, y = make_observations(n, 3, seed=seed)
-        # Two length scales for three features.
-        K, _ = compiled.covariance(compiled.squared_differences(X, GROUPS, 2), theta)
+        K = compute_covariance(X, theta)
         candidates = np.random.default_rng(seed).random((130, 3))
+        length_scales = 2
         predictions = []
         for module in MODULES:
             _, R = module.cholesky(K)
             alpha = compiled.solve(R, y)
-            predictions.append(module.predict(X, R, alpha, candidates, GROUPS, theta, 2))
+            mean_and_sd = module.predict(
+                X, R, alpha, candidates, LENGTH_SCALE_OF_FEATURE, theta, length_scales
+            )
+            predictions.append(mean_and_sd)
         by_compiled, by_lapack = predictions
         assert_allclose(by_compiled, by_lapack, rtol=1e-7, atol=1e-8)
 
     @pytest.mark.parametrize("n", [5, 25, 60])
     def test_both_modules_find_same_optimum(self, n):
-        """The compiled functions and those of LAPACK, from the same start, with n observations."""
+        """The compiled functions and those of LAPACK start at the mean of the prior."""
         X, y = make_observations(n, 3)
         prior = stack_priors(Priors(), 3)
-        theta_and_value = []
-        for module in MODULES:
-            options = {"mean": prior.mean, "precision": prior.precision, "iterations": 200}
-            theta_and_value.append(
-                fit_theta(
-                    module, X, y, prior.mean, prior.lower, prior.upper, tolerance=1e-8, **options
-                )
-            )
-        # A flat optimum: the value is more certain than theta.
-        (theta, value), (other_theta, other_value) = theta_and_value
+        arguments = (X, y, prior.mean, (prior.lower, prior.upper), prior)
+        options = {"iterations": 200, "tolerance": 1e-8}
+        theta, value = fit_theta(compiled, *arguments, **options)
+        other_theta, other_value = fit_theta(lapack, *arguments, **options)
+        # The density is flat at its maximum, so that the value is more certain than theta.
         assert_allclose(value, other_value, atol=1e-4)
         assert_allclose(theta, other_theta, atol=0.02)
 
 
-X_OF_TWENTY = make_observations(20, 2)[0]
+X_OF_TWENTY, _ = make_observations(20, 2)
+"""Two features of twenty observations."""
 
 
 @pytest.mark.parametrize(
@@ -234,17 +277,23 @@ X_OF_TWENTY = make_observations(20, 2)[0]
     ],
 )
 def test_fit_stops_at_bounds(losses, coordinate):
-    """The log length scale of a feature that is irrelevant, or the log noise, goes to its bound.
+    """One coordinate of theta goes to its upper bound, and none beyond its bounds.
 
-    theta: two log length scales (coordinates 0 and 1), log signal and log noise (3).
+    The coordinates are two log length scales, log signal and log noise. A feature that is
+    irrelevant has the longest length scale (coordinate 1), and pure noise the highest noise (3).
     """
-    lower, upper = np.array([-1.0, -1.0, -1.0, -7.0]), np.array([1.0, 1.0, 1.0, -3.0])
-    flat = {"mean": np.zeros(4), "precision": np.zeros(4)}
-    options = {"iterations": 100, "tolerance": 1e-6}
-    # Outside three of the bounds.
-    start = np.full(4, -3.0)
+    lower = np.array([-1.0, -1.0, -1.0, -7.0])
+    upper = np.array([1.0, 1.0, 1.0, -3.0])
+    start_below_bounds = np.full(4, -3.0)  # but for the noise
     theta, _ = fit_theta(
-        compiled, X_OF_TWENTY, standardise(losses), start, lower, upper, **flat, **options
+        compiled,
+        X_OF_TWENTY,
+        standardise(losses),
+        start_below_bounds,
+        (lower, upper),
+        make_flat_prior(4),
+        iterations=100,
+        tolerance=1e-6,
     )
     assert (lower <= theta).all()
     assert (theta <= upper).all()
@@ -253,26 +302,28 @@ def test_fit_stops_at_bounds(losses, coordinate):
 
 @pytest.mark.parametrize("seed", range(20))
 def test_fit_improves_on_start(seed):
-    """From random hyperparameters around the mean of their prior."""
+    """The start is random, around the mean of the prior of theta."""
     X, y = make_observations(25, 3)
-    priors = stack_priors(Priors(), 3)
-    prior = {"mean": priors.mean, "precision": priors.precision}
+    prior = stack_priors(Priors(), 3)
+    length_scale_of_feature = np.arange(3)  # one each
     # Three log length scales, log signal and log noise.
-    start = priors.mean + np.random.default_rng(seed).standard_normal(5)
-    before, _ = negative_log_posterior(compiled, X, y, start, groups=np.arange(3), **prior)
+    start = prior.mean + np.random.default_rng(seed).standard_normal(5)
+    before, _ = negative_log_posterior(compiled, X, y, start, prior, length_scale_of_feature)
 
-    theta, after = fit_theta(compiled, X, y, start, priors.lower, priors.upper, **prior)
+    theta, after = fit_theta(compiled, X, y, start, (prior.lower, prior.upper), prior)
 
-    value, gradient = negative_log_posterior(compiled, X, y, theta, groups=np.arange(3), **prior)
-    assert after == value < before
+    value, gradient = negative_log_posterior(compiled, X, y, theta, prior, length_scale_of_feature)
+    assert after == value
+    assert after < before
     # Near the optimum, where the gradient is 0.
     assert np.abs(gradient).max() < 0.5
 
 
 @pytest.mark.parametrize("n", [10, 100])
 def test_prediction_ignores_other_candidates(n):
-    """Four candidates are predicted alone and among 300: with few observations, which compiled
-    functions compute, to the bit the same.
+    """Four candidates have the same predictions alone and among 300.
+
+    They are equal to the bit with few observations, which compiled functions compute.
     """
     model = make_process(*make_observations(n, 2), (-1.0, 0.0, 0.0, -6.0))
     candidates = np.random.default_rng(3).random((300, 2))
@@ -288,7 +339,7 @@ def test_prediction_ignores_other_candidates(n):
 @pytest.mark.parametrize("has_constant_losses", [False, True])
 @pytest.mark.parametrize("n", [30, 100])
 def test_degenerate_observations_can_be_fitted(n, has_one_point, has_constant_losses):
-    """All configurations equal, all losses equal, or both."""
+    """All configurations are equal, all losses are equal, or both."""
     X, y = make_observations(n, 2)
     if has_one_point:
         X = np.full((n, 2), 0.5)
@@ -328,16 +379,17 @@ def test_standardised_losses_keep_their_order(losses):
     raw = np.array(losses)
     scaled = standardise(raw)
     assert np.isfinite(scaled).all()
-    scaled_by_raw_order = scaled[np.argsort(raw, kind="stable")]
-    # Up to rounding.
-    assert (np.diff(scaled_by_raw_order) >= -1e-12).all()
+    scaled_in_order_of_raw = scaled[np.argsort(raw, kind="stable")]
+    rounding = 1e-12
+    assert (np.diff(scaled_in_order_of_raw) >= -rounding).all()
 
 
 @given(ANY_LOSSES)
 def test_standardised_losses_have_unit_variance(losses):
-    """And mean 0; equal losses all become 0."""
+    """Their mean is 0 and their deviation 1, unless all losses are equal and become 0."""
     scaled = standardise(np.array(losses))
-    if scaled.any():
+    has_different_losses = scaled.any()
+    if has_different_losses:
         assert_allclose([scaled.mean(), scaled.std()], [0.0, 1.0], rtol=1e-9, atol=1e-9)
 
 
@@ -348,74 +400,92 @@ def test_standardising_ignores_offset():
 PI = Decimal("3.14159265358979323846264338327950288419716939937510582097494459230781640628620899")
 
 
-def log_h(z: float) -> float:
-    """log(phi(z) + z Phi(z)) in 60 digits, from Mills' ratio by its continued fraction."""
+def log_expected_improvement_in_60_digits(z: float) -> float:
+    """log(phi(z) + z Phi(z)), with density phi and distribution Phi of a standard normal number.
+
+    By Laplace's continued fraction, the upper tail 1 - Phi(t) of t > 0 is
+    phi(t) / (t + 1 / (t + 2 / (t + 3 / (t + ...)))).
+    """
     getcontext().prec = 400
     t = abs(Decimal(z))
     density = (-t * t / 2).exp() / (2 * PI).sqrt()
 
-    # c / (t + c) is 1 - t R(t), as in `acquisition`; from the far end it converges for t > 0.
-    c = Decimal(0)
+    # From the far end: fraction = 1 / (t + 2 / (t + ...)).
+    fraction = Decimal(0)
     for k in range(4000, 0, -1):
-        c = k / (t + c)
-    upper_tail = density / (t + c)
-    h = density * c / (t + c) if z < 0 else density + t * (1 - upper_tail)
-    return float(h.ln())
+        fraction = k / (t + fraction)
+    upper_tail = density / (t + fraction)
+    if z > 0:
+        return float((density + t * (1 - upper_tail)).ln())
+    # density - t * upper_tail, without its cancellation.
+    return float((density * fraction / (t + fraction)).ln())
 
 
 @pytest.mark.parametrize(
     "z", [-1e3, -300.0, -38.0, -20.0, -10.1, -10.0, -9.9, -5.0, -2.0, 1.0, 6.0]
 )
 def test_log_ei_equals_high_precision(z):
-    """On both sides of 0 and far into the tail, where naive formulas lose all digits."""
-    # With mean -z, deviation 1 and incumbent 0, EI is phi(z) + z Phi(z).
-    result = log_expected_improvement(np.array([-z]), np.array([1.0]), 0.0)
-    assert_allclose(result, log_h(z), rtol=1e-12, atol=1e-12)
+    """z is how far the incumbent, 0, lies above the predicted mean, in standard deviations.
+
+    It is on both sides of 0 and far into the tail, where naive formulas lose all digits.
+    """
+    mean, sd = np.array([-z]), np.array([1.0])
+    result = log_expected_improvement(mean, sd, 0.0)
+    assert_allclose(result, log_expected_improvement_in_60_digits(z), rtol=1e-12, atol=1e-12)
 
 
 @settings(deadline=None)
 @given(st.lists(st.floats(-1e4, 50.0), min_size=2, max_size=20, unique=True))
 def test_log_ei_falls_with_the_mean(z):
-    # Also on both sides of TAIL, where another formula takes over.
-    mean = -np.sort(np.array([*z, TAIL, np.nextafter(TAIL, 0.0)]))
-    result = log_expected_improvement(mean, np.ones(len(mean)), 0.0)
+    """z is how far the incumbent, 0, lies above the predicted mean, in standard deviations."""
+    # Below TAIL another formula takes over.
+    last_of_formula, first_of_other = TAIL, np.nextafter(TAIL, 0.0)
+    ascending_z = np.sort(np.array([*z, last_of_formula, first_of_other]))
+    result = log_expected_improvement(-ascending_z, np.ones(len(ascending_z)), 0.0)
     assert np.isfinite(result).all()
-    assert (np.diff(result) >= -1e-12 * np.abs(result[1:])).all()
+    rounding = 1e-12 * np.abs(result[1:])
+    assert (np.diff(result) >= -rounding).all()
 
 
 def test_known_value_cannot_improve():
     """A standard deviation of 0 or NaN gives a log expected improvement of -infinity."""
-    result = log_expected_improvement(np.array([-1.0, -1.0]), np.array([0.0, math.nan]), 0.0)
-    assert (result == -math.inf).all()
+    mean = np.array([-1.0, -1.0])  # below the incumbent, 0
+    sd = np.array([0.0, math.nan])
+    assert (log_expected_improvement(mean, sd, 0.0) == -math.inf).all()
 
 
 def test_leave_one_out_equals_refitting():
+    """Each of twelve observations is predicted by a process of the eleven others."""
     X, y = make_observations(12, 3)
-    # Three log length scales, log signal, log noise.
-    theta = (-0.5, 0.2, 0.1, 0.0, -3.0)
-    mean, sd = make_process(X, y, theta).predict_leave_one_out()
-    for i in range(12):
-        without = make_process(np.delete(X, i, axis=0), np.delete(y, i), theta)
-        assert_allclose(np.ravel(without.predict(X[i : i + 1])), [mean[i], sd[i]], rtol=1e-9)
+    mean, sd = make_process(X, y, THETA_OF_THREE_FEATURES).predict_leave_one_out()
+    for row in range(12):
+        other_X = np.delete(X, row, axis=0)
+        other_y = np.delete(y, row)
+        process_of_others = make_process(other_X, other_y, THETA_OF_THREE_FEATURES)
+        expected_mean, expected_sd = process_of_others.predict(X[[row]])
+        assert_allclose([mean[row]], expected_mean, rtol=1e-9)
+        assert_allclose([sd[row]], expected_sd, rtol=1e-9)
 
 
 class TestSamples:
-    model = make_process(*make_observations(12, 3), (-0.5, 0.2, 0.1, 0.0, -3.0))
+    model = make_process(*make_observations(12, 3), THETA_OF_THREE_FEATURES)
     points = np.random.default_rng(1).random((4, 3))
 
     def compute_covariance(self) -> FloatArray:
         """Covariance of samples at four points.
 
-        A sample is the mean and a linear function of normal numbers, so that unit vectors instead
-        of these give the rows of a root of the covariance.
+        A sample is the mean plus a linear function of four standard normal numbers. Where these
+        are replaced by unit vectors, samples show the matrix of this function, row by row.
         """
         mean, _ = self.model.predict(self.points)
-        deviations = self.model.sample(self.points, np.eye(4)) - mean
-        return deviations.T @ deviations
+        unit_vectors = np.eye(4)
+        matrix = self.model.sample(self.points, unit_vectors) - mean
+        return matrix.T @ matrix
 
     def test_samples_have_posterior_mean(self):
-        """If the normal numbers that are passed, one a point, are 0."""
-        (sample,) = self.model.sample(self.points, np.zeros((1, 4)))
+        """A sample is the mean where the normal numbers that it is made of are 0."""
+        normal_numbers = np.zeros((1, 4))  # of one sample at four points
+        (sample,) = self.model.sample(self.points, normal_numbers)
         mean, _ = self.model.predict(self.points)
         assert_allclose(sample, mean, rtol=1e-12)
 
@@ -424,12 +494,15 @@ class TestSamples:
         assert_allclose(np.sqrt(np.diag(self.compute_covariance())), sd, rtol=1e-4)
 
     def test_samples_are_correlated_as_posterior(self):
-        """An observation at one point shrinks the variance at another by the square of their
-        covariance, over the variance of the observation.
+        """An observation at one point shrinks the variance at another.
+
+        It does so by the square of their covariance, over the variance of the observation.
         """
+        *_, log_noise = THETA_OF_THREE_FEATURES
         covariance = self.compute_covariance()
-        noise_variance = np.exp(-3.0)  # of the model's hyperparameters
-        reduction = covariance[0, 1] ** 2 / (covariance[0, 0] + noise_variance)
-        observed, _ = self.model.with_fantasies(self.points[:1])
-        _, sd = observed.predict(self.points[1:2])
-        assert_allclose(sd**2, covariance[1, 1] - reduction, rtol=1e-4)
+        variance_of_observation = covariance[0, 0] + np.exp(log_noise)
+        reduction = covariance[0, 1] ** 2 / variance_of_observation
+
+        with_first_point, _ = self.model.with_fantasies(self.points[[0]])
+        _, sd_of_second = with_first_point.predict(self.points[[1]])
+        assert_allclose(sd_of_second**2, covariance[1, 1] - reduction, rtol=1e-4)

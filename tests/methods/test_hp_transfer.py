@@ -8,7 +8,7 @@ from dataclasses import replace
 import by_hand
 import numpy as np
 import pytest
-from by_hand import SQUARE, run_trials
+from by_hand import UNIT_SQUARE, run_trials
 from histories import minimised
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import kstest
@@ -308,7 +308,7 @@ def test_important_and_new_hyperparameters_vary(name):
 
 def make_unrelated_step() -> hbo.Evaluations:
     """Evaluations on a space of x and y, which the new space lacks."""
-    return minimised("before", {}, np.full((3, 2), 0.5), np.arange(3.0), SQUARE)
+    return minimised("before", {}, np.full((3, 2), 0.5), np.arange(3.0), UNIT_SQUARE)
 
 
 def make_tpe() -> TPE:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from bowls import bowl, make_bowl_task, suggest_on_bowl
-from by_hand import SQUARE, make_kernel_space, make_method, run_trials
+from by_hand import UNIT_SQUARE, make_kernel_space, make_method, run_trials
 from histories import minimised
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import norm
@@ -69,7 +69,9 @@ def test_similar_task_has_more_weight():
     )
     # Evaluations of the current task, a bowl as the first; the second ranks in reverse.
     values = np.random.default_rng(0).random((20, 2))
-    for config, loss in zip(SQUARE.configs(values), bowl(values, place=0.4).tolist(), strict=True):
+    for config, loss in zip(
+        UNIT_SQUARE.configs(values), bowl(values, place=0.4).tolist(), strict=True
+    ):
         method.tell(config, loss)
     # Good and bad evaluations of the current task.
     current = method._split(method.evaluated_units(), method.evaluated_losses())
@@ -80,7 +82,7 @@ def test_similar_task_has_more_weight():
 def test_important_hyperparameter_comes_first():
     values = np.random.default_rng(0).random((60, 2))
     only_y_matters = (values[:, 1] - 0.7) ** 2
-    history = [minimised("a", {}, values, only_y_matters, SQUARE)]
+    history = [minimised("a", {}, values, only_y_matters, UNIT_SQUARE)]
     # Columns by importance: y, which is 1, then x.
     assert make_method(meta_tpe.MetaTPE, history).importance.tolist() == [1, 0]
 
@@ -155,7 +157,7 @@ def test_begins_with_best_of_earlier_tasks(budget: int, count: int):
     best_configs = []
     for task in history:
         best_rows = np.argsort(task.losses)[:2]
-        best_configs += SQUARE.configs(task.values[best_rows])
+        best_configs += UNIT_SQUARE.configs(task.values[best_rows])
 
     method = make_method(meta_tpe.MetaTPE, history, budget=budget)
     initial = method.initial_configurations()
@@ -164,7 +166,7 @@ def test_begins_with_best_of_earlier_tasks(budget: int, count: int):
     assert all(config in best_configs for config in initial)
 
 
-FAILED = minimised("f", {}, np.zeros((2, 2)), np.full(2, np.nan), SQUARE)
+FAILED = minimised("f", {}, np.zeros((2, 2)), np.full(2, np.nan), UNIT_SQUARE)
 
 
 @pytest.mark.parametrize("history", [[], [make_bowl_task(place=0.3, trials=1)], [FAILED]])

@@ -7,7 +7,7 @@ import by_hand
 import numpy as np
 import pytest
 from bowls import bowl, make_bowl_task, suggest_on_bowl
-from by_hand import SQUARE
+from by_hand import UNIT_SQUARE
 from histories import minimised
 
 from hpobench_ordered import Evaluations
@@ -70,7 +70,7 @@ def test_drifting_smooth_optimum_is_reached():
     assert bowl(suggestions, place=0.6).min() < 1e-4
 
 
-FAILED = minimised("failed", {}, np.full((3, 2), 0.5), np.full(3, math.nan), SQUARE)
+FAILED = minimised("failed", {}, np.full((3, 2), 0.5), np.full(3, math.nan), UNIT_SQUARE)
 
 
 @pytest.mark.parametrize("history", [[], [FAILED]])
@@ -182,7 +182,9 @@ def test_model_uses_best_of_every_task():
 def test_model_uses_part_of_current_task():
     method = make_method([make_task(0.5)])
     values = np.random.default_rng(0).random((2 * MAX_CURRENT, 2))
-    for config, loss in zip(SQUARE.configs(values), bowl(values, place=0.6).tolist(), strict=True):
+    for config, loss in zip(
+        UNIT_SQUARE.configs(values), bowl(values, place=0.6).tolist(), strict=True
+    ):
         method.tell(config, loss)
     method.ask()
     # 20 evaluations of the earlier task, and the most that are used of the current one.

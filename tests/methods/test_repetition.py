@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from by_hand import TWELVE, make_method, optimise
+from by_hand import SPACE_OF_TWELVE, make_method, optimise
 from histories import minimised
 
 from hpobench_ordered.registry import method_spec
@@ -13,9 +13,9 @@ from hpobench_ordered.registry import method_spec
 def test_small_space_is_exhausted_before_repeats(name, evaluated):
     """Of 15 suggestions in a space of twelve configurations, some stay without a result."""
     rng = np.random.default_rng(0)
-    values = TWELVE.decode(TWELVE.sample_unit(rng, 20))
-    history = [minimised("before", {}, values, rng.random(20), TWELVE)]
-    method = make_method(method_spec(name).method, history, space=TWELVE)
+    values = SPACE_OF_TWELVE.decode(SPACE_OF_TWELVE.sample_unit(rng, 20))
+    history = [minimised("before", {}, values, rng.random(20), SPACE_OF_TWELVE)]
+    method = make_method(method_spec(name).method, history, space=SPACE_OF_TWELVE)
 
     configs = optimise(method, lambda config: float(config["k"]), trials=evaluated)
     pending = [method.ask() for _ in range(15 - evaluated)]

@@ -5,7 +5,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 from bowls import bowl, compare_with_bo, make_bowl_task, suggest_on_bowl
-from by_hand import SQUARE, make_method
+from by_hand import UNIT_SQUARE, make_method
 from numpy.testing import assert_allclose, assert_array_equal
 
 from hpobench_ordered._typing import FloatArray
@@ -175,7 +175,7 @@ def test_improvement_is_on_lowest_prediction():
     incumbent = means_of_evaluated.min()
     mean, sd = method._predict(X)
     expected = log_expected_improvement(mean, sd, incumbent)
-    assert_array_equal(score(SQUARE.encode(X)), expected)
+    assert_array_equal(score(UNIT_SQUARE.encode(X)), expected)
 
 
 @pytest.mark.parametrize("count", [1, 20])

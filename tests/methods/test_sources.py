@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 from bowls import bowl, compare_with_bo, make_bowl_task, suggest_on_bowl
-from by_hand import SQUARE, make_method
+from by_hand import UNIT_SQUARE, make_method
 from histories import minimised
 
 from hpobench_ordered.methods._sources import MAX_PER_TASK, FromSources, find_ordered_pairs
@@ -18,7 +18,7 @@ from hpobench_ordered.methods.tst import TAFR, TSTR
 
 PLACES = (0.2, 0.3, 0.4)
 """Optima of three earlier tasks."""
-FAILED = minimised("failed", {}, np.full((3, 2), 0.5), np.full(3, math.nan), SQUARE)
+FAILED = minimised("failed", {}, np.full((3, 2), 0.5), np.full(3, math.nan), UNIT_SQUARE)
 
 METHODS: list[type[FromSources]] = [RGPE, StackedGP, TSTR, TAFR, HyperBO]
 each_method = pytest.mark.parametrize("kind", METHODS)

@@ -6,7 +6,7 @@ from functools import partial
 import by_hand
 import numpy as np
 import pytest
-from by_hand import SQUARE
+from by_hand import UNIT_SQUARE
 from histories import minimised
 from hypothesis import given
 from hypothesis import strategies as st
@@ -25,9 +25,9 @@ make_method = partial(by_hand.make_method, ZeroShot)
 
 def make_task(n: int, *, seed: int = 0, optimum: float = 0.2) -> hbo.Evaluations:
     """Random evaluations of a bowl with both coordinates of its optimum at the same value."""
-    values = SQUARE.sample_unit(np.random.default_rng(seed), n)
+    values = UNIT_SQUARE.sample_unit(np.random.default_rng(seed), n)
     losses = ((values - optimum) ** 2).sum(axis=1)
-    return minimised(f"{seed}", {}, values, losses, SQUARE)
+    return minimised(f"{seed}", {}, values, losses, UNIT_SQUARE)
 
 
 def make_grid_task(*losses: float, values: tuple[int, ...] = (0, 1, 2, 3, 4, 5)) -> hbo.Evaluations:
@@ -44,7 +44,7 @@ def suggest_on_grid(history: list[hbo.Evaluations], count: int, *, seed: int = 0
 
 def suggest(method: ZeroShot, count: int = 25) -> FloatArray:
     """Suggestions on the unit square, (count, 2), without telling the method any result."""
-    return SQUARE.values([method.ask() for _ in range(count)])
+    return UNIT_SQUARE.values([method.ask() for _ in range(count)])
 
 
 def distances(values: FloatArray, optimum: float = 0.2) -> FloatArray:
@@ -199,7 +199,7 @@ def test_results_of_this_task_do_not_matter():
     untold_method = make_method(history)
 
     configs = by_hand.optimise(told_method, lambda config: math.nan, trials=25)
-    suggestions_after_failures = SQUARE.values(configs)
+    suggestions_after_failures = UNIT_SQUARE.values(configs)
 
     assert_array_equal(suggestions_after_failures, suggest(untold_method, 25))
 
@@ -215,7 +215,7 @@ def test_suggestions_are_distinct():
 
 # -- degenerate histories --------------------------------------------------------------------------
 
-FAILED = minimised("", {}, np.ones((1, 2)), np.array([math.nan]), SQUARE)
+FAILED = minimised("", {}, np.ones((1, 2)), np.array([math.nan]), UNIT_SQUARE)
 
 
 @pytest.mark.parametrize("history", [[], [FAILED]])

@@ -5,7 +5,7 @@ from functools import cache
 from typing import TypeVar
 
 import numpy as np
-from by_hand import SQUARE, make_method, run_trials
+from by_hand import UNIT_SQUARE, make_method, run_trials
 from histories import minimised
 
 from hpobench_ordered import Evaluations
@@ -34,7 +34,7 @@ def make_bowl_task(
     rng = np.random.default_rng([trials, int(1000 * place)])
     values = rng.random((trials, 2))
     losses = factor * bowl(values, place=place) + offset
-    return minimised(f"{place} {factor}", context, values, losses, SQUARE)
+    return minimised(f"{place} {factor}", context, values, losses, UNIT_SQUARE)
 
 
 def suggest_on_bowl(

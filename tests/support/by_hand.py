@@ -12,9 +12,10 @@ from hpobench_ordered.space.conditions import Compare, Comparison
 from hpobench_ordered.space.parameters import Parameter
 
 M = TypeVar("M", bound=Method)
-SQUARE = SearchSpace([Parameter.number("x", 0, 1), Parameter.number("y", 0, 1)])
+UNIT_SQUARE = SearchSpace([Parameter.number("x", 0, 1), Parameter.number("y", 0, 1)])
+"""A space of two numbers between 0 and 1, so that coded values and unit vectors are equal."""
 WITH_CHOICE = SearchSpace([Parameter.number("x", 0, 1), Parameter.choice("c", ("a", "b"))])
-TWELVE = SearchSpace(
+SPACE_OF_TWELVE = SearchSpace(
     [Parameter.number("k", 1, 4, integer=True), Parameter.choice("c", ("a", "b", "c"))]
 )
 """A space of twelve configurations."""
@@ -54,7 +55,7 @@ def make_method(
     kind: type[M],
     history: Sequence[Evaluations] = (),
     *,
-    space: SearchSpace = SQUARE,
+    space: SearchSpace = UNIT_SQUARE,
     seed: int = 0,
     context: Mapping[str, float] | None = None,
     budget: int = 25,
