@@ -23,8 +23,8 @@ from hpobench_ordered.testing import check_benchmark
 
 
 @pytest.fixture(scope="module")
-def executor():
-    """A process of its own, in which benchmarks must have the same values."""
+def other_process():
+    """A second process: benchmarks must give the same values there as in this one."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         yield pool
 
@@ -50,7 +50,7 @@ Initial Learning Rate | (0.0005, 0.001, 0.005, 0.01, 0.05, 0.1)
 Batch Size            | (8, 16, 32, 64)
 """
 
-TABLES = {
+TABLE_OF_ADJUSTMENT = {
     # Table 3
     "fcn-a": """
 Steps | Hyperparameter         | Range/Value  | Prior
@@ -165,7 +165,7 @@ Steps | Hyperparameter       | Range/Value    | Prior
 """,
 }
 
-NAMES = {
+NAME_OF_PRINTED_HYPERPARAMETER = {
     "# Units Layer 1": "n_units_1",
     "# Units Layer 2": "n_units_2",
     "Dropout Layer 1": "dropout_1",
@@ -182,7 +182,7 @@ NAMES = {
     "# Rounds": "nrounds",
 } | {f"{i} -> {j}": f"edge_{i}_{j}" for i, j in EDGES}
 """Names of hyperparameters in this package, by those in the tables; others are in lower case."""
-VALUES = {
+VALUE_OF_PRINTED_TEXT = {
     "ReLu": "relu",
     "Constant": "const",
     "Cosine": "cosine",
@@ -191,12 +191,12 @@ VALUES = {
     "Tree": "gbtree",
 }
 """Values in this package, by those in the tables; others are the same, or numbers."""
-LINEAR = {"kernel": "linear", "booster": "gblinear"}
-"""What "Linear" means, by hyperparameter."""
+LINEAR_VALUE_OF_HYPERPARAMETER = {"kernel": "linear", "booster": "gblinear"}
+"""What "Linear" is called in this package, by hyperparameter."""
 
 
 @dataclass(frozen=True)
-class Line:
+class TableLine:
     """A line of a table in this package's terms."""
 
     name: str
@@ -207,62 +207,70 @@ class Line:
 
 
 def read_cells(table: str) -> list[list[str]]:
-    """Cells of a table without its heading."""
+    """Read the cells of a printed table, "cell | cell | ...", line by line without the heading."""
     _, *rows = table.strip().splitlines()
     return [[cell.strip() for cell in row.split("|")] for row in rows]
 
 
 def parse_value(text: str, name: str) -> Value:
-    """The value of a hyperparameter, given its name: a number, or what this package calls it."""
-    # The one text whose meaning depends on the hyperparameter.
+    """Parse a printed value of a hyperparameter: a number, or what this package calls the value."""
+    # The only text that has different names here, depending on the hyperparameter.
     if text == "Linear":
-        return LINEAR[name]
+        return LINEAR_VALUE_OF_HYPERPARAMETER[name]
     is_number = re.fullmatch(r"[\d.]+", text)
     if is_number:
         return float(text)
-    return VALUES.get(text, text)
+    # Texts that are not listed are the same here.
+    return VALUE_OF_PRINTED_TEXT.get(text, text)
 
 
 def parse_bound(text: str) -> float:
-    """The number of a text such as "1" or "2^-10"."""
+    """Parse a printed number such as "1" or "2^-10"."""
     base, _, exponent = text.partition("^")
     return float(base) ** float(exponent or 1)
 
 
-def parse_line(hyperparameter: str, allowed: str, prior: str) -> Line:
-    """Parse integers "{0, ..., 3}", an interval "[2^-10, 1]", choices "{ReLu, tanh}" or a value."""
-    name = NAMES.get(hyperparameter, hyperparameter.lower())
+def parse_line(hyperparameter: str, allowed: str, prior: str) -> TableLine:
+    """Parse a printed line: a hyperparameter, the values it is allowed, and its prior.
+
+    Allowed are integers "{0, ..., 3}", an interval "[2^-10, 1]", choices "{ReLu, tanh}", or a
+    single value.
+    """
+    name = NAME_OF_PRINTED_HYPERPARAMETER.get(hyperparameter, hyperparameter.lower())
 
     integers = re.fullmatch(r"\{(\d+), \.\.\., (\d+)\}", allowed)
     if integers:
         assert prior == "Uniform"
         lower, upper = integers.groups()
-        return Line(name, (float(lower), float(upper)), is_integer=True)
+        return TableLine(name, (float(lower), float(upper)), is_integer=True)
 
     interval = re.fullmatch(r"\[(\S+), (\S+)\]", allowed)
     if interval:
         assert prior in ("Uniform", "Log-uniform")
         lower, upper = interval.groups()
         bounds = (parse_bound(lower), parse_bound(upper))
-        return Line(name, bounds, is_log=prior == "Log-uniform")
+        return TableLine(name, bounds, is_log=prior == "Log-uniform")
 
-    if allowed.startswith("{"):
-        choices = allowed.strip("{}").split(", ")
-        return Line(name, frozenset(parse_value(choice, name) for choice in choices))
-    return Line(name, parse_value(allowed, name))
+    is_list_of_choices = allowed.startswith("{")
+    if is_list_of_choices:
+        texts = allowed.strip("{}").split(", ")
+        choices = frozenset(parse_value(text, name) for text in texts)
+        return TableLine(name, choices)
+
+    return TableLine(name, parse_value(allowed, name))
 
 
-def describe_space(space: hbo.SearchSpace) -> list[Line]:
-    """The lines of a table that describe a search space."""
-    lines = [Line(name, value) for name, value in space.constants.items()]
+def describe_space(space: hbo.SearchSpace) -> list[TableLine]:
+    """Describe a search space by the lines of a table: its fixed values and its hyperparameters."""
+    lines = [TableLine(name, value) for name, value in space.constants.items()]
     for parameter in space.parameters:
-        assert parameter.kind is not hbo.Kind.ORDINAL
+        assert parameter.kind is not hbo.Kind.ORDINAL  # which a table has no way to print
         if parameter.choices:
-            lines.append(Line(parameter.name, frozenset(parameter.choices)))
+            lines.append(TableLine(parameter.name, frozenset(parameter.choices)))
         else:
             bounds = (parameter.lower, parameter.upper)
             is_integer = parameter.kind is hbo.Kind.INTEGER
-            lines.append(Line(parameter.name, bounds, is_integer, parameter.log))
+            lines.append(TableLine(parameter.name, bounds, is_integer, parameter.log))
     return lines
 
 
@@ -279,54 +287,63 @@ EVERY_SEARCHED_ADJUSTMENT = pytest.mark.parametrize(
 
 
 @EVERY_ADJUSTMENT
-@pytest.mark.parametrize(("step", "number"), [(Steps.STEP_1, "1"), (Steps.STEP_2, "2")])
-def test_search_spaces_are_the_tables(adjustment, step, number):
-    """Step 1 is before the adjustment, step 2 after it; a line names the steps it holds for."""
-    expected = []
-    for steps, hyperparameter, allowed, prior in read_cells(TABLES[adjustment.name]):
-        if number in steps:
-            expected.append(parse_line(hyperparameter, allowed, prior))
+@pytest.mark.parametrize(("step", "digit_of_step"), [(Steps.STEP_1, "1"), (Steps.STEP_2, "2")])
+def test_search_space_is_the_printed_table(adjustment, step, digit_of_step):
+    """Each adjustment has a table in the paper, whose lines name the steps that they hold for.
+
+    Step 1 is the search space before the adjustment, step 2 the one after it.
+    """
+    expected_lines = []
+    printed_table = TABLE_OF_ADJUSTMENT[adjustment.name]
+    for steps_of_line, hyperparameter, allowed, prior in read_cells(printed_table):
+        if digit_of_step in steps_of_line:
+            expected_lines.append(parse_line(hyperparameter, allowed, prior))
 
     space = adjustment.space(step)
 
-    # In any order.
-    assert Counter(describe_space(space)) == Counter(expected)
+    # Counters ignore the order of lines.
+    assert Counter(describe_space(space)) == Counter(expected_lines)
     assert not space.conditions
 
 
 @EVERY_ADJUSTMENT
 def test_adjustments_name_their_table(adjustment):
     # Tables 3 to 10 of the paper, in their order.
-    assert adjustment.table == 3 + list(TABLES).index(adjustment.name)
+    assert adjustment.table == 3 + list(TABLE_OF_ADJUSTMENT).index(adjustment.name)
 
 
 # Table 1 has these names the other way round than tables 5 and 6, which are followed.
-SWAPPED = {"NAS-A": "NAS-B", "NAS-B": "NAS-A"}
+NAME_IN_LATER_TABLES = {"NAS-A": "NAS-B", "NAS-B": "NAS-A"}
 
 
 @pytest.mark.parametrize(("name", "old_dimension", "new_dimension", "tasks"), read_cells(TABLE_1))
 def test_sizes_are_those_of_table_1(name, old_dimension, new_dimension, tasks):
-    """Numbers of hyperparameters before and after the adjustment, and of tasks; table 1 swaps the
-    names NAS-A and NAS-B.
-    """
-    adjustment = ADJUSTMENTS[SWAPPED.get(name, name).lower()]
+    """A line of table 1: a benchmark's numbers of hyperparameters and of tasks, as texts."""
+    # Table 1 swaps the names NAS-A and NAS-B of the other tables, which this package has.
+    own_name = NAME_IN_LATER_TABLES.get(name, name).lower()
+    adjustment = ADJUSTMENTS[own_name]
 
-    assert adjustment.space(Steps.STEP_1).dimension == int(old_dimension)
-    assert adjustment.space(Steps.STEP_2).dimension == int(new_dimension)
+    space_before = adjustment.space(Steps.STEP_1)
+    space_after = adjustment.space(Steps.STEP_2)
+
+    assert space_before.dimension == int(old_dimension)
+    assert space_after.dimension == int(new_dimension)
     assert len(adjustment.definition(Steps.STEP_2).tasks) == int(tasks)
 
 
 @pytest.mark.parametrize(("hyperparameter", "values"), read_cells(TABLE_2))
-def test_codes_are_those_of_table_2(hyperparameter, values):
-    """FCN-A and FCN-B have integers, which stand for the choices of `fcnet` in this order."""
-    expected = tuple(float(value) for value in values.strip("()").split(","))
-    choices_of_tables = dict(FCNET_TABLES.choices)
+def test_choices_are_in_order_of_table_2(hyperparameter, values):
+    """FCN-A and FCN-B number the choices of `fcnet`: 0 is the first value of a line of table 2.
 
-    # "{1, 2}" in a name stands for two hyperparameters, one a layer.
-    layers = ("1", "2") if "{1, 2}" in hyperparameter else ("",)
-    for layer in layers:
-        name = NAMES[hyperparameter.replace("{1, 2}", layer)]
-        assert choices_of_tables[name] == expected
+    A name with "{1, 2}" stands for two hyperparameters, of layer 1 and of layer 2.
+    """
+    printed_values = tuple(float(value) for value in values.strip("()").split(","))
+    choices_of_fcnet = dict(FCNET_TABLES.choices)
+
+    printed_names = {hyperparameter.replace("{1, 2}", layer) for layer in ("1", "2")}
+    for printed_name in printed_names:
+        name = NAME_OF_PRINTED_HYPERPARAMETER[printed_name]
+        assert choices_of_fcnet[name] == printed_values
 
 
 # -- benchmarks ------------------------------------------------------------------------------------
@@ -344,13 +361,17 @@ def test_previous_spec_is_named_old(adjustment):
 
 @EVERY_ADJUSTMENT
 def test_previous_spec_has_same_surrogates(adjustment):
-    """They are some of the surrogates of the base benchmark, which is evaluated by both."""
+    """The benchmarks before and after an adjustment evaluate the surrogates of a base benchmark."""
     spec = benchmark_spec(adjustment.name)
-
     assert spec.previous is not None
-    names = [option.name for option in spec.surrogates]
-    assert [option.name for option in spec.previous.surrogates] == names
-    assert set(names) <= {option.name for option in adjustment.base.surrogates}
+
+    names_after = [option.name for option in spec.surrogates]
+    names_before = [option.name for option in spec.previous.surrogates]
+    names_of_base = {option.name for option in adjustment.base.surrogates}
+
+    assert names_before == names_after
+    # An adjustment may use some of them only.
+    assert set(names_after) <= names_of_base
 
 
 @EVERY_ADJUSTMENT
@@ -365,7 +386,7 @@ def test_both_steps_have_same_tasks(adjustment):
 
 @EVERY_ADJUSTMENT
 def test_tasks_are_those_of_base(adjustment):
-    """All or some of the tasks of the benchmark whose surrogates are evaluated."""
+    """An adjustment evaluates the surrogates of a base benchmark on all or some of its tasks."""
     base_tasks = adjustment.base.define().tasks
 
     tasks = benchmark_spec(adjustment.name).define().tasks
@@ -393,26 +414,31 @@ def sample_configs(space: hbo.SearchSpace) -> list[Config]:
     return [space.sample(rng) for _ in range(100)]
 
 
-def decode_for_base(config: Config, base: hbo.Benchmark, unlisted: Config) -> Config:
-    """The configuration of the base benchmark that a configuration of an adjusted one stands for.
+def translate_for_base(config: Config, base: hbo.Benchmark, unlisted: Config) -> Config:
+    """Translate a configuration of an adjusted benchmark into the one of its base.
 
-    Hyperparameters that are not listed have fixed values; integers are places among the choices.
+    `unlisted` holds the fixed values of the hyperparameters that the paper's table does not list.
+    An integer may stand for a choice of the base, which it numbers from 0.
     """
-    decoded = {**unlisted, **config}
-    for name, value in decoded.items():
+    translated = {**unlisted, **config}
+    for name, value in translated.items():
         choices = base.space[name].choices
-        if isinstance(value, int) and choices:
-            decoded[name] = choices[value]
-    return decoded
+        is_number_of_choice = isinstance(value, int) and choices
+        if is_number_of_choice:
+            translated[name] = choices[value]
+    return translated
 
 
 @pytest.mark.slow
 @EVERY_FINITE_ADJUSTMENT
 def test_values_are_those_of_base_table(adjustment):
+    """These adjustments look values up in the tables of `fcnet` or `nas201`, their base."""
     base = hbo.load(adjustment.base.name)
+    # The paper's table does not list these hyperparameters of the base: they are fixed.
+    unlisted = adjustment.unlisted
     for benchmark in load_both(adjustment.name):
         configs = sample_configs(benchmark.space)
-        base_configs = [decode_for_base(config, base, adjustment.unlisted) for config in configs]
+        base_configs = [translate_for_base(config, base, unlisted) for config in configs]
 
         for task, base_task in zip(benchmark.tasks, base.tasks, strict=True):
             assert task.name == base_task.name
@@ -421,7 +447,7 @@ def test_values_are_those_of_base_table(adjustment):
 
 
 def list_all_configs(space: hbo.SearchSpace) -> list[Config]:
-    """All configurations of a space of integers and choices."""
+    """List all configurations of a space whose hyperparameters are integers or choices."""
     values_of_parameters = []
     for parameter in space.parameters:
         integers = np.arange(parameter.lower, parameter.upper + 1)
@@ -434,10 +460,14 @@ def list_all_configs(space: hbo.SearchSpace) -> list[Config]:
 @pytest.mark.slow
 @EVERY_FINITE_ADJUSTMENT
 def test_best_values_are_optima(adjustment):
-    """The regret, the distance from the best value, is 0 at best and never negative."""
+    """Of all configurations, the best has exactly the value that is stored as the best.
+
+    Search spaces of 5000 and more configurations would take too long.
+    """
     for benchmark in load_both(adjustment.name):
-        if benchmark.space.size >= 5000:  # too many to evaluate here
+        if benchmark.space.size >= 5000:
             continue
+
         configs = list_all_configs(benchmark.space)
         for task in benchmark.tasks:
             regrets = task.regret(task.evaluate_many(configs))
@@ -446,15 +476,15 @@ def test_best_values_are_optima(adjustment):
 
 @pytest.mark.slow
 @EVERY_ADJUSTMENT
-def test_both_benchmarks_conform(adjustment, executor):
-    """They pass the public checks of benchmarks, also in another process."""
+def test_both_benchmarks_conform(adjustment, other_process):
+    """The benchmarks before and after an adjustment pass the checks that users have, too."""
     for benchmark in load_both(adjustment.name):
-        check_benchmark(benchmark, executor=executor)
+        check_benchmark(benchmark, other_process=other_process)
 
 
 @EVERY_FINITE_ADJUSTMENT
 def test_surrogate_is_chosen_for_both(adjustment):
-    """Surrogates of tables are the mean over repeats of a training, or a single repeat."""
+    """Here the surrogate is "repeat-1", the second of several trainings in a table."""
     after = hbo.load(adjustment.name, surrogate="repeat-1")
 
     assert after.surrogate == "repeat-1"
@@ -463,16 +493,17 @@ def test_surrogate_is_chosen_for_both(adjustment):
 
 
 @pytest.mark.parametrize("name", ["nas-a", "nas-b"])
-def test_new_nas_spaces_have_optimum_of_table(name):
-    """After the adjustment, all architectures of NAS-Bench-201 are in the space."""
+def test_nas_space_has_optimum_of_whole_table(name):
+    """After the adjustment the space holds all architectures of `nas201`, so also the best."""
     best_values = [task.best_value for task in hbo.load(name).tasks]
 
-    best_values_of_table = [task.best_value for task in hbo.load("nas201").tasks]
-    assert best_values == best_values_of_table
+    best_values_of_nas201 = [task.best_value for task in hbo.load("nas201").tasks]
+    assert best_values == best_values_of_nas201
 
 
 @EVERY_SEARCHED_ADJUSTMENT
 def test_artifacts_describe_the_adjustment(adjustment):
+    """An artifact stores the definition and a card, which has figures of each task."""
     assert adjustment.artifact is not None
 
     definition = read_definition(adjustment.artifact)
@@ -481,26 +512,29 @@ def test_artifacts_describe_the_adjustment(adjustment):
     # Step 2 is after the adjustment.
     assert definition == adjustment.definition(Steps.STEP_2)
     assert card.benchmark == adjustment.name
-    assert [quality.name for quality in card.figures] == list(adjustment.tasks)
+    tasks_on_card = [figures_of_task.name for figures_of_task in card.figures]
+    assert tasks_on_card == list(adjustment.tasks)
 
 
 @pytest.mark.slow
 @EVERY_SEARCHED_ADJUSTMENT
 def test_values_are_those_of_base_forest(adjustment):
-    """An adjusted space may be wider than that of the base, whose own checks would refuse it."""
+    """The base's own `evaluate` would refuse numbers beyond its bounds, but its forest does not."""
     base = hbo.load(adjustment.base.name, surrogate="forest")
+    # The paper's table does not list these hyperparameters of the base: they are fixed.
+    unlisted = adjustment.unlisted
     for benchmark in load_both(adjustment.name):
+        every_fourth_task = benchmark.tasks[::4]  # to save time
         for config in sample_configs(benchmark.space):
-            # Hyperparameters that are not listed have fixed values.
-            row = code_without_check(base.space, {**adjustment.unlisted, **config})
-            for task in benchmark.tasks[::4]:  # some of them, to save time
+            base_row = code_without_check(base.space, {**unlisted, **config})
+            for task in every_fourth_task:
                 base_task = base.task(task.name)
-                expected = base_task._surrogate.predict_one(row, base_task.index)
-                assert task.evaluate(config) == expected
+                value_of_forest = base_task._surrogate.predict_one(base_row, base_task.index)
+                assert task.evaluate(config) == value_of_forest
 
 
 def code_without_check(space: hbo.SearchSpace, config: Config) -> np.ndarray:
-    """Code a configuration, (d,), whose numbers may lie beyond the bounds of the space."""
+    """Code a configuration as numbers, (d,), some of which may lie beyond the space's bounds."""
     row = space.row(clip_config(space, config))
     # Put the numbers back that were clipped to the bounds.
     for column, parameter in enumerate(space.parameters):
@@ -511,18 +545,20 @@ def code_without_check(space: hbo.SearchSpace, config: Config) -> np.ndarray:
 
 
 @pytest.mark.parametrize("name", ["xgb-a", "xgb-b"])
-def test_subsample_of_nothing_has_a_value(name):
-    """The paper's range includes a share of 0, of which the surrogate has seen no training."""
+def test_subsample_of_nothing_has_an_auc(name):
+    """The paper's range begins at a share of 0, on which no model was ever trained."""
     for benchmark in load_both(name):
-        config = benchmark.space.sample(np.random.default_rng(0)) | {"subsample": 0.0}
+        random_config = benchmark.space.sample(np.random.default_rng(0))
+        config = random_config | {"subsample": 0.0}
 
         for task in benchmark.tasks:
-            assert 0 <= task.evaluate(config) <= 1
+            auc = task.evaluate(config)
+            assert 0 <= auc <= 1
 
 
 @pytest.mark.parametrize("name", ["svm-b", pytest.param("xgb-a", marks=pytest.mark.slow)])
 def test_wider_space_has_no_worse_optimum(name):
-    """These spaces contain those before the adjustment, and AUCs are maximised."""
+    """The space after the adjustment contains the one before it; values are AUCs, maximised."""
     before, after = load_both(name)
 
     for old_task, new_task in zip(before.tasks, after.tasks, strict=True):
