@@ -33,7 +33,7 @@ from hpobench_ordered.testing import check_benchmark
 
 # Law et al. (2019) use section and appendix numbers below. Real data are published files; those of
 # the other benchmarks, `distbo.GENERATED`, are drawn with a seed, 0 unless the name says otherwise.
-HEADER = (
+HEADER_OF_PARKINSONS = (
     "subject#,age,sex,test_time,motor_UPDRS,total_UPDRS,Jitter(%),Jitter(Abs),Jitter:RAP,"
     "Jitter:PPQ5,Jitter:DDP,Shimmer,Shimmer(dB),Shimmer:APQ3,Shimmer:APQ5,Shimmer:APQ11,"
     "Shimmer:DDA,NHR,HNR,RPDE,DFA,PPE"
@@ -41,74 +41,86 @@ HEADER = (
 
 
 @pytest.fixture(scope="module")
-def texts(shared, tmp_path_factory):
-    """A folder with the published texts, written from arrays of the same numbers."""
-    source = shared / "data" / "distbo"
-    if not source.is_dir():
-        pytest.skip(f"no {source}")
+def folder_of_texts(shared, tmp_path_factory):
+    """A folder of text files as their authors publish them: of proteins and of recorded voices.
+
+    They are written here from arrays, in which the shared data hold the same numbers.
+    """
+    folder_of_arrays = shared / "data" / "distbo"
+    if not folder_of_arrays.is_dir():
+        pytest.skip(f"no {folder_of_arrays}")
+
     folder = tmp_path_factory.mktemp("texts")
-    write_proteins(source / "protein.npz", folder)
-    write_parkinsons(source / "parkinsons.npz", folder / "parkinsons_updrs.data")
+    write_proteins(folder_of_arrays / "protein.npz", folder)
+    write_parkinsons(folder_of_arrays / "parkinsons.npz", folder / "parkinsons_updrs.data")
     return folder
 
 
-def write_proteins(source: Path, folder: Path) -> None:
-    """Write a text of zeros and ones for each protein."""
-    with np.load(source) as proteins:
+def write_proteins(path_of_arrays: Path, folder: Path) -> None:
+    """Write a text file of zeros and ones for each protein."""
+    with np.load(path_of_arrays) as proteins:
         for name in proteins.files:
             np.savetxt(folder / f"{name}_binary.txt", proteins[name], fmt="%d", delimiter=",")
 
 
-def write_parkinsons(source: Path, path: Path) -> None:
-    """Write the recordings of all patients, whose numbers are the first column."""
+def write_parkinsons(path_of_arrays: Path, path: Path) -> None:
+    """Write the recordings of all patients into one text file.
+
+    The text file numbers the patients, and has the targets before the measurements of the voice;
+    arrays are in another order.
+    """
     rows_of_patients = []
-    with np.load(source) as patients:
-        for number, name in enumerate(patients.files, start=1):
-            rows = patients[name]
-            # In the text, the targets come before the measurements of the voice.
-            age_sex_time, voice, targets = rows[:, :3], rows[:, 3:-2], rows[:, -2:]
-            subject = np.full(len(rows), number)
-            rows_of_patients.append(np.column_stack([subject, age_sex_time, targets, voice]))
-    # With 17 digits, the numbers are read back exactly.
+    with np.load(path_of_arrays) as patients:
+        for patient, name in enumerate(patients.files, start=1):
+            array = patients[name]
+            number_of_patient = np.full(len(array), patient)
+            age_sex_time = array[:, :3]
+            voice = array[:, 3:-2]
+            targets = array[:, -2:]
+            columns = [number_of_patient, age_sex_time, targets, voice]
+            rows_of_patients.append(np.column_stack(columns))
+
     np.savetxt(
         path,
         np.concatenate(rows_of_patients),
-        fmt="%.17g",
+        fmt="%.17g",  # with 17 digits, the numbers are read back exactly
         delimiter=",",
-        header=HEADER,
-        comments="",
+        header=HEADER_OF_PARKINSONS,
+        comments="",  # no sign before the header
     )
 
 
 @pytest.fixture(scope="module")
-def cache(texts, tmp_path_factory):
-    """A cache that holds the published texts."""
+def folder_of_full_cache(folder_of_texts, tmp_path_factory):
+    """The folder of a cache of downloads that holds all published text files."""
     folder = tmp_path_factory.mktemp("cache")
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv(CACHE_VARIABLE, str(folder))
         for file in (*data.PROTEIN_FILES, data.PARKINSONS_FILE):
-            file.store(texts / Path(file.name).name)
+            name_without_folders = Path(file.name).name
+            file.store(folder_of_texts / name_without_folders)
     return folder
 
 
 @pytest.fixture(autouse=True)
-def _one_thread():
-    """Run on one thread as in `evaluate`, as several are slower on small matrices."""
+def _compute_on_one_thread():
+    """Run every test of this file on one thread: more are slower on its small matrices."""
     with one_thread():
         yield
 
 
 @pytest.fixture
-def fetched(cache, monkeypatch):
-    """Use the cache that holds all files."""
-    monkeypatch.setenv(CACHE_VARIABLE, str(cache))
+def fetched(folder_of_full_cache, monkeypatch):
+    """All published files have been downloaded: the cache of downloads is full."""
+    monkeypatch.setenv(CACHE_VARIABLE, str(folder_of_full_cache))
 
 
-def sample_values(benchmark: hbo.Benchmark, number: int = 20) -> np.ndarray:
-    """Random configurations, coded as values, (number, d)."""
+def sample_rows(benchmark: hbo.Benchmark, number: int = 20) -> np.ndarray:
+    """Sample configurations, each coded as a row of d numbers; returns (number, d)."""
     space = benchmark.space
     rng = np.random.default_rng(5)
-    return space.decode(space.sample_unit(rng, number))
+    numbers_from_0_to_1 = space.sample_unit(rng, number)
+    return space.decode(numbers_from_0_to_1)
 
 
 # -- definitions -----------------------------------------------------------------------------------
@@ -127,13 +139,14 @@ def sample_values(benchmark: hbo.Benchmark, number: int = 20) -> np.ndarray:
     ],
 )
 def test_sizes_are_the_papers(name, tasks, history_size):
-    """Numbers of tasks, and of evaluations in the recorded run on each task."""
+    """Each benchmark has a number of tasks, and of evaluations in the recorded run on a task."""
     benchmark = hbo.load(name)
 
     assert len(benchmark.tasks) == tasks
     assert benchmark.history_size == history_size
     assert benchmark.recorded is not None
-    assert [len(run) for run in benchmark.recorded()] == [history_size] * tasks
+    lengths_of_runs = [len(run) for run in benchmark.recorded()]
+    assert lengths_of_runs == [history_size] * tasks
 
 
 def test_suite_has_seven_benchmarks():
@@ -150,7 +163,7 @@ def test_suite_has_seven_benchmarks():
     ],
 )
 def test_bounds_are_the_papers(name, bounds):
-    """Of the regularisation and six bandwidths, all on logarithmic scales."""
+    """The hyperparameters are a regularisation and six bandwidths, all on logarithmic scales."""
     parameters = hbo.load(name).space.parameters
 
     assert [(parameter.lower, parameter.upper) for parameter in parameters] == bounds
@@ -166,13 +179,21 @@ def test_artifacts_store_the_definition(name):
 
 
 @pytest.mark.parametrize("name", distbo.GENERATED)
-def test_artifacts_store_no_surrogate(name):
-    """Models are trained at every evaluation, so only runs are stored."""
+def test_artifacts_have_no_card_of_surrogate(name):
+    """Models are trained at every evaluation, so that an artifact holds recorded runs only."""
+    artifact = benchmark_spec(name).artifact
+
+    assert artifact is not None
+    assert find_card(artifact) is None
+
+
+@pytest.mark.parametrize("name", distbo.GENERATED)
+def test_artifacts_are_no_benchmarks_by_themselves(name):
+    """A benchmark given by its folder needs a stored surrogate; these artifacts have none."""
     artifact = benchmark_spec(name).artifact
     assert artifact is not None
-
-    assert find_card(artifact) is None
     folder = Path(str(artifact.folder))
+
     with pytest.raises(ArtifactError, match="lists no surrogate"):
         benchmark_spec(folder)
 
@@ -181,7 +202,7 @@ def test_artifacts_store_no_surrogate(name):
 
 
 def load_features(name: str, task: int) -> np.ndarray:
-    """Features of the training data of a task, (n, p)."""
+    """Load the features of a task's training data: n rows of p features, (n, p)."""
     task_data = hbo.load(name).tasks[task].data
     assert task_data is not None
     return task_data.features
@@ -207,87 +228,114 @@ def test_context_is_size_of_data(name, task):
 
 @pytest.mark.parametrize("name", distbo.GENERATED)
 def test_further_seeds_have_no_runs(name):
-    """Runs are packaged for seed 0 only; others have the size that runs would have."""
+    """Runs come with the package for seed 0 alone; other seeds still know the size of a run."""
     benchmark = hbo.load(f"{name}-seed-1")
 
     assert benchmark.recorded is None
     assert benchmark.history_size == benchmark_spec(name).history_size
 
 
-SEARCHED = [name for name in distbo.GENERATED if name != "distbo-toy"]
+WITHOUT_FORMULA_OF_OPTIMUM = [name for name in distbo.GENERATED if name != "distbo-toy"]
 """Benchmarks whose optimum is not known by a formula."""
 
 
-@pytest.mark.parametrize("name", SEARCHED)
+@pytest.mark.parametrize("name", WITHOUT_FORMULA_OF_OPTIMUM)
 def test_further_seeds_have_no_best_values(name):
-    """Only those of seed 0 were searched for."""
+    """The best values of these benchmarks must be searched for, which was done for seed 0 alone."""
     best_values = [task.best_value for task in hbo.load(f"{name}-seed-1").tasks]
 
     assert set(best_values) == {None}
 
 
 def test_mean_of_points_is_toy_optimum():
-    """The value is exp(-(theta - mean)^2 / 2), at most 1."""
+    """A task has points without labels; its value is exp(-(theta - mean)^2 / 2), at most 1."""
     for task in hbo.load("distbo-toy").tasks:
         assert task.data is not None
         assert task.data.labels is None
         mean = float(task.data.features.mean())
 
-        assert task.evaluate({"theta": mean}) == task.best_value == 1.0
-        one_off = task.evaluate({"theta": mean + 1.0})
-        assert one_off == pytest.approx(np.exp(-(1.0**2) / 2), rel=1e-12)
+        value_at_mean = task.evaluate({"theta": mean})
+        value_one_above = task.evaluate({"theta": mean + 1.0})
+
+        assert value_at_mean == task.best_value == 1.0
+        assert value_one_above == pytest.approx(np.exp(-(1.0**2) / 2), rel=1e-12)
 
 
-UNLIKELY = 1e-4
+SMALLEST_PLAUSIBLE_P_VALUE = 1e-4
 """A p-value below this is taken for an error, not for chance."""
 
 
 @pytest.mark.parametrize(("task", "centre"), [(0, 0.0), (5, 4.0), (15, 0.0)])
 def test_toy_means_are_normal(task, centre):
-    """Means of different seeds; tasks 3 to 14 of 16 have another centre than the target, 15."""
+    """A task draws a true mean from N(centre, 1), and then 500 points from N(true mean, 1).
+
+    The mean of its points is compared with this distribution over many seeds. Tasks 3 to 14 have
+    the centre 4, the others, among them the target, 15, the centre 0.
+    """
     means = np.array([data.toy_mean(seed, task) for seed in range(1000)])
 
-    # Variance of the true mean, and of the mean of 500 points around it.
-    deviation = np.sqrt(1 + 1 / 500)
-    assert kstest(means - centre, "norm", args=(0, deviation)).pvalue > UNLIKELY
+    variance_of_true_mean = 1
+    variance_of_mean_of_points = 1 / 500
+    deviation = np.sqrt(variance_of_true_mean + variance_of_mean_of_points)
+    p_value = kstest(means, "norm", args=(centre, deviation)).pvalue
+    assert p_value > SMALLEST_PLAUSIBLE_P_VALUE
+
+
+@pytest.mark.parametrize("task", range(5))
+def test_single_features_are_alike_in_all_tasks(task):
+    """Each feature of the counterexample is normal with mean 0 and standard deviation 2."""
+    x, _ = data.counterexample_points(0, task)
+
+    for feature in x.T:
+        p_value = kstest(feature, "norm", args=(0, 2)).pvalue
+        assert p_value > SMALLEST_PLAUSIBLE_P_VALUE
 
 
 @pytest.mark.parametrize("task", range(5))
 def test_features_are_pairwise_independent(task):
-    """Appendix C.3: no statistic of one or two features tells the tasks apart."""
+    """Neither the six features of a point are correlated nor their absolute values.
+
+    So no statistic of two features tells the tasks apart (appendix C.3).
+    """
     x, _ = data.counterexample_points(0, task)
 
-    # Each feature is normal with standard deviation 2.
-    for column in x.T:
-        assert kstest(column, "norm", args=(0, 2)).pvalue > UNLIKELY
-    # Of 10,000 points, the correlation of independent features is about 0.01.
-    assert np.abs(np.corrcoef(x.T) - np.eye(6)).max() < 0.05
-    assert np.abs(np.corrcoef(np.abs(x).T) - np.eye(6)).max() < 0.05
+    correlations = np.corrcoef(x.T)
+    correlations_of_absolutes = np.corrcoef(np.abs(x).T)
+
+    # Estimates from 10,000 points of independent features are off by about 0.01.
+    uncorrelated = np.eye(6)
+    np.testing.assert_allclose(correlations, uncorrelated, atol=0.05)
+    np.testing.assert_allclose(correlations_of_absolutes, uncorrelated, atol=0.05)
 
 
 @pytest.mark.parametrize(("task", "process"), [(0, 1), (1, 2), (2, 3), (3, 4), (4, 2)])
 def test_labels_follow_the_process(task, process):
-    """Section 5.2: y of process i depends on features 1, 2 and i + 2, by a positive product."""
+    """Labels of process i are log(1 + product^3) and noise from N(0, 0.5^2) (section 5.2).
+
+    The product, which is positive, is that of the features 1, 2 and i + 2.
+    """
     x, y = data.counterexample_points(0, task)
 
+    # Columns are numbered from 0, features from 1.
     feature_1 = x[:, 0]
     feature_2 = x[:, 1]
-    third_feature = x[:, process + 1]  # columns are numbered from 0
-    product = feature_1 * feature_2 * third_feature
+    feature_of_process = x[:, process + 1]
+    product = feature_1 * feature_2 * feature_of_process
     assert (product > 0).all()
-    # Labels are a function of the product, and normal noise of deviation 0.5.
+
     noise = y - np.log(1 + product**3)
-    assert kstest(noise, "norm", args=(0, 0.5)).pvalue > UNLIKELY
+    p_value = kstest(noise, "norm", args=(0, 0.5)).pvalue
+    assert p_value > SMALLEST_PLAUSIBLE_P_VALUE
 
 
 @pytest.mark.parametrize(
-    "make_split",
+    "make_data_of_target",
     [partial(data.counterexample_data, 0, 4), partial(data.classification_data, 0, "b", 10)],
     ids=["counterexample", "classification"],
 )
-def test_training_data_are_standardised(make_split):
-    """Features have mean 0 and deviation 1, and labels are in [0, 1]; here of the target tasks."""
-    split = make_split()
+def test_training_data_are_standardised(make_data_of_target):
+    """Features have mean 0 and standard deviation 1, and labels reach from 0 to 1."""
+    split = make_data_of_target()
 
     x = split.train.features
     y = split.train.labels
@@ -295,21 +343,33 @@ def test_training_data_are_standardised(make_split):
     np.testing.assert_allclose(x.mean(axis=0), 0, atol=1e-12)
     np.testing.assert_allclose(x.std(axis=0), 1, rtol=1e-12)
     assert (y.min(), y.max()) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    "make_data_of_target",
+    [partial(data.counterexample_data, 0, 4), partial(data.classification_data, 0, "b", 10)],
+    ids=["counterexample", "classification"],
+)
+def test_test_data_have_5000_points(make_data_of_target):
+    split = make_data_of_target()
+
     assert len(split.test) == 5000
 
 
 def test_test_data_are_scaled_like_training_data():
     """The first 5000 points are for training, and decide how all points are scaled."""
-    x, y = data.counterexample_points(0, 4)
+    seed, task = 0, 4
+    x, y = data.counterexample_points(seed, task)
     x_train, x_test = x[:5000], x[5000:]
     y_train, y_test = y[:5000], y[5000:]
 
-    test = data.counterexample_data(0, 4).test
+    test = data.counterexample_data(seed, task).test
 
-    scaled_x = (x_test - x_train.mean(axis=0)) / x_train.std(axis=0)
-    np.testing.assert_allclose(test.features, scaled_x)
+    standardised_x = (x_test - x_train.mean(axis=0)) / x_train.std(axis=0)
+    np.testing.assert_allclose(test.features, standardised_x)
     range_of_labels = y_train.max() - y_train.min()
-    np.testing.assert_allclose(test.labels, (y_test - y_train.min()) / range_of_labels)
+    scaled_y = (y_test - y_train.min()) / range_of_labels
+    np.testing.assert_allclose(test.labels, scaled_y)
 
 
 # Experiments A and B have ten source tasks, 0 to 9, and the target, 10.
@@ -319,7 +379,7 @@ CLASSIFICATION_SEEDS = pytest.mark.parametrize("seed", [0, pytest.param(3, marks
 @CLASSIFICATION_SEEDS
 @pytest.mark.parametrize("task", [0, 9])
 def test_experiments_share_source_tasks(seed, task):
-    """The first and the last source task have the same data and values in A and B."""
+    """The first and the last source task have the same data and values in experiments A and B."""
     a = hbo.load(f"distbo-classification-a-seed-{seed}")
     b = hbo.load(f"distbo-classification-b-seed-{seed}")
     data_a = a.tasks[task].data
@@ -329,8 +389,9 @@ def test_experiments_share_source_tasks(seed, task):
     assert data_b is not None
     np.testing.assert_array_equal(data_a.features, data_b.features)
     np.testing.assert_array_equal(data_a.labels, data_b.labels)
-    values = sample_values(a, 1)
-    assert a.tasks[task].evaluate_many(values) == b.tasks[task].evaluate_many(values)
+
+    one_row = sample_rows(a, 1)
+    assert a.tasks[task].evaluate_many(one_row) == b.tasks[task].evaluate_many(one_row)
 
 
 @CLASSIFICATION_SEEDS
@@ -344,49 +405,68 @@ def test_experiments_differ_in_target(seed):
 
 @CLASSIFICATION_SEEDS
 def test_target_a_has_bandwidths_of_source(seed):
-    """Six bandwidths of each task; the target, the last one, has those of a source task."""
+    """Each task has six bandwidths; the last task, the target, has the same as a source task."""
+    bandwidths_of_tasks = data.classification_bandwidths(seed, "a").tolist()
+
+    *sources, target = bandwidths_of_tasks
+    assert target in sources
+
+
+@CLASSIFICATION_SEEDS
+def test_bandwidths_of_a_are_the_papers(seed):
     bandwidths = data.classification_bandwidths(seed, "a")
 
-    *sources, target = bandwidths.tolist()
-    assert target in sources
-    # The possible bandwidths of the paper.
-    assert np.isin(bandwidths, data.BANDWIDTHS).all()
+    possible_bandwidths = data.BANDWIDTHS
+    assert np.isin(bandwidths, possible_bandwidths).all()
 
 
 @CLASSIFICATION_SEEDS
 def test_target_b_has_unseen_bandwidths(seed):
-    """The bandwidths of the source tasks are those of experiment A."""
-    *sources, target = data.classification_bandwidths(seed, "b").tolist()
+    """The last task of experiment B, its target, has six bandwidths that no source task has."""
+    *_, target = data.classification_bandwidths(seed, "b").tolist()
 
-    # No source task has the bandwidth 1.5.
     assert target == [1.5] * 6
-    assert 1.5 not in data.BANDWIDTHS
-    sources_of_a = data.classification_bandwidths(seed, "a")[:10]
-    assert sources == sources_of_a.tolist()
+    possible_bandwidths_of_sources = data.BANDWIDTHS
+    assert 1.5 not in possible_bandwidths_of_sources
+
+
+@CLASSIFICATION_SEEDS
+def test_sources_of_b_have_bandwidths_of_a(seed):
+    """The last of the tasks is the target."""
+    *sources_of_a, _ = data.classification_bandwidths(seed, "a").tolist()
+    *sources_of_b, _ = data.classification_bandwidths(seed, "b").tolist()
+
+    assert sources_of_b == sources_of_a
 
 
 # -- models ----------------------------------------------------------------------------------------
 
 
 @given(
-    sigma=st.lists(st.floats(0.01, 30), min_size=6, max_size=6),
-    number=st.integers(1, 20),
+    bandwidths=st.lists(st.floats(0.01, 30), min_size=6, max_size=6),
+    n_left=st.integers(1, 20),
 )
-def test_kernel_follows_the_formula(sigma, number):
-    """exp(-1/2 sum_j (x_j - x'_j)^2 / sigma_j^2), of points with six features."""
-    rng = np.random.default_rng(number)
-    left = rng.normal(size=(number, 6))
+def test_kernel_follows_the_formula(bandwidths, n_left):
+    """The kernel of points x and x' is exp(-1/2 sum_j (x_j - x'_j)^2 / sigma_j^2).
+
+    Here x are some points on the left, x' seven points on the right, all with six features j, and
+    sigma the bandwidths.
+    """
+    sigma = np.array(bandwidths)
+    rng = np.random.default_rng(n_left)
+    left = rng.normal(size=(n_left, 6))
     right = rng.normal(size=(7, 6))
 
-    kernel = models.compute_ard_kernel(left, right, np.array(sigma))
+    kernel = models.compute_ard_kernel(left, right, sigma)
 
-    differences = (left[:, None] - right[None]) / np.array(sigma)
-    expected = np.exp(-0.5 * np.sum(differences**2, axis=2))
+    scaled_differences = (left[:, None] - right[None]) / sigma  # (left, right, features)
+    expected = np.exp(-0.5 * np.sum(scaled_differences**2, axis=2))
     np.testing.assert_allclose(kernel, expected, atol=1e-9)
 
 
 @pytest.mark.parametrize("decimals", [15, 0, -2], ids=["distinct", "ties", "all equal"])
 def test_auc_is_scikit_learns(decimals):
+    """Scores that are rounded to few decimals have ties, which an AUC must count by half."""
     rng = np.random.default_rng(0)
     labels = rng.integers(0, 2, 300).astype(float)
     scores = rng.normal(size=300).round(decimals)
@@ -398,71 +478,85 @@ def test_auc_is_scikit_learns(decimals):
 
 
 def select_first_rows(task_data: hbo.TaskData, number: int) -> hbo.TaskData:
-    """A data set of the first rows only."""
+    """Select the first rows of a data set."""
     assert task_data.labels is not None
     return hbo.TaskData(task_data.features[:number], task_data.labels[:number], task_data.kind)
 
 
 def compute_ridge_r_squared(split: data.TrainTestSplit, row: np.ndarray) -> float:
-    """Test R2 of scikit-learn's kernel ridge regression, given alpha and the bandwidths."""
+    """Compute R2 on test data of scikit-learn's kernel ridge regression.
+
+    A row is alpha, the regularisation, and a bandwidth sigma of each feature.
+    """
     alpha = row[0]
     sigma = row[1:]
-    # Of features divided by sigma, the kernel is exp(-1/2 |x - x'|^2).
+    x = split.train.features / sigma
+    x_test = split.test.features / sigma
+
+    # With the features scaled already, the kernel is exp(-gamma |x - x'|^2).
     model = KernelRidge(alpha=alpha, kernel="rbf", gamma=0.5)
-    model.fit(split.train.features / sigma, split.train.labels)
-    predicted = model.predict(split.test.features / sigma)
-    return float(r2_score(split.test.labels, predicted))
+    model.fit(x, split.train.labels)
+    return float(r2_score(split.test.labels, model.predict(x_test)))
 
 
 @pytest.mark.slow
 def test_ridge_regression_is_scikit_learns():
-    """Models are trained on the first 1000 of 5000 points, to save time."""
+    """The benchmark trains on the first 1000 of 5000 points, to save time."""
     benchmark = hbo.load("distbo-counterexample")
-    task = 2
-    whole = data.counterexample_data(0, task)
-    split = data.TrainTestSplit(select_first_rows(whole.train, 1000), whole.test)
-    for row in sample_values(benchmark):
+    source_task = 2
+    all_points = data.counterexample_data(0, source_task)
+    split = data.TrainTestSplit(select_first_rows(all_points.train, 1000), all_points.test)
+    for row in sample_rows(benchmark):
         (config,) = benchmark.space.configs(row[None])
 
-        r2 = benchmark.tasks[task].evaluate(config)
+        r2 = benchmark.tasks[source_task].evaluate(config)
 
         assert r2 == pytest.approx(compute_ridge_r_squared(split, row), abs=1e-4)
 
 
 def compute_rbf_kernel(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """exp(-1/2 |x - x'|^2), of points (m, p) and (n, p) to (m, n)."""
+    """Compute exp(-1/2 |x - x'|^2) of all pairs of points: (m, p) and (n, p) to (m, n)."""
     return np.exp(-0.5 * cdist(left, right, "sqeuclidean"))
 
 
-def compute_logistic_auc(split: data.TrainTestSplit, row: np.ndarray, inducing: int) -> float:
-    """Test AUC of scikit-learn's logistic regression on Nystroem features.
+def compute_nystroem_features(x: np.ndarray, inducing_points: np.ndarray) -> np.ndarray:
+    """Compute features whose inner products approximate the kernel of points, (n, p) to (n, m).
 
-    With K_m, the kernel of the first m points, and its Cholesky factor L, the features of points
-    with the kernel K to these are K L'^-1; the row is C and the bandwidths.
+    If K_m = L L' is the kernel of the m inducing points among themselves, and K that of all points
+    to them, the features are K L'^-1 (Nystroem's method).
+    """
+    kernel_of_inducing = compute_rbf_kernel(inducing_points, inducing_points)
+    # Slightly more on the diagonal, as the matrix may be nearly singular.
+    kernel_of_inducing += 1e-8 * np.eye(len(inducing_points))
+    L = np.linalg.cholesky(kernel_of_inducing)
+    return compute_rbf_kernel(x, inducing_points) @ np.linalg.inv(L).T
+
+
+def compute_logistic_auc(split: data.TrainTestSplit, row: np.ndarray, inducing: int) -> float:
+    """Compute the AUC on test data of scikit-learn's logistic regression on kernel features.
+
+    A row is C, the regularisation, and a bandwidth sigma of each feature; the first training points
+    are the inducing points of the kernel's approximation.
     """
     C = row[0]
     sigma = row[1:]
     x = split.train.features / sigma
     x_test = split.test.features / sigma
     inducing_points = x[:inducing]
-    # Slightly more on the diagonal, as the matrix may be nearly singular.
-    kernel = compute_rbf_kernel(inducing_points, inducing_points) + 1e-8 * np.eye(inducing)
-    inverse_root = np.linalg.inv(np.linalg.cholesky(kernel)).T
-    features = compute_rbf_kernel(x, inducing_points) @ inverse_root
-    test_features = compute_rbf_kernel(x_test, inducing_points) @ inverse_root
 
     model = LogisticRegression(C=C, fit_intercept=False, tol=1e-8, max_iter=10_000)
-    model.fit(features, split.train.labels)
-    return float(roc_auc_score(split.test.labels, model.decision_function(test_features)))
+    model.fit(compute_nystroem_features(x, inducing_points), split.train.labels)
+    scores = model.decision_function(compute_nystroem_features(x_test, inducing_points))
+    return float(roc_auc_score(split.test.labels, scores))
 
 
 def test_logistic_regression_is_scikit_learns():
-    """On 400 points, of which the first 60 are inducing points."""
-    whole = data.classification_data(0, "a", 0)
+    """Here on 400 points, of which the first 60 are inducing points."""
+    all_points = data.classification_data(0, "a", 0)
     split = data.TrainTestSplit(
-        select_first_rows(whole.train, 400), select_first_rows(whole.test, 400)
+        select_first_rows(all_points.train, 400), select_first_rows(all_points.test, 400)
     )
-    for row in sample_values(hbo.load("distbo-classification-a"), 8):
+    for row in sample_rows(hbo.load("distbo-classification-a"), 8):
         auc = models.evaluate_logistic(split, row, inducing=60)
 
         assert auc == pytest.approx(compute_logistic_auc(split, row, inducing=60), abs=1e-4)
@@ -470,65 +564,65 @@ def test_logistic_regression_is_scikit_learns():
 
 @pytest.mark.slow
 def test_fewer_ridge_points_rank_alike():
-    """Training on 1000 of 5000 points ranks configurations nearly as training on all."""
+    """The benchmark trains on 1000 of 5000 points, which ranks configurations as nearly all do."""
     benchmark = hbo.load("distbo-counterexample")
-    split_of_target = data.counterexample_data(0, 4)
-    values = sample_values(benchmark, 6)
+    target = benchmark.tasks[-1]
+    all_points_of_target = data.counterexample_data(0, target.index)
+    rows = sample_rows(benchmark, 6)
 
-    with_some_points = benchmark.tasks[-1].evaluate_many(values)
+    r2_with_1000_points = target.evaluate_many(rows)
 
-    with_all_points = [compute_ridge_r_squared(split_of_target, row) for row in values]
-    assert spearmanr(with_some_points, with_all_points).statistic > 0.9
+    r2_with_5000_points = [compute_ridge_r_squared(all_points_of_target, row) for row in rows]
+    assert spearmanr(r2_with_1000_points, r2_with_5000_points).statistic > 0.9
 
 
 @pytest.mark.slow
 def test_fewer_inducing_points_rank_alike():
-    """The usual number of inducing points, 250, is nearly as good as 800."""
+    """The benchmark has 250 inducing points, which give nearly the same AUCs as 800."""
     benchmark = hbo.load("distbo-classification-a")
-    split_of_target = data.classification_data(0, "a", 10)
-    values = sample_values(benchmark, 8)
+    target = benchmark.tasks[-1]
+    split_of_target = data.classification_data(0, "a", target.index)
+    rows = sample_rows(benchmark, 8)
 
-    aucs = benchmark.tasks[-1].evaluate_many(values)
+    aucs_with_250 = target.evaluate_many(rows)
 
-    aucs_with_many = [
-        models.evaluate_logistic(split_of_target, row, inducing=800) for row in values
-    ]
-    assert np.abs(aucs - aucs_with_many).mean() < 0.03
-    assert spearmanr(aucs, aucs_with_many).statistic > 0.9
+    aucs_with_800 = [models.evaluate_logistic(split_of_target, row, inducing=800) for row in rows]
+    assert np.abs(aucs_with_250 - aucs_with_800).mean() < 0.03
+    assert spearmanr(aucs_with_250, aucs_with_800).statistic > 0.9
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("fetched")
 @pytest.mark.parametrize(
-    ("name", "read_split", "features"),
+    ("name", "read_train_and_test", "n_features"),
     [
         ("distbo-parkinsons", data.parkinsons_data, 17),
         ("distbo-protein-svm", data.protein_data, 166),
         ("distbo-protein-forest", data.protein_data, 166),
     ],
 )
-def test_real_training_data_are_sixty_percent(name, read_split, features):
-    """The others are test data; each benchmark has its number of features."""
+def test_real_training_data_are_sixty_percent(name, read_train_and_test, n_features):
+    """The data of a task are for training; further rows of the published data are for testing."""
     for task in hbo.load(name).tasks:
         assert task.data is not None
         train_size = len(task.data)
-        test_size = len(read_split(task.index).test)
+        test_size = len(read_train_and_test(task.index).test)
 
-        assert task.data.features.shape == (task.context["train_size"], features)
-        # Up to rounding to whole rows.
-        assert train_size / (train_size + test_size) == pytest.approx(0.6, abs=0.005)
+        assert task.data.features.shape == (task.context["train_size"], n_features)
+        share_of_training = train_size / (train_size + test_size)
+        assert share_of_training == pytest.approx(0.6, abs=0.005)  # rounded to whole rows
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("fetched")
 @pytest.mark.parametrize("name", ["distbo-parkinsons", "distbo-protein-svm"])
 def test_trained_surrogates_conform(name):
-    """They pass the public checks of benchmarks, also in another process."""
+    """Benchmarks that train models pass the checks that users have, also in another process."""
     trained = hbo.load(name, surrogate="trained")
 
-    # A process that is started now uses the cache of this test.
-    with ProcessPoolExecutor(1, get_context("spawn")) as executor:
-        check_benchmark(trained, configurations=6, executor=executor)
+    # The process is started here, as it then uses this test's cache of downloads.
+    with ProcessPoolExecutor(1, get_context("spawn")) as other_process:
+        check_benchmark(trained, configurations=6, executor=other_process)
 
 
 @pytest.mark.usefixtures("fetched")
@@ -536,7 +630,7 @@ def test_trained_surrogates_conform(name):
 def test_parkinsons_is_scikit_learns_ridge(patient):
     benchmark = hbo.load("distbo-parkinsons", surrogate="trained")
     split = data.parkinsons_data(patient)
-    rows = sample_values(benchmark)
+    rows = sample_rows(benchmark)
 
     r2_of_rows = benchmark.tasks[patient].evaluate_many(rows)
 
@@ -550,17 +644,19 @@ def test_parkinsons_is_scikit_learns_ridge(patient):
 @pytest.mark.usefixtures("fetched")
 @pytest.mark.parametrize("protein", range(7))
 def test_proteins_are_split_by_class(protein):
-    """Training and test data have the same share of molecules that bind, up to rounding."""
+    """Training and test data have the same share of molecules that bind, whose label is 1."""
     split = data.protein_data(protein)
 
     assert split.train.labels is not None
     assert split.test.labels is not None
-    assert split.train.labels.mean() == pytest.approx(split.test.labels.mean(), abs=2e-3)
+    share_in_training = split.train.labels.mean()
+    share_in_test = split.test.labels.mean()
+    assert share_in_training == pytest.approx(share_in_test, abs=2e-3)  # rounded to whole molecules
 
 
 @pytest.mark.usefixtures("fetched")
 def test_protein_svm_is_scikit_learns():
-    """Its kernel is one minus the Jaccard distance of the molecules' keys."""
+    """The kernel of two molecules is one minus the Jaccard distance of their binary features."""
     benchmark = hbo.load("distbo-protein-svm", surrogate="trained")
     protein = 4
     split = data.protein_data(protein)
@@ -568,14 +664,15 @@ def test_protein_svm_is_scikit_learns():
     x_test = split.test.features.astype(bool)
     train_kernel = 1 - cdist(x, x, "jaccard")
     test_kernel = 1 - cdist(x_test, x, "jaccard")
-    for row in sample_values(benchmark):
+    # One molecule may be classified otherwise, as sums are rounded differently.
+    share_of_one_molecule = 1.1 / len(x_test)
+    for row in sample_rows(benchmark):
         (accuracy,) = benchmark.tasks[protein].evaluate_many(row[None])
 
-        # C is the only hyperparameter.
-        model = SVC(C=row[0], kernel="precomputed").fit(train_kernel, split.train.labels)
+        (C,) = row  # the only hyperparameter
+        model = SVC(C=C, kernel="precomputed").fit(train_kernel, split.train.labels)
         expected = accuracy_score(split.test.labels, model.predict(test_kernel))
-        # One molecule may be classified otherwise, as sums are rounded differently.
-        assert accuracy == pytest.approx(expected, abs=1.1 / len(x_test))
+        assert accuracy == pytest.approx(expected, abs=share_of_one_molecule)
 
 
 @pytest.mark.slow
@@ -583,7 +680,7 @@ def test_protein_svm_is_scikit_learns():
 def test_protein_forest_is_scikit_learns():
     benchmark = hbo.load("distbo-protein-forest", surrogate="trained")
     split = data.protein_data(0)
-    for row in sample_values(benchmark, 6):
+    for row in sample_rows(benchmark, 6):
         (accuracy,) = benchmark.tasks[0].evaluate_many(row[None])
 
         trees, depth, share_to_split, share_of_leaf = row
@@ -615,14 +712,14 @@ def test_points_without_features_are_similar():
 @pytest.mark.usefixtures("fetched")
 @pytest.mark.parametrize("name", ["distbo-parkinsons", "distbo-protein-svm"])
 def test_forests_rank_like_trained_models(name):
-    """The default surrogate is a forest, fitted to trainings."""
+    """The default surrogate is a forest, fitted to values of models that were trained."""
     forest = hbo.load(name)
     trained = hbo.load(name, surrogate="trained")
-    values = sample_values(forest, 40)
+    rows = sample_rows(forest, 40)
 
-    values_of_forest = forest.tasks[0].evaluate_many(values)
+    values_of_forest = forest.tasks[0].evaluate_many(rows)
 
-    values_of_trained = trained.tasks[0].evaluate_many(values)
+    values_of_trained = trained.tasks[0].evaluate_many(rows)
     assert spearmanr(values_of_forest, values_of_trained).statistic > 0.9
 
 
@@ -631,15 +728,15 @@ def test_forests_rank_like_trained_models(name):
 
 @pytest.mark.usefixtures("fetched")
 @pytest.mark.parametrize(
-    ("name", "tolerance"),
+    ("name", "tolerance_of_loss"),
     [
         ("distbo-parkinsons", 1e-5),
         ("distbo-protein-svm", 2e-3),  # about one molecule
         pytest.param("distbo-protein-forest", 1e-5, marks=pytest.mark.slow),
     ],
 )
-def test_recorded_runs_can_be_repeated(name, tolerance):
-    """The first three evaluations on each of three tasks."""
+def test_recorded_runs_can_be_repeated(name, tolerance_of_loss):
+    """Models are trained again for the first three evaluations on each of three tasks."""
     trained = hbo.load(name, surrogate="trained")
     assert trained.recorded is not None
     runs = trained.recorded()
@@ -647,13 +744,13 @@ def test_recorded_runs_can_be_repeated(name, tolerance):
         objective_values = task.evaluate_many(run.values[:3])
 
         losses = task.objective.losses(objective_values)
-        np.testing.assert_allclose(run.losses[:3], losses, atol=tolerance)
+        np.testing.assert_allclose(run.losses[:3], losses, atol=tolerance_of_loss)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", SEARCHED)
+@pytest.mark.parametrize("name", WITHOUT_FORMULA_OF_OPTIMUM)
 def test_runs_on_generated_data_can_be_repeated(name):
-    """The last two evaluations on each task, by models that are trained again."""
+    """Models are trained again for the last two evaluations on each task."""
     benchmark = hbo.load(name)
     assert benchmark.recorded is not None
     for task, run in zip(benchmark.tasks, benchmark.recorded(), strict=True):
@@ -663,7 +760,7 @@ def test_runs_on_generated_data_can_be_repeated(name):
         np.testing.assert_allclose(run.losses[-2:], losses, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", SEARCHED)
+@pytest.mark.parametrize("name", WITHOUT_FORMULA_OF_OPTIMUM)
 def test_best_values_are_no_worse_than_runs(name):
     benchmark = hbo.load(name)
     assert benchmark.recorded is not None
@@ -676,9 +773,12 @@ def test_best_values_are_no_worse_than_runs(name):
 @pytest.mark.slow
 @pytest.mark.usefixtures("fetched")
 @pytest.mark.parametrize("name", ["distbo-toy", "distbo-protein-svm"])
-def test_artifacts_are_generated_again(name, texts, tmp_path):
-    """To the byte; generators of real data read them from a folder."""
-    folder_of_data = texts if name in distbo.REAL else None
+def test_artifacts_are_generated_again(name, folder_of_texts, tmp_path):
+    """The generator writes the packaged files to the byte.
+
+    Data of real benchmarks are read from a folder; those of the others are drawn.
+    """
+    folder_of_data = folder_of_texts if name in distbo.REAL else None
 
     generator(name).generate(tmp_path / name, local=folder_of_data)
 
@@ -689,10 +789,10 @@ def test_artifacts_are_generated_again(name, texts, tmp_path):
 
 @pytest.fixture
 def empty_cache(tmp_path, monkeypatch):
-    """An empty cache of downloads; data that were read before are forgotten, too."""
+    """No file has been downloaded, and no data that earlier tests read are kept in memory."""
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
-    for cached_function in (data.protein_data, data.parkinsons_data, data._read_recordings):
-        cached_function.cache_clear()
+    for read_once in (data.protein_data, data.parkinsons_data, data._read_recordings):
+        read_once.cache_clear()
 
 
 @pytest.mark.usefixtures("empty_cache")
@@ -705,11 +805,11 @@ def test_training_without_files_names_command(name):
 @pytest.mark.usefixtures("empty_cache")
 @pytest.mark.parametrize("name", ["distbo-parkinsons", "distbo-protein-svm"])
 def test_data_without_files_name_command(name):
+    """Nothing has been downloaded, which the forest does not need, but a task's data do."""
     task = hbo.load(name).tasks[0]
 
     with pytest.raises(NotFetchedError, match=f"fetch {name}$"):
-        # The data are read now.
-        _ = task.data
+        _ = task.data  # reads the data
 
 
 @pytest.mark.parametrize(
@@ -729,11 +829,11 @@ def test_data_without_files_name_command(name):
         (data.PARKINSONS_FILE, lambda text: text.replace("\n1,", "\n2,"), "must be 1 to 42"),
     ],
 )
-def test_changed_files_are_refused(texts, tmp_path, monkeypatch, file, change, message):
-    """The published text of a file is changed before it is copied into the cache."""
+def test_changed_files_are_refused(folder_of_texts, tmp_path, monkeypatch, file, change, message):
+    """A published text is changed, and then copied into the cache of downloads."""
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
     name = Path(file.name).name
-    published_text = (texts / name).read_text()
+    published_text = (folder_of_texts / name).read_text()
     changed_copy = tmp_path / name
     changed_copy.write_text(change(published_text))
 
@@ -745,51 +845,53 @@ def test_changed_files_are_refused(texts, tmp_path, monkeypatch, file, change, m
     "name", ["distbo-toy-seed-01", "distbo-parkinsons-seed-1", "distbo-seed-1"]
 )
 def test_other_names_are_unknown(name):
-    """Seeds have no leading zeros, and real data have no seed."""
+    """No seed is written with a leading zero, and benchmarks of real data have no seed."""
     with pytest.raises(UnknownNameError):
         hbo.load(name)
     with pytest.raises(UnknownNameError):
         generator(name)
 
 
-FURTHER_SEED = "distbo-toy-seed-7"
+TOY_OF_SEED_7 = "distbo-toy-seed-7"
 """A benchmark whose runs are not packaged; users can generate them."""
 
 
 @pytest.fixture
 def generated_runs(tmp_path, monkeypatch):
-    """The folder of source runs that a user generated for `FURTHER_SEED`."""
+    """The folder of the runs that a user generated for the toy benchmark of seed 7."""
     monkeypatch.setenv(LOCAL_VARIABLE, str(tmp_path))
-    runs_generator = generator(FURTHER_SEED)
-    return runs_generator.generate(runs_generator.home() / FURTHER_SEED)
+    runs_generator = generator(TOY_OF_SEED_7)
+    return runs_generator.generate(runs_generator.home() / TOY_OF_SEED_7)
 
 
 def test_seed_without_runs_has_plain_identity(tmp_path, monkeypatch):
-    """There is no content, whose hash would be part of the identity."""
-    monkeypatch.setenv(LOCAL_VARIABLE, str(tmp_path))
+    """If nobody has generated runs, the identity has no hash of them after the version, 1."""
+    no_generated_runs = tmp_path
+    monkeypatch.setenv(LOCAL_VARIABLE, str(no_generated_runs))
 
-    spec = benchmark_spec(FURTHER_SEED)
+    spec = benchmark_spec(TOY_OF_SEED_7)
 
     assert spec.recorded is None
-    assert spec.identity() == f"{FURTHER_SEED}@1"
+    assert spec.identity() == f"{TOY_OF_SEED_7}@1"
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("generated_runs")
 def test_generated_runs_change_identity():
-    """After the plus sign comes the hash of the runs."""
-    assert benchmark_spec(FURTHER_SEED).identity().startswith(f"{FURTHER_SEED}@1+")
+    """If a user generated runs, their hash follows the version, 1, after a plus sign."""
+    assert benchmark_spec(TOY_OF_SEED_7).identity().startswith(f"{TOY_OF_SEED_7}@1+")
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("generated_runs")
 def test_seed_with_runs_is_not_listed():
-    assert FURTHER_SEED not in hbo.list_benchmarks()
+    """Even if a user generated its runs, the toy benchmark of seed 7 is one of too many to list."""
+    assert TOY_OF_SEED_7 not in hbo.list_benchmarks()
 
 
 @pytest.mark.slow
 def test_workers_generate_same_runs(generated_runs, tmp_path):
-    in_parallel = generator(FURTHER_SEED).generate(tmp_path / "parallel", workers=2)
+    in_parallel = generator(TOY_OF_SEED_7).generate(tmp_path / "parallel", workers=2)
 
     for file in generated_runs.iterdir():
         assert (in_parallel / file.name).read_bytes() == file.read_bytes()
@@ -798,7 +900,8 @@ def test_workers_generate_same_runs(generated_runs, tmp_path):
 @pytest.mark.slow
 @pytest.mark.usefixtures("generated_runs")
 def test_generated_runs_have_values_of_tasks():
-    benchmark = hbo.load(FURTHER_SEED)
+    """The runs that a user generated hold the losses of the configurations evaluated again."""
+    benchmark = hbo.load(TOY_OF_SEED_7)
     assert benchmark.recorded is not None
     for task, run in zip(benchmark.tasks, benchmark.recorded(), strict=True):
         # As many evaluations as in the paper's runs.
@@ -810,8 +913,11 @@ def test_generated_runs_have_values_of_tasks():
 @pytest.mark.slow
 @pytest.mark.usefixtures("generated_runs")
 def test_generated_runs_come_close_to_optimum():
-    """As Bayesian optimisation does; thirty random numbers are rarely so near."""
-    benchmark = hbo.load(FURTHER_SEED)
+    """Runs of seed 7 are generated by Bayesian optimisation, with thirty evaluations a task.
+
+    Thirty random configurations would rarely come as close.
+    """
+    benchmark = hbo.load(TOY_OF_SEED_7)
     assert benchmark.recorded is not None
     for task, run in zip(benchmark.tasks, benchmark.recorded(), strict=True):
         best_of_run = -run.losses.min()  # values are maximised
@@ -821,7 +927,8 @@ def test_generated_runs_come_close_to_optimum():
 
 @pytest.mark.slow
 def test_damaged_runs_are_an_error(generated_runs):
+    """A file of the generated runs is overwritten, so that its hash is wrong."""
     (generated_runs / "benchmark.json").write_text("{}")
 
     with pytest.raises(ArtifactError, match="damaged"):
-        hbo.load(FURTHER_SEED).recorded()
+        hbo.load(TOY_OF_SEED_7).recorded()
