@@ -46,25 +46,25 @@ BUNDLED = (SVM, XGBOOST)
 
 
 def read_supplement(shared: Path) -> str:
-    """Text of the supplement of the paper (ABLR, 2018), with search spaces and ids of tasks."""
+    """Read the supplement of the paper (ABLR, 2018), which lists search spaces and tasks."""
     return (shared / "papers" / "ablr-2018-supplement.txt").read_text()
 
 
 def read_bounds(shared: Path, flow: Flow) -> dict[str, tuple[float, float]]:
-    """Bounds of the numbers, as the supplement lists them: "- NAME (TYPE, min: LOW, max: HIGH)"."""
+    """Read the bounds of a flow's numeric hyperparameters from the paper's supplement.
+
+    Section B.1 lists those of the SVM, B.2 those of XGBoost.
+    """
     first_heading, next_heading = ("## B.1", "## B.2") if flow is SVM else ("## B.2", "### B.3")
     text = read_supplement(shared)
     section = text[text.index(first_heading) : text.index(next_heading)]
 
+    # Such as "- max\_depth (int, min: 1, max: 15)"; the text has a backslash before underscores.
+    line = r"- (\S+) \(\w+, min: ([\d.]+), max: ([\d.]+)\)"
     bounds = {}
-    for line in section.splitlines():
-        if not line.startswith("- ") or "min:" not in line:
-            continue
-        name, _, description = line.removeprefix("- ").partition(" (")
-        _, lower, upper = description.split(",")[:3]
-        lower_number = float(lower.split(":")[1])
-        upper_number = float(upper.split(":")[1].strip(" ),;."))
-        bounds[name.replace("\\_", "_")] = (lower_number, upper_number)
+    for printed_name, lower, upper in re.findall(line, section):
+        name = printed_name.replace("\\_", "_")
+        bounds[name] = (float(lower), float(upper))
     return bounds
 
 
@@ -77,11 +77,12 @@ def test_bounds_are_the_papers(shared, flow):
     assert bounds == read_bounds(shared, flow)
 
 
-@pytest.mark.parametrize(("flow", "place"), [(SVM, 0), (XGBOOST, 1)])
-def test_tasks_are_the_papers(shared, flow, place):
+@pytest.mark.parametrize(("flow", "place_of_list"), [(SVM, 0), (XGBOOST, 1)])
+def test_tasks_are_the_papers(shared, flow, place_of_list):
     """The supplement lists the ids of 30 tasks for each flow, first for the SVM."""
     lists_of_ids = re.findall(r"ids`? are: ([\d, ]+)", read_supplement(shared))
-    ids_of_flow = [int(number) for number in lists_of_ids[place].split(",")]
+    list_of_flow = lists_of_ids[place_of_list]
+    ids_of_flow = [int(number) for number in list_of_flow.split(",")]
 
     assert len(flow.tasks) == 30
     assert set(flow.tasks) == set(ids_of_flow)
@@ -92,7 +93,7 @@ XGBOOST_LINEAR = {"booster", "nrounds", "eta", "lambda", "alpha"}
 
 
 @pytest.mark.parametrize(
-    ("flow", "name", "choice", "active"),
+    ("flow", "name", "choice", "active_names"),
     [
         (SVM, "kernel", "linear", {"kernel", "cost"}),
         (SVM, "kernel", "radial", {"kernel", "cost", "gamma"}),
@@ -102,15 +103,16 @@ XGBOOST_LINEAR = {"booster", "nrounds", "eta", "lambda", "alpha"}
         (XGBOOST, "booster", "gbtree", set(XGBOOST.space().names)),
     ],
 )
-def test_choice_decides_what_is_active(flow, name, choice, active):
-    """A configuration holds the active hyperparameters only."""
+def test_choice_decides_what_is_active(flow, name, choice, active_names):
+    """With a choice such as a linear kernel, a configuration holds only what matters for it."""
     space = flow.space()
-    configs = space.configs(space.decode(space.sample_unit(np.random.default_rng(0), 200)))
+    rng = np.random.default_rng(0)
+    configs = [space.sample(rng) for _ in range(200)]
 
-    with_choice = [config for config in configs if config[name] == choice]
+    configs_with_choice = [config for config in configs if config[name] == choice]
 
-    assert with_choice
-    assert all(set(config) == active for config in with_choice)
+    assert configs_with_choice
+    assert all(set(config) == active_names for config in configs_with_choice)
 
 
 @pytest.mark.parametrize(
@@ -122,7 +124,7 @@ def test_choice_decides_what_is_active(flow, name, choice, active):
     ],
 )
 def test_parameters_are_on_log_scales(flow, expected):
-    """All that are named here, and no others."""
+    """The expected hyperparameters are on logarithmic scales, and no others."""
     on_log_scale = {parameter.name for parameter in flow.space().parameters if parameter.log}
 
     assert on_log_scale == expected
@@ -139,17 +141,22 @@ def nothing_generated(tmp_path, monkeypatch):
 
 @pytest.mark.usefixtures("nothing_generated")
 def test_ranger_is_to_be_generated():
-    """It is listed, but its surrogates lack the generation by the user."""
+    """The random forest's benchmark is listed, but users must generate its surrogates first."""
     spec = benchmark_spec(RANGER.name)
 
     assert RANGER.name in hbo.list_benchmarks()
     assert all(option.lacks == "generate" for option in spec.surrogates)
+
+
+@pytest.mark.usefixtures("nothing_generated")
+def test_ranger_names_command_to_generate():
     with pytest.raises(NotFetchedError, match="hpobench-ordered generate openml-ranger"):
         hbo.load(RANGER.name)
 
 
 @pytest.mark.usefixtures("nothing_generated")
 def test_ranger_is_defined_before_generation():
+    """The user has generated nothing, but tasks and search space are known."""
     definition = benchmark_spec(RANGER.name).define()
 
     # The random forest is planned on the tasks of XGBoost.
@@ -162,7 +169,7 @@ def test_ranger_is_defined_before_generation():
 
 @pytest.mark.parametrize("flow", BUNDLED)
 def test_bundled_flows_have_fourteen_tasks(flow):
-    """Those of which the data could be had, of the paper and others."""
+    """They are the tasks of which the data could be had; some are the paper's."""
     benchmark = hbo.load(flow.name)
 
     assert benchmark.surrogate == "forest"
@@ -172,19 +179,29 @@ def test_bundled_flows_have_fourteen_tasks(flow):
 
 @pytest.mark.parametrize(("flow", "tasks_of_paper"), [(SVM, SVM_TASKS), (XGBOOST, XGBOOST_TASKS)])
 def test_card_lists_tasks_of_paper(flow, tasks_of_paper):
-    """Some of the bundled tasks are the paper's; the evaluations are our own."""
+    """The card of a surrogate tells which of its tasks are the paper's."""
     artifact = benchmark_spec(flow.name).artifact
     assert artifact is not None
 
     description = read_card(artifact).describe()
 
-    names = [task.name for task in hbo.load(flow.name).tasks if int(task.name) in tasks_of_paper]
+    bundled_names = [task.name for task in hbo.load(flow.name).tasks]
+    names = [name for name in bundled_names if int(name) in tasks_of_paper]
     assert f"{len(names)} of the paper's 30 tasks: {', '.join(names)};" in description
-    assert "our own" in description
+
+
+@pytest.mark.parametrize("flow", BUNDLED)
+def test_card_tells_of_own_evaluations(flow):
+    """The evaluations, to which the surrogate was fitted, were made for this package."""
+    artifact = benchmark_spec(flow.name).artifact
+    assert artifact is not None
+
+    assert "our own" in read_card(artifact).describe()
 
 
 @pytest.mark.parametrize("flow", BUNDLED)
 def test_bundled_tasks_have_contexts(flow):
+    """Known beforehand are some facts of a task's data, and the AUC of a fast model, a landmark."""
     for task in hbo.load(flow.name).tasks:
         assert tuple(task.context) == (*CONTEXT, LANDMARK)
         assert all(type(value) is float for value in task.context.values())
@@ -192,7 +209,7 @@ def test_bundled_tasks_have_contexts(flow):
 
 @pytest.mark.parametrize("flow", BUNDLED)
 def test_best_aucs_are_plausible(flow):
-    """Better than chance, 0.5, and at most 1."""
+    """The best AUC of a task is better than that of chance, 0.5, and at most 1."""
     for task in hbo.load(flow.name).tasks:
         assert 0.5 < task.best_value <= 1
 
@@ -210,53 +227,60 @@ def test_every_task_has_recorded_evaluations(flow):
 
 
 @pytest.fixture
-def published(shared, tmp_path, monkeypatch):
-    """A folder of the tasks' data, written as OpenML publishes them; the cache is empty."""
-    sources = shared / "data" / "openml_datasets"
-    # Files are called TASK_NAME.csv.
-    frames = {path.name.partition("_")[0]: pd.read_csv(path) for path in sources.glob("*.csv")}
-    # The data of task 9946 come with scikit-learn.
+def folder_of_published_data(shared, tmp_path, monkeypatch):
+    """A folder of the tasks' data, in files as OpenML publishes them; none is downloaded yet."""
+    data_of_task = {}
+    for path in (shared / "data" / "openml_datasets").glob("*.csv"):
+        task, _, _ = path.name.partition("_")  # files are called TASK_NAME.csv
+        data_of_task[task] = pd.read_csv(path)
+    # The data of task 9946, on breast cancer, come with scikit-learn.
     inputs, labels = load_breast_cancer(return_X_y=True, as_frame=True)
-    frames["9946"] = inputs.assign(Class=labels)
+    data_of_task["9946"] = inputs.assign(Class=labels)
 
     folder = tmp_path / "published"
     folder.mkdir()
     for task, file in FILES.items():
-        frames[task].to_parquet(folder / Path(file.name).name, index=False)
+        data_of_task[task].to_parquet(folder / Path(file.name).name, index=False)
 
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
-    task_data.cache_clear()
+    task_data.cache_clear()  # forgets what earlier tests read
     return folder
 
 
-@pytest.mark.usefixtures("published")
+@pytest.mark.usefixtures("folder_of_published_data")
 def test_method_needs_fetched_data():
     """The method `manual-gp` compares the data of tasks, but here nothing has been fetched."""
     with pytest.raises(NotFetchedError, match=f"fetch {SVM.name}"):
         hbo.run(benchmarks=[SVM.name], methods=["manual-gp"], seeds=range(1))
 
 
-def test_all_data_are_fetched(published):
-    result = CliRunner().invoke(fetch, [SVM.name, "--from", str(published)], catch_exceptions=False)
+def fetch_data_of_svm(folder: Path) -> str:
+    """Fetch the data of the SVM's tasks from a folder by the command `fetch`; return its output."""
+    arguments = [SVM.name, "--from", str(folder)]
+    return CliRunner().invoke(fetch, arguments, catch_exceptions=False).output
 
-    assert result.output.count("copied") == len(FILES)
+
+def test_all_data_are_fetched(folder_of_published_data):
+    output = fetch_data_of_svm(folder_of_published_data)
+
+    assert output.count("copied") == len(FILES)
     source = benchmark_spec(SVM.name).data
     assert source is not None
     assert not source.missing
 
 
-def test_fetched_data_are_those_trained_on(shared, published):
-    """The benchmark's own evaluations were made with the data of another folder."""
-    CliRunner().invoke(fetch, [SVM.name, "--from", str(published)], catch_exceptions=False)
+def test_fetched_data_are_those_trained_on(shared, folder_of_published_data):
+    """What users fetch equals the data by which the benchmark's evaluations were made."""
+    fetch_data_of_svm(folder_of_published_data)
+
+    source_of_fetched = benchmark_spec(SVM.name).data
+
+    assert source_of_fetched is not None
     trained_on = offline_datasets(shared / "data" / "openml_datasets")
-
-    source = benchmark_spec(SVM.name).data
-
-    assert source is not None
     for index, task in enumerate(hbo.load(SVM.name).tasks):
-        data = source.load(index)
-        assert np.array_equal(data.features, trained_on[task.name].x)
-        assert np.array_equal(data.labels, trained_on[task.name].y)
+        fetched = source_of_fetched.load(index)
+        assert np.array_equal(fetched.features, trained_on[task.name].x)
+        assert np.array_equal(fetched.labels, trained_on[task.name].y)
 
 
 def test_unknown_task_has_no_data():
@@ -264,9 +288,9 @@ def test_unknown_task_has_no_data():
     assert task_data("1") is None
 
 
-def test_data_of_other_size_are_refused(published):
-    """Rows, columns and examples of the more frequent class are those published."""
-    path = published / "37_diabetes.pq"
+def test_data_of_other_size_are_refused(folder_of_published_data):
+    """The published data have 768 rows, 8 columns, and 500 rows of the more frequent class."""
+    path = folder_of_published_data / "37_diabetes.pq"
     without_first_row = pd.read_parquet(path).iloc[1:]
     without_first_row.to_parquet(path)
 
@@ -274,8 +298,8 @@ def test_data_of_other_size_are_refused(published):
         FILES["37"].store(path)
 
 
-def test_text_instead_of_data_is_refused(published):
-    path = published / "37_diabetes.pq"
+def test_text_instead_of_data_is_refused(folder_of_published_data):
+    path = folder_of_published_data / "37_diabetes.pq"
     path.write_text("no table")
 
     with pytest.raises(DownloadError, match="not the published"):
@@ -286,15 +310,15 @@ def test_text_instead_of_data_is_refused(published):
 
 
 def train_svm(data: ClassificationData, config: Config, task: str) -> dict[str, float]:
-    """Train an SVM on a task; the evaluation has a value and a spread, over folds."""
+    """Train an SVM on a task; return the mean over folds as "value", and their "spread"."""
     (evaluation,) = SVMTrainer(data)(config, task)["evaluations"]
     return evaluation
 
 
 def train_boosting(data: ClassificationData, config: Config, task: str) -> dict[str, float]:
-    """Train XGBoost on a task; the evaluation has a value and a spread, over folds.
+    """Train XGBoost on a task; return the mean over folds as "value", and their "spread".
 
-    The trainer takes a list of numbers of rounds to evaluate after, here of one.
+    The trainer evaluates after each of several numbers of rounds; here it is given one.
     """
     pytest.importorskip("xgboost", reason="XGBoost comes with the extra `train`")
     others = {name: value for name, value in config.items() if name != "nrounds"}
@@ -305,20 +329,25 @@ def train_boosting(data: ClassificationData, config: Config, task: str) -> dict[
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("flow", "train", "cost"), [(SVM, train_svm, "cost"), (XGBOOST, train_boosting, "nrounds")]
+    ("flow", "train", "slow_if_large"),
+    [(SVM, train_svm, "cost"), (XGBOOST, train_boosting, "nrounds")],
 )
 @pytest.mark.parametrize(
     ("task", "make_data"), [("3492", partial(make_monks_problem, 1)), ("9946", breast_cancer)]
 )
-def test_recorded_evaluations_can_be_repeated(flow, train, cost, task, make_data):
-    """The five cheapest of a task, by the hyperparameter that decides how long training takes."""
+def test_recorded_evaluations_can_be_repeated(flow, train, slow_if_large, task, make_data):
+    """The five fastest trainings of a task are repeated.
+
+    They have the lowest values of the hyperparameter that makes training slow if it is large.
+    """
     artifact = benchmark_spec(flow.name).artifact
     assert artifact is not None
-    names = [task.name for task in hbo.load(flow.name).tasks]
-    recorded = read_evaluations(artifact)[names.index(task)]
+    position_of_task = hbo.load(flow.name).task(task).index
+    recorded = read_evaluations(artifact)[position_of_task]
     space = flow.space()
-    costs = recorded.values[:, space.names.index(cost)]
-    for row in np.argsort(costs)[:5]:
+    column = space.names.index(slow_if_large)
+    five_fastest = np.argsort(recorded.values[:, column])[:5]
+    for row in five_fastest:
         (config,) = space.configs(recorded.values[[row]])
 
         evaluation = train(make_data(), config, task)

@@ -12,32 +12,36 @@ from hpobench_ordered.files.remote import CACHE_VARIABLE
 from hpobench_ordered.registry import benchmark_spec
 from hpobench_ordered.testing import check_benchmark
 
-SCENARIOS = ("xgboost", "rpart")
+SCENARIOS_OF_YAHPO = ("xgboost", "rpart")
 
 
 @pytest.fixture(scope="module")
-def fetched(shared, tmp_path_factory):
-    """A cache that holds the files of all benchmarks here, copied from the shared data."""
-    cache = tmp_path_factory.mktemp("cache")
+def folder_of_cache(shared, tmp_path_factory):
+    """The folder of a cache of downloads that holds the files of all benchmarks of this file."""
+    folder = tmp_path_factory.mktemp("cache")
     with pytest.MonkeyPatch.context() as patched:
-        patched.setenv(CACHE_VARIABLE, str(cache))
+        patched.setenv(CACHE_VARIABLE, str(folder))
         store_files("xgboost-mnist", shared / "data")
-        for scenario in SCENARIOS:
+        for scenario in SCENARIOS_OF_YAHPO:
+            # All benchmarks of a scenario have the same files, whatever the data set, here 1220.
             store_files(f"yahpo-{scenario}-1220", shared / "data" / "yahpo")
-    return cache
+    return folder
 
 
 def store_files(benchmark: str, folder: Path) -> None:
-    """Copy the files that a benchmark needs from a folder, maybe compressed, into the cache."""
-    for option in benchmark_spec(benchmark).surrogates:
-        for file in option.files:
+    """Copy the files that a benchmark needs from a folder into the cache of downloads.
+
+    In the folder, a file may be compressed.
+    """
+    for surrogate in benchmark_spec(benchmark).surrogates:
+        for file in surrogate.files:
             copy = folder / file.name
             compressed_copy = copy.with_name(copy.name + ".gz")
             file.store(compressed_copy if compressed_copy.exists() else copy)
 
 
 def read_records(shared: Path, name: str) -> list[dict[str, Any]]:
-    """Recorded evaluations, each with its configuration and what else decides its value."""
+    """Read evaluations that others recorded: a dict for each, with configuration and value."""
     records: list[dict[str, Any]] = json.loads((shared / "reference" / name).read_text())
     return records
 
@@ -54,8 +58,8 @@ def test_newsvendor_has_recorded_profits(shared):
 
 
 @pytest.mark.slow
-def test_xgboost_mnist_has_recorded_errors(shared, fetched, monkeypatch):
-    monkeypatch.setenv(CACHE_VARIABLE, str(fetched))
+def test_xgboost_mnist_has_recorded_errors(shared, folder_of_cache, monkeypatch):
+    monkeypatch.setenv(CACHE_VARIABLE, str(folder_of_cache))
     # The authors' own surrogate.
     benchmark = hbo.load("xgboost-mnist", surrogate="nearest")
     for record in read_records(shared, "xgboost_mnist_recorded.json"):
@@ -66,20 +70,22 @@ def test_xgboost_mnist_has_recorded_errors(shared, fetched, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("scenario", SCENARIOS)
-def test_yahpo_has_recorded_aucs(shared, fetched, monkeypatch, scenario):
-    monkeypatch.setenv(CACHE_VARIABLE, str(fetched))
+@pytest.mark.parametrize("scenario", SCENARIOS_OF_YAHPO)
+def test_yahpo_has_recorded_aucs(shared, folder_of_cache, monkeypatch, scenario):
+    """YAHPO's own Python package predicted 80 AUCs in each scenario with the same network."""
+    monkeypatch.setenv(CACHE_VARIABLE, str(folder_of_cache))
     all_records = read_records(shared, "yahpo_gym_values.json")
-    # YAHPO's own name of a scenario begins with rbv2_.
-    records = [record for record in all_records if record["scenario"] == f"rbv2_{scenario}"]
+    yahpos_name = f"rbv2_{scenario}"
+    records = [record for record in all_records if record["scenario"] == yahpos_name]
     assert len(records) == 80
 
     for record in records:
         benchmark = hbo.load(f"yahpo-{scenario}-{record['instance']}")
         task = benchmark.task(name_task(record["trainsize"]))
+        auc = task.evaluate(record["config"])
+
         # The network computes with float32, of about seven digits.
-        recorded_auc = pytest.approx(record["values"]["auc"], rel=1e-5)
-        assert task.evaluate(record["config"]) == recorded_auc
+        assert auc == pytest.approx(record["values"]["auc"], rel=1e-5)
 
 
 @pytest.mark.slow
@@ -92,8 +98,8 @@ def test_yahpo_has_recorded_aucs(shared, fetched, monkeypatch, scenario):
         ("yahpo-rpart-40981", "onnx"),
     ],
 )
-def test_fetched_surrogates_conform(fetched, monkeypatch, name, surrogate):
-    """They pass the public checks of benchmarks."""
-    monkeypatch.setenv(CACHE_VARIABLE, str(fetched))
+def test_fetched_surrogates_conform(folder_of_cache, monkeypatch, name, surrogate):
+    """Surrogates whose files have been downloaded pass the checks that users have, too."""
+    monkeypatch.setenv(CACHE_VARIABLE, str(folder_of_cache))
 
     check_benchmark(hbo.load(name, surrogate=surrogate))
