@@ -26,38 +26,42 @@ from hpobench_ordered.errors import ExperimentError, UnknownNameError
 from hpobench_ordered.registry import benchmark_spec
 from hpobench_ordered.surrogates.analytic import ForresterSurrogate, QuadraticSurrogate
 
-NAMES = ("forrester", "quadratic", "forrester-ordered", "quadratic-ordered")
-SEEDS = st.integers(0, 2**64)
+NAMES_OF_BENCHMARKS = ("forrester", "quadratic", "forrester-ordered", "quadratic-ordered")
+ANY_SEED = st.integers(0, 2**64)
 MANY_TASKS = 60_000
 """Tasks whose coefficients are compared with their distribution."""
-# Distributions of the coefficients a, b and c (Horvath et al. 2021, section 5).
-MARGINALS = {
+
+DISTRIBUTIONS_OF_COEFFICIENTS = {
     FORRESTER: (stats.norm(6, 1), stats.norm(12, 2), stats.uniform(0, 10)),
     QUADRATIC: (stats.uniform(0.1, 0.9),) * 3,
 }
+"""Distributions of a, b and c (Horvath et al. 2021, section 5)."""
 
 EVERY_FAMILY = pytest.mark.parametrize(
-    ("function", "ordered"), list(product(MARGINALS, [False, True]))
+    ("function", "ordered"), list(product(DISTRIBUTIONS_OF_COEFFICIENTS, [False, True]))
 )
 
 
 def make_benchmark(
     function: FunctionFamily, *, ordered: bool = False, seed: int = 0, tasks: int = MANY_TASKS
 ) -> SyntheticBenchmark:
-    """A benchmark whose tasks are a function with different coefficients, by default many tasks.
+    """Make a benchmark of one function, whose coefficients differ from task to task.
 
-    Coefficients of consecutive tasks are correlated if it is ordered, and independent otherwise.
+    If it is ordered, those of consecutive tasks are correlated, otherwise they are independent.
     """
     return SyntheticBenchmark(function, ordered=ordered, seed=seed, tasks=tasks)
 
 
 def apply_formula(benchmark: hbo.Benchmark, task: int, x: np.ndarray) -> np.ndarray:
-    """The paper's formulas with the coefficients of a task, (n, d) to (n,)."""
+    """Apply the paper's formula of a benchmark, Forrester's or the quadratic one, (n, d) to (n,).
+
+    The context of a task holds its coefficients a, b and c.
+    """
     context = benchmark.tasks[task].context
     a, b, c = context["a"], context["b"], context["c"]
     if benchmark.name.startswith("forrester"):
-        x = x[:, 0]
-        return (a * x - 2) ** 2 * np.sin(b * x - 4) + c
+        only_column = x[:, 0]
+        return (a * only_column - 2) ** 2 * np.sin(b * only_column - 4) + c
     return a * (x**2).sum(axis=1) + b * x.sum(axis=1) + c
 
 
@@ -65,7 +69,7 @@ def apply_formula(benchmark: hbo.Benchmark, task: int, x: np.ndarray) -> np.ndar
 
 
 def test_suite_has_all_registered_benchmarks():
-    assert tuple(spec.name for spec in SPECS) == NAMES == hbo.suite("synthetic")
+    assert tuple(spec.name for spec in SPECS) == NAMES_OF_BENCHMARKS == hbo.suite("synthetic")
 
 
 @pytest.mark.parametrize("suffix", ["", "-ordered"])
@@ -94,46 +98,52 @@ def test_spaces_are_the_papers(function, bounds, suffix):
     assert not any(parameter.log for parameter in parameters)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", NAMES_OF_BENCHMARKS)
 def test_functions_are_minimised(name):
     assert hbo.load(name).objective.direction is hbo.Direction.MINIMIZE
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", NAMES_OF_BENCHMARKS)
 def test_contexts_are_the_coefficients(name):
     assert all(tuple(task.context) == ("a", "b", "c") for task in hbo.load(name).tasks)
 
 
-@given(seed=SEEDS, make=st.sampled_from([forrester, quadratic]), ordered=st.booleans())
-def test_values_are_those_of_formula(seed, make, ordered):
-    benchmark = make(seed=seed, tasks=3, ordered=ordered)
-    x = benchmark.space.decode(benchmark.space.sample_unit(np.random.default_rng(seed), 50))
-    for task in range(3):
-        values = benchmark.tasks[task].evaluate_many(x)
+@given(seed=ANY_SEED, make_function=st.sampled_from([forrester, quadratic]), ordered=st.booleans())
+def test_values_are_those_of_formula(seed, make_function, ordered):
+    benchmark = make_function(seed=seed, tasks=3, ordered=ordered)
+    space = benchmark.space
+    fifty_configs = space.decode(space.sample_unit(np.random.default_rng(seed), 50))
+    for task in benchmark.tasks:
+        values = task.evaluate_many(fifty_configs)
 
-        expected = apply_formula(benchmark, task, x)
+        expected = apply_formula(benchmark, task.index, fifty_configs)
         np.testing.assert_allclose(values, expected, rtol=1e-12, atol=1e-12)
 
 
 # -- minima ----------------------------------------------------------------------------------------
 
-DENSE_GRID = np.linspace(0, 1, 100_001)[:, None]
+GRID_OF_FORRESTER = np.linspace(0, 1, 100_001)[:, None]
 """Configurations of the Forrester function, 1e-5 apart."""
 
 
 def search_minimum(model: ForresterSurrogate) -> float:
-    """Lowest value of task 0 on a dense grid, and of Brent's method around its lowest valleys."""
-    values = model.predict(DENSE_GRID, 0)
-    inner = values[1:-1]
-    is_valley = (inner <= values[:-2]) & (inner <= values[2:])
-    valleys = np.flatnonzero(is_valley) + 1
-    ten_lowest_valleys = valleys[np.argsort(values[valleys])[:10]]
+    """Search for the lowest value of a model's only task.
+
+    It is the lowest on a dense grid, or what Brent's method finds around the ten lowest grid points
+    that are no higher than both neighbours.
+    """
+    values = model.predict(GRID_OF_FORRESTER, 0)
+    inner, left, right = values[1:-1], values[:-2], values[2:]
+    is_valley = (inner <= left) & (inner <= right)
+    valleys = 1 + np.flatnonzero(is_valley)  # the first inner point is point 1 of the grid
+    from_lowest = np.argsort(values[valleys])
+    ten_lowest_valleys = valleys[from_lowest][:10]
 
     lowest = float(values.min())
-    for index in ten_lowest_valleys:
+    for valley in ten_lowest_valleys:
         minimum = optimize.minimize_scalar(
             lambda x: model.predict_one(np.array([x]), 0),
-            bounds=(DENSE_GRID[index - 1, 0], DENSE_GRID[index + 1, 0]),
+            bounds=(GRID_OF_FORRESTER[valley - 1, 0], GRID_OF_FORRESTER[valley + 1, 0]),
             method="bounded",
             options={"xatol": 1e-12},
         )
@@ -149,33 +159,31 @@ def search_minimum(model: ForresterSurrogate) -> float:
 @example(a=6.0, b=1.0, c=1.0)  # lowest at the right end
 @example(a=-4.0, b=-1.0, c=1.0)
 def test_dense_search_confirms_forrester_minimum(a, b, c):
+    """A search finds nothing better than the minimum, and comes close to it.
+
+    Values of Forrester's function are (a x - 2)^2 sin(b x - 4) + c, of which the square, and so the
+    rounding error, grows like (1 + |a|)^2.
+    """
     model = ForresterSurrogate(np.array([[a, b, c]]))
 
     (minimum,) = model.minima()
 
-    # The search finds nothing better, and comes close, as far as rounding errors allow.
     rounding_error = 1e-11 * (1 + abs(a)) ** 2
     assert 0 <= search_minimum(model) - minimum <= rounding_error
 
 
-@given(seed=SEEDS)
+@given(seed=ANY_SEED)
 @example(seed=193)  # lowest at the right end
 def test_no_float_beats_forrester_minimum(seed):
-    """Thousands of numbers, a few of the smallest steps around the best two known, are no better.
+    """No number close to the optimum has a lower value than the stored minimum, by rounding errors.
 
-    The two are the best of a grid, and that of Brent's method near it.
+    Thousands are tried around the best point of a grid, and around what Brent's method finds there.
     """
     (task,) = forrester(seed=seed, tasks=1).tasks
-    a, b, c = task.context.values()
-    best_on_grid = float(DENSE_GRID[np.argmin(task.evaluate_many(DENSE_GRID)), 0])
-    best_of_brent = optimize.minimize_scalar(
-        lambda x: (a * x - 2) ** 2 * math.sin(b * x - 4) + c,
-        bounds=(max(0.0, best_on_grid - 1e-5), min(1.0, best_on_grid + 1e-5)),
-        method="bounded",
-        options={"xatol": 1e-13},
-    ).x
-    # Numbers of at most 1 are multiples of 2^-53.
-    steps = np.random.default_rng(seed).integers(-100_000, 100_000, 5000) * 2.0**-53
+    best_on_grid = find_best_of_grid(task)
+    best_of_brent = find_best_by_brent(task, near=best_on_grid)
+    smallest_step = 2.0**-53  # between numbers below 1
+    steps = smallest_step * np.random.default_rng(seed).integers(-100_000, 100_000, 5000)
     near_both = np.concatenate([best_on_grid + steps, best_of_brent + steps])
     x = np.clip(near_both, 0, 1)[:, None]
 
@@ -184,10 +192,28 @@ def test_no_float_beats_forrester_minimum(seed):
     assert 0 <= regrets.min() <= 1e-11
 
 
+def find_best_of_grid(task: hbo.Task) -> float:
+    """Find the point of a dense grid at which Forrester's function is lowest."""
+    best_row = np.argmin(task.evaluate_many(GRID_OF_FORRESTER))
+    return float(GRID_OF_FORRESTER[best_row, 0])
+
+
+def find_best_by_brent(task: hbo.Task, near: float) -> float:
+    """Minimise Forrester's formula by Brent's method, at most 1e-5 from a point."""
+    a, b, c = task.context.values()
+    minimum = optimize.minimize_scalar(
+        lambda x: (a * x - 2) ** 2 * math.sin(b * x - 4) + c,
+        bounds=(max(0.0, near - 1e-5), min(1.0, near + 1e-5)),
+        method="bounded",
+        options={"xatol": 1e-13},
+    )
+    return float(minimum.x)
+
+
 @pytest.mark.slow
-@given(seed=SEEDS, ordered=st.booleans())
+@given(seed=ANY_SEED, ordered=st.booleans())
 def test_scipy_confirms_quadratic_minimum(seed, ordered):
-    """By minimising the paper's formula from a random start."""
+    """SciPy minimises the paper's formula, five numbers from -10 to 10, from a random start."""
     benchmark = quadratic(seed=seed, tasks=2, ordered=ordered)
     rng = np.random.default_rng(seed)
     for index, task in enumerate(benchmark.tasks):
@@ -202,14 +228,16 @@ def test_scipy_confirms_quadratic_minimum(seed, ordered):
         assert minimum.fun == pytest.approx(task.best_value, abs=1e-8)
 
 
-@given(seed=SEEDS, ordered=st.booleans())
+@given(seed=ANY_SEED, ordered=st.booleans())
 def test_no_float_beats_quadratic_minimum(seed, ordered):
-    """The minimum of a x^2 + b x is at -b / (2 a) in each of five coordinates."""
+    """A sum of a x^2 + b x over five coordinates has its minimum at -b / (2 a) in each.
+
+    No configuration that is up to fifty floats away in each coordinate is better by rounding.
+    """
     (task,) = quadratic(seed=seed, tasks=1, ordered=ordered).tasks
     optimum = np.full(5, -task.context["b"] / (2 * task.context["a"]))
-    # Neighbours, up to fifty floats apart in each coordinate.
-    steps = np.random.default_rng(seed).integers(-50, 50, (2000, 5))
-    neighbours = optimum + steps * np.spacing(optimum)
+    floats_apart = np.random.default_rng(seed).integers(-50, 50, (2000, 5))
+    neighbours = optimum + floats_apart * np.spacing(optimum)
 
     (regret_of_optimum,) = task.regret(task.evaluate_many(optimum[None]))
     regrets_of_neighbours = task.regret(task.evaluate_many(neighbours))
@@ -222,7 +250,7 @@ def test_no_float_beats_quadratic_minimum(seed, ordered):
 # -- coefficients ----------------------------------------------------------------------------------
 
 
-@given(seed=SEEDS, fewer=st.integers(1, 20), more=st.integers(0, 20))
+@given(seed=ANY_SEED, fewer=st.integers(1, 20), more=st.integers(0, 20))
 @EVERY_FAMILY
 def test_fewer_tasks_are_the_first(function, ordered, seed, fewer, more):
     few = make_benchmark(function, ordered=ordered, seed=seed, tasks=fewer)
@@ -231,7 +259,7 @@ def test_fewer_tasks_are_the_first(function, ordered, seed, fewer, more):
     assert few.coefficients().tobytes() == many.coefficients()[:fewer].tobytes()
 
 
-@given(seed=SEEDS, tasks=st.integers(1, 20))
+@given(seed=ANY_SEED, tasks=st.integers(1, 20))
 @EVERY_FAMILY
 def test_seeds_share_no_coefficients(function, ordered, seed, tasks):
     first = make_benchmark(function, ordered=ordered, seed=seed, tasks=tasks).coefficients()
@@ -242,27 +270,51 @@ def test_seeds_share_no_coefficients(function, ordered, seed, tasks):
 
 @EVERY_FAMILY
 def test_coefficients_follow_the_papers_distributions(function, ordered):
+    """The coefficients a, b and c of many tasks are compared with a distribution each."""
     coefficients = make_benchmark(function, ordered=ordered, seed=1).coefficients()
+    independent = thin_to_independent(coefficients, ordered=ordered)
 
-    # Ordered tasks are correlated, but a hundred apart they are as good as independent.
+    distributions = DISTRIBUTIONS_OF_COEFFICIENTS[function]
+    for column, distribution in zip(independent.T, distributions, strict=True):
+        assert stats.kstest(column, distribution.cdf).pvalue > 0.01
+        lowest, highest = distribution.support()
+        assert lowest <= column.min() <= column.max() <= highest
+
+
+@EVERY_FAMILY
+def test_coefficients_have_the_papers_moments(function, ordered):
+    """Mean and standard deviation of a, b and c are those of their distributions."""
+    coefficients = make_benchmark(function, ordered=ordered, seed=1).coefficients()
+    independent = thin_to_independent(coefficients, ordered=ordered)
+
+    distributions = DISTRIBUTIONS_OF_COEFFICIENTS[function]
+    for column, distribution in zip(independent.T, distributions, strict=True):
+        # The root of 600 tasks is more than 24.
+        four_standard_errors = 4 * distribution.std() / 24
+        assert column.mean() == pytest.approx(distribution.mean(), abs=four_standard_errors)
+        assert column.std() == pytest.approx(distribution.std(), rel=0.1)
+
+
+def thin_to_independent(coefficients: np.ndarray, *, ordered: bool) -> np.ndarray:
+    """Keep the coefficients of tasks that are as good as independent, at least 600.
+
+    Ordered tasks are correlated, but no longer if they are a hundred apart.
+    """
     spacing = 100 if ordered else 1
     independent = coefficients[::spacing]
-    # At least 600 tasks remain, so the standard error of a mean is at most std / 24.
     assert len(independent) >= 600
-    for column, marginal in zip(independent.T, MARGINALS[function], strict=True):
-        assert stats.kstest(column, marginal.cdf).pvalue > 0.01
-        four_standard_errors = 4 * marginal.std() / 24
-        assert column.mean() == pytest.approx(marginal.mean(), abs=four_standard_errors)
-        assert column.std() == pytest.approx(marginal.std(), rel=0.1)
-        low, high = marginal.support()
-        assert low <= column.min() <= column.max() <= high
+    return independent
 
 
-def compute_scores(function: FunctionFamily, coefficients: np.ndarray) -> np.ndarray:
-    """Normal scores of coefficients, (T, 3) to (3, T): the standard normal of equal quantile."""
+def compute_normal_scores(function: FunctionFamily, coefficients: np.ndarray) -> np.ndarray:
+    """Transform the coefficients of T tasks so that each is standard normal, (T, 3) to (3, T).
+
+    A coefficient becomes the normal number with the same quantile.
+    """
     scores = []
-    for marginal, column in zip(MARGINALS[function], coefficients.T, strict=True):
-        quantiles = marginal.cdf(column)
+    distributions = DISTRIBUTIONS_OF_COEFFICIENTS[function]
+    for distribution, column in zip(distributions, coefficients.T, strict=True):
+        quantiles = distribution.cdf(column)
         scores.append(stats.norm.ppf(quantiles))
     return np.array(scores)
 
@@ -270,11 +322,15 @@ def compute_scores(function: FunctionFamily, coefficients: np.ndarray) -> np.nda
 @pytest.mark.parametrize("lag", [1, 2, 9, 29])
 @EVERY_FAMILY
 def test_correlation_decays_with_lag(function, ordered, lag):
-    """Normal scores of ordered tasks k apart have the correlation 0.95^k, of others none."""
+    """Ordered tasks have the correlation 0.95^lag, if they are `lag` apart; others have none.
+
+    It is that of their coefficients after each was transformed to be normal.
+    """
     coefficients = make_benchmark(function, ordered=ordered, seed=2).coefficients()
 
+    # The package's constant is the correlation of a task and the next, 0.95.
     expected = CORRELATION**lag if ordered else 0.0
-    for scores in compute_scores(function, coefficients):
+    for scores in compute_normal_scores(function, coefficients):
         correlation = np.corrcoef(scores[lag:], scores[:-lag])[0, 1]
         # Up to the error of estimates from 60,000 correlated tasks.
         assert correlation == pytest.approx(expected, abs=0.04)
@@ -282,21 +338,25 @@ def test_correlation_decays_with_lag(function, ordered, lag):
 
 @EVERY_FAMILY
 def test_coefficients_are_independent_of_another(function, ordered):
-    """The correlations between a, b and c are 0, up to the error of their estimates."""
+    """The coefficients a, b and c of a task are not correlated, up to the error of an estimate."""
     coefficients = make_benchmark(function, ordered=ordered, seed=2).coefficients()
 
-    correlations = np.corrcoef(compute_scores(function, coefficients))
-    assert np.abs(correlations - np.eye(3)).max() < 0.1
+    correlations = np.corrcoef(compute_normal_scores(function, coefficients))
+    np.testing.assert_allclose(correlations, np.eye(3), atol=0.1)
 
 
 def test_benchmarks_of_same_seed_differ():
-    """No coefficient of any task of any benchmark occurs twice."""
+    """Benchmarks of the same seed, here 5, have no coefficient in common.
+
+    The context of a task holds its coefficients.
+    """
     coefficients = []
-    for name in NAMES:
+    for name in NAMES_OF_BENCHMARKS:
         for task in hbo.load(f"{name}-seed-5").tasks:
             coefficients += task.context.values()
 
-    assert len(set(coefficients)) == len(coefficients)
+    distinct = set(coefficients)
+    assert len(distinct) == len(coefficients)
 
 
 # -- names -----------------------------------------------------------------------------------------
@@ -305,11 +365,12 @@ def test_benchmarks_of_same_seed_differ():
 @given(
     seed=st.integers(0, 10**18 - 1),  # a name has at most 18 digits
     tasks=st.integers(1, 40),
-    make=st.sampled_from([forrester, quadratic]),
+    make_function=st.sampled_from([forrester, quadratic]),
     ordered=st.booleans(),
 )
-def test_benchmarks_are_loaded_by_name(seed, tasks, make, ordered):
-    benchmark = make(seed=seed, tasks=tasks, ordered=ordered)
+def test_benchmarks_are_loaded_by_id(seed, tasks, make_function, ordered):
+    """The id tells function, order, seed and number of tasks."""
+    benchmark = make_function(seed=seed, tasks=tasks, ordered=ordered)
 
     loaded = hbo.load(benchmark.id)
 
@@ -358,8 +419,10 @@ def test_impossible_seeds_and_tasks_are_refused(seed, tasks):
     ],
 )
 def test_other_names_are_unknown(name):
-    """Names with another seed, number of tasks or function than can be."""
-    assert FAMILIES[0].spec(name) is None
+    """They have an impossible seed, number of tasks or function; the error tells the form."""
+    (family_of_synthetic,) = FAMILIES
+
+    assert family_of_synthetic.spec(name) is None
     with pytest.raises(UnknownNameError, match="FUNCTION-seed-SEED"):
         hbo.load(name)
 
@@ -369,7 +432,8 @@ def test_other_names_are_unknown(name):
 
 @pytest.mark.parametrize("surrogate_class", [ForresterSurrogate, QuadraticSurrogate])
 def test_unpickled_coefficients_are_read_only(surrogate_class):
-    surrogate = surrogate_class(np.full((4, 3), 0.5))
+    coefficients_of_four_tasks = np.full((4, 3), 0.5)
+    surrogate = surrogate_class(coefficients_of_four_tasks)
 
     unpickled = pickle.loads(pickle.dumps(surrogate))
 
