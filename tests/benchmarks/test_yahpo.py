@@ -2,6 +2,8 @@
 
 import subprocess
 import sys
+import textwrap
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -26,24 +28,24 @@ from hpobench_ordered.files.writing import file_sha256
 from hpobench_ordered.registry import benchmark_spec, load, suites
 from hpobench_ordered.surrogates.bundle import read_card
 
-COMPLETE = ("rpart", "xgboost")
-"""Scenarios whose three files are in the shared data."""
+SCENARIOS_WITH_SHARED_NETWORK = ("rpart", "xgboost")
+"""Scenarios of which all three files are in the shared data, also the network."""
 
 
 @pytest.fixture
-def cache(tmp_path, monkeypatch):
-    """An empty cache of downloaded files."""
+def empty_cache(tmp_path, monkeypatch):
+    """The folder of the cache of downloads, which holds nothing yet."""
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
     return tmp_path
 
 
 @pytest.fixture
-def fetched(shared, cache):
-    """A cache that holds the scenarios of the shared data."""
-    for scenario in COMPLETE:
+def fetched(shared, empty_cache):
+    """The files of two scenarios, rpart and xgboost, have been downloaded into the cache."""
+    for scenario in SCENARIOS_WITH_SHARED_NETWORK:
         for file in remote_files(scenario).values():
             file.store(shared / "data" / "yahpo" / file.name)
-    return cache
+    return empty_cache
 
 
 # -- files and definitions -------------------------------------------------------------------------
@@ -51,13 +53,13 @@ def fetched(shared, cache):
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_pinned_hashes_are_the_published_files(shared, scenario):
-    """The shared data lack the networks of some scenarios, whose hashes are not known."""
+    """The package knows the hashes of YAHPO's files, except of those that nobody could copy."""
     for file in remote_files(scenario).values():
-        copy = shared / "data" / "yahpo" / file.name
+        published_copy = shared / "data" / "yahpo" / file.name
         if file.sha256 is None:
-            assert not copy.exists()
+            assert not published_copy.exists()
         else:
-            assert file_sha256(copy) == file.sha256
+            assert file_sha256(published_copy) == file.sha256
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
@@ -68,15 +70,15 @@ def test_files_are_those_of_the_release(scenario):
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_inputs_of_network_are_hyperparameters(shared, scenario):
-    """Besides, a network takes the data set, the share of it to train on, and repetitions."""
+    """A network takes the hyperparameters, and a data set, a share of it, and repetitions."""
     space = define(shared, scenario).space
     categorical = {parameter.name for parameter in space.parameters if parameter.choices}
     numeric = set(space.names) - categorical
 
-    layout = SCENARIOS[scenario].layout
+    inputs = SCENARIOS[scenario].layout
 
-    assert set(layout.categorical) == categorical | {"task_id"}
-    assert set(layout.continuous) == numeric | {"trainsize", "repl"}
+    assert set(inputs.categorical) == categorical | {"task_id"}
+    assert set(inputs.continuous) == numeric | {"trainsize", "repl"}
 
 
 def test_svm_space_is_yahpos(shared):
@@ -92,6 +94,7 @@ def test_svm_space_is_yahpos(shared):
 
 
 def test_inactive_hyperparameters_are_coded_as_nan(shared):
+    """A linear kernel has no degree and no gamma, the last two hyperparameters of an SVM."""
     space = define(shared, "svm").space
     config = {
         "cost": 1.0,
@@ -102,31 +105,37 @@ def test_inactive_hyperparameters_are_coded_as_nan(shared):
 
     row = space.row(config)
 
-    # Choices by their places; degree and gamma, the last two, are inactive with a linear kernel.
-    linear, hist = 0.0, 2.0
-    np.testing.assert_array_equal(row, [1.0, linear, hist, 0.1, np.nan, np.nan])
+    linear, hist = 0.0, 2.0  # their places among the choices
+    inactive = np.nan
+    np.testing.assert_array_equal(row, [1.0, linear, hist, 0.1, inactive, inactive])
 
 
 def test_tasks_are_twenty_fractions(shared):
-    """From 5 % to 100 % of the data, in steps of 5 %."""
+    """The tasks train on 5 %, 10 %, ..., 100 % of a data set."""
     definition = define(shared, "glmnet", "375")
 
-    fractions = {task.name: task.context["train_fraction"] for task in definition.tasks}
-    assert fractions == {f"{5 * k}%": k / 20 for k in range(1, 21)}
+    fraction_of_task = {task.name: task.context["train_fraction"] for task in definition.tasks}
+    percents = range(5, 101, 5)
+    assert fraction_of_task == {f"{percent}%": percent / 100 for percent in percents}
 
 
 def test_auc_is_maximised(shared):
-    """Also of a benchmark of glmnet, whose name says scenario and data set."""
+    definition = define(shared, "glmnet", "375")
+
+    assert definition.objective.direction is Direction.MAXIMIZE
+
+
+def test_name_has_scenario_and_data_set(shared):
     definition = define(shared, "glmnet", "375")
 
     assert definition.name == "yahpo-glmnet-375"
-    assert definition.objective.direction is Direction.MAXIMIZE
 
 
 # -- registered benchmarks -------------------------------------------------------------------------
 
 
 def test_papers_benchmarks_come_first():
+    """Benchmarks are listed in the order of their specs."""
     names = [spec.name for spec in SPECS]
 
     papers_names = [f"yahpo-{scenario}-{instance}" for scenario, instance in PAPER_BENCHMARKS]
@@ -136,7 +145,7 @@ def test_papers_benchmarks_come_first():
 def test_names_of_benchmarks_are_distinct():
     names = [spec.name for spec in SPECS]
 
-    # As many as have a bundled forest.
+    # The package has 32 forests.
     assert len(names) == 32
     assert len(set(names)) == 32
 
@@ -149,15 +158,18 @@ def test_bundled_benchmarks_have_two_surrogates(spec):
 
 @pytest.mark.parametrize("scenario", ["svm", "rpart"])
 def test_network_needs_files_of_its_scenario(scenario):
-    # The default surrogate, of a data set for which no forest is bundled.
+    """They are the definition of the space, codes of choices, and the network itself.
+
+    For data set 3 the package has no forest, so that the network is the default surrogate.
+    """
     network = benchmark_spec(f"yahpo-{scenario}-3").option()
 
-    # Definition of the space, codes of the choices, and the network itself
     assert set(network.files) == set(remote_files(scenario).values())
     assert len(network.files) == 3
 
 
 def test_family_needs_files_of_all_scenarios():
+    """The family of all of YAHPO's benchmarks has three files for each scenario."""
     (yahpo_family,) = FAMILIES
 
     files_of_scenarios = set()
@@ -170,34 +182,42 @@ def test_family_needs_files_of_all_scenarios():
 
 @pytest.mark.parametrize(("scenario", "is_unpinned"), [("svm", True), ("rpart", False)])
 def test_summary_tells_of_unpinned_network(scenario, is_unpinned):
-    """The hash of a network that is not known is that of the first download."""
-    option = benchmark_spec(f"yahpo-{scenario}-3").option()
+    """If the package does not know a network's hash, the first download decides it.
 
-    assert any(file.sha256 is None for file in option.files) is is_unpinned
-    assert ("first download" in option.summary) is is_unpinned
+    For data set 3 the package has no forest, so that the network is the default surrogate.
+    """
+    network = benchmark_spec(f"yahpo-{scenario}-3").option()
+
+    lacks_hash = any(file.sha256 is None for file in network.files)
+    tells_of_it = "first download" in network.summary
+    assert lacks_hash == is_unpinned
+    assert tells_of_it == is_unpinned
 
 
 @pytest.mark.parametrize("scenario", PUBLISHED_INSTANCES)
 def test_published_data_sets_are_registered(shared, scenario):
-    """The shared data have a file of published evaluations for each data set (instance)."""
+    """Each data set with published evaluations, called an instance, is one of the benchmarks."""
     folder = shared / "data" / "yahpo" / "evaluations" / f"rbv2_{scenario}"
-    instances = {path.stem for path in folder.glob("*.parquet")}
+    published_instances = {path.stem for path in folder.glob("*.parquet")}
 
-    assert set(map(str, PUBLISHED_INSTANCES[scenario])) == instances
-    names = {f"yahpo-{scenario}-{instance}" for instance in instances}
+    known_instances = {str(instance) for instance in PUBLISHED_INSTANCES[scenario]}
+    assert known_instances == published_instances
+    names = {f"yahpo-{scenario}-{instance}" for instance in published_instances}
     assert names <= {spec.name for spec in SPECS}
 
 
 @pytest.mark.parametrize("scenario", ["xgboost", "rpart"])
 def test_generated_data_sets_recur_in_others(scenario):
-    """Data sets for which users generate forests: the paper's, and those of several scenarios."""
-    instances_of_specs = [spec.name.split("-")[2] for spec in SPECS]
-    recurring = {name for name in instances_of_specs if instances_of_specs.count(name) > 1}
+    """Users generate forests for the paper's data sets, and for those of several bundled forests.
+
+    Data sets whose network is saturated at an AUC of 1 would be among them, but are left out.
+    """
+    bundled_instances = Counter(spec.name.split("-")[2] for spec in SPECS)
+    recurring = {instance for instance, count in bundled_instances.items() if count > 1}
     instances_of_paper = {instance for _, instance in PAPER_BENCHMARKS}
 
-    # Saturated ones would be generated, too, but their networks are left out.
-    candidates = (*GENERATED_BENCHMARKS, *SATURATED)
-    instances = {instance for learner, instance in candidates if learner == scenario}
+    with_saturated = (*GENERATED_BENCHMARKS, *SATURATED)
+    instances = {instance for learner, instance in with_saturated if learner == scenario}
 
     assert len(instances) == 10
     assert instances == recurring | instances_of_paper
@@ -207,18 +227,25 @@ def test_generated_data_sets_recur_in_others(scenario):
 @pytest.mark.usefixtures("fetched")
 @pytest.mark.parametrize(("scenario", "instance"), (*GENERATED_BENCHMARKS, *SATURATED))
 def test_saturated_networks_are_left_out(scenario, instance):
-    """Networks that predict an AUC of 1 for some configurations: their best value is useless."""
+    """A network is saturated if it predicts an AUC of 1 for some of 1000 random configurations.
+
+    Its best value is then useless: the network is left out of the suite `wide` and of means.
+    """
     name = f"yahpo-{scenario}-{instance}"
     benchmark = load(name, surrogate="onnx")
-    unit_values = benchmark.space.sample_unit(np.random.default_rng(0), 1000)
+    space = benchmark.space
+    thousand_configs = space.decode(space.sample_unit(np.random.default_rng(0), 1000))
     task_of_all_data = benchmark.tasks[-1]
 
-    auc = task_of_all_data.evaluate_many(benchmark.space.decode(unit_values))
+    aucs = task_of_all_data.evaluate_many(thousand_configs)
 
-    is_saturated = auc.max() >= 0.9999
-    assert ((scenario, instance) in SATURATED) == is_saturated
-    assert (name not in suites()["wide"]) == is_saturated
-    assert bool(benchmark_spec(name).option("onnx").left_out) == is_saturated
+    is_saturated = aucs.max() >= 0.9999
+    is_listed = (scenario, instance) in SATURATED
+    is_in_suite = name in suites()["wide"]
+    is_left_out_of_means = bool(benchmark_spec(name).option("onnx").left_out)
+    assert is_listed == is_saturated
+    assert is_in_suite != is_saturated
+    assert is_left_out_of_means == is_saturated
 
 
 # Bundled forests are fitted to published evaluations at five training fractions; those of ranger
@@ -231,7 +258,7 @@ IMPLAUSIBLE = "yahpo-ranger-4154"
 
 @pytest.mark.parametrize("spec", MEASURED_SPECS, ids=lambda spec: spec.name)
 def test_interpolated_tasks_are_marked(spec):
-    """Of twenty tasks, 5 %, 10 %, ..., 100 % of the data, only five were evaluated."""
+    """Tasks are shares of the data, of which only five were evaluated; others are interpolated."""
     forest = spec.option("forest")
 
     names = [task.name for task in spec.define().tasks]
@@ -247,38 +274,43 @@ def test_only_forests_of_ranger_stand_in(spec):
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.name)
 def test_only_implausible_forest_is_left_out(spec):
-    """Of ranger on data set 4154; what is left out of means has a text that says why."""
-    assert bool(spec.option("forest").left_out) == (spec.name == IMPLAUSIBLE)
-    assert not spec.option("onnx").left_out
+    """One forest is left out of means over benchmarks; a text then says why."""
+    reason_for_forest = spec.option("forest").left_out
+    reason_for_network = spec.option("onnx").left_out
+
+    assert bool(reason_for_forest) == (spec.name == IMPLAUSIBLE)
+    assert not reason_for_network
 
 
 def compute_fall(spec: BenchmarkSpec) -> float:
-    """By how much the best AUC with all of the data is below that with up to a quarter."""
-    best_values = [task.best_value for task in spec.load().tasks]
-    up_to_a_quarter = best_values[:5]  # 5 %, 10 %, ..., 25 %
-    with_all_data = best_values[-1]
-    return max(up_to_a_quarter) - with_all_data
+    """Compute by how much the best AUC falls from training on some data to training on all."""
+    best_aucs = [task.best_value for task in spec.load().tasks]  # with 5 %, 10 %, ..., 100 %
+    best_with_up_to_a_quarter = max(best_aucs[:5])
+    best_with_all = best_aucs[-1]
+    return best_with_up_to_a_quarter - best_with_all
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.name)
 def test_only_implausible_forest_gets_worse(spec):
-    """With more data, best AUCs rise or hardly fall, unless a forest is implausible."""
-    hardly = 0.05
+    """With more data to train on, the best AUC rises or hardly falls, unless a forest is wrong."""
+    negligible_fall = 0.05
 
-    gets_worse = compute_fall(spec) > hardly
+    gets_worse = compute_fall(spec) > negligible_fall
 
     assert gets_worse == (spec.name == IMPLAUSIBLE)
 
 
 @pytest.mark.parametrize("spec", MEASURED_SPECS, ids=lambda spec: spec.name)
 def test_forests_fit_well(spec):
-    """On each task, cross-validated R2 is high."""
+    """The card of a forest tells how well it fits on each task, as a cross-validated R2."""
     card = read_card(spec.artifact)
 
-    assert min(quality.r2 for quality in card.figures) > 0.94
+    lowest_r2 = min(figures_of_task.r2 for figures_of_task in card.figures)
+    assert lowest_r2 > 0.94
 
 
 def test_card_tells_of_implausible_forest():
+    """Why it is left out of means is also one of the limits that its card names."""
     spec = benchmark_spec(IMPLAUSIBLE)
 
     reason = spec.option().left_out
@@ -290,9 +322,9 @@ def test_card_tells_of_implausible_forest():
 
 
 @pytest.mark.usefixtures("fetched")
-@pytest.mark.parametrize("scenario", COMPLETE)
+@pytest.mark.parametrize("scenario", SCENARIOS_WITH_SHARED_NETWORK)
 def test_network_of_any_instance_is_loaded(scenario):
-    """For data set 40981 nothing is bundled, but the network of its scenario knows it."""
+    """The package has no forest for data set 40981, but a network predicts for all data sets."""
     benchmark = load(f"yahpo-{scenario}-40981@1")
 
     assert benchmark.surrogate == "onnx"
@@ -304,20 +336,22 @@ def test_network_of_any_instance_is_loaded(scenario):
 
 @pytest.mark.usefixtures("fetched")
 @pytest.mark.parametrize("task_name", ["5%", "100%"])
-@pytest.mark.parametrize("scenario", COMPLETE)
+@pytest.mark.parametrize("scenario", SCENARIOS_WITH_SHARED_NETWORK)
 def test_network_predicts_aucs(scenario, task_name):
+    """The AUCs are plausible, and the same together as one by one."""
     benchmark = load(f"yahpo-{scenario}-40981")
     task = benchmark.task(task_name)
     rng = np.random.default_rng(0)
     configs = [benchmark.space.sample(rng) for _ in range(20)]
 
     aucs = task.evaluate_many(configs)
+    aucs_one_by_one = [task.evaluate(config) for config in configs]
 
     assert ((aucs > 0) & (aucs <= 1)).all()
-    assert [task.evaluate(config) for config in configs] == aucs.tolist()
+    assert aucs_one_by_one == aucs.tolist()
 
 
-@pytest.mark.usefixtures("cache")
+@pytest.mark.usefixtures("empty_cache")
 @pytest.mark.parametrize("name", ["yahpo-xgboost-1220", "yahpo-svm-1220"])
 def test_missing_network_names_command(name):
     with pytest.raises(NotFetchedError, match=f"fetch {name} --surrogate onnx"):
@@ -325,14 +359,15 @@ def test_missing_network_names_command(name):
 
 
 @pytest.fixture
-def only_space_fetched(shared, cache):
-    """A cache that holds one of the three files of rpart, the definition of its space."""
+def only_space_fetched(shared, empty_cache):
+    """Of the three files of rpart, only the one that defines its space has been downloaded."""
     file = remote_files("rpart")["config_space.json"]
     file.store(shared / "data" / "yahpo" / file.name)
 
 
 @pytest.mark.usefixtures("only_space_fetched")
 def test_missing_files_are_listed():
+    """Of the three files that rpart needs, only the definition of its space was downloaded."""
     spec = benchmark_spec("yahpo-rpart-1220")
 
     with pytest.raises(NotFetchedError, match=r"2 of 3 files .*encoding\.json.*model\.onnx"):
@@ -341,7 +376,7 @@ def test_missing_files_are_listed():
 
 @pytest.mark.usefixtures("only_space_fetched")
 def test_definition_without_files_names_command():
-    """Two of three files, which define the benchmark, have not been fetched."""
+    """To define the benchmark, a file with codes of choices is needed, which is missing here."""
     spec = benchmark_spec("yahpo-rpart-1220")
 
     with pytest.raises(NotFetchedError, match="hpobench-ordered fetch yahpo-rpart-1220"):
@@ -363,22 +398,24 @@ def test_unknown_instance_has_no_definition():
 
 @pytest.mark.parametrize("name", ["yahpo-lightgbm-3", "yahpo-rpart", "yahpo-rpart-x", "rpart-3"])
 def test_other_names_are_unknown(name):
-    """An unknown scenario, no instance, no number, and no prefix."""
-    assert FAMILIES[0].spec(name) is None
+    """A name needs the prefix, a known scenario and a number of a data set; the error says so."""
+    (yahpo_family,) = FAMILIES
+
+    assert yahpo_family.spec(name) is None
     with pytest.raises(UnknownNameError, match="yahpo-SCENARIO-INSTANCE"):
         benchmark_spec(name)
 
 
 @pytest.fixture
 def rpart_network(shared):
-    """Bytes of the network of rpart, which has other inputs than that of svm."""
+    """The bytes of a network, that of rpart; its inputs are rpart's hyperparameters."""
     path = shared / "data" / "yahpo" / "yahpo_data-1.0.2" / "rbv2_rpart" / "model.onnx"
     return path.read_bytes()
 
 
-@pytest.mark.usefixtures("cache")
+@pytest.mark.usefixtures("empty_cache")
 @pytest.mark.parametrize(
-    "change",
+    "change_content",
     [
         lambda network: b"<!DOCTYPE html><html><body>Too many requests</body></html>",
         lambda network: b"",
@@ -387,10 +424,10 @@ def rpart_network(shared):
     ],
     ids=["web page", "empty", "cut", "other inputs"],
 )
-def test_other_content_is_not_stored_as_network(rpart_network, tmp_path, change):
-    """Without a known hash, a network of svm is recognised by its inputs."""
+def test_other_content_is_not_stored_as_network(rpart_network, tmp_path, change_content):
+    """The hash of svm's network is not known, but it must be a network with svm's inputs."""
     copy = tmp_path / "copy"
-    copy.write_bytes(change(rpart_network))
+    copy.write_bytes(change_content(rpart_network))
     file = remote_files("svm")["model.onnx"]
 
     with pytest.raises(DownloadError, match="not the published"):
@@ -401,16 +438,20 @@ def test_other_content_is_not_stored_as_network(rpart_network, tmp_path, change)
 
 @pytest.mark.usefixtures("fetched")
 def test_loading_imports_nothing_heavy():
-    """Slow imports wait until a network is evaluated."""
-    code = (
-        "import sys, hpobench_ordered.registry as r; r.load('yahpo-xgboost-1220');"
-        "heavy = {'onnxruntime', 'numba', 'pandas', 'ConfigSpace', 'sklearn', 'scipy'};"
-        "print(sorted(heavy & set(sys.modules)))"
-    )
+    """Libraries that are slow to import must wait until a network is evaluated.
 
-    # In another process, where nothing has been imported yet.
+    It is tried in another process, where nothing has been imported yet.
+    """
+    script = textwrap.dedent("""
+        import sys
+        import hpobench_ordered
+        hpobench_ordered.load("yahpo-xgboost-1220")
+        heavy = {"onnxruntime", "numba", "pandas", "ConfigSpace", "sklearn", "scipy"}
+        print(sorted(heavy & set(sys.modules)))
+    """)
+
     result = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
 
     assert result.stdout.strip() == "[]"
