@@ -31,24 +31,34 @@ def test_unprintable_name_is_refused(name):
         hbo.MethodSpec(name, Good, "", "")
 
 
-ONE_RUN: dict[str, Any] = {"methods": ["bo"], "seeds": [0], "protocol": hbo.Ordered(3, tasks=2)}
+ONE_RUN_OF_BO: dict[str, Any] = {
+    "methods": ["bo"],
+    "seeds": [0],
+    "protocol": hbo.Ordered(3, tasks=2),
+}
 """Of bo with one seed, on each benchmark: three trials on each of two tasks."""
 
 
-def test_loaded_benchmark_makes_same_cells():
-    by_name = plan(benchmarks=["newsvendor"], **ONE_RUN)
+def test_benchmark_may_be_given_loaded():
+    """The plan is the same as if the benchmark is given by its name."""
+    plan_by_name = plan(benchmarks=["newsvendor"], **ONE_RUN_OF_BO)
+
     loaded = hbo.load("newsvendor")
-    assert plan(benchmarks=[loaded], **ONE_RUN) == by_name
+    plan_of_loaded = plan(benchmarks=[loaded], **ONE_RUN_OF_BO)
+
+    assert plan_of_loaded == plan_by_name
 
 
 def test_benchmark_given_twice_runs_once():
-    by_name = hbo.run(benchmarks=["newsvendor"], **ONE_RUN)
-    twice = hbo.run(benchmarks=[hbo.load("newsvendor"), "newsvendor"], **ONE_RUN)
-    assert twice.cells == by_name.cells
+    """It is given loaded and by its name; `cells` are the runs of an experiment."""
+    given_once = hbo.run(benchmarks=["newsvendor"], **ONE_RUN_OF_BO)
+    given_twice = hbo.run(benchmarks=[hbo.load("newsvendor"), "newsvendor"], **ONE_RUN_OF_BO)
+
+    assert given_twice.cells == given_once.cells
 
 
-def test_cell_of_loaded_benchmark_has_name():
-    (cell,) = plan(benchmarks=[hbo.load("newsvendor")], **ONE_RUN)
+def test_run_on_loaded_benchmark_has_its_name():
+    (cell,) = plan(benchmarks=[hbo.load("newsvendor")], **ONE_RUN_OF_BO)
     assert cell.source == "newsvendor@1"
     assert cell.surrogate == "table"
 
@@ -58,9 +68,15 @@ def test_number_is_no_benchmark():
         hbo.run(benchmarks=[3], methods=["bo"])
 
 
-def make_in_memory(error: float) -> hbo.Benchmark:
-    """A benchmark made of a table, with this error in its last row."""
-    table = pd.DataFrame({"task": list("aabb"), "depth": [1, 5, 1, 5], "error": [3, 2, 1, error]})
+def build_benchmark(error: float) -> hbo.Benchmark:
+    """Build a benchmark from a table of four evaluations, of which the last has this error."""
+    table = pd.DataFrame(
+        {
+            "task": ["a", "a", "b", "b"],
+            "depth": [1, 5, 1, 5],
+            "error": [3, 2, 1, error],
+        }
+    )
     return hbo.from_evaluations(
         table,
         ConfigurationSpace({"depth": (1, 9)}),
@@ -71,27 +87,40 @@ def make_in_memory(error: float) -> hbo.Benchmark:
 
 
 @pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
-def test_benchmark_in_memory_counts_by_content(tmp_path, workers):
-    """The same table again is the same benchmark, whose run is not repeated; another one is not."""
+def test_built_benchmarks_differ_by_their_tables(tmp_path, workers):
+    """A benchmark that is built again from the same table is not run again, but another one is."""
+    options = {"methods": ["simple-previous"], "seeds": [0], "protocol": hbo.Ordered(trials=4)}
     numbers_of_stored_runs = []
     for error in (0.5, 0.5, 0.6):
-        result = hbo.run(
-            benchmarks=[make_in_memory(error)],
-            methods=["simple-previous"],
-            seeds=[0],
-            protocol=hbo.Ordered(trials=4),
-            folder=tmp_path,
-            workers=workers,
-        )
+        benchmark = build_benchmark(error)
+        hbo.run(benchmarks=[benchmark], **options, folder=tmp_path, workers=workers)
         numbers_of_stored_runs.append(len(Store(tmp_path).keys()))
-        (cell,) = result.cells
-        # The errors are 3 and 2 on task a, 1 and less on b.
-        assert result.frame()["value"].min() <= 1
-        assert cell.benchmark.startswith("mine@1+")
+
     assert numbers_of_stored_runs == [1, 1, 2]
 
 
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_run_on_built_benchmark_has_its_values(tmp_path, workers):
+    """All errors of the table are from 0.5 to 3."""
+    options = {"methods": ["simple-previous"], "seeds": [0], "protocol": hbo.Ordered(trials=4)}
+    benchmark = build_benchmark(0.5)
+
+    results = hbo.run(benchmarks=[benchmark], **options, folder=tmp_path, workers=workers)
+
+    values = results.frame()["value"]
+    assert values.between(0.5, 3).all()
+    assert values.min() <= 1  # as on task b
+
+
+def test_built_benchmark_is_identified_by_hash():
+    """After the version comes a hash of its table."""
+    (cell,) = plan(benchmarks=[build_benchmark(0.5)], **ONE_RUN_OF_BO)
+
+    assert cell.benchmark.startswith("mine@1+")
+
+
 def run_random_search(benchmark: hbo.Benchmark, folder: Path) -> hbo.Results:
+    """Run random search once on a benchmark, with two trials a task."""
     return hbo.run(
         benchmarks=[benchmark],
         methods=["random-search"],
@@ -102,7 +131,7 @@ def run_random_search(benchmark: hbo.Benchmark, folder: Path) -> hbo.Results:
 
 
 def test_changed_benchmark_runs_as_changed(tmp_path):
-    """Newsvendor has nine tasks, of which two are kept."""
+    """Of the nine tasks of newsvendor, the changed benchmark keeps two."""
     benchmark = hbo.load("newsvendor")
     shortened = replace(benchmark, tasks=benchmark.tasks[:2])
 
@@ -114,28 +143,31 @@ def test_changed_benchmark_runs_as_changed(tmp_path):
 
 
 def test_changed_benchmark_is_another_run(tmp_path):
+    """A benchmark and a changed copy are run into one folder, and then the first one again."""
     benchmark = hbo.load("newsvendor")
     shortened = replace(benchmark, tasks=benchmark.tasks[:2])
 
     run_random_search(benchmark, tmp_path)
     run_random_search(shortened, tmp_path)
-    results = run_random_search(benchmark, tmp_path)  # again, which adds no run
+    results = run_random_search(benchmark, tmp_path)
 
+    # The last run was stored already.
     assert len(results.store.keys()) == 2
 
 
+class BrokenSurrogate:
+    def predict_one(self, row: object, task: int) -> None:
+        raise ValueError("surrogate broke")
+
+
 def test_broken_benchmark_is_named():
-    """Every evaluation raises an error, so that the run fails; the warning names both."""
-
-    class Broken:
-        def predict_one(self, row: object, task: int) -> None:
-            raise ValueError("surrogate broke")
-
+    """If every evaluation raises an error, the warning names the benchmark and the error."""
     benchmark = hbo.load("forrester")
-    tasks = [replace(task, _surrogate=Broken()) for task in benchmark.tasks]
-    broken = replace(benchmark, tasks=tuple(tasks))
+    broken_tasks = [replace(task, _surrogate=BrokenSurrogate()) for task in benchmark.tasks]
+    broken_benchmark = replace(benchmark, tasks=tuple(broken_tasks))
+
     with pytest.warns(FailedRunsWarning, match="forrester@1.*ValueError: surrogate broke"):
-        hbo.run(benchmarks=[broken], methods=["random-search"], seeds=[0])
+        hbo.run(benchmarks=[broken_benchmark], methods=["random-search"], seeds=[0])
 
 
 def test_negative_workers_are_refused():

@@ -21,7 +21,7 @@ from hpobench_ordered.runtime.machine import package_versions
 
 pytestmark = pytest.mark.slow
 
-SMALL: dict[str, Any] = {
+SHORT_RUNS: dict[str, Any] = {
     "benchmarks": ["newsvendor"],
     "methods": ["random-search", "simple-previous"],
     "protocol": hbo.Ordered(trials=4, tasks=3),
@@ -30,21 +30,25 @@ SMALL: dict[str, Any] = {
 
 
 @pytest.fixture(scope="module")
-def cluster():
-    """Two worker processes on this machine."""
-    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
+def cluster_of_two_workers():
+    """A Dask cluster of two worker processes on this machine."""
+    any_free_port = ":0"
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": any_free_port}
     with LocalCluster(processes=True, **options) as started:
         yield started
 
 
 @pytest.fixture(scope="module")
-def client(cluster):
-    """One connection: each new one starts a thread, which a busy machine may delay too long."""
-    with Client(cluster) as connected:
+def client_of_two_workers(cluster_of_two_workers):
+    """A connection to the cluster that all tests of this file share.
+
+    A new one for each test would start a thread each time, at which a busy machine may be too slow.
+    """
+    with Client(cluster_of_two_workers) as connected:
         yield connected
 
 
-def list_pids(client: Client) -> list[int]:
+def list_pids_of_workers(client: Client) -> list[int]:
     return list(client.run(os.getpid).values())
 
 
@@ -55,30 +59,32 @@ def kill_after_five_runs(pid: int, folder: Path) -> None:
     os.kill(pid, signal.SIGKILL)
 
 
-def test_killed_worker_loses_nothing(client, tmp_path):
-    """One of two workers is killed while runs are made; Dask starts another one for it.
-
-    The record of the session tells that it was on Dask, and the versions on both workers.
-    """
-    settings = SMALL | {"seeds": range(15)}
+def test_killed_worker_loses_nothing(client_of_two_workers, tmp_path):
+    """One of two workers is killed while runs are made; Dask starts another one for it."""
+    settings = SHORT_RUNS | {"seeds": range(15)}
     without_dask = hbo.run(**settings, folder=tmp_path / "alone")
-    victim = list_pids(client)[0]
+    victim = list_pids_of_workers(client_of_two_workers)[0]
     killer = threading.Thread(target=kill_after_five_runs, args=(victim, tmp_path / "dask"))
     killer.start()
 
-    on_dask = hbo.run(**settings, folder=tmp_path / "dask", dask=client)
+    on_dask = hbo.run(**settings, folder=tmp_path / "dask", dask=client_of_two_workers)
 
     killer.join()
-    client.wait_for_workers(2)  # Dask replaces the killed one
-    assert victim not in list_pids(client)
+    client_of_two_workers.wait_for_workers(2)
+    assert victim not in list_pids_of_workers(client_of_two_workers)
     assert on_dask.store.digest() == without_dask.store.digest()
 
-    (session,) = on_dask.store.records.sessions()
+
+def test_session_tells_versions_on_workers(client_of_two_workers, tmp_path):
+    """The record of an experiment's start tells that it was on Dask, and what both workers have."""
+    results = hbo.run(**SHORT_RUNS, seeds=[0], folder=tmp_path, dask=client_of_two_workers)
+
+    (session,) = results.store.records.sessions()
     assert session["backend"] == "dask"
-    version = package_versions()["hpobench-ordered"]
-    packages_of_machine = session["machines"].values()
-    versions_on_machines = [packages["hpobench-ordered"] for packages in packages_of_machine]
-    assert versions_on_machines == [version] * 2
+    own_version = package_versions()["hpobench-ordered"]
+    packages_of_workers = session["machines"].values()
+    versions = [packages["hpobench-ordered"] for packages in packages_of_workers]
+    assert versions == [own_version, own_version]
 
 
 REASON_OF_METHOD = {
@@ -91,38 +97,74 @@ REASON_OF_METHOD = {
 """Methods that fail, and the recorded reason of their failure."""
 
 
-@pytest.mark.parametrize("processes", [True, False])
-def test_bad_methods_spare_their_worker(tmp_path, processes):
-    """Also where the worker is a thread of this process, which must survive `Dies`."""
+def run_bad_methods(folder: Path, *, is_worker_a_process: bool) -> hbo.Results:
+    """Run random search and methods that fail on a cluster of a single worker.
+
+    The worker is a process of its own, or else a thread of this process.
+    """
     methods = ["random-search", *REASON_OF_METHOD]
-    settings = SMALL | {"methods": methods, "seeds": [0], "time_limit": 0.5}
-    options = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": ":0"}
-
-    with LocalCluster(processes=processes, **options) as own, pytest.warns(FailedRunsWarning):
-        result = hbo.run(**settings, folder=tmp_path, dask=own.scheduler_address)
-
-    failures = {failure.method: failure for failure in result.failures()}
-    reasons = {name: failure.reason for name, failure in failures.items()}
-    assert reasons == {
-        f"bad_methods.{method.__name__}": reason for method, reason in REASON_OF_METHOD.items()
-    }
-    # Methods run in a process of their own.
-    message_with_process = failures["bad_methods.SaysWhere"].message
-    assert f"process {os.getpid()} " not in message_with_process
-    assert "bad_methods.py" in failures["bad_methods.Interrupts"].traceback
-    # Random search finished its trials: four on each of three tasks.
-    assert len(result.frame()) == 3 * 4
-
-
-def test_worker_of_other_versions_is_refused(client, tmp_path, monkeypatch):
-    """The client is made to believe that it has version 0.0.1, unlike its workers."""
-    client_versions = {**package_versions(), "hpobench-ordered": "0.0.1"}
-    monkeypatch.setattr(
-        "hpobench_ordered.experiment._dask.package_versions", lambda: client_versions
+    settings = SHORT_RUNS | {"methods": methods, "seeds": [0], "time_limit": 0.5}
+    any_free_port = ":0"
+    cluster = LocalCluster(
+        n_workers=1,
+        threads_per_worker=1,
+        processes=is_worker_a_process,
+        dashboard_address=any_free_port,
     )
+    with cluster, pytest.warns(FailedRunsWarning):
+        return hbo.run(**settings, folder=folder, dask=cluster.scheduler_address)
+
+
+@pytest.mark.parametrize("is_worker_a_process", [True, False])
+def test_bad_methods_spare_their_worker(tmp_path, is_worker_a_process):
+    """Methods that fail, one of them by killing its process, are recorded with the reason.
+
+    Random search, which runs on the same worker, finishes its trials.
+    """
+    results = run_bad_methods(tmp_path, is_worker_a_process=is_worker_a_process)
+
+    reasons = {failure.method: failure.reason for failure in results.failures()}
+    expected_reasons = {}
+    for method, reason in REASON_OF_METHOD.items():
+        expected_reasons[f"bad_methods.{method.__name__}"] = reason
+    assert reasons == expected_reasons
+
+    four_trials_on_three_tasks = 3 * 4
+    assert len(results.frame()) == four_trials_on_three_tasks
+
+
+def test_methods_run_in_processes_of_their_own(tmp_path):
+    """The method `SaysWhere` raises an error that names its process.
+
+    That is neither this one nor the worker, which is a thread of this one.
+    """
+    results = run_bad_methods(tmp_path, is_worker_a_process=False)
+
+    (message,) = [
+        failure.message for failure in results.failures() if "SaysWhere" in failure.method
+    ]
+    assert "in process" in message
+    assert f"process {os.getpid()} " not in message
+
+
+@pytest.mark.parametrize("is_worker_a_process", [True, False])
+def test_traceback_of_interrupt_leads_to_method(tmp_path, is_worker_a_process):
+    """The method `Interrupts` raises `KeyboardInterrupt`."""
+    results = run_bad_methods(tmp_path, is_worker_a_process=is_worker_a_process)
+
+    failures = {failure.method: failure for failure in results.failures()}
+    assert "bad_methods.py" in failures["bad_methods.Interrupts"].traceback
+
+
+def test_worker_of_other_versions_is_refused(client_of_two_workers, tmp_path, monkeypatch):
+    """This process is made to believe that it has version 0.0.1, unlike the workers."""
+    versions_here = {**package_versions(), "hpobench-ordered": "0.0.1"}
+    monkeypatch.setattr("hpobench_ordered.experiment._dask.package_versions", lambda: versions_here)
     with pytest.raises(ExperimentError, match=r"has hpobench-ordered .* instead of 0.0.1"):
-        hbo.run(**SMALL, seeds=[0], folder=tmp_path, dask=client)
-    assert not list((tmp_path / "runs").iterdir())
+        hbo.run(**SHORT_RUNS, seeds=[0], folder=tmp_path, dask=client_of_two_workers)
+
+    no_run_was_stored = not list((tmp_path / "runs").iterdir())
+    assert no_run_was_stored
 
 
 SCRIPT_OF_FIFTY_RUNS = """
@@ -147,42 +189,55 @@ except hbo.HPOBenchOrderedError as error:
 
 
 @pytest.fixture
-def environment() -> dict[str, str]:
-    """Variables of processes that can import `bad_methods`, and wait only 3 s for connections."""
-    folders = [str(Path(bad.__file__).parent), os.environ.get("PYTHONPATH", "")]
+def environment_with_bad_methods() -> dict[str, str]:
+    """Environment variables for other processes: they find `bad_methods`, and give up after 3 s.
+
+    They then take a connection for lost.
+    """
+    folder_of_bad_methods = str(Path(bad.__file__).parent)
+    other_folders = os.environ.get("PYTHONPATH", "")
     variables = {
-        "PYTHONPATH": os.pathsep.join(folders),
+        "PYTHONPATH": os.pathsep.join([folder_of_bad_methods, other_folders]),
         "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "3s",
     }
     return os.environ | variables
 
 
 @pytest.fixture
-def scheduler(tmp_path, environment):
-    """Start a scheduler with one worker; yield the scheduler's process and its address."""
-    file = tmp_path / "scheduler.json"
+def scheduler(tmp_path, environment_with_bad_methods):
+    """A Dask scheduler with one worker, both in other processes: its process and its address.
+
+    The scheduler writes its address into a file, which the worker reads.
+    """
+    file_of_address = tmp_path / "scheduler.json"
+    commands = [["scheduler", "--port", "0"], ["worker", "--nworkers", "1"]]
+    options = ["--no-dashboard", "--scheduler-file", str(file_of_address)]
     processes = []
-    for words in (["scheduler", "--port", "0"], ["worker", "--nworkers", "1"]):
-        options = ["--no-dashboard", "--scheduler-file", str(file)]
+    for command in commands:
         process = subprocess.Popen(
-            [sys.executable, "-m", "dask", *words, *options],
+            [sys.executable, "-m", "dask", *command, *options],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            env=environment,
+            env=environment_with_bad_methods,
         )
         processes.append(process)
+
     try:
-        while not file.exists():
+        while not file_of_address.exists():
             time.sleep(0.05)
-        yield processes[0], json.loads(file.read_text())["address"]
+        scheduler_process, _ = processes
+        yield scheduler_process, json.loads(file_of_address.read_text())["address"]
     finally:
         for process in processes:
             process.kill()
             process.wait()
 
 
-def test_lost_scheduler_is_one_message(scheduler, environment, tmp_path):
-    """The scheduler is killed while an experiment, in another process, runs on it."""
+def test_lost_scheduler_is_one_message(scheduler, environment_with_bad_methods, tmp_path):
+    """The scheduler is killed while an experiment runs on it, as soon as one run is stored.
+
+    The experiment, in another process, then ends and prints this one line.
+    """
     scheduler_process, address = scheduler
     folder = tmp_path / "results"
     experiment = subprocess.Popen(
@@ -190,11 +245,12 @@ def test_lost_scheduler_is_one_message(scheduler, environment, tmp_path):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env=environment,
+        env=environment_with_bad_methods,
     )
     try:
         while not list(folder.glob("runs/*")):
-            assert experiment.poll() is None
+            experiment_goes_on = experiment.poll() is None
+            assert experiment_goes_on
             time.sleep(0.05)
 
         scheduler_process.kill()
@@ -203,13 +259,16 @@ def test_lost_scheduler_is_one_message(scheduler, environment, tmp_path):
     finally:
         experiment.kill()
         experiment.wait()
+
     assert "the connection to the Dask scheduler was lost" in output
-    assert len((output + errors).splitlines()) == 1, errors
+    all_lines = (output + errors).splitlines()
+    assert len(all_lines) == 1, errors
 
 
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:9", "nonsense://x"])
 def test_address_without_scheduler_is_refused(tmp_path, monkeypatch, address):
-    """Nothing listens on port 9, and Dask knows no such kind of address as the other."""
+    """Nothing listens at the address, or Dask does not know its kind."""
+    # It does not wait as long as usual for an answer.
     monkeypatch.setattr("hpobench_ordered.experiment._dask.CONNECT_SECONDS", 1)
     with pytest.raises(ExperimentError, match=f"no Dask scheduler at '{address}'"):
-        hbo.run(**SMALL, seeds=[0], folder=tmp_path, dask=address)
+        hbo.run(**SHORT_RUNS, seeds=[0], folder=tmp_path, dask=address)

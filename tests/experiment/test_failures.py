@@ -24,7 +24,7 @@ from hpobench_ordered.experiment.plan import plan
 from hpobench_ordered.experiment.records import Reason
 from hpobench_ordered.runtime.child import StepTimeoutError
 
-SMALL = {
+SHORT_RUNS = {
     "benchmarks": ["newsvendor"],
     "protocol": hbo.Ordered(trials=3, tasks=2),
     "seeds": range(2),
@@ -33,10 +33,11 @@ SMALL = {
 
 
 @pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory):
-    """Digest of the runs of good methods alone."""
-    folder = tmp_path_factory.mktemp("undisturbed")
-    return hbo.run(methods=["random-search", bad.Good], folder=folder, **SMALL).store.digest()
+def digest_without_bad_method(tmp_path_factory):
+    """A hash of the results of two good methods that run alone."""
+    folder = tmp_path_factory.mktemp("without_bad_method")
+    results = hbo.run(methods=["random-search", bad.Good], folder=folder, **SHORT_RUNS)
+    return results.store.digest()
 
 
 @pytest.mark.parametrize(
@@ -52,46 +53,65 @@ def undisturbed(tmp_path_factory):
         (bad.Sleeps, Reason.TIMED_OUT, "took longer than 0.3 s"),
     ],
 )
-def test_bad_method_fails_alone(tmp_path, undisturbed, method, reason, message):
-    """Each of three methods runs with two seeds; the runs of the bad one fail in trial 1."""
+def test_bad_method_fails_alone(tmp_path, digest_without_bad_method, method, reason, message):
+    """A bad method runs between two good ones, whose results stay the same.
+
+    Each method has two runs, of two seeds; those of the bad one fail in the first trial.
+    """
     methods = ["random-search", method, bad.Good]
     with pytest.warns(FailedRunsWarning, match=r"2 of 6 runs failed"):
-        result = hbo.run(methods=methods, folder=tmp_path, time_limit=0.3, **SMALL)
+        result = hbo.run(methods=methods, folder=tmp_path, time_limit=0.3, **SHORT_RUNS)
 
     for failure in result.failures():
         assert failure.method == f"bad_methods.{method.__name__}"
         assert (failure.task, failure.when, failure.reason) == ("0", "trial 1", reason)
         assert message in failure.message
-        # The traceback leads to the method's file; of an error that the package noticed itself,
-        # such as an invalid configuration, there is only the error.
+        # An error that the package noticed itself, such as of an invalid configuration, has no
+        # traceback into the method's file.
         assert "bad_methods.py" in failure.traceback or "Error: " in failure.traceback
-    assert result.store.digest() == undisturbed
+    assert result.store.digest() == digest_without_bad_method
+
+
+# The script sets the handlers itself: processes of a shell in the background ignore interrupts,
+# and the command `hpobench-ordered` takes SIGTERM for an interrupt, too.
+SCRIPT_OF_SLOW_RUNS = """
+import signal
+import sys
+
+import bad_methods
+import hpobench_ordered as hbo
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGTERM, signal.default_int_handler)
+if __name__ == "__main__":
+    hbo.run(
+        benchmarks=["newsvendor"],
+        methods=["random-search", bad_methods.Slow],
+        protocol=hbo.Ordered(trials=10, tasks=2),
+        folder="results",
+        workers=int(sys.argv[1]),
+    )
+"""
 
 
 def start_slow_runs(folder: Path, workers: int) -> subprocess.Popen[bytes]:
-    """Start an experiment of about ten seconds in a process, with its results in the folder."""
-    # The script sets the handlers itself: processes of a shell in the background ignore
-    # interrupts, and the command `hpobench-ordered` takes SIGTERM for an interrupt, too.
-    script = (
-        "import signal, bad_methods as bad, hpobench_ordered as hbo\n"
-        "for number in (signal.SIGINT, signal.SIGTERM):\n"
-        "    signal.signal(number, signal.default_int_handler)\n"
-        "if __name__ == '__main__':\n"
-        "    hbo.run(benchmarks=['newsvendor'], methods=['random-search', bad.Slow],"
-        f" protocol=hbo.Ordered(trials=10, tasks=2), folder='results', workers={workers})\n"
-    )
-    (folder / "slow.py").write_text(script)
-    paths = os.pathsep.join([str(Path(bad.__file__).parent), os.environ.get("PYTHONPATH", "")])
+    """Start an experiment of about ten seconds in another process, in which interrupts end it.
+
+    Its results are in the subfolder "results".
+    """
+    (folder / "slow.py").write_text(SCRIPT_OF_SLOW_RUNS)
+    folder_of_bad_methods = str(Path(bad.__file__).parent)
+    other_folders = os.environ.get("PYTHONPATH", "")
     return subprocess.Popen(
-        [sys.executable, "slow.py"],
+        [sys.executable, "slow.py", str(workers)],
         cwd=folder,
         stderr=subprocess.PIPE,
-        env=os.environ | {"PYTHONPATH": paths},
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([folder_of_bad_methods, other_folders])},
     )
 
 
 def wait_until(is_fulfilled: Callable[[], bool]) -> None:
-    """Wait for a condition for at most a minute; the test then tells what is missing."""
+    """Wait until a condition is fulfilled, but at most a minute; the test then checks it itself."""
     deadline = time.monotonic() + 60
     while not is_fulfilled() and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -101,10 +121,13 @@ def wait_until(is_fulfilled: Callable[[], bool]) -> None:
 @pytest.mark.skipif(os.name != "posix", reason="there are no such signals")
 @pytest.mark.parametrize("interrupt", [signal.SIGINT, signal.SIGTERM])
 def test_user_interrupt_ends_experiment(tmp_path, interrupt):
-    """By Ctrl+C or the signal to terminate; the interrupted run is not recorded as failed."""
+    """Ctrl+C, or the signal to terminate, ends an experiment.
+
+    The run that it interrupts, of the method `Slow`, is not recorded as failed.
+    """
     experiment = start_slow_runs(tmp_path, workers=1)
     wait_until(lambda: any((tmp_path / "results").glob("runs/*")))
-    time.sleep(0.5)  # by now a run of `Slow` has begun, which takes two seconds
+    time.sleep(0.5)  # until a run of `Slow` has begun, which takes two seconds
 
     experiment.send_signal(interrupt)
 
@@ -122,61 +145,80 @@ BAD_BENCHMARKS = {
 
 @pytest.mark.parametrize(("error", "message"), BAD_BENCHMARKS.values(), ids=BAD_BENCHMARKS)
 def test_bad_benchmark_fails_alone(tmp_path, monkeypatch, error, message):
-    """Two methods run with two seeds each on newsvendor, and on forrester, which is bad."""
+    """The benchmark forrester is bad: it raises an error, or else changes its values.
+
+    The results of two methods with two seeds on newsvendor stay the same.
+    """
     methods = ["random-search", "simple-previous"]
-    undisturbed = hbo.run(methods=methods, folder=tmp_path / "undisturbed", **SMALL)
-    evaluate = hbo.Task.evaluate_row
-    calls = itertools.count()
+    alone = hbo.run(methods=methods, folder=tmp_path / "newsvendor alone", **SHORT_RUNS)
+    make_forrester_bad(monkeypatch, error)
+    both = {**SHORT_RUNS, "benchmarks": ["newsvendor", "forrester"]}
 
-    def evaluate_badly_on_forrester(task: hbo.Task, row: Any) -> float:
-        is_on_newsvendor = task.space.dimension > 1  # forrester has one dimension
-        if is_on_newsvendor:
-            return evaluate(task, row)
-        if error is not None:
-            raise error
-        # Without an error, the value changes from call to call.
-        return evaluate(task, row) + next(calls)
-
-    monkeypatch.setattr(hbo.Task, "evaluate_row", evaluate_badly_on_forrester)
-    both = {**SMALL, "benchmarks": ["newsvendor", "forrester"]}
     with pytest.warns(FailedRunsWarning, match=r"4 of 8 runs failed"):
-        result = hbo.run(methods=methods, folder=tmp_path / "disturbed", **both)
+        result = hbo.run(methods=methods, folder=tmp_path / "both", **both)
 
     for failure in result.failures():
         assert failure.benchmark.startswith("forrester")
         assert failure.reason is Reason.BENCHMARK
         assert message in failure.message
-    assert result.store.digest() == undisturbed.store.digest()
+    assert result.store.digest() == alone.store.digest()
 
 
-def kill_waiting_processes(folder: Path, killed: set[int]) -> None:
-    """Kill each process that wrote its number into the folder, until as many as `KILLS` are."""
+def make_forrester_bad(monkeypatch, error: Exception | None) -> None:
+    """Make every evaluation of forrester raise an error, or else change from call to call."""
+    evaluate = hbo.Task.evaluate_row
+    calls = itertools.count()
 
-    def kill_and_tell_whether_all() -> bool:
-        pids = {int(path.name) for path in folder.iterdir() if path.name.isdecimal()}
-        for pid in pids - killed:
+    def evaluate_badly_on_forrester(task: hbo.Task, row: Any) -> float:
+        """Evaluate as usual on newsvendor; otherwise raise `error`, or add the number of calls."""
+        is_on_newsvendor = task.space.dimension > 1  # forrester has one dimension
+        if is_on_newsvendor:
+            return evaluate(task, row)
+        if error is not None:
+            raise error
+        return evaluate(task, row) + next(calls)
+
+    monkeypatch.setattr(hbo.Task, "evaluate_row", evaluate_badly_on_forrester)
+
+
+class KillerOfWaitingProcesses(threading.Thread):
+    """Kills processes whose numbers are names of files in a folder, until enough are killed."""
+
+    def __init__(self, folder: Path, enough: int) -> None:
+        super().__init__()
+        self.folder = folder
+        self.enough = enough
+        self.killed: set[int] = set()
+
+    def run(self) -> None:
+        wait_until(self.kill_new_and_tell_whether_enough)
+
+    def kill_new_and_tell_whether_enough(self) -> bool:
+        """Kill processes that appeared in the folder; return whether enough are killed by now."""
+        pids = {int(path.name) for path in self.folder.iterdir() if path.name.isdecimal()}
+        for pid in pids - self.killed:
             os.kill(pid, signal.SIGKILL)
-            killed.add(pid)
-        return len(killed) >= bad.WaitsToBeKilled.KILLS
-
-    wait_until(kill_and_tell_whether_all)
+            self.killed.add(pid)
+        return len(self.killed) >= self.enough
 
 
 @pytest.mark.slow
 def test_runs_survive_kills_from_outside(tmp_path, monkeypatch):
-    """Each process of a run tells its number in a folder; some of them are killed."""
-    waiting = tmp_path / "waiting"
-    waiting.mkdir()
-    monkeypatch.setenv(bad.WaitsToBeKilled.FOLDER, str(waiting))
-    killed: set[int] = set()
-    killer = threading.Thread(target=kill_waiting_processes, args=(waiting, killed))
+    """Three processes are killed while they run a method; their runs are repeated without failure.
+
+    The method `WaitsToBeKilled` writes the number of its process into a folder and waits.
+    """
+    folder_of_waiting = tmp_path / "waiting"
+    folder_of_waiting.mkdir()
+    monkeypatch.setenv(bad.WaitsToBeKilled.FOLDER, str(folder_of_waiting))
+    killer = KillerOfWaitingProcesses(folder_of_waiting, enough=bad.WaitsToBeKilled.KILLS)
     killer.start()
-    options: dict[str, Any] = SMALL | {"seeds": range(4), "workers": 2}
+    options: dict[str, Any] = SHORT_RUNS | {"seeds": range(4), "workers": 2}
 
     result = hbo.run(methods=[bad.WaitsToBeKilled], folder=tmp_path / "results", **options)
 
     killer.join()
-    assert len(killed) == bad.WaitsToBeKilled.KILLS
+    assert len(killer.killed) == bad.WaitsToBeKilled.KILLS
     assert not result.failures()
     assert len(result.store.keys()) == 4
 
@@ -184,10 +226,14 @@ def test_runs_survive_kills_from_outside(tmp_path, monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize("method", [bad.HoldsTheLock, bad.Loops])
 def test_endless_call_ends_with_its_process(tmp_path, method):
-    """Nothing else can end it: it holds the lock of Python, or catches all exceptions."""
-    small: dict[str, Any] = SMALL | {"seeds": [0], "workers": 2, "time_limit": 0.2}
+    """A call of the method never returns, holds Python's lock or catches all exceptions.
+
+    After the time limit its process is killed, as nothing else can end the call.
+    """
+    one_run: dict[str, Any] = SHORT_RUNS | {"seeds": [0], "workers": 2, "time_limit": 0.2}
     with pytest.warns(FailedRunsWarning, match="1 of 1 runs failed"):
-        result = hbo.run(methods=[method], folder=tmp_path, **small)
+        result = hbo.run(methods=[method], folder=tmp_path, **one_run)
+
     (failure,) = result.failures()
     assert failure.reason is Reason.TIMED_OUT
     assert "bad_methods.py" in failure.traceback
@@ -201,79 +247,82 @@ def test_endless_call_ends_with_its_process(tmp_path, method):
     ],
 )
 def test_vandal_changes_no_other_run(tmp_path, name, protocol):
-    """The vandal changes whatever it is given, such as its history, in place.
+    """The method `Vandal` changes whatever it is given, such as its history, in place.
 
-    It runs before another method, whose trials must be those that it makes alone.
+    Another method runs after it, and must make the same trials as alone.
     """
     method = "simple-previous"
+    # It claims to support changed search spaces, as the protocol of adjustments requires.
     vandal = hbo.MethodSpec("vandal", bad.Vandal, "", "", changed_spaces=True)
     options: dict[str, Any] = {"benchmarks": [name], "seeds": [0], "protocol": protocol}
-    expected = hbo.run(methods=[method], folder=tmp_path / "alone", **options).frame()
+    trials_alone = hbo.run(methods=[method], folder=tmp_path / "alone", **options).frame()
 
     after_vandal = hbo.run(methods=[vandal, method], folder=tmp_path / "after", **options)
 
-    _, cell_of_method = after_vandal.cells  # in the order of methods
-    trials = after_vandal.store.read([cell_of_method.key])
-    pd.testing.assert_frame_equal(trials.astype(expected.dtypes), expected)
+    _, run_of_method = after_vandal.cells  # in the order of methods
+    trials = after_vandal.store.read([run_of_method.key])
+    # The types of columns depend on which methods there are, such as those of categories.
+    trials_of_same_types = trials.astype(trials_alone.dtypes)
+    pd.testing.assert_frame_equal(trials_of_same_types, trials_alone)
 
 
-def run_failing(folder: Path, *, retry_failed: bool = False) -> set[int]:
-    """Run a method that fails; return when its failures were written, in nanoseconds."""
+def fail_and_list_times(folder: Path, *, retry_failed: bool = False) -> set[int]:
+    """Run a method that fails; list when its two failures were written, in nanoseconds."""
     with pytest.warns(FailedRunsWarning, match="2 of 2"):
-        hbo.run(methods=[bad.Raises], folder=folder, retry_failed=retry_failed, **SMALL)
+        hbo.run(methods=[bad.Raises], folder=folder, retry_failed=retry_failed, **SHORT_RUNS)
     return {path.stat().st_mtime_ns for path in (folder / "failures").iterdir()}
 
 
-class ChildrenThatHang:
-    """Stands for the processes of methods: importing takes longer than its limit."""
+class ProcessesThatHang:
+    """Stands for the processes of methods, which import longer than allowed, 300 s."""
 
     def call(self, *arguments: Any) -> None:
         raise StepTimeoutError("\nwhile it was imported", limit=300.0, report="")
 
 
 def test_slow_import_names_its_own_limit():
-    (cell,) = plan(benchmarks=["newsvendor"], methods=["bo"], seeds=[0], protocol=SMALL["protocol"])
-    # The time limit is that of a call into the method, and does not hold for the import.
-    failed_run = perform_in_child(cell, time_limit=5.0, children=ChildrenThatHang())
+    """The time limit of a run is for calls into the method; its import may take 300 s."""
+    (cell,) = plan(
+        benchmarks=["newsvendor"], methods=["bo"], seeds=[0], protocol=SHORT_RUNS["protocol"]
+    )
+
+    failed_run = perform_in_child(cell, time_limit=5.0, children=ProcessesThatHang())
+
     assert "while it was imported: took longer than 300 s" in str(failed_run.error)
 
 
 def test_failed_runs_are_not_repeated(tmp_path):
-    times_of_failures = run_failing(tmp_path)
-    times_of_failures_afterwards = run_failing(tmp_path)
+    times_of_failures = fail_and_list_times(tmp_path)
+    times_of_failures_afterwards = fail_and_list_times(tmp_path)
     assert times_of_failures_afterwards == times_of_failures
 
 
 def test_failed_runs_are_retried_on_request(tmp_path):
-    times_of_failures = run_failing(tmp_path)
-    times_of_retries = run_failing(tmp_path, retry_failed=True)
+    times_of_failures = fail_and_list_times(tmp_path)
+    times_of_retries = fail_and_list_times(tmp_path, retry_failed=True)
     assert min(times_of_retries) > max(times_of_failures)
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="processes have no parents there")
 def test_processes_end_with_their_parent(tmp_path):
-    """An experiment with two workers is killed; its workers, their processes, must end, too."""
-    children: set[int] = set()
+    """An experiment with two workers is killed; the processes of its workers must end, too."""
+    with start_slow_runs(tmp_path, workers=2) as experiment:
+        wait_until(lambda: len(list_pids_of_workers(experiment.pid)) >= 2)
+        workers = list_pids_of_workers(experiment.pid)
+        experiment.kill()
+    wait_until(lambda: not any(map(psutil.pid_exists, workers)))
 
-    def collect_and_tell_whether_two() -> bool:
-        children.update(list_pids_of_children(parent.pid))
-        return len(children) >= 2
-
-    with start_slow_runs(tmp_path, workers=2) as parent:
-        wait_until(collect_and_tell_whether_two)
-        parent.kill()
-    wait_until(lambda: not any(map(psutil.pid_exists, children)))
-
-    assert len(children) >= 2
-    assert not any(map(psutil.pid_exists, children))
+    assert len(workers) >= 2
+    assert not any(map(psutil.pid_exists, workers))
 
 
-def list_pids_of_children(pid: int) -> set[int]:
-    """Numbers of the processes that this process started to run methods in."""
+def list_pids_of_workers(pid: int) -> set[int]:
+    """List the processes that an experiment's process started to run methods in."""
     pids = set()
-    with suppress(psutil.Error):  # a child may have just ended
+    with suppress(psutil.Error):  # one may have just ended
         for child in psutil.Process(pid).children():
+            # The function that workers run is called `child.serve`.
             if "child.serve" in " ".join(child.cmdline()):
                 pids.add(child.pid)
     return pids

@@ -10,7 +10,7 @@ import hpobench_ordered as hbo
 from hpobench_ordered.errors import FailedRunsWarning
 from hpobench_ordered.experiment.store import Store
 
-SMALL = {
+SHORT_RUNS = {
     "benchmarks": ["newsvendor"],
     "protocol": hbo.Ordered(trials=3, tasks=2),
     "seeds": [0],
@@ -18,44 +18,55 @@ SMALL = {
     "progress": False,
 }
 """Options of short runs with one seed on one benchmark."""
-OTHERS = ["random-search", bad_methods.Good, "simple-previous"]
+GOOD_METHODS = ["random-search", bad_methods.Good, "simple-previous"]
 """Methods that behave well."""
 
 
 @pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory) -> dict[str, str]:
-    """Trials of the runs of other methods, alone, by the key of the run."""
-    folder = tmp_path_factory.mktemp("undisturbed")
-    hbo.run(methods=OTHERS, folder=folder, **SMALL)
-    return rows_of_runs(folder)
+def trials_of_good_methods(tmp_path_factory) -> dict[str, str]:
+    """The trials, as text, of good methods that run alone, by the key of the run."""
+    folder = tmp_path_factory.mktemp("good_methods")
+    hbo.run(methods=GOOD_METHODS, folder=folder, **SHORT_RUNS)
+    return read_trials_of_runs(folder)
 
 
-def rows_of_runs(folder: Path) -> dict[str, str]:
-    """Read the trials of each finished run, as text, by the key of the run."""
+def read_trials_of_runs(folder: Path) -> dict[str, str]:
+    """Read the trials of each finished run as text, so that they can be compared by ==."""
     store = Store(folder)
-    frame = store.read()
-    assert set(frame["key"]) == store.keys()
-    groups = frame.astype({"key": str}).groupby("key")
-    return {key: rows.drop(columns="key").to_csv(index=False) for key, rows in groups}
+    all_trials = store.read()
+    assert set(all_trials["key"]) == store.keys()
+
+    trials_of_runs = {}
+    for key, trials in all_trials.astype({"key": str}).groupby("key"):
+        trials_of_runs[key] = trials.drop(columns="key").to_csv(index=False)
+    return trials_of_runs
 
 
-def run_between_others(undisturbed, folder, methods, **options):
-    """Run methods between others, whose runs must stay the same; return the failures."""
-    before, after = OTHERS[:2], OTHERS[2:]
+def run_between_good_methods(trials_of_good_methods, folder, methods, **options):
+    """Run methods that misbehave, one run each, between good ones; return their failures.
+
+    The trials of the good methods must be the same as alone, and every other run must either fail
+    or be finished.
+    """
+    before, after = GOOD_METHODS[:2], GOOD_METHODS[2:]
+    all_methods = [*before, *methods, *after]
     with pytest.warns(FailedRunsWarning):
-        result = hbo.run(methods=[*before, *methods, *after], folder=folder, **SMALL, **options)
-    trials_of_run = rows_of_runs(folder)
-    assert {key: trials_of_run[key] for key in undisturbed} == undisturbed
+        result = hbo.run(methods=all_methods, folder=folder, **SHORT_RUNS, **options)
 
-    names = {f"misbehaving.{method.__name__}" for method in methods}
+    trials_of_runs = read_trials_of_runs(folder)
+    for key, expected_trials in trials_of_good_methods.items():
+        assert trials_of_runs[key] == expected_trials
+
     failures = result.failures()
-    assert {failure.method for failure in failures} <= names
+    names = {f"misbehaving.{method.__name__}" for method in methods}
     for failure in failures:
+        assert failure.method in names
         assert failure.message.startswith(failure.method)
 
-    finished = len(trials_of_run) - len(undisturbed)
-    assert finished + len(failures) == len(methods)
-    assert not list((folder / "running").iterdir())  # no run is left marked as in progress
+    n_finished = len(trials_of_runs) - len(trials_of_good_methods)
+    assert n_finished + len(failures) == len(methods)
+    runs_marked_as_in_progress = list((folder / "running").iterdir())
+    assert runs_marked_as_in_progress == []
     return failures
 
 
@@ -65,28 +76,32 @@ def test_misbehaving_methods_are_many():
 
 @pytest.mark.long
 @pytest.mark.parametrize("workers", [1, 2])
-def test_all_break_only_own_runs(undisturbed, tmp_path, workers):
-    """More than a hundred methods run between others, which stay undisturbed."""
-    failures = run_between_others(undisturbed, tmp_path, misbehaving.METHODS, workers=workers)
-    # The others misbehave in ways that leave their own run finished.
+def test_all_break_only_own_runs(trials_of_good_methods, tmp_path, workers):
+    """More than a hundred methods that misbehave run between good ones, whose trials stay."""
+    failures = run_between_good_methods(
+        trials_of_good_methods, tmp_path, misbehaving.METHODS, workers=workers
+    )
+    # Many misbehave without harm to their own run, but at least these fail.
     assert len(failures) > 40
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2])
-def test_some_break_only_own_runs(undisturbed, tmp_path, workers):
-    """A part of the methods that misbehave, as all of them take long."""
-    every_twelfth_method = misbehaving.METHODS[3::12]  # from the fourth on; any would do
-    failures = run_between_others(undisturbed, tmp_path, every_twelfth_method, workers=workers)
+def test_some_break_only_own_runs(trials_of_good_methods, tmp_path, workers):
+    """A few of the methods that misbehave run between good ones; all of them would take long."""
+    every_twelfth_method = misbehaving.METHODS[3::12]
+    failures = run_between_good_methods(
+        trials_of_good_methods, tmp_path, every_twelfth_method, workers=workers
+    )
     assert failures
 
 
 @pytest.mark.long
-def test_all_break_only_own_runs_on_dask(undisturbed, tmp_path):
-    """More than a hundred methods run between others, on two worker processes."""
+def test_all_break_only_own_runs_on_dask(trials_of_good_methods, tmp_path):
+    """The methods that misbehave run between good ones on two Dask workers."""
     from distributed import LocalCluster
 
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster:
-        run_between_others(
-            undisturbed, tmp_path, misbehaving.METHODS, dask=cluster.scheduler_address
+        run_between_good_methods(
+            trials_of_good_methods, tmp_path, misbehaving.METHODS, dask=cluster.scheduler_address
         )

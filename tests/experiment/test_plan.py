@@ -17,7 +17,7 @@ from hpobench_ordered.errors import (
 from hpobench_ordered.experiment.plan import Cell, plan, select_shard
 
 CHANGES_OF_KEY = {
-    "none": {},
+    "nothing": {},
     "trials": {"protocol": Ordered(trials=5, tasks=3)},
     "tasks": {"protocol": Ordered(trials=4, tasks=2)},
     "simulated workers": {"protocol": Ordered(trials=4, tasks=3, workers_simulated=4)},
@@ -31,47 +31,52 @@ CHANGES_OF_KEY = {
 
 
 def test_key_tells_what_makes_runs_differ(small_plan):
-    """Each change of the same single run, and no change, gives another key."""
+    """A run with one setting changed has another key; the first of the changes is none."""
     one_run = {"methods": ["random-search"], "seeds": [0]}
     keys = set()
-    for change in CHANGES_OF_KEY.values():
-        (cell,) = small_plan(**(one_run | change))
+    for changed_settings in CHANGES_OF_KEY.values():
+        (cell,) = small_plan(**(one_run | changed_settings))
         keys.add(cell.key)
+
     assert len(keys) == len(CHANGES_OF_KEY)
 
 
 def test_key_does_not_depend_on_how_plan_is_written(small_plan):
-    """Seeds may be an array; the default surrogate, `table`, may be named."""
+    """It is the same plan if the seeds are an array, and if the default surrogate is named."""
     plan_by_default = small_plan(seeds=range(3))
     same_plan = small_plan(seeds=np.arange(3), surrogates={"newsvendor@1": "table"})
     assert [cell.key for cell in same_plan] == [cell.key for cell in plan_by_default]
 
 
 def test_methods_share_random_numbers(small_plan):
-    """On each task, given by its position, the runs of a seed have the same random numbers."""
+    """The runs of two methods with the same seed have the same random numbers on each task.
+
+    There are those of the method, `rng`, and those of the protocol; 0 and 1 are positions of tasks.
+    """
     first, second = small_plan(seeds=[0])
+
     assert first.rng(0).random() == second.rng(0).random()
     assert first.protocol_rng(1).random() == second.protocol_rng(1).random()
 
 
 def test_random_numbers_differ_by_seed_and_position(small_plan):
+    """A run has random numbers for the method and for the protocol, at each position of a task."""
     random_numbers = set()
     for cell in small_plan(seeds=[0, 1], methods=["random-search"]):
-        # The position is that of the task in a run; a run has a generator for the method, and one
-        # for the protocol.
         for position in (0, 1):
             random_numbers.add(cell.rng(position).random())
             random_numbers.add(cell.protocol_rng(position).random())
-    seeds, positions, generators = 2, 2, 2
-    assert len(random_numbers) == seeds * positions * generators
+
+    n_seeds, n_positions, n_generators = 2, 2, 2
+    assert len(random_numbers) == n_seeds * n_positions * n_generators
 
 
 @pytest.fixture
-def copies(tmp_path, monkeypatch) -> Path:
-    """A folder of benchmarks with two copies of newsvendor, `here` and `there`."""
-    packaged = Path(str(resources.files("hpobench_ordered"))) / "artifacts" / "newsvendor"
+def two_copies(tmp_path, monkeypatch) -> Path:
+    """The folder of a user's own benchmarks, which has two copies of newsvendor."""
+    artifact_of_newsvendor = resources.files("hpobench_ordered") / "artifacts" / "newsvendor"
     for name in ("here", "there"):
-        shutil.copytree(packaged, tmp_path / name)
+        shutil.copytree(str(artifact_of_newsvendor), tmp_path / name)
     monkeypatch.setenv("HPOBENCH_ORDERED_BENCHMARKS", str(tmp_path))
     return tmp_path
 
@@ -82,24 +87,26 @@ def plan_run(benchmark: str | Path) -> Cell:
     return cell
 
 
-def test_copies_of_artifact_have_same_key(copies):
-    assert plan_run(copies / "here").key == plan_run(copies / "there").key
+def test_copies_of_artifact_have_same_key(two_copies):
+    assert plan_run(two_copies / "here").key == plan_run(two_copies / "there").key
 
 
-def test_copy_has_other_key_than_packaged_artifact(copies):
-    assert plan_run(copies / "here").key != plan_run("newsvendor").key
-    assert plan_run(copies / "here").benchmark.startswith("newsvendor@1+")
+def test_copy_has_other_key_than_packaged_artifact(two_copies):
+    assert plan_run(two_copies / "here").key != plan_run("newsvendor").key
+    assert plan_run(two_copies / "here").benchmark.startswith("newsvendor@1+")
 
 
-def test_copy_is_found_by_name(copies):
-    """A copy of a benchmark has the name of its folder; by that it is the same one."""
-    cell = plan_run("there")
-    assert cell.source == "there@1"
-    assert cell.benchmark == plan_run(copies / "there").benchmark
+def test_copy_is_found_by_name(two_copies):
+    """A user's own benchmark is the same by the name of its folder and by the path of it."""
+    run_by_name = plan_run("there")
+    run_by_path = plan_run(two_copies / "there")
+
+    assert run_by_name.source == "there@1"
+    assert run_by_name.benchmark == run_by_path.benchmark
 
 
-def test_copy_has_random_numbers_of_packaged_artifact(copies):
-    assert plan_run(copies / "here").rng(0).random() == plan_run("newsvendor").rng(0).random()
+def test_copy_has_random_numbers_of_packaged_artifact(two_copies):
+    assert plan_run(two_copies / "here").rng(0).random() == plan_run("newsvendor").rng(0).random()
 
 
 DEMANDING = MethodSpec("demanding", Good, "", "", min_history=9)
@@ -109,7 +116,7 @@ SUGGESTS_A_PROTOCOL = r"such as hpobench_ordered\.Ordered\(trials=25\)"
 
 
 @pytest.mark.parametrize(
-    ("change", "error", "message"),
+    ("wrong_setting", "error", "message"),
     [
         ({"protocol": "ordered"}, ExperimentError, SUGGESTS_A_PROTOCOL),
         ({"protocol": Ordered}, ExperimentError, SUGGESTS_A_PROTOCOL),
@@ -136,27 +143,36 @@ SUGGESTS_A_PROTOCOL = r"such as hpobench_ordered\.Ordered\(trials=25\)"
         ({"surrogates": {"xgboost-mnist": "forest"}}, ExperimentError, "not in the experiment"),
     ],
 )
-def test_impossible_plan_is_refused(small_plan, monkeypatch, tmp_path, change, error, message):
-    """One setting of a plan on newsvendor is wrong; in an empty cache, nothing is fetched."""
-    monkeypatch.setenv("HPOBENCH_ORDERED_CACHE", str(tmp_path))
+def test_impossible_plan_is_refused(
+    small_plan, monkeypatch, tmp_path, wrong_setting, error, message
+):
+    """One setting of a plan is wrong; one of them is a surrogate that was not downloaded."""
+    empty_cache = tmp_path
+    monkeypatch.setenv("HPOBENCH_ORDERED_CACHE", str(empty_cache))
+
     with pytest.raises(error, match=message):
-        small_plan(**change)
+        small_plan(**wrong_setting)
 
 
 def test_method_without_file_has_no_shards(small_plan):
-    """Other processes cannot import a class that is defined in a function."""
+    """The machines of shards cannot import a class that is defined in a function."""
 
-    class Local(Good):
+    class LocalMethod(Good):
         pass
 
+    cells = small_plan(methods=[LocalMethod])
+
+    first_of_two = (0, 2)
     with pytest.raises(ExperimentError, match="define it in a file"):
-        select_shard(small_plan(methods=[Local]), (0, 2))
+        select_shard(cells, first_of_two)
 
 
 def test_method_in_file_has_shards(small_plan):
-    """The first of two shards has two of the three runs, one for each seed."""
+    """Of three runs, the first of two shards has two."""
     cells = small_plan(methods=[Good], seeds=range(3))
-    assert len(select_shard(cells, (0, 2))) == 2
+
+    first_of_two = (0, 2)
+    assert len(select_shard(cells, first_of_two)) == 2
 
 
 @pytest.mark.parametrize(("index", "count"), [(2, 2), (-1, 2), (0, 0)])
