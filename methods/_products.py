@@ -25,20 +25,20 @@ CHUNK = 512
 def product(A: FloatArray, B: FloatArray) -> FloatArray:
     """Compute A B (m, d) of A (m, k) and B (k, d), summing over k in order.
 
-    Row i of the result is the sum over t of A_it times row t of B. To save loads and stores, two
-    rows i and i + 1 of the result are computed at once, and four terms t, ..., t + 3 of each sum:
-    a0, ..., a3 are the factors A_it of row i, b0, ..., b3 the factors of row i + 1, and P, Q, R, S
-    the rows of B. An odd last row, and up to three last terms, follow one by one.
+    Row i of the result is the sum of k terms: term t is A_it times row t of B. To save loads and
+    stores, the main loop computes two rows of the result at once, and four terms of each:
+    a0, ..., a3 are the factors of the first row, b0, ..., b3 those of the second one, and P, Q, R,
+    S the four rows of B. The second loop adds what is left over.
     """
     m, k = A.shape
     d = B.shape[1]
     result = np.zeros((m, d))
-    paired_m = m - m % 2
-    whole_k = k - k % 4
-    for i in range(0, paired_m, 2):
-        a, b = A[i], A[i + 1]  # factors of the terms of both rows of the result
+    paired_rows = m - m % 2  # without an odd last row
+    whole_fours = k - k % 4  # without up to three last terms
+    for i in range(0, paired_rows, 2):
+        a, b = A[i], A[i + 1]
         row, next_row = result[i], result[i + 1]
-        for t in range(0, whole_k, 4):
+        for t in range(0, whole_fours, 4):
             a0, a1, a2, a3 = a[t], a[t + 1], a[t + 2], a[t + 3]
             b0, b1, b2, b3 = b[t], b[t + 1], b[t + 2], b[t + 3]
             P, Q, R, S = B[t], B[t + 1], B[t + 2], B[t + 3]
@@ -49,7 +49,7 @@ def product(A: FloatArray, B: FloatArray) -> FloatArray:
     # What is left over: the last terms of paired rows, and all terms of an odd last row.
     for i in range(m):
         row = result[i]
-        first_remaining = whole_k if i < paired_m else 0
+        first_remaining = whole_fours if i < paired_rows else 0
         for t in range(first_remaining, k):
             factor, term = A[i, t], B[t]
             for j in range(d):
@@ -58,7 +58,7 @@ def product(A: FloatArray, B: FloatArray) -> FloatArray:
 
 
 def transposed_product(A: FloatArray, B: FloatArray) -> FloatArray:
-    """Compute A^T B (m, d) of A (k, m) and B (k, d), summing over k in order, for large k."""
+    """Compute A^T B (m, d) of A (k, m) and B (k, d), summing over the k rows in their order."""
     result = np.zeros((A.shape[1], B.shape[1]))
     add_transposed_product(result, A, B)
     return result
@@ -123,12 +123,12 @@ def add_transposed_product(
 def inner(a: FloatArray, b: FloatArray) -> float:
     """Compute a^T b of vectors (k,), with the bits of `np.sum(a * b)`.
 
-    Sums of floats depend on their order, which is therefore that of numpy: it sums the halves of a
-    vector of more than 128 terms separately. In a shorter one, it keeps eight partial sums, of
-    every eighth term, adds them in pairs, and then the terms that are left over.
+    The last bits of a sum depend on the order of its terms, so this is numpy's order. Of more than
+    128 terms, each half is summed by itself. Else there are eight partial sums, each of every
+    eighth term, which are added in pairs; the up to seven terms that are left over follow.
     """
     k = len(a)
-    if k > 128:
+    if k > 128:  # numpy's block size
         half = k // 2 - k // 2 % 8  # numpy's first half is a multiple of eight terms
         total: float = inner(a[:half], b[:half]) + inner(a[half:], b[half:])
         return total
@@ -183,23 +183,24 @@ def tanh_in_place(values: FloatArray) -> None:
 
 
 @compiled
-def backpropagate_tanh(slopes: FloatArray, outputs: FloatArray) -> FloatArray:
-    """Compute a loss's derivatives by the inputs of tanh from those by its outputs.
+def backpropagate_tanh(grad_outputs: FloatArray, outputs: FloatArray) -> FloatArray:
+    """Propagate a gradient back through tanh, from its outputs to its inputs.
 
     The derivative of tanh is 1 - tanh^2.
 
     Args:
-        slopes: Derivatives by the outputs, shape (m, d).
+        grad_outputs: Gradient with respect to the outputs, shape (m, d).
         outputs: The outputs of tanh, shape (m, d).
 
     Returns:
-        Derivatives by the inputs, shape (m, d).
+        The gradient with respect to the inputs, shape (m, d).
     """
-    result = np.empty(outputs.shape)
+    grad_inputs = np.empty(outputs.shape)
     for i in range(len(outputs)):
         for j in range(outputs.shape[1]):
-            result[i, j] = slopes[i, j] * (1.0 - outputs[i, j] * outputs[i, j])
-    return result
+            derivative = 1.0 - outputs[i, j] * outputs[i, j]
+            grad_inputs[i, j] = grad_outputs[i, j] * derivative
+    return grad_inputs
 
 
 @compiled

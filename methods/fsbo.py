@@ -12,7 +12,7 @@ x         (size,)     parameters: those of the network, then theta
 S         (1, n, n)   squared distances of the rows of Phi
 K, F      (n, n)      covariance of y and its slopes, as in `_gp.compiled`
 alpha     (n,)        K^-1 y
-M         (n, n)      derivatives of minus the log likelihood by S
+M         (n, n)      gradient of minus the log likelihood with respect to S
 ========  ==========  =============================================================================
 
 Wistuba and Grabocka (2021), sections 3 and 4.
@@ -43,9 +43,9 @@ THETA_SIZE = 3
 """Number of hyperparameters of the kernel, which come last among the parameters."""
 BATCH = 50
 """Largest number of evaluations in a batch, all of one task."""
-STEPS, FINE_STEPS = 1000, 100
+TRAINING_STEPS, FINE_TUNING_STEPS = 1000, 100
 """Number of steps on the earlier tasks, and on the current one before each suggestion."""
-RATE, FINE_RATE = 0.01, 0.001
+LEARNING_RATE, FINE_LEARNING_RATE = 0.01, 0.001
 """Initial learning rate, with cosine decay to 0."""
 INITIAL_TRIALS = 5
 """Number of trials of the initial design."""
@@ -83,7 +83,7 @@ class DeepKernel:
         output_count = HIDDEN[-1]
         # The root of the number of outputs, which lie in [-1, 1], is a typical distance.
         log_length_scale = 0.5 * math.log(output_count)
-        # Standardised losses have variance 1, of which little is noise.
+        # Standardised losses have variance 1, of which about 2 % is noise.
         log_signal_variance = 0.0
         log_noise_variance = -4.0
         theta = [log_length_scale, log_signal_variance, log_noise_variance]
@@ -182,7 +182,7 @@ def output_kernel() -> "Kernel":
 def negative_log_likelihood(
     phi: "Network", x: FloatArray, X: FloatArray, y: FloatArray
 ) -> tuple[float, FloatArray]:
-    """Compute minus the log marginal likelihood of losses, and its gradient by all parameters.
+    """Compute minus the log marginal likelihood of losses, and its gradient.
 
     Args:
         phi: The network.
@@ -203,10 +203,11 @@ def negative_log_likelihood(
 
     weights = x[:-THETA_SIZE]
     theta = x[-THETA_SIZE:]
-    # Outputs Phi (n, d), and the function that makes derivatives by the weights of those by Phi.
+    # Outputs Phi (n, d), and the function that propagates a gradient back from Phi to the weights.
     Phi, pull_back = linearise(phi, weights, 2.0 * X - 1.0)
     S = compiled.squared_differences(Phi, output_kernel().groups, 1)  # squared distances (1, n, n)
-    # The covariance, and F = -2 dK / d r^2 by the squared distances r^2 = S exp(-2 theta[0]).
+    # The covariance K, and F = -2 dK / d r^2 with the scaled squared distances
+    # r^2 = S exp(-2 theta[0]).
     K, F = compiled.covariance(S, theta)
     is_positive, R = compiled.cholesky(K)
     if not is_positive:
@@ -216,16 +217,16 @@ def negative_log_likelihood(
     flat = np.zeros(THETA_SIZE)  # mean and precision of no prior on theta
     value = compiled.negative_log_posterior_from(y, R, alpha, theta, flat, flat)
 
-    # M: derivatives of the value by S; those by K are half of K^-1 - alpha alpha^T. F and
-    # the inverse are valid above the diagonal alone, as `_gp.compiled` keeps symmetric matrices.
-    likelihood_slopes = np.outer(alpha, alpha) - inverse
-    M = 0.25 * math.exp(-2.0 * theta[0]) * likelihood_slopes * np.triu(F, 1)
+    # The gradient with respect to K is half of K^-1 - alpha alpha^T, and M that with respect to S.
+    # F and the inverse are valid above the diagonal alone, as in `_gp.compiled`.
+    minus_twice_grad_K = np.outer(alpha, alpha) - inverse
+    M = 0.25 * math.exp(-2.0 * theta[0]) * minus_twice_grad_K * np.triu(F, 1)
     M += M.T
-    # A squared distance |u - v|^2 has the derivatives 2 (u - v) by u, in both of its places in S.
-    by_outputs = 4.0 * (M.sum(axis=1)[:, None] * Phi - product(M, Phi))
-    by_weights, _ = pull_back(by_outputs)
-    by_theta = -compiled.likelihood_gradient(S, K, F, inverse, alpha, theta)
-    return value, np.concatenate([by_weights, by_theta])
+    # d|u - v|^2 / du is 2 (u - v), for each of the two places that the distance has in S.
+    grad_outputs = 4.0 * (M.sum(axis=1)[:, None] * Phi - product(M, Phi))
+    grad_weights, _ = pull_back(grad_outputs)
+    grad_theta = -compiled.likelihood_gradient(S, K, F, inverse, alpha, theta)
+    return value, np.concatenate([grad_weights, grad_theta])
 
 
 class FSBO(FromSources):
@@ -238,16 +239,18 @@ class FSBO(FromSources):
 
     @cached_property
     def trained_kernel(self) -> DeepKernel:
-        """Network and kernel, trained on the earlier tasks, with randomly scaled losses.
+        """Network and kernel, trained on the evaluations of the earlier tasks.
 
-        `STEPS` is the number of steps, `RATE` the initial learning rate, and exp(`MAX_LOG_SCALE`)
-        the largest factor of losses.
-        `sources` has features (n, p) and standardised losses (n,) of each earlier task.
+        The losses of a step are multiplied by a random factor, at most exp(`MAX_LOG_SCALE`).
         """
-        X, _ = self.sources[0]  # all have the same number of features
+        X, _ = self.sources[0]  # features and losses of a task; all have the same features
         untrained = DeepKernel.draw(X.shape[1], self.rng)
         return untrained.train(
-            self.sources, self.rng, steps=STEPS, rate=RATE, max_log_scale=MAX_LOG_SCALE
+            self.sources,
+            self.rng,
+            steps=TRAINING_STEPS,
+            rate=LEARNING_RATE,
+            max_log_scale=MAX_LOG_SCALE,
         )
 
     def initial_configurations(self) -> Sequence[Config]:
@@ -290,7 +293,7 @@ class FSBO(FromSources):
         self._deep_kernel = self.trained_kernel
         if len(y):
             self._deep_kernel = self._deep_kernel.train(
-                [(X, y)], self.rng, steps=FINE_STEPS, rate=FINE_RATE
+                [(X, y)], self.rng, steps=FINE_TUNING_STEPS, rate=FINE_LEARNING_RATE
             )
         self._process = self._deep_kernel.condition(X, y)
         return self._predict, y

@@ -129,7 +129,9 @@ def _search_line(
 ) -> tuple[Point, int]:
     """Search a better point along a direction, with ever shorter steps.
 
-    A step is long enough if it gains a share, `ARMIJO`, of what the slope at the start promises.
+    The first step is tried in full length, then shorter ones. The search ends with a step whose
+    gain is at least the share `ARMIJO` of what the slope at the start promises, or when a step is
+    shorter than `MIN_LENGTH`, relative to the first one.
 
     Args:
         objective: Value and gradient (k,) at a point (k,).
@@ -146,16 +148,19 @@ def _search_line(
     used = 0
     while True:
         x = np.clip(point.x + length * direction, *bounds)
-        trial = Point(x, *objective(x))
+        value, gradient = objective(x)
         used += 1
-        expected_gain = -inner(point.gradient, x - point.x)  # if the slope were constant
+        trial = Point(x, value, gradient)
+
         gain = point.value - trial.value
-        gains_enough = gain >= ARMIJO * expected_gain and expected_gain > 0.0
-        if gains_enough:
+        expected_gain = -inner(point.gradient, x - point.x)  # if the slope were constant
+        leads_down = expected_gain > 0.0  # the projection to the box may have turned the step
+        if leads_down and gain >= ARMIJO * expected_gain:
             break
 
         length *= _choose_shortening(gain, expected_gain)
-        if length <= MIN_LENGTH or used == evaluations:  # nothing more to gain, or to spend
+        is_too_short = length <= MIN_LENGTH
+        if is_too_short or used == evaluations:
             break
     return trial, used
 
@@ -193,7 +198,7 @@ def _find_direction(
         bounds: Lowest and highest values, shape (k,).
         steps: The last steps with the changes of the gradient, oldest first.
     """
-    is_free = _can_descend(point, bounds)
+    is_free = _can_descend(point, bounds)  # whether each coordinate may change
     q = np.where(is_free, point.gradient, 0.0)
     if not steps:  # nothing to estimate from: steepest descent, at most 1 long
         return -q / max(1.0, math.sqrt(inner(q, q)))

@@ -34,16 +34,16 @@ from hpobench_ordered.methods._blr.descent import minimise
 from hpobench_ordered.methods._blr.likelihood import compute_likelihood, factor
 from hpobench_ordered.methods._products import exponentials
 
-LOG_ALPHA = (-12.0, 8.0)
+LOG_ALPHA_BOUNDS = (-12.0, 8.0)
 """Bounds of log alpha; at the upper one, the weight of a feature is negligible."""
-LOG_BETA = (0.0, 10.0)
+LOG_BETA_BOUNDS = (0.0, 10.0)
 """Bounds of log beta, for losses of variance 1: noise between that and 0.7% of their sd."""
-START = (0.0, 4.0)
+START_WITH_FEATURES_ON = (0.0, 4.0)
 """log alpha and log beta that a fit starts from by default."""
-ADAPTIVE_START = (4.0, 0.0)
+START_WITH_FEATURES_OFF = (4.0, 0.0)
 """The same with one log alpha for each weight: all features are off and all is noise, so that few
-are used. From `START`, where all are on, five evaluations of a Forrester function leave a mean
-error of 0.76 of its standard deviation, from here 0.71."""
+are used. From `START_WITH_FEATURES_ON`, five evaluations of a Forrester function leave a mean error
+of 0.76 of its standard deviation, from here 0.71."""
 MAX_EVALUATIONS = 60
 """Largest number of evaluations of the marginal likelihood in a fit."""
 TOLERANCE = 1e-2
@@ -66,9 +66,10 @@ class Precisions:
     def initial(cls, count: int, *, spread: float = math.inf) -> Self:
         """Make the precisions that a fit starts from by default.
 
-        A feature is off if the precision of its weight is high. Separate precisions start with all
-        features off, so that few are used. With a prior on them all are on at the start: from where
-        all are off, the descent ends in a local minimum with a larger error.
+        A high precision holds the weight of a feature near 0: the feature is off. If each weight
+        has its own precision, all features are off at first, so that the fit turns on few of them.
+        With a prior on the precisions all are on at first: from where all are off, the descent
+        would end in a local minimum with a larger error.
 
         Args:
             count: Number of precisions of weights: 1 if all have the same.
@@ -78,9 +79,9 @@ class Precisions:
         has_separate_precisions = count > 1
         has_prior = math.isfinite(spread)
         if has_separate_precisions and not has_prior:
-            log_alpha, log_beta = ADAPTIVE_START  # all features are off
+            log_alpha, log_beta = START_WITH_FEATURES_OFF
         else:
-            log_alpha, log_beta = START  # all are on
+            log_alpha, log_beta = START_WITH_FEATURES_ON
         return cls(np.full(count, log_alpha), log_beta)
 
 
@@ -110,16 +111,17 @@ class Head:
         n, d = Phi.shape
         self._has_more_evaluations = n > d
 
-        # The posterior mean of the weights is beta K^-1 Phi~^T y = beta Phi~^T E^-1 y. R is the
-        # Cholesky factor of the smaller matrix: of K = I + beta Phi~^T Phi~ (d, d) with more
-        # evaluations than features, else of E = I + beta Phi~ Phi~^T (n, n).
+        # The posterior mean of the weights can be computed in two ways,
+        #     beta K^-1 Phi~^T y  with  K = I + beta Phi~^T Phi~  (d, d), or
+        #     beta Phi~^T E^-1 y  with  E = I + beta Phi~ Phi~^T  (n, n).
+        # R is the upper Cholesky factor of the smaller matrix.
         self._R = factor(scaled_Phi, self._beta)
-        if self._has_more_evaluations:
-            half_solved = _solve_transposed(self._R, scaled_Phi.T @ y)
+        if self._has_more_evaluations:  # K = R^T R
+            half_solved = _solve_transposed(self._R, scaled_Phi.T @ y)  # R^-T Phi~^T y
             solved = _solve(self._R, half_solved)  # K^-1 Phi~^T y
-        else:
-            self._V = _solve_transposed(self._R, scaled_Phi)  # R^-T Phi~
-            solved = _solve_transposed(self._R, y) @ self._V  # y^T E^-1 Phi~
+        else:  # E = R^T R
+            self._V = _solve_transposed(self._R, scaled_Phi)  # R^-T Phi~; predictions need it, too
+            solved = _solve_transposed(self._R, y) @ self._V  # (R^-T y)^T V = y^T E^-1 Phi~
         self.weights: FloatArray = self._beta * solved
 
     @classmethod
@@ -144,30 +146,35 @@ class Head:
         precision_count = len(start.log_alpha)  # 1, or d
 
         def objective(x: FloatArray) -> tuple[float, FloatArray]:
-            """Compute minus the log posterior of x, log alpha followed by log beta, and gradient.
+            """Compute minus the log posterior of the precisions, and its gradient.
 
-            rho is minus the log likelihood.
+            x has the log precisions of the weights, log alpha, and then that of the noise, log
+            beta. The likelihood is that of losses y at features Phi. Each log alpha has a normal
+            prior around the mean of all, with standard deviation `spread`.
             """
             log_alpha = x[:-1]
             log_beta = float(x[-1])
-            task = compute_likelihood(Phi, y, log_alpha, log_beta)
-            by_alpha = task.by_alpha  # one derivative for each of d features
+            likelihood = compute_likelihood(Phi, y, log_alpha, log_beta)
+            grad_alpha = likelihood.grad_alpha  # one derivative for each feature
             if precision_count == 1:  # all features have the same alpha
-                by_alpha = by_alpha.sum(keepdims=True)
+                grad_alpha = grad_alpha.sum(keepdims=True)
 
-            # Deviations from the prior's mean, in its standard deviations; without a prior,
-            # spread is infinite and they are 0. The mean depends on log alpha, too, but its
-            # derivative has the factor sum(deviations), which is 0.
+            # Without a prior, spread is infinite and the deviations are 0.
             deviations = (log_alpha - log_alpha.mean()) / spread
             minus_log_prior = 0.5 * float(np.sum(deviations**2))
-            by_prior = deviations / spread
-            return task.rho + minus_log_prior, np.append(by_alpha + by_prior, task.by_beta)
+            # The mean depends on log alpha, too, but deviations from a mean sum to 0, and so do the
+            # terms that this adds.
+            gradient_of_prior = deviations / spread
+
+            value = likelihood.rho + minus_log_prior  # rho is minus the log likelihood
+            gradient = np.append(grad_alpha + gradient_of_prior, likelihood.grad_beta)
+            return value, gradient
 
         # A weight's standard deviation is alpha^(-1/2), here at least 1 / n: log alpha is at most
         # 2 log n. A single evaluation counts as two.
-        highest_log_alpha = min(LOG_ALPHA[1], 2.0 * math.log(max(len(y), 2)))
-        lower = np.append(np.full(precision_count, LOG_ALPHA[0]), LOG_BETA[0])
-        upper = np.append(np.full(precision_count, highest_log_alpha), LOG_BETA[1])
+        highest_log_alpha = min(LOG_ALPHA_BOUNDS[1], 2.0 * math.log(max(len(y), 2)))
+        lower = np.append(np.full(precision_count, LOG_ALPHA_BOUNDS[0]), LOG_BETA_BOUNDS[0])
+        upper = np.append(np.full(precision_count, highest_log_alpha), LOG_BETA_BOUNDS[1])
         _, best = minimise(
             objective,
             np.append(start.log_alpha, start.log_beta),

@@ -23,9 +23,9 @@ import numpy as np
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.methods._blr.descent import minimise
 from hpobench_ordered.methods._blr.heads import (
-    LOG_ALPHA,
-    LOG_BETA,
-    START,
+    LOG_ALPHA_BOUNDS,
+    LOG_BETA_BOUNDS,
+    START_WITH_FEATURES_ON,
     TOLERANCE,
     Precisions,
 )
@@ -52,14 +52,16 @@ class Parameters:
 
     @classmethod
     def initial(cls, z: FloatArray, embedded: FloatArray) -> "Parameters":
-        """Make the parameters before a fit: the same precisions, `START`, for every task.
+        """Make the parameters before a fit: the same precisions for every task.
 
         Args:
             z: Parameters of the feature map, shape (size,).
             embedded: Embeddings of the tasks, shape (T, k); k is 0 where none are learned.
         """
         task_count = len(embedded)
-        log_alpha, log_beta = START  # logarithms of the precisions of weights and noise
+        log_alpha, log_beta = (
+            START_WITH_FEATURES_ON  # logarithms of the precisions of weights and noise
+        )
         return cls(z, embedded, np.full(task_count, log_alpha), np.full(task_count, log_beta))
 
     def precisions_of(self, t: int) -> Precisions:
@@ -106,8 +108,8 @@ def fit_jointly(
 
     Args:
         phi: The feature map.
-        inputs: Inputs of each task's evaluations without their k embedded numbers, shape
-            (n, at most p - k): the map's other inputs are padding.
+        inputs: Inputs of each task's evaluations, shape (n, number of inputs). The embedding of the
+            task, which is one of the fitted parameters, is not among them: it is put before them.
         losses: Their standardised losses, shape (n,).
         start: Starting point.
         evaluations: Largest number of evaluations of the sum and its gradient.
@@ -117,18 +119,18 @@ def fit_jointly(
     """
 
     def objective(x: FloatArray) -> tuple[float, FloatArray]:
-        """Compute the sum of the tasks' minus log likelihood, and its gradient by x.
+        """Compute the sum of the tasks' minus log likelihood, and its gradient.
 
-        x are the parameters of `start`, joined to one vector.
+        x are the parameters to fit, joined to one vector; `start` has their shapes.
         """
         try:
             return value_and_gradient(phi, inputs, losses, _split(x, start))
-        except ModelError:  # a value that the descent never accepts
+        except ModelError:  # the descent steps back from an infinite value
             return np.inf, np.zeros(len(x))
 
     x = _join(start)
     bounds = _make_bounds(start)
-    # An iteration that gains less than `TOLERANCE` nats is the last one.
+    # The fit ends when an iteration gains less than `TOLERANCE`.
     _, best = minimise(objective, x, bounds, evaluations=evaluations, tolerance=TOLERANCE)
     return _split(best, start)
 
@@ -136,22 +138,23 @@ def fit_jointly(
 def _make_bounds(parameters: Parameters) -> tuple[FloatArray, FloatArray]:
     """Make the lowest and highest values of the joined parameters x: only precisions are bounded.
 
-    `LOG_ALPHA` and `LOG_BETA` are the bounds, lower and upper, of the logarithms of the precisions
-    of weights and noise. Bounds are laid out as x by `_join`.
+    The precisions of weights, alpha, and of noise, beta, are bounded by their logarithms.
     """
+    lowest_log_alpha, highest_log_alpha = LOG_ALPHA_BOUNDS
+    lowest_log_beta, highest_log_beta = LOG_BETA_BOUNDS
     lowest = replace(
         parameters,
         z=np.full_like(parameters.z, -np.inf),
         embedded=np.full_like(parameters.embedded, -np.inf),
-        log_alpha=np.full_like(parameters.log_alpha, LOG_ALPHA[0]),
-        log_beta=np.full_like(parameters.log_beta, LOG_BETA[0]),
+        log_alpha=np.full_like(parameters.log_alpha, lowest_log_alpha),
+        log_beta=np.full_like(parameters.log_beta, lowest_log_beta),
     )
     highest = replace(
         parameters,
         z=np.full_like(parameters.z, np.inf),
         embedded=np.full_like(parameters.embedded, np.inf),
-        log_alpha=np.full_like(parameters.log_alpha, LOG_ALPHA[1]),
-        log_beta=np.full_like(parameters.log_beta, LOG_BETA[1]),
+        log_alpha=np.full_like(parameters.log_alpha, highest_log_alpha),
+        log_beta=np.full_like(parameters.log_beta, highest_log_beta),
     )
     return _join(lowest), _join(highest)
 
@@ -166,14 +169,14 @@ def value_and_gradient(
 
     Args:
         phi: The feature map.
-        inputs: Inputs of each task's evaluations without their k embedded numbers, shape
-            (n, at most p - k): the map's other inputs are padding.
+        inputs: Inputs of each task's evaluations, shape (n, number of inputs), without the
+            embedding of the task, which is put before them.
         losses: Their standardised losses, shape (n,).
         parameters: Parameters z of the feature map, an embedding of each task, which is also an
             input, and the precisions of the tasks' weights and noise.
 
     Returns:
-        The sum, and its gradient by the parameters, laid out as by `_join`.
+        The sum, and its gradient with respect to the parameters, laid out as by `_join`.
 
     Raises:
         ModelError: A matrix of a task has no Cholesky factor.
@@ -181,8 +184,8 @@ def value_and_gradient(
     counts = [len(y) for y in losses]
     embedded = parameters.embedded  # (tasks, k): a task's is an input of all its evaluations
     X = np.hstack([np.repeat(embedded, counts, axis=0), np.concatenate(inputs)])
-    # Features Phi, and the function that makes derivatives by z and by the embeddings, which are
-    # the first inputs, of those by Phi.
+    # Features Phi, and the function that propagates a gradient back from Phi to the parameters z
+    # and to the embeddings, which are the first inputs.
     Phi, pull_back = linearise(phi, parameters.z, X, first=embedded.shape[1])
 
     # Rows of each task in X and Phi, which hold the tasks one after the other.
@@ -190,24 +193,24 @@ def value_and_gradient(
     rows = [slice(end - n, end) for end, n in zip(ends, counts, strict=True)]
 
     total = 0.0
-    by_Phi = np.empty(Phi.shape)
-    by_alpha = np.zeros(len(counts))
-    by_beta = np.zeros(len(counts))
+    grad_Phi = np.empty(Phi.shape)
+    grad_alpha = np.zeros(len(counts))
+    grad_beta = np.zeros(len(counts))
     for t, y in enumerate(losses):
         if not len(y):  # the current task before its first evaluation adds nothing
             continue
         precisions = parameters.precisions_of(t)
         task = compute_likelihood(Phi[rows[t]], y, precisions.log_alpha, precisions.log_beta)
         total += task.rho
-        by_Phi[rows[t]] = task.by_features
-        by_alpha[t] = task.by_alpha.sum()  # all weights of a task have the same alpha
-        by_beta[t] = task.by_beta
+        grad_Phi[rows[t]] = task.grad_features
+        grad_alpha[t] = task.grad_alpha.sum()  # all weights of a task have the same alpha
+        grad_beta[t] = task.grad_beta
 
-    by_z, by_embedded_inputs = pull_back(by_Phi)
-    by_embedded = np.zeros_like(embedded)
+    grad_z, grad_embedded_inputs = pull_back(grad_Phi)
+    grad_embedded = np.zeros_like(embedded)
     for t in range(len(counts)):
-        by_embedded[t] = by_embedded_inputs[rows[t]].sum(axis=0)
-    return total, np.concatenate([by_z, by_embedded.ravel(), by_alpha, by_beta])
+        grad_embedded[t] = grad_embedded_inputs[rows[t]].sum(axis=0)
+    return total, np.concatenate([grad_z, grad_embedded.ravel(), grad_alpha, grad_beta])
 
 
 def _join(parameters: Parameters) -> FloatArray:

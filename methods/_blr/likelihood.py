@@ -60,15 +60,15 @@ class Likelihood:
 
     Attributes:
         rho: Minus log marginal likelihood.
-        by_features: d rho / d Phi, shape (n, d).
-        by_alpha: d rho / d log alpha_i, shape (d,).
-        by_beta: d rho / d log beta.
+        grad_features: d rho / d Phi, shape (n, d).
+        grad_alpha: d rho / d log alpha_i, shape (d,).
+        grad_beta: d rho / d log beta.
     """
 
     rho: float
-    by_features: FloatArray
-    by_alpha: FloatArray
-    by_beta: float
+    grad_features: FloatArray
+    grad_alpha: FloatArray
+    grad_beta: float
 
 
 def compute_likelihood(
@@ -109,7 +109,7 @@ def compute_likelihood(
         w = beta * product(r.T, scaled_Phi)
 
     # `scales` may be one number for all features; here there is one for each.
-    by_features, by_alpha = _derivatives(scaled_Phi, M, r, w, beta, np.full(d, scales))
+    grad_features, grad_alpha = _derivatives(scaled_Phi, M, r, w, beta, np.full(d, scales))
     y_times_r = float(product(y_row, r)[0, 0])
     squared_r = float(product(r.T, r)[0, 0])
     # The effective number of parameters, d - tr K^-1 or, which is the same, n - tr E^-1.
@@ -117,9 +117,9 @@ def compute_likelihood(
     # Half of log |K| = log |E| is the sum of the logarithms on the diagonal of R.
     return Likelihood(
         rho=-0.5 * n * log_beta + sum_log_diagonal(R) + 0.5 * beta * y_times_r,
-        by_features=by_features,
-        by_alpha=by_alpha,
-        by_beta=0.5 * (beta * squared_r + effective - n),
+        grad_features=grad_features,
+        grad_alpha=grad_alpha,
+        grad_beta=0.5 * (beta * squared_r + effective - n),
     )
 
 
@@ -132,34 +132,34 @@ def _derivatives(
     beta: float,
     scales: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
-    """Compute derivatives of rho, minus the log likelihood, by features Phi and by log alpha.
+    """Compute the gradient of minus the log likelihood for features Phi and for log alpha.
 
-    By the scaled features Phi~ = Phi alpha^(-1/2) they are beta (M - r w), from which the others
-    follow by the chain rule.
+    With respect to the scaled features Phi~ = Phi alpha^(-1/2), the gradient is beta (M - r w), a
+    formula of the module's docstring. The chain rule gives the others.
 
     Args:
         scaled_Phi: Phi~, shape (n, d).
         M: Phi~ (I + beta Phi~^T Phi~)^-1, shape (n, d).
-        r: Residuals of the losses, shape (n, 1).
-        w: Mean of the weights of Phi~, shape (1, d).
+        r: Residuals of the losses, a column, shape (n, 1).
+        w: Mean of the weights of Phi~, a row, shape (1, d).
         beta: Precision of the noise.
-        scales: alpha^(-1/2) of each feature, shape (d,): the derivatives of Phi~ by Phi.
+        scales: alpha^(-1/2) of each feature, shape (d,).
 
     Returns:
-        Derivatives by Phi (n, d), and by log alpha of each feature (d,).
+        The gradient with respect to Phi (n, d), and to log alpha of each feature (d,).
     """
-    by_features = np.empty(scaled_Phi.shape)
-    by_alpha = np.zeros(len(scales))
+    grad_features = np.empty(scaled_Phi.shape)
+    grad_alpha = np.zeros(len(scales))
     weights = w[0]
     for i in range(len(scaled_Phi)):
-        scaled_row, M_row, by_row = scaled_Phi[i], M[i], by_features[i]
+        scaled_row, M_row, grad_row = scaled_Phi[i], M[i], grad_features[i]
         residual = r[i, 0]
         for j in range(len(scales)):
-            by_scaled = beta * (M_row[j] - residual * weights[j])  # by an entry of Phi~
-            by_alpha[j] += scaled_row[j] * by_scaled
-            by_row[j] = by_scaled * scales[j]
-    # The derivative of Phi~ by log alpha is -1/2 Phi~.
-    return by_features, -0.5 * by_alpha
+            grad_scaled = beta * (M_row[j] - residual * weights[j])  # for an entry of Phi~
+            grad_row[j] = grad_scaled * scales[j]  # d Phi~ / d Phi is the scale
+            grad_alpha[j] += scaled_row[j] * grad_scaled  # summed over evaluations
+    # d Phi~ / d log alpha is -1/2 Phi~; Phi~ is in the sums.
+    return grad_features, -0.5 * grad_alpha
 
 
 def factor(scaled_Phi: FloatArray, beta: float) -> FloatArray:

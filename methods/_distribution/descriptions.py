@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from hpobench_ordered.methods._distribution.embedding import Points
 
 Linearised = tuple[FloatArray, Callable[[FloatArray], FloatArray]]
-"""Embeddings (T, q), and a function from derivatives by them to derivatives by z, (size,)."""
+"""Embeddings (T, q), and the function that propagates a gradient back from them to z, (size,)."""
 
 MAX_POINTS = 5000
 """Largest number of points of each data set that a model uses."""
@@ -39,18 +39,19 @@ class Descriptions(Protocol):
         """Draw the descriptions' parameters z to start from, (size,)."""
         ...
 
-    def table(self, z: FloatArray) -> FloatArray:
+    def describe(self, z: FloatArray) -> FloatArray:
         """Compute the descriptions, q numbers for each task, (T, q), from their parameters z."""
         ...
 
-    def pull_back(self, z: FloatArray, slopes: FloatArray) -> FloatArray:
-        """Turn derivatives of a function by the descriptions into those by z, (size,).
-
-        This is the chain rule.
+    def pull_back(self, z: FloatArray, grad_descriptions: FloatArray) -> FloatArray:
+        """Propagate a gradient back from the descriptions to the parameters, by the chain rule.
 
         Args:
             z: The parameters, shape (size,).
-            slopes: Derivatives of the function by the descriptions, shape (T, q).
+            grad_descriptions: Gradient of some objective with respect to the descriptions, (T, q).
+
+        Returns:
+            Its gradient with respect to z, shape (size,).
         """
         ...
 
@@ -59,24 +60,24 @@ class FixedDescriptions:
     """Descriptions without parameters.
 
     Args:
-        table: Psi, shape (T, q).
+        Psi: The descriptions, shape (T, q).
     """
 
-    def __init__(self, table: FloatArray) -> None:
-        """Store the table, with a row for each task."""
-        self.width = table.shape[1]
-        self._table = table
+    def __init__(self, Psi: FloatArray) -> None:
+        """Store the descriptions of the tasks: a row of q numbers for each."""
+        self._Psi = Psi
+        self.width = Psi.shape[1]  # q
 
     def initial(self, rng: np.random.Generator) -> FloatArray:
         """Return no parameters to start from, (0,): fixed descriptions have none to draw."""
         return np.empty(0)
 
-    def table(self, z: FloatArray) -> FloatArray:
+    def describe(self, z: FloatArray) -> FloatArray:
         """Return the descriptions of the tasks, (T, q), for z without any parameter."""
-        return self._table
+        return self._Psi
 
-    def pull_back(self, z: FloatArray, slopes: FloatArray) -> FloatArray:
-        """Return no derivatives, (0,): fixed descriptions have no parameters."""
+    def pull_back(self, z: FloatArray, grad_descriptions: FloatArray) -> FloatArray:
+        """Return an empty gradient, (0,): fixed descriptions have no parameters."""
         return np.empty(0)
 
 
@@ -92,9 +93,9 @@ class LearnedDescriptions:
     def __init__(self, data: Sequence[TaskData], *, joint: bool) -> None:
         """Choose what of the data is embedded, by their kind, which is the same for all tasks.
 
-        Of classes, it is the distribution of features and classes; without labels, that of the
-        features; else the joint distribution of features and numeric labels, or their marginal and
-        conditional ones one after the other.
+        CLASSES: the distribution of features and classes. MARGINAL, for data without labels: the
+        distribution of the features. With numeric labels, JOINT: the distribution of features and
+        labels; or CONCATENATED: that of the features, followed by that of labels given features.
         """
         from hpobench_ordered.methods._distribution.embedding import Embedded, Embedding
         from hpobench_ordered.methods._networks.features import pad_input_count
@@ -105,7 +106,7 @@ class LearnedDescriptions:
         if current.kind is DataKind.CLASSIFICATION:
             embedded = Embedded.CLASSES
             all_labels = [task.labels for task in data if task.labels is not None]
-            # Of all tasks; labels are numbered from 0.
+            # The classes of all tasks are numbered from 0.
             class_count = 1 + max(int(labels.max()) for labels in all_labels)
         elif current.kind is DataKind.UNSUPERVISED:
             embedded = Embedded.MARGINAL
@@ -118,12 +119,12 @@ class LearnedDescriptions:
         self._embedding = Embedding(embedded, padded_feature_count, class_count)
         self._data = data
         self._sizes = compute_relative_sizes(data)  # as shares of the largest, (T,)
-        # The embeddings at the last z, which a fit needs for values and again for derivatives.
-        self._last_z: FloatArray | None = None
-        self._last_linearised: Linearised
-
         # How many numbers describe a task: its embedding, and the size of its data.
         self.width = self._embedding.size + 1
+        # What `_linearise` returned last, and for which z: a fit asks for the descriptions and
+        # then, at the same z, for a gradient.
+        self._last_z: FloatArray | None = None
+        self._last_linearised: Linearised
 
     def initial(self, rng: np.random.Generator) -> FloatArray:
         """Draw the embedding's parameters to start from, (size,).
@@ -132,7 +133,7 @@ class LearnedDescriptions:
         """
         return self._embedding.initial(rng, self._feature_count)
 
-    def table(self, z: FloatArray) -> FloatArray:
+    def describe(self, z: FloatArray) -> FloatArray:
         """Compute the descriptions, (T, q), from the embedding's parameters z.
 
         They are the embeddings and, last, the sizes of the data sets as shares of the largest.
@@ -140,27 +141,29 @@ class LearnedDescriptions:
         embeddings, _ = self._linearise(z)
         return np.hstack([embeddings, self._sizes[:, None]])
 
-    def pull_back(self, z: FloatArray, slopes: FloatArray) -> FloatArray:
-        """Turn derivatives of a function by the descriptions into those by z, (size,).
-
-        This is the chain rule: `_linearise` gives the function that applies it to the embeddings.
+    def pull_back(self, z: FloatArray, grad_descriptions: FloatArray) -> FloatArray:
+        """Propagate a gradient back from the descriptions to the parameters, by the chain rule.
 
         Args:
             z: Parameters of the embedding, shape (size,).
-            slopes: Derivatives of the function by the descriptions, shape (T, q).
-        """
-        _, pull_back = self._linearise(z)
-        slopes_by_embeddings = slopes[:, :-1]  # the last column, the sizes, does not depend on z
-        return pull_back(slopes_by_embeddings)
-
-    def _linearise(self, z: FloatArray) -> Linearised:
-        """Compute the embeddings at parameters z, and the function that pulls back derivatives.
-
-        They are computed once for each z, as values and derivatives are asked for one by one.
+            grad_descriptions: Gradient of some objective with respect to the descriptions, (T, q).
 
         Returns:
-            Embeddings (T, q - 1) of the tasks' data, `_points`, and a function from derivatives by
-            them to those by z, (size,).
+            Its gradient with respect to z, shape (size,).
+        """
+        _, pull_back_embeddings = self._linearise(z)
+        # The last column of the descriptions, the sizes of the data, does not depend on z.
+        grad_embeddings = grad_descriptions[:, :-1]
+        return pull_back_embeddings(grad_embeddings)
+
+    def _linearise(self, z: FloatArray) -> Linearised:
+        """Compute the embeddings of the tasks' data, and how a gradient propagates back from them.
+
+        If z is the same as in the last call, the last results are returned.
+
+        Returns:
+            Embeddings (T, q - 1), and the function that propagates a gradient with respect to them
+            back to the parameters z, (size,).
         """
         if self._last_z is None or not np.array_equal(self._last_z, z):
             self._last_z = z
@@ -171,8 +174,8 @@ class LearnedDescriptions:
     def _points(self) -> "Points":
         """Features and labels of at most `MAX_POINTS` evenly spaced points of each task.
 
-        They are as the embedding needs them: it has `inputs` columns for the features, and
-        `labels` columns for the labels.
+        Features are padded with zeros to the number that the embedding expects, and labels are
+        coded in as many columns as it expects.
         """
         from hpobench_ordered.methods._distribution.embedding import Points
 
@@ -182,10 +185,9 @@ class LearnedDescriptions:
         for task, count in zip(self._data, counts, strict=True):
             rows = np.arange(count) * len(task) // count  # evenly spaced
             features.append(standardise_features(task)[rows])
-            labels.append(_code_labels(task, self._embedding.labels)[rows])
+            labels.append(_code_labels(task, self._embedding.label_width)[rows])
 
-        # The network on the features expects more columns than there are features: zeros.
-        X = np.zeros((sum(counts), self._embedding.inputs))
+        X = np.zeros((sum(counts), self._embedding.input_count))
         X[:, : self._feature_count] = np.concatenate(features)
         return Points(X, np.concatenate(labels), counts)
 

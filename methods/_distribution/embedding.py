@@ -26,8 +26,8 @@ of the joint one C_YX = sum_l w phi_y(y_l) phi_x(x_l)^T, and of the conditional 
 (the paper's lambda is s lambda here, with s points, so that its effect does not depend on s). For
 classes it is C_YX, the mean of each class times the class's share, and the shares.
 
-If a function of the embeddings has derivatives G by C_Y|X, those by C_YX are G A^-1 and those by
-C_XX and lambda I are -C_Y|X^T G A^-1.
+If G is the gradient of a function with respect to C_Y|X, that with respect to C_YX is G A^-1, and
+that with respect to C_XX and lambda I is -C_Y|X^T G A^-1.
 """
 
 from collections.abc import Callable, Sequence
@@ -42,9 +42,9 @@ from hpobench_ordered.methods._gp.compiled import cholesky, inverse_from_factor
 from hpobench_ordered.methods._networks.features import Network, linearise
 from hpobench_ordered.methods._products import mirror_upper_triangle, product, transposed_product
 
-HIDDEN, OUTPUTS = 20, 10
+HIDDEN_UNITS, OUTPUT_UNITS = 20, 10
 """Units of the networks on features and labels."""
-LOG_LAMBDA = -4.0
+INITIAL_LOG_LAMBDA = -4.0
 """Initial value of log lambda."""
 
 
@@ -83,58 +83,60 @@ class Embedding:
 
     Attributes:
         embedded: What is embedded.
-        inputs: Number of features, padding included.
-        labels: Columns of Y, c: the number of classes, or 1.
+        input_count: Number of features, padding included.
+        label_width: Columns of Y, c: the number of classes, or 1.
     """
 
     embedded: Embedded
-    inputs: int
-    labels: int
+    input_count: int
+    label_width: int
 
     @property
     def size(self) -> int:
         """Length of an embedding, q: the sum of the sizes of its parts.
 
-        `OUTPUTS` is the number of outputs of the networks on features and on labels.
+        There is a network on the features of a point, and one on its label, with `OUTPUT_UNITS`
+        outputs each. Classes have no network.
         """
-        mu_size = OUTPUTS  # mean of the network's outputs
-        matrix_size = OUTPUTS * OUTPUTS  # mean of their products with those for the labels
-        class_means_size = self.labels * OUTPUTS  # `labels` is the number of classes
-        class_shares_size = self.labels
+        mean_size = OUTPUT_UNITS  # mean of the outputs for the features
+        product_size = OUTPUT_UNITS * OUTPUT_UNITS  # mean of products of both networks' outputs
+        class_count = self.label_width
+        class_means_size = class_count * OUTPUT_UNITS  # the mean of each class
+        class_shares_size = class_count  # the share of each class
         sizes = {
-            Embedded.MARGINAL: mu_size,
-            Embedded.JOINT: matrix_size,
-            Embedded.CONCATENATED: mu_size + matrix_size,
+            Embedded.MARGINAL: mean_size,
+            Embedded.JOINT: product_size,
+            Embedded.CONCATENATED: mean_size + product_size,
             Embedded.CLASSES: class_means_size + class_shares_size,
         }
         return sizes[self.embedded]
 
     def initial(self, rng: np.random.Generator, feature_count: int) -> FloatArray:
-        """Draw the parameters z to start from: those of both networks, and log lambda.
+        """Draw the parameters z to start from.
 
-        The networks are on features and on labels; lambda is the regularisation, at first
-        exp(`LOG_LAMBDA`).
+        They are those of the network on the features, those of the network on the labels, and the
+        log of the regularisation lambda.
 
         Args:
             rng: Source of randomness.
             feature_count: Number of features that are not padding.
         """
         x_parameters = self._x_network().initial(rng, feature_count)
-        y_parameters = self._y_network().initial(rng, self.labels)
-        return np.concatenate([x_parameters, y_parameters, [LOG_LAMBDA]])
+        y_parameters = self._y_network().initial(rng, self.label_width)
+        return np.concatenate([x_parameters, y_parameters, [INITIAL_LOG_LAMBDA]])
 
     def linearise(
         self, z: FloatArray, points: Points
     ) -> tuple[FloatArray, Callable[[FloatArray], FloatArray]]:
-        """Compute the embeddings of data sets, and how derivatives by them become those by z.
+        """Compute the embeddings of data sets, and how a gradient propagates back from them.
 
         Args:
             z: Parameters, shape (size,).
             points: The data sets.
 
         Returns:
-            The embeddings (T, q), and a function from derivatives by them, (T, q), to those by z,
-            (size,).
+            The embeddings (T, q), and the function that propagates a gradient with respect to them,
+            (T, q), back to the parameters z, (size,).
         """
         # z: parameters of the network on the features, of that on the labels, and log lambda.
         x_size = self._x_network().size
@@ -150,64 +152,70 @@ class Embedding:
         tasks = [_TaskMoments(Phi_x[rows], Phi_y[rows], ridge) for rows in slices]
         embeddings = np.stack([task.embed(self.embedded) for task in tasks])
 
-        def pull_back(slopes: FloatArray) -> FloatArray:
-            """Turn derivatives by the embeddings (T, q) into those by z (size,), by the chain rule.
+        def pull_back(grad_embeddings: FloatArray) -> FloatArray:
+            """Propagate a gradient back from the embeddings (T, q) to z (size,), by the chain rule.
 
-            z has the parameters of the network on the features, `x_size` of them, then those of the
-            network on the labels, then log lambda. Phi_x and Phi_y, the outputs of both networks,
-            have the points of all tasks; each task has a slice of the rows.
+            It goes from a task's embedding to the outputs of both networks at the task's points,
+            Phi_x of the features and Phi_y of the labels, and from there to the networks'
+            parameters. z has those of the first network, `x_size` of them, then those of the
+            second one, then log lambda.
             """
-            by_z = np.zeros(len(z))
-            by_Phi_x = np.empty(Phi_x.shape)
-            by_Phi_y = np.empty(Phi_y.shape)
-            for rows, task, task_slopes in zip(slices, tasks, slopes, strict=True):
-                by_x, by_y, by_log_lambda = task.pull_back(self.embedded, task_slopes)
-                by_Phi_x[rows] = by_x
-                by_Phi_y[rows] = by_y
-                by_z[-1] += by_log_lambda  # all tasks have the same lambda
+            grad_z = np.zeros(len(z))
+            grad_Phi_x = np.empty(Phi_x.shape)
+            grad_Phi_y = np.empty(Phi_y.shape)
+            # `rows` are those of the task's points in Phi_x and Phi_y.
+            for rows, task, grad_embedding in zip(slices, tasks, grad_embeddings, strict=True):
+                grad_x, grad_y, grad_log_lambda = task.pull_back(self.embedded, grad_embedding)
+                grad_Phi_x[rows] = grad_x
+                grad_Phi_y[rows] = grad_y
+                grad_z[-1] += grad_log_lambda  # all tasks have the same lambda
 
-            # A network's second result, derivatives by its inputs, is not needed.
-            by_z[:x_size], _ = pull_back_x(by_Phi_x)
+            # A network's second result, the gradient of its inputs, is not needed.
+            grad_z[:x_size], _ = pull_back_x(grad_Phi_x)
             if pull_back_y is not None:  # else labels are used as they are
-                by_z[x_size:-1], _ = pull_back_y(by_Phi_y)
-            return by_z
+                grad_z[x_size:-1], _ = pull_back_y(grad_Phi_y)
+            return grad_z
 
         return embeddings, pull_back
 
     def _x_network(self) -> Network:
         """Make the network on the features, without its parameters."""
-        return Network(self.inputs, (HIDDEN,), OUTPUTS)
+        return Network(self.input_count, (HIDDEN_UNITS,), OUTPUT_UNITS)
 
     def _y_network(self) -> Network:
         """Make the network on the labels of a regression, without its parameters."""
-        return Network(self.labels, (HIDDEN,), OUTPUTS)
+        return Network(self.label_width, (HIDDEN_UNITS,), OUTPUT_UNITS)
 
 
 class _TaskMoments:
     """Moments of the points of one task: means of network outputs and of their products."""
 
     def __init__(self, Phi_x: FloatArray, Phi_y: FloatArray, ridge: float) -> None:
-        """Compute the mean of the products of both networks' outputs at s points.
+        """Compute the mean of the products of both networks' outputs at a task's s points.
 
         Args:
-            Phi_x: Outputs of the network on the features, shape (s, a).
-            Phi_y: Outputs of the network on the labels, or classes one-hot, shape (s, c').
+            Phi_x: Outputs of the network on the features, a row for each point, (s, x_outputs).
+            Phi_y: Outputs of the network on the labels, or classes one-hot, shape (s, y_outputs).
             ridge: Regularisation of a conditional embedding, lambda.
         """
         self._Phi_x = Phi_x
         self._Phi_y = Phi_y
         self._ridge = ridge
         self._w = 1.0 / len(Phi_x)  # weight of a point in a mean
-        # The mean of phi_y phi_x^T over the points.
+        # The mean over the points of the outer product phi_y phi_x^T, (y_outputs, x_outputs).
         self._C_yx: FloatArray = self._w * transposed_product(Phi_y, Phi_x)
 
     def embed(self, embedded: Embedded) -> FloatArray:
-        """Compute the embedding, (q,).
+        """Compute the embedding, (q,), of the part of the distribution that `embedded` says.
 
-        It consists of the mean mu of Phi_x, of the matrix C_yx, the mean of phi_y phi_x^T, or of
-        the conditional matrix C_yx (C_xx + lambda I)^-1, as `embedded` says. `_w` is the weight of
-        a point in a mean, one over their number, and `_ridge` is lambda. Phi_x has `OUTPUTS`
-        columns.
+        It consists of means over the points, each with the weight `_w`, one over their number.
+        phi_x and phi_y are the outputs of both networks at a point; matrices are flattened row by
+        row.
+
+            MARGINAL       mu, the mean of phi_x
+            JOINT          C_yx, the mean of phi_y phi_x^T
+            CLASSES        C_yx, and the shares of the classes, the mean of phi_y
+            CONCATENATED   mu, and C_yx (C_xx + lambda I)^-1, with C_xx the mean of phi_x phi_x^T
         """
         mu: FloatArray = self._w * self._Phi_x.sum(axis=0)
         if embedded is Embedded.MARGINAL:
@@ -219,16 +227,16 @@ class _TaskMoments:
             return np.concatenate([self._C_yx.ravel(), class_shares])
 
         C_xx = self._w * transposed_product(self._Phi_x, self._Phi_x)  # mean of phi_x phi_x^T
-        A = C_xx + self._ridge * np.eye(OUTPUTS)
+        A = C_xx + self._ridge * np.eye(OUTPUT_UNITS)
         # `pull_back` uses both matrices again.
         self._A_inverse = _inverse(A)
         self._conditional = product(self._C_yx, self._A_inverse)
         return np.concatenate([mu, self._conditional.ravel()])
 
     def pull_back(
-        self, embedded: Embedded, slopes: FloatArray
+        self, embedded: Embedded, grad_embedding: FloatArray
     ) -> tuple[FloatArray, FloatArray, float]:
-        """Turn derivatives by the embedding (q,) into those by Phi_x, Phi_y and log lambda.
+        """Propagate a gradient back from the embedding (q,) to Phi_x, Phi_y and log lambda.
 
         This is the chain rule for `embed`, which must have been called before. The embedding has
         these parts, one after the other, of which a matrix is flattened row by row:
@@ -239,46 +247,55 @@ class _TaskMoments:
             CLASSES        C_yx, shares of the classes
 
         Phi_x (s, a) and Phi_y (s, c') are outputs of the networks on features and labels at s
-        points, a = `OUTPUTS`. mu (a,) is the mean of Phi_x, C_yx (c', a) the mean of phi_y phi_x^T,
-        C_xx (a, a) that of phi_x phi_x^T, and A = C_xx + lambda I.
+        points, a = `OUTPUT_UNITS`. mu (a,) is the mean of Phi_x, C_yx (c', a) the mean of
+        phi_y phi_x^T, C_xx (a, a) that of phi_x phi_x^T, and A = C_xx + lambda I.
 
-        With derivatives G by C_yx A^-1, those by C_yx are G A^-1 and those by A are
-        -(C_yx A^-1)^T G A^-1. A mean has the weight `_w` = 1 / s for each point, which is only
-        multiplied at the end.
+        With a gradient G with respect to C_yx A^-1, that with respect to C_yx is G A^-1, and that
+        with respect to A is -(C_yx A^-1)^T G A^-1. A mean has the weight `_w` = 1 / s for each
+        point, which is only multiplied at the end.
 
         Args:
             embedded: Which parts the embedding has.
-            slopes: Derivatives by the embedding, shape (q,).
+            grad_embedding: Gradient with respect to the embedding, shape (q,).
 
         Returns:
-            Derivatives by Phi_x, (s, a), by Phi_y, (s, c'), and by log lambda.
+            Gradients with respect to Phi_x, (s, a), Phi_y, (s, c'), and log lambda.
         """
-        by_x = np.zeros(self._Phi_x.shape)
-        by_y = np.zeros(self._Phi_y.shape)
-        by_log_lambda = 0.0
+        grad_x = np.zeros(self._Phi_x.shape)
+        grad_y = np.zeros(self._Phi_y.shape)
+        grad_log_lambda = 0.0
         if embedded in {Embedded.MARGINAL, Embedded.CONCATENATED}:
-            by_mu = slopes[:OUTPUTS]
-            by_x += by_mu  # every point adds to the mean alike
+            grad_mu = grad_embedding[:OUTPUT_UNITS]
+            grad_x += grad_mu  # every point adds to the mean alike
         if embedded is Embedded.MARGINAL:
-            return self._w * by_x, by_y, by_log_lambda
+            return self._w * grad_x, grad_y, grad_log_lambda
 
-        # The matrix comes first before the shares of classes, else last. The shares depend on no
-        # parameters and need no derivatives.
+        # The matrix is followed by the shares of classes, if there are any, else it is the last
+        # part. The shares depend on no parameters and have no gradient.
         size = self._C_yx.size
-        by_flat_matrix = slopes[:size] if embedded is Embedded.CLASSES else slopes[-size:]
-        by_matrix = by_flat_matrix.reshape(self._C_yx.shape)
+        if embedded is Embedded.CLASSES:
+            grad_flat_matrix = grad_embedding[:size]
+        else:
+            grad_flat_matrix = grad_embedding[-size:]
+        grad_matrix = grad_flat_matrix.reshape(self._C_yx.shape)
 
-        by_C_yx = by_matrix  # of JOINT and CLASSES, whose matrix is C_yx itself
+        grad_C_yx = grad_matrix  # of JOINT and CLASSES, whose matrix is C_yx itself
         if embedded is Embedded.CONCATENATED:
-            by_C_yx = product(by_matrix, self._A_inverse)
-            by_A = -transposed_product(self._conditional, by_C_yx)  # `_conditional` is C_yx A^-1
-            by_log_lambda = self._ridge * float(np.trace(by_A))  # as A has lambda on the diagonal
-            by_x += product(self._Phi_x, by_A + by_A.T)  # as C_xx is the mean of phi_x phi_x^T
+            grad_C_yx = product(grad_matrix, self._A_inverse)
+            grad_A = -transposed_product(
+                self._conditional, grad_C_yx
+            )  # `_conditional` is C_yx A^-1
+            grad_log_lambda = self._ridge * float(
+                np.trace(grad_A)
+            )  # as A has lambda on the diagonal
+            grad_x += product(
+                self._Phi_x, grad_A + grad_A.T
+            )  # as C_xx is the mean of phi_x phi_x^T
 
         # As C_yx is the mean of phi_y phi_x^T.
-        by_x += product(self._Phi_y, by_C_yx)
-        by_y = product(self._Phi_x, by_C_yx.T.copy())
-        return self._w * by_x, self._w * by_y, by_log_lambda
+        grad_x += product(self._Phi_y, grad_C_yx)
+        grad_y = product(self._Phi_x, grad_C_yx.T.copy())
+        return self._w * grad_x, self._w * grad_y, grad_log_lambda
 
 
 def _inverse(A: FloatArray) -> FloatArray:

@@ -26,9 +26,11 @@ from hpobench_ordered.runtime.compiling import compiled
 def matern32(U: FloatArray, V: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Compute Matern-3/2 correlations of rows of U (n, p) and V (m, p).
 
+    With the Euclidean distance r of two rows, it is (1 + sqrt(3) r) exp(-sqrt(3) r).
+
     Returns:
-        (1 + sqrt(3) r) exp(-sqrt(3) r), with the Euclidean distances r of the rows, and its second
-        factor exp(-sqrt(3) r), which derivatives need, each (n, m).
+        The correlations, and their second factor exp(-sqrt(3) r), which derivatives need, each
+        (n, m).
     """
     n, p = U.shape
     m = V.shape[0]
@@ -37,7 +39,8 @@ def matern32(U: FloatArray, V: FloatArray) -> tuple[FloatArray, FloatArray]:
     decay = np.empty((n, m))
     scratch = np.empty(m)  # working space
     for i in range(n):
-        k_row = k[i]  # r^2 first, then sqrt(3) r, at last the correlation
+        k_row = k[i]
+        # The entries become r^2 here, then sqrt(3) r, and at last correlations.
         for c in range(p):
             u = U[i, c]
             column = V_columns[c]
@@ -56,10 +59,10 @@ def matern32(U: FloatArray, V: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 @compiled
 def matern32_gradient(U: FloatArray, decay: FloatArray, G: FloatArray) -> FloatArray:
-    """Compute derivatives by U (n, p) of the sum of G_ij k(u_i, u_j) over all pairs of its rows.
+    """Compute the gradient, for rows u_i of U (n, p), of the sum of G_ij k(u_i, u_j) over i and j.
 
-    The derivative of the Matern-3/2 correlation k(u_i, u_j) by u_i is -3 decay (u_i - u_j). As G is
-    symmetric, each pair counts twice, which gives the factor -6.
+    k is the Matern-3/2 correlation, with dk / du_i = -3 decay (u_i - u_j). As G is symmetric, each
+    pair occurs twice in the sum, which gives the factor -6.
 
     Args:
         U: Features divided by the length scales, shape (n, p).
@@ -86,12 +89,12 @@ def likelihood_gradient(
     inverse: FloatArray,
     a: FloatArray,
 ) -> tuple[FloatArray, FloatArray, float]:
-    """Compute derivatives of minus the log likelihood, nll, and a trace from which others follow.
+    """Compute the gradient of minus the log likelihood, nll, and a trace from which more follows.
 
     The covariance K is nu k(u_i, u_j) P[task_i, task_j], with noise on the diagonal, and
-    W = K^-1 - a a^T is 2 d nll / d K. So derivatives of 2 nll / nu by P are sums of W k over the
-    evaluations of two tasks; those by a log length scale are sums of W P dk. Sums go along columns,
-    so that the compiler vectorises them.
+    W = K^-1 - a a^T is 2 d nll / d K. So the gradient of 2 nll / nu with respect to P has sums of
+    W k over the evaluations of two tasks, and that with respect to log length scales has sums of
+    W P dk. Sums go along columns, so that the compiler vectorises them.
 
     Args:
         U: Features divided by the length scales, shape (N, p).
@@ -103,44 +106,44 @@ def likelihood_gradient(
         a: K^-1 (y - mu), with the losses y and their mean mu, shape (N,).
 
     Returns:
-        Derivatives of 2 nll / nu, by P (T, T), symmetric, and by the log length scale of each
-        feature (p,), and the trace of W.
+        Gradients of 2 nll / nu, with respect to P (T, T), symmetric, and to the log length scale of
+        each feature (p,), and the trace of W.
     """
     N, p = U.shape
     U_columns = U.T.copy()
-    by_P = np.zeros(P.shape)
-    by_length_of_column = np.zeros((p, N))  # summed over rows; over columns in the end
+    grad_P = np.zeros(P.shape)
+    grad_length_of_column = np.zeros((p, N))  # summed over rows; over columns in the end
     weighted = np.empty(N)
     trace = 0.0
     first_row = 0
     while first_row < N:  # over tasks, whose rows stand together
         row_task = task[first_row]
-        by_column_task = np.zeros(N)  # sum of W k over the task's rows
+        W_k_sums = np.zeros(N)  # sum of W k over the task's rows
         end_row = first_row
         while end_row < N and task[end_row] == row_task:
             i = end_row
             end_row += 1
             diagonal = inverse[i, i] - a[i] * a[i]  # W_ii
             trace += diagonal
-            by_P[row_task, row_task] += diagonal * k[i, i]
+            grad_P[row_task, row_task] += diagonal * k[i, i]
             for j in range(i + 1, N):
                 weighted[j] = inverse[i, j] - a[i] * a[j]  # W_ij
-                by_column_task[j] += weighted[j] * k[i, j]
+                W_k_sums[j] += weighted[j] * k[i, j]
                 weighted[j] *= decay[i, j] * P[row_task, task[j]]
             for c in range(p):
-                u, column, by_length = U_columns[c, i], U_columns[c], by_length_of_column[c]
+                u, column, grad_length = U_columns[c, i], U_columns[c], grad_length_of_column[c]
                 for j in range(i + 1, N):
-                    by_length[j] += weighted[j] * (u - column[j]) * (u - column[j])
+                    grad_length[j] += weighted[j] * (u - column[j]) * (u - column[j])
         for j in range(first_row, N):  # an entry above W's diagonal stands for two
-            by_P[row_task, task[j]] += by_column_task[j]
-            by_P[task[j], row_task] += by_column_task[j]
+            grad_P[row_task, task[j]] += W_k_sums[j]
+            grad_P[task[j], row_task] += W_k_sums[j]
         first_row = end_row
 
-    by_log_length = np.empty(p)
+    grad_log_length = np.empty(p)
     for c in range(p):
         # 3 from the derivative of Matern-3/2, and 2 for the pairs below the diagonal.
-        by_log_length[c] = 6.0 * np.sum(by_length_of_column[c])
-    return by_P, by_log_length, trace
+        grad_log_length[c] = 6.0 * np.sum(grad_length_of_column[c])
+    return grad_P, grad_log_length, trace
 
 
 @compiled

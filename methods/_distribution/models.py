@@ -30,7 +30,7 @@ import numpy as np
 
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.methods._blr.descent import minimise
-from hpobench_ordered.methods._blr.heads import LOG_ALPHA, Head, Precisions
+from hpobench_ordered.methods._blr.heads import LOG_ALPHA_BOUNDS, Head, Precisions
 from hpobench_ordered.methods._blr.likelihood import compute_likelihood as compute_linear_likelihood
 from hpobench_ordered.methods._distribution.descriptions import Descriptions
 from hpobench_ordered.methods._distribution.kernels import matern32, matern32_gradient
@@ -50,15 +50,15 @@ MIN_GAIN = 1e-3
 """Smallest gain of a step of the fit to continue, in nats per evaluation."""
 MAX_LOSS = 1.0
 """Nats per evaluation above which a fit is poor; for pure noise they are 0.5."""
-LOG_LENGTH = (-6.0, 8.0)
+LOG_LENGTH_BOUNDS = (-6.0, 8.0)
 """Bounds of the log length scales of the configuration."""
-LOG_SIGNAL = (-6.0, 6.0)
+LOG_SIGNAL_BOUNDS = (-6.0, 6.0)
 """Bounds of log nu."""
-LOG_NOISE = (-12.0, 0.0)
+LOG_NOISE_BOUNDS = (-12.0, 0.0)
 """Bounds of log s2."""
-LOG_BETA = (-LOG_NOISE[1], -LOG_NOISE[0])
+LOG_BETA_BOUNDS = (-LOG_NOISE_BOUNDS[1], -LOG_NOISE_BOUNDS[0])
 """Bounds of log beta."""
-TASK_PARAMETER = (-20.0, 20.0)
+TASK_PARAMETER_BOUNDS = (-20.0, 20.0)
 """Bounds of the parameters of the tasks' covariance."""
 INITIAL_LOG_NOISE = -3.0
 """log s2 before the fit. With the authors' 1e-5, whose losses are not standardised, a regression
@@ -109,7 +109,7 @@ class JointModel(ABC):
         """
 
         def objective(x: FloatArray) -> tuple[float, FloatArray]:
-            """Compute minus the log likelihood of parameters x, and its gradient by them.
+            """Compute minus the log likelihood at parameters x, and its gradient.
 
             It is infinite, so that the search steps back, if a matrix has no Cholesky factor.
             """
@@ -138,7 +138,7 @@ class JointModel(ABC):
 
     @abstractmethod
     def value_and_gradient(self, data: ProcessData, x: FloatArray) -> tuple[float, FloatArray]:
-        """Compute minus the log marginal likelihood at parameters x, and its gradient by them."""
+        """Compute minus the log marginal likelihood at parameters x, and its gradient."""
 
     @abstractmethod
     def condition(self, data: ProcessData) -> Posterior:
@@ -156,14 +156,16 @@ class TaskKernel(Protocol):
         """Compute the covariance of the tasks, (T, T), from its parameters x."""
         ...
 
-    def pull_back(self, x: FloatArray, slopes: FloatArray) -> FloatArray:
-        """Turn derivatives of a function by the covariance into those by its parameters x, (size,).
-
-        This is the chain rule.
+    def pull_back(self, x: FloatArray, grad_covariance: FloatArray) -> FloatArray:
+        """Propagate a gradient back from the covariance to its parameters x, by the chain rule.
 
         Args:
             x: The parameters, shape (size,).
-            slopes: Derivatives of the function by the covariance, symmetric, shape (T, T).
+            grad_covariance: Gradient of some objective with respect to the covariance, symmetric,
+                shape (T, T).
+
+        Returns:
+            Its gradient with respect to x, shape (size,).
         """
         ...
 
@@ -193,9 +195,9 @@ class DescribedTasks:
         """
         # Parameters of the descriptions, and the descriptions (T, q) that they give.
         z = self._descriptions.initial(rng)
-        Psi = self._descriptions.table(z)
+        Psi = self._descriptions.describe(z)
         squared_distances = np.square(Psi - Psi.mean(axis=0)).sum(axis=1)
-        typical_distance = np.sqrt(squared_distances.mean()) or 1.0  # all may be the same
+        typical_distance = np.sqrt(squared_distances.mean()) or 1.0  # 1 if all are the same
         # One length scale for each number that describes a task.
         log_lengths = np.full(self._descriptions.width, math.log(typical_distance))
         return np.concatenate([z, log_lengths])
@@ -209,22 +211,25 @@ class DescribedTasks:
         covariance, _ = matern32(U, U)
         return covariance
 
-    def pull_back(self, x: FloatArray, slopes: FloatArray) -> FloatArray:
-        """Turn derivatives of a function by the covariance into those by its parameters x, (size,).
-
-        This is the chain rule.
+    def pull_back(self, x: FloatArray, grad_covariance: FloatArray) -> FloatArray:
+        """Propagate a gradient back from the covariance to its parameters x, by the chain rule.
 
         Args:
             x: Parameters z of the descriptions Psi, and log length scales.
-            slopes: Derivatives of the function by the covariance, symmetric, shape (T, T).
+            grad_covariance: Gradient of some objective with respect to the covariance, symmetric,
+                shape (T, T).
+
+        Returns:
+            Its gradient with respect to x, shape (size,).
         """
-        U = self._scale(x)  # Psi / exp(log_lengths), of which the covariance is the kernel
-        _, decay = matern32(U, U)  # exp(-sqrt(3) r) with the distances r of rows of U
-        by_U = matern32_gradient(U, decay, slopes)
+        U = self._scale(x)  # Psi / exp(log_lengths): the covariance is a kernel of its rows
+        _, decay = matern32(U, U)  # exp(-sqrt(3) r) with the distances r of the rows
+        grad_U = matern32_gradient(U, decay, grad_covariance)
         z, log_lengths = self._split(x)
-        by_Psi = by_U / exponentials(log_lengths)
-        by_log_lengths = -(by_U * U).sum(axis=0)
-        return np.concatenate([self._descriptions.pull_back(z, by_Psi), by_log_lengths])
+        grad_Psi = grad_U / exponentials(log_lengths)
+        grad_z = self._descriptions.pull_back(z, grad_Psi)
+        grad_log_lengths = -(grad_U * U).sum(axis=0)  # as dU / d log_length is -U
+        return np.concatenate([grad_z, grad_log_lengths])
 
     def _split(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Split the parameters into those of the descriptions and the log length scales.
@@ -244,7 +249,7 @@ class DescribedTasks:
         if self._last_x is not x:
             z, log_lengths = self._split(x)
             self._last_x = x
-            self._last_scaled = self._descriptions.table(z) / exponentials(log_lengths)
+            self._last_scaled = self._descriptions.describe(z) / exponentials(log_lengths)
         return self._last_scaled
 
 
@@ -280,20 +285,22 @@ class FreeTasks:
         L = self._make_triangle(x)
         return product(L, L.T.copy())
 
-    def pull_back(self, x: FloatArray, slopes: FloatArray) -> FloatArray:
-        """Turn derivatives of a function by the covariance P = L L^T into those by x, (size,).
-
-        This is the chain rule.
+    def pull_back(self, x: FloatArray, grad_covariance: FloatArray) -> FloatArray:
+        """Propagate a gradient back from the covariance P = L L^T to x, by the chain rule.
 
         Args:
-            x: Logarithms of the entries of the triangle L, shape (size,).
-            slopes: Derivatives of the function by P, symmetric, shape (T, T).
+            x: Logarithms of the entries of the lower triangle L, row by row, shape (size,).
+            grad_covariance: Gradient of some objective with respect to P, symmetric, shape (T, T).
+
+        Returns:
+            Its gradient with respect to x, shape (size,).
         """
         L = self._make_triangle(x)
-        by_L = 2.0 * product(slopes, L)  # as the slopes are symmetric
-        by_logarithms = by_L * L  # each entry of L is exp(its parameter)
-        by_x: FloatArray = by_logarithms[self._rows, self._columns]  # places of the entries
-        return by_x
+        grad_L = 2.0 * product(grad_covariance, L)  # as the gradient for P is symmetric
+        grad_log_L = grad_L * L  # as d L / d log L is L
+        # `_rows` and `_columns` are the places of the entries of a lower triangle.
+        grad_x: FloatArray = grad_log_L[self._rows, self._columns]
+        return grad_x
 
     def _make_triangle(self, x: FloatArray) -> FloatArray:
         """Make the lower triangle L, (T, T), from the logarithms x of its entries, row by row.
@@ -308,13 +315,13 @@ class FreeTasks:
 def stack_bounds(
     *parts: tuple[tuple[float, float], int],
 ) -> tuple[FloatArray, FloatArray]:
-    """Stack bounds of parameters.
+    """Stack the bounds of a model's parameters, which come in parts with the same bounds.
 
     Args:
-        parts: Smallest and largest value of some parameters, and their number.
+        parts: For each part, the smallest and largest value of its parameters, and their number.
 
     Returns:
-        The smallest and the largest values.
+        The smallest value of each parameter, and the largest.
     """
     lower = [np.full(count, lowest) for (lowest, _), count in parts]
     upper = [np.full(count, highest) for (_, highest), count in parts]
@@ -336,23 +343,27 @@ class ProcessModel(JointModel):
     def __init__(
         self, task_kernel: TaskKernel, length_scales: int, rng: np.random.Generator
     ) -> None:
-        """Set the parameters x to start from, and their bounds, in the same order."""
+        """Set the parameters x to start from, and their bounds.
+
+        x has the parameters of the tasks' covariance, then the log length scales of configurations,
+        the log signal variance and the log noise variance.
+        """
         self._task_kernel = task_kernel
-        self._g = length_scales
+        self._length_scale_count = length_scales
         task_parameters = task_kernel.initial(rng)
-        # Length scales and signal variance are 1 at first.
-        log_lengths_and_signal = np.zeros(length_scales + 1)
-        self.x = np.concatenate([task_parameters, log_lengths_and_signal, [INITIAL_LOG_NOISE]])
-        # Lowest and highest value of some parameters, and how many there are.
+        log_lengths = np.zeros(length_scales)
+        log_signal = 0.0
+        self.x = np.concatenate([task_parameters, log_lengths, [log_signal, INITIAL_LOG_NOISE]])
+        # The bounds of each part of x, and how many parameters it has.
         self.bounds = stack_bounds(
-            (TASK_PARAMETER, len(task_parameters)),
-            (LOG_LENGTH, length_scales),
-            (LOG_SIGNAL, 1),
-            (LOG_NOISE, 1),
+            (TASK_PARAMETER_BOUNDS, len(task_parameters)),
+            (LOG_LENGTH_BOUNDS, length_scales),
+            (LOG_SIGNAL_BOUNDS, 1),
+            (LOG_NOISE_BOUNDS, 1),
         )
 
     def value_and_gradient(self, data: ProcessData, x: FloatArray) -> tuple[float, FloatArray]:
-        """Compute minus the log marginal likelihood at parameters x, and its gradient by them.
+        """Compute minus the log marginal likelihood at parameters x, and its gradient.
 
         x has the parameters of the covariance of the tasks, then log length scales, log signal
         variance and log noise variance; so has the gradient.
@@ -360,9 +371,11 @@ class ProcessModel(JointModel):
         task_parameters, theta = self._split(x)
         P = self._task_kernel.matrix(task_parameters)  # covariance of the tasks, (T, T)
         likelihood = compute_likelihood(data, theta, P)
-        by_task_parameters = self._task_kernel.pull_back(task_parameters, likelihood.by_tasks)
-        by_signal_and_noise = [likelihood.by_signal, likelihood.by_noise]
-        gradient = np.concatenate([by_task_parameters, likelihood.by_length, by_signal_and_noise])
+        grad_task_parameters = self._task_kernel.pull_back(task_parameters, likelihood.grad_tasks)
+        grad_signal_and_noise = [likelihood.grad_signal, likelihood.grad_noise]
+        gradient = np.concatenate(
+            [grad_task_parameters, likelihood.grad_length, grad_signal_and_noise]
+        )
         return likelihood.nll, gradient
 
     def condition(self, data: ProcessData) -> ProductGP:
@@ -387,14 +400,14 @@ class ProcessModel(JointModel):
     def _split(self, x: FloatArray) -> tuple[FloatArray, Hyperparameters]:
         """Split the parameters into those of the tasks' covariance and all others.
 
-        The others are g log length scales and the logarithms of signal and noise variance.
+        The others come last: log length scales, log signal variance and log noise variance.
         """
         lengths_end = len(x) - 2
-        lengths_begin = lengths_end - self._g
-        task_parameters, log_length, (log_signal, log_noise) = np.split(
-            x, [lengths_begin, lengths_end]
-        )
-        return task_parameters, Hyperparameters(log_length, float(log_signal), float(log_noise))
+        lengths_begin = lengths_end - self._length_scale_count
+        task_parameters = x[:lengths_begin]
+        log_length = x[lengths_begin:lengths_end]
+        log_signal, log_noise = x[lengths_end:].tolist()
+        return task_parameters, Hyperparameters(log_length, log_signal, log_noise)
 
 
 class LinearModel(JointModel):
@@ -411,77 +424,88 @@ class LinearModel(JointModel):
     def __init__(
         self, descriptions: Descriptions, feature_count: int, rng: np.random.Generator
     ) -> None:
-        """Set the parameters x to start from, and their bounds, in the same order."""
+        """Set the parameters x to start from, and their bounds.
+
+        x has the parameters of the descriptions, then those of the network, log alpha and log beta,
+        where alpha is the precision of the weights of the network's outputs, and beta that of the
+        noise.
+        """
         from hpobench_ordered.methods._networks.features import Network, pad_input_count
 
         self._descriptions = descriptions
         input_count = descriptions.width + feature_count
-        self._network = Network(pad_input_count(input_count), HIDDEN)  # units of each layer
+        self._network = Network(pad_input_count(input_count), HIDDEN)
         task_parameters = descriptions.initial(rng)
         weights = self._network.initial(rng, input_count)
-        network_end = len(task_parameters) + len(weights)
-        self._ends = [len(task_parameters), network_end]  # where these two parts of x end
+        self._descriptions_end = len(task_parameters)  # where this part of x ends
+        self._network_end = self._descriptions_end + len(weights)
 
-        # The precision of the noise, beta, is one over its variance.
-        log_alpha, log_beta = 0.0, -INITIAL_LOG_NOISE
+        log_alpha = 0.0
+        log_beta = -INITIAL_LOG_NOISE  # as a precision is one over a variance
         self.x = np.concatenate([task_parameters, weights, [log_alpha, log_beta]])
-        # Lowest and highest value of some parameters, and how many there are: only the precisions
-        # are bounded.
+        # The bounds of each part of x, and how many parameters it has.
+        unbounded = (-math.inf, math.inf)
         self.bounds = stack_bounds(
-            ((-math.inf, math.inf), network_end), (LOG_ALPHA, 1), (LOG_BETA, 1)
+            (unbounded, self._network_end), (LOG_ALPHA_BOUNDS, 1), (LOG_BETA_BOUNDS, 1)
         )
 
     def value_and_gradient(self, data: ProcessData, x: FloatArray) -> tuple[float, FloatArray]:
-        """Compute minus the log marginal likelihood at parameters x, and its gradient by them.
+        """Compute minus the log marginal likelihood at parameters x, and its gradient.
 
         x has the parameters of the descriptions, then those of the network, then the logarithms of
         the precisions of its outputs' weights, alpha, and of the noise, beta; so has the gradient.
         """
         from hpobench_ordered.methods._networks.features import linearise
 
-        # `_ends` is where the parameters of the descriptions and those of the network end.
-        task_parameters, weights, (log_alpha, log_beta) = np.split(x, self._ends)
-        Psi = self._descriptions.table(task_parameters)
+        task_parameters, weights, precisions = self._split(x)
+        Psi = self._descriptions.describe(task_parameters)  # a row for each task
         inputs = np.hstack([Psi[data.task], data.X])  # each evaluation with its task's description
-        # Phi: features that the network computes; Psi: descriptions of the tasks, which come first.
+        # Phi: outputs of the network. A gradient goes back to the weights and the first inputs.
         Phi, pull_back = linearise(self._network, weights, inputs, first=self._descriptions.width)
-        likelihood = compute_linear_likelihood(Phi, data.y, np.array([log_alpha]), float(log_beta))
+        likelihood = compute_linear_likelihood(
+            Phi, data.y, precisions.log_alpha, precisions.log_beta
+        )
 
-        by_weights, by_described_inputs = pull_back(likelihood.by_features)
-        # A task's description is an input of each of its evaluations, which stand together, so its
-        # derivatives are sums over them. The current task may have none yet.
-        by_Psi = np.zeros(Psi.shape)
+        grad_weights, grad_described_inputs = pull_back(likelihood.grad_features)
+        # A task's description is an input of each of its evaluations, whose rows stand together, so
+        # its gradient is the sum over these rows. The current task may have none yet.
+        grad_Psi = np.zeros(Psi.shape)
         present_tasks, first_rows = np.unique(data.task, return_index=True)
-        by_Psi[present_tasks] = np.add.reduceat(by_described_inputs, first_rows, axis=0)
-        by_task_parameters = self._descriptions.pull_back(task_parameters, by_Psi)
-        by_precisions = [likelihood.by_alpha.sum(), likelihood.by_beta]
-        return likelihood.rho, np.concatenate([by_task_parameters, by_weights, by_precisions])
+        grad_Psi[present_tasks] = np.add.reduceat(grad_described_inputs, first_rows, axis=0)
+        grad_task_parameters = self._descriptions.pull_back(task_parameters, grad_Psi)
+        grad_precisions = [likelihood.grad_alpha.sum(), likelihood.grad_beta]
+        return likelihood.rho, np.concatenate([grad_task_parameters, grad_weights, grad_precisions])
 
     def condition(self, data: ProcessData) -> "LinearPosterior":
         """Condition on evaluations, with the parameters x as they are.
 
-        x has the parameters of the descriptions, those of the network, log alpha and log beta, the
-        precisions of weights and noise. The result predicts the current task.
+        The result predicts the current task.
         """
         from hpobench_ordered.methods._networks.features import compute_features
 
-        # `_ends` is where the parameters of the descriptions and those of the network end.
-        task_parameters, weights, (log_alpha, log_beta) = np.split(self.x, self._ends)
-        Psi = self._descriptions.table(task_parameters)  # of all tasks; the current is last
+        task_parameters, weights, precisions = self._split(self.x)
+        Psi = self._descriptions.describe(task_parameters)  # a row for each task
+        current_description = Psi[-1]  # the current task comes last
 
         def current_task_features(X: FloatArray) -> FloatArray:
-            """Compute the network's features of configurations X (m, p) on the current task.
+            """Compute the network's outputs for configurations of features X on the current task.
 
-            Psi (T, q) has the descriptions of all tasks, the current one last. The network's inputs
-            are the task's description, then the features of the configuration.
+            The network's inputs are the task's description, then the features, (m, p).
             """
-            psi = np.broadcast_to(Psi[-1], (len(X), self._descriptions.width))
-            return compute_features(self._network, weights, np.hstack([psi, X]))
+            shape = len(X), len(current_description)
+            description_columns = np.broadcast_to(current_description, shape)
+            return compute_features(self._network, weights, np.hstack([description_columns, X]))
 
         inputs = np.hstack([Psi[data.task], data.X])  # each evaluation with its task's description
         Phi = compute_features(self._network, weights, inputs)
-        precisions = Precisions(np.array([log_alpha]), float(log_beta))
         return LinearPosterior(Head(Phi, data.y, precisions), current_task_features)
+
+    def _split(self, x: FloatArray) -> tuple[FloatArray, FloatArray, Precisions]:
+        """Split the parameters x: those of the descriptions, those of the network, precisions."""
+        task_parameters = x[: self._descriptions_end]
+        weights = x[self._descriptions_end : self._network_end]
+        log_alpha, log_beta = x[self._network_end :].tolist()  # of weights, of noise
+        return task_parameters, weights, Precisions(np.array([log_alpha]), log_beta)
 
 
 @dataclass(frozen=True, slots=True)
@@ -506,5 +530,6 @@ class LinearPosterior:
         Returns:
             The model, and these means, (k,).
         """
+        # `features` computes what the head needs of configurations: outputs of a network.
         head, losses = self.head.with_fantasies(self.features(X))
         return LinearPosterior(head, self.features), losses

@@ -24,7 +24,7 @@ symmetric G and M = G exp(-sqrt(3) r)
 
     d sum_ij G_ij k_ij / d u_i = -6 (u_i sum_j M_ij - sum_j M_ij u_j)
 
-As mu maximises the likelihood, nll has no derivative by it.
+As mu maximises the likelihood, d nll / d mu is 0.
 """
 
 import math
@@ -84,17 +84,17 @@ class ProcessLikelihood:
 
     Attributes:
         nll: Minus log marginal likelihood.
-        by_length: Its derivatives by the log length scales, shape (g,).
-        by_signal: By log nu.
-        by_noise: By log s2.
-        by_tasks: By the covariance of the tasks, symmetric, shape (T, T).
+        grad_length: Its gradient with respect to the log length scales, shape (g,).
+        grad_signal: With respect to log nu.
+        grad_noise: With respect to log s2.
+        grad_tasks: With respect to the covariance of the tasks, symmetric, shape (T, T).
     """
 
     nll: float
-    by_length: FloatArray
-    by_signal: float
-    by_noise: float
-    by_tasks: FloatArray
+    grad_length: FloatArray
+    grad_signal: float
+    grad_noise: float
+    grad_tasks: FloatArray
 
 
 def compute_likelihood(
@@ -102,8 +102,8 @@ def compute_likelihood(
 ) -> ProcessLikelihood:
     """Compute minus the log marginal likelihood of the losses y, and its gradient.
 
-    Without its constant it is (y - mu)^T K^-1 (y - mu) / 2 + log det K / 2. Derivatives by the mean
-    mu are not needed, as mu maximises the likelihood.
+    Without its constant it is (y - mu)^T K^-1 (y - mu) / 2 + log det K / 2. The gradient
+    does not depend on how the mean mu changes, as mu maximises the likelihood.
 
     Args:
         data: The evaluations.
@@ -114,7 +114,7 @@ def compute_likelihood(
         ModelError: The covariance K of the evaluations has no Cholesky factor.
     """
     factored = _Factored(data, theta, P)
-    by_P, by_column_lengths, trace = likelihood_gradient(
+    grad_P, grad_column_lengths, trace = likelihood_gradient(
         factored.U,  # features divided by the length scales
         data.task,
         P,
@@ -126,20 +126,20 @@ def compute_likelihood(
     # These are derivatives of 2 nll / nu, with minus the log likelihood nll and the signal variance
     # nu. Multiplied by nu / 2 they are derivatives of nll.
     half_signal = 0.5 * math.exp(theta.log_signal)
-    by_length = np.zeros(len(theta.log_length))
+    grad_length = np.zeros(len(theta.log_length))
     # A length scale may belong to several features.
-    np.add.at(by_length, data.groups, half_signal * by_column_lengths)
+    np.add.at(grad_length, data.groups, half_signal * grad_column_lengths)
 
     residuals = data.y - factored.mean
-    # K is linear in nu and in P, so derivatives by log nu follow from those by P; the noise is on
-    # the diagonal of K, whose derivatives sum to the trace.
+    # K is linear in nu and in P, so the derivative for log nu follows from those for P; the noise
+    # is on the diagonal of K, for which the derivatives sum to the trace.
     squares = float(np.sum(residuals * factored.weights))  # (y - mu)^T K^-1 (y - mu)
     return ProcessLikelihood(
         nll=0.5 * squares + sum_log_diagonal(factored.R),  # half the log determinant of K = R^T R
-        by_length=by_length,
-        by_signal=half_signal * float(np.sum(by_P * P)),
-        by_noise=0.5 * math.exp(theta.log_noise) * trace,
-        by_tasks=half_signal * by_P,
+        grad_length=grad_length,
+        grad_signal=half_signal * float(np.sum(grad_P * P)),
+        grad_noise=0.5 * math.exp(theta.log_noise) * trace,
+        grad_tasks=half_signal * grad_P,
     )
 
 
@@ -175,24 +175,25 @@ class ProductGP:
         """Predict losses of the target task, without noise, at features X (m, p).
 
         The covariance of two losses is the signal variance, times the Matern-3/2 correlation of
-        their configurations, times the covariance P of their tasks. `_factored` has, for the
-        covariance K = R^T R and the losses y of the N evaluations, the constant `mean` mu and the
-        `weights` K^-1 (y - mu). `_data.task` is the task of each evaluation.
+        their configurations, times the covariance of their tasks, an entry of P.
 
         Returns:
             Posterior mean (m,) and standard deviation (m,).
         """
-        factored = self._factored
-        signal = math.exp(self._theta.log_signal)
+        factored = self._factored  # what follows from the N evaluations: features, losses y
+        signal_variance = math.exp(self._theta.log_signal)
         # U has the evaluations' features divided by their length scales, `scales`.
-        k, _ = matern32(factored.U, X / factored.scales)
+        correlations, _ = matern32(factored.U, X / factored.scales)  # (N, m)
+        # Of the task of each evaluation and the task to predict, (N,).
         task_covariance = self._P[self._data.task, self._target]
-        cross = signal * k * task_covariance[:, None]  # of evaluations and predictions, (N, m)
+        cross = signal_variance * correlations * task_covariance[:, None]  # (N, m)
+        # The posterior mean is mu + cross^T K^-1 (y - mu), with the constant prior mean mu and the
+        # covariance K of the evaluations.
         mean = factored.mean + product(factored.weights[None], cross)[0]
 
-        prior_variance = signal * self._P[self._target, self._target]
-        solved = factored.solve_forward(cross)  # R^-T cross, (N, m)
-        explained_variance = np.square(solved).sum(axis=0)
+        prior_variance = signal_variance * self._P[self._target, self._target]
+        solved = factored.solve_forward(cross)  # R^-T cross, (N, m), with K = R^T R
+        explained_variance = np.square(solved).sum(axis=0)  # diagonal of cross^T K^-1 cross
         variance = prior_variance - explained_variance
         # Rounding may give a variance below 0.
         return mean, np.sqrt(np.maximum(variance, 0.0))
@@ -268,7 +269,8 @@ class _Factored:
         if self._is_small:  # compiled code is faster for few evaluations, LAPACK for many
             return compiled.inverse_from_factor(self.R)
 
-        # Transposed on the way in and out, as LAPACK reads memory by columns.
+        # LAPACK reads memory by columns: to it, R^T in memory is a lower triangle, and so is its
+        # result. Transposing costs nothing.
         lower_triangle, _ = dpotri(self.R.T, lower=1)
         upper_triangle: FloatArray = lower_triangle.T
         return upper_triangle
@@ -278,8 +280,8 @@ class _Factored:
         if self._is_small:  # compiled code is faster for few evaluations, BLAS for many
             return forward(self.R, B)
 
-        # BLAS reads arrays by columns: transposed ones are passed without a copy. It solves the
-        # transposed equation S^T R = B^T, with R as the transpose (trans_a) of the lower R^T and
-        # the unknown on its left, that is R on the right (side=1).
+        # BLAS reads arrays by columns, so that only transposed ones, R^T and B^T, are passed
+        # without a copy. It is told to solve the transposed equation S^T R = B^T: R, the transpose
+        # (trans_a) of the lower triangle R^T, stands on the right (side=1) of the unknown S^T.
         solution: FloatArray = dtrsm(1.0, self.R.T, B.T, side=1, lower=1, trans_a=1).T
         return solution

@@ -42,7 +42,7 @@ from hpobench_ordered.runtime.compiling import compiled
 HIDDEN = (50, 50, 50)
 """Units of tanh layers."""
 FIRST_SCALE, INNER_SCALE, LAST_SCALE = 0.5, 5.0, 1.0
-"""s of the first layer, of those after it and of the output."""
+"""Scale s of the weights of the first layer, of those after it and of the output."""
 NOISE_MEAN, NOISE_SD = -6.0, 1.0
 """Mean and standard deviation of nu: losses of variance 1 have hardly any noise."""
 SAMPLING = Sampling(step_size=0.03, friction=0.05, batch=32, samples=20, thinning=20)
@@ -51,8 +51,8 @@ FIRST_BURN_IN, LATER_BURN_IN = 6, 1
 """Rounds of 400 steps before samples are taken, of the first fit and of later ones."""
 INPUT_MULTIPLE = 8
 """Inputs are padded with zeros to a multiple of this."""
-BLOCK = 256
-"""Number of configurations that are predicted together."""
+INPUTS_PER_BLOCK = 256
+"""Number of configurations that are predicted together: their layers stay in the cache."""
 UNIFORM_SCALE = 12.0**0.5
 """Factor that gives numbers spread evenly over [0, 1] a variance of 1."""
 
@@ -76,10 +76,8 @@ class BayesianNetwork:
     def fit(self, X: FloatArray, y: FloatArray) -> None:
         """Sample the posterior of the parameters; the samples are kept for `predict`.
 
-        The chain continues from where the last fit left it, so that its burn-in is short. The first
-        fit starts a chain at a draw from the prior. `_widths` has the number of inputs of each
-        layer and, last, the number of outputs. A layer has a weight for each input and unit, and a
-        bias for each unit.
+        The first fit starts a chain of samples at a draw from the prior, which is standard normal.
+        Later fits continue it, so that few steps are needed before samples are taken.
 
         Args:
             X: Inputs in [0, 1], shape (n, inputs without padding).
@@ -88,17 +86,18 @@ class BayesianNetwork:
         burn_in = LATER_BURN_IN  # rounds of steps before samples are taken
         if self._chain is None:
             burn_in = FIRST_BURN_IN
+            # Inputs and units of each layer, with a weight for each pair and a bias for each unit.
             widths = self._widths.tolist()
             layer_sizes = [(inputs + 1) * units for inputs, units in pairwise(widths)]
             size = sum(layer_sizes) + 1  # the last parameter belongs to the noise
             self._chain = Chain.start(self._rng.standard_normal(size))
 
-        # Arguments of `_compute_gradient`.
-        data = (self._widths, self._scale_inputs(X), y)
+        # What `_compute_gradient` needs beside the parameters.
+        arguments_of_gradient = (self._widths, self._scale_inputs(X), y)
         self._chain, self._samples = sample(
             _compute_gradient,
             self._chain,
-            data,
+            arguments_of_gradient,
             len(y),
             self._rng,
             sampling=SAMPLING,
@@ -140,9 +139,9 @@ class BayesianNetwork:
 def _weight_scale(widths: IntArray, layer: int) -> float:
     """Compute the factor by which a layer's parameters are multiplied to give its weights.
 
-    It is s / sqrt(i) for a layer of i inputs, with a scale s: `INNER_SCALE` or, for the output,
-    `LAST_SCALE`. For the first layer it is 1, because `_scale_inputs` multiplies the inputs by its
-    factor, once for all steps.
+    It is `INNER_SCALE` or, for the output, `LAST_SCALE`, divided by the square root of the layer's
+    number of inputs. For the first layer it is 1: `_scale_inputs` has already multiplied the inputs
+    by the factor.
 
     Args:
         widths: Inputs of each layer and, last, outputs of the last one.
@@ -150,10 +149,11 @@ def _weight_scale(widths: IntArray, layer: int) -> float:
     """
     if layer == 0:
         return 1.0
-    is_last = layer == len(widths) - 2
-    s = LAST_SCALE if is_last else INNER_SCALE
-    scale: float = s / widths[layer] ** 0.5
-    return scale
+    is_last = layer == len(widths) - 2  # as `widths` has one number more than there are layers
+    scale = LAST_SCALE if is_last else INNER_SCALE
+    input_count = widths[layer]
+    factor: float = scale / input_count**0.5
+    return factor
 
 
 @compiled
@@ -185,7 +185,7 @@ def _compute_layers(z: FloatArray, widths: IntArray, X: FloatArray) -> list[Floa
 
 @compiled
 def _compute_outputs(z: FloatArray, widths: IntArray, X: FloatArray) -> FloatArray:
-    """Compute the network's output (m,) at m inputs, in blocks of inputs that stay in the cache.
+    """Compute the network's output (m,) at m configurations, in blocks that stay in the cache.
 
     Args:
         z: Parameters, shape (D,).
@@ -193,10 +193,10 @@ def _compute_outputs(z: FloatArray, widths: IntArray, X: FloatArray) -> FloatArr
         X: Inputs as from `_scale_inputs`, shape (m, p).
     """
     outputs = np.empty(len(X))
-    for begin in range(0, len(X), BLOCK):  # of so many inputs
-        block = X[begin : begin + BLOCK]
-        last_layer = _compute_layers(z, widths, block)[-1]  # of one unit, the network's output
-        outputs[begin : begin + BLOCK] = last_layer[:, 0]
+    for begin in range(0, len(X), INPUTS_PER_BLOCK):
+        block = X[begin : begin + INPUTS_PER_BLOCK]
+        last_layer = _compute_layers(z, widths, block)[-1]  # of one unit, shape (rows, 1)
+        outputs[begin : begin + INPUTS_PER_BLOCK] = last_layer[:, 0]
     return outputs
 
 
@@ -228,24 +228,25 @@ def _compute_gradient(
     nu = NOISE_MEAN + NOISE_SD * z[-1]  # the last parameter belongs to the noise
     precision = math.exp(-nu)
     scaled_squares = batch_weight * np.sum(errors * errors) * precision
-    # The derivative of the energy by nu is (n - scaled squares) / 2.
+    # d energy / d nu is (n - scaled squares) / 2.
     gradient[-1] += NOISE_SD * 0.5 * (n - scaled_squares)
 
     # Backwards through the layers.
-    slopes = batch_weight * precision * errors  # by the outputs of the layer
+    # The gradient with respect to a layer's sums, before tanh; the last layer has no tanh.
+    grad_sums = batch_weight * precision * errors
     end = len(z) - 1
     for layer in range(len(widths) - 2, -1, -1):
         inputs, units = widths[layer], widths[layer + 1]
         begin = end - (inputs + 1) * units  # of the layer's parameters in z
         weights_end = end - units
         scale = _weight_scale(widths, layer)
-        by_weights = np.zeros((inputs, units))
-        add_transposed_product(by_weights, layers[layer], slopes)
-        gradient[begin:weights_end] += scale * by_weights.reshape(-1)
-        gradient[weights_end:end] += slopes.sum(axis=0)
-        if layer > 0:  # derivatives by the inputs of the first one are not needed
+        grad_weights = np.zeros((inputs, units))
+        add_transposed_product(grad_weights, layers[layer], grad_sums)
+        gradient[begin:weights_end] += scale * grad_weights.reshape(-1)
+        gradient[weights_end:end] += grad_sums.sum(axis=0)
+        if layer > 0:  # the network's own inputs need no gradient
             transposed_weights = scale * z[begin:weights_end].reshape(inputs, units).T.copy()
-            by_outputs = product(slopes, transposed_weights)
-            slopes = backpropagate_tanh(by_outputs, layers[layer])
+            grad_inputs = product(grad_sums, transposed_weights)
+            grad_sums = backpropagate_tanh(grad_inputs, layers[layer])
         end = begin
     return gradient

@@ -13,8 +13,8 @@ z        (size,)  all parameters of the map, one after the other
 
 A map is a small immutable object, because it is part of the key of a compiled program.
 
-To *pull back* derivatives is to compute those of a function of the features by the parameters, from
-those by the features: reverse-mode differentiation.
+To *pull back* a gradient is to propagate it from the features back to the parameters, by the chain
+rule: reverse-mode differentiation.
 """
 
 import math
@@ -43,8 +43,8 @@ CACHED_NUMBERS = 12_800
 """Numbers of a layer that are computed together: they stay in the cache, and memory is reused."""
 
 PullBack = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
-"""Function from derivatives by the features, (m, d), to those by the parameters, (size,), summed
-over all rows, and by the first inputs, (m, first)."""
+"""Propagates a gradient back from the features, (m, d), to the parameters, (size,), summed over all
+rows, and to the first inputs, (m, first)."""
 
 
 class FeatureMap(Hashable, Protocol):
@@ -104,10 +104,9 @@ class Network:
     def initial(self, rng: np.random.Generator, used_inputs: int) -> FloatArray:
         """Draw normal weights and biases of all layers to start from, (size,).
 
-        The variance of the weights of a layer is 1 over the number of its inputs, in the first
-        layer 2 over it; the variance of the biases is 1. With inputs in [-1, 1], units then bend at
-        different inputs, and their sums vary about as quickly as losses do. With biases 0 all
-        features would be odd functions.
+        The variances of a unit's weights sum to 1, in the first layer to 2: with inputs in [-1, 1],
+        features then vary about as quickly with a configuration as losses do. Biases have the
+        variance 1, so that units bend at different inputs.
 
         Args:
             rng: Source of randomness.
@@ -117,7 +116,8 @@ class Network:
         for layer, (inputs, units) in enumerate(self._shapes()):
             is_first = layer == 0
             varying_inputs = used_inputs if is_first else inputs  # padding is always 0
-            variance = (2.0 if is_first else 1.0) / varying_inputs
+            total_variance = 2.0 if is_first else 1.0  # of the weights of a unit
+            variance = total_variance / varying_inputs
             sd = variance**0.5
             weights = np.zeros((inputs, units))
             weights[:varying_inputs] = sd * rng.standard_normal((varying_inputs, units))
@@ -138,14 +138,14 @@ class Network:
         return outputs
 
     def linearise(self, z: FloatArray, X: FloatArray, first: int) -> tuple[FloatArray, PullBack]:
-        """Compute features, and make the function that propagates derivatives back to parameters.
+        """Compute features, and make the function that propagates a gradient back from them.
 
         Both work on blocks of rows, whose layers stay in the cache.
 
         Args:
             z: Parameters, shape (size,).
             X: Inputs, shape (m, at most p); padding is added.
-            first: Number of inputs, from the first, to propagate derivatives to, too.
+            first: Number of inputs, from the first, to which a gradient is propagated, too.
 
         Returns:
             Features (m, d), and the function.
@@ -164,20 +164,21 @@ class Network:
         no_features = np.empty((0, self.feature_count))  # numpy cannot concatenate an empty list
         Phi = np.concatenate([no_features, *(layers[-1] for layers in layers_of_blocks)])
 
-        def pull_back(slopes: FloatArray) -> tuple[FloatArray, FloatArray]:
-            """Propagate the derivatives of a function by the features, (m, d), backwards.
-
-            `blocks` are slices of the m rows of inputs X, and `layers_of_blocks` has inputs and
-            outputs of all layers for each block.
+        def pull_back(grad_features: FloatArray) -> tuple[FloatArray, FloatArray]:
+            """Propagate a gradient back from the features, (m, d), block by block of the m rows.
 
             Returns:
-                Its derivatives by the parameters z, (size,), and by the first inputs, (m, first).
+                The gradient with respect to the parameters z, (size,), and to the first inputs,
+                (m, first).
             """
-            by_z = np.zeros(len(z))
-            by_inputs = np.empty((len(X), first))
-            for block, layers in zip(blocks, layers_of_blocks, strict=True):
-                by_inputs[block] = self._add_pulled_back(z, layers, slopes[block], by_z, first)
-            return by_z, by_inputs
+            grad_z = np.zeros(len(z))
+            grad_inputs = np.empty((len(X), first))
+            for rows, layers in zip(blocks, layers_of_blocks, strict=True):
+                # Adds the block's part to `grad_z`.
+                grad_inputs[rows] = self._add_pulled_back(
+                    z, layers, grad_features[rows], grad_z, first
+                )
+            return grad_z, grad_inputs
 
         return Phi, pull_back
 
@@ -234,40 +235,44 @@ class Network:
         self,
         z: FloatArray,
         layers: Sequence[FloatArray],
-        slopes: FloatArray,
-        by_z: FloatArray,
+        grad_features: FloatArray,
+        grad_z: FloatArray,
         first: int,
     ) -> FloatArray:
-        """Propagate derivatives by the features of a block of rows back through the layers.
+        """Propagate the gradient of a block of rows back through the layers.
 
         Args:
             z: Parameters, shape (size,).
-            layers: Inputs and outputs of all layers, as from `_compute_layers`.
-            slopes: Derivatives by the features, shape (m, d).
-            by_z: Derivatives by z, to which this block's are added, shape (size,).
+            layers: Inputs X (m, p), then the outputs of each layer, as from `_compute_layers`.
+            grad_features: Gradient with respect to the features, shape (m, d).
+            grad_z: Gradient with respect to z, to which this block's is added, shape (size,).
             first: Number of inputs, from the first, to propagate to.
 
         Returns:
-            Derivatives by the first inputs, shape (m, first).
+            The gradient with respect to the first inputs, shape (m, first).
         """
         parameters = self._split_parameters(z)
-        by_parameters = self._split_parameters(by_z)  # views: additions to them change by_z
+        grad_parameters = self._split_parameters(grad_z)  # views: additions to them change grad_z
+        ones = np.ones((len(grad_features), 1))  # a product with them sums over the rows
+        grad_outputs = grad_features
         for layer in reversed(range(len(parameters))):
             layer_inputs = layers[layer]
             layer_outputs = layers[layer + 1]
             if self._has_tanh(layer):
-                slopes = backpropagate_tanh(slopes, layer_outputs)
+                grad_sums = backpropagate_tanh(grad_outputs, layer_outputs)
+            else:
+                grad_sums = grad_outputs
 
-            # Sums over the rows, by a product that sums in the same order whatever the blocks.
-            by_weights, by_biases = by_parameters[layer]
-            add_transposed_product(by_weights, layer_inputs, slopes)
-            add_transposed_product(by_biases[None], np.ones((len(slopes), 1)), slopes)
+            # This product sums in the same order however the rows are divided into blocks.
+            grad_weights, grad_biases = grad_parameters[layer]
+            add_transposed_product(grad_weights, layer_inputs, grad_sums)
+            add_transposed_product(grad_biases[None], ones, grad_sums)
 
             weights, _ = parameters[layer]
             if layer == 0:  # of the network's own inputs only the first are asked for
                 weights = weights[:first]
-            slopes = product(slopes, weights.T.copy())
-        return slopes
+            grad_outputs = product(grad_sums, weights.T.copy())  # of the layer below
+        return grad_outputs
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,8 +294,8 @@ class RandomKitchenSinks:
     def initial(self, rng: np.random.Generator, used_inputs: int) -> FloatArray:
         """Draw parameters: log sigma, the frequencies U (p, d), and the phases b (d,), joined.
 
-        sigma is the root mean square distance of two random points in [-1, 1]^p, sqrt(2 p / 3), as
-        it is sqrt(2 / 3) in each coordinate.
+        sigma, a length scale, is the root mean square distance of two random points. Inputs are in
+        [-1, 1], where the mean square distance is 2/3 along each coordinate.
 
         Args:
             rng: Source of randomness.
@@ -299,7 +304,7 @@ class RandomKitchenSinks:
         U = np.zeros((self.input_count, self.feature_count))
         U[:used_inputs] = rng.standard_normal((used_inputs, self.feature_count))
         b = 2.0 * np.pi * rng.random(self.feature_count)
-        log_sigma = 0.5 * np.log(used_inputs / 1.5)  # log of sqrt(p * 2 / 3)
+        log_sigma = 0.5 * np.log(used_inputs / 1.5)  # log of sqrt(used_inputs * 2 / 3)
         return np.concatenate([[log_sigma], U.ravel(), b])
 
     def __call__(self, z: Any, X: Any) -> Any:
@@ -361,58 +366,60 @@ def compute_features(phi: FeatureMap, z: FloatArray, X: FloatArray) -> FloatArra
 def linearise(
     phi: FeatureMap, z: FloatArray, X: FloatArray, *, first: int = 0
 ) -> tuple[FloatArray, PullBack]:
-    """Compute features, and make the function that propagates derivatives back to parameters.
+    """Compute features, and make the function that propagates a gradient back from them.
 
     Args:
         phi: The feature map.
         z: Its parameters, shape (size,).
         X: Inputs, shape (m, at most p).
-        first: Number of inputs, from the first, to propagate derivatives to, too.
+        first: Number of inputs, from the first, to which a gradient is propagated, too.
 
     Returns:
-        Features (m, d), and a function from derivatives by them, (m, d), to those by z, (size,),
-        summed over all rows, and those by the first inputs, (m, first).
+        Features (m, d), and a function. From the gradient of an objective with respect to the
+        features, (m, d), it computes those with respect to z, (size,), and to the first inputs,
+        (m, first).
     """
     if isinstance(phi, Network):
         return phi.linearise(z, X, first)
 
-    def pull_back(slopes: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Compute derivatives by z and by the first inputs from those by the features, (m, d)."""
-        return _pull_back_by_jax(phi, z, X, slopes, first)
+    def pull_back(grad_features: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Propagate a gradient back from the features, (m, d), to z and the first inputs."""
+        return _pull_back_by_jax(phi, z, X, grad_features, first)
 
     return compute_features(phi, z, X), pull_back
 
 
 def _pull_back_by_jax(
-    phi: FeatureMap, z: FloatArray, X: FloatArray, slopes: FloatArray, first: int
+    phi: FeatureMap, z: FloatArray, X: FloatArray, grad_features: FloatArray, first: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Turn derivatives by the map's features into those by its parameters and inputs.
+    """Propagate a gradient back from a map's features to its parameters and its first inputs.
 
-    This is the chain rule. JAX computes them block by block, as it would compile a program for each
-    number of rows.
+    This is done block by block, padded to one of few numbers of rows: JAX compiles a program for
+    each number.
 
     Args:
         phi: The feature map.
         z: Its parameters, shape (size,).
         X: Inputs, shape (m, at most p).
-        slopes: Derivatives by the features, shape (m, d).
-        first: Number of inputs, from the first, to propagate derivatives to, too.
+        grad_features: Gradient with respect to the features, shape (m, d).
+        first: Number of inputs, from the first, to propagate to.
 
     Returns:
-        Derivatives by z, summed over all rows, (size,), and by the first inputs, (m, first).
+        The gradient with respect to z, summed over all rows, (size,), and to the first inputs,
+        (m, first).
     """
-    by_z = np.zeros(len(z))
-    by_inputs = np.empty((len(X), first))
+    grad_z = np.zeros(len(z))
+    grad_inputs = np.empty((len(X), first))
     for rows, padded_size in _iter_blocks(len(X)):
         block = _pad(X[rows], padded_size, phi.input_count)
-        block_slopes = _pad(slopes[rows], padded_size, phi.feature_count)
-        by_z_of_block, by_inputs_of_block = runtime.call(
-            _trace_pull_back, z, block, block_slopes, static=(phi, first)
+        block_grad_features = _pad(grad_features[rows], padded_size, phi.feature_count)
+        grad_z_of_block, grad_inputs_of_block = runtime.call(
+            _trace_pull_back, z, block, block_grad_features, static=(phi, first)
         )
-        by_z += np.asarray(by_z_of_block)  # rows of padding have slopes 0 and add nothing
-        row_count = len(by_inputs[rows])  # without the padding
-        by_inputs[rows] = np.asarray(by_inputs_of_block)[:row_count]
-    return by_z, by_inputs
+        grad_z += np.asarray(grad_z_of_block)  # padding has the gradient 0 and adds nothing
+        row_count = len(grad_inputs[rows])  # without the padding
+        grad_inputs[rows] = np.asarray(grad_inputs_of_block)[:row_count]
+    return grad_z, grad_inputs
 
 
 def _iter_blocks(m: int) -> Iterator[tuple[slice, int]]:
@@ -446,16 +453,16 @@ def _trace_features(phi: FeatureMap, z: Any, X: Any) -> Any:
     return phi(z, X)
 
 
-def _trace_pull_back(phi: FeatureMap, first: int, z: Any, X: Any, slopes: Any) -> Any:
-    """Turn derivatives by the features into those by z and by the first inputs: the chain rule.
+def _trace_pull_back(phi: FeatureMap, first: int, z: Any, X: Any, grad_features: Any) -> Any:
+    """Propagate a gradient back from the features (m, d) to z (size,) and the first inputs of X.
 
-    JAX calls it once, with placeholders for z (size,), X (m, p) and slopes (m, d), to compile it.
+    JAX calls it once, with placeholders for the arrays, to compile it.
     """
 
     def compute_from(z: Any, first_inputs: Any) -> Any:
         """Compute features as a function of the parameters z and the first inputs of X alone."""
         return phi(z, jax.numpy.concatenate([first_inputs, X[:, first:]], axis=1))
 
-    # `vjp` gives the features, and the function that pulls derivatives back.
+    # `vjp` gives the features, and the function that propagates a gradient back from them.
     _, pull_back = jax.vjp(compute_from, z, X[:, :first])
-    return pull_back(slopes)
+    return pull_back(grad_features)

@@ -101,11 +101,11 @@ def test_gradient_by_precisions_equals_differences(sizes):
         return compute_rho_directly(Phi, y, Precisions(parameters[:-1], parameters[-1]))
 
     likelihood = compute_likelihood_with(Phi, y, precisions)
-    by_alpha = likelihood.by_alpha  # a derivative for each feature
+    grad_alpha = likelihood.grad_alpha  # a derivative for each feature
     if not ard:
         # A single precision moves all features.
-        by_alpha = by_alpha.sum(keepdims=True)
-    gradient = np.append(by_alpha, likelihood.by_beta)
+        grad_alpha = grad_alpha.sum(keepdims=True)
+    gradient = np.append(grad_alpha, likelihood.grad_beta)
 
     parameters = np.append(precisions.log_alpha, precisions.log_beta)
     differences = approx_fprime(parameters, compute_rho, 1e-6)
@@ -121,9 +121,9 @@ def test_gradient_by_features_equals_differences(sizes):
     def compute_rho(flat_Phi: FloatArray) -> float:
         return compute_rho_directly(flat_Phi.reshape(n, d), y, precisions)
 
-    by_features = compute_likelihood_with(Phi, y, precisions).by_features
+    grad_features = compute_likelihood_with(Phi, y, precisions).grad_features
     differences = approx_fprime(Phi.ravel(), compute_rho, 1e-6)
-    assert_allclose(by_features.ravel(), differences, rtol=1e-3, atol=1e-3)
+    assert_allclose(grad_features.ravel(), differences, rtol=1e-3, atol=1e-3)
 
 
 @pytest.mark.parametrize("n", [3, 20, 21, 60])

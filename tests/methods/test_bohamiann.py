@@ -10,7 +10,7 @@ from histories import minimised
 
 from hpobench_ordered import Evaluations
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.methods._multi_task import SPAN
+from hpobench_ordered.methods._multi_task import RANGE_IN_SDS
 from hpobench_ordered.methods.bohamiann import (
     MAX_CURRENT,
     MAX_SOURCES,
@@ -89,8 +89,8 @@ def test_contexts_are_standardised_over_tasks():
     # The context of a task is its place: of two earlier tasks, and of the current one.
     places = np.array([0.2, 0.9, CURRENT_PLACE])
     standardised = (places - places.mean()) / places.std()
-    # `SPAN` standard deviations of a context are the range of a hyperparameter, [0, 1].
-    expected = standardised / SPAN + 0.5
+    # `RANGE_IN_SDS` standard deviations of a context are the range of a hyperparameter, [0, 1].
+    expected = standardised / RANGE_IN_SDS + 0.5
     for rows, context in zip(ROWS_OF_TASKS, expected, strict=True):
         np.testing.assert_allclose(X[rows, CONTEXT_COLUMN], context)
 

@@ -304,7 +304,7 @@ def test_conditional_embedding_is_direct_formula(task):
     gram = Phi_x @ Phi_x.T + s * regularisation * np.eye(s)
     operator = Phi_y.T @ np.linalg.solve(gram, Phi_x)
 
-    description = learned.table(z)[task]
+    description = learned.describe(z)[task]
     mean_features, flat_operator, _relative_size = np.split(description, [10, 10 + 10 * 10])
     np.testing.assert_allclose(mean_features, Phi_x.mean(axis=0), rtol=1e-8)
     np.testing.assert_allclose(flat_operator, operator.ravel(), rtol=1e-8, atol=1e-8)
@@ -315,21 +315,21 @@ def test_joint_embedding_is_mean_product():
     learned, z = make_regression_descriptions(joint=True)
     Phi_x, Phi_y, _regularisation = evaluate_networks(z, REGRESSION_DATA[CURRENT_TASK])
     expected = Phi_y.T @ Phi_x / len(Phi_x)
-    *embedding, _relative_size = learned.table(z)[CURRENT_TASK]
+    *embedding, _relative_size = learned.describe(z)[CURRENT_TASK]
     np.testing.assert_allclose(embedding, expected.ravel(), rtol=1e-8)
 
 
 def test_relative_size_is_last_description():
     learned, z = make_regression_descriptions(joint=False)
     sizes = np.array([len(data) for data in REGRESSION_DATA])
-    np.testing.assert_allclose(learned.table(z)[:, -1], sizes / sizes.max())
+    np.testing.assert_allclose(learned.describe(z)[:, -1], sizes / sizes.max())
 
 
 def embed(datasets: list[hbo.TaskData], seed: int = 0) -> FloatArray:
     """Embeddings of data sets by networks with random weights."""
     learned = LearnedDescriptions(datasets, joint=False)
     random_parameters = learned.initial(np.random.default_rng(seed))
-    descriptions_of_tasks = learned.table(random_parameters)
+    descriptions_of_tasks = learned.describe(random_parameters)
     return descriptions_of_tasks[:, :-1]  # without the last number, the relative size
 
 

@@ -135,8 +135,8 @@ def make_started_method() -> fsbo.FSBO:
 def test_current_task_changes_kernel_slightly():
     method = make_started_method()
     largest_change = np.abs(method._deep_kernel.x - method.trained_kernel.x).max()
-    # A step of Adam changes a parameter by at most about its rate, `FINE_RATE`.
-    assert 0.0 < largest_change <= fsbo.FINE_STEPS * fsbo.FINE_RATE
+    # A step of Adam changes a parameter by at most about its rate, `FINE_LEARNING_RATE`.
+    assert 0.0 < largest_change <= fsbo.FINE_TUNING_STEPS * fsbo.FINE_LEARNING_RATE
 
 
 def test_posterior_mean_is_kernels():

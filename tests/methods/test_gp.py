@@ -15,7 +15,7 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.methods._gp import compiled, lapack
-from hpobench_ordered.methods._gp.acquisition import TAIL, log_expected_improvement
+from hpobench_ordered.methods._gp.acquisition import LEFT_TAIL_END, log_expected_improvement
 from hpobench_ordered.methods._gp.model import (
     COMPILED_LIMIT,
     GaussianProcess,
@@ -438,8 +438,8 @@ def test_log_ei_equals_high_precision(z):
 @given(st.lists(st.floats(-1e4, 50.0), min_size=2, max_size=20, unique=True))
 def test_log_ei_falls_with_the_mean(z):
     """z is how far the incumbent, 0, lies above the predicted mean, in standard deviations."""
-    # Below TAIL another formula takes over.
-    last_of_formula, first_of_other = TAIL, np.nextafter(TAIL, 0.0)
+    # Below LEFT_TAIL_END another formula takes over.
+    last_of_formula, first_of_other = LEFT_TAIL_END, np.nextafter(LEFT_TAIL_END, 0.0)
     ascending_z = np.sort(np.array([*z, last_of_formula, first_of_other]))
     result = log_expected_improvement(-ascending_z, np.ones(len(ascending_z)), 0.0)
     assert np.isfinite(result).all()

@@ -8,7 +8,7 @@ from histories import minimised
 
 from hpobench_ordered import Evaluations
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.methods._multi_task import SPAN
+from hpobench_ordered.methods._multi_task import RANGE_IN_SDS
 from hpobench_ordered.methods.bo import MAX_CONDITIONED
 from hpobench_ordered.methods.gp_transfer import (
     MAX_PER_TASK,
@@ -213,7 +213,7 @@ def test_contexts_are_standardised_over_all_tasks(kind):
     method = make_method(kind, history, q=10.0, constant=7.0)
     task_features = method.compute_task_features([task.context for task in history])
     standardised = (q - q.mean()) / q.std()
-    np.testing.assert_allclose(task_features[:, 0], standardised / SPAN + 0.5)
+    np.testing.assert_allclose(task_features[:, 0], standardised / RANGE_IN_SDS + 0.5)
     # What does not vary is put in the middle.
     np.testing.assert_array_equal(task_features[:, 1], 0.5)
 

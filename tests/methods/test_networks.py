@@ -126,7 +126,7 @@ def test_settings_of_jax_are_restored():
     assert jax.config.values == before
     # Single precision is JAX's own default.
     assert jax.numpy.ones(1).dtype == np.float32
-    assert runtime.THREADS not in os.environ
+    assert runtime.THREADS_VARIABLE not in os.environ
 
 
 PROGRAM = """
