@@ -45,7 +45,7 @@ TIE = 1e-10
 """Relative difference below which two splits are equally good; larger than rounding errors."""
 MIN_CURVATURE = 1e-16
 """Smallest second derivative, so that no H is 0."""
-BLOCK = 64
+OBSERVATIONS_PER_BLOCK = 64
 """Number of observations predicted together: they stay in the first-level cache."""
 
 
@@ -98,7 +98,7 @@ def fit(
     leaves = np.zeros((settings.rounds, inner_nodes + 1))
 
     score = np.full(n, start)
-    g = np.empty(n)  # first derivatives of the loss by the score
+    g = np.empty(n)  # first derivatives of the loss in the score
     h = np.ones(n)  # second derivatives, which are 1 for squared errors
     tree_rows = np.empty_like(rows)
     scratch = (np.empty(n, np.bool_), np.empty(n, np.int64))  # working space
@@ -123,7 +123,10 @@ def predict(
     thresholds: FloatArray,
     leaves: FloatArray,
 ) -> FloatArray:
-    """Compute scores (m,), the sums of all trees, for a block of observations at a time.
+    """Compute scores (m,), the sums of all trees.
+
+    They are computed for blocks of observations that stay in the processor's cache while all trees
+    are applied to them.
 
     Args:
         X: Features, shape (m, p).
@@ -134,9 +137,9 @@ def predict(
         leaves: Values that leaves add, shape (T, 2^D).
     """
     score = np.full(X.shape[0], start)
-    node_of_block = np.empty(BLOCK, np.int64)  # working space
-    for begin in range(0, X.shape[0], BLOCK):
-        end = min(begin + BLOCK, X.shape[0])
+    node_of_block = np.empty(OBSERVATIONS_PER_BLOCK, np.int64)  # working space of `_add_leaves`
+    for begin in range(0, X.shape[0], OBSERVATIONS_PER_BLOCK):
+        end = min(begin + OBSERVATIONS_PER_BLOCK, X.shape[0])
         node = node_of_block[: end - begin]
         for t in range(depths.shape[0]):
             tree = (columns[t], thresholds[t], leaves[t])
@@ -184,7 +187,7 @@ def _add_leaves(
 
 @compiled
 def _logistic_derivatives(score: FloatArray, y: FloatArray, g: FloatArray, h: FloatArray) -> None:
-    """Write the derivatives of the logistic loss by the score to g (first) and h (second), (n,).
+    """Write the first and second derivative of the logistic loss in the score to g and h, (n,).
 
     The loss of targets y (n,), 0 or 1, is log(1 + exp(score)) - y score. Second derivatives are at
     least `MIN_CURVATURE`, as they are divided by.
@@ -214,7 +217,7 @@ def _grow(
 
     Args:
         X: Features, shape (n, p).
-        g: First derivatives of the loss by the score, shape (n,).
+        g: First derivatives of the loss in the score, shape (n,).
         h: Second derivatives, shape (n,).
         rows: All observations, ascending in each column, shape (p, n). They are reordered here, so
             that a node's observations stand together: rows[:, begin:end].
@@ -362,16 +365,16 @@ def _partition(
     """Divide a node's observations between its children, in every column, keeping their order.
 
     Args:
-        rows: All observations, ascending in each column; those of the node are reordered so that
-            rows[column, begin:split] come first in every column.
+        rows: All observations, ascending in each column, shape (p, n). Those of the node are at
+            `begin` to `end` in every column, and are reordered there, in place: those that go left
+            first.
         begin: Position of the node's first observation.
-        split: Position of the first observation that goes right.
+        split: Position of the first observation that goes right, in the column that is split.
         end: Position after the node's last observation.
         column: The column that is split.
-        scratch: Two arrays (n,) to work with.
+        scratch: Working space, shape (n,) each.
     """
-    # Whether each observation goes right, and those that do in the order of a column.
-    goes_right, right = scratch
+    goes_right, right = scratch  # by observation; the observations that go right, in order
     for i in rows[column, begin:split]:
         goes_right[i] = False
     for i in rows[column, split:end]:
@@ -383,7 +386,8 @@ def _partition(
         right_count = 0
         for position in range(begin, end):
             i = ordered[position]
-            # Both are written to avoid a branch; the next step overwrites one of them.
+            # Without a branch, which would be slow: the observation is written to both places, and
+            # only the place where it belongs is kept; the next step overwrites the other.
             ordered[next_left] = i
             right[right_count] = i
             right_count += goes_right[i]

@@ -57,8 +57,8 @@ class BoostedTrees:
     ) -> Self:
         """Fit boosted trees.
 
-        Splits that reduce the loss by less than about 1e-6 are not made, as in XGBoost, so targets
-        should be of the order of one.
+        Splits that reduce the loss by less than about 1e-6 are not made, as in XGBoost. With much
+        smaller targets there would be no split at all: they should be of the order of one.
 
         Args:
             X: Features, finite, shape (n, p) with n >= 1.
@@ -69,15 +69,17 @@ class BoostedTrees:
         X = np.ascontiguousarray(X, dtype=np.float64)
         y = np.ascontiguousarray(y, dtype=np.float64)
         is_logistic = loss is Loss.LOGISTIC
-        start = float(y.mean())  # the constant that the trees add to
-        if is_logistic:
-            # The mean of targets 0 and 1; at a distance from both, so that log odds are finite.
-            positive_share = min(max(start, MARGIN), 1.0 - MARGIN)
+        mean = float(y.mean())
+        if is_logistic:  # scores are log odds
+            # The mean of targets 0 and 1, kept off both by a margin, so that log odds are finite.
+            positive_share = min(max(mean, MARGIN), 1.0 - MARGIN)
             start = math.log(positive_share / (1.0 - positive_share))
+        else:
+            start = mean
         # Indices of the observations in ascending order of each column, (p, n).
         rows = np.ascontiguousarray(np.argsort(X, axis=0, kind="stable").T)
-        trees = compiled.fit(X, y, rows, start, is_logistic, settings)
-        return cls(start, *trees)
+        depths, columns, thresholds, leaves = compiled.fit(X, y, rows, start, is_logistic, settings)
+        return cls(start, depths, columns, thresholds, leaves)
 
     def predict(self, X: FloatArray) -> FloatArray:
         """Predict the target at features X (m, p), shape (m,); log odds for the logistic loss.

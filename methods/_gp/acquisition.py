@@ -26,8 +26,8 @@ from hpobench_ordered.runtime.compiling import compiled
 SQRT_HALF = math.sqrt(0.5)
 LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
 INVERSE_SQRT_2PI = 1.0 / math.sqrt(2.0 * math.pi)
-TAIL = -10.0
-"""Largest z of the left tail: there the direct formula still has 13 digits."""
+LEFT_TAIL_END = -10.0
+"""Largest z that is far in the left tail; the direct formula still has 13 digits there."""
 FRACTION_TERMS = 12
 """Number of terms in which the continued fraction converges in the tail."""
 
@@ -48,15 +48,15 @@ def log_expected_improvement(mean: FloatArray, sd: FloatArray, best: float) -> F
     """
     log_ei = np.empty(len(mean))
     for j in range(len(mean)):
-        if not sd[j] > 0.0:
+        if not sd[j] > 0.0:  # also if it is NaN
             log_ei[j] = -math.inf
             continue
         z = (best - mean[j]) / sd[j]
-        if z > TAIL:  # not far in the left tail
+        if z > LEFT_TAIL_END:
             density = math.exp(-0.5 * z * z) * INVERSE_SQRT_2PI
             probability = 0.5 * math.erfc(-z * SQRT_HALF)
             log_ei[j] = math.log(sd[j] * (density + z * probability))
-        else:
+        else:  # far in the left tail
             t = -z
             c = 0.0  # the continued fraction, computed from its last term to its first
             for k in range(FRACTION_TERMS, 0, -1):

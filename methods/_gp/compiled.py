@@ -48,7 +48,7 @@ MIN_LENGTH = 1e-6
 """Length of a step, relative to the first one tried, at which the line search stops."""
 MIN_CURVATURE = 1e-10
 """Smallest cosine of the angle between a step and the change of the gradient to learn from it."""
-BLOCK = 64
+CANDIDATES_PER_BLOCK = 64
 """Number of candidates predicted together: a block of n rows stays in the first-level cache."""
 
 LOG2_E = 1.4426950408889634
@@ -63,27 +63,32 @@ E2, E3, E4, E5, E6, E7, E8, E9, E10, E11, E12, E13 = (1 / math.factorial(k) for 
 def exp_in_place(x: FloatArray, scratch: FloatArray) -> None:
     """Replace x (m,), values of at most 0, by exp(x), to within two units in the last place.
 
-    exp(x) = 2^k exp(r) with an integer k, |r| <= ln(2) / 2 and Taylor's series for exp(r), whose
-    coefficients 1 / 2!, ..., 1 / 13! are E2, ..., E13. LOG2_E is 1 / ln(2); ln(2) itself is the sum
-    of LN2_HIGH and LN2_LOW, so that the product of k and the first one is exact. There is no
-    branch, so that the compiler vectorises it: it takes a third of the time of the library's exp.
-    Below -700 it is exp(-700). `scratch` (m,) is working space.
+    It is computed as 2^k exp(r), where k is x / ln(2), rounded to an integer, and r = x - k ln(2)
+    is small. There is no branch, so that the compiler vectorises it: it takes a third of the time
+    of the library's exp. Below -700 it is exp(-700).
+
+    Args:
+        x: The values.
+        scratch: Working space, shape (m,).
     """
     for j in range(x.shape[0]):
         s = max(x[j], -700.0)  # so that the exponent k stays within its range
         # A float as large as ROUNDER, 1.5 * 2^52, has no digits after the point, so that the sum is
-        # rounded, and its low bits are the integer k.
+        # rounded, and its low bits are the integer k. LOG2_E is 1 / ln(2).
         scratch[j] = s * LOG2_E + ROUNDER
-        k = scratch[j] - ROUNDER  # s / ln(2), rounded to the nearest integer
-        r = (s - k * LN2_HIGH) - k * LN2_LOW  # s - k ln(2), without loss of digits
+        k = scratch[j] - ROUNDER
+        # LN2_HIGH + LN2_LOW is ln(2), in two parts, so that the subtraction loses no digits.
+        r = (s - k * LN2_HIGH) - k * LN2_LOW
 
-        # Taylor's series by Horner's rule.
+        # Taylor's series of exp(r) by Horner's rule, with the coefficients E2 = 1 / 2!, ...,
+        # E13 = 1 / 13!.
         high = E8 + r * (E9 + r * (E10 + r * (E11 + r * (E12 + r * E13))))
         low = E2 + r * (E3 + r * (E4 + r * (E5 + r * (E6 + r * (E7 + r * high)))))
         x[j] = 1.0 + r * (1.0 + r * low)
 
     # Multiply by 2^k: add k to the exponent of the float x, which begins at bit 52 of its 64 bits.
-    # The arrays are read as integers; of scratch, shifted by 52 bits, only the low ones remain.
+    # For this, both arrays are read as integers. The low bits of scratch are k, and shifting by 52
+    # removes all others.
     bits_of_x = x.view(np.int64)
     bits_with_k = scratch.view(np.int64)
     for j in range(x.shape[0]):
@@ -115,15 +120,16 @@ def _correlate(row: FloatArray, decay: FloatArray) -> None:
 
 @compiled
 def _differentiate(row: FloatArray, decay: FloatArray, slopes: FloatArray) -> None:
-    """Write -2 times the derivative of the Matern-5/2 correlation by r^2 to slopes.
+    """Write -2 d correlation / d r^2 to slopes, for the Matern-5/2 correlation at distances r.
 
-    With this factor, a slope times the squared difference (x - x')^2 / l^2 of two features is the
-    derivative by log l, the logarithm of their length scale.
+    This is 5/3 (1 + a) exp(-a) with a = sqrt(5) r. Why the factor -2: r^2 is a sum of squared
+    differences of features over squared length scales, S / l^2, whose derivative in log l is
+    -2 S / l^2. So a slope times S / l^2 is the derivative of the correlation in log l.
 
     Args:
-        row: a = sqrt(5) r with the scaled distance r, shape (m,).
+        row: a, shape (m,).
         decay: exp(-a), shape (m,).
-        slopes: Written here: 5/3 (1 + a) exp(-a), shape (m,).
+        slopes: Written here, shape (m,).
     """
     for j in range(row.shape[0]):
         slopes[j] = (5.0 / 3.0) * (1.0 + row[j]) * decay[j]
@@ -169,11 +175,12 @@ def squared_differences(X: FloatArray, groups: IntArray, g: int) -> FloatArray:
 
 @compiled
 def covariance(S: FloatArray, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Compute the covariance K of noisy observations, and F, from which its derivatives follow.
+    """Compute the covariance K of noisy observations, and F, a factor of its derivatives.
 
-    Both are upper triangles (n, n). With the length scales l_k, K is the signal variance times the
-    Matern-5/2 correlation at the distance r, r^2 = sum_k S_k / l_k^2, plus the noise variance on
-    the diagonal, and dK / d log l_k = F S_k / l_k^2, elementwise.
+    K is the signal variance times the Matern-5/2 correlation at the distance r, plus the noise
+    variance on the diagonal, where r^2 = sum_k S_k / l_k^2 with the length scales l_k. F is
+    -2 dK / d r^2, so that dK / d log l_k = F S_k / l_k^2, elementwise. Both are upper triangles,
+    (n, n).
 
     Args:
         S: Squared differences of the features for each of g length scales, shape (g, n, n).
@@ -307,7 +314,7 @@ def likelihood_gradient(
     alpha: FloatArray,
     theta: FloatArray,
 ) -> FloatArray:
-    """Compute the gradient of the log marginal likelihood by theta, shaped as theta.
+    """Compute the gradient of the log marginal likelihood, shaped as theta.
 
     It is 1/2 tr(Q dK/dtheta) with Q = alpha alpha^T - K^-1 (Rasmussen and Williams 2006, equation
     5.9): half the sum over all entries of the elementwise product of Q and dK/dtheta. Both matrices
@@ -327,8 +334,8 @@ def likelihood_gradient(
     weighted_F = np.empty(n)
     sums_by_column = np.zeros((g, n))  # of Q F S_k, elementwise
     for i in range(n):
-        # The derivative of K by log signal variance is K without noise; that by log noise variance
-        # is the noise variance, on the diagonal only, where S is 0.
+        # dK / d log signal variance is K without noise; dK / d log noise variance is the noise
+        # variance, on the diagonal only, where S is 0.
         diagonal_weight = 0.5 * (alpha[i] * alpha[i] - inverse[i, i])
         gradient[g] += diagonal_weight * (K[i, i] - noise_variance)
         gradient[g + 1] += diagonal_weight * noise_variance
@@ -389,7 +396,7 @@ def negative_log_posterior_from(
 def negative_log_posterior(
     S: FloatArray, y: FloatArray, theta: FloatArray, mu: FloatArray, w: FloatArray
 ) -> tuple[float, FloatArray]:
-    """Compute minus the log posterior of theta, up to a constant, and its gradient by theta.
+    """Compute minus the log posterior of theta, up to a constant, and its gradient.
 
     Args:
         S: Squared differences of the features for each of g length scales, shape (g, n, n).
@@ -409,9 +416,9 @@ def negative_log_posterior(
     value = negative_log_posterior_from(y, R, alpha, theta, mu, w)
 
     inverse = inverse_from_factor(R)  # K^-1
-    by_likelihood = -likelihood_gradient(S, K, F, inverse, alpha, theta)
-    by_priors = w * (theta - mu)
-    return value, by_likelihood + by_priors
+    gradient_of_likelihood = -likelihood_gradient(S, K, F, inverse, alpha, theta)
+    gradient_of_priors = w * (theta - mu)
+    return value, gradient_of_likelihood + gradient_of_priors
 
 
 @compiled
@@ -452,8 +459,13 @@ def _is_blocked(x: float, slope: float, lower: float, upper: float) -> bool:
 def update_inverse_hessian(H: FloatArray, step: FloatArray, change: FloatArray) -> None:
     """Update an estimate H (k, k) of the inverse Hessian matrix in place, by BFGS.
 
-    Nocedal and Wright (2006), equation 6.17, multiplied out. Where the objective is not convex
-    along the step, the update would make H indefinite and is skipped.
+    Nocedal and Wright (2006), equation 6.17: with the step s, the change y of the gradient, and the
+    curvature s^T y, H becomes
+
+        H + (1 + y^T H y / curvature) s s^T / curvature - (H y s^T + s y^T H) / curvature
+
+    Where the objective is not convex along the step, the update would make H indefinite and is
+    skipped.
 
     Args:
         H: The estimate.
@@ -646,11 +658,11 @@ def predict(
     scaled_X = _scale_features(X, groups, theta).T.copy()
     mean = np.zeros(m)
     variance = np.full(m, signal_variance)
-    solved = np.empty((n, BLOCK))
-    decay = np.empty(BLOCK)
-    scratch = np.empty(BLOCK)
-    for begin in range(0, m, BLOCK):
-        width = min(BLOCK, m - begin)
+    solved = np.empty((n, CANDIDATES_PER_BLOCK))
+    decay = np.empty(CANDIDATES_PER_BLOCK)
+    scratch = np.empty(CANDIDATES_PER_BLOCK)
+    for begin in range(0, m, CANDIDATES_PER_BLOCK):
+        width = min(CANDIDATES_PER_BLOCK, m - begin)
         block_mean = mean[begin : begin + width]
         block_variance = variance[begin : begin + width]
         for i in range(n):

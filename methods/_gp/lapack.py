@@ -37,7 +37,7 @@ def cholesky(K: FloatArray) -> tuple[bool, FloatArray]:
 def negative_log_posterior(
     S: FloatArray, y: FloatArray, theta: FloatArray, mu: FloatArray, w: FloatArray
 ) -> tuple[float, FloatArray]:
-    """Compute minus the log posterior of theta, up to a constant, and its gradient by theta.
+    """Compute minus the log posterior of theta, up to a constant, and its gradient.
 
     Args:
         S: Squared differences of the features for each of g length scales, shape (g, n, n).
@@ -59,9 +59,9 @@ def negative_log_posterior(
     # K^-1, upper triangle; transposed on the way in and out, as LAPACK reads memory by columns.
     lower_inverse, _ = dpotri(R.T, lower=1)
     inverse = lower_inverse.T
-    by_likelihood = -compiled.likelihood_gradient(S, K, F, inverse, alpha, theta)
-    by_priors = w * (theta - mu)
-    return value, by_likelihood + by_priors
+    gradient_of_likelihood = -compiled.likelihood_gradient(S, K, F, inverse, alpha, theta)
+    gradient_of_priors = w * (theta - mu)
+    return value, gradient_of_likelihood + gradient_of_priors
 
 
 def fit(
@@ -144,7 +144,7 @@ def predict(
 
 
 def solve_forward(L: FloatArray, cross: FloatArray) -> FloatArray:
-    """Compute the transpose of L^-1 cross, which is cross^T L^-T; overwrites `cross`.
+    """Solve L V = cross for V (n, m), and return its transpose, (m, n); overwrites `cross`.
 
     With many columns, a product with the inverse of L takes half the time of solving for each.
     Inverting L loses no digits that count: its condition number is below 1e6.
@@ -154,9 +154,11 @@ def solve_forward(L: FloatArray, cross: FloatArray) -> FloatArray:
         cross: Covariances of n observations and m candidates, shape (n, m).
 
     Returns:
-        A row for each candidate, shape (m, n).
+        V^T = cross^T L^-T, a row for each candidate, shape (m, n).
     """
-    # BLAS is told to multiply, or solve, from the right (side) by the transpose (trans_a) of L.
+    # BLAS reads memory by columns, so that cross^T is passed without a copy. It is multiplied, or
+    # the equation is solved, by the transpose (trans_a) of the lower triangle L from the right
+    # (side=1).
     options = {"side": 1, "lower": 1, "trans_a": 1, "overwrite_b": 1}
     has_many_columns = cross.shape[1] > 2 * len(L)
     if has_many_columns:

@@ -163,12 +163,12 @@ class GaussianProcess:
         """
         self.theta = theta
         self._kernel = kernel
-        self._g = kernel.length_scales  # their number
+        self._length_scale_count = kernel.length_scales
         self._X = X
         self._y = y
 
-        noise_variance = math.exp(theta[self._g + 1])
-        K = compiled.cross_covariance(X, X, kernel.groups, theta, self._g)
+        noise_variance = math.exp(theta[-1])
+        K = compiled.cross_covariance(X, X, kernel.groups, theta, self._length_scale_count)
         K.flat[:: len(y) + 1] += noise_variance  # on the diagonal
 
         # Predictions need the upper Cholesky factor R of the covariance K = R^T R, and
@@ -246,9 +246,7 @@ class GaussianProcess:
     def predict(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Predict the noise-free function at new features X.
 
-        Everything else was set when the process was conditioned on n observations: their features
-        `_X` (n, p), the upper Cholesky factor `_R` of their covariance K, `_alpha` = K^-1 y with
-        their losses y, and the number `_g` of length scales.
+        The process was conditioned on n observations when it was made.
 
         Args:
             X: Features, shape (m, p), C-contiguous.
@@ -259,13 +257,13 @@ class GaussianProcess:
         """
         module = _faster_module(len(self._y))
         mean, variance = module.predict(
-            self._X,
-            self._R,
-            self._alpha,
+            self._X,  # features of the observations
+            self._R,  # upper Cholesky factor of their covariance K
+            self._alpha,  # K^-1 y with their losses y
             X,
             self._kernel.groups,
             self.theta,
-            self._g,
+            self._length_scale_count,
         )
         # Rounding may give a variance below 0.
         return mean, np.sqrt(np.maximum(variance, 0.0))
@@ -274,8 +272,7 @@ class GaussianProcess:
         """Sample the noise-free function at m points, jointly, shape (samples, m).
 
         A sample is the posterior mean plus normal numbers times the Cholesky factor of the
-        posterior covariance. `_alpha` is K^-1 y and `_R` the upper Cholesky factor of K, with the
-        covariance K and the losses y of the n observations, whose features are `_X`.
+        posterior covariance.
 
         Args:
             X: Features of the points, shape (m, p), C-contiguous.
@@ -286,17 +283,20 @@ class GaussianProcess:
         """
         groups = self._kernel.groups  # index of the length scale of each feature
         theta = self.theta  # g log length scales, then the log signal variance
-        cross = compiled.cross_covariance(self._X, X, groups, theta, self._g)  # (n, m)
+        g = self._length_scale_count
+        # Of the n observations, whose features are `_X`, and the points, (n, m).
+        cross = compiled.cross_covariance(self._X, X, groups, theta, g)
+        # alpha is K^-1 y, with the covariance K and the losses y of the observations.
         mean = self._alpha @ cross
 
         # Rasmussen and Williams (2006), equation 2.24: the prior covariance minus what the
-        # observations, whose covariance has the Cholesky factor R, explain.
+        # observations explain, cross^T K^-1 cross, where their covariance is K = R^T R.
         solved = dtrtrs(self._R.T, cross, lower=1)[0]  # R^-T cross, (n, m)
-        prior_covariance = compiled.cross_covariance(X, X, groups, theta, self._g)
+        prior_covariance = compiled.cross_covariance(X, X, groups, theta, g)
         covariance = prior_covariance - solved.T @ solved
 
         # Against rounding errors: a small share of the signal variance is added to the diagonal.
-        signal_variance = math.exp(theta[self._g])
+        signal_variance = math.exp(theta[g])
         covariance.flat[:: len(X) + 1] += SAMPLED_JITTER * signal_variance
         is_positive_definite, R = _faster_module(len(X)).cholesky(covariance)
         if not is_positive_definite:

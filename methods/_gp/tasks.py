@@ -104,6 +104,11 @@ class Observations:
         return self.kernel.length_scales
 
     @property
+    def first_log_scale(self) -> int:
+        """Index in x of the first task's log scale: g log length scales and four others precede."""
+        return self.g + 4
+
+    @property
     def level_covariance(self) -> FloatArray:
         """Covariance of the tasks' levels, which are independent, shape (T, T).
 
@@ -114,44 +119,50 @@ class Observations:
     def scale_losses(self, x: FloatArray) -> FloatArray:
         """Divide the losses by the scales of their tasks: z, shape (n,).
 
-        The logarithms of these scales are the last hyperparameters in x, after g log length scales,
-        log signal variance, log memory, log novelty and log noise variance.
+        The logarithms of these scales are the last hyperparameters in x.
         """
-        log_scales = x[self.g + 4 :]
+        log_scales = x[self.first_log_scale :]
         z: FloatArray = self.y * np.repeat(np.exp(-log_scales), self.counts)
         return z
 
-    def expand_to_observations(self, by_tasks: FloatArray) -> FloatArray:
-        """Expand a matrix of pairs of tasks (T, T) to pairs of observations, (n, n).
+    def expand_to_observations(self, task_matrix: FloatArray) -> FloatArray:
+        """Expand a matrix (T, T) with an entry for each pair of tasks to pairs of observations.
+
+        Every pair of observations, (n, n), gets the entry of their tasks. Observations are grouped
+        by task, `counts` of each.
+        """
+        return task_matrix.repeat(self.counts, axis=0).repeat(self.counts, axis=1)
+
+    def sum_over_tasks(self, observation_matrix: FloatArray) -> FloatArray:
+        """Sum a matrix of pairs of observations (n, n) over the observations of each pair of tasks.
 
         Observations are grouped by task, `counts` of each.
-        """
-        return by_tasks.repeat(self.counts, axis=0).repeat(self.counts, axis=1)
 
-    def sum_over_tasks(self, by_observations: FloatArray) -> FloatArray:
-        """Sum a matrix of pairs of observations (n, n) over pairs of tasks, (T, T).
-
-        Observations are grouped by task, `counts` of each; sums over a task without any are 0.
+        Returns:
+            The sums, shape (T, T); 0 for a task without observations.
         """
-        with_observations = np.flatnonzero(self.counts)  # reduceat cannot sum over nothing
-        first_rows = np.cumsum(self.counts) - self.counts
-        starts = first_rows[with_observations]
-        row_sums = np.add.reduceat(by_observations, starts, axis=0)
-        sums = np.zeros((len(self.counts), len(self.counts)))
-        sums[np.ix_(with_observations, with_observations)] = np.add.reduceat(
-            row_sums, starts, axis=1
-        )
+        first_rows = np.cumsum(self.counts) - self.counts  # of each task
+        # `reduceat` sums from each start to the next one, but cannot sum over nothing.
+        nonempty_tasks = np.flatnonzero(self.counts)
+        starts = first_rows[nonempty_tasks]
+        row_sums = np.add.reduceat(observation_matrix, starts, axis=0)
+        nonempty_sums = np.add.reduceat(row_sums, starts, axis=1)
+
+        task_count = len(self.counts)
+        sums = np.zeros((task_count, task_count))
+        sums[np.ix_(nonempty_tasks, nonempty_tasks)] = nonempty_sums
         return sums
 
 
 def couple_tasks(x: FloatArray, distances: FloatArray, g: int) -> FloatArray:
     """Compute the covariance of the tasks, shape (T, T).
 
-    It is s exp(-distance / memory) for a task and itself, whose distance is 0, and times
-    exp(-novelty) for two different tasks.
+    It is the signal variance for a task and itself. For two different tasks it is multiplied by
+    exp(-distance / memory), so that it decays over a distance of about the memory, and by
+    exp(-novelty), which is the same for any two.
 
     Args:
-        x: Hyperparameters: g log length scales, log signal variance s, log memory, log novelty, and
+        x: Hyperparameters: g log length scales, log signal variance, log memory, log novelty, and
             others.
         distances: Distances of the tasks, shape (T, T).
         g: Number of length scales.
@@ -189,9 +200,9 @@ def negative_log_posterior(
         The value, infinite if K has no Cholesky factor, and the gradient.
     """
     g = observed.g
-    log_scales = x[g + 4 :]
+    log_scales = x[observed.first_log_scale :]
     # The correlation is a covariance of signal variance 1 without noise.
-    M, F = compiled.covariance(S, _unit_theta(x, g, log_noise=-math.inf))
+    M, F = compiled.covariance(S, _make_single_task_theta(x, g, log_noise=-math.inf))
     B = couple_tasks(x, observed.distances, g)
     B_of_pairs = observed.expand_to_observations(B)  # (n, n)
     F *= B_of_pairs  # dK / d log l_k = F S_k / l_k^2, with the length scales l_k
@@ -207,34 +218,35 @@ def negative_log_posterior(
     value = compiled.negative_log_posterior_from(z, R, alpha, x, prior.mean, prior.precision)
     value += float(observed.counts @ log_scales)  # log of the determinant of dy / dz
 
-    # Gradient of the log likelihood of y, in the order of x: the derivative by a parameter t is
+    # Gradient of the log likelihood of y, in the order of x: the derivative in a parameter t is
     # 1/2 tr((alpha alpha^T - K^-1) dK/dt), which is summed over the entries of K.
     inverse = dpotri(R.T, lower=1)[0].T  # K^-1, upper triangle
-    theta = _unit_theta(x, g, log_noise=x[g + 3])
-    by_theta = compiled.likelihood_gradient(S, K, F, inverse, alpha, theta)
-    by_K_times_M = (np.outer(alpha, alpha) - inverse) * M  # M's lower triangle is 0
-    by_K_times_M.flat[:: len(K) + 1] *= 0.5  # an entry above the diagonal stands for two
-    by_log_B = observed.sum_over_tasks(by_K_times_M) * B
-    by_memory = np.vdot(by_log_B, observed.distances) * math.exp(-x[g + 1])
-    by_novelty = -np.vdot(by_log_B, mark_other_tasks(len(B))) * math.exp(x[g + 2])
-    by_log_scales = _sum_by_task(alpha * z, observed.counts) - observed.counts
+    theta = _make_single_task_theta(x, g, log_noise=x[g + 3])
+    grad_theta = compiled.likelihood_gradient(S, K, F, inverse, alpha, theta)
+    grad_K_times_M = (np.outer(alpha, alpha) - inverse) * M  # M's lower triangle is 0
+    grad_K_times_M.flat[:: len(K) + 1] *= 0.5  # an entry above the diagonal stands for two
+    grad_log_B = observed.sum_over_tasks(grad_K_times_M) * B
+    grad_memory = np.vdot(grad_log_B, observed.distances) * math.exp(-x[g + 1])
+    grad_novelty = -np.vdot(grad_log_B, mark_other_tasks(len(B))) * math.exp(x[g + 2])
+    grad_log_scales = _sum_by_task(alpha * z, observed.counts) - observed.counts
     gradient = np.concatenate(
         [
-            by_theta[:g],
-            [by_log_B.sum(), by_memory, by_novelty, by_theta[g + 1]],
-            by_log_scales,
+            grad_theta[:g],
+            [grad_log_B.sum(), grad_memory, grad_novelty, grad_theta[g + 1]],
+            grad_log_scales,
         ]
     )
     return value, prior.precision * (x - prior.mean) - gradient
 
 
-def _unit_theta(x: FloatArray, g: int, *, log_noise: float) -> FloatArray:
-    """Make the hyperparameters of a single-task process with the length scales of x.
+def _make_single_task_theta(x: FloatArray, g: int, *, log_noise: float) -> FloatArray:
+    """Make the hyperparameters of a process of a single task, with the g length scales of x.
 
-    They are g log length scales, the log signal variance 0, as tasks are scaled elsewhere, and the
-    log noise variance.
+    They are the log length scales, the log signal variance, which is 0, as the covariance of the
+    tasks has the signal variance, and the log noise variance.
     """
-    return np.concatenate([x[:g], [0.0, log_noise]])
+    log_signal = 0.0
+    return np.concatenate([x[:g], [log_signal, log_noise]])
 
 
 def _sum_by_task(values: FloatArray, counts: IntArray) -> FloatArray:
@@ -266,9 +278,10 @@ class Fit:
         precisions to the curvature, and the log likelihood about `CURVATURE`.
         """
         curvature = prior.precision + compiled.CURVATURE
-        # The log likelihood has the squares of losses times exp(-2 a), with a task's log scale a,
-        # whose second derivative is about twice the number of losses.
-        curvature[observed.g + 4 :] += 2.0 * observed.counts
+        # In the log likelihood, squared losses of a task are multiplied by exp(-2 a) / 2, where a
+        # is the log of the task's scale. The second derivative of their sum in a is about twice
+        # their number, as scaled losses have a variance of about 1.
+        curvature[observed.first_log_scale :] += 2.0 * observed.counts
         return cls(prior.mean, np.diag(1.0 / curvature))
 
 
@@ -332,7 +345,8 @@ def _find_direction(
     would_rise_above = (x >= prior.upper) & (gradient < 0.0)
     is_blocked = would_fall_below | would_rise_above
     # The gradient along blocked coordinates must not move the others either, through H.
-    step = np.where(is_blocked, 0.0, -H @ np.where(is_blocked, 0.0, gradient))
+    free_gradient = np.where(is_blocked, 0.0, gradient)
+    step = np.where(is_blocked, 0.0, -H @ free_gradient)
     longest = float(np.abs(step).max())
     if longest <= compiled.MAX_STEP:
         return step
@@ -356,12 +370,14 @@ def fit_hyperparameters(
     prior = stack_task_priors(priors, observed.g, len(observed.counts))
     # Squared differences of the features, the same for all hyperparameters.
     S = compiled.squared_differences(observed.X, observed.kernel.groups, observed.g)
-    return descend(
-        lambda x: negative_log_posterior(observed, S, x, prior),
-        start or Fit.start(observed, prior),
-        prior,
-        steps=steps,
-    )
+
+    def objective(x: FloatArray) -> tuple[float, FloatArray]:
+        """Compute minus the log posterior of hyperparameters x, and its gradient."""
+        return negative_log_posterior(observed, S, x, prior)
+
+    if start is None:
+        start = Fit.start(observed, prior)
+    return descend(objective, start, prior, steps=steps)
 
 
 class TaskProcess:
@@ -378,12 +394,13 @@ class TaskProcess:
     def __init__(self, observed: Observations, x: FloatArray) -> None:
         """Condition on observations, for hyperparameters x, by factorising their covariance.
 
-        The covariance K of losses divided by their tasks' scales is the correlation of the
-        configurations times the covariance B of the tasks, plus that of the tasks' levels, plus
-        noise.
+        The covariance K of losses, divided by their tasks' scales, has three parts: the correlation
+        of the configurations times the covariance B of the tasks; the variance of a task's level,
+        for two observations of one task; and noise on the diagonal.
         """
         self._set_hyperparameters(observed, x)
-        K = self._correlate(observed.X, observed.X) * observed.expand_to_observations(self._B)
+        correlation = self._correlate(observed.X, observed.X)
+        K = correlation * observed.expand_to_observations(self._B)
         K += observed.expand_to_observations(observed.level_covariance)
         K.flat[:: len(K) + 1] += self._noise_variance  # on the diagonal
         is_positive_definite, R = lapack.cholesky(K)
@@ -468,7 +485,10 @@ class TaskProcess:
         scores = log_expected_improvement(mean, largest_deviation, best)
 
         def make_exact(rows: IntArray) -> None:
-            """Replace bounds by exact scores, in place."""
+            """Replace the scores of candidates `rows`, upper bounds, by exact ones, in place.
+
+            They are log expected improvements, computed with exact standard deviations.
+            """
             deviation = self._compute_deviation(self._L, cross[:, rows])
             scores[rows] = log_expected_improvement(mean[rows], deviation, best)
 
@@ -556,9 +576,12 @@ class TaskProcess:
         K_of_further = self._correlate(X, X) * self._B[-1, -1] + self.observed.level
         K_of_further.flat[:: k + 1] += self._noise_variance  # on the diagonal
 
-        # The larger lower factor has three blocks: L above, and below it `rows` (k, n) and the
-        # transpose of `corner` (k, k), which is an upper factor.
-        rows = dtrtrs(self._L, self._cross_covariance(X), lower=1)[0].T
+        # The new lower factor consists of blocks:  L      0
+        #                                          rows   corner^T
+        # with rows = (L^-1 cross)^T (k, n), and corner the upper factor of what remains of the
+        # further observations' covariance.
+        cross = self._cross_covariance(X)  # of all earlier and the further observations, (n, k)
+        rows = dtrtrs(self._L, cross, lower=1)[0].T
         is_positive_definite, corner = lapack.cholesky(K_of_further - rows @ rows.T)
         if not is_positive_definite:
             raise ModelError("the covariance matrix is not numerically positive definite")
@@ -571,7 +594,8 @@ class TaskProcess:
         counts[-1] += k
         all_X = np.concatenate([self.observed.X, X])
         observed = replace(self.observed, X=all_X, y=y, counts=counts)
-        process = object.__new__(TaskProcess)  # __init__ would factorise from scratch
+        # Made without __init__, which would factorise the whole covariance again.
+        process = object.__new__(TaskProcess)
         process._set_hyperparameters(observed, self.x)
         process._L = L
         process._alpha = compiled.solve(L.T, observed.scale_losses(self.x))

@@ -30,12 +30,12 @@ finally:
 
 __all__ = ["call", "count_programs", "jax", "place"]
 
-THREADS = "NPROC"
+THREADS_VARIABLE = "NPROC"
 """Environment variable from which XLA takes the number of its threads."""
-ASYNCHRONOUS = "jax_cpu_enable_async_dispatch"
+ASYNCHRONOUS_OPTION = "jax_cpu_enable_async_dispatch"
 """JAX's setting whether programs run in a separate thread."""
-FOLDER = "jax"
-"""Compiled programs, in the package's cache folder."""
+CACHE_SUBFOLDER = "jax"
+"""Folder of compiled programs, in the package's cache folder."""
 
 _programs: dict[Hashable, Any] = {}
 
@@ -91,20 +91,23 @@ def _compile(function: Callable[..., Any], arrays: Any, static: tuple[Hashable, 
 def _cpu() -> Any:
     """Return JAX's CPU, started with only the caller's thread unless JAX was used before.
 
-    JAX reads both settings, an environment variable and an option of its own, when its CPU is first
-    used; they are restored afterwards.
+    With several threads, the last digits of results would depend on how sums are split. JAX reads
+    two settings when its CPU is first used: the number of threads, an environment variable, and
+    whether programs run in a thread of their own, an option. Both are restored afterwards.
     """
-    threads_before = os.environ.get(THREADS)  # number of threads
-    asynchronous_before = jax.config.values[ASYNCHRONOUS]  # whether programs run in another thread
-    os.environ[THREADS] = "1"
-    jax.config.update(ASYNCHRONOUS, False)
+    threads_before = os.environ.get(THREADS_VARIABLE)  # number of threads
+    asynchronous_before = jax.config.values[
+        ASYNCHRONOUS_OPTION
+    ]  # whether programs run in another thread
+    os.environ[THREADS_VARIABLE] = "1"
+    jax.config.update(ASYNCHRONOUS_OPTION, False)
     try:
         return jax.local_devices(backend="cpu")[0]
     finally:
-        jax.config.update(ASYNCHRONOUS, asynchronous_before)
-        os.environ.pop(THREADS)
+        jax.config.update(ASYNCHRONOUS_OPTION, asynchronous_before)
+        os.environ.pop(THREADS_VARIABLE)
         if threads_before is not None:
-            os.environ[THREADS] = threads_before
+            os.environ[THREADS_VARIABLE] = threads_before
 
 
 @contextmanager
@@ -113,7 +116,7 @@ def _cache_on_disk() -> Iterator[None]:
 
     Nothing is changed if the user has configured a cache, or if the folder cannot be written to.
     """
-    folder = cache_folder() / FOLDER  # in the package's cache folder
+    folder = cache_folder() / CACHE_SUBFOLDER
     settings = {
         "jax_compilation_cache_dir": str(folder),
         "jax_persistent_cache_min_compile_time_secs": 0.0,  # also what compiles fast

@@ -140,35 +140,44 @@ def trace_steps(
     jnp = jax.numpy
 
     def mean_squared_error(trained: Any, batch: Any, b: Any) -> Any:
-        """Compute the error of the heads on the first b features of each evaluation in a batch.
+        """Compute the mean squared error of predictions for a batch of evaluations.
+
+        A prediction is the sum of the first b features, each times the weight that the evaluation's
+        task has for it.
 
         Args:
-            trained: Parameters z of the map, and weights W (tasks, d) of the tasks' heads.
+            trained: Parameters z of the feature map, and weights W (tasks, d) of each task.
             batch: Rows of the evaluations in inputs X, losses y and task indices.
             b: Number of features that each evaluation uses, shape (batch,).
         """
         z, W = trained
-        is_used = jnp.arange(phi.feature_count) < b[:, None]
-        Phi = phi(z, X[batch]) * is_used  # features, (batch, d)
-        predictions = jnp.sum(Phi * W[task[batch]], axis=1)
+        is_used = jnp.arange(phi.feature_count) < b[:, None]  # (batch, d)
+        used_features = phi(z, X[batch]) * is_used  # 0 where not used
+        weights = W[task[batch]]  # of the task of each evaluation, (batch, d)
+        predictions = jnp.sum(used_features * weights, axis=1)
         return jnp.mean((predictions - y[batch]) ** 2)
 
     def step(state: Any, step_data: Any) -> Any:
-        """Move parameters by their velocities, which a gradient of limited length changes.
+        """Take a step of gradient descent with momentum; gradients are clipped to `MAX_NORM`.
 
-        The state has the map's parameters z, the heads' weights W and the velocities of both; the
-        data of a step are the learning rate, rows of a batch, and numbers of features. The second
-        result, None, is what `scan` would collect from every step: nothing.
+        JAX's `scan` calls it for each step.
+
+        Args:
+            state: Parameters z of the feature map, weights W of the tasks, the velocities of both.
+            step_data: Learning rate, rows of a batch, and number of features each of them uses.
+
+        Returns:
+            The next state, and nothing for `scan` to collect.
         """
         z, W, v_z, v_W = state
         rate, batch, b = step_data
-        g_z, g_W = jax.grad(mean_squared_error)((z, W), batch, b)
-        norm = jnp.sqrt(jnp.sum(g_z**2) + jnp.sum(g_W**2))
+        grad_z, grad_W = jax.grad(mean_squared_error)((z, W), batch, b)
+        norm = jnp.sqrt(jnp.sum(grad_z**2) + jnp.sum(grad_W**2))
         rate *= MAX_NORM / jnp.maximum(norm, MAX_NORM)  # shortens gradients that are too long
-        # A share of the velocity is kept.
-        v_z = MOMENTUM * v_z - rate * g_z
-        v_W = MOMENTUM * v_W - rate * g_W
-        return (z + v_z, W + v_W, v_z, v_W), None
+        v_z = MOMENTUM * v_z - rate * grad_z  # a share of the velocity is kept
+        v_W = MOMENTUM * v_W - rate * grad_W
+        next_state = (z + v_z, W + v_W, v_z, v_W)
+        return next_state, None
 
     state, _ = jax.lax.scan(step, (z, W, v_z, v_W), (rates, rows, truncations))
     return state

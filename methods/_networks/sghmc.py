@@ -176,10 +176,11 @@ def _draw_signs(
         1 for a positive sign and 0 for a negative one, for D parameters or, as whole words of bits
         are drawn, some more, shape (samples, thinning, at least D).
     """
-    word_count = math.ceil(D / WORD_BITS)  # of 32 bits each
+    word_count = math.ceil(D / WORD_BITS)  # whole words of 32 bits for D parameters
     shape = (sampling.samples, sampling.thinning, word_count)
     words = rng.integers(2**WORD_BITS, size=shape, dtype=np.uint32)
-    little_endian = words.astype("<u4", copy=False)  # the same bits on every processor
+    # The order of bytes in memory depends on the processor; here it is always little-endian.
+    little_endian = words.astype("<u4", copy=False)
     return np.unpackbits(little_endian.view(np.uint8), axis=-1, bitorder="little")
 
 
@@ -202,21 +203,21 @@ def _draw_batches(rng: np.random.Generator, sampling: Sampling, n: int) -> IntAr
 def _adapt_running_means(tau: FloatArray, g: FloatArray, S: FloatArray, G: FloatArray) -> None:
     """Update running means of the gradient by a new gradient, in place.
 
-    They are exponential means over about tau steps, and tau grows where noise dominates the
-    gradient: g^2, the square of its mean, is then small relative to S (Springenberg et al. 2016,
-    section 4).
+    They are exponential means over about tau steps. tau itself is adapted: where noise dominates
+    the gradient, its squared mean g^2 is small relative to the mean S of its square, and tau grows
+    (Springenberg et al. 2016, section 4).
 
     Args:
-        tau: Length of the running means in steps, itself adapted, shape (D,).
+        tau: Length of the running means in steps, shape (D,).
         g: Running mean of the gradient, shape (D,).
         S: Running mean of its square, shape (D,).
         G: The new gradient, shape (D,).
     """
     for k in range(len(G)):
-        r = 1.0 / (1.0 + tau[k])  # weight of the new gradient
+        weight = 1.0 / (1.0 + tau[k])  # of the new gradient
         tau[k] += 1.0 - tau[k] * g[k] * g[k] / S[k]
-        g[k] += r * (G[k] - g[k])
-        S[k] += r * (G[k] * G[k] - S[k])
+        g[k] += weight * (G[k] - g[k])
+        S[k] += weight * (G[k] * G[k] - S[k])
 
 
 @compiled
@@ -231,8 +232,9 @@ def _write_step_sizes(
     """Write the factor of the gradient in a step, eps^2 M, and the sd of the step's noise.
 
     M = S^(-1/2) scales each parameter by the typical size of its gradient. The variance of the
-    noise is 2 a eps^2 M. If the gradient is estimated, it brings noise of its own, whose variance,
-    eps^4, is subtracted.
+    noise is 2 a eps^2 M, which balances the friction. A gradient that is estimated brings noise of
+    its own: its variance is assumed to be S, which a step scales to (eps^2 M)^2 S = eps^4, and
+    which is subtracted (Springenberg et al. 2016, section 4).
 
     Args:
         step_size: Where eps^2 M is written, shape (D,).
@@ -242,11 +244,12 @@ def _write_step_sizes(
         a: Friction.
         is_estimated: Whether gradients are estimated on mini-batches, and so have noise.
     """
-    gradient_variance = eps**4 if is_estimated else 0.0
+    variance_of_gradient = eps**4 if is_estimated else 0.0
     for k in range(len(S)):
         M = 1.0 / math.sqrt(S[k])
         step_size[k] = eps**2 * M
-        noise_sd[k] = math.sqrt(max(0.0, 2.0 * a * eps**2 * M - gradient_variance))
+        variance = 2.0 * a * eps**2 * M - variance_of_gradient
+        noise_sd[k] = math.sqrt(max(0.0, variance))
 
 
 @compiled
@@ -273,7 +276,8 @@ def _move(
     for k in range(len(z)):
         xi = 2.0 * signs[k] - 1.0
         momentum = (1.0 - a) * v[k] - step_size[k] * G[k] + noise_sd[k] * xi
-        # Rounded to a multiple of GRID: chaos would amplify differences in the last bits between
-        # processors. Adding ROUNDER, which is huge, cuts off the digits after the point.
+        # The momentum is rounded to a multiple of GRID: chaos would amplify differences in the last
+        # bits between processors. ROUNDER is so large that a sum with it has no digits after the
+        # point; subtracting it leaves the rounded number.
         v[k] = ((momentum / GRID + ROUNDER) - ROUNDER) * GRID
         z[k] += v[k]
