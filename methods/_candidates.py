@@ -22,8 +22,8 @@ CANDIDATES = 1000
 """Number of random candidates; suggestions get no better with more."""
 CANDIDATES_NEAR = 200
 """Number of candidates near the best configuration."""
-LOG_STEPS = (math.log(0.03), math.log(0.5))
-"""Range of the logs of the standard deviations of their steps in the unit cube."""
+LOG_SD_RANGE = (math.log(0.03), math.log(0.5))
+"""Range of the log standard deviations of the steps to them, in the unit cube."""
 SHARE_OF_FEW_MOVED = 1.0 / 3.0
 """Share of the hyperparameters changed in half of them; the other half changes all."""
 REDRAW_PROBABILITY = 0.2
@@ -47,7 +47,7 @@ class Region:
     Attributes:
         space: The search space.
         size: Number of distinct configurations, an upper bound under conditions; inf if continuous.
-        free: Whether each hyperparameter has more than one value, shape (d,).
+        is_searched: Whether each hyperparameter has more than one value, shape (d,).
         is_categorical: Whether each is categorical, shape (d,).
         middle: Unit vector of the middle of the region, (d,): the value of fixed hyperparameters.
         lowest: Smallest unit values of numbers, shape (d,).
@@ -58,9 +58,10 @@ class Region:
         """Describe the whole space as a region; arrays have an entry for each hyperparameter."""
         self.space = space
         self.size = space.size  # number of configurations; inf if a hyperparameter is continuous
-        self.free: BoolArray = np.array([p.size > 1 for p in space.parameters])
+        # A hyperparameter with a single value need not be searched.
+        self.is_searched: BoolArray = np.array([p.size > 1 for p in space.parameters])
         self.is_categorical = np.array([p.kind is Kind.CATEGORICAL for p in space.parameters])
-        # Unit vectors: the middle, and the smallest and largest values.
+        # Points of the unit cube: the middle, and the smallest and largest values.
         self.middle: FloatArray = np.full(space.dimension, 0.5)
         self.lowest = np.zeros(space.dimension)
         self.highest = np.ones(space.dimension)
@@ -180,7 +181,8 @@ def draw_near(
 
     shape = count, region.space.dimension
     # Steps are normal; each candidate has a standard deviation of its own, drawn log-uniformly.
-    sd = np.exp(rng.uniform(*LOG_STEPS, count))
+    lowest_log_sd, highest_log_sd = LOG_SD_RANGE
+    sd = np.exp(rng.uniform(lowest_log_sd, highest_log_sd, count))
     # Half of the candidates change few hyperparameters, the other half all of them.
     share_moved = np.where(rng.random(count) < 0.5, SHARE_OF_FEW_MOVED, 1.0)
     is_moved = rng.random(shape) < share_moved[:, None]
@@ -251,7 +253,7 @@ class TriedConfigurations:
     def find_first_untried(self, values: FloatArray) -> int | None:
         """Find the first row of coded values (m, d) that is untried; None if there is none."""
         # The bytes of a row without signed zeros are its `configuration_key`.
-        for row, unified in enumerate(_unify_zeros_and_nans(values)):
+        for row, unified in enumerate(_unify_representations(values)):
             if unified.tobytes() not in self._keys:
                 return row
         return None
@@ -259,12 +261,13 @@ class TriedConfigurations:
 
 def configuration_key(values: FloatArray) -> bytes:
     """Return bytes that are equal for equal coded values (d,), including signed zeros and NaN."""
-    return _unify_zeros_and_nans(values).tobytes()
+    return _unify_representations(values).tobytes()
 
 
-def _unify_zeros_and_nans(values: FloatArray) -> FloatArray:
-    """Give zero and NaN a unique representation in coded values: -0.0 + 0.0 is 0.0.
+def _unify_representations(values: FloatArray) -> FloatArray:
+    """Replace -0.0 by 0.0 and every NaN by the same NaN, so that equal values have equal bytes.
 
-    NaN, an inactive hyperparameter, has many representations of which one is used.
+    NaN, an inactive hyperparameter, may have many bit patterns.
     """
+    # -0.0 + 0.0 is 0.0.
     return np.where(np.isnan(values), np.nan, values + 0.0)

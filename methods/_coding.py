@@ -173,7 +173,8 @@ def tabulate_scales(parameters: Sequence[Parameter]) -> Scales:
     Unit value u stands for the number `low + u * width`, or its logarithm on a log scale.
     """
     # Values, or their logarithms on a log scale, at the unit values 0 and 1.
-    low, high = np.array([p.span for p in parameters]).T
+    spans = np.array([p.span for p in parameters])
+    low, high = spans[:, 0], spans[:, 1]
     units = []  # unit values of all values of integers on log scales, which are not evenly spaced
     for parameter in parameters:
         values = np.empty(0)  # other hyperparameters are computed and need no table
@@ -269,8 +270,8 @@ def move_centres(
 def _canonical(unit: FloatArray, scales: Scales, conditions: ConditionTables) -> FloatArray:
     """Compute the point of the unit cube that represents the configuration of each given point.
 
-    Discrete values move to the middle of their bins, inactive ones become NaN. Arrays are
-    transposed, so that the loops over candidates are vectorised.
+    Discrete values move to the middle of their bins, inactive ones become NaN. Within, arrays have
+    a row for each hyperparameter, so that the loops over candidates are vectorised.
 
     Args:
         unit: The given points, shape (m, d).
@@ -288,8 +289,8 @@ def _canonical(unit: FloatArray, scales: Scales, conditions: ConditionTables) ->
         if scales.is_discrete[j]:
             _round_to_bins(unit_rows[j], value_rows[j], j, scales)
 
-    # A child that is not active becomes NaN, and its own children, which come later, then have an
-    # inactive parent. Most conditions do not hold for one, but "is not equal to a value" does.
+    # A child that is not active becomes NaN, also as the parent of children that come later. Most
+    # conditions do not hold for an inactive parent, but "is not equal to a value" does.
     for child in range(len(conditions.children)):
         parent_values = value_rows[conditions.parents[child]]
         smallest = scales.lower[conditions.parents[child]]
@@ -311,11 +312,11 @@ def _canonical(unit: FloatArray, scales: Scales, conditions: ConditionTables) ->
 def _round_to_bins(units: FloatArray, values: FloatArray, j: int, scales: Scales) -> None:
     """Move unit values (m,) of discrete hyperparameter j to the middle of their bins, in place.
 
-    The values that they stand for are written to `values` (m,). `scales` has, for each
-    hyperparameter, `low` and `width`: where unit 0 is on its scale, and how long it is; `lower` and
-    `upper`: its smallest and largest whole number. A log integer is an integer on a log scale.
+    The whole numbers that they stand for are written to `values` (m,). A log integer is an integer
+    on a log scale.
     """
-    # Decode: map to the (log) scale, then to whole numbers within the bounds.
+    # Decode. Unit 0 is `low` on the (log) scale, and unit 1 is `low + width`; `lower` and `upper`
+    # are the smallest and largest whole number.
     low, width = scales.low[j], scales.width[j]
     for i in range(len(units)):
         values[i] = low + units[i] * width

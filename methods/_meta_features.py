@@ -106,13 +106,17 @@ def _compute(data: TaskData, classes: int | None) -> FloatArray:
         y = None if y is None else y[rows]
 
     Z = _standardise(X)  # features of mean 0 and variance 1
-    if y is None:  # without labels, covariances and means of the features as they are
+    if y is None:
+        # Without labels, the scale of the features may tell tasks apart: their covariances and
+        # means are those before standardising.
         return np.concatenate([_describe_features(X, Z), X.mean(axis=0)])
+
     if data.kind is DataKind.CLASSIFICATION:
         label_features = _describe_classes(Z, y.astype(np.int64), class_count)
     else:
         scaled_y = scale_to_unit_interval(y[:, None])[:, 0]  # it scales columns of a table
         label_features = _describe_numeric_labels(Z, scaled_y)
+    # With labels, the covariances are those of the standardised features, too.
     return np.concatenate([_describe_features(Z, Z), label_features])
 
 

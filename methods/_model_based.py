@@ -75,22 +75,24 @@ class ModelBased(Method):
     def prepare(self) -> None:
         """Set up the region and the initial configurations, before the first suggestion.
 
-        A configuration's key, which `TriedConfigurations` makes, are bytes of its coded values.
+        Configurations are told apart by `configuration_key`, the bytes of their coded values.
         """
         self.region = self.choose_region()
         self._initial = deque(self.initial_configurations())  # those not suggested yet
-        self._tried = TriedConfigurations(self.space)
-        # Coded values of configurations whose loss was not told yet, by their key.
+        self._tried = TriedConfigurations(self.space)  # those suggested or evaluated
+        # Coded values of configurations that were suggested and not evaluated yet, by their key.
         self._pending: dict[bytes, FloatArray] = {}
-        self._evaluated_units: list[FloatArray] = []  # unit vectors of those told, in this order
-        self._losses: list[float] = []  # their losses
+        # Unit vectors and losses of the evaluated ones, in the order of their evaluation.
+        self._evaluated_units: list[FloatArray] = []
+        self._losses: list[float] = []
 
-        # Whether there are also candidates near the best configuration: if the class has them and
-        # the region is large. In a small region all configurations are candidates anyway.
-        self._searches_near_best = self.searches_near_best and self.region.size > CANDIDATES
-        # A separate generator: other random numbers are the same with and without such candidates.
+        # In a small region all configurations are candidates, and no others are needed.
+        is_large_region = self.region.size > CANDIDATES
+        self._searches_near_best = self.searches_near_best and is_large_region
+        # Candidates near the best configuration have a generator of their own, so that all other
+        # random numbers are the same with and without them.
         self._near_rng = self.rng.spawn(1)[0] if self._searches_near_best else self.rng
-        self._suggested_near_best: set[bytes] = set()  # keys of such suggestions
+        self._suggested_near_best: set[bytes] = set()  # keys of suggestions that were near it
         # Whether the loss of such a suggestion equalled an earlier loss.
         self._is_on_plateau = False
 
@@ -189,18 +191,18 @@ class ModelBased(Method):
     def _draw_untried(self) -> FloatArray:
         """Draw coded values (d,) of a random configuration, untried if possible.
 
-        The generator is left as if configurations had been drawn one by one until an untried one
-        came, so that suggestions are the same as random search's. `_tried` has all configurations
-        that were suggested or evaluated.
+        Many configurations are drawn at once, which is fast, but the generator is left as if they
+        had been drawn one by one until an untried one came. So suggestions are the same as random
+        search's.
         """
-        # Mostly the first configuration is untried; only otherwise many are drawn together.
+        # Mostly the first configuration is untried; only otherwise many are drawn.
         for count in (1, RANDOM_DRAWS - 1):
             state_before = self.rng.bit_generator.state
             values = self.space.decode(self.region.sample_unit(self.rng, count))
             row = self._tried.find_first_untried(values)
             if row is not None:
-                # Rewind, and draw again only as many as were needed. `draw` takes the same random
-                # numbers as `sample_unit`, which calls it and then makes configurations of them.
+                # Set the generator back, and draw again only as many as were needed: `draw` takes
+                # the same random numbers as `sample_unit`.
                 self.rng.bit_generator.state = state_before
                 self.region.draw(self.rng, row + 1)
                 untried: FloatArray = values[row]
@@ -264,17 +266,19 @@ class ModelBased(Method):
         for block in self.iter_candidates():
             unit = block if near_best is None else np.concatenate([block, near_best])
             scores = scorer(unit)
-            # Those near the best one are chosen only if they are clearly better.
+            # Scores are logarithms of expected improvement: candidates near the best one, which
+            # come after the block, are chosen only if they are better by a factor.
             scores[len(block) :] -= LOG_ADVANTAGE
 
             untried = self._tried.find_best_untried(unit, scores)
             if untried is not None:
                 row, values = untried
-                if row >= len(block):
+                is_near_best = row >= len(block)
+                if is_near_best:
                     self._suggested_near_best.add(configuration_key(values))
                 return values
 
-            near_best = None  # they are added to the first block only
+            near_best = None  # all were tried; further blocks go without them
             top_row = int(np.argmax(scores))
             is_first = not len(best_unit)  # it counts even if its scores are minus infinity
             if is_first or scores[top_row] > best_score:

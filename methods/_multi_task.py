@@ -25,7 +25,7 @@ from hpobench_ordered.methods.bo import BayesianOptimisation
 
 MAX_PREDICTED = 200
 """Number of configurations of previous tasks used to predict a first incumbent."""
-SPAN = 4.0
+RANGE_IN_SDS = 4.0
 """Number of standard deviations of a context that equal the range of a hyperparameter."""
 
 
@@ -39,27 +39,28 @@ class MultiTask(ModelBased):
     def prepare(self) -> None:
         """Code the previous tasks' evaluations as inputs and outputs of the model.
 
-        For each of N evaluations, `_source_units` (N, d) gets its configuration in the unit cube,
-        `_source_task_features` (N, q) the features of its task, and `_source_losses` (N,) its loss.
-        `_current_task_features` (q,) gets the features of the current task.
+        The inputs of an evaluation are its configuration and the features of its task.
         """
         super().prepare()
         tasks = remove_failed_evaluations(self.history)
         if tasks:  # they take the place of initial random trials
             self.random_trials = 0
 
+        # A row of q features for each task, the current one last.
         task_features = self.compute_task_features([task.context for task in tasks])
-        self._current_task_features = task_features[-1]  # the current task comes last
+        self._current_task_features = task_features[-1]
 
-        sources = self.choose_source_evaluations(tasks, task_features)
+        sources = self.choose_source_evaluations(tasks, task_features)  # N evaluations, by task
         no_values = np.empty((0, self.space.dimension))  # numpy cannot concatenate an empty list
         source_values = np.concatenate([no_values, *(task.values for task in sources)])
-        # In the unit cube, with discrete values in the middle of their bins, NaN where inactive.
+        # Configurations in the unit cube, (N, d), with discrete values in the middle of their bins,
+        # and NaN where inactive.
         self._source_units = self.space.canonical(self.space.encode(source_values))
         source_counts = [len(task) for task in sources]
-        # Each evaluation has the features of its task.
+        # The features of the task of each evaluation, (N, q).
         self._source_task_features = np.repeat(task_features[:-1], source_counts, axis=0)
-        self._source_losses = np.concatenate([np.empty(0), *(task.losses for task in sources)])
+        no_losses = np.empty(0)
+        self._source_losses = np.concatenate([no_losses, *(task.losses for task in sources)])
 
     @abstractmethod
     def compute_task_features(self, history: Sequence[Mapping[str, float]]) -> FloatArray:
@@ -143,9 +144,9 @@ def tabulate_contexts(
 class TaskByTask(MultiTask):
     """Several tasks whose losses are standardised task by task, with their contexts as inputs.
 
-    Contexts are standardised over all tasks, including the current one, and then scaled by `SPAN`
-    to about the range of [0, 1], which the models' priors assume. If there is no quantity that all
-    tasks have, a task's index is used: the current task comes last, and the one before is closest.
+    Contexts are standardised over all tasks, including the current one, and then scaled to about
+    the range of [0, 1], which the models' priors assume. If there is no quantity that all tasks
+    have, a task's index is used: the current task comes last, and the one before is closest.
     """
 
     def compute_task_features(self, history: Sequence[Mapping[str, float]]) -> FloatArray:
@@ -169,9 +170,9 @@ class TaskByTask(MultiTask):
         # Copies, as compiled functions expect contiguous arrays.
         columns = [standardise(column.copy()) for column in table.T]
         standardised = np.stack(columns, axis=1)  # mean 0 and standard deviation 1 over the tasks
-        # The models' priors assume inputs in [0, 1]. The mean becomes its middle, and `SPAN`, 4
-        # standard deviations, its length: nearly all tasks are less than 2 from their mean.
-        return standardised / SPAN + 0.5
+        # The models' priors assume inputs in [0, 1]. The mean becomes its middle, and 4 standard
+        # deviations its length: nearly all tasks are less than 2 of them from the mean.
+        return standardised / RANGE_IN_SDS + 0.5
 
     def prepend_sources(self, X: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Prepend the previous tasks' evaluations to those of the current task.

@@ -93,24 +93,25 @@ class FromSources(BayesianOptimisation):
     def fit_target(self, X: FloatArray, y: FloatArray) -> "GaussianProcess":
         """Fit the process of this task to features (n, p) and losses (n,); n may be 0.
 
-        Fits continue from one suggestion to the next: each starts at the hyperparameters of the
-        last one, theta.
+        A fit starts at the hyperparameters that the last one has found, `_theta`.
         """
-        if not len(y):  # the priors alone decide; no later fit starts from the result
+        if not len(y):
+            # Without evaluations, fitting gives the modes of the priors. They are not remembered,
+            # so that the first fit to evaluations starts like any other first fit.
             return self.fit_source(X, y)
         target = self._fit(X, y)
-        self._theta = target.theta
+        self._theta = target.theta  # the next fit starts here
         return target
 
     def make_scorer(self) -> Scorer:
         """Fit this task's part of the model, and make the function that scores candidates.
 
         The score is the log expected improvement. For the first suggestion there is no loss to
-        improve on, so that it is minus the predicted mean. Without evaluations of earlier tasks,
-        `_tasks`, it is the score of `bo`.
+        improve on, so that it is minus the predicted mean. Without evaluations of earlier tasks it
+        is the score of `bo`.
         """
-        has_sources = bool(self._tasks)
-        if not has_sources:
+        has_earlier_evaluations = bool(self._tasks)
+        if not has_earlier_evaluations:
             return super().make_scorer()
 
         X, y = self.observations()  # features and standardised losses of this task

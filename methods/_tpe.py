@@ -166,9 +166,10 @@ def count_needed_evaluations(dimension: int) -> int:
 def choose_bandwidths(data: FloatArray, choices: IntArray) -> FloatArray:
     """Choose a kernel's bandwidth for each hyperparameter by the normal reference rule, (d,).
 
-    It is h = 1.06 sd n^(-1 / (4 + d)), but at least `MIN_BANDWIDTH`. sd is the standard deviation
-    of a number's values, or of the indices of a categorical's choices. For a categorical, h is the
-    probability of another choice than the one in a configuration.
+    It is h = 1.06 sd n^(-1 / (4 + d)), but at least `MIN_BANDWIDTH`, where sd is the standard
+    deviation of a number's values, or of the indices of a categorical's choices. The kernel of a
+    number has the standard deviation h; that of a categorical keeps the choice of a configuration
+    with probability 1 - h.
 
     Args:
         data: Configurations in the unit cube, NaN where inactive, shape (n, d).
@@ -185,7 +186,8 @@ def choose_bandwidths(data: FloatArray, choices: IntArray) -> FloatArray:
     c = np.where(choices > 0, choices, 1)
     shrinkage = max(n, 1) ** (-1.0 / (4.0 + d))  # also defined without configurations
     h = 1.06 * np.sqrt(variance) * c * shrinkage
-    # With h = (c - 1) / c all c choices are equally likely.
+    # A larger h would make the configuration's own choice less likely than the others: with
+    # h = (c - 1) / c all c choices are equally likely.
     upper_bound = np.where(choices > 0, (c - 1.0) / c, np.inf)
     bounded: FloatArray = np.minimum(np.maximum(h, MIN_BANDWIDTH), upper_bound)
     return bounded
@@ -196,8 +198,9 @@ def log_density(unit: FloatArray, data: FloatArray, choices: IntArray, h: FloatA
     """Compute the logarithm of a kernel density, (m,), at points of the unit cube, (m, d).
 
     The density is the mean of n terms, one for each configuration of `data`; a term is the product
-    of the hyperparameters' kernels. It is computed as factor * exp(exponent), with one exponential
-    for all hyperparameters together.
+    of the hyperparameters' kernels. As exponentials are slow, there is a single one for each term:
+    the kernels of numbers, which are normal densities, add to its exponent and multiply its factor,
+    and the kernels of categoricals multiply the factor.
 
     Args:
         unit: Where the density is computed, shape (m, d).

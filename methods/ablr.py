@@ -37,7 +37,7 @@ EMBEDDING_SD = 0.1
 GROWTH = 1.3
 """Factor by which the current task's evaluations grow between two fits of all parameters. Fitting
 after every evaluation takes 1.6 times as long and finds nothing better."""
-LARGE = 10_000
+MANY_CONFIGURATIONS = 10_000
 """Number of evaluations of configurations above which the likelihood is evaluated less often, as
 the time of each evaluation grows with it."""
 
@@ -46,8 +46,8 @@ class Effort(NamedTuple):
     """How often a fit may evaluate the joint likelihood.
 
     Attributes:
-        most: Largest number for up to `LARGE` evaluated configurations; with more it falls in
-            inverse proportion to their number.
+        most: Largest number for up to `MANY_CONFIGURATIONS` evaluated configurations; with more it
+            falls in inverse proportion to their number.
         least: The number that it does not fall below.
     """
 
@@ -55,11 +55,11 @@ class Effort(NamedTuple):
     least: int
 
 
-BEFOREHAND = Effort(200, 60)
+EFFORT_BEFOREHAND = Effort(200, 60)
 """Effort of the fit to the previous tasks."""
-ONLINE = Effort(6, 3)
+EFFORT_ONLINE = Effort(6, 3)
 """Effort of each fit that includes the current task."""
-ALONE = Effort(10, 3)
+EFFORT_ALONE = Effort(10, 3)
 """Effort of each fit without previous tasks, which starts from scratch."""
 
 
@@ -80,9 +80,7 @@ class ABLR(LinearHead):
         """Make the network, and fit it to the previous tasks if there are any.
 
         Its inputs are the task's embedding, which has no elements in most variants, then the p
-        inputs from `make_inputs`. Sets `_source_inputs` and `_source_losses`, evaluations of the
-        previous tasks, and `_parameters` of the network and of all tasks, whose initial values stay
-        in `_start`.
+        inputs from `make_inputs`.
         """
         from hpobench_ordered.methods._blr.joint import Parameters
         from hpobench_ordered.methods._networks.features import Network, pad_input_count
@@ -91,21 +89,22 @@ class ABLR(LinearHead):
         self._source_inputs, self._source_losses = self.prepare_sources()
         no_inputs = self.make_inputs(np.empty((0, self.space.dimension)))  # (0, p)
         network_input_count = self.embedding + no_inputs.shape[1]
-        # `HIDDEN` has the units of each layer. Inputs are padded with zeros, so that search spaces
-        # share compiled programs.
+        # Inputs are padded with zeros, so that search spaces share compiled programs. `HIDDEN` has
+        # the units of each layer.
         self.phi = Network(pad_input_count(network_input_count), HIDDEN)
 
         task_count = len(self._source_inputs) + 1  # the current task comes last
         z = self.phi.initial(self.rng, network_input_count)
-        # Random at first, and then learned.
+        # Embeddings are random at first, and then learned.
         embeddings = EMBEDDING_SD * self.rng.standard_normal((task_count, self.embedding))
+        # Parameters of the network and of all tasks: those to start from, and those fitted last.
         self._start = Parameters.initial(z, embeddings)
         self._parameters = self._start
-        self._count_at_last_fit = 0  # evaluations of the current task that it used
+        self._count_at_last_fit = 0  # evaluations of the current task that the last fit used
         if self._source_inputs:
             no_losses = np.empty(0)  # the current task has no evaluations yet
-            # `BEFOREHAND` limits how often this fit may evaluate the likelihood.
-            self._fit_all_tasks(no_inputs, no_losses, BEFOREHAND)
+            # An effort limits how often a fit may evaluate the likelihood.
+            self._fit_all_tasks(no_inputs, no_losses, EFFORT_BEFOREHAND)
 
     def features(self, X: FloatArray) -> FloatArray:
         """Compute the network's outputs, the features (m, d), at inputs X (m, p) on this task.
@@ -137,18 +136,18 @@ class ABLR(LinearHead):
         """
         from hpobench_ordered.methods._blr.heads import Head
 
-        # `ALONE` and `ONLINE` limit how often a fit of all tasks may evaluate the likelihood.
+        # An effort limits how often a fit of all tasks may evaluate the likelihood.
         previous_task_count = len(self._source_inputs)
         if previous_task_count == 0:
             # Always from the random network: one that is fitted for long to few evaluations is
             # overconfident.
             self._parameters = self._start
-            self._fit_all_tasks(X, y, ALONE)
+            self._fit_all_tasks(X, y, EFFORT_ALONE)
             initial_precisions = self._parameters.precisions_of(-1)  # of this task
         else:
             has_grown = len(y) >= GROWTH * self._count_at_last_fit
             if has_grown:
-                self._fit_all_tasks(X, y, ONLINE)
+                self._fit_all_tasks(X, y, EFFORT_ONLINE)
                 self._count_at_last_fit = len(y)
             # The medians over the previous tasks, of which there is at least one.
             initial_precisions = self._parameters.median_precisions(previous_task_count)
@@ -175,10 +174,10 @@ class ABLR(LinearHead):
         inputs = [*self._source_inputs, X]
         losses = [*self._source_losses, y]
 
-        # An evaluation of the likelihood takes time proportional to the number of configurations;
-        # with more than `LARGE` there are fewer evaluations.
+        # An evaluation of the likelihood takes time proportional to the number of configurations:
+        # with more than `MANY_CONFIGURATIONS` there are fewer evaluations.
         configuration_count = sum(len(task_losses) for task_losses in losses)
-        affordable = effort.most * LARGE // max(1, configuration_count)
+        affordable = effort.most * MANY_CONFIGURATIONS // max(1, configuration_count)
         likelihood_evaluations = min(effort.most, max(effort.least, affordable))
         self._parameters = fit_jointly(
             self.phi, inputs, losses, self._parameters, evaluations=likelihood_evaluations

@@ -122,12 +122,14 @@ class BayesianOptimisation(ModelBased):
     def _fit(self, X: FloatArray, y: FloatArray) -> "GaussianProcess":
         """Condition the model on features (n, p) and standardised losses (n,).
 
-        Its hyperparameters, theta, are fitted, starting from the last ones. Their posterior often
-        has several modes. To leave a wrong one, the prior's mean is a second start, always with few
-        evaluations, at most `MAX_TWO_STARTS`, and with more every `SECOND_START_INTERVAL`
-        suggestions. With many, more than `COMPILED_LIMIT`, a fit is expensive and changes little,
-        so that there are fits at this interval alone; in between, the last hyperparameters are
-        used.
+        Its hyperparameters, theta, are fitted, starting from the last ones. As their posterior
+        often has several modes, some fits have the prior's mean as a second start, to leave a wrong
+        mode:
+
+        - with few evaluations, at most `MAX_TWO_STARTS`, every fit;
+        - with more, a fit every `SECOND_START_INTERVAL` suggestions;
+        - with many, more than `COMPILED_LIMIT`, none. A fit is expensive then and changes little,
+          so that there is one only at this interval; in between, the last theta is used.
         """
         from hpobench_ordered.methods._gp.model import (
             COMPILED_LIMIT,
@@ -142,7 +144,8 @@ class BayesianOptimisation(ModelBased):
         kernel = self._kernel
         priors = Priors()
         prior_mean = stack_priors(priors, kernel.length_scales).mean
-        is_due = self._suggestions % SECOND_START_INTERVAL == 0  # a second start, or any fit
+        # Whether a second start or, with many evaluations, a fit is due.
+        is_due = self._suggestions % SECOND_START_INTERVAL == 0
         self._suggestions += 1
 
         has_many_evaluations = len(y) > COMPILED_LIMIT

@@ -17,7 +17,7 @@ from hpobench_ordered.methods.bo import BayesianOptimisation
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.parameters import Kind, Parameter
 
-INSET = 1e-9
+MARGIN_SHARE = 1e-9
 """Margin, as a share of a side's width, by which numbers moved into the box stay off its bounds:
 decoding rounds, and the bounds of an integer are the edges of bins."""
 
@@ -48,26 +48,26 @@ class Box(Region):
         self._lower = np.array([side.lower for side in self._sides])
         self._width = np.array([side.width for side in self._sides])
 
-        # Attributes of `Region`: the number of configurations, which hyperparameters vary, and the
-        # middle and the bounds of each. Numbers stay off the bounds by a margin, the share `INSET`
-        # of the width, as decoding rounds.
+        # Attributes of `Region`: the number of configurations, and of each hyperparameter whether
+        # it varies, the middle, and the bounds. Numbers stay off the edges of the box by a margin,
+        # as rounding could decode a number at an edge to one outside.
+        margin = MARGIN_SHARE * self._width
         self.size = math.prod(side.size for side in self._sides)
-        self.free = np.array([side.size > 1 for side in self._sides])
+        self.is_searched = np.array([side.size > 1 for side in self._sides])
         self.middle = np.array([side.middle for side in self._sides])
-        self.lowest = self._lower + INSET * self._width
-        self.highest = self._lower + self._width - INSET * self._width
+        self.lowest = self._lower + margin
+        self.highest = self._lower + self._width - margin
 
     def draw(self, rng: np.random.Generator, n: int) -> FloatArray:
         """Draw n configurations in the unit cube, (n, d), uniformly from the box.
 
-        `_sides` has the range of each hyperparameter, from `_lower` on and `_width` wide. The range
-        of a categorical has `choices`, unit values that are equally likely.
+        Numbers are drawn between the edges of their sides, choices among those in the box.
         """
         uniform = rng.random((n, self.space.dimension))
         unit: FloatArray = self._lower + uniform * self._width  # numbers within their sides
         for j, side in enumerate(self._sides):
-            if side.choices is not None:
-                # A categorical's side is the whole unit interval: each choice gets an equal part.
+            if side.choices is not None:  # a categorical, with the unit values of its choices
+                # Its side is the whole unit interval, of which each choice gets an equal part.
                 choice = (unit[:, j] * len(side.choices)).astype(np.int64)
                 unit[:, j] = side.choices[choice]
         return unit
@@ -75,12 +75,11 @@ class Box(Region):
     def mask_choices_outside(self, unit: FloatArray) -> FloatArray:
         """Set configurations in the unit cube, (n, d), to NaN where a choice is not in the box.
 
-        `_sides` has the range of each hyperparameter; only categoricals' ranges have `choices`, the
-        unit values in the box.
+        `_sides` has the range of each hyperparameter in the box.
         """
         masked = unit.copy()
         for j, side in enumerate(self._sides):
-            if side.choices is not None:
+            if side.choices is not None:  # a categorical, with the unit values of its choices
                 is_outside = ~np.isin(unit[:, j], side.choices)
                 masked[is_outside, j] = np.nan
         return masked

@@ -59,11 +59,11 @@ if TYPE_CHECKING:
     )
     from hpobench_ordered.methods._distribution.product_gp import ProcessData
 
-XI = 0.01
+MIN_IMPROVEMENT = 0.01
 """Smallest improvement that counts, in standard deviations of all losses. In appendix A.3 it is in
 accuracy; losses here may have any unit."""
-KAPPA = 2.58
-"""Standard deviations of the confidence bounds (appendix A.3)."""
+BOUND_WIDTH = 2.58
+"""Width of the confidence bounds, in standard deviations, kappa (appendix A.3)."""
 MIN_LOG_IMPROVEMENT = -20.0
 """Log expected improvement below which the paper's program computes 0."""
 MAX_SOURCES_OF_PROCESS, MAX_SOURCES_OF_LINEAR = 500, 1500
@@ -95,12 +95,7 @@ class JointlyModelled(ModelBased):
     is_linear = False
 
     def prepare(self) -> None:
-        """Draw the earlier tasks' evaluations for the model, which is fitted by `make_scorer`.
-
-        For each of N evaluations drawn, `_source_units` (N, d) gets its configuration in the unit
-        cube, `_source_task` (N,) the index of its task, and `_source_losses` (N,) its loss.
-        `_best_units` (T - 1, d) gets the best configuration of each task.
-        """
+        """Draw the earlier tasks' evaluations for the model, which is fitted by `make_scorer`."""
         self._earlier, self._data = self._select_usable_tasks()
         # This chooses the initial configurations. Methods that use earlier tasks for nothing else
         # then clear `_earlier`.
@@ -116,15 +111,19 @@ class JointlyModelled(ModelBased):
         sources = []
         for task, count in zip(tasks, counts, strict=True):
             sources.append(draw_evaluations(task, count, self.rng))
+        # Of the N evaluations that were drawn: the index of the task (N,), the configuration in the
+        # unit cube (N, d), and the loss (N,).
         self._source_task = np.repeat(np.arange(len(tasks)), counts)
         self._source_units = self._encode([task.values for task in sources])
         no_losses = np.empty(0)  # numpy cannot concatenate an empty list
         self._source_losses = np.concatenate([no_losses, *(task.losses for task in sources)])
 
+        # The best configuration of each task, (T - 1, d).
         best_values = [task.values[[int(np.argmin(task.losses))]] for task in tasks]
         self._best_units = self._encode(best_values)
-        self._model: JointModel | None = None
-        # The candidates that `_refine` yielded last, and their posterior means and standard
+
+        self._model: JointModel | None = None  # as fitted last
+        # The candidates that `_refine` returned last, and their posterior means and standard
         # deviations (2, m): `_score` recognises the block and need not predict them again.
         self._refined_block: FloatArray = np.empty(0)
         self._refined_moments: FloatArray = np.empty(0)
@@ -148,7 +147,8 @@ class JointlyModelled(ModelBased):
         `_acquisition` the scores (m,) of these moments.
         """
         if not len(self._source_units) and not self.evaluation_count:
-            # Nothing to fit a model to: scores are random, one for each column of the moments.
+            # Nothing to fit a model to: scores are random. The moments only have the right shape,
+            # a column for each candidate.
             self._predict_moments = lambda unit: np.empty((2, len(unit)))
             self._acquisition = lambda moments: self.rng.random(len(moments.T))
             return self._score
@@ -191,8 +191,7 @@ class JointlyModelled(ModelBased):
 
         The score is log expected improvement, or minus a confidence bound of the loss: the upper
         one, to be safe, before there are evaluations of this task, and the lower one where no
-        improvement is expected. `KAPPA` is the width of the bounds, in standard deviations, and
-        `XI` the smallest improvement that counts.
+        improvement is expected.
 
         Args:
             best: Lowest standardised loss of this task so far.
@@ -204,18 +203,20 @@ class JointlyModelled(ModelBased):
         def acquisition(moments: FloatArray) -> FloatArray:
             """Score candidates (m,) by their posterior means and standard deviations (2, m).
 
-            Before there are evaluations of this task, confidence bounds of `KAPPA` standard
-            deviations count; later, the improvement on the best loss by at least `XI`.
+            Bounds are `BOUND_WIDTH` standard deviations from the mean.
             """
             mean: FloatArray = moments[0]
             sd: FloatArray = moments[1]
-            if not has_evaluations:
-                upper_bound = mean + KAPPA * sd
+            if not has_evaluations:  # no loss to improve on: a candidate that is surely not bad
+                upper_bound = mean + BOUND_WIDTH * sd
                 return -upper_bound
-            log_improvement = log_expected_improvement(mean, sd, best - XI)
-            # Where the paper's program would compute 0 for all candidates, the lower bound decides.
+
+            # Smaller improvements on the best loss than `MIN_IMPROVEMENT` do not count.
+            log_improvement = log_expected_improvement(mean, sd, best - MIN_IMPROVEMENT)
+            # The improvements of all candidates are so small that the paper's program would compute
+            # 0 for each of them: the lower bound decides.
             if log_improvement.max() < MIN_LOG_IMPROVEMENT:
-                lower_bound = mean - KAPPA * sd
+                lower_bound = mean - BOUND_WIDTH * sd
                 return -lower_bound
             return log_improvement
 
@@ -320,7 +321,9 @@ class JointlyModelled(ModelBased):
         return self.space.canonical(np.clip(unit + steps, 0.0, 1.0))
 
     def _select_usable_tasks(self) -> tuple[list[Evaluations], list[TaskData | None]]:
-        """Select the usable earlier tasks with finite losses.
+        """Select the earlier tasks with finite losses whose training data `is_usable`.
+
+        Methods without training data can use all tasks.
 
         Returns:
             Their finite evaluations, and the training data of these tasks and of the current one.
@@ -593,21 +596,23 @@ class WarmStarted(UsesTrainingData):
     def initial_configurations(self) -> Sequence[Config]:
         """Choose the `WARM_PER_TASK` best configurations of each of the `WARM_TASKS` closest tasks.
 
-        Closest are those with the most similar meta-features of training data. The earlier tasks
-        are then removed: `_earlier` is emptied and `_data` keeps only the current task's, the last,
-        so that the model is of the current task alone.
+        Closest are those with the most similar meta-features of training data. Earlier tasks serve
+        for this alone: they are removed here, before the model is made.
         """
         if not self._earlier:
             return ()
         *earlier, current = describe_tasks(self.task_data)
         distances = np.square(np.array(earlier) - current).sum(axis=1)
+        closest_tasks = np.argsort(distances, kind="stable")[:WARM_TASKS]
         best_values = []
-        for t in np.argsort(distances, kind="stable")[:WARM_TASKS]:
+        for t in closest_tasks:
             task = self._earlier[t]
             best_rows = np.argsort(task.losses, kind="stable")[:WARM_PER_TASK]
             best_values.append(task.values[best_rows])
+
+        # The model is of the current task alone, whose data come last.
         self._earlier = []
-        self._data = self._data[-1:]  # of the current task
+        self._data = self._data[-1:]
         return self.space.configs(np.concatenate(best_values))
 
 
@@ -680,16 +685,17 @@ def _spec(
 ) -> MethodSpec:
     """Make the specification of one of the paper's methods.
 
-    Only methods without transfer, which need no history, may run on a changed search space. The
-    version is raised when a method's suggestions change.
+    Only methods without transfer, which need no history, may run on a changed search space.
     """
+    # A version is raised when a method's suggestions change.
+    version = 5 if issubclass(method, WithLinearModel) else 4
     return MethodSpec(
         name=name,
         method=method,
         summary=summary,
         source=source,
         min_history=min_history,
-        version=5 if issubclass(method, WithLinearModel) else 4,  # these changed once more
+        version=version,
         uses_data=issubclass(method, UsesTrainingData),
         extras=extras,
         kind=MethodKind.TRAINING_DATA,

@@ -143,15 +143,14 @@ class Transfer(AfterChange):
     shared_method: type[ModelBased]
 
     def prepare(self) -> None:
-        """Fit a model of the shared space to the old configurations' ranks.
+        """Fit a model to the ranks of old configurations in the shared space.
 
-        These are lines 1 to 4 of the paper's algorithm 1. The shared space has the hyperparameters
-        and values that both spaces have. The model, `_shared`, is None if fewer than two old
-        configurations lie in it. `_score` scores configurations by the model.
+        The shared space has the hyperparameters and values that the old and the new space have.
+        These are lines 1 to 4 of the paper's algorithm 1.
         """
         super().prepare()
-        self._shared: ModelBased | None = None
-        if self.old is None or len(self.old.ranking) < 2:
+        self._shared: ModelBased | None = None  # the method whose model is fitted to the ranks
+        if self.old is None or len(self.old.ranking) < 2:  # a model needs two configurations
             return
         shared_space = self.old.change.shared_space()
         self._shared = self.shared_method(
@@ -159,7 +158,7 @@ class Transfer(AfterChange):
         )
         for rank, config in enumerate(shared_space.configs(self.old.ranking)):
             self._shared.tell(config, float(rank))  # the rank stands for the loss
-        self._score: Scorer = self._shared.make_scorer()
+        self._score: Scorer = self._shared.make_scorer()  # scores configurations by the model
 
     def _suggest_before_model(self) -> FloatArray:
         """Suggest an untried configuration, coded values (d,), by the model of the shared space.
@@ -220,9 +219,9 @@ class PartlyFixed(AfterChange):
     def ask(self) -> Config:
         """Suggest a configuration; the best old one, again and again, if nothing is free.
 
-        `region.free` says which hyperparameters have more than one value in the searched region.
+        `region.is_searched` says which hyperparameters have more than one value in the region.
         """
-        if self.old is None or self.region.free.any():
+        if self.old is None or self.region.is_searched.any():
             return super().ask()
         best_values = self.convert_best(self.old)
         return self.space.configs(best_values[None])[0]

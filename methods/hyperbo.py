@@ -21,7 +21,7 @@ the best b for each theta:
 
     b = (I + sum Phi^T K^-1 Phi)^-1 sum Phi^T K^-1 y        sums over tasks
 
-By the envelope theorem, the gradient by theta is that for a fixed b.
+By the envelope theorem, the gradient with respect to theta is that for a fixed b.
 
 Wang et al. (2024), section 4: pre-training by the likelihood of all tasks.
 """
@@ -80,8 +80,9 @@ class Prior:
     def fit(cls, tasks: Sequence[tuple[FloatArray, FloatArray]], kernel: "Kernel") -> "Prior":
         """Fit the prior to the evaluations of several tasks.
 
-        The hyperparameters theta, log length scales and log variances of signal and noise, maximise
-        the tasks' likelihood times a prior of their own, with the best weights b for each theta.
+        A prior has the hyperparameters theta of the covariance, log length scales and log variances
+        of signal and noise, and the weights b of the mean's basis functions. For a given theta, the
+        best b can be computed; theta maximises the tasks' likelihood times a prior of its own.
 
         Args:
             tasks: Features (n, p) and standardised losses (n,) of each task.
@@ -101,18 +102,20 @@ class Prior:
         def objective(theta: FloatArray) -> tuple[float, FloatArray]:
             """Compute minus the log posterior of theta, up to a constant, and its gradient.
 
-            Its prior is normal.
+            The likelihood is that of all tasks, and the prior of theta is normal.
             """
-            value, gradient, _ = negative_log_likelihood(fitted_tasks, theta)
+            # The third result, the best weights b for this theta, is not needed here.
+            minus_log_likelihood, gradient, _ = negative_log_likelihood(fitted_tasks, theta)
             distance = theta - prior.mean
             prior_gradient = prior.precision * distance
             minus_log_prior = 0.5 * float(prior_gradient @ distance)
-            return value + minus_log_prior, gradient + prior_gradient
+            return minus_log_likelihood + minus_log_prior, gradient + prior_gradient
 
-        # A guess of the second derivatives, to start the quasi-Newton steps: the prior's, and for
-        # each task's likelihood a typical number.
+        # Quasi-Newton steps start with a guess of the second derivatives: the prior's, and a
+        # typical number for each task's likelihood.
         curvature = prior.precision + compiled.CURVATURE * len(fitted_tasks)
-        start = Fit(prior.mean, np.diag(1.0 / curvature))  # theta, and an inverse Hessian matrix
+        inverse_hessian = np.diag(1.0 / curvature)
+        start = Fit(prior.mean, inverse_hessian)
         theta = descend(objective, start, prior, steps=MAX_STEPS).x
         _, _, b = negative_log_likelihood(fitted_tasks, theta)
         return cls(theta, b)
@@ -149,8 +152,8 @@ def negative_log_likelihood(
         theta: Log length scales, log signal variance and log noise variance, shape (g + 2,).
 
     Returns:
-        The value, its gradient by theta, and b. The value is inf if a covariance matrix has no
-        Cholesky factor.
+        The value, its gradient with respect to theta, and b. The value is inf if a covariance
+        matrix has no Cholesky factor.
     """
     from scipy.linalg.lapack import dpotri, dpotrs  # made by f2py
 
@@ -208,10 +211,9 @@ class HyperBO(FromSources):
     def fit_posterior(self, X: FloatArray, y: FloatArray) -> tuple[Predict, FloatArray]:
         """Condition the prior on this task's evaluations.
 
-        A process is conditioned on their residuals, the losses minus the prior mean. Losses were
-        standardised by those observed so far; they are rescaled to the mean and variance that the
-        prior expects of these configurations. The kernel's `groups` has the index of the length
-        scale of each feature.
+        A process is conditioned on their residuals, the losses minus the prior mean. Before, the
+        losses, which were standardised among themselves, are rescaled to the mean and variance that
+        the prior expects of these configurations.
 
         Args:
             X: Features of the evaluated configurations, shape (n, p).
@@ -225,9 +227,9 @@ class HyperBO(FromSources):
 
         theta = self.prior.theta  # log length scales, log signal and log noise variance
         mean = self.prior.mean(X)
-        # Covariance without noise, which is added below.
+        # Covariance without noise; `groups` are the features' length scales.
         K = compiled.cross_covariance(X, X, self.kernel.groups, theta, self.kernel.length_scales)
-        noise = math.exp(theta[-1]) * np.eye(len(X))  # theta ends with the log noise variance
+        noise = math.exp(theta[-1]) * np.eye(len(X))
         y = rescale_losses(y, mean, K + noise)
         self._process = GaussianProcess(X, y - mean, kernel=self.kernel, theta=theta)
         return self._predict, y
@@ -257,7 +259,8 @@ class HyperBO(FromSources):
 def rescale_losses(y: FloatArray, mean: FloatArray, covariance: FloatArray) -> FloatArray:
     """Shift and scale standardised losses (n,) to the mean and variance that are expected of them.
 
-    The meaning of a standardised loss depends on which configurations were evaluated.
+    Standardised losses always have mean 0 and variance 1. But losses of configurations that are
+    predicted to be good should be low, and those of similar configurations should vary little.
 
     Args:
         y: The losses, of mean 0 and variance 1, shape (n,).
@@ -266,11 +269,11 @@ def rescale_losses(y: FloatArray, mean: FloatArray, covariance: FloatArray) -> F
     """
     if not len(y):
         return y
-    # The expected sample variance: the variance of the means, plus the mean of the variances, minus
-    # the variance of the sample mean, which is the mean of all covariances.
-    variance_of_sample_mean = covariance.mean()
+    # The variance among n losses that is expected of a draw from the prediction: the variance of
+    # the means, plus the mean of the variances, minus the part that shifts all losses alike.
     mean_of_variances = covariance.trace() / len(y)
-    expected_variance = mean.var() + mean_of_variances - variance_of_sample_mean
+    variance_of_average_loss = covariance.mean()
+    expected_variance = mean.var() + mean_of_variances - variance_of_average_loss
     rescaled: FloatArray = mean.mean() + np.sqrt(max(expected_variance, 0.0)) * y
     return rescaled
 

@@ -49,7 +49,7 @@ CANDIDATES_PER_TASK = 100
 LOG_BASE = 2.5
 """Base of the logarithm of the number of evaluations that gives the number of hyperparameters in
 which tasks are compared."""
-POINTS = 1000
+POINT_COUNT = 1000
 """Number of random configurations on which densities are compared."""
 MIN_BANDWIDTH = 0.1
 """Smallest bandwidth; for choices, the smallest probability of another choice."""
@@ -81,23 +81,24 @@ class MetaTPE(TPE):
     def prepare(self) -> None:
         """Choose evaluations of earlier tasks, and split each task's into good and bad ones.
 
-        Sets `_earlier_tasks`, the earlier tasks' finite evaluations; `_sources`, at most
-        `MAX_PER_TASK` random ones of each task, split; and `_points`, random configurations (m, d)
-        in the searched hyperparameters, on which the tasks' densities are compared.
+        At most `MAX_PER_TASK` evaluations of each task are used, drawn at random.
         """
         history = remove_failed_evaluations(convert_history(self.history, self.space, self.rng))
         # A single evaluation cannot be split.
         self._earlier_tasks = [task for task in history if len(task) > 1]
         super().prepare()  # asks for the initial configurations, which are drawn from these tasks
 
+        # The evaluations of each earlier task, split.
         counts = [MAX_PER_TASK] * len(self._earlier_tasks)
         samples = sample_standardised(self._earlier_tasks, counts, self.rng)
         self._sources = [self._split(self.space.encode(s.values), s.losses) for s in samples]
         if self._sources:
             self.random_trials = 0  # a model of the earlier tasks needs none
             self.random_fraction = RANDOM_SHARE  # of suggestions
-            # `POINTS` of them, without hyperparameters that have a single value.
-            self._points = self.region.sample_unit(self.rng, POINTS)[:, self._free]
+            # Random configurations on which the tasks' densities are compared, without
+            # hyperparameters that have a single value.
+            unit = self.region.sample_unit(self.rng, POINT_COUNT)
+            self._points = unit[:, self._is_searched]
 
     def initial_configurations(self) -> Sequence[Config]:
         """Draw some of the best configurations of the earlier tasks, `_earlier_tasks`.
@@ -120,8 +121,8 @@ class MetaTPE(TPE):
         """Fit the mixtures of the tasks' densities, and make the function that scores candidates.
 
         The score is the log ratio of two densities, the mixtures of good and of bad configurations.
-        A task's weight in both grows with its similarity to the current one. Without earlier tasks,
-        `_sources`, the score is that of TPE.
+        A task's weight in both grows with its similarity to the current one. Without earlier tasks
+        the score is that of TPE.
         """
         if not self._sources:
             return super().make_scorer()
@@ -138,25 +139,24 @@ class MetaTPE(TPE):
         good = Mixture([self._fit_density(task.good) for task in tasks], weights)
         bad = Mixture([self._fit_density(task.bad) for task in tasks], weights)
         self._good = good  # candidates are drawn from it
-        free = self._free  # which hyperparameters have more than one value
+        free = self._is_searched  # which hyperparameters have more than one value
         return lambda unit: good.log(unit[:, free]) - bad.log(unit[:, free])
 
     def iter_candidates(self) -> Iterator[FloatArray]:
         """Yield draws around each task's good configurations; if all were tried, random ones.
 
-        `_sources` are the earlier tasks; without any, the candidates are those of TPE. `_good` has
-        each task's density of good configurations, in the hyperparameters that have more than one
-        value, where `_free` is true.
+        Without earlier tasks the candidates are those of TPE.
 
         Yields:
             Configurations in the unit cube, shape (m, number of hyperparameters).
         """
         if self._sources:
+            # From each task's density of good configurations.
             drawn = self._good.sample_each(self.rng, CANDIDATES_PER_TASK)
-            # The densities lack hyperparameters with a single value. The middle of the region, a
-            # unit vector of all hyperparameters, has this value.
+            # Densities have only the hyperparameters with more than one value, where `_is_searched`
+            # is true. The others have their single value in the middle of the region.
             unit = np.tile(self.region.middle, (len(drawn), 1))
-            unit[:, self._free] = drawn
+            unit[:, self._is_searched] = drawn
             # `canonical` moves discrete values to the middle of their bins, and makes inactive ones
             # NaN.
             yield self.region.canonical(unit)
@@ -167,13 +167,17 @@ class MetaTPE(TPE):
     def _compute_similarities(self, current: SplitTask | None) -> FloatArray:
         """Compute the similarity (T - 1,) of the earlier tasks, `_sources`, to the current one.
 
-        It is 1 if the current task has less than two evaluations (None if it has none). Tasks are
-        compared in the most important hyperparameters, of which there are more with more
-        evaluations: the logarithm of their number, to base `LOG_BASE`.
+        Tasks are similar if the densities of their good configurations overlap. With few
+        evaluations, densities can be estimated in few hyperparameters only, so that tasks are
+        compared in the most important ones.
+
+        Args:
+            current: The current task; None if it has no evaluations.
         """
-        if current is None or self.evaluation_count < 2:
+        if current is None or self.evaluation_count < 2:  # nothing to compare with
             return np.ones(len(self._sources))
 
+        # Their number grows with the logarithm of the number of evaluations.
         parameter_count = max(1, math.floor(math.log(self.evaluation_count, LOG_BASE)))
         columns = np.sort(self.importance[:parameter_count])
         points = self._points[:, columns]  # random ones, on which densities are compared
@@ -189,11 +193,11 @@ class MetaTPE(TPE):
 
         Args:
             unit: Configurations in the unit cube, with all hyperparameters; those that have only
-                one value, where `_free` is false, are left out.
+                one value, where `_is_searched` is false, are left out.
             losses: Their losses, shape (n,).
         """
         best_first = np.argsort(losses, kind="stable")
-        searched = np.ascontiguousarray(unit[best_first][:, self._free])
+        searched = np.ascontiguousarray(unit[best_first][:, self._is_searched])
         good_count = math.ceil(GOOD_SHARE * len(searched))
         return SplitTask(searched[:good_count], searched[good_count:])
 
@@ -226,15 +230,13 @@ class MetaTPE(TPE):
     def importance(self) -> IntArray:
         """Indices of the hyperparameters, the most important first.
 
-        One is the more important, the more good configurations of the earlier tasks concentrate at
-        some of its values: the variance, over random points, of a task's density divided by its
-        mean, summed over tasks. `_points` are the random points, and `_sources` the earlier tasks'
-        configurations.
+        A hyperparameter is important if the good configurations of earlier tasks concentrate at
+        some of its values, so that their density there varies much over random points.
         """
-        total_variance = np.zeros(len(self._choices))
+        total_variance = np.zeros(len(self._choices))  # of the densities of all earlier tasks
         for j in range(len(total_variance)):
-            column = self._points[:, j]
-            active_points = column[~np.isnan(column)][:, None]  # it is NaN where inactive
+            column = self._points[:, j]  # values of hyperparameter j, NaN where it is inactive
+            active_points = column[~np.isnan(column)][:, None]
             if not len(active_points):
                 continue
             for task in self._sources:

@@ -90,23 +90,26 @@ class Sources:
                 nearest task last.
             rng: Draws the random ones.
         """
-        # Both totals are divided evenly among the tasks.
+        # The totals of evaluations are divided evenly among the tasks.
         max_per_task = MAX_SOURCES // len(tasks)
         max_fitted_per_task = MAX_FITTED_SOURCES // len(tasks)
 
+        # Lists have an entry for each task.
         chosen_rows = [choose_good_and_random(task.losses, max_per_task, rng) for task in tasks]
         units = compute_units([task.losses for task in tasks])
         values = []
         losses = []
-        # Losses are standardised by all of a task's losses, not only by those chosen.
         for task, rows, unit in zip(tasks, chosen_rows, units, strict=True):
             values.append(task.values[rows])
+            # Standardised by all of the task's losses, not only by those chosen.
             losses.append(standardise_robustly(task.losses, unit)[rows])
         counts = np.array([len(rows) for rows in chosen_rows])
 
-        fitted = [choose_good_and_random(y, max_fitted_per_task, rng) for y in losses]
-        first_rows = np.cumsum(counts) - counts  # of each task, among all evaluations chosen
-        fitted_rows = [first + rows for first, rows in zip(first_rows, fitted, strict=True)]
+        # Of those chosen, the ones that hyperparameters are fitted to: rows within each task, and
+        # among the chosen evaluations of all tasks.
+        fitted_of_task = [choose_good_and_random(y, max_fitted_per_task, rng) for y in losses]
+        first_rows = np.cumsum(counts) - counts
+        fitted_rows = [first + rows for first, rows in zip(first_rows, fitted_of_task, strict=True)]
 
         best_values = np.stack([task.values[task.losses.argmin()] for task in reversed(tasks)])
         space = tasks[0].space
@@ -115,7 +118,7 @@ class Sources:
             losses=np.concatenate(losses),
             counts=counts,
             fitted_rows=np.concatenate(fitted_rows),
-            fitted_counts=np.array([len(rows) for rows in fitted]),
+            fitted_counts=np.array([len(rows) for rows in fitted_of_task]),
             best_unit_vectors=space.canonical(space.encode(best_values)),
             best_values=best_values,
             nearest_unit=units[-1],
@@ -156,10 +159,10 @@ class OrderedGP(BayesianOptimisation):
         distances_from_current = distances[-1, :-1]
         # Farthest first; of equally near tasks, the latest comes last.
         nearest_last = np.argsort(-distances_from_current, kind="stable")
-        earlier_rows = nearest_last[-self.max_earlier_tasks :]
+        earlier_rows = nearest_last[-self.max_earlier_tasks :]  # of the tasks in the model
         current_row = len(history)
-        model_rows = np.append(earlier_rows, current_row)  # the current task comes last
-        self._distances = distances[np.ix_(model_rows, model_rows)]  # of the tasks in the model
+        model_rows = np.append(earlier_rows, current_row)
+        self._distances = distances[np.ix_(model_rows, model_rows)]  # the current task comes last
 
         self.sources: Sources | None = None  # None without an earlier task
         if len(earlier_rows):
@@ -214,15 +217,15 @@ class OrderedGP(BayesianOptimisation):
 
         if self.evaluation_count:
             best = float(process.scale_current_losses().min())  # in the units of predictions
-        else:  # as if the earlier tasks' best configurations gave what is predicted for them
+        else:  # the lowest loss that is predicted for the earlier tasks' best configurations
             predicted_means, _ = process.predict(self.features(self.sources.best_unit_vectors))
             best = float(predicted_means.min())
         if self._pending:  # they count as evaluated, as if they had given the posterior mean
             process, pending_means = process.with_fantasies(self.features(self.pending_units()))
             best = min(best, float(pending_means.min()))
-        # Scores that are not near the largest may be rough, which saves time. Candidates near good
-        # configurations must be better than others by `LOG_ADVANTAGE` to be chosen: scores within
-        # this distance, `slack`, of the largest are exact.
+        # Scores that cannot decide may be rough, which saves time. Those within the distance
+        # `slack` of the largest are exact, as candidates near good configurations are chosen only
+        # if their score is larger than others by `LOG_ADVANTAGE`.
         return lambda unit: process.score_candidates(self.features(unit), best, slack=LOG_ADVANTAGE)
 
     def transform_losses(self, y: FloatArray) -> FloatArray:

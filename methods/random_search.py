@@ -5,7 +5,7 @@ from collections import deque
 from hpobench_ordered._typing import Config
 from hpobench_ordered.methods.base import Method, MethodKind, MethodSpec
 
-BLOCK = 25
+DRAWN_TOGETHER = 25
 """Number of configurations drawn together, which is much faster than one by one."""
 
 
@@ -17,9 +17,9 @@ class RandomSearch(Method):
         self._drawn = deque[Config]()
 
     def ask(self) -> Config:
-        """Return a configuration; `BLOCK` of them are drawn at once, which is much faster."""
+        """Return a random configuration, one of a block that is drawn together, which is faster."""
         if not self._drawn:
-            unit = self.space.sample_unit(self.rng, BLOCK)
+            unit = self.space.sample_unit(self.rng, DRAWN_TOGETHER)
             self._drawn = deque(self.space.configs(self.space.decode(unit)))
         return self._drawn.popleft()
 

@@ -68,19 +68,21 @@ class RGPE(Ensemble):
         ranked_rows = self.rng.permutation(len(y))[:MAX_RANKED]  # at most so many
         ranked_X = X[ranked_rows]
         ranked_y = y[ranked_rows]
-        # Random numbers for S = `SAMPLES` samples of each process at these configurations.
+        # Random numbers for `SAMPLES` samples of each process at these configurations.
         normal = self.rng.standard_normal((process_count, SAMPLES, len(ranked_rows)))
+        normal_of_earlier = normal[:-1]
+        normal_of_target = normal[-1]
 
         # A sample's ranking loss is the number of pairs of evaluations that it orders wrongly.
-        losses = []  # of all samples of each process, (S,)
-        for process, draws in zip(self.processes, normal[:-1], strict=True):
+        losses = []  # of all samples of each process, (SAMPLES,)
+        for process, draws in zip(self.processes, normal_of_earlier, strict=True):
             samples = process.sample(ranked_X, draws)
             losses.append(compute_ranking_losses(samples, ranked_y))
 
         # This task's process was fitted to these evaluations and would rank them too well: it
         # predicts each of them from the others.
         mean, sd = target.predict_leave_one_out()
-        target_samples = mean[ranked_rows] + sd[ranked_rows] * normal[-1]
+        target_samples = mean[ranked_rows] + sd[ranked_rows] * normal_of_target
         losses.append(compute_left_out_ranking_losses(target_samples, ranked_y))
         return compute_ranking_weights(np.array(losses))
 
@@ -129,17 +131,18 @@ def compute_ranking_losses(samples: FloatArray, y: FloatArray) -> FloatArray:
 def compute_left_out_ranking_losses(samples: FloatArray, y: FloatArray) -> FloatArray:
     """Count the pairs of evaluations that samples of the current task's process misrank, (S,).
 
-    A sample of a left-out evaluation is compared with the observed losses of the others, so that a
-    pair (j, k) is tested twice: with j left out and with k left out.
+    The process knows these evaluations, so each is left out once: what is predicted for it from the
+    others is compared with their losses. A pair is tested twice, with either evaluation left out.
 
     Args:
         samples: S samples of n evaluations, each predicted from the n - 1 others, shape (S, n).
         y: Losses of these evaluations, shape (n,).
     """
     better, worse = find_ordered_pairs(y)  # indices of both evaluations of each pair
-    wrong_without_better = (samples[:, better] >= y[worse]).sum(axis=1)
-    wrong_without_worse = (samples[:, worse] <= y[better]).sum(axis=1)
-    losses: FloatArray = (wrong_without_better + wrong_without_worse).astype(np.float64)
+    # Where the better one is left out, its sample should be below the loss of the worse one.
+    errors_on_better = (samples[:, better] >= y[worse]).sum(axis=1)
+    errors_on_worse = (samples[:, worse] <= y[better]).sum(axis=1)
+    losses: FloatArray = (errors_on_better + errors_on_worse).astype(np.float64)
     return losses
 
 

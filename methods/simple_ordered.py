@@ -134,43 +134,44 @@ SPECS = (
 def _iter_in_order(history: Sequence[Evaluations], count: int) -> Iterator[FloatArray]:
     """Yield configurations of all tasks in the order of appendix D, repeats included.
 
-    A rank is a list of equally good configurations of one task. For each rank, from the best on,
-    come the first configurations of all tasks, then their second ones, and so on.
+    First come the best configurations of the tasks, then the second-best ones, and so on. If a task
+    has several equally good ones, its turn comes several times: the first one of each task, newest
+    task first, then the second one of each task that has one, and so on.
 
     Args:
         history: Finite evaluations, oldest task first.
         count: Number of distinct configurations that the caller needs.
     """
-    ranks_of_tasks = [_group_by_rank(task, count) for task in reversed(history)]
-    rank_count = max((len(ranks) for ranks in ranks_of_tasks), default=0)
+    # For each task, newest first, its groups of equally good configurations, best first.
+    groups_of_tasks = [_group_by_rank(task, count) for task in reversed(history)]
+    rank_count = max((len(groups) for groups in groups_of_tasks), default=0)
     for rank in range(rank_count):
-        # For each task that has this rank, its equally good configurations.
-        equally_good = [ranks[rank] for ranks in ranks_of_tasks if rank < len(ranks)]
-        for turn in zip_longest(*equally_good):  # the first ones of all tasks, then the second ones
+        groups = [groups[rank] for groups in groups_of_tasks if rank < len(groups)]
+        for turn in zip_longest(*groups):
             for configuration in turn:
-                if configuration is not None:  # the task has fewer equally good ones
+                if configuration is not None:  # None stands for a task whose group is smaller
                     yield configuration
 
 
 def _group_by_rank(evaluations: Evaluations, count: int) -> list[list[FloatArray]]:
-    """Group a task's distinct configurations by the rank of their loss, best first.
+    """Group a task's distinct configurations by their loss, the best group first.
 
-    Equally good ones are in the order of their evaluation. Grouping ends with the first rank that
+    Equally good ones are in the order of their evaluation. Grouping ends with the first group that
     completes `count` distinct configurations, as the caller needs no more.
     """
-    ranks: list[dict[bytes, FloatArray]] = []  # configurations of each rank, by their bytes
-    distinct: set[bytes] = set()  # bytes of the configurations of all ranks
-    rank_loss = -math.inf  # of the last rank
+    groups: list[dict[bytes, FloatArray]] = []  # equally good configurations, by their bytes
+    distinct: set[bytes] = set()  # bytes of the configurations of all groups
+    loss_of_group = -math.inf  # of the last group
     for row in np.argsort(evaluations.losses, kind="stable"):
         loss = evaluations.losses[row]
-        if loss > rank_loss:  # a new rank begins
+        if loss > loss_of_group:  # a new group begins
             if len(distinct) >= count:
                 break
-            rank_loss = loss
-            ranks.append({})
+            loss_of_group = loss
+            groups.append({})
 
         configuration = evaluations.values[row]
         key = configuration.tobytes()
-        ranks[-1].setdefault(key, configuration)
+        groups[-1].setdefault(key, configuration)
         distinct.add(key)
-    return [list(rank.values()) for rank in ranks]
+    return [list(group.values()) for group in groups]

@@ -31,8 +31,8 @@ from hpobench_ordered.methods.base import MethodKind, MethodSpec
 if TYPE_CHECKING:
     from hpobench_ordered.methods._gp.model import GaussianProcess
 
-ALPHA = 1.0
-"""Importance of a level relative to the one below, in addition to their sample sizes."""
+LEVEL_IMPORTANCE = 1.0
+"""Importance of a level relative to the one below, in addition to their sample sizes, alpha."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -52,7 +52,8 @@ class Level:
         """Make a level above another one, or the bottom of the stack.
 
         Its share beta in the standard deviation is the share of its evaluations, weighted by
-        `ALPHA`, in the evaluations of both levels. The bottom, with no level below, has 1.
+        `LEVEL_IMPORTANCE`, in the evaluations of both levels. At the bottom it is 1, as there is no
+        level below.
 
         Args:
             count_below: Evaluations of the level below; 0 at the bottom.
@@ -61,7 +62,7 @@ class Level:
         """
         if not count_below:
             return cls(process, beta=1.0)
-        weighted_count = ALPHA * count
+        weighted_count = LEVEL_IMPORTANCE * count
         return cls(process, beta=weighted_count / (weighted_count + count_below))
 
 
@@ -73,11 +74,11 @@ def predict_stack(levels: Sequence[Level], X: FloatArray) -> tuple[FloatArray, F
     as weight, and that of the stack below.
     """
     mean = np.zeros(len(X))
-    sd = np.ones(len(X))  # any number, as the lowest level has beta = 1
+    sd = np.ones(len(X))  # any number: the lowest level has beta = 1, so that it does not count
     for level in levels:
         level_mean, level_sd = level.process.predict(X)
-        mean = mean + level_mean
         beta = level.beta
+        mean = mean + level_mean
         sd = level_sd**beta * sd ** (1.0 - beta)
     return mean, sd
 

@@ -37,8 +37,9 @@ class TPE(ModelBased):
         from hpobench_ordered.methods._tpe import count_needed_evaluations
 
         super().prepare()
-        self._free = self.region.free  # which hyperparameters have more than one value, (d,)
-        self._choices = count_choices(self.space.parameters)[self._free]  # 0 for numbers
+        # Which hyperparameters have more than one value, (d,).
+        self._is_searched = self.region.is_searched
+        self._choices = count_choices(self.space.parameters)[self._is_searched]  # 0 for numbers
         self.random_trials = count_needed_evaluations(len(self._choices))
         # The last model, which candidates are drawn from.
         self._model: ParzenModel | None = None
@@ -47,26 +48,26 @@ class TPE(ModelBased):
         """Fit the densities of good and bad configurations; the score is their log ratio."""
         from hpobench_ordered.methods._tpe import ParzenModel
 
-        free = self._free  # the model has only hyperparameters with more than one value
-        choices = self._choices  # how many each of these has, 0 for numbers
-        model = ParzenModel.fit(self.evaluated_units()[:, free], self.evaluated_losses(), choices)
-        self._model = model
-        return lambda unit: model.score(np.ascontiguousarray(unit[:, free]))
+        is_searched = self._is_searched  # the model has only these hyperparameters
+        unit = self.evaluated_units()[:, is_searched]
+        model = ParzenModel.fit(unit, self.evaluated_losses(), self._choices)
+        self._model = model  # candidates are drawn from it
+        return lambda unit: model.score(np.ascontiguousarray(unit[:, is_searched]))
 
     def iter_candidates(self) -> Iterator[FloatArray]:
         """Yield candidates around good configurations; if all of these were tried, random ones.
 
         `CANDIDATES` are drawn from the density of good configurations of the last model; before
-        there is one, all candidates are random. The model has the hyperparameters with more than
-        one value, where `_free` is true.
+        there is one, all candidates are random.
 
         Yields:
             Configurations in the unit cube, shape (m, d).
         """
         if self._model is not None:
-            # A hyperparameter with a single value has this value in the middle of the region, too.
+            # The model has only the hyperparameters with more than one value, where `_is_searched`
+            # is true. The others have their single value in the middle of the region.
             unit = np.tile(self.region.middle, (CANDIDATES, 1))
-            unit[:, self._free] = self._model.good.sample(self.rng, CANDIDATES)
+            unit[:, self._is_searched] = self._model.good.sample(self.rng, CANDIDATES)
             # `canonical` moves discrete values to the middle of their bins, and makes inactive ones
             # NaN.
             yield self.space.canonical(unit)

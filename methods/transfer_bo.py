@@ -37,12 +37,12 @@ class TransferBO(MultiTaskGP):
     """
 
     def prepare(self) -> None:
-        """Code the previous tasks' evaluations for the model, or a subset of them.
+        """Code the previous tasks' evaluations for the model; reduce them if there are very many.
 
-        Every suggestion uses a random sample of `MAX_OBSERVATIONS` evaluations. With a larger
-        history than any in the paper, `LARGEST_HISTORY`, samples would hardly contain the current
-        task. Such a history is reduced once to a subset that leaves room for as many evaluations of
-        the current task as there are trials, but at most for half of the sample.
+        Each suggestion uses a random sample of `MAX_OBSERVATIONS` evaluations of all tasks. In a
+        sample from a much larger history there would be hardly any of the current task. So such a
+        history is reduced, once, to leave room in samples: for as many evaluations of the current
+        task as there are trials, but for no more than half of a sample.
         """
         super().prepare()  # sets the attributes `_source_...`, evaluations of the previous tasks
         if len(self._source_losses) > LARGEST_HISTORY:
@@ -67,15 +67,12 @@ class TransferBO(MultiTaskGP):
     def observations(self) -> tuple[FloatArray, FloatArray]:
         """Sample at most `MAX_OBSERVATIONS` evaluations of all tasks.
 
-        `_source_units` and `_source_task_features` have the previous tasks' configurations in the
-        unit cube and features of the task of each; those of the current task are the same for all
-        its evaluations.
-
         Returns:
             Model inputs, features of configuration and task, (n, p), and losses (n,), standardised
             over all tasks together.
         """
-        y = self._standardise_all_losses()  # of the previous tasks, then of this one
+        # Evaluations of the previous tasks come first, then those of the current one.
+        y = self._standardise_all_losses()
         chosen = np.arange(len(y))
         if len(y) > MAX_OBSERVATIONS:
             chosen = self.rng.permutation(len(y))[:MAX_OBSERVATIONS]
@@ -83,7 +80,7 @@ class TransferBO(MultiTaskGP):
         units = np.concatenate([self._source_units, self.evaluated_units()])
         shape = self.evaluation_count, len(self._current_task_features)
         current_features = np.broadcast_to(self._current_task_features, shape)
-        # Each evaluation has the features of its task.
+        # The features of the task of each evaluation.
         task_features = np.concatenate([self._source_task_features, current_features])
         return self.features_on_tasks(units[chosen], task_features[chosen]), y[chosen]
 

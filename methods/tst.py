@@ -105,23 +105,24 @@ class TAFR(TSTR):
             lowest_predictions.append(mean_of_tried.min())
 
         def score(unit: FloatArray) -> FloatArray:
-            """Compute the log of the weighted mean improvement (m,) of candidates, `unit` (m, d).
+            """Compute the log of the weighted mean improvement (m,) of candidates in the unit cube.
 
-            The process of an earlier task, one of `sources`, improves by how far its mean is below
-            its lowest prediction for a tried configuration; this task's process, `target`, by its
-            expected improvement.
+            An earlier task's process, one of `sources`, predicts an improvement where its mean is
+            below its own lowest prediction for a configuration tried on this task. For this task's
+            process, `target`, it is the expected improvement.
             """
             X = self.features(unit)
             means = np.empty((len(sources), len(X)))
             for i, process in enumerate(sources):
                 means[i], _ = process.predict(X)
-            lowest = np.array(lowest_predictions)[:, None]
+            lowest = np.array(lowest_predictions)[:, None]  # of each process
             improvements = np.maximum(lowest - means, 0.0)
             source_part = np.array(source_weights) @ improvements
             with np.errstate(divide="ignore"):  # the log of no improvement is -inf
                 log_source_part = np.log(source_part)
 
-            # Stays in log space, where expected improvements do not underflow to 0.
+            # The sum of both parts is computed from their logarithms, as expected improvements may
+            # be too small for a float.
             target_mean, target_sd = target.predict(X)
             log_improvement = log_expected_improvement(target_mean, target_sd, best)
             log_target_part = np.log(target_weight) + log_improvement

@@ -129,8 +129,9 @@ def _choose_configurations(
     # Losses (tasks, candidates), and which of them were measured; the others are predicted.
     L, is_measured = _collect_losses(tasks, candidates, space, rng)
     if len(tasks) == 1:
-        # Measured ones first, whatever is predicted, then by loss: the last key sorts first.
-        order = np.lexsort((L[0], ~is_measured[0]))[:count]
+        # Measured ones first, whatever is predicted for the others; by loss within both groups.
+        losses, is_predicted = L[0], ~is_measured[0]
+        order = np.lexsort((losses, is_predicted))[:count]  # the last key is the primary one
     else:
         order = np.array(choose_portfolio(rank_rows(L), count=count))
     return candidates[order]
