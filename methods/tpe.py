@@ -48,7 +48,7 @@ class TPE(ModelBased):
         """Fit the densities of good and bad configurations; the score is their log ratio."""
         from hpobench_ordered.methods._tpe import ParzenModel
 
-        is_searched = self._is_searched  # the model has only these hyperparameters
+        is_searched = self._is_searched  # hyperparameters with one value are not in the model
         unit = self.evaluated_units()[:, is_searched]
         model = ParzenModel.fit(unit, self.evaluated_losses(), self._choices)
         self._model = model  # candidates are drawn from it

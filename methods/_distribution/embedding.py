@@ -282,15 +282,11 @@ class _TaskMoments:
         grad_C_yx = grad_matrix  # of JOINT and CLASSES, whose matrix is C_yx itself
         if embedded is Embedded.CONCATENATED:
             grad_C_yx = product(grad_matrix, self._A_inverse)
-            grad_A = -transposed_product(
-                self._conditional, grad_C_yx
-            )  # `_conditional` is C_yx A^-1
-            grad_log_lambda = self._ridge * float(
-                np.trace(grad_A)
-            )  # as A has lambda on the diagonal
-            grad_x += product(
-                self._Phi_x, grad_A + grad_A.T
-            )  # as C_xx is the mean of phi_x phi_x^T
+            # `_conditional` is C_yx A^-1, with A = C_xx + lambda I.
+            grad_A = -transposed_product(self._conditional, grad_C_yx)
+            grad_log_lambda = self._ridge * float(np.trace(grad_A))
+            # As C_xx is the mean of phi_x phi_x^T.
+            grad_x += product(self._Phi_x, grad_A + grad_A.T)
 
         # As C_yx is the mean of phi_y phi_x^T.
         grad_x += product(self._Phi_y, grad_C_yx)
