@@ -44,34 +44,40 @@ def evaluate_tasks(
     """
     history = []
     for task in range(tasks):
-        unit_values = np.random.default_rng(task).random((n, 3))
+        seed = task  # so that every task has other configurations
+        unit_values = np.random.default_rng(seed).random((n, 3))
         losses = loss_of(unit_values, task)
-        objective = direction.sign * losses  # the sign is -1 if the objective is maximised
+        # The sign is -1 if the objective is maximised: high values are low losses.
+        objective = direction.sign * losses
         history.append(make_evaluations(task, unit_values, objective, direction))
     return history
 
 
 def make_evaluations(task, values, objective, direction=hbo.Direction.MINIMIZE, **context):
-    """Make the evaluations of the task of a number, called m0, m1 and so on, with its context."""
+    """Make the evaluations of a task with a context; task 0 is called m0, and so on."""
     return hbo.Evaluations(f"m{task}", context, values, objective, space=SPACE, direction=direction)
 
 
-def loss_with_fixed_best(u: np.ndarray, task: int) -> np.ndarray:
-    """The best configuration of every task is (0.7, 0.7, 0.7); far from it all are as bad, 0."""
-    squared_distance = ((u - 0.7) ** 2).sum(axis=1)
+def loss_with_fixed_best(unit_values: np.ndarray, task: int) -> np.ndarray:
+    """Losses from -1 to 0, which are lowest at (0.7, 0.7, 0.7), whatever the task."""
+    squared_distance = ((unit_values - 0.7) ** 2).sum(axis=1)
     return -np.exp(-squared_distance / 0.1)
 
 
-def loss_with_jumping_best(u: np.ndarray, task: int) -> np.ndarray:
-    """The best configuration of a task is the worst of the next one."""
-    best = task % 2  # in each coordinate: 0 and 1 in turn
-    return ((u - best) ** 2).sum(axis=1)
+def loss_with_jumping_best(unit_values: np.ndarray, task: int) -> np.ndarray:
+    """Losses that are lowest at (0, 0, 0) on even tasks, and at (1, 1, 1) on odd ones.
+
+    So the best configuration of a task is the worst of the next one.
+    """
+    best_coordinate = task % 2
+    return ((unit_values - best_coordinate) ** 2).sum(axis=1)
 
 
-def random_loss(u: np.ndarray, task: int) -> np.ndarray:
-    """Losses that do not depend on the configuration, which no surrogate can predict."""
-    other_seed = task + 99  # than that of the configurations, which is the task
-    return np.random.default_rng(other_seed).normal(size=len(u))
+def random_loss(unit_values: np.ndarray, task: int) -> np.ndarray:
+    """Losses that do not depend on the configuration, so that no surrogate can predict them."""
+    # Configurations are drawn with the task's number as seed. Another seed is independent of them.
+    seed_of_losses = task + 99
+    return np.random.default_rng(seed_of_losses).normal(size=len(unit_values))
 
 
 def get_advice(history: list[hbo.Evaluations], **options) -> hbo.Advice:
@@ -107,7 +113,10 @@ def test_copying_wins_where_the_best_stays(advice_with_fixed_best):
 
 
 def test_copying_leaves_little_where_the_best_stays(advice_with_fixed_best):
-    """Copied is the best configuration of the task before, by its surrogate."""
+    """`copied` is the share left by the best configuration of the task before.
+
+    It is NaN on the first task, and not quite 0 on others, as surrogates are not exact.
+    """
     share_left_on_tasks = advice_with_fixed_best.copied  # 0 is the best, 1 the median
     assert np.nanmean(share_left_on_tasks) < 0.3
 
@@ -120,15 +129,16 @@ def test_copying_is_not_enough_where_the_best_jumps():
     _, sentence_on_copying = advice.sentences
     assert "Copying is not enough" in sentence_on_copying
     share_left_by_copying = np.nanmean(advice.copied)
-    assert share_left_by_copying > 1  # which is the median of random configurations
+    share_left_by_median = 1  # of random configurations
+    assert share_left_by_copying > share_left_by_median
     assert advice.best == "bo"
-    # The surrogates are good, so that the advice is to be trusted.
+    # The surrogates are good, so that there is nothing to warn of.
     assert advice.warning == ""
 
 
 @pytest.mark.slow
 def test_poor_surrogate_is_warned_of():
-    """A surrogate is poor if it ranks configurations wrongly, as it must if losses are random."""
+    """A surrogate of random losses cannot rank configurations in their true order."""
     history = evaluate_tasks(random_loss, tasks=5)
 
     with pytest.warns(PoorSurrogateWarning, match="this advice is unreliable"):
@@ -139,15 +149,17 @@ def test_poor_surrogate_is_warned_of():
     assert first_sentence == advice.warning
     assert len(advice.poor_tasks) == 5
     rank_correlations = [task.spearman for task in advice.quality]
-    assert max(rank_correlations) < LOWEST_CORRELATION
+    lowest_of_good_surrogates = LOWEST_CORRELATION
+    assert max(rank_correlations) < lowest_of_good_surrogates
 
 
 def compute_medians_by_hand(benchmark: hbo.Benchmark) -> dict[str, float]:
     """Compute the median loss of random configurations on each task, by the task's name.
 
-    They are those that the advice draws, with seed 0.
+    The advice draws as many configurations with the same seed, so that medians are equal.
     """
-    unit_values = SPACE.sample_unit(np.random.default_rng(0), SAMPLE_SIZE)
+    seed_of_advice = 0
+    unit_values = SPACE.sample_unit(np.random.default_rng(seed_of_advice), SAMPLE_SIZE)
     configurations = SPACE.decode(unit_values)
     median_of_task = {}
     for task in benchmark.tasks:
@@ -160,18 +172,19 @@ def test_shares_follow_from_the_runs(advice_with_fixed_best):
     median_of_task = compute_medians_by_hand(advice_with_fixed_best.benchmark)
     best_of_task = {task.name: task.best_value for task in advice_with_fixed_best.benchmark.tasks}
 
-    # Each run is a method with a seed on a task; its lowest loss is that of its best trial.
+    # A run is of a method with a seed on a task. The first task has no history and does not count.
     trials = advice_with_fixed_best.results.frame()
-    runs = trials.groupby(["method", "task_name", "seed"])["value"].min().reset_index()
-    runs = runs[runs["task_name"] != "m0"]  # the first task has no history and does not count
+    counting = trials[trials["task_name"] != "m0"]
+    lowest_losses = counting.groupby(["method", "task_name", "seed"])["value"].min()
+    runs = lowest_losses.reset_index(name="lowest_loss")
     best = runs["task_name"].map(best_of_task)
     median = runs["task_name"].map(median_of_task)
-    runs["left"] = (runs["value"] - best) / (median - best)
+    runs["left"] = (runs["lowest_loss"] - best) / (median - best)
     expected = runs.groupby("method")["left"].mean()
 
     share_of_method = advice_with_fixed_best.methods.set_index("method")["left"]
-    # The advice takes the lowest loss of any run or random configuration for the best, if it is
-    # lower than the best known one: that changes shares by up to 2 %.
+    # Where a run or a random configuration has a lower loss than the best known one, the advice
+    # takes that for the best. Here it changes shares by up to 2 %.
     assert share_of_method.to_dict() == pytest.approx(expected.to_dict(), rel=0.02)
 
 
@@ -211,16 +224,16 @@ SHARES_OF_METHODS = st.builds(
 
 
 def draw_shares(rng: np.random.Generator, tasks: int, methods: int) -> np.ndarray:
-    """Draw random shares left, not negative, of shape (methods, 2 seeds, tasks, 3 trials).
+    """Draw shares of the distance to the best that methods leave, each at least 0.
 
-    They vary more for some methods than for others.
+    The shape is (methods, 2 seeds, tasks, 3 trials). Some methods leave more than others.
     """
-    spread_of_method = np.exp(rng.normal(size=(methods, 1, 1, 1)))
-    return np.abs(rng.normal(size=(methods, 2, tasks, 3))) * spread_of_method
+    size_for_method = np.exp(rng.normal(size=(methods, 1, 1, 1)))
+    return np.abs(rng.normal(size=(methods, 2, tasks, 3))) * size_for_method
 
 
 def compare_numbered_methods(shares):
-    """Compare methods called m0, m1 and so on: their table, and the margin of error."""
+    """Compare methods called m0, m1 and so on; return their table, and the margin of error."""
     names = [f"m{number}" for number in range(len(shares))]
     return compare_methods(shares, names)
 
@@ -239,16 +252,16 @@ def test_methods_within_error_come_first(shares):
 
 @given(SHARES_OF_METHODS)
 def test_margin_is_of_the_last_trial(shares):
-    """It is the least significant difference of the methods' shares after that trial.
+    """The margin of error is the least significant difference of shares after the last trial.
 
-    Samples are means over seeds on each task but the first, which has no history.
+    There is a sample for each task but the first, which has no history: the mean over seeds.
     """
     _, margin = compare_numbered_methods(shares)
 
-    samples = independent_samples(shares, Resampling.TASKS, first_task=1)
-    samples_after_last_trial = samples[..., -1]  # (tasks, methods)
+    means_over_seeds = independent_samples(shares, Resampling.TASKS, first_task=1)
+    samples_after_last_trial = means_over_seeds[..., -1]  # (tasks, methods)
     expected = least_significant_difference(samples_after_last_trial)
-    # With a single method both are NaN.
+    # A single method differs from nothing: both figures are NaN.
     assert np.array_equal(margin, expected, equal_nan=True)
 
 
@@ -271,41 +284,42 @@ def test_intervals_of_shares_are_not_negative(shares):
 
 @pytest.fixture
 def three_methods():
-    """The table of methods a and b, equal in the mean, and c, far behind; and the margin of error.
+    """A table that compares the methods a, b and c, and the margin of error.
 
-    On three tasks, a and b differ from their mean by residuals, and c leaves 0.8 more.
+    Their mean shares on three tasks are 0.2 of a and b, and 1.0 of c, which is far behind.
     """
-    share_of_task = np.array([0.1, 0.2, 0.3])
-    residual = np.array([0.01, -0.01, 0.0])
-    share_of_a = share_of_task + residual
-    share_of_b = share_of_task - residual
-    share_of_c = share_of_task + 0.8
-    shares = np.stack([share_of_a, share_of_b, share_of_c])  # (methods, tasks)
-
-    # The first task does not count, as it has no history: its shares could be anything.
-    shares = np.insert(shares, 0, values=9.0, axis=1)
+    # The first of four tasks does not count, as it has no history: its shares may be anything.
+    any_share = 9.0
+    shares = np.array(
+        [
+            [any_share, 0.11, 0.19, 0.3],
+            [any_share, 0.09, 0.21, 0.3],
+            [any_share, 0.9, 1.0, 1.1],
+        ]
+    )
     shares_of_one_seed_and_trial = shares[:, None, :, None]  # (methods, 1, tasks, 1)
     table, margin = compare_methods(shares_of_one_seed_and_trial, ["a", "b", "c"])
     return table.assign(needs_history=True), margin
 
 
 def test_margin_is_least_significant_difference(three_methods):
-    """A quantile of Student's t times the standard error of a difference of two means.
+    """It is a quantile of Student's t times the standard error of a difference of two means.
 
-    Its variance is that of residuals: shares without the means of their method and of their task.
+    The error follows from residuals: shares less the effects of their method and of their task.
     """
     _, margin = three_methods
-    n_methods, n_tasks = 3, 3
+    # Of the three methods on the three tasks that count, which `three_methods` shows.
+    residuals = np.array([[0.01, -0.01, 0], [-0.01, 0.01, 0], [0, 0, 0]])
+    n_methods, n_tasks = residuals.shape
     degrees_of_freedom = (n_methods - 1) * (n_tasks - 1)
-    # On two tasks each, a and b have residuals of 0.01 or -0.01; all others are 0.
-    mean_square = 4 * 0.01**2 / degrees_of_freedom
+    mean_square = (residuals**2).sum() / degrees_of_freedom
+    standard_error = np.sqrt(2 * mean_square / n_tasks)
     quantile = 2.1318  # one-sided, of 95 %, with four degrees of freedom
-    expected = quantile * np.sqrt(2 * mean_square / n_tasks)
-    assert margin == pytest.approx(expected, rel=1e-4)
+    assert margin == pytest.approx(quantile * standard_error, rel=1e-4)
 
 
 def test_advice_names_methods_within_error(advice_with_fixed_best, three_methods):
-    """The margin of three methods, a, b and c, is 0.0174; b is behind a by less, and c by more."""
+    """The margin of error is 0.0174. The method b is behind a by less than that, and c by more."""
     table, margin = three_methods
 
     advice = replace(advice_with_fixed_best, methods=table, margin=margin)
@@ -326,29 +340,29 @@ def test_advice_tells_if_none_is_close(advice_with_fixed_best, three_methods):
 
 
 def test_no_share_is_below_that_of_the_best(monkeypatch):
-    """A method may find a lower loss than the best known one, which is then taken for the best.
+    """Where a method finds a lower loss than the best known one, its loss is taken for the best.
 
-    Otherwise its share left, (its loss - best) / (median - best), would be negative. Here
-    methods do, as the best known losses are replaced by some hardly lower than the median.
+    Otherwise its share left, (its loss - best) / (median - best), would be negative. Here all
+    methods find lower ones, as the best known loss is made hardly lower than the median.
     """
 
-    def underestimate_best(benchmark: hbo.Benchmark, count: int) -> tuple[np.ndarray, np.ndarray]:
-        """Losses (tasks,) that stand for the best known, and of random configurations."""
-        values = SPACE.decode(SPACE.sample_unit(np.random.default_rng(0), count))
-        losses = np.stack([task.evaluate_many(values) for task in benchmark.tasks], axis=1)
-        hardly_below_median = np.median(losses, axis=0) - 1e-3
-        return hardly_below_median, losses
+    def claim_poor_best(benchmark: hbo.Benchmark, count: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return best known losses that are poor, (tasks,), and losses of random configurations.
 
-    monkeypatch.setattr(
-        "hpobench_ordered.adapters.advice.best_and_random_losses", underestimate_best
-    )
+        It stands for the function of the package that returns the true ones.
+        """
+        values = SPACE.decode(SPACE.sample_unit(np.random.default_rng(0), count))
+        random_losses = np.stack([task.evaluate_many(values) for task in benchmark.tasks], axis=1)
+        hardly_below_median = np.median(random_losses, axis=0) - 1e-3
+        return hardly_below_median, random_losses
+
+    monkeypatch.setattr("hpobench_ordered.adapters.advice.best_and_random_losses", claim_poor_best)
     history = evaluate_tasks(loss_with_jumping_best, tasks=4, n=20)
 
     advice = get_advice(history, surrogate="nearest", seeds=[0])
 
-    # After the last trial, and after the first.
-    shares = advice.methods[["left", "first"]]
-    assert (shares >= 0).all(axis=None)
+    shares_after_last_and_first_trial = advice.methods[["left", "first"]]
+    assert (shares_after_last_and_first_trial >= 0).all(axis=None)
 
 
 def test_advice_does_not_depend_on_sign():
@@ -399,9 +413,9 @@ def test_failures_are_left_out():
     assert counts == [20 - 3, 20, 20]
 
 
-CONSTANT = evaluate_tasks(lambda u, _: np.zeros(len(u)))
+HISTORY_OF_EQUAL_LOSSES = evaluate_tasks(lambda unit_values, _: np.zeros(len(unit_values)))
 """No configuration is better than another."""
-EXTREME = evaluate_tasks(lambda u, _: 1e308 * (u[:, 0] - 0.5))
+HISTORY_OF_HUGE_LOSSES = evaluate_tasks(lambda unit_values, _: 1e308 * (unit_values[:, 0] - 0.5))
 """The squares of these losses are beyond the largest number that a float can hold."""
 
 
@@ -451,9 +465,14 @@ EXTREME = evaluate_tasks(lambda u, _: 1e308 * (u[:, 0] - 0.5))
             EvaluationsError,
             "unknown surrogate 'trees'",
         ),
-        (CONSTANT, {"surrogate": "nearest"}, EvaluationsError, "is better than another"),
-        (EXTREME, {}, EvaluationsError, "overflow"),
-        (EXTREME, {"surrogate": "nearest"}, EvaluationsError, "overflow"),
+        (
+            HISTORY_OF_EQUAL_LOSSES,
+            {"surrogate": "nearest"},
+            EvaluationsError,
+            "is better than another",
+        ),
+        (HISTORY_OF_HUGE_LOSSES, {}, EvaluationsError, "overflow"),
+        (HISTORY_OF_HUGE_LOSSES, {"surrogate": "nearest"}, EvaluationsError, "overflow"),
     ],
 )
 def test_invalid_arguments_are_refused(history, options, error, message):
@@ -464,8 +483,8 @@ def test_invalid_arguments_are_refused(history, options, error, message):
             get_advice(history, **options)
 
 
-def times_of_runs(folder):
-    """When each file of runs in the folder of a store was written, in nanoseconds, by its path."""
+def read_times_of_writing(folder):
+    """Read when each file of runs in a store's folder was written, in nanoseconds, by its path."""
     return {path: path.stat().st_mtime_ns for path in (folder / "runs").iterdir()}
 
 
@@ -474,12 +493,12 @@ def test_stored_runs_are_continued(tmp_path):
     history = evaluate_tasks(loss_with_fixed_best, tasks=3, n=12)
     options = {"surrogate": "nearest", "methods": ["random-search"], "folder": tmp_path}
     one_seed = get_advice(history, seeds=[0], **options)
-    times_before = times_of_runs(tmp_path)
+    times_before = read_times_of_writing(tmp_path)
 
     two_seeds = get_advice(history, seeds=[0, 1], **options)
 
-    # The files of the first seed are there as before, not written anew, among others.
-    times_after = times_of_runs(tmp_path)
+    # Files of the second seed were added; those of the first were not written anew.
+    times_after = read_times_of_writing(tmp_path)
     assert times_before.items() <= times_after.items()
     assert len(two_seeds.results.cells) == 2 * len(one_seed.results.cells)
 
@@ -498,27 +517,31 @@ def test_failed_method_is_not_compared():
 def test_failed_methods_alone_are_refused():
     """The only method, `Raises`, fails in its first trial: a warning, and then the error."""
     history = evaluate_tasks(loss_with_fixed_best, tasks=3, n=12)
-    with pytest.warns(FailedRunsWarning), pytest.raises(ExperimentError, match="no run is finish"):
+    is_error = pytest.raises(ExperimentError, match="no run is finished")
+    with pytest.warns(FailedRunsWarning), is_error:
         get_advice(history, methods=[Raises], surrogate="nearest", seeds=[0])
 
 
 @pytest.fixture
 def advice_on_shared_configurations():
-    """Advice on three tasks with contexts, all evaluated on the same configurations.
+    """Advice on three tasks that were all evaluated on the same configurations.
 
-    Then one random forest, with an output for each task, is the surrogate of all tasks. The context
-    is the number of rows: 0, 10 and 20.
+    Only then a single random forest, with an output for each task, is the surrogate of all tasks.
     """
     values = np.random.default_rng(0).random((30, 3))
-    history = [
-        make_evaluations(task, values, loss_with_fixed_best(values, task), rows=10.0 * task)
-        for task in range(3)
-    ]
+    history = []
+    for task in range(3):
+        losses = loss_with_fixed_best(values, task)
+        rows_of_data = 10.0 * task  # the context
+        history.append(make_evaluations(task, values, losses, rows=rows_of_data))
     return get_advice(history, methods=["simple-previous"], seeds=[0])
 
 
 def test_tasks_may_be_on_the_same_configurations(advice_on_shared_configurations):
-    """Copying the best configuration, which is the same on all tasks, leaves next to nothing."""
+    """The best configuration is the same on all tasks, so that copying it leaves nearly nothing.
+
+    It is not quite nothing, as the surrogate is not exact.
+    """
     share_left_on_tasks = advice_on_shared_configurations.copied  # 0 is the best, 1 the median
     assert np.abs(share_left_on_tasks).max() < 0.2
 

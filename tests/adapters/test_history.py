@@ -49,12 +49,12 @@ def make_tuning_history() -> list[Evaluations]:
 
 
 def make_tuning_table() -> pd.DataFrame:
-    """Build the same history as a table: May has rows 0 to 5, June 6 to 11, July 12 to 17."""
-    rows: list[dict[Any, Any]] = []
-    for evaluations in make_tuning_history():
-        frame = evaluations.frame(task="month", objective="accuracy")
-        rows.extend(frame.to_dict("records"))
-    return pd.DataFrame(rows)
+    """Build the tuning history as a table: May has rows 0 to 5, June 6 to 11, July 12 to 17."""
+    tables_of_months = [
+        evaluations.frame(task="month", objective="accuracy")
+        for evaluations in make_tuning_history()
+    ]
+    return pd.concat(tables_of_months, ignore_index=True)
 
 
 def read_history(frame: Any, space: Any = SPACE, **options: Any) -> tuple[Evaluations, ...]:
@@ -64,7 +64,7 @@ def read_history(frame: Any, space: Any = SPACE, **options: Any) -> tuple[Evalua
 
 
 def assert_histories_equal(history: Sequence[Evaluations], expected: Sequence[Evaluations]) -> None:
-    """Check for the same tasks, values and accuracies, with losses of the other sign."""
+    """Check for the same tasks, values and accuracies; losses are negated accuracies."""
     assert [e.task for e in history] == [e.task for e in expected]
     for evaluations, expected_evaluations in zip(history, expected, strict=True):
         np.testing.assert_array_equal(evaluations.values, expected_evaluations.values)
@@ -100,24 +100,22 @@ def test_column_of_constant_is_allowed():
 
 
 def test_tasks_come_as_they_first_appear():
-    """Also where rows of several tasks are mixed; each task keeps the order of its own."""
+    """The rows of three tasks are mixed; those of each task keep their order."""
     table = make_tuning_table()
-    rows_of_july = [12, 13, 14]
-    rows_of_may = [1, 2]
-    mixed_rows = [12, 1, 13, 7, 2, 8, 14]  # 7 and 8 are of June
+    rows_of_may, rows_of_june, rows_of_july = [1, 2], [7, 8], [12, 13, 14]
+    mixed_rows = [12, 1, 13, 7, 2, 8, 14]
 
     july, may, june = read_history(table.iloc[mixed_rows])
 
     assert [july.task, may.task, june.task] == ["July", "May", "June"]
-    (expected_july,) = read_history(table.iloc[rows_of_july])
-    (expected_may,) = read_history(table.iloc[rows_of_may])
-    np.testing.assert_array_equal(july.values, expected_july.values)
-    np.testing.assert_array_equal(may.values, expected_may.values)
+    for evaluations, rows in ((july, rows_of_july), (may, rows_of_may), (june, rows_of_june)):
+        (expected,) = read_history(table.iloc[rows])
+        np.testing.assert_array_equal(evaluations.values, expected.values)
 
 
 def replace_cell(frame: pd.DataFrame, row: int, column: str, value: object) -> pd.DataFrame:
     """Copy a table with another value, of any type, in one cell."""
-    copy = frame.astype({column: object})
+    copy = frame.astype({column: object})  # a column of objects holds values of any type
     copy.loc[row, column] = value
     return copy
 
@@ -143,7 +141,7 @@ def replace_cell(frame: pd.DataFrame, row: int, column: str, value: object) -> p
     "options", [{}, {"drop_invalid": True, "clip": True}], ids=["strict", "lenient"]
 )
 def test_wrong_columns_are_refused(table, message, options):
-    """Also by options that leave out or move single values."""
+    """Options that leave out or move single values do not help where a whole column is wrong."""
     with pytest.raises(EvaluationsError, match=message):
         read_history(table, **options)
 
@@ -161,11 +159,11 @@ def test_other_columns_are_ignored_with_warning():
     ids=["history_from_frame", "from_evaluations"],
 )
 def test_two_columns_of_a_name_are_refused(reader):
-    """Whether the table is read as a history or as a benchmark."""
+    """The reader makes a history or a benchmark of the table."""
     table = make_tuning_table()
-    twice = pd.concat([table, table[["rate"]]], axis="columns")
+    with_two_rates = pd.concat([table, table[["rate"]]], axis="columns")
     with pytest.raises(EvaluationsError, match="two columns 'rate'"):
-        reader(twice, SPACE, objective="accuracy", direction="maximize", task="month")
+        reader(with_two_rates, SPACE, objective="accuracy", direction="maximize", task="month")
 
 
 WRONG_CELLS_OF_ROW_4 = [
@@ -242,18 +240,21 @@ def test_any_wrong_value_is_refused(row, column, value):
         read_history(spoiled)
 
 
-@pytest.mark.parametrize("scale", [np.log10, np.log, np.log2])
-def test_rates_as_logarithms_are_not_clipped(scale):
-    """Where all values are out of range, the column is of another quantity."""
+@pytest.mark.parametrize("logarithm", [np.log10, np.log, np.log2])
+def test_rates_as_logarithms_are_not_clipped(logarithm):
+    """Where all values are out of range, the column must be of another quantity.
+
+    Clipping would move all of them to the same bound.
+    """
     spoiled = make_tuning_table()
-    spoiled["rate"] = scale(spoiled["rate"])
+    spoiled["rate"] = logarithm(spoiled["rate"])
     with pytest.raises(EvaluationsError, match=r"'rate' must be .*; all values on task 'May' are"):
         read_history(spoiled, clip=True)
 
 
 @pytest.mark.parametrize("clip", [False, True])
 def test_task_on_another_scale_is_dropped(clip):
-    """In May, whose six evaluations are all out of range, rates are logarithms."""
+    """In May rates are logarithms, so that all six evaluations are out of range."""
     spoiled = make_tuning_table()
     is_may = spoiled["month"] == "May"
     spoiled.loc[is_may, "rate"] = np.log10(spoiled.loc[is_may, "rate"])
@@ -325,14 +326,14 @@ def table_out_of_bounds():
 def test_clip_moves_numbers_to_the_bound(table_out_of_bounds):
     """Rates are from 1e-4 to 0.5, depths from 1 to 9; three values of May are out of range."""
     with pytest.warns(HistoryWarning, match="2 of 'rate', 1 of 'depth'"):
-        may = read_history(table_out_of_bounds, clip=True)[0]
+        may, _, _ = read_history(table_out_of_bounds, clip=True)
 
-    may_in_bounds = make_tuning_history()[0]
-    rate, depth = SPACE.names.index("rate"), SPACE.names.index("depth")
+    may_in_bounds, _, _ = make_tuning_history()
+    column_of_rate, column_of_depth = SPACE.names.index("rate"), SPACE.names.index("depth")
     expected = may_in_bounds.values.copy()
-    expected[4, rate] = 1e-4
-    expected[5, rate] = 0.5
-    expected[2, depth] = 9
+    expected[4, column_of_rate] = 1e-4
+    expected[5, column_of_rate] = 0.5
+    expected[2, column_of_depth] = 9
     np.testing.assert_array_equal(may.values, expected)
 
 
@@ -344,7 +345,7 @@ def test_clip_moves_numbers_to_the_bound(table_out_of_bounds):
     ],
 )
 def test_clip_moves_only_numbers_out_of_range(table_out_of_bounds, column, value, message):
-    """A cell of row 2 has another fault, beside three numbers that are out of range."""
+    """A wrong choice, or a fraction for an integer, has no nearest bound to be moved to."""
     spoiled = replace_cell(table_out_of_bounds, 2, column, value)
     with pytest.raises(EvaluationsError, match=message):
         read_history(spoiled, clip=True)
@@ -365,9 +366,10 @@ def test_task_without_valid_rows_is_dropped():
 
 
 def test_values_of_inactive_hyperparameters_are_ignored():
+    """The hyperparameter gamma is inactive, and so NaN in the table, where the kernel is linear."""
     out_of_range = 77.0
     table = make_tuning_table()
-    table["gamma"] = table["gamma"].fillna(out_of_range)  # it is NaN where it is inactive
+    table["gamma"] = table["gamma"].fillna(out_of_range)
     assert_histories_equal(read_history(table), make_tuning_history())
 
 
@@ -414,8 +416,8 @@ def space_with_rounded_choice():
 def test_ordinals_may_differ_by_rounding(space_with_rounded_choice):
     frame = pd.DataFrame({"month": "May", "x": [0.1, 0.3, 0.2], "accuracy": [1.0, 2.0, 3.0]})
     (may,) = read_history(frame, space_with_rounded_choice)
-    # Places of 0.1, 0.3 and 0.2 in the choices.
-    assert may.values.tolist() == [[0], [2], [1]]
+    places_among_choices = may.values.tolist()  # of 0.1, 0.3 and 0.2
+    assert places_among_choices == [[0], [2], [1]]
 
 
 def test_other_value_of_an_ordinal_is_refused(space_with_rounded_choice):
@@ -448,15 +450,16 @@ def test_choice_may_be_called_none(file_with_none_as_choice):
     """The penalty is l1, then "None", which stays a text when asked for."""
     frame = pd.read_csv(file_with_none_as_choice, keep_default_na=False)
     (may,) = read_history(frame, SPACE_WITH_NONE, objective="error")
-    # Places of "l1" and "None" in the choices.
-    assert may.values.tolist() == [[0], [1]]
+    places_among_choices = may.values.tolist()  # of "l1" and "None"
+    assert places_among_choices == [[0], [1]]
 
 
 def test_task_names_may_be_whole_floats():
     frame = pd.DataFrame({"month": [202401.0, 202402.0], "x": [3, 4], "accuracy": [1.0, 2.0]})
     first, second = read_history(frame, ConfigurationSpace({"x": (1, 9)}))
-    assert (first.task, second.task) == ("202401", "202402")
-    assert (first.values.tolist(), second.values.tolist()) == ([[3.0]], [[4.0]])
+    assert [first.task, second.task] == ["202401", "202402"]
+    assert first.values.tolist() == [[3.0]]
+    assert second.values.tolist() == [[4.0]]
 
 
 @pytest.mark.parametrize(
@@ -558,6 +561,7 @@ def test_losses_of_minimised_objective_are_its_values():
 
 
 def test_copy_has_other_arrays():
+    """A copy is on a space that is given, here the same one."""
     original = Evaluations(**VALID_ARGUMENTS)
     copy = original.copied(SPACE)
     assert copy.values is not original.values
@@ -594,9 +598,9 @@ def make_evaluations(
     return Evaluations(task, {}, values, np.arange(4.0), space=space, direction=direction)
 
 
-NUMERIC = numeric_space()
+NUMERIC_SPACE = numeric_space()
 """x from -5 to 5, and y."""
-WIDER = SearchSpace([Parameter.number("x", -5, 9), Parameter.number("z", 1e-4, 1, log=True)])
+WIDER_SPACE = SearchSpace([Parameter.number("x", -5, 9), Parameter.number("z", 1e-4, 1, log=True)])
 """Shares only x with the numeric space, in a wider range."""
 
 
@@ -604,21 +608,21 @@ WIDER = SearchSpace([Parameter.number("x", -5, 9), Parameter.number("z", 1e-4, 1
     ("history", "message"),
     [
         (
-            [make_evaluations(NUMERIC), make_evaluations(NUMERIC)],
+            [make_evaluations(NUMERIC_SPACE), make_evaluations(NUMERIC_SPACE)],
             "'May': more than one history of the task",
         ),
         (
-            [make_evaluations(NUMERIC, "June", "minimize")],
+            [make_evaluations(NUMERIC_SPACE, "June", "minimize")],
             "'June': its objective is to minimize",
         ),
         (
-            [make_evaluations(WIDER)],
+            [make_evaluations(WIDER_SPACE)],
             r"'May': it is on another .*x: from -5 to 9, now from -5 to 5; .*z: removed",
         ),
         ([make_evaluations(SPACE)], "shares no hyperparameter"),
-        (make_evaluations(NUMERIC), "list of Evaluations, one per task, but got Evaluations"),
+        (make_evaluations(NUMERIC_SPACE), "list of Evaluations, one per task, but got Evaluations"),
         (
-            [make_evaluations(NUMERIC).frame()],
+            [make_evaluations(NUMERIC_SPACE).frame()],
             "list of Evaluations, one per task, but got list of Dat",
         ),
     ],
@@ -626,16 +630,18 @@ WIDER = SearchSpace([Parameter.number("x", -5, 9), Parameter.number("z", 1e-4, 1
 )
 def test_history_that_does_not_fit_is_refused(history, message):
     with pytest.raises(EvaluationsError, match=message):
-        hbo.check_history(history, NUMERIC, Direction.MAXIMIZE)
+        hbo.check_history(history, NUMERIC_SPACE, Direction.MAXIMIZE)
 
 
 def test_history_on_changed_space_can_be_allowed():
-    hbo.check_history([make_evaluations(WIDER)], NUMERIC, "maximize", changed_spaces=True)
+    hbo.check_history(
+        [make_evaluations(WIDER_SPACE)], NUMERIC_SPACE, "maximize", changed_spaces=True
+    )
 
 
 def test_changed_space_must_share_a_hyperparameter():
     with pytest.raises(EvaluationsError, match="shares no hyperparameter"):
-        hbo.check_history([make_evaluations(SPACE)], NUMERIC, "maximize", changed_spaces=True)
+        hbo.check_history([make_evaluations(SPACE)], NUMERIC_SPACE, "maximize", changed_spaces=True)
 
 
 def space_of_choices(*choices: object, default: object = None) -> SearchSpace:
@@ -653,7 +659,7 @@ def test_other_default_is_the_same_space():
     [
         (space_of_choices("a", "b"), space_of_choices("b", "a")),
         (space_of_choices(True, False), space_of_choices(1, 0)),  # True == 1 in Python
-        (NUMERIC, SearchSpace(NUMERIC.parameters[::-1])),
+        (NUMERIC_SPACE, SearchSpace(NUMERIC_SPACE.parameters[::-1])),
     ],
     ids=["order of choices", "type of choices", "order of parameters"],
 )
@@ -722,10 +728,12 @@ def test_results_are_read_as_history(results, name, by_folder):
 
     assert len(history) == 3
     assert_history_has_tasks_and_objective(history, benchmark)
-    is_of_run = "benchmark == @benchmark.id and method == 'simple-ordered' and seed == 1"
-    trials = results.frame().query(is_of_run)
+    trials = results.frame()
+    is_on_benchmark = trials["benchmark"] == benchmark.id
+    is_of_run = (trials["method"] == "simple-ordered") & (trials["seed"] == 1)
+    trials_of_run = trials[is_on_benchmark & is_of_run]
     for task_index, evaluations in enumerate(history):
-        trials_of_task = trials[trials["task"] == task_index]
+        trials_of_task = trials_of_run[trials_of_run["task"] == task_index]
         np.testing.assert_array_equal(evaluations.objective, trials_of_task["value"])
         np.testing.assert_array_equal(evaluations.losses, trials_of_task["loss"])
 
@@ -771,7 +779,7 @@ def test_ambiguous_protocol_is_refused(tmp_path):
 @pytest.fixture
 def benchmark_in_memory():
     """A benchmark that no name stands for; its objective is maximised."""
-    return toy_benchmark(NUMERIC, tasks=2, direction=Direction.MAXIMIZE)
+    return toy_benchmark(NUMERIC_SPACE, tasks=2, direction=Direction.MAXIMIZE)
 
 
 @pytest.fixture
@@ -788,14 +796,17 @@ def test_results_in_memory_have_their_benchmark(results_in_memory, benchmark_in_
 def test_folder_is_read_with_given_benchmark(results_in_memory, benchmark_in_memory):
     """A folder gives the same history as the results in it; the objective is maximised."""
     folder = results_in_memory.store.folder
+
     history = hbo.history_from_results(
         folder, method="random-search", seed=0, benchmark=benchmark_in_memory
     )
+
     expected = hbo.history_from_results(results_in_memory, method="random-search", seed=0)
     for evaluations, expected_evaluations in zip(history, expected, strict=True):
-        np.testing.assert_array_equal(evaluations.values, expected_evaluations.values)
-        np.testing.assert_array_equal(-evaluations.objective, expected_evaluations.losses)
         assert expected_evaluations.direction is Direction.MAXIMIZE
+        np.testing.assert_array_equal(evaluations.values, expected_evaluations.values)
+        negated_objective = -evaluations.objective
+        np.testing.assert_array_equal(negated_objective, expected_evaluations.losses)
 
 
 def test_folder_needs_benchmark_in_memory(results_in_memory):
@@ -808,8 +819,8 @@ def test_folder_needs_benchmark_in_memory(results_in_memory):
 @pytest.mark.parametrize(
     "other_benchmark",
     [
-        toy_benchmark(NUMERIC, tasks=2, direction=Direction.MINIMIZE),
-        toy_benchmark(WIDER, tasks=2, direction=Direction.MAXIMIZE),
+        toy_benchmark(NUMERIC_SPACE, tasks=2, direction=Direction.MINIMIZE),
+        toy_benchmark(WIDER_SPACE, tasks=2, direction=Direction.MAXIMIZE),
     ],
     ids=["direction", "space"],
 )
