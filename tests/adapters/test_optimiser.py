@@ -54,7 +54,8 @@ def test_suggestions_are_those_of_the_method(method, direction):
 
     suggestions = tune(tuner, task, trials=budget)
 
-    with one_thread():  # as optimisers ask: other numbers of threads round otherwise
+    # Optimisers ask in one thread. With more threads, sums of floats would be rounded otherwise.
+    with one_thread():
         for config in suggestions:
             assert config == method_by_hand.ask()
             loss = task.objective.loss(task.evaluate(config))
@@ -83,42 +84,44 @@ def test_changing_a_trial_changes_a_copy():
 
 
 def test_suggestions_are_told_in_any_order():
-    """Trials stay in the order of asking."""
+    """Of four suggestions the second is not told. Trials stay in the order of asking."""
     tuner, task = make_tuner("bo")
-    configs = [tuner.ask() for _ in range(4)]
-    not_told = 1
+    first, second, third, fourth = [tuner.ask() for _ in range(4)]
 
-    for told in (2, 0, 3):
-        tuner.tell(configs[told], task.evaluate(configs[told]))
+    for config in (third, first, fourth):
+        tuner.tell(config, task.evaluate(config))
 
-    assert tuner.pending == [configs[not_told]]
-    assert [trial.config for trial in tuner.trials] == configs
-    assert tuner.trials[2].value == task.evaluate(configs[2])
+    assert tuner.pending == [second]
+    assert [trial.config for trial in tuner.trials] == [first, second, third, fourth]
+    assert tuner.trials[2].value == task.evaluate(third)
 
 
 def test_suggestions_in_flight_are_not_repeated():
-    """Of four suggestions three are told and one, number 1, stays in flight."""
+    """Of four suggestions the second is not told, so that it stays in flight."""
     tuner, task = make_tuner("bo")
-    configs = [tuner.ask() for _ in range(4)]
-    for told in (2, 0, 3):
-        tuner.tell(configs[told], task.evaluate(configs[told]))
+    first, second, third, fourth = [tuner.ask() for _ in range(4)]
+    for config in (third, first, fourth):
+        tuner.tell(config, task.evaluate(config))
 
-    configs += [tuner.ask() for _ in range(3)]
+    later = [tuner.ask() for _ in range(3)]
 
-    different_configs = {json.dumps(config) for config in configs}
-    assert len(different_configs) == 4 + 3
+    all_configs = [first, second, third, fourth, *later]
+    different_configs = {json.dumps(config) for config in all_configs}
+    assert len(different_configs) == len(all_configs)
 
 
 def test_threads_share_an_optimiser():
     """Four threads run twenty trials with one optimiser."""
     tuner, task = make_tuner("bo")
 
-    def run_trial(_: int) -> None:
+    def run_trial() -> None:
         config = tuner.ask()
         tuner.tell(config, task.evaluate(config))
 
-    with ThreadPoolExecutor(4) as pool:
-        list(pool.map(run_trial, range(20)))
+    with ThreadPoolExecutor(max_workers=4) as threads:
+        runs = [threads.submit(run_trial) for _ in range(20)]
+    for run in runs:
+        run.result()  # raises an error that a thread met
     assert len(tuner.trials) == 20
     assert all(trial.value == task.evaluate(trial.config) for trial in tuner.trials)
     assert tuner.pending == []
@@ -147,15 +150,22 @@ def test_equal_suggestions_are_told_in_order():
     assert [trial.value for trial in tuner.trials] == [0, 1]
 
 
-def test_config_may_come_back_in_other_types():
-    """With NumPy's numbers, without constants, and with values of inactive hyperparameters."""
+def convert_floats_to_numpy(config: dict[str, object]) -> dict[str, object]:
+    """Copy a configuration, with floats of NumPy in place of Python's."""
+    converted = dict(config)
+    for name, value in config.items():
+        if isinstance(value, float):
+            converted[name] = np.float64(value)
+    return converted
+
+
+def test_config_may_come_back_in_other_form():
+    """What is told is recognised as the suggestion, though it is not written as the same dict."""
     tuner, _ = make_tuner("random-search")
     config = tuner.ask()
-    same_config = {}
-    for name, value in config.items():
-        same_config[name] = np.float64(value) if isinstance(value, float) else value
-    del same_config["fixed"]  # a constant of the space
-    same_config.setdefault("x", 0.5)  # a hyperparameter that may be inactive
+    same_config = convert_floats_to_numpy(config)
+    del same_config["fixed"]  # a constant of the space, which need not be told
+    same_config.setdefault("x", 0.5)  # the value of `x`, where it is inactive, is ignored
 
     tuner.tell(same_config, 1.0)
 
@@ -253,14 +263,17 @@ def test_history_on_other_space_is_warned_of():
 
 
 def test_history_is_aligned_and_checked_once(monkeypatch):
-    """Both take long for a long history; the wrapped functions count their calls."""
+    """Either takes long for a long history. Mocks count the calls, and pass them on."""
     task, history = make_task_and_history(numeric_space())
-    align = Mock(wraps=optimiser_module.align_history)
-    check = Mock(wraps=optimiser_module.check_history)
-    monkeypatch.setattr(optimiser_module, "align_history", align)
-    monkeypatch.setattr(optimiser_module, "check_history", check)
+    counting_align = Mock(wraps=optimiser_module.align_history)
+    counting_check = Mock(wraps=optimiser_module.check_history)
+    monkeypatch.setattr(optimiser_module, "align_history", counting_align)
+    monkeypatch.setattr(optimiser_module, "check_history", counting_check)
+
     hbo.optimiser("simple-ordered", space=task.space, direction="minimize", history=history)
-    assert (align.call_count, check.call_count) == (1, 1)
+
+    counting_align.assert_called_once()
+    counting_check.assert_called_once()
 
 
 def test_integer_value_that_floats_round_is_refused():
@@ -276,14 +289,15 @@ def test_restoring_a_journal_reports_progress(tmp_path, monkeypatch):
     file = tmp_path / "tuning.jsonl"
     tuner, task = make_tuner("random-search", file=file)
     tune(tuner, task, trials=2)
-    report = Mock()
-    show_progress = Mock(return_value=nullcontext(report))
+    # `show_progress` is a context whose value is called with the lines read, and with all lines.
+    report_lines = Mock()
+    show_progress = Mock(return_value=nullcontext(report_lines))
     monkeypatch.setattr(optimiser_module, "show_progress", show_progress)
 
     make_tuner("random-search", file=file)
 
     show_progress.assert_called_once_with(True, unit="trials restored")
-    assert report.call_args_list == [call(1, 4), call(2, 4), call(3, 4), call(4, 4)]
+    assert report_lines.call_args_list == [call(1, 4), call(2, 4), call(3, 4), call(4, 4)]
 
 
 def test_method_of_invalid_suggestion_is_named():
@@ -307,8 +321,10 @@ def test_frame_has_all_told_trials(tuner_and_task_with_failure):
     """Six trials with a value and one that failed, but not the one that is in flight."""
     tuner, task = tuner_and_task_with_failure
     frame = tuner.frame(objective="loss")
-    assert list(frame.columns) == [*task.space.names, "fixed", "loss"]  # "fixed" is a constant
-    assert frame["loss"].isna().tolist() == [False] * 6 + [True]
+    constant_of_space = "fixed"
+    assert list(frame.columns) == [*task.space.names, constant_of_space, "loss"]
+    has_failed = frame["loss"].isna().tolist()
+    assert has_failed == [False] * 6 + [True]
     last_row, failed_trial = frame.iloc[-1], tuner.trials[-1]
     assert last_row["kind"] == failed_trial.config["kind"]
 
@@ -322,35 +338,56 @@ def test_frame_is_history_for_the_next_task(tuner_and_task_with_failure):
         frame, task.space, objective="loss", direction="minimize", task="month"
     )
 
-    told_trials = [trial for trial in tuner.trials if trial.value is not None]  # not in flight
+    # A trial in flight has the value None, one that failed NaN.
+    told_trials = [trial for trial in tuner.trials if trial.value is not None]
     assert task.space.configs(history.values) == [trial.config for trial in told_trials]
-    values = [trial.value for trial in told_trials]  # NaN of the one that failed
+    values = [trial.value for trial in told_trials]
     np.testing.assert_array_equal(history.objective, values)
 
 
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("stop", [7, *(pytest.param(n, marks=pytest.mark.slow) for n in (0, 1))])
-def test_journal_resumes_with_same_suggestions(tmp_path, method, stop):
+@pytest.mark.parametrize(
+    "trials_before_stop", [7, *(pytest.param(n, marks=pytest.mark.slow) for n in (0, 1))]
+)
+def test_journal_resumes_with_same_suggestions(tmp_path, method, trials_before_stop):
     """An optimiser stops after some of ten trials; another one with its journal goes on."""
     undisturbed, task = make_tuner(method)
     expected_configs = tune(undisturbed, task, trials=10)
     file = tmp_path / "tuning.jsonl"
     stopped, _ = make_tuner(method, file=file)
-    configs = tune(stopped, task, trials=stop)
+    configs_before_stop = tune(stopped, task, trials=trials_before_stop)
 
     resumed, _ = make_tuner(method, file=file)
-    assert resumed.trials == undisturbed.trials[:stop]
-    configs += tune(resumed, task, trials=10 - stop)
+    assert resumed.trials == undisturbed.trials[:trials_before_stop]
+    configs_after_stop = tune(resumed, task, trials=10 - trials_before_stop)
 
-    assert configs == expected_configs
+    assert configs_before_stop + configs_after_stop == expected_configs
     assert resumed.trials == undisturbed.trials
-    resumed_at_end, _ = make_tuner(method, file=file)
-    assert resumed_at_end.trials == undisturbed.trials
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_journal_of_finished_tuning_is_restored(tmp_path, method):
+    file = tmp_path / "tuning.jsonl"
+    tuner, task = make_tuner(method, file=file)
+    tune(tuner, task, trials=10)
+    restored, _ = make_tuner(method, file=file)
+    assert restored.trials == tuner.trials
 
 
 ASK, TELL_OLDEST, TELL_SECOND, TELL_THIRD, TELL_FAILURE = range(-1, 4)
 """Events of an optimiser; all but ASK are the place of what they tell among what is in flight,
 counted around where there is less."""
+
+
+def let_event_happen(tuner: hbo.Optimiser, task: hbo.Task, event: int) -> None:
+    """Ask the optimiser for a suggestion, or tell it the result of one that is in flight."""
+    if event == ASK or not tuner.pending:
+        tuner.ask()
+        return
+    place = event % len(tuner.pending)
+    config = tuner.pending[place]
+    value = None if event == TELL_FAILURE else task.evaluate(config)
+    tuner.tell(config, value)
 
 
 @given(
@@ -362,20 +399,15 @@ counted around where there is less."""
     data=st.data(),
 )
 def test_cut_off_journal_restores_earlier_trials(tmp_path_factory, events, data):
-    """After any events, and cut off anywhere, as if the process had been killed.
+    """The journal is cut off at any byte, as if the process had been killed.
 
-    The trials restored are those at the last event that the journal still has whole.
+    The trials restored are those after the last event that the journal still has whole.
     """
     file = tmp_path_factory.mktemp("journal") / "tuning.jsonl"
     tuner, task = make_tuner("bo", space=numeric_space(), file=file)
-    size_and_trials = [(0, ()), (file.stat().st_size, tuner.trials)]  # of the file, after events
+    size_and_trials = [(0, ()), (file.stat().st_size, tuner.trials)]
     for event in events:
-        if event == ASK or not tuner.pending:
-            tuner.ask()
-        else:
-            config = tuner.pending[event % len(tuner.pending)]
-            value = None if event == TELL_FAILURE else task.evaluate(config)
-            tuner.tell(config, value)
+        let_event_happen(tuner, task, event)
         size_and_trials.append((file.stat().st_size, tuner.trials))
 
     size_after_all_events = file.stat().st_size
@@ -383,12 +415,15 @@ def test_cut_off_journal_restores_earlier_trials(tmp_path_factory, events, data)
     os.truncate(file, size_after_cut)
     restored, _ = make_tuner("bo", space=numeric_space(), file=file)
 
-    trials_in_file = [trials for size, trials in size_and_trials if size <= size_after_cut]
-    expected = trials_in_file[-1]
-    assert repr(restored.trials) == repr(expected)  # as text, for NaN is not equal to itself
+    trials_after_whole_events = [
+        trials for size, trials in size_and_trials if size <= size_after_cut
+    ]
+    expected = trials_after_whole_events[-1]
+    # As text, for NaN is not equal to itself.
+    assert repr(restored.trials) == repr(expected)
     assert restored.pending == [trial.config for trial in expected if trial.value is None]
     restored.ask()
-    # The line of the new suggestion is whole.
+    # The line of the new suggestion is whole, and not the rest of a line that was cut off.
     assert file.read_bytes().endswith(b"}\n")
 
 
@@ -402,11 +437,19 @@ for config in tuner.pending:
     tuner.tell(config, task.evaluate(config))
 while len(tuner.trials) < 9:
     config = tuner.ask()
-    print(len(tuner.trials), flush=True)
-    if len(tuner.trials) == {killed_after}:
+    if len(tuner.trials) == {killed_in_trial}:
         os.kill(os.getpid(), signal.SIGKILL)
     tuner.tell(config, task.evaluate(config))
 """
+NEVER = 0  # the trials are counted from 1
+
+
+def tune_until_nine_trials(file: Path, killed_in_trial: int) -> int:
+    """Go on with a journal in a process, which may kill itself; return the exit code."""
+    script = SCRIPT_UNTIL_NINE_TRIALS.format(
+        folder=SUPPORT, file=str(file), killed_in_trial=killed_in_trial
+    )
+    return subprocess.run([sys.executable, "-c", script], check=False).returncode
 
 
 @pytest.mark.slow
@@ -414,15 +457,12 @@ def test_killed_processes_lose_nothing(tmp_path):
     """Processes are killed in trials 1, 4 and 8 of nine, before their results are told."""
     undisturbed, task = make_tuner("simple-ordered")
     tune(undisturbed, task, trials=9)
+
     file = tmp_path / "tuning.jsonl"
-    never = 0
-    for killed_after in (1, 4, 8, never):
-        script = SCRIPT_UNTIL_NINE_TRIALS.format(
-            folder=SUPPORT, file=str(file), killed_after=killed_after
-        )
-        process = subprocess.run([sys.executable, "-c", script], check=False)
-        expected_code = 0 if killed_after == never else -signal.SIGKILL
-        assert process.returncode == expected_code
+    for killed_in_trial in (1, 4, 8):
+        assert tune_until_nine_trials(file, killed_in_trial) == -signal.SIGKILL
+    assert tune_until_nine_trials(file, killed_in_trial=NEVER) == 0
+
     restored, _ = make_tuner("simple-ordered", file=file)
     assert restored.trials == undisturbed.trials
 
@@ -487,21 +527,21 @@ def test_journal_of_another_optimiser_is_refused(tmp_path, changed_options, mess
 
 
 def test_journal_allows_other_defaults(tmp_path):
-    """The journal's optimiser is taken up on a space that differs in a default value alone."""
+    """A journal is taken up on a space that differs only in the default value of x."""
     file = tmp_path / "tuning.jsonl"
     for default in (0.5, 0.25):
         x = hbo.Parameter("x", hbo.Kind.FLOAT, 0.0, 1.0, default=default)
         space = hbo.SearchSpace([x])
         tuner = hbo.optimiser("bo", space=space, direction="minimize", file=file)
         tuner.tell(tuner.ask(), 1.0)
-    # One trial of each optimiser.
+    # The second optimiser has the trial of the first one, and its own.
     assert len(tuner.trials) == 2
 
 
 def test_changed_method_is_noticed(tmp_path, monkeypatch):
-    """The method suggests something else, though its source text, and so its version, is as before.
+    """A method of the same version suggests something else, as a library that it uses changed.
 
-    A library that it uses may have changed.
+    The version, which follows from the method's source text, is fixed here.
     """
     file = tmp_path / "tuning.jsonl"
     spec = hbo.MethodSpec("drawing", Good, "", "")
@@ -509,9 +549,10 @@ def test_changed_method_is_noticed(tmp_path, monkeypatch):
     tuner, _ = make_tuner(spec, file=file)
     tuner.ask()
 
-    other_rng = np.random.default_rng(1)
-    monkeypatch.setattr(Good, "ask", lambda self: self.space.sample(other_rng))
+    rng_of_changed_method = np.random.default_rng(1)
+    monkeypatch.setattr(Good, "ask", lambda self: self.space.sample(rng_of_changed_method))
 
+    # Line 2 is the suggestion, after the settings.
     with pytest.raises(StoreError, match=r"line 2 of .*tuning.jsonl: the method suggested"):
         make_tuner(spec, file=file)
 
@@ -559,16 +600,22 @@ def journal_of_five_trials(tmp_path):
     return file
 
 
+def flip_bit(content: bytes, bit: int) -> bytes:
+    """Copy bytes with one bit changed; bits are counted from 0."""
+    byte, place_in_byte = divmod(bit, 8)
+    changed = bytearray(content)
+    changed[byte] ^= 1 << place_in_byte
+    return bytes(changed)
+
+
 def test_changed_bits_of_a_journal_are_noticed(journal_of_five_trials):
-    """250 of all bits at random, and those of the last byte, a line's end."""
+    """Changed are 250 random bits, and those of the last byte, which ends a line: one at a time."""
     content = journal_of_five_trials.read_bytes()
-    bit_count = 8 * len(content)
-    random_bits = np.random.default_rng(0).permutation(bit_count)[:250]
-    bits_of_last_byte = range(bit_count - 8, bit_count)
+    n_bits = 8 * len(content)
+    random_bits = np.random.default_rng(0).permutation(n_bits)[:250]
+    bits_of_last_byte = range(n_bits - 8, n_bits)
     for bit in [*random_bits, *bits_of_last_byte]:
-        byte, place_in_byte = divmod(bit, 8)
-        changed = bytearray(content)
-        changed[byte] ^= 1 << place_in_byte
+        changed = flip_bit(content, bit)
         journal_of_five_trials.write_bytes(changed)
         with pytest.raises(StoreError, match=r"line \d+ of .*tuning.jsonl is not one"):
             make_tuner("random-search", file=journal_of_five_trials)
@@ -598,14 +645,16 @@ def test_changed_lines_of_a_journal_are_noticed(journal_of_five_trials, change):
 def tuner_with_full_disk(tmp_path, monkeypatch):
     """An optimiser that found the disk full when it was told a result; and its suggestion."""
 
-    def cut_off_and_fail(file: int) -> None:
-        os.truncate(file, os.fstat(file).st_size - 9)  # part of the line was written
+    def fail_with_line_cut_off(file: int) -> None:
+        """Act as `fsync` where a full disk has left no room for the end of a line."""
+        some_bytes = 9  # fewer than a line has
+        os.truncate(file, os.fstat(file).st_size - some_bytes)
         raise OSError(errno.ENOSPC, "No space left on device")
 
     tuner, _ = make_tuner("bo", file=tmp_path / "tuning.jsonl")
     config = tuner.ask()
     with monkeypatch.context() as patch:
-        patch.setattr(os, "fsync", cut_off_and_fail)
+        patch.setattr(os, "fsync", fail_with_line_cut_off)
         with pytest.raises(StoreError, match=r"cannot be written: .*No space left"):
             tuner.tell(config, 1.0)
     return tuner, config

@@ -32,7 +32,10 @@ optuna.logging.set_verbosity(optuna.logging.WARNING)
 
 
 def make_optuna_method(space: SearchSpace, *, sampler=RandomSampler, history=(), replay=False):
-    """Make a method of a sampler, to whose study the history is added if it is to `replay` it."""
+    """Make a method of a sampler; with `replay`, its study begins with the trials of the history.
+
+    The study is `method._study`.
+    """
     rng = np.random.default_rng(0)
     method = optuna_method(sampler, history=replay).method(
         space=space, rng=rng, history=history, context={}, budget=9
@@ -41,7 +44,7 @@ def make_optuna_method(space: SearchSpace, *, sampler=RandomSampler, history=(),
     return method
 
 
-class Records(Method):
+class RecordingMethod(Method):
     """Draws at random, and records the configurations and losses that it is told."""
 
     # On the class, as a sampler creates its method out of reach; `told_results` empties it.
@@ -56,12 +59,12 @@ class Records(Method):
 
 @pytest.fixture
 def told_results():
-    """A list that gets the configurations and losses that a method `Records` is told."""
-    Records.log.clear()
-    return Records.log
+    """The list in which `RecordingMethod` records each configuration and loss; empty at first."""
+    RecordingMethod.log.clear()
+    return RecordingMethod.log
 
 
-def task_of(space):
+def make_toy_task(space):
     return toy_benchmark(space, tasks=1).tasks[0]
 
 
@@ -80,7 +83,7 @@ def test_samplers_pass_method_checks(spec):
 
 @pytest.mark.parametrize("loss", [math.nan, math.inf, 1e300, 0.0])
 def test_tpe_survives_uninformative_losses(loss):
-    """TPE goes on to suggest valid configurations if all losses are alike but for every fourth."""
+    """TPE suggests valid configurations, though three of four losses are alike, or failures."""
     method = make_optuna_method(conditional_space(), sampler=tpe_at_once)
     for trial in range(1, 11):
         config = method.ask()
@@ -90,6 +93,7 @@ def test_tpe_survives_uninformative_losses(loss):
 
 
 def test_history_is_added_to_the_study():
+    """The study has a trial for each evaluation of the three earlier tasks."""
     *earlier_tasks, task = toy_benchmark(conditional_space(), tasks=4).tasks
     history = random_history(earlier_tasks, seed=0)
     configs, losses = [], []
@@ -100,11 +104,11 @@ def test_history_is_added_to_the_study():
     trials = make_optuna_method(task.space, history=history, replay=True)._study.trials
 
     assert [trial.value for trial in trials] == losses
+    # Trials have no constants, and of an ordinal, the level, its place among the choices.
     levels = (1, 10, 100)
-    constants = {"fixed": "always"}  # which studies do not have
     for trial, config in zip(trials, configs, strict=True):
-        level = levels[trial.params["level"]]  # studies have the place of an ordinal
-        assert trial.params | {"level": level} | constants == config
+        level = levels[trial.params["level"]]
+        assert trial.params | {"level": level, "fixed": "always"} == config
 
 
 def test_history_is_ignored_by_default():
@@ -115,21 +119,25 @@ def test_history_is_ignored_by_default():
     assert method._study.trials == []
 
 
-def test_active_hyperparameters_keep_their_scales():
-    """The hyperparameter x is active unless the kind is c."""
+@pytest.fixture
+def trials_on_conditional_space():
+    """Twenty trials in the study of a method, some with x and some without."""
     method = make_optuna_method(conditional_space())
-
     for _ in range(20):
         method.tell(method.ask(), 0.0)
+    return method._study.trials
 
-    trials = method._study.trials
-    for trial in trials:
+
+def test_trials_have_active_hyperparameters(trials_on_conditional_space):
+    """The hyperparameter x is active unless the kind is c."""
+    for trial in trials_on_conditional_space:
         is_x_active = trial.params["kind"] != "c"
         assert ("x" in trial.params) == is_x_active
-    distributions_of_trials = [trial.distributions for trial in trials]
-    # Trials with x have one distribution more than the others.
-    distributions_with_x = max(distributions_of_trials, key=len)
-    assert distributions_with_x == {
+
+
+def test_distributions_keep_scales_of_space(trials_on_conditional_space):
+    trial_with_x = next(trial for trial in trials_on_conditional_space if "x" in trial.params)
+    assert trial_with_x.distributions == {
         "kind": CategoricalDistribution(("a", "b", "c")),
         "level": IntDistribution(0, 2),  # of an ordinal, its place
         "n": IntDistribution(1, 50, log=True),
@@ -169,7 +177,7 @@ def test_result_without_a_trial_adds_one():
 
 @pytest.mark.parametrize("loss", [math.nan, math.inf, -math.inf])
 def test_loss_that_is_not_finite_fails_trial(loss):
-    """In the study of the sampler that the method wraps."""
+    """Optuna has the state FAIL for trials without a usable value."""
     method = make_optuna_method(numeric_space())
     method.tell(method.ask(), loss)
     (trial,) = method._study.trials
@@ -189,15 +197,21 @@ def test_sampler_class_is_recognised_as_method():
 
 
 def test_method_version_depends_on_settings():
-    """On whether the history is replayed, and on the sampler; but not on the object."""
-    spec = optuna_method(TPESampler)
-    with_history = replace(optuna_method(TPESampler, history=True), changed_spaces=True)
+    """The version is another if the history is replayed, or if the sampler is another one."""
+    plain = optuna_method(TPESampler)
+    with_history = optuna_method(TPESampler, history=True)
+    for_changed_spaces = replace(with_history, changed_spaces=True)
     of_other_sampler = optuna_method(RandomSampler)
 
-    versions = {method_version(method) for method in (spec, with_history, of_other_sampler)}
+    specs = [plain, with_history, for_changed_spaces, of_other_sampler]
+    different_versions = {method_version(spec) for spec in specs}
 
-    assert len(versions) == 3
-    assert method_version(optuna_method(TPESampler)) == method_version(spec)
+    assert len(different_versions) == len(specs)
+
+
+def test_same_settings_have_same_method_version():
+    first, second = optuna_method(TPESampler), optuna_method(TPESampler)
+    assert method_version(first) == method_version(second)
 
 
 def test_specs_of_samplers_can_be_pickled():
@@ -238,20 +252,25 @@ def test_function_must_return_a_sampler():
         make_optuna_method(numeric_space(), sampler=return_number)
 
 
-def test_method_keeps_optuna_quiet(caplog):
-    """Optuna writes nothing to the log for a method, and keeps the user's level."""
+@pytest.fixture
+def verbose_optuna(caplog):
+    """Let Optuna write everything, and `caplog` get it; and restore the levels of these tests."""
     optuna.logging.set_verbosity(optuna.logging.DEBUG)
-    optuna.logging.enable_propagation()  # so that `caplog` gets what Optuna writes
-    try:
-        with caplog.at_level(logging.DEBUG):
-            method = make_optuna_method(conditional_space(), sampler=tpe_at_once)
-            for _ in range(6):
-                method.tell(method.ask(), 1.0)
-        assert optuna.logging.get_verbosity() == optuna.logging.DEBUG
-    finally:
-        optuna.logging.disable_propagation()
-        optuna.logging.set_verbosity(optuna.logging.WARNING)
+    optuna.logging.enable_propagation()
+    with caplog.at_level(logging.DEBUG):
+        yield
+    optuna.logging.disable_propagation()
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+
+
+def test_method_keeps_optuna_quiet(verbose_optuna, caplog):
+    """Optuna writes nothing to the log for a method, and keeps the user's level."""
+    method = make_optuna_method(conditional_space(), sampler=tpe_at_once)
+    for _ in range(6):
+        method.tell(method.ask(), 1.0)
+
     assert caplog.records == []
+    assert optuna.logging.get_verbosity() == optuna.logging.DEBUG
 
 
 @pytest.mark.parametrize("form", ["ours", "configspace", "distributions"])
@@ -266,30 +285,35 @@ def test_a_space_is_given_in_any_form(form, told_results):
             "y": FloatDistribution(1e-4, 1, log=True),
         },
     }
-    study = optuna.create_study(sampler=OptunaSampler(Records, space=space_of_form[form]))
+    study = optuna.create_study(sampler=OptunaSampler(RecordingMethod, space=space_of_form[form]))
 
-    study.optimize(optuna_objective(task_of(space)), n_trials=5)
+    study.optimize(optuna_objective(make_toy_task(space)), n_trials=5)
 
     assert told_results == [(trial.params, trial.value) for trial in study.trials]
 
 
-def test_conditional_configurations_reach_the_method(told_results):
-    task = task_of(conditional_space())
-    study = optuna.create_study(sampler=OptunaSampler(Records, space=task.space))
+def test_method_is_told_conditional_trials(told_results):
+    """The method is told what trials suggested, with the constants, and their losses."""
+    task = make_toy_task(conditional_space())
+    study = optuna.create_study(sampler=OptunaSampler(RecordingMethod, space=task.space))
 
     study.optimize(optuna_objective(task), n_trials=20)
 
     sets_of_active = {frozenset(trial.params) for trial in study.trials}
     assert len(sets_of_active) > 1  # so that the conditions of the space had an effect
-    for trial, (config, loss) in zip(study.trials, told_results, strict=True):
-        assert config == trial.params | task.space.constants
-        assert loss == trial.value == task.objective.loss(task.evaluate(trial.params))
+    expected = [(trial.params | task.space.constants, trial.value) for trial in study.trials]
+    assert told_results == expected
+    for trial in study.trials:
+        assert trial.value == task.objective.loss(task.evaluate(trial.params))
 
 
 def test_space_defaults_to_first_trial(told_results):
-    """Even if that trial fails; what it suggests with a single value is not tuned."""
+    """The space is what the first trial suggests, though that trial fails.
 
-    def objective(trial: optuna.Trial) -> float:
+    The hyperparameter `always` is not tuned, as it has a single value.
+    """
+
+    def suggest_and_fail_in_first_trial(trial: optuna.Trial) -> float:
         x = trial.suggest_float("x", 0, 1)
         trial.suggest_categorical("kind", ["a", "b"])
         trial.suggest_int("always", 3, 3)
@@ -297,12 +321,15 @@ def test_space_defaults_to_first_trial(told_results):
             raise ValueError
         return x
 
-    study = optuna.create_study(sampler=OptunaSampler(Records))
-    study.optimize(objective, n_trials=5, catch=(ValueError,))
+    study = optuna.create_study(sampler=OptunaSampler(RecordingMethod))
+    study.optimize(suggest_and_fail_in_first_trial, n_trials=5, catch=(ValueError,))
 
-    assert [set(config) for config, _ in told_results] == [{"x", "kind"}] * 5
-    losses = [math.nan, *(trial.value for trial in study.trials[1:])]
-    np.testing.assert_array_equal([loss for _, loss in told_results], losses)
+    tuned_names = [set(config) for config, _ in told_results]
+    assert tuned_names == [{"x", "kind"}] * 5
+    losses_told = [loss for _, loss in told_results]
+    _, *finished_trials = study.trials
+    expected_losses = [math.nan, *(trial.value for trial in finished_trials)]
+    np.testing.assert_array_equal(losses_told, expected_losses)
 
 
 def test_failed_and_pruned_trials_are_told(told_results):
@@ -311,33 +338,35 @@ def test_failed_and_pruned_trials_are_told(told_results):
     The study is maximised, so that losses are negative values.
     """
 
-    def objective(trial: optuna.Trial) -> float:
+    def fail_then_prune_then_finish(trial: optuna.Trial) -> float:
         trial.suggest_float("x", 0, 1)
+        if trial.number == 0:
+            return math.nan  # which Optuna takes for a failure
         if trial.number == 1:
             trial.report(5.0, step=0)
             raise optuna.TrialPruned
-        return math.nan if trial.number == 0 else 1.0
+        return 1.0
 
-    sampler = OptunaSampler(Records, space={"x": FloatDistribution(0, 1)})
+    sampler = OptunaSampler(RecordingMethod, space={"x": FloatDistribution(0, 1)})
     study = optuna.create_study(sampler=sampler, direction="maximize")
-    study.optimize(objective, n_trials=3)
+    study.optimize(fail_then_prune_then_finish, n_trials=3)
 
     losses = [loss for _, loss in told_results]
     np.testing.assert_array_equal(losses, [math.nan, -5.0, -1.0])
 
 
 def test_sampler_serves_one_study_only():
-    """Its method has learned from the first study."""
+    """A second study is refused, as the sampler's method has learned from the first one."""
     space = numeric_space()
-    objective = optuna_objective(task_of(space))
-    sampler = OptunaSampler(Records, space=space)
+    objective = optuna_objective(make_toy_task(space))
+    sampler = OptunaSampler(RecordingMethod, space=space)
     optuna.create_study(sampler=sampler).optimize(objective, n_trials=1)
     with pytest.raises(ExperimentError, match="one study"):
         optuna.create_study(sampler=sampler).optimize(objective, n_trials=1)
 
 
 def test_sampler_refuses_several_objectives():
-    sampler = OptunaSampler(Records, space=numeric_space())
+    sampler = OptunaSampler(RecordingMethod, space=numeric_space())
     study = optuna.create_study(directions=["minimize"] * 2, sampler=sampler)
     with pytest.raises(ExperimentError, match="one objective"):
         study.ask().suggest_float("x", -5, 5)

@@ -7,7 +7,6 @@ import subprocess
 import sys
 import threading
 import warnings
-from contextlib import nullcontext
 from pathlib import Path
 
 import optuna
@@ -35,8 +34,8 @@ optuna.logging.set_verbosity(optuna.logging.ERROR)
 def make_sampler_and_task(method="bo", *, space=None, direction=hbo.Direction.MINIMIZE, **options):
     """Build a sampler for the toy task, with its history where the method uses one."""
     task, history = make_task_and_history(space, direction)
-    options = options_of(method, task, history, options)
-    return OptunaSampler(method, space=task.space, **options), task
+    options_with_defaults = options_of(method, task, history, options)
+    return OptunaSampler(method, space=task.space, **options_with_defaults), task
 
 
 def make_sampler(method="bo", **options):
@@ -134,12 +133,12 @@ def simultaneous_study_and_task():
     study, task = make_study_and_task()
     both_are_asked = threading.Barrier(2)  # each objective waits for another one
 
-    def objective(trial: optuna.Trial) -> float:
+    def suggest_and_wait_for_other(trial: optuna.Trial) -> float:
         config = suggest_config(trial, task.space)
         both_are_asked.wait(timeout=60)
         return task.evaluate(config)
 
-    study.optimize(objective, n_trials=12, n_jobs=2)
+    study.optimize(suggest_and_wait_for_other, n_trials=12, n_jobs=2)
     return study, task
 
 
@@ -214,7 +213,9 @@ class EventfulStudy:
         self.ask()
 
     def add_finished_trial(self) -> None:
+        """Add a trial that was run elsewhere, and that no sampler of this study suggested."""
         params = {"kind": "a", "level": 1, "n": 3, "x": 0.5}
+        # Optuna asks for distributions that contain the values; their ranges do not matter.
         distributions = {name: CategoricalDistribution([value]) for name, value in params.items()}
         self.study.add_trial(
             optuna.trial.create_trial(params=params, distributions=distributions, value=0.1)
@@ -234,7 +235,7 @@ class EventfulStudy:
 NEW_TRIALS = ["ask", "enqueue_all_values", "enqueue_some_values", "add_finished_trial"]
 ENDS_OF_TRIALS = ["finish", "fail", "prune"]
 EVENTS = ["ask", "finish", *NEW_TRIALS, *ENDS_OF_TRIALS]
-"""Asking and finishing twice, so that they are more frequent than the others."""
+"""Methods of `EventfulStudy`: asking and finishing twice, so that they are more frequent."""
 
 
 @pytest.mark.slow
@@ -247,23 +248,28 @@ def test_new_sampler_replays_any_events(events, data):
     """
     eventful = EventfulStudy()
     for event in events:
-        running = eventful.running_trials
+        running_trials = eventful.running_trials
         if event in NEW_TRIALS:
-            getattr(eventful, event)()
-        elif running:
-            position = data.draw(st.integers(0, len(running) - 1))
-            getattr(eventful, event)(running.pop(position))
+            begin_trial = getattr(eventful, event)
+            begin_trial()
+        elif running_trials:
+            end_trial = getattr(eventful, event)
+            place = data.draw(st.integers(0, len(running_trials) - 1))
+            end_trial(running_trials.pop(place))
 
-    old = eventful.study.sampler
-    eventful.ask()  # now the old sampler tells its method the added trials, too
-    new = make_sampler(shared=True)
-    eventful.study.sampler = new
+    # A sampler tells its method what has happened since when it is asked for a suggestion.
+    old_sampler = eventful.study.sampler
     eventful.ask()
-    old._replay.catch_up(eventful.study)  # with what the new sampler asked for
+    new_sampler = make_sampler(shared=True)
+    eventful.study.sampler = new_sampler
+    eventful.ask()
+    # The old sampler was not asked again: it lacks the last suggestion, of the new one.
+    old_sampler._replay.catch_up(eventful.study)
 
-    assert repr(told_trials(old)) == repr(told_trials(new))  # as text: NaN is not equal to itself
-    rng_of_old = old._replay.optimiser._method.rng
-    rng_of_new = new._replay.optimiser._method.rng
+    # As text, for NaN is not equal to itself.
+    assert repr(told_trials(old_sampler)) == repr(told_trials(new_sampler))
+    rng_of_old = old_sampler._replay.optimiser._method.rng
+    rng_of_new = new_sampler._replay.optimiser._method.rng
     assert rng_of_old.bit_generator.state == rng_of_new.bit_generator.state
 
 
@@ -283,41 +289,45 @@ study.optimize(objective, n_trials=9 - finished)
 """
 
 
-def run_script(script: str) -> int:
-    """Run a script in a process of its own and return its exit code."""
+NEVER = -1  # the trials are counted from 0
+
+
+def optimize_until_nine_are_finished(storage: str, killed_in_trial: int) -> int:
+    """Go on with a stored study in a process, which may kill itself; return the exit code."""
+    script = SCRIPT_UNTIL_NINE_ARE_FINISHED.format(
+        folders=FOLDERS, storage=storage, killed_in_trial=killed_in_trial
+    )
     return subprocess.run([sys.executable, "-c", script], check=False).returncode
 
 
 @pytest.mark.slow
 def test_killed_processes_go_on(tmp_path):
+    """A study has the trials of an undisturbed one, though three processes were killed.
+
+    The configuration of an interrupted trial is evaluated again, by a trial of another number.
+    """
     undisturbed, task = make_study_and_task("simple-ordered")
     undisturbed.optimize(objective_of(task), n_trials=9)
-    storage = f"sqlite:///{tmp_path}/tuning.db"
 
-    # The configuration of a killed trial is evaluated again, by a trial of another number.
-    for trial in (0, 4, 9):
-        script = SCRIPT_UNTIL_NINE_ARE_FINISHED.format(
-            folders=FOLDERS, storage=storage, killed_in_trial=trial
-        )
-        assert run_script(script) == -signal.SIGKILL
-    never = -1
-    script = SCRIPT_UNTIL_NINE_ARE_FINISHED.format(
-        folders=FOLDERS, storage=storage, killed_in_trial=never
-    )
-    assert run_script(script) == 0
+    storage = f"sqlite:///{tmp_path}/tuning.db"
+    for killed_in_trial in (0, 4, 9):
+        code = optimize_until_nine_are_finished(storage, killed_in_trial)
+        assert code == -signal.SIGKILL
+    assert optimize_until_nine_are_finished(storage, killed_in_trial=NEVER) == 0
 
     study = optuna.load_study(study_name="tuning", storage=storage)
     finished = study.get_trials(states=[TrialState.COMPLETE])
     assert configs_of(study, [TrialState.COMPLETE]) == configs_of(undisturbed)
     assert [trial.value for trial in finished] == [trial.value for trial in undisturbed.trials]
-    # Nine trials are finished, three were interrupted.
-    assert len(study.trials) == 9 + 3
+    n_interrupted = 3
+    assert len(study.trials) == len(finished) + n_interrupted
 
 
 def test_interrupted_trials_come_first():
     """A new sampler suggests again what was in flight, unless a result came for it after all.
 
-    Of trials 0 to 3 number 1 has a result, and number 3 gets one.
+    Of trials 0 to 3, trial 1 has a result before the sampler is replaced, and trial 3 gets one
+    afterwards.
     """
     study, task = make_study_and_task()
     trials, configs = suggest_configs(study, task.space, count=4)
@@ -325,29 +335,29 @@ def test_interrupted_trials_come_first():
     study.sampler = make_sampler()
     study.tell(trials[3], 0.25)
 
-    _, (first, second, third) = suggest_configs(study, task.space, count=3)
+    _, (*interrupted, new) = suggest_configs(study, task.space, count=3)
 
-    assert [first, second] == [configs[0], configs[2]]
-    assert third not in configs
+    assert interrupted == [configs[0], configs[2]]
+    assert new not in configs
 
 
 @pytest.fixture
 def configs_of_three_workers(tmp_path):
-    """The twelve suggestions of three samplers of a shared study.
+    """The twelve suggestions of three samplers, the workers, of a shared study.
 
     In each of four rounds all three suggest before any of them has a result.
     """
     storage = f"sqlite:///{tmp_path}/tuning.db"
-    workers = [
-        make_study_and_task("simple-ordered", storage=storage, shared=True)[0] for _ in range(3)
-    ]
-    task, _ = make_task_and_history()
+    studies_of_workers = []
+    for _ in range(3):
+        study, task = make_study_and_task("simple-ordered", storage=storage, shared=True)
+        studies_of_workers.append(study)
+
     configs = []
     for _ in range(4):
-        trials = [study.ask() for study in workers]
-        for trial in trials:
-            configs.append(suggest_config(trial, task.space))
-        for study, trial in zip(workers, trials, strict=True):
+        trials = [study.ask() for study in studies_of_workers]
+        configs += [suggest_config(trial, task.space) for trial in trials]
+        for study, trial in zip(studies_of_workers, trials, strict=True):
             study.tell(trial, task.evaluate(trial.params))
     return configs
 
@@ -368,25 +378,32 @@ def test_shared_study_begins_with_bests(configs_of_three_workers):
     assert configs_of_three_workers[: len(bests)] == bests
 
 
+def suggest_first_and_second_config():
+    """Return the first two suggestions of the method, from an optimiser of the same method."""
+    tuner, _ = make_tuner()
+    return tuner.ask(), tuner.ask()
+
+
 def test_waiting_trials_keep_their_suggestions():
     """A trial that was asked for first gets the first suggestion, though it suggests later."""
+    first, second = suggest_first_and_second_config()
     study, task = make_study_and_task(shared=True)
-    waiting = study.ask()  # as by a process that has not yet asked for the suggestion
-    tuner, _ = make_tuner()
-    first, second = tuner.ask(), tuner.ask()
-    assert suggest_config(study.ask(), task.space) == second
-    assert suggest_config(waiting, task.space) == first
+    waiting_trial = study.ask()  # as of a process that is slow to suggest
+    other_trial = study.ask()
+    assert suggest_config(other_trial, task.space) == second
+    assert suggest_config(waiting_trial, task.space) == first
 
 
 def test_unused_suggestion_comes_next():
     """The suggestion of a trial that failed before it suggested goes to the next trial."""
+    first, second = suggest_first_and_second_config()
     study, task = make_study_and_task(shared=True)
-    waiting = study.ask()
-    tuner, _ = make_tuner()
-    first, second = tuner.ask(), tuner.ask()
-    assert suggest_config(study.ask(), task.space) == second
-    study.tell(waiting, state=TrialState.FAIL)
-    assert suggest_config(study.ask(), task.space) == first
+    waiting_trial = study.ask()
+    other_trial = study.ask()
+    assert suggest_config(other_trial, task.space) == second
+    study.tell(waiting_trial, state=TrialState.FAIL)
+    next_trial = study.ask()
+    assert suggest_config(next_trial, task.space) == first
 
 
 SCRIPT_OF_TEN_SLOW_TRIALS = """
@@ -406,16 +423,19 @@ study.optimize(slow, n_trials=10)
 def test_simultaneous_processes_seldom_suggest_duplicates(tmp_path):
     """Two processes that ask at the same moment may not see each other's trial yet.
 
-    Without running trials as pending ones, a quarter of all suggestions were duplicates.
+    Two duplicates are therefore allowed. If samplers did not count running trials as pending, a
+    quarter of all suggestions would be duplicates.
     """
     storage = f"sqlite:///{tmp_path}/tuning.db"
     make_study_and_task("simple-ordered", storage=storage, shared=True)
     script = SCRIPT_OF_TEN_SLOW_TRIALS.format(folders=FOLDERS, storage=storage)
     workers = [subprocess.Popen([sys.executable, "-c", script]) for _ in range(3)]
     assert [worker.wait() for worker in workers] == [0, 0, 0]
+
     study = optuna.load_study(study_name="tuning", storage=storage)
-    suggestions = 3 * 10  # of three processes, ten each
-    assert count_distinct(configs_of(study)) >= suggestions - 2
+    n_suggestions = 3 * 10  # of three processes, ten each
+    n_duplicates = n_suggestions - count_distinct(configs_of(study))
+    assert n_duplicates <= 2
 
 
 def suggest_conditionally(trial: optuna.Trial) -> float:
@@ -426,86 +446,97 @@ def suggest_conditionally(trial: optuna.Trial) -> float:
     return trial.suggest_float("x", 0, 1)
 
 
-UNCONDITIONAL = {"kind": CategoricalDistribution(["a", "b"]), "x": FloatDistribution(0, 1)}
+DISTRIBUTIONS_OF_KIND_AND_X = {
+    "kind": CategoricalDistribution(["a", "b"]),
+    "x": FloatDistribution(0, 1),
+}
 """The distributions of `suggest_conditionally`, which Optuna keeps without the condition."""
 
 
 def test_conditional_trials_are_told_again():
-    """A new sampler tells its method the same of trials that have x only for some kinds."""
-    study = optuna.create_study(sampler=OptunaSampler("bo", space=UNCONDITIONAL))
+    """A new sampler tells its method the same twelve trials as the first one.
+
+    Trials have x only for the kind a.
+    """
+    study = optuna.create_study(sampler=OptunaSampler("bo", space=DISTRIBUTIONS_OF_KIND_AND_X))
     study.optimize(suggest_conditionally, n_trials=12)
     assert {len(trial.params) for trial in study.trials} == {1, 2}  # without x and with it
     told_first = told_trials(study.sampler)
 
-    new_sampler = OptunaSampler("bo", space=UNCONDITIONAL)
+    new_sampler = OptunaSampler("bo", space=DISTRIBUTIONS_OF_KIND_AND_X)
     told_again = continue_with(study, suggest_conditionally, new_sampler)
 
     assert told_again[:12] == told_first
 
 
 def test_missing_values_are_told_as_defaults():
-    """In trials of another sampler, which did not ask for what the objective did not need."""
+    """Some of twelve trials of another sampler have no x; the method is told its default, 0.5."""
     other_sampler = optuna.samplers.RandomSampler(seed=0)
     study = optuna.create_study(sampler=other_sampler)
     study.optimize(suggest_conditionally, n_trials=12)
+    trials_of_other_sampler = study.trials
 
-    sampler = OptunaSampler("bo", space=UNCONDITIONAL)
-    told = continue_with(study, suggest_conditionally, sampler)[:12]
+    sampler = OptunaSampler("bo", space=DISTRIBUTIONS_OF_KIND_AND_X)
+    *told, _ = continue_with(study, suggest_conditionally, sampler)  # the last one is its own
 
-    default = {"x": 0.5}
-    assert [trial.value for trial in told] == [trial.value for trial in study.trials[:12]]
-    assert [trial.config for trial in told] == [default | t.params for t in study.trials[:12]]
+    for told_trial, trial in zip(told, trials_of_other_sampler, strict=True):
+        assert told_trial.value == trial.value
+        assert told_trial.config == {"x": 0.5} | trial.params
 
 
 def test_other_trials_cost_no_suggestion():
-    """A new sampler, of another seed, is told all earlier trials, and draws nothing for them.
+    """A new sampler, of another seed, is told all other trials, and draws nothing for them.
 
-    These are three trials with the first sampler, and one whose values are given, enqueued.
+    These are three trials of the first sampler, and one whose values are given, enqueued. So the
+    next two suggestions are those of an optimiser that was told the same.
     """
     study, task = make_study_and_task("bo", seed=1)
     study.optimize(objective_of(task), n_trials=3)
     study.enqueue_trial({"kind": "a", "level": 10, "n": 7, "x": 0.5})
-    enqueued, suggested = 1, 2
-    new_sampler = make_sampler("bo", seed=2)
-    continue_with(study, objective_of(task), new_sampler, trials=enqueued + suggested)
+    continue_with(study, objective_of(task), make_sampler("bo", seed=2), trials=1 + 2)
 
+    other_trials = study.trials[: 3 + 1]
+    suggestions = configs_of(study)[3 + 1 :]
     tuner, _ = make_tuner("bo", seed=2)
-    for trial in study.trials[: 3 + enqueued]:
+    for trial in other_trials:
         tuner.tell(trial.params, trial.value)
-    assert configs_of(study)[3 + enqueued :] == tune(tuner, task, trials=suggested)
+    assert suggestions == tune(tuner, task, trials=2)
 
 
 def test_random_parameters_are_the_same_again():
-    """Those that the method does not tune, as their range changes, are drawn at random.
+    """The parameter `more` is not tuned, as its range changes, but drawn at random by the sampler.
 
-    They are the same in six trials with one sampler, and with a new one after every second trial.
+    A study has the same values with one sampler, and with a new one after every second trial.
     """
 
-    def objective(trial: optuna.Trial) -> float:
+    def suggest_from_changing_range(trial: optuna.Trial) -> float:
         x = trial.suggest_float("x", 0, 1)
         return x + trial.suggest_float("more", 0, trial.number + 1)
 
     undisturbed = optuna.create_study(sampler=OptunaSampler("random-search"))
-    undisturbed.optimize(objective, n_trials=6)
+    undisturbed.optimize(suggest_from_changing_range, n_trials=6)
     resumed = optuna.create_study(sampler=OptunaSampler("random-search"))
     for _ in range(3):
-        resumed.optimize(objective, n_trials=2)
+        resumed.optimize(suggest_from_changing_range, n_trials=2)
         resumed.sampler = OptunaSampler("random-search")
 
     assert configs_of(resumed) == configs_of(undisturbed)
 
 
-def monthly_objective(month: int):
-    """Build the objective of a month: a rate, whose best value moves, and others that stay."""
+def make_objective_of_month(month: int):
+    """Build the objective of a month; from month to month the best rate moves."""
 
-    def loss(trial: optuna.Trial) -> float:
+    def suggest_and_compute_loss(trial: optuna.Trial) -> float:
         rate = trial.suggest_float("rate", 1e-4, 1, log=True)
         depth = trial.suggest_int("depth", 1, 9, step=2)
         kind = trial.suggest_categorical("kind", ["tree", "line"])
         slope = trial.suggest_float("slope", 0, 1) if kind == "line" else 0.5
-        return (math.log10(rate) + 2 + month / 9) ** 2 + (depth - 5) ** 2 / 9 + slope
+        best_log_rate, best_depth = -2 - month / 9, 5
+        loss_of_rate = (math.log10(rate) - best_log_rate) ** 2
+        loss_of_depth = (depth - best_depth) ** 2 / 9
+        return loss_of_rate + loss_of_depth + slope
 
-    return loss
+    return suggest_and_compute_loss
 
 
 def run_studies_of_three_months():
@@ -514,30 +545,28 @@ def run_studies_of_three_months():
     for month in range(3):
         sampler = optuna.samplers.RandomSampler(seed=month)
         study = optuna.create_study(study_name=f"month {month}", sampler=sampler)
-        study.optimize(monthly_objective(month), n_trials=15)
+        study.optimize(make_objective_of_month(month), n_trials=15)
         studies.append(study)
     return studies
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_sampler_from_studies_equals_the_optimiser(method):
-    """Methods that do not use a history warn of it; the optimiser then gets none."""
+    """A sampler of a method that does not use the history warns of it."""
     studies = run_studies_of_three_months()
     history = hbo.history_from_studies(studies)
-    uses_history = hbo.adapters.as_method_spec(method).uses_history
-    warning = pytest.warns(HistoryWarning, match="does not use the history")
-    with nullcontext() if uses_history else warning:
+    space = history[-1].space
+    options = {"space": space, "direction": "minimize", "seed": 2}
+    if hbo.adapters.as_method_spec(method).uses_history:
         sampler = OptunaSampler.from_studies(method, studies, seed=2)
-    tuner = hbo.optimiser(
-        method,
-        space=history[-1].space,
-        direction="minimize",
-        seed=2,
-        history=history if uses_history else (),
-    )
+        tuner = hbo.optimiser(method, history=history, **options)
+    else:
+        with pytest.warns(HistoryWarning, match="does not use the history"):
+            sampler = OptunaSampler.from_studies(method, studies, seed=2)
+        tuner = hbo.optimiser(method, **options)
 
     study = optuna.create_study(sampler=sampler)
-    study.optimize(monthly_objective(3), n_trials=8)
+    study.optimize(make_objective_of_month(3), n_trials=8)
 
     for trial in study.trials:
         assert trial.params == tuner.ask()
@@ -545,23 +574,36 @@ def test_sampler_from_studies_equals_the_optimiser(method):
 
 
 def test_from_studies_passes_settings_on():
-    studies = run_studies_of_three_months()
-    options = {
-        "space": {"rate": (1e-6, 1, "log"), "more": (0.0, 1)},  # wider, and something new
-        "context": {"size": 3.0},
-        "contexts": {f"month {month}": {"size": float(month)} for month in range(3)},
-        "budget": 7,
-    }
+    """The settings of the sampler's optimiser, which is made for the first trial."""
+    context_of_month = {f"month {month}": {"size": float(month)} for month in range(3)}
+    sampler = OptunaSampler.from_studies(
+        "simple-ordered",
+        run_studies_of_three_months(),
+        context={"size": 3.0},
+        contexts=context_of_month,
+        budget=7,
+    )
+
+    study = optuna.create_study(sampler=sampler)
+    study.optimize(make_objective_of_month(3), n_trials=1)
+
+    settings = sampler._replay.optimiser.settings
+    assert settings["context"] == {"size": 3.0}
+    assert settings["budget"] == 7
+
+
+def test_from_studies_may_change_the_space():
+    """In another space than that of the studies the rate is wider, and `more` is new."""
+    space = {"rate": (1e-6, 1, "log"), "more": (0.0, 1)}
     with pytest.warns(HistoryWarning, match="another search space"):
-        sampler = OptunaSampler.from_studies("simple-ordered", studies, **options)
+        sampler = OptunaSampler.from_studies(
+            "simple-ordered", run_studies_of_three_months(), space=space
+        )
 
     study = optuna.create_study(sampler=sampler)
     study.optimize(suggest_rate_and_more, n_trials=1)
 
-    settings = sampler._replay.optimiser.settings
     (first_trial,) = study.trials
-    assert settings["context"] == {"size": 3.0}
-    assert settings["budget"] == 7
     assert set(first_trial.params) == {"rate", "more"}
 
 
@@ -572,9 +614,10 @@ def suggest_rate_and_more(trial: optuna.Trial) -> float:
 def test_from_studies_can_drop_invalid_trials():
     """Three studies of 15 trials each, to one of which a trial with an infinite value is added."""
     studies = run_studies_of_three_months()
-    distributions = studies[0].trials[0].distributions  # the same in all trials
-    invalid_trial = studies[0].ask(distributions)
-    studies[0].tell(invalid_trial, math.inf)
+    first_study, *_ = studies
+    distributions = first_study.trials[0].distributions
+    invalid_trial = first_study.ask(distributions)
+    first_study.tell(invalid_trial, math.inf)
     with pytest.warns(HistoryWarning, match="1 of 46 evaluations are left out"):
         OptunaSampler.from_studies("simple-ordered", studies, drop_invalid=True)
 
@@ -590,17 +633,20 @@ def run_two_trials_after_studies(objective) -> list[str]:
 
 
 def test_same_ranges_are_not_warned_of():
-    assert run_two_trials_after_studies(monthly_objective(3)) == []
+    assert run_two_trials_after_studies(make_objective_of_month(3)) == []
 
 
 def test_other_range_is_warned_of_once():
-    def objective(trial: optuna.Trial) -> float:
-        trial.suggest_int("depth", 1, 99, step=2)  # up to 9 in the studies
-        return monthly_objective(3)(trial)
+    """The warning names the hyperparameter, its range, and the option that could mend it."""
 
-    (warning,) = run_two_trials_after_studies(objective)
-    for part in ("'depth'", "high=99", "space="):
-        assert part in warning
+    def suggest_larger_depth(trial: optuna.Trial) -> float:
+        trial.suggest_int("depth", 1, 99, step=2)  # up to 9 in the studies
+        return make_objective_of_month(3)(trial)
+
+    (warning,) = run_two_trials_after_studies(suggest_larger_depth)
+    assert "'depth'" in warning
+    assert "high=99" in warning
+    assert "space=" in warning
 
 
 @pytest.fixture
@@ -614,9 +660,8 @@ def study_after_misspelt_objectives():
         return trial.suggest_float("xs", 0, 1)
 
     def suggest_outside_range(trial: optuna.Trial) -> float:
-        trial.suggest_categorical("level", [1, 10, 100])
-        # In the space `n` is at most 50.
-        return trial.suggest_int("n", 60, 70)
+        trial.suggest_categorical("level", [1, 10, 100])  # as in the space
+        return trial.suggest_int("n", 60, 70)  # at most 50 in the space
 
     with pytest.raises(UnknownNameError):
         study.optimize(suggest_unknown_name, n_trials=1)
@@ -627,7 +672,10 @@ def study_after_misspelt_objectives():
 
 @pytest.mark.parametrize("has_new_sampler", [False, True])
 def test_misspelt_objective_loses_no_suggestion(study_after_misspelt_objectives, has_new_sampler):
-    """The best configuration of the history, which is suggested first, is not lost by a slip."""
+    """Trials that errors ended leave their suggestions to later trials.
+
+    So the six finished trials are those of a study without errors.
+    """
     study, task = study_after_misspelt_objectives
     undisturbed, _ = make_study_and_task("simple-ordered")
     undisturbed.optimize(objective_of(task), n_trials=6)
@@ -692,11 +740,11 @@ def test_infinite_value_is_told_as_failure():
     """Optuna accepts an infinite value; the method is told NaN."""
     study, _ = make_study_and_task(space=numeric_space())
 
-    def objective(trial: optuna.Trial) -> float:
+    def suggest_and_return_infinity(trial: optuna.Trial) -> float:
         suggest_config(trial, numeric_space())
         return math.inf
 
-    study.optimize(objective, n_trials=1)
+    study.optimize(suggest_and_return_infinity, n_trials=1)
     (trial,) = told_trials(study.sampler)
     assert math.isnan(trial.value)
 
@@ -717,9 +765,10 @@ def test_trial_outside_the_space_is_not_told():
 
 
 def test_inactive_or_constant_values_may_be_suggested():
+    """The study goes on as an optimiser, which suggests only what is active and not constant."""
     task, _ = make_task_and_history(conditional_space())
 
-    def suggest_everything(trial: optuna.Trial) -> float:
+    def suggest_all_hyperparameters(trial: optuna.Trial) -> float:
         config = {
             "kind": trial.suggest_categorical("kind", ["a", "b", "c"]),
             "level": trial.suggest_categorical("level", [1, 10, 100]),
@@ -727,17 +776,18 @@ def test_inactive_or_constant_values_may_be_suggested():
             "x": trial.suggest_float("x", 0, 1),  # also where the kind makes it inactive
             "fixed": trial.suggest_categorical("fixed", ["always", "never"]),
         }
-        assert config["fixed"] == "always"
+        assert config["fixed"] == "always"  # the constant of the space
         return task.evaluate(config)
 
     study, _ = make_study_and_task()
-    study.optimize(suggest_everything, n_trials=12)
+    study.optimize(suggest_all_hyperparameters, n_trials=12)
 
     tuner, _ = make_tuner()
     configs = tune(tuner, task, trials=12)
     assert any("x" not in config for config in configs)
     for trial, config in zip(study.trials, configs, strict=True):
-        assert config.items() <= trial.params.items()
+        params_of_config = {name: trial.params[name] for name in config}
+        assert params_of_config == config
 
 
 SPACE_WITH_STEPS = {
@@ -747,8 +797,8 @@ SPACE_WITH_STEPS = {
 }
 
 
-def run_trials_with_steps(sampler) -> optuna.Study:
-    """Run twenty trials with steps, and check that integers have that type."""
+def run_trials_on_steps(sampler) -> optuna.Study:
+    """Run twenty trials whose values are on steps; integers must have that type."""
     study = optuna.create_study(sampler=sampler)
     for _ in range(20):
         trial = study.ask(SPACE_WITH_STEPS)
@@ -758,15 +808,15 @@ def run_trials_with_steps(sampler) -> optuna.Study:
 
 
 def test_steps_and_types_are_the_objectives():
-    """What a method suggests is on the steps of the objective, or trials would not be told."""
-    study = run_trials_with_steps(OptunaSampler("random-search", space=SPACE_WITH_STEPS))
+    """All suggestions are on the objective's steps: trials off them would not be told."""
+    study = run_trials_on_steps(OptunaSampler("random-search", space=SPACE_WITH_STEPS))
     assert len(told_trials(study.sampler)) == 20
 
 
 def test_steps_of_another_sampler_are_told():
     """Values on steps, as another sampler drew them, are in the space of this one."""
-    study = run_trials_with_steps(optuna.samplers.RandomSampler(seed=0))
+    study = run_trials_on_steps(optuna.samplers.RandomSampler(seed=0))
     study.sampler = OptunaSampler("random-search", space=SPACE_WITH_STEPS)
     study.ask(SPACE_WITH_STEPS)
-    # The earlier trials, and the one in flight.
-    assert len(told_trials(study.sampler)) == 20 + 1
+    n_earlier, n_in_flight = 20, 1
+    assert len(told_trials(study.sampler)) == n_earlier + n_in_flight
