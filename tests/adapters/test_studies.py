@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,7 @@ from hpobench_ordered.errors import (
 
 DISTRIBUTIONS = {"rate": FloatDistribution(1e-4, 0.5, log=True), "depth": IntDistribution(1, 9)}
 SPACE = space_of(DISTRIBUTIONS)
-CONDITIONAL = SearchSpace(
+CONDITIONAL_SPACE = SearchSpace(
     [
         Parameter.choice("kernel", ("linear", "poly", "radial")),
         Parameter.number("C", 1e-3, 1e3, log=True),
@@ -57,7 +57,8 @@ def run_random_study(
     **options: Any,
 ) -> optuna.Study:
     """Run a study of random trials; where the objective raises ValueError, the trial fails."""
-    sampler = optuna.samplers.RandomSampler(seed=len(name))  # other trials in other studies
+    # Names of other lengths give other seeds, so that studies have other trials.
+    sampler = optuna.samplers.RandomSampler(seed=len(name))
     study = optuna.create_study(study_name=name, sampler=sampler, **options)
     study.optimize(objective, n_trials=trials, catch=(ValueError,))
     return study
@@ -69,21 +70,22 @@ def suggest_rate_and_depth(trial: optuna.Trial) -> float:
 
 
 def suggest_conditionally(trial: optuna.Trial) -> float:
-    """The objective whose search space, with its conditions, is `CONDITIONAL`."""
+    """Suggest from `CONDITIONAL_SPACE`, with its conditions; the value is the sum of numbers."""
     kernel = trial.suggest_categorical("kernel", ["linear", "poly", "radial"])
     value = trial.suggest_float("C", 1e-3, 1e3, log=True)
     if kernel == "poly":
         value += trial.suggest_int("degree", 2, 5)
     if kernel != "linear":
         value += trial.suggest_float("gamma", 0, 1)
-    for layer in range(2, trial.suggest_int("layers", 1, 3) + 1):
+    n_layers = trial.suggest_int("layers", 1, 3)
+    for layer in range(2, n_layers + 1):
         value += trial.suggest_int(f"units_{layer}", 4, 64, log=True)
-    trial.suggest_int("trees", 100, 100)
+    trial.suggest_int("trees", 100, 100)  # a constant
     return value
 
 
-def finished_trial(params: dict[str, Any], value: float | None = 1.0, **options: Any) -> Any:
-    """Make a finished trial, by default of a rate and a depth."""
+def make_trial(params: dict[str, Any], value: float | None = 1.0, **options: Any) -> Any:
+    """Make a trial, by default a finished one of a rate and a depth."""
     distributions = options.pop("distributions", DISTRIBUTIONS)
     return create_trial(params=params, distributions=distributions, value=value, **options)
 
@@ -96,7 +98,8 @@ def assert_trials_are_read(
     assert configs == [evaluations.space.constants | trial.params for trial in trials]
     values = [math.nan if trial.state is TrialState.FAIL else trial.value for trial in trials]
     np.testing.assert_array_equal(evaluations.objective, values)
-    np.testing.assert_array_equal(evaluations.losses, evaluations.direction.sign * np.array(values))
+    sign = evaluations.direction.sign  # -1 if the objective is maximised
+    np.testing.assert_array_equal(evaluations.losses, sign * np.array(values))
 
 
 @pytest.mark.parametrize("direction", ["minimize", "maximize"])
@@ -117,9 +120,12 @@ def test_trials_are_read_as_evaluations(direction):
 
 
 def test_unfinished_trials_are_left_out():
-    """Trial 1 fails before it suggests anything, 2 is pruned, 3 and 4 fail; two are not run."""
+    """Left out are trial 1, which suggested nothing, the pruned trial 2, and two not finished.
 
-    def objective(trial: optuna.Trial) -> float:
+    Trials 3 and 4 failed after their suggestions, and are read as failures.
+    """
+
+    def end_in_different_ways(trial: optuna.Trial) -> float:
         if trial.number == 1:
             raise ValueError("failed before anything was suggested")
         value = suggest_rate_and_depth(trial)
@@ -128,11 +134,13 @@ def test_unfinished_trials_are_left_out():
             raise optuna.TrialPruned
         if trial.number == 3:
             raise ValueError("failed afterwards")
-        return math.nan if trial.number == 4 else value
+        if trial.number == 4:
+            return math.nan  # a failure for Optuna
+        return value
 
-    study = run_random_study(objective, trials=8)
+    study = run_random_study(end_in_different_ways, trials=8)
     study.enqueue_trial({"rate": 0.1, "depth": 2})  # stays waiting
-    study.add_trial(finished_trial({"rate": 0.1, "depth": 3}, None, state=TrialState.RUNNING))
+    study.add_trial(make_trial({"rate": 0.1, "depth": 3}, None, state=TrialState.RUNNING))
 
     with pytest.warns(HistoryWarning, match="1 of 10 trials were pruned and are left out"):
         (may,) = hbo.history_from_studies([study])
@@ -143,7 +151,7 @@ def test_unfinished_trials_are_left_out():
     assert np.isnan(may.losses).tolist() == has_failed
 
 
-@pytest.mark.parametrize("space", [CONDITIONAL, None], ids=["space", "inferred"])
+@pytest.mark.parametrize("space", [CONDITIONAL_SPACE, None], ids=["space", "inferred"])
 def test_inactive_parameters_are_nan(space):
     """On the conditional space as it is given, or as it is inferred from the trials."""
     study = run_random_study(suggest_conditionally, trials=60)
@@ -155,37 +163,41 @@ def test_inactive_parameters_are_nan(space):
 
 
 def test_conditions_and_constants_are_inferred():
-    """From trials alone: what was suggested under which condition, and what never varied."""
+    """Trials alone show what was suggested under which condition, and what never varied."""
     studies = [run_random_study(suggest_conditionally, name, trials=60) for name in ("May", "June")]
-    expected = {name: CONDITIONAL.describe_condition(name) for name in CONDITIONAL.names}
+    expected = describe_conditions(CONDITIONAL_SPACE)
     expected["degree"] = "kernel in poly"  # the same as "kernel = poly", but inferred as a set
     for evaluations in hbo.history_from_studies(studies):
-        space = evaluations.space
-        assert {name: space.describe_condition(name) for name in space.names} == expected
-        assert space.constants == {"trees": 100}
+        assert describe_conditions(evaluations.space) == expected
+        assert evaluations.space.constants == {"trees": 100}
+
+
+def describe_conditions(space: SearchSpace) -> dict[str, str]:
+    """Describe on what each hyperparameter depends, by its name."""
+    return {name: space.describe_condition(name) for name in space.names}
 
 
 def test_unexplained_condition_is_refused():
     """Whether a trial has a hyperparameter must depend on the values of others, not on time."""
 
-    def objective(trial: optuna.Trial) -> float:
-        if trial.number % 2:
+    def suggest_more_in_odd_trials(trial: optuna.Trial) -> float:
+        if trial.number % 2 == 1:
             trial.suggest_float("now and then", 0, 1)
         return trial.suggest_int("n", 1, 2)
 
     with pytest.raises(EvaluationsError, match=r"'now and then' was suggested in 5 of 10 trials"):
-        hbo.history_from_studies([run_random_study(objective)])
+        hbo.history_from_studies([run_random_study(suggest_more_in_odd_trials)])
 
 
 @given(
     low=st.floats(-10, 10).map(lambda x: round(x, 2)),
     step=st.sampled_from([0.01, 0.05, 0.1, 0.3, 0.7, 1.0, 2.5]),
-    count=st.integers(1, 40),
+    n_steps=st.integers(1, 40),
     seed=st.integers(0, 9),
 )
-def test_every_step_of_a_float_is_read(low, step, count, seed):
+def test_every_step_of_a_float_is_read(low, step, n_steps, seed):
     """A float with steps is read as an ordinal, whose choices are the steps."""
-    high = round(low + count * step, 2)
+    high = round(low + n_steps * step, 2)
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=seed))
     study.optimize(lambda trial: trial.suggest_float("x", low, high, step=step), n_trials=10)
 
@@ -193,14 +205,15 @@ def test_every_step_of_a_float_is_read(low, step, count, seed):
 
     (parameter,) = evaluations.space.parameters
     assert parameter.kind is Kind.ORDINAL
-    assert len(parameter.choices) in (count, count + 1)  # `high` is one unless it was rounded down
+    # Choices are `low` and the steps; the last one is missing where `high` was rounded down.
+    assert len(parameter.choices) in (1 + n_steps, n_steps)
     values_read = [config["x"] for config in evaluations.space.configs(evaluations.values)]
     values_suggested = [trial.params["x"] for trial in study.trials]
     np.testing.assert_allclose(values_read, values_suggested, rtol=1e-9)
 
 
 def test_changed_range_contains_all_trials():
-    """The range grows in a study, from 0 to 1 in the first trial to 0 to 5 in the fifth."""
+    """The upper end of the range grows in a study, from 1 in the first trial to 5 in the fifth."""
     study = run_random_study(lambda trial: trial.suggest_float("x", 0, 1 + trial.number), trials=5)
     (evaluations,) = hbo.history_from_studies([study])
     assert evaluations.space.parameters == (Parameter.number("x", 0, 5),)
@@ -222,13 +235,16 @@ def test_other_scale_or_step_is_refused(second):
 
 
 def test_changed_range_with_steps_is_refused():
-    """A larger range without steps would have numbers that no trial could have."""
+    """Ranges without steps are merged to a larger one, which steps do not allow.
 
-    def objective(trial: optuna.Trial) -> float:
+    Between the steps it would have numbers that no trial could have.
+    """
+
+    def suggest_step_from_growing_range(trial: optuna.Trial) -> float:
         return trial.suggest_float("x", 0, 5 + trial.number, step=1)
 
     with pytest.raises(EvaluationsError, match="'x' was suggested from FloatDistribution"):
-        hbo.history_from_studies([run_random_study(objective, trials=2)])
+        hbo.history_from_studies([run_random_study(suggest_step_from_growing_range, trials=2)])
 
 
 def suggest_and_fail(trial: optuna.Trial) -> float:
@@ -250,29 +266,29 @@ def test_studies_without_complete_trials_are_refused():
         hbo.history_from_studies([study])
 
 
-def study_with_infinite_trial():
+def run_study_with_infinite_trial():
     """Run a study of six trials, of which number 3 has an infinite value."""
 
-    def objective(trial: optuna.Trial) -> float:
+    def suggest_and_return_number_or_infinity(trial: optuna.Trial) -> float:
         suggest_rate_and_depth(trial)
         return math.inf if trial.number == 3 else trial.number
 
-    return run_random_study(objective, trials=6)
+    return run_random_study(suggest_and_return_number_or_infinity, trials=6)
 
 
 def test_infinite_value_is_refused():
     with pytest.raises(EvaluationsError, match="trial 3 of study 'May'"):
-        hbo.history_from_studies([study_with_infinite_trial()])
+        hbo.history_from_studies([run_study_with_infinite_trial()])
 
 
 def test_infinite_value_can_be_dropped():
-    study = study_with_infinite_trial()
+    study = run_study_with_infinite_trial()
     with pytest.warns(HistoryWarning, match="1 of 6 evaluations are left out"):
         (may,) = hbo.history_from_studies([study], drop_invalid=True)
     assert_trials_are_read(may, [trial for trial in study.trials if trial.number != 3])
 
 
-def study_with_rate_out_of_range():
+def run_study_with_rate_out_of_range():
     """Run a study of four trials, the first with a rate of 3, the others with at most 0.5."""
     study = optuna.create_study(study_name="May")
     study.enqueue_trial({"rate": 3.0, "depth": 2})
@@ -284,12 +300,12 @@ def study_with_rate_out_of_range():
 @pytest.mark.parametrize("space", [SPACE, None])
 def test_enqueued_value_out_of_range_is_refused(space):
     with pytest.raises(EvaluationsError, match=r"'rate' must be .*: trial 0 of study .* \(3.0"):
-        hbo.history_from_studies([study_with_rate_out_of_range()], space=space)
+        hbo.history_from_studies([run_study_with_rate_out_of_range()], space=space)
 
 
 @pytest.mark.filterwarnings("ignore:Fixed parameter:UserWarning")
 def test_enqueued_value_out_of_range_is_dropped():
-    study = study_with_rate_out_of_range()
+    study = run_study_with_rate_out_of_range()
     with pytest.warns(HistoryWarning, match="1 of 4 evaluations"):
         (may,) = hbo.history_from_studies([study], drop_invalid=True)
     assert_trials_are_read(may, study.trials[1:])
@@ -298,29 +314,41 @@ def test_enqueued_value_out_of_range_is_dropped():
 @pytest.mark.filterwarnings("ignore:Fixed parameter:UserWarning")
 def test_enqueued_value_out_of_range_is_clipped():
     """The first trial has the rate 3 and the depth 2, the others rates of at most 0.5."""
-    study = study_with_rate_out_of_range()
+    study = run_study_with_rate_out_of_range()
     with pytest.warns(HistoryWarning, match="1 of 'rate'"):
         (may,) = hbo.history_from_studies([study], clip=True)
     rate_and_depth_of_first = may.values[0]
     assert rate_and_depth_of_first.tolist() == [0.5, 2.0]
 
 
-def rate_from(low: float, high: float, log: bool = True, name: str = "rate"):
+def make_objective_of_rate(low: float, high: float, log: bool = True, name: str = "rate"):
     """Make an objective of a rate in another range, or of another name, and of the depth."""
-    return lambda t: t.suggest_float(name, low, high, log=log) + t.suggest_int("depth", 1, 9)
+
+    def suggest_and_add(trial: optuna.Trial) -> float:
+        rate = trial.suggest_float(name, low, high, log=log)
+        return rate + trial.suggest_int("depth", 1, 9)
+
+    return suggest_and_add
+
+
+def suggest_rate_depth_and_x(trial: optuna.Trial) -> float:
+    return suggest_rate_and_depth(trial) + trial.suggest_float("x", 0, 1)
 
 
 @pytest.mark.parametrize(
     ("objective", "message"),
     [
-        (rate_from(1e-4, 0.5, name="rates"), r"rate: new .*rates: removed"),
-        (rate_from(1e-4, 0.5, name="eta"), r"rate: new .*eta: removed"),
+        (make_objective_of_rate(1e-4, 0.5, name="rates"), r"rate: new .*rates: removed"),
+        (make_objective_of_rate(1e-4, 0.5, name="eta"), r"rate: new .*eta: removed"),
         (
-            lambda t: suggest_rate_and_depth(t) + t.suggest_float("x", 0, 1),
+            suggest_rate_depth_and_x,
             r"x: removed \(was from 0 to 1\)",
         ),
-        (rate_from(1e-4, 3), "rate: from 0.0001 to 3, now from 0.0001 to 0.5"),
-        (rate_from(-4, -0.4, log=False), "rate: from -4 to -0.4 on a linear .* 0.5 on a log scale"),
+        (make_objective_of_rate(1e-4, 3), "rate: from 0.0001 to 3, now from 0.0001 to 0.5"),
+        (
+            make_objective_of_rate(-4, -0.4, log=False),
+            "rate: from -4 to -0.4 on a linear .* 0.5 on a log scale",
+        ),
     ],
 )
 def test_other_space_is_warned_of(objective, message):
@@ -342,11 +370,11 @@ def test_other_space_is_warned_of(objective, message):
 @pytest.mark.parametrize(
     "objective",
     [
-        rate_from(1e-4, 0.5, name="rates"),
-        rate_from(1e-4, 0.5, name="eta"),
-        lambda t: suggest_rate_and_depth(t) + t.suggest_float("x", 0, 1),
-        rate_from(1e-4, 3),
-        rate_from(-4, -0.4, log=False),
+        make_objective_of_rate(1e-4, 0.5, name="rates"),
+        make_objective_of_rate(1e-4, 0.5, name="eta"),
+        suggest_rate_depth_and_x,
+        make_objective_of_rate(1e-4, 3),
+        make_objective_of_rate(-4, -0.4, log=False),
     ],
     ids=["misspelt name", "other name", "added", "wider", "other scale"],
 )
@@ -363,34 +391,34 @@ def test_trials_on_other_space_are_read(objective, space):
     assert_trials_are_read(evaluations_of["other"], other_space.trials)
 
 
-def study_of_two_objectives():
+def run_study_of_two_objectives():
     study = optuna.create_study(study_name="two", directions=["minimize", "maximize"])
     study.optimize(lambda trial: (suggest_rate_and_depth(trial), 0.0), n_trials=2)
     return study
 
 
-def copy_of(study):
+def copy_study(study):
     copy = optuna.create_study(study_name="copy")
     copy.add_trials(study.trials)
     return copy
 
 
-MAY = run_random_study(suggest_rate_and_depth)
+STUDY_OF_MAY = run_random_study(suggest_rate_and_depth)
 
 
 @pytest.mark.parametrize(
     ("studies", "message"),
     [
         (
-            [MAY, run_random_study(suggest_rate_and_depth, "June", direction="maximize")],
+            [STUDY_OF_MAY, run_random_study(suggest_rate_and_depth, "June", direction="maximize")],
             "'May' to minimize, 'June' to max",
         ),
-        ([MAY, copy_of(MAY)], "identical evaluations"),
-        ([MAY, MAY], "have the same name: 'May'"),
-        ([study_of_two_objectives()], "study 'two' must have one objective, not 2"),
-        (MAY, "got Study"),
+        ([STUDY_OF_MAY, copy_study(STUDY_OF_MAY)], "identical evaluations"),
+        ([STUDY_OF_MAY, STUDY_OF_MAY], "have the same name: 'May'"),
+        ([run_study_of_two_objectives()], "study 'two' must have one objective, not 2"),
+        (STUDY_OF_MAY, "got Study"),
         ([], "at least one study, but got list"),
-        ([MAY, "May"], "got a list of other objects"),
+        ([STUDY_OF_MAY, "May"], "got a list of other objects"),
         ("sqlite:///tuning.db", "got a str of other objects"),
     ],
 )
@@ -401,19 +429,18 @@ def test_invalid_studies_are_refused(studies, message):
 
 @pytest.fixture
 def storage_by_date(tmp_path):
-    """URL of a storage of studies that were created in another order than they were run in.
+    """URL of a storage of four studies that were created in another order than they were run in.
 
-    The rate of a study's trials is 0.01 times its month, the depth is the day. The trial of day 9
-    comes before that of day 5.
+    Each study has a trial of day 9 of its month, and then one of day 5. The rate tells the month,
+    from 0.01 in January to 0.04 in April, and the depth the day.
     """
     url = f"sqlite:///{tmp_path / 'tuning.db'}"
     for name, month in (("churn-b", 2), ("churn-a", 3), ("fraud", 4), ("churn-c", 1)):
         study = optuna.create_study(study_name=name, storage=url)
         for day in (9, 5):
-            start = datetime(2026, 1, 1) + timedelta(days=30 * month + day)
-            trial = finished_trial({"rate": 0.01 * month, "depth": day}, value=float(month))
-            trial.datetime_start = start
-            trial.datetime_complete = start
+            trial = make_trial({"rate": 0.01 * month, "depth": day}, value=float(month))
+            trial.datetime_start = datetime(2026, month, day)
+            trial.datetime_complete = trial.datetime_start
             study.add_trial(trial)
     return url
 
@@ -421,9 +448,13 @@ def storage_by_date(tmp_path):
 def test_studies_come_by_date(storage_by_date):
     """Tasks are in the order of dates, the trials of a task in that of their numbers."""
     history = hbo.history_from_storage(storage_by_date, "churn-*", space=SPACE)
+
+    january, february, march = history
     assert [evaluations.task for evaluations in history] == ["churn-c", "churn-b", "churn-a"]
-    first_trials = [evaluations.values[0].tolist() for evaluations in history]  # rate and depth
-    assert first_trials == [[0.01, 9], [0.02, 9], [0.03, 9]]
+    # Rate and depth: the trial of day 9 is the first one.
+    assert january.values.tolist() == [[0.01, 9], [0.01, 5]]
+    assert february.values.tolist() == [[0.02, 9], [0.02, 5]]
+    assert march.values.tolist() == [[0.03, 9], [0.03, 5]]
 
 
 def test_storage_may_be_an_object(storage_by_date):
@@ -441,8 +472,9 @@ def test_parameter_of_some_studies_is_unconditional():
     """A hyperparameter of one study alone is no condition: each study has its own space."""
     may = optuna.create_study(study_name="May")
     june = optuna.create_study(study_name="June")
-    may.add_trial(finished_trial({"rate": 0.1, "depth": 7}))
-    june.add_trial(finished_trial({"depth": 2}, distributions={"depth": DISTRIBUTIONS["depth"]}))
+    may.add_trial(make_trial({"rate": 0.1, "depth": 7}))
+    only_depth = {"depth": DISTRIBUTIONS["depth"]}
+    june.add_trial(make_trial({"depth": 2}, distributions=only_depth))
 
     history = hbo.history_from_studies([may, june])
 
@@ -454,26 +486,28 @@ def suggest_kind_and_x(trial: optuna.Trial) -> float:
     return trial.suggest_float("x", 0, 1) + (kind == "a")
 
 
-IN_OTHER_ORDER = {"x": FloatDistribution(0, 1), "kind": CategoricalDistribution(["b", "a"])}
+X_AND_KIND = {"x": FloatDistribution(0, 1), "kind": CategoricalDistribution(["b", "a"])}
 """The distributions of `suggest_kind_and_x`: hyperparameters and choices in another order."""
 
 
 def test_history_in_other_order_is_used():
-    """The method simple-previous begins with the best configuration of the last task."""
+    """The method simple-previous begins with the best configuration of the last task.
+
+    Here that task had the same hyperparameters and choices, but in another order.
+    """
     earlier = run_random_study(suggest_kind_and_x, trials=30)
     (evaluations,) = hbo.history_from_studies([earlier])
-    assert not evaluations.is_on(space_of(IN_OTHER_ORDER))
+    assert not evaluations.is_on(space_of(X_AND_KIND))
 
-    sampler = OptunaSampler("simple-previous", space=IN_OTHER_ORDER, history=[evaluations])
-    study = optuna.create_study(sampler=sampler)
-    study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=1)
+    sampler = OptunaSampler("simple-previous", space=X_AND_KIND, history=[evaluations])
+    first_trial = optuna.create_study(sampler=sampler).ask(X_AND_KIND)
 
-    (first_trial,) = study.trials
-    assert first_trial.params == {"x": earlier.best_params["x"]}
+    assert first_trial.params == earlier.best_params
 
 
 def test_trials_are_read_in_other_order():
+    """The space has the hyperparameters and choices of the study in another order."""
     study = run_random_study(suggest_kind_and_x, trials=30)
-    (evaluations,) = hbo.history_from_studies([study], space=space_of(IN_OTHER_ORDER))
-    assert evaluations.is_on(space_of(IN_OTHER_ORDER))
+    (evaluations,) = hbo.history_from_studies([study], space=space_of(X_AND_KIND))
+    assert evaluations.is_on(space_of(X_AND_KIND))
     assert_trials_are_read(evaluations, study.trials)
