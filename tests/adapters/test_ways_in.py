@@ -8,7 +8,7 @@ import json
 import math
 import sqlite3
 from collections.abc import Callable, Sequence
-from contextlib import closing, nullcontext
+from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -36,76 +36,83 @@ from hpobench_ordered.registry import list_methods, method_spec
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 
 
-def rates(name: str = "rate", upper: float = 1) -> SearchSpace:
-    rate = Parameter.number(name, 1e-4, upper, log=True)
-    return SearchSpace([rate, Parameter.number("depth", 1, 9, integer=True)])
+def make_space(rate: str = "rate", highest_rate: float = 1) -> SearchSpace:
+    """Make a space of a rate, which may have another name or range, and a depth."""
+    return SearchSpace(
+        [
+            Parameter.number(rate, 1e-4, highest_rate, log=True),
+            Parameter.number("depth", 1, 9, integer=True),
+        ]
+    )
 
 
-SPACE, NARROWER, RENAMED = rates(), rates(upper=0.1), rates("lr")
-ROWS = [(0.5, 4, 0.9), (0.01, 2, 0.8), (0.002, 9, 0.7)]
-"""Rate, depth and accuracy; the best rate is out of the narrower range."""
+SPACE = make_space()
+NARROWER_SPACE = make_space(highest_rate=0.1)
+RENAMED_SPACE = make_space("lr")
+RATES_DEPTHS_ACCURACIES = [(0.5, 4, 0.9), (0.01, 2, 0.8), (0.002, 9, 0.7)]
+"""Evaluations of a month; the best rate, 0.5, is out of the narrower space."""
 MONTHS = ("m1", "m2", "m3")
 DISTRIBUTIONS = {"rate": FloatDistribution(1e-4, 1, log=True), "depth": IntDistribution(1, 9)}
 
 
-def studies(names: Sequence[str] = MONTHS, **options: Any) -> list[optuna.Study]:
-    """Make studies of the rows; each later one has accuracies 0.01 lower."""
-    history = []
+def make_studies(names: Sequence[str] = MONTHS, **options: Any) -> list[optuna.Study]:
+    """Make a study of three trials for each month; each later one has accuracies 0.01 lower."""
+    studies = []
     for number, name in enumerate(names):
         study = optuna.create_study(study_name=name, direction="maximize", **options)
-        for rate, depth, accuracy in ROWS:
+        for rate, depth, accuracy in RATES_DEPTHS_ACCURACIES:
             trial = optuna.trial.create_trial(
                 params={"rate": rate, "depth": depth},
                 distributions=DISTRIBUTIONS,
                 value=accuracy - 0.01 * number,
             )
             study.add_trial(trial)
-        history.append(study)
-    return history
+        studies.append(study)
+    return studies
 
 
-@functools.cache
-def database(names: Sequence[str] = MONTHS) -> bytes:
-    """The file of a storage of such studies, which takes long to make."""
+@functools.cache  # as it takes long
+def make_storage_file(names: Sequence[str] = MONTHS) -> bytes:
+    """Make a storage of Optuna with a study for each month; return the content of its file."""
     with TemporaryDirectory() as folder:
-        studies(names, storage=f"sqlite:///{folder}/t.db")
+        make_studies(names, storage=f"sqlite:///{folder}/t.db")
         return Path(folder, "t.db").read_bytes()
 
 
-def table(names: Sequence[str] = MONTHS) -> pd.DataFrame:
-    """Make a table of the rows; each later month has accuracies 0.01 lower."""
+def make_table(names: Sequence[str] = MONTHS) -> pd.DataFrame:
+    """Make a table of three rows for each month; each later one has accuracies 0.01 lower."""
     rows = []
     for number, name in enumerate(names):
-        for rate, depth, accuracy in ROWS:
+        for rate, depth, accuracy in RATES_DEPTHS_ACCURACIES:
             rows.append((name, rate, depth, accuracy - 0.01 * number))
     return pd.DataFrame(rows, columns=["month", "rate", "depth", "accuracy"])
 
 
-def from_studies(names: Sequence[str] = MONTHS, **options: Any) -> tuple[Evaluations, ...]:
+def read_studies(names: Sequence[str] = MONTHS, **options: Any) -> tuple[Evaluations, ...]:
     """Read a history from studies of Optuna, by default m1 to m3, with three trials each."""
-    return hbo.history_from_studies(studies(names), **options)
+    return hbo.history_from_studies(make_studies(names), **options)
 
 
-def from_table(frame: pd.DataFrame, space: SearchSpace = SPACE, **options: Any) -> Any:
+def read_table(frame: pd.DataFrame, space: SearchSpace = SPACE, **options: Any) -> Any:
     """Read a history from a table with a row an evaluation; the accuracy is maximised."""
     settings = {"objective": "accuracy", "direction": "maximize", "task": "month"}
     return hbo.history_from_frame(frame, space, **settings | options)
 
 
-def from_frame(names: Sequence[str] = MONTHS, **options: Any) -> tuple[Evaluations, ...]:
+def read_table_of_months(names: Sequence[str] = MONTHS, **options: Any) -> tuple[Evaluations, ...]:
     """Read a history from a table of months, by default m1 to m3, with three rows each."""
-    return from_table(table(names), **options)
+    return read_table(make_table(names), **options)
 
 
-def own(space: SearchSpace, rng: Any) -> Any:
-    """A user's method, the functions ask and tell, which draws at random."""
+def draw_at_random(space: SearchSpace, rng: Any) -> Any:
+    """A user's method: the functions ask, which draws at random, and tell, which does nothing."""
     return (lambda: space.sample(rng)), (lambda config, loss: None)
 
 
-READERS: tuple[Callable[..., tuple[Evaluations, ...]], ...] = (from_studies, from_frame)
+READERS: tuple[Callable[..., tuple[Evaluations, ...]], ...] = (read_studies, read_table_of_months)
 """Functions that read a history of three tasks, with three evaluations each."""
-TABLE = "--history old.csv --task month --objective accuracy"
-STORAGE = "--storage sqlite:///t.db --studies m*"
+OPTIONS_FOR_TABLE = "--history old.csv --task month --objective accuracy"
+OPTIONS_FOR_STORAGE = "--storage sqlite:///t.db --studies m*"
 
 
 def run_suggest_command(
@@ -116,47 +123,57 @@ def run_suggest_command(
     names: Any = MONTHS,
     space: Any = SPACE,
 ) -> Any:
-    """Run the command `suggest` with a history of the named tasks.
+    """Run the command `suggest` in a folder with a history of the named tasks.
 
-    The options `source`, `TABLE` or `STORAGE`, say where it reads the history.
+    `source` are the options that say where it reads the history: in a table or in a storage.
     """
     (folder / "space.json").write_text(json.dumps(space.to_json()))
-    if "--history old.csv" in source:
-        table(names).to_csv(folder / "old.csv", index=False)
+    if "--storage" in source:
+        (folder / "t.db").write_bytes(make_storage_file(names))
     else:
-        (folder / "t.db").write_bytes(database(names))
+        make_table(names).to_csv(folder / "old.csv", index=False)
     command = f"suggest --space space.json --direction maximize --method {method} {source}".split()
     return CliRunner().invoke(app, [*command, *options])
 
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
+    """An empty folder, which is the working directory of each test."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
-@pytest.mark.parametrize("method", ["bo", optuna.samplers.RandomSampler, own])
-def test_unused_history_is_warned_of(method):
-    """The warning points to the caller's line."""
+METHODS_WITHOUT_HISTORY = ["bo", optuna.samplers.RandomSampler, draw_at_random]
+
+
+@pytest.mark.parametrize("method", METHODS_WITHOUT_HISTORY)
+def test_optimiser_warns_of_unused_history(method):
+    """The warning points to the caller's line, which is in this file."""
     spec = hbo.adapters.as_method_spec(method)
-    history = from_frame()
+    history = read_table_of_months()
 
     with pytest.warns(HistoryWarning, match="does not use the history of 3 tasks") as caught:
         hbo.optimiser(spec, direction="maximize", space=SPACE, history=history)
-    with pytest.warns(HistoryWarning, match="does not use the history"):
-        OptunaSampler(spec, space=SPACE, history=history)
 
     assert [warning.filename for warning in caught] == [__file__]
 
 
+@pytest.mark.parametrize("method", METHODS_WITHOUT_HISTORY)
+def test_sampler_warns_of_unused_history(method):
+    spec = hbo.adapters.as_method_spec(method)
+    history = read_table_of_months()
+    with pytest.warns(HistoryWarning, match="does not use the history"):
+        OptunaSampler(spec, space=SPACE, history=history)
+
+
 def test_used_history_is_not_warned_of():
     """The method simple-ordered uses the history; a warning would be an error in these tests."""
-    history = from_frame()
+    history = read_table_of_months()
 
     hbo.optimiser("simple-ordered", direction="maximize", space=SPACE, history=history)
 
 
-@pytest.mark.parametrize("source", [TABLE, STORAGE])
+@pytest.mark.parametrize("source", [OPTIONS_FOR_TABLE, OPTIONS_FOR_STORAGE])
 def test_command_warns_of_unused_history(folder, source):
     """The history is in a table or in a storage; bo uses none, simple-ordered does."""
     result_of_bo = run_suggest_command(folder, source, "bo")
@@ -165,25 +182,26 @@ def test_command_warns_of_unused_history(folder, source):
     assert result_of_simple_ordered.stderr == ""
 
 
-@pytest.mark.parametrize("source", [TABLE, STORAGE])
+@pytest.mark.parametrize("source", [OPTIONS_FOR_TABLE, OPTIONS_FOR_STORAGE])
 def test_command_renames_hyperparameters(folder, source):
     """The method simple-ordered suggests the best of the history first."""
     result = run_suggest_command(
-        folder, source, "simple-ordered", "--rename", "rate=lr", space=RENAMED
+        folder, source, "simple-ordered", "--rename", "rate=lr", space=RENAMED_SPACE
     )
     best_of_history = "lr,depth\n0.5,4\n"
-    assert (result.stdout, result.stderr) == (best_of_history, "")
+    assert result.stdout == best_of_history
+    assert result.stderr == ""
 
 
-@pytest.mark.parametrize("source", [TABLE, STORAGE])
+@pytest.mark.parametrize("source", [OPTIONS_FOR_TABLE, OPTIONS_FOR_STORAGE])
 def test_command_names_missing_hyperparameter(folder, source):
-    """The history has a hyperparameter `rate`, which is called `lr` in the space."""
-    result = run_suggest_command(folder, source, "simple-ordered", space=RENAMED)
-    message = result.stderr + str(result.exception)
-    assert "lr" in message
+    """The history has a `rate`, which the space calls `lr`: a warning or an error says so."""
+    result = run_suggest_command(folder, source, "simple-ordered", space=RENAMED_SPACE)
+    warnings_and_error = result.stderr + str(result.exception)
+    assert "lr" in warnings_and_error
 
 
-@pytest.mark.parametrize("source", [TABLE, STORAGE])
+@pytest.mark.parametrize("source", [OPTIONS_FOR_TABLE, OPTIONS_FOR_STORAGE])
 def test_command_warns_of_unordered_tasks(folder, source):
     result = run_suggest_command(folder, source, "simple-ordered", names=("m2", "m4", "m1"))
     assert "in the order m2, m4, m1" in result.stderr
@@ -206,13 +224,15 @@ def suggest_eight(name: str, history: tuple[Evaluations, ...]) -> list[Any]:
     "name", by_speed([n for n in list_methods() if not method_spec(n).uses_history])
 )
 def test_methods_without_history_ignore_it(name):
-    assert suggest_eight(name, history=from_frame()) == suggest_eight(name, history=())
+    with_history = suggest_eight(name, history=read_table_of_months())
+    without_history = suggest_eight(name, history=())
+    assert with_history == without_history
 
 
 def test_sampler_begins_with_clipped_best():
-    """The best of the history has the rate 0.5, which the narrower space ends below, at 0.1."""
+    """The best of the history has the rate 0.5; in the narrower space rates are at most 0.1."""
     with pytest.warns(HistoryWarning, match="another search space"):
-        sampler = OptunaSampler.from_studies("simple-ordered", studies(), space=NARROWER)
+        sampler = OptunaSampler.from_studies("simple-ordered", make_studies(), space=NARROWER_SPACE)
     trial = optuna.create_study(direction="maximize", sampler=sampler).ask()
     assert trial.suggest_float("rate", 1e-4, 0.1, log=True) == 0.1
     assert trial.suggest_int("depth", 1, 9) == 4
@@ -220,37 +240,38 @@ def test_sampler_begins_with_clipped_best():
 
 def test_sampler_begins_with_renamed_best():
     """The best of the studies has the rate 0.5, which is called `lr` now."""
-    sampler = OptunaSampler.from_studies("simple-ordered", studies(), rename={"rate": "lr"})
+    sampler = OptunaSampler.from_studies("simple-ordered", make_studies(), rename={"rate": "lr"})
     trial = optuna.create_study(direction="maximize", sampler=sampler).ask()
     assert trial.suggest_float("lr", 1e-4, 1, log=True) == 0.5
 
 
-def test_unused_hyperparameter_is_warned_of_once():
+@pytest.mark.parametrize("space", [None, SPACE], ids=["inferred", "given"])
+def test_unused_hyperparameter_is_warned_of_once(space):
     """Of rate and depth the objective suggests the rate alone, in three trials."""
-    for space in (None, SPACE):
-        sampler = OptunaSampler.from_studies("simple-ordered", studies(), space=space)
-        study = optuna.create_study(direction="maximize", sampler=sampler)
-        with pytest.warns(HistoryWarning, match="does not suggest 'depth'") as caught:
-            study.optimize(lambda t: t.suggest_float("rate", 1e-4, 1, log=True), n_trials=3)
-        assert len(caught) == 1
+    sampler = OptunaSampler.from_studies("simple-ordered", make_studies(), space=space)
+    study = optuna.create_study(direction="maximize", sampler=sampler)
+    with pytest.warns(HistoryWarning, match="does not suggest 'depth'") as caught:
+        study.optimize(lambda t: t.suggest_float("rate", 1e-4, 1, log=True), n_trials=3)
+    assert len(caught) == 1
 
 
 @pytest.mark.parametrize("reader", READERS)
 def test_clip_moves_into_narrower_range(reader):
     """The rate 0.5 of each of three tasks is above 0.1, the end of the narrower range."""
     with pytest.warns(HistoryWarning, match="moved to the nearest bound: 3 of 'rate'"):
-        history = reader(space=NARROWER, clip=True)
-    assert all(evaluations.is_on(NARROWER) for evaluations in history)
-    rates_of_first_task = history[0].values[:, 0]
-    assert rates_of_first_task.tolist() == [0.1, 0.01, 0.002]
+        history = reader(space=NARROWER_SPACE, clip=True)
+    assert all(evaluations.is_on(NARROWER_SPACE) for evaluations in history)
+    first_task, *_ = history
+    rates, _ = first_task.values.T
+    assert rates.tolist() == [0.1, 0.01, 0.002]
 
 
 @pytest.mark.parametrize("reader", READERS)
 def test_drop_leaves_out_of_narrower_range(reader):
     """One of the three rates of each of three tasks is out of the narrower range."""
     with pytest.warns(HistoryWarning, match="3 of 9 evaluations are left out"):
-        history = reader(space=NARROWER, drop_invalid=True)
-    assert all(evaluations.is_on(NARROWER) for evaluations in history)
+        history = reader(space=NARROWER_SPACE, drop_invalid=True)
+    assert all(evaluations.is_on(NARROWER_SPACE) for evaluations in history)
     assert [len(evaluations) for evaluations in history] == [2, 2, 2]
 
 
@@ -270,28 +291,35 @@ def test_invalid_renaming_or_contexts_are_refused(reader, options, message):
         reader(**options)
 
 
-ORDERS = [
-    (("m2", "m4", "m1"), False),
-    (("m9", "m10", "m11"), True),
-    (("2025-12", "2026-2", "2026-1"), False),
-    (("2025-12", "2026-1", "2026-02"), True),
-    (("May", "June", "July"), True),  # names do not tell
-    (("28.11.2025", "15.12.2025", "03.01.2026"), True),
-    (("03.01.2026", "28.11.2025", "15.12.2025"), False),
-]
-"""Names of tasks, and whether nothing in them says that they come in another order."""
+@pytest.mark.parametrize(
+    ("reader", "names"),
+    [
+        (read_table_of_months, ("m2", "m4", "m1")),
+        (read_studies, ("m2", "m4", "m1")),
+        (read_table_of_months, ("2025-12", "2026-2", "2026-1")),
+        (read_table_of_months, ("03.01.2026", "28.11.2025", "15.12.2025")),
+    ],
+)
+def test_unordered_task_names_are_warned_of(reader, names):
+    """Tasks stay in the order that they come in."""
+    listed_names = ", ".join(names)
+    with pytest.warns(HistoryWarning, match=f"order {listed_names}"):
+        history = reader(names)
+    assert [evaluations.task for evaluations in history] == list(names)
 
 
 @pytest.mark.parametrize(
-    ("reader", "names", "is_in_order"),
-    [(from_frame, *row) for row in ORDERS] + [(from_studies, *ORDERS[0])],
+    "names",
+    [
+        ("m9", "m10", "m11"),
+        ("2025-12", "2026-1", "2026-02"),
+        ("28.11.2025", "15.12.2025", "03.01.2026"),
+        ("May", "June", "July"),  # of which the order is not known
+    ],
 )
-def test_unordered_task_names_are_warned_of(reader, names, is_in_order):
-    """Tasks stay in the order that they come in."""
-    listed_names = ", ".join(names)
-    warning = pytest.warns(HistoryWarning, match=f"order {listed_names}")
-    with nullcontext() if is_in_order else warning:
-        history = reader(names)
+def test_ordered_task_names_are_not_warned_of(names):
+    """A warning would be an error in these tests."""
+    history = read_table_of_months(names)
     assert [evaluations.task for evaluations in history] == list(names)
 
 
@@ -300,7 +328,7 @@ def test_unordered_times_are_warned_of():
     months = pd.to_datetime(["2026-02-01", "2026-03-01", "2026-01-01"])
     times = np.repeat(months, 3)  # each month has three rows
     with pytest.warns(HistoryWarning, match="in the order 2026-02-01 00:00:00, 2026-03"):
-        from_table(table().assign(month=times))
+        read_table(make_table().assign(month=times))
 
 
 @pytest.mark.parametrize(
@@ -321,17 +349,23 @@ def test_unordered_times_are_warned_of():
     ],
 )
 def test_command_reports_misuse(options, message, capsys, monkeypatch):
-    """The folder has a table, old.csv, and a storage of Optuna, t.db, with studies m1 to m3."""
-    table().to_csv("old.csv", index=False)
-    Path("t.db").write_bytes(database())
+    """The folder has a table, old.csv, and a storage of Optuna, t.db, with studies m1 to m3.
+
+    The command prints no suggestion, and ends with the message and the code of misuse, 2.
+    """
+    make_table().to_csv("old.csv", index=False)
+    Path("t.db").write_bytes(make_storage_file())
     Path("space.json").write_text(json.dumps(SPACE.to_json()))
     words = f"suggest --space space.json --direction maximize --method simple-ordered {options}"
     monkeypatch.setattr("sys.argv", ["hpobench-ordered", *words.split()])
     monkeypatch.setattr("signal.signal", lambda *_: None)  # leaves the tests' own handlers alone
+
     with pytest.raises(SystemExit) as stop:
         main()
+
     output = capsys.readouterr()
-    assert (stop.value.code, output.out) == (2, "")
+    assert stop.value.code == 2
+    assert output.out == ""
     assert message in output.err
 
 
@@ -339,58 +373,75 @@ def test_command_reports_misuse(options, message, capsys, monkeypatch):
     "storage", ["t.db", Path("t.db"), "sqlite:///t.db", "sqlite:///t.db?timeout=9"]
 )
 def test_a_storage_may_be_a_file(storage):
-    """By its path as a text or as a `Path`, or by a URL."""
-    Path("t.db").write_bytes(database())
+    """The file is named by its path, as a text or as a `Path`, or by a URL."""
+    Path("t.db").write_bytes(make_storage_file())
     history = hbo.history_from_storage(storage, "m[12]")  # m1 and m2, but not m3
     assert [evaluations.task for evaluations in history] == ["m1", "m2"]
 
 
 def test_advise_takes_a_storage():
-    """The storage t.db has the studies m1, m2 and m3."""
-    Path("t.db").write_bytes(database())
+    """Two of three studies in the storage fit the pattern, and are too few for advice."""
+    Path("t.db").write_bytes(make_storage_file())
     Path("space.json").write_text(json.dumps(SPACE.to_json()))
     words = "advise --space space.json --direction maximize --storage t.db --studies m[12]"
     result = CliRunner().invoke(app, words.split())
-    # It read the two studies that fit the pattern, which are too few for advice.
     assert "at least 3 tasks, but got 2: 'm1', 'm2'" in str(result.exception)
 
 
-@pytest.mark.parametrize("text", ["1_000", "٣", "3,5", "1e999"])
-def test_files_and_tables_refuse_same_numbers(folder, text):
-    """Texts that Python or other programs read as numbers, in row 4, which is line 6 of a file."""
-    frame = table().astype(object)
+TEXTS_LIKE_NUMBERS = ["1_000", "٣", "3,5", "1e999"]
+"""Texts that Python or other programs read as numbers, and this package does not."""
+
+
+def make_table_with_text(text: str) -> pd.DataFrame:
+    """Make a table with a text as the accuracy of row 4."""
+    frame = make_table().astype(object)  # so that a column may have numbers and texts
     frame.loc[4, "accuracy"] = text
+    return frame
 
+
+@pytest.mark.parametrize("text", TEXTS_LIKE_NUMBERS)
+def test_table_refuses_text_like_number(text):
     with pytest.raises(EvaluationsError, match="row 4"):
-        from_table(frame)
+        read_table(make_table_with_text(text))
 
-    frame.to_csv("odd.csv", index=False)
-    source = TABLE.replace("old.csv", "odd.csv")
+
+@pytest.mark.parametrize("text", TEXTS_LIKE_NUMBERS)
+def test_file_refuses_text_like_number(folder, text):
+    """Row 4 is line 6 of a file, whose first line names the columns."""
+    make_table_with_text(text).to_csv("odd.csv", index=False)
+    source = OPTIONS_FOR_TABLE.replace("old.csv", "odd.csv")
     error = run_suggest_command(folder, source, "simple-ordered").exception
     assert isinstance(error, EvaluationsError)
     assert "line 6" in str(error)
 
 
-@pytest.mark.parametrize("option", ["history", "results", "space"])
-def test_command_keeps_its_input_files(folder, option):
-    """The output is to be written to the file that an option reads."""
-    table().to_csv("old.csv", index=False)
-    (folder / "results.csv").write_text("rate,depth,accuracy\n")
-    input_file = {"history": "old.csv", "results": "results.csv", "space": "space.json"}[option]
-    same_file = f"../{folder.name}/{input_file}"  # by another path
-    words = ("--results", "results.csv", "--output", same_file)
+@pytest.mark.parametrize(
+    ("option", "input_file"),
+    [("history", "old.csv"), ("results", "results.csv"), ("space", "space.json")],
+)
+def test_command_keeps_its_input_files(folder, option, input_file):
+    """A command is refused whose output would replace the file that an option reads."""
+    content_of_file = {
+        "old.csv": make_table().to_csv(index=False),
+        "results.csv": "rate,depth,accuracy\n",
+        "space.json": json.dumps(SPACE.to_json()),
+    }
+    (folder / "results.csv").write_text(content_of_file["results.csv"])
+    same_file_by_other_path = f"../{folder.name}/{input_file}"
+    options = ("--results", "results.csv", "--output", same_file_by_other_path)
 
-    result = run_suggest_command(folder, TABLE, "simple-ordered", *words)
+    # This writes the other two files.
+    result = run_suggest_command(folder, OPTIONS_FOR_TABLE, "simple-ordered", *options)
 
     assert result.exit_code == 2
     assert f"--output must not be the file of --{option}" in result.stderr
-    first_characters = "mr{"  # of the header "month", of "rate", and of JSON
-    assert (folder / input_file).read_text()[0] in first_characters
+    assert (folder / input_file).read_text() == content_of_file[input_file]
 
 
 def test_a_damaged_storage_is_refused():
-    damaged = database().replace(b'"low": 1', b'"low" 1')  # JSON without a colon
-    assert damaged != database()
+    content = make_storage_file()
+    damaged = content.replace(b'"low": 1', b'"low" 1')  # JSON without a colon
+    assert damaged != content
     Path("bad.db").write_bytes(damaged)
     with pytest.raises(EvaluationsError, match=r"the storage 'bad.db' cannot be read"):
         hbo.history_from_storage("bad.db", "*")
@@ -421,13 +472,14 @@ def test_other_object_is_no_storage():
 
 @pytest.mark.parametrize("value", [math.nan, "big", None, True, 10**400])
 def test_a_context_is_of_numbers(value):
-    """By an optimiser, and by a sampler when it is first asked."""
+    """An optimiser refuses other values at once, a sampler when it is first asked."""
     context = {"size": value}
     message = r"context 'size' of task .* finite number"
     with pytest.raises(EvaluationsError, match=message):
         hbo.optimiser("bo", space=SPACE, context=context, direction="minimize")
+    study = optuna.create_study(sampler=OptunaSampler("bo", space=SPACE, context=context))
     with pytest.raises(EvaluationsError, match=message):
-        optuna.create_study(sampler=OptunaSampler("bo", space=SPACE, context=context)).ask()
+        study.ask()
 
 
 def make_simple_ordered(**options: Any) -> hbo.Optimiser:
@@ -435,7 +487,7 @@ def make_simple_ordered(**options: Any) -> hbo.Optimiser:
 
     It maximises the accuracy, as the table of the history does.
     """
-    history = from_table(table())
+    history = read_table_of_months()
     return hbo.optimiser(
         "simple-ordered", space=SPACE, direction="maximize", history=history, **options
     )
@@ -460,7 +512,7 @@ def test_invalid_seed_is_refused(seed):
 
 def test_a_space_may_be_a_dict():
     """Two integers make an integer range; a list makes choices, and a number a constant."""
-    described = {
+    space_as_dict = {
         "lr": (1e-4, 1, "log"),
         "momentum": (0.0, 1),
         "depth": (1, 9),
@@ -468,7 +520,7 @@ def test_a_space_may_be_a_dict():
         "kind": ["tree", "line"],
         "trees": 100,
     }
-    tuner = hbo.optimiser("bo", space=described, direction="minimize")
+    tuner = hbo.optimiser("bo", space=space_as_dict, direction="minimize")
     expected = SearchSpace(
         [
             Parameter.number("lr", 1e-4, 1, log=True),
@@ -480,12 +532,13 @@ def test_a_space_may_be_a_dict():
         constants={"trees": 100},
     )
     assert tuner.space == expected
-    assert tuner.ask().keys() == described.keys()
+    assert tuner.ask().keys() == space_as_dict.keys()
 
 
 def test_changes_are_between_spaces_of_any_kind():
-    described = {"rate": (1e-4, 1.0, "log")}
-    change = hbo.SpaceChange.between(described, SPACE.to_configspace())
+    """The change from a dict to a space of ConfigSpace, which has a depth, too."""
+    space_as_dict = {"rate": (1e-4, 1.0, "log")}
+    change = hbo.SpaceChange.between(space_as_dict, SPACE.to_configspace())
     assert change.shared == ("rate",)
 
 
