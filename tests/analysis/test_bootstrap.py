@@ -28,14 +28,17 @@ def coverage_script(monkeypatch):
     return importlib.import_module("interval_coverage")
 
 
-def _rng() -> np.random.Generator:
+def make_rng() -> np.random.Generator:
     return np.random.default_rng(3)
 
 
-def _measure_coverage(samples: np.ndarray, truth: float) -> float:
-    """Compute the percentage of intervals that contain the true mean, one a column of samples."""
+def measure_coverage(samples: np.ndarray, truth: float) -> float:
+    """Compute the percentage of intervals that contain the true mean; each column has an interval.
+
+    The columns are taken 500 at a time, which needs less memory.
+    """
     rng = np.random.default_rng(1)
-    n_batches = samples.shape[1] // 500  # of 500 intervals each, which need less memory
+    n_batches = samples.shape[1] // 500
     is_covered = []
     for batch in np.split(samples, n_batches, axis=1):
         interval = mean_intervals(batch, rng=rng, resamples=999)
@@ -48,7 +51,7 @@ def _measure_coverage(samples: np.ndarray, truth: float) -> float:
 def test_coverage_is_near_95_percent(law, count):
     """Of 5000 simulated intervals the standard error of the coverage is 0.31 %."""
     samples = law.rvs((count, 5000), random_state=np.random.default_rng(count))
-    coverage = _measure_coverage(samples, law.mean())
+    coverage = measure_coverage(samples, law.mean())
     assert 93 < coverage < 97
 
 
@@ -56,15 +59,15 @@ def test_coverage_is_near_95_percent(law, count):
     ("count", "lowest", "highest"), [(3, 0, 78), (4, 0, 88), (5, 89, 100), (20, 94, 100)]
 )
 def test_fewer_than_five_samples_undercover(coverage_script, monkeypatch, count, lowest, highest):
-    """The reason why fewer than five samples get no interval; here three and four get one, too.
+    """Intervals of 95 % contain the true mean far less often if they are of three or four samples.
 
-    Of intervals for 95 %, those of three or four samples contain the true mean far less often. The
-    samples are ranks of a method on a single task.
+    That is why they need five samples; here they are made to need only three. The samples are ranks
+    of a method on a single task.
     """
     monkeypatch.setattr("hpobench_ordered.analysis.bootstrap.MIN_SAMPLES_OF_INTERVAL", 3)
     distribution_of_ranks = coverage_script.mean_rank(tasks=1)
     samples = distribution_of_ranks.draw(np.random.default_rng(count), (count, 5000))
-    coverage = _measure_coverage(samples, distribution_of_ranks.mean)
+    coverage = measure_coverage(samples, distribution_of_ranks.mean)
     assert lowest < coverage < highest
 
 
@@ -77,7 +80,7 @@ def test_interval_agrees_with_bootstrap_t():
     t_statistics = (resamples.mean(axis=1) - sample.mean()) / stats.sem(resamples, axis=1)
     upper_t, lower_t = np.quantile(t_statistics, [0.975, 0.025])
 
-    interval = mean_intervals(sample, rng=_rng(), resamples=99_999)
+    interval = mean_intervals(sample, rng=make_rng(), resamples=99_999)
 
     expected_lower = sample.mean() - upper_t * stats.sem(sample)
     expected_upper = sample.mean() - lower_t * stats.sem(sample)
@@ -91,7 +94,7 @@ def test_many_samples_get_students_interval(count):
     """More than 500 samples are not resampled."""
     samples = np.random.default_rng(0).normal(size=(count, 4))
 
-    computed = mean_intervals(samples, rng=_rng(), resamples=999)
+    computed = mean_intervals(samples, rng=make_rng(), resamples=999)
 
     expected = stats.t.interval(
         0.95, count - 1, loc=samples.mean(axis=0), scale=stats.sem(samples, axis=0)
@@ -102,7 +105,7 @@ def test_many_samples_get_students_interval(count):
 
 @given(TIED_SAMPLES)
 def test_intervals_contain_mean(samples):
-    interval = mean_intervals(samples, rng=_rng())
+    interval = mean_intervals(samples, rng=make_rng())
     np.testing.assert_allclose(interval.mean, samples.mean(axis=0))
     assert (interval.lower <= interval.mean).all()
     assert (interval.mean <= interval.upper).all()
@@ -110,14 +113,15 @@ def test_intervals_contain_mean(samples):
 
 @given(TIED_SAMPLES)
 def test_width_is_at_most_twice_students(samples):
-    """Where resampled t statistics are extreme, quantiles are limited."""
-    interval = mean_intervals(samples, rng=_rng())
+    """Quantiles of resampled t statistics, which may be extreme, are limited."""
+    interval = mean_intervals(samples, rng=make_rng())
 
     n = len(samples)
     standard_error = samples.std(axis=0, ddof=1) / np.sqrt(n)
     students_width = 2 * stats.t.isf(0.025, n - 1) * standard_error
+    width = interval.upper - interval.lower
     rounding = 1e-12
-    assert (interval.upper - interval.lower <= 2 * students_width + rounding).all()
+    assert (width <= 2 * students_width + rounding).all()
 
 
 @given(
@@ -126,19 +130,21 @@ def test_width_is_at_most_twice_students(samples):
     st.floats(-100, 100),
 )
 def test_intervals_shift_and_scale(samples, scale, shift):
-    plain = mean_intervals(samples, rng=_rng())
-    moved = mean_intervals(scale * samples + shift, rng=_rng())
-    for end in ("lower", "upper"):
-        expected = scale * getattr(plain, end) + shift
-        np.testing.assert_allclose(getattr(moved, end), expected, rtol=1e-4, atol=1e-4)
+    """Intervals of samples in another unit are the same intervals in that unit."""
+    interval = mean_intervals(samples, rng=make_rng())
+    in_other_unit = mean_intervals(scale * samples + shift, rng=make_rng())
+
+    rounding = {"rtol": 1e-4, "atol": 1e-4}  # of samples that nearly cancel
+    np.testing.assert_allclose(in_other_unit.lower, scale * interval.lower + shift, **rounding)
+    np.testing.assert_allclose(in_other_unit.upper, scale * interval.upper + shift, **rounding)
 
 
 def test_interval_does_not_depend_on_others():
     samples = np.random.default_rng(0).normal(size=(10, 7, 3))  # of 7 x 3 means
     row, column = 4, 1  # of any one of them
 
-    together = mean_intervals(samples, rng=_rng())
-    alone = mean_intervals(samples[:, row, column], rng=_rng())
+    together = mean_intervals(samples, rng=make_rng())
+    alone = mean_intervals(samples[:, row, column], rng=make_rng())
 
     assert together.lower.shape == (7, 3)
     assert alone.lower.shape == ()
@@ -147,37 +153,37 @@ def test_interval_does_not_depend_on_others():
 
 def test_interval_does_not_depend_on_chunks(monkeypatch):
     samples = np.random.default_rng(0).normal(size=(10, 7, 3))
-    at_once = mean_intervals(samples, rng=_rng())
+    at_once = mean_intervals(samples, rng=make_rng())
 
     room_for_two_means = 2 * 1999  # of 1999 resamples each, by default
     monkeypatch.setattr(
         "hpobench_ordered.analysis.bootstrap.MAX_NUMBERS_IN_MEMORY", room_for_two_means
     )
-    in_chunks = mean_intervals(samples, rng=_rng())
+    in_chunks = mean_intervals(samples, rng=make_rng())
 
     np.testing.assert_allclose(in_chunks.upper, at_once.upper)
 
 
 def test_constant_samples_have_interval_without_width():
-    interval = mean_intervals(np.full(6, 0.1), rng=_rng())
+    interval = mean_intervals(np.full(6, 0.1), rng=make_rng())
     np.testing.assert_allclose([interval.lower, interval.upper], 0.1)
 
 
 @pytest.mark.parametrize("samples", [np.full(6, np.nan), np.r_[np.inf, np.ones(5)]])
 def test_undefined_samples_have_no_interval(samples):
-    interval = mean_intervals(samples, rng=_rng())
+    interval = mean_intervals(samples, rng=make_rng())
     assert np.isnan([interval.lower, interval.upper]).all()
 
 
 def test_no_samples_have_no_mean():
-    assert np.isnan(mean_intervals(np.ones((0, 2)), rng=_rng()).mean).all()
+    assert np.isnan(mean_intervals(np.ones((0, 2)), rng=make_rng()).mean).all()
 
 
 @pytest.mark.parametrize("count", range(1, MIN_SAMPLES_OF_INTERVAL))
 def test_few_samples_have_no_interval(count):
     """An interval needs five samples."""
-    samples = _rng().random((count, 3))
-    interval = mean_intervals(samples, rng=_rng())
+    samples = make_rng().random((count, 3))
+    interval = mean_intervals(samples, rng=make_rng())
     np.testing.assert_allclose(interval.mean, samples.mean(axis=0))
     assert np.isnan([interval.lower, interval.upper]).all()
 
@@ -185,21 +191,22 @@ def test_few_samples_have_no_interval(count):
 @pytest.mark.parametrize("count", range(1, MIN_SAMPLES_OF_INTERVAL))
 def test_undefined_samples_do_not_count(count):
     """An interval needs five samples, which there would be with those that are NaN."""
-    defined = _rng().random((count, 3))
+    defined = make_rng().random((count, 3))
     undefined = np.full((9, 3), np.nan)
-    interval = mean_intervals(np.concatenate([defined, undefined]), rng=_rng())
+    interval = mean_intervals(np.concatenate([defined, undefined]), rng=make_rng())
     assert np.isnan(interval.lower).all()
 
 
 def test_ends_are_clipped_to_possible_values():
-    """Intervals of three means of five samples: near 1, near 3, and well between them."""
-    samples = np.array([[1, 1, 1, 1, 3], [3, 3, 3, 3, 1], [2, 2, 2.2, 2, 2.1]]).T
+    """Possible values are from 1 to 3. There are five samples of each of three means."""
+    near_1, near_3, between = [1, 1, 1, 1, 3], [3, 3, 3, 3, 1], [2, 2, 2.2, 2, 2.1]
+    samples = np.array([near_1, near_3, between]).T  # (samples, means)
 
-    unbounded = mean_intervals(samples, rng=_rng())
-    bounded = mean_intervals(samples, rng=_rng(), possible=(1, 3))
+    unbounded = mean_intervals(samples, rng=make_rng())
+    bounded = mean_intervals(samples, rng=make_rng(), possible=(1, 3))
 
-    assert unbounded.lower[0] < 1
-    assert unbounded.upper[1] > 3
+    assert unbounded.lower.min() < 1
+    assert unbounded.upper.max() > 3
     np.testing.assert_array_equal(bounded.lower, np.maximum(unbounded.lower, 1))
     np.testing.assert_array_equal(bounded.upper, np.minimum(unbounded.upper, 3))
 
@@ -209,7 +216,7 @@ def test_outlier_does_not_widen_without_bound():
     outlier, others = [1.0], 1e-6 * np.arange(9)
     samples = np.concatenate([outlier, others])
 
-    computed = mean_intervals(samples, rng=_rng())
+    computed = mean_intervals(samples, rng=make_rng())
 
     degrees_of_freedom = len(samples) - 1
     reach_of_students = stats.t.isf(0.025, degrees_of_freedom) * stats.sem(samples)
@@ -231,7 +238,7 @@ def test_samples_are_means_of_tasks():
     values = np.random.default_rng(0).random((2, 6, n_tasks, 4))  # (methods, seeds, tasks, trials)
 
     samples = independent_samples(values, Resampling.TASKS)
-    interval = mean_intervals(samples, rng=_rng())
+    interval = mean_intervals(samples, rng=make_rng())
 
     means_of_tasks = values.mean(axis=1)  # (methods, tasks, trials)
     np.testing.assert_allclose(samples, np.swapaxes(means_of_tasks, 0, 1))
@@ -248,7 +255,7 @@ def test_undefined_tasks_are_left_out(kind, count):
     values = np.random.default_rng(0).random((2, 6, 5))  # (methods, seeds, tasks)
     values[1, 3, 2] = np.nan
 
-    interval = mean_intervals(independent_samples(values, kind), rng=_rng())
+    interval = mean_intervals(independent_samples(values, kind), rng=make_rng())
 
     defined_tasks = np.delete(values, 2, axis=2)
     np.testing.assert_allclose(interval.mean, defined_tasks.mean(axis=(1, 2)))
@@ -257,43 +264,61 @@ def test_undefined_tasks_are_left_out(kind, count):
 
 @pytest.mark.parametrize("kind", [Resampling.SEEDS, Resampling.TASKS])
 def test_no_defined_task_has_no_mean(kind):
-    """Whether the samples are seeds or tasks."""
+    """The mean is undefined where values of all tasks are NaN."""
     values = np.full((2, 6, 5), np.nan)  # (methods, seeds, tasks)
-    interval = mean_intervals(independent_samples(values, kind), rng=_rng())
+    interval = mean_intervals(independent_samples(values, kind), rng=make_rng())
     assert np.isnan([interval.mean, interval.lower, interval.upper]).all()
 
 
 @pytest.mark.slow
 def test_coverage_script_measures(coverage_script):
-    """The true coverage is 0.95; its standard error in 600 simulations is 0.009."""
-    computed = coverage_script.measure(coverage_script.NORMAL, 10, simulations=600, rng=_rng())
-    assert 0.9 < computed.studentised < 0.99
-    # Percentiles of resampled means are known to cover too rarely, here of ten samples.
-    assert computed.percentile < computed.student
+    """It measures how often three kinds of intervals, of ten normal samples, contain the mean."""
+    coverage = coverage_script.measure(coverage_script.NORMAL, 10, simulations=600, rng=make_rng())
+    # Intervals are for 0.95; the standard error of 600 simulations is 0.009.
+    assert 0.9 < coverage.studentised < 0.99
+    # Percentiles of resampled means are known to cover too rarely.
+    assert coverage.percentile < coverage.student
 
 
 @pytest.mark.slow
 def test_coverage_script_knows_its_distributions(coverage_script):
+    """The mean and the skewness that it states are those of many samples."""
     for distribution in coverage_script.DISTRIBUTIONS:
-        samples = distribution.draw(_rng(), (400_000, 1))
+        samples = distribution.draw(make_rng(), (400_000, 1))
         assert samples.mean() == pytest.approx(distribution.mean, abs=0.02)
-        if distribution.skewness < 3:  # beyond, so few samples do not measure it
+        # A larger skewness could not be measured by so few samples.
+        if distribution.skewness < 3:
             skewness = stats.skew(samples[:, 0])
             assert skewness == pytest.approx(distribution.skewness, abs=0.15)
 
 
 def test_missing_samples_change_no_other_mean():
-    complete = _rng().normal(size=(8, 3))
+    """Two samples of the second of three means are missing."""
+    complete = make_rng().normal(size=(8, 3))
     incomplete = complete.copy()
-    incomplete[[1, 4], 1] = np.nan  # two samples of the second of three means
-    defined_samples = np.delete(complete[:, 1], [1, 4])
+    incomplete[[1, 4], 1] = np.nan
 
-    interval = mean_intervals(incomplete, rng=_rng())
+    interval = mean_intervals(incomplete, rng=make_rng())
 
-    expected_of_others = mean_intervals(complete, rng=_rng())
-    expected_of_second = mean_intervals(defined_samples, rng=_rng())
-    for figure in ("mean", "lower", "upper"):
-        first, second, third = getattr(interval, figure)
-        assert first == getattr(expected_of_others, figure)[0]
-        assert second == getattr(expected_of_second, figure)
-        assert third == getattr(expected_of_others, figure)[2]
+    expected = mean_intervals(complete, rng=make_rng())
+    first_and_third = [0, 2]
+    for computed, expected_of_all in (
+        (interval.mean, expected.mean),
+        (interval.lower, expected.lower),
+        (interval.upper, expected.upper),
+    ):
+        np.testing.assert_array_equal(computed[first_and_third], expected_of_all[first_and_third])
+
+
+def test_missing_samples_are_left_out_of_their_mean():
+    """The interval is that of the six samples of eight that are not missing."""
+    samples = make_rng().normal(size=8)
+    samples[[1, 4]] = np.nan
+    defined_samples = np.delete(samples, [1, 4])
+
+    interval = mean_intervals(samples, rng=make_rng())
+
+    expected = mean_intervals(defined_samples, rng=make_rng())
+    assert interval.mean == expected.mean
+    assert interval.lower == expected.lower
+    assert interval.upper == expected.upper

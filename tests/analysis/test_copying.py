@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from hpobench_ordered.analysis.copying import copying_regrets, shares_near_best
 
-LOSSES = np.array([[0.0, 4.0, 0.0], [1.0, 0.0, 8.0], [2.0, 2.0, 2.0]])
+LOSSES_ON_THREE_TASKS = np.array([[0.0, 4.0, 0.0], [1.0, 0.0, 8.0], [2.0, 2.0, 2.0]])
 """Three configurations (rows) on three tasks.
 
 The first is the best on task 0 and has the loss 4 on task 1; the second is the best there and has
@@ -16,34 +16,37 @@ the loss 8 on task 2. Both these tasks have the median 2 and the lowest loss 0.
 
 
 def test_regrets_computed_by_hand():
-    """(loss of the configuration copied - lowest) / (median - lowest), from the second task on.
+    """A regret is (loss of the copied configuration - lowest) / (median - lowest).
 
-    The best configuration of each task in LOSSES has the loss 4 or 8 on the next; the medians there
-    are 2, the lowest losses 0.
+    On the second and the third task, the copied configuration has the losses 4 and 8; the medians
+    are 2 and the lowest losses 0.
     """
-    assert copying_regrets(LOSSES).tolist() == [(4 - 0) / (2 - 0), (8 - 0) / (2 - 0)]
+    regrets = copying_regrets(LOSSES_ON_THREE_TASKS)
+    assert regrets.tolist() == [(4 - 0) / (2 - 0), (8 - 0) / (2 - 0)]
 
 
 def test_regrets_are_relative_to_known_best():
-    """(loss of the configuration copied - best) / (median - best), from the second task on.
+    """A regret is (loss of the copied configuration - best) / (median - best).
 
-    The best configuration of each task in LOSSES has the loss 4 or 8 on the next, with median 2.
+    On the second and the third task, the copied configuration has the losses 4 and 8; the medians
+    are 2 and the best known losses -2 and 1.
     """
     best_of_task = np.array([0.0, -2.0, 1.0])
-    regrets = copying_regrets(LOSSES, best=best_of_task)
+    regrets = copying_regrets(LOSSES_ON_THREE_TASKS, best=best_of_task)
     assert regrets.tolist() == [(4 + 2) / (2 + 2), (8 - 1) / (2 - 1)]
 
 
 def test_constant_tasks_have_no_regret():
-    """Their median is their best loss, so that the regret is 0 / 0."""
+    """The median of a constant task is its best loss, so that the regret is 0 / 0."""
     assert np.isnan(copying_regrets(np.ones((3, 2)))).all()
 
 
 @given(seed=st.integers(0, 99), factor=st.floats(0.1, 10), shift=st.floats(-5, 5))
 def test_scale_of_task_does_not_matter(seed, factor, shift):
+    """Losses of the third of four tasks, which is copied to and from, are in another unit."""
     losses = np.random.default_rng(seed).normal(size=(9, 4))  # (configurations, tasks)
     scaled = losses.copy()
-    scaled[:, 2] = factor * losses[:, 2] + shift  # of one task, which is copied to and from
+    scaled[:, 2] = factor * losses[:, 2] + shift
     assert copying_regrets(scaled) == pytest.approx(copying_regrets(losses), abs=1e-9)
 
 
@@ -64,7 +67,7 @@ def test_repeated_task_leaves_no_regret(seed):
     ],
 )
 def test_near_is_within_five_percent(losses, best, share):
-    """Of the distance from the best loss to the median."""
+    """Near the best are losses within five per cent of the way from the best to the median."""
     losses_on_one_task = np.array(losses)[:, None]
     shares = shares_near_best(losses_on_one_task, best=best)
     np.testing.assert_allclose(shares, [share])

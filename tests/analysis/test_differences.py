@@ -16,23 +16,26 @@ from hpobench_ordered.analysis.differences import (
 )
 from hpobench_ordered.analysis.scores import Scores
 
-OWN_VALUES = np.array([[9.0, 30.0], [11.0, 30.0]])
+VALUES = np.array([[9.0, 30.0], [11.0, 30.0]])
 """Of two seeds (rows) on two tasks: means 10 and 30, spread 2 and 0."""
-OTHER_VALUES = np.array([[6.0, 39.0], [10.0, 41.0]])
-"""Means 8 and 40, spread 4 and 2."""
+BASELINE_VALUES = np.array([[6.0, 39.0], [10.0, 41.0]])
+"""Of the same seeds and tasks: means 8 and 40, spread 4 and 2."""
 
 
-def random_scores() -> Scores:
-    """Random scores of methods a, b and c with four seeds on five tasks; task 3 is undefined."""
-    n_trials = 2
-    values = np.random.default_rng(0).random((3, 4, 5, n_trials))  # (methods, seeds, tasks, trials)
-    values[:, :, 3] = np.nan
+def draw_scores() -> Scores:
+    """Draw scores of methods a, b and c with four seeds on five tasks, of two trials each.
+
+    Scores on task 3 are undefined.
+    """
+    values = np.random.default_rng(0).random((3, 4, 5, 2))  # (methods, seeds, tasks, trials)
+    task = 3
+    values[:, :, task] = np.nan
     return Scores(("a", "b", "c"), values)
 
 
 def test_differences_are_paired_by_seed():
     """The difference of each seed on each task, but for task 3, where scores are undefined."""
-    scores = random_scores()
+    scores = draw_scores()
 
     difference = compare_methods(scores, "c", "a", trial=2)
 
@@ -46,7 +49,7 @@ def test_differences_are_paired_by_seed():
 
 def test_difference_summarises_seeds_and_tasks():
     """The method c is better than a on tasks with a negative difference."""
-    difference = compare_methods(random_scores(), "c", "a", trial=2)
+    difference = compare_methods(draw_scores(), "c", "a", trial=2)
 
     by_seed = difference.values.mean(axis=1)  # of values (seeds, tasks)
     by_task = difference.values.mean(axis=0)
@@ -58,7 +61,7 @@ def test_difference_summarises_seeds_and_tasks():
 
 
 def test_pooling_adds_tasks():
-    difference = compare_methods(random_scores(), "c", "a", trial=2)
+    difference = compare_methods(draw_scores(), "c", "a", trial=2)
     pooled = pool_differences([difference, difference])
     assert pooled.tasks == 2 * difference.tasks
     assert pooled.better == 2 * difference.better
@@ -83,8 +86,9 @@ def test_single_seed_has_no_error():
 
 
 def test_single_seed_has_no_reduction_in_error():
-    own_of_one_seed, other_of_one_seed = OWN_VALUES[:1], OTHER_VALUES[:1]
-    reduction = reduction_in_standard_error(own_of_one_seed, other_of_one_seed)
+    """One seed has no error that could be reduced."""
+    of_first_seed = slice(0, 1)
+    reduction = reduction_in_standard_error(VALUES[of_first_seed], BASELINE_VALUES[of_first_seed])
     assert np.isnan(reduction).all()
 
 
@@ -100,32 +104,34 @@ def test_undefined_tasks_have_no_mean():
 
 def test_reduction_in_error_by_hand():
     """In per cent, on two tasks: the spread is 2 instead of 4, and 0 instead of 2."""
-    reduction = reduction_in_standard_error(OWN_VALUES, OTHER_VALUES)
+    reduction = reduction_in_standard_error(VALUES, BASELINE_VALUES)
     np.testing.assert_allclose(reduction, [50, 100])
 
 
 def test_improvement_in_mean_by_hand():
-    """In per cent, on two tasks: the means are 10 instead of 8, and 30 instead of 40."""
-    if_maximised = improvement_in_mean(OWN_VALUES, OTHER_VALUES, direction=Direction.MAXIMIZE)
-    if_minimised = improvement_in_mean(OWN_VALUES, OTHER_VALUES, direction=Direction.MINIMIZE)
+    """On two tasks the means are 10 instead of 8, by 25 % more, and 30 instead of 40."""
+    if_maximised = improvement_in_mean(VALUES, BASELINE_VALUES, direction=Direction.MAXIMIZE)
+    if_minimised = improvement_in_mean(VALUES, BASELINE_VALUES, direction=Direction.MINIMIZE)
     np.testing.assert_allclose(if_maximised, [25, -25])
     np.testing.assert_allclose(if_minimised, [-25, 25])
 
 
 def test_higher_negative_mean_improves_maximised():
-    """In per cent of the baseline's size: -10 is below -8 by 25, and -30 above -40 by 25."""
-    own_negative, other_negative = -OWN_VALUES, -OTHER_VALUES
-    if_maximised = improvement_in_mean(own_negative, other_negative, direction=Direction.MAXIMIZE)
-    if_minimised = improvement_in_mean(own_negative, other_negative, direction=Direction.MINIMIZE)
+    """On two tasks the means are -10 instead of -8, which is lower, and -30 instead of -40.
+
+    Both differ from the baseline by 25 % of its size.
+    """
+    values, baseline_values = -VALUES, -BASELINE_VALUES
+    if_maximised = improvement_in_mean(values, baseline_values, direction=Direction.MAXIMIZE)
+    if_minimised = improvement_in_mean(values, baseline_values, direction=Direction.MINIMIZE)
     np.testing.assert_allclose(if_maximised, [-25, 25])
     np.testing.assert_allclose(if_minimised, [25, -25])
 
 
 def test_mean_over_tasks_has_two_errors():
     """The interval is the mean and two standard errors on either side."""
-    deviation = 10 * np.sqrt(3)  # so that the standard deviation, over n - 1, is 20
-    values_of_tasks = 60 + np.array([-deviation, deviation, -deviation, deviation])
-    standard_error = 20 / np.sqrt(4)
+    values_of_tasks = np.array([40.0, 60.0, 80.0])  # of mean 60 and standard deviation 20
+    standard_error = 20 / np.sqrt(3)
 
     estimate = mean_over_tasks(values_of_tasks)
 
@@ -135,11 +141,13 @@ def test_mean_over_tasks_has_two_errors():
 
 
 def test_constant_baselines_are_left_out():
-    """The spread is 4 and 2 on two tasks, the baseline's 2 and 0: undefined on the second.
+    """The baseline does not vary on the second task, where a reduction is undefined.
 
-    The mean is of one task alone, and so has no error.
+    On the first one the spread is 4 instead of 2. The mean is of this task alone, and so has no
+    error.
     """
-    reduction = reduction_in_standard_error(OTHER_VALUES, OWN_VALUES)
+    constant_on_second_task = VALUES
+    reduction = reduction_in_standard_error(BASELINE_VALUES, constant_on_second_task)
     estimate = mean_over_tasks(reduction)
     np.testing.assert_allclose(reduction, [-100, np.nan])
     assert estimate.value == -100

@@ -19,23 +19,28 @@ HIGHEST = {"rank": len(METHODS), "score": 100, "regret": 1, "regret_over_trials"
 ROUNDING = 1e-9
 
 
-def make_leaderboard(*benchmarks: FloatArray, best: float = 0.0) -> pd.DataFrame:
-    """Make the leaderboard of METHODS from losses (methods, seeds, tasks, trials).
+def make_leaderboard(*losses_on_benchmarks: FloatArray, best: float = 0.0) -> pd.DataFrame:
+    """Make the leaderboard of METHODS on benchmarks b0@1, b1@1 and so on.
 
-    There is one array for each benchmark; `best` is the best known loss on all tasks.
+    Losses are of shape (methods, seeds, tasks, trials); `best` is the best known one on all tasks.
     """
     frames = []
-    for number, losses in enumerate(benchmarks):
-        _, seeds, tasks, trials = losses.shape
-        index = pd.MultiIndex.from_product(
-            [METHODS, range(seeds), range(tasks), range(1, trials + 1)],
-            names=["method", "seed", "task", "trial"],
-        )
-        frame = pd.DataFrame({"loss": losses.ravel()}, index=index).reset_index()
-        frames.append(frame.assign(benchmark=f"b{number}@1"))
+    for number, losses in enumerate(losses_on_benchmarks):
+        trials = make_trials(losses, best)
+        frames.append(trials.assign(benchmark=f"b{number}@1"))
+    scores, _ = score_benchmarks(pd.concat(frames))
+    return leaderboard(scores)
 
-    trials = pd.concat(frames)
-    trials = trials.assign(
+
+def make_trials(losses: FloatArray, best: float) -> pd.DataFrame:
+    """Make the table of trials, as results have it, of losses (methods, seeds, tasks, trials)."""
+    _, n_seeds, n_tasks, n_trials = losses.shape
+    index = pd.MultiIndex.from_product(
+        [METHODS, range(n_seeds), range(n_tasks), range(1, n_trials + 1)],
+        names=["method", "seed", "task", "trial"],
+    )
+    trials = pd.DataFrame({"loss": losses.ravel()}, index=index).reset_index()
+    return trials.assign(
         surrogate="forest",
         protocol="leave-one-out()",
         fallbacks=0,
@@ -43,35 +48,37 @@ def make_leaderboard(*benchmarks: FloatArray, best: float = 0.0) -> pd.DataFrame
         value=trials["loss"],
         regret=trials["loss"] - best,
     )
-    scores, _ = score_benchmarks(trials)
-    return leaderboard(scores)
+
+
+def draw_losses(kind: str, shape: tuple[int, ...], rng: np.random.Generator) -> FloatArray:
+    """Draw losses with ties, with outliers, or of tasks that are solved at once."""
+    if kind == "ties":
+        return rng.integers(0, 3, shape).astype(float)
+    if kind == "outliers":
+        return np.exp(4 * rng.standard_normal(shape))
+    size = np.where(rng.random(shape) < 0.7, 1e-9, 1.0)  # most losses are nearly 0
+    return size * rng.random(shape)
 
 
 @st.composite
-def experiments(draw: st.DrawFn) -> list[FloatArray]:
-    """Losses on one to three benchmarks, with ties, outliers and tasks that are solved at once."""
+def losses_on_benchmarks(draw: st.DrawFn) -> list[FloatArray]:
+    """Losses (methods, seeds, tasks, trials) on each of one to three benchmarks."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
-    seeds = draw(st.integers(1, 7))
-    trials = draw(st.integers(1, 3))
+    n_seeds = draw(st.integers(1, 7))
+    n_trials = draw(st.integers(1, 3))
+    n_benchmarks = draw(st.integers(1, 3))
 
-    benchmarks = []
-    for _ in range(draw(st.integers(1, 3))):
-        tasks = draw(st.integers(1, 3))
-        shape = (len(METHODS), seeds, tasks, trials)
-        kind = draw(st.sampled_from(["ties", "outliers", "solved"]))
-        if kind == "ties":
-            losses = rng.integers(0, 3, shape).astype(float)
-        elif kind == "outliers":
-            losses = np.exp(4 * rng.standard_normal(shape))
-        else:
-            size = np.where(rng.random(shape) < 0.7, 1e-9, 1.0)  # most losses are nearly 0
-            losses = size * rng.random(shape)
-        benchmarks.append(losses)
-    return benchmarks
+    losses = []
+    for _ in range(n_benchmarks):
+        n_tasks = draw(st.integers(1, 3))
+        shape = (len(METHODS), n_seeds, n_tasks, n_trials)
+        kind = draw(st.sampled_from(["ties", "outliers", "solved tasks"]))
+        losses.append(draw_losses(kind, shape, rng))
+    return losses
 
 
 @settings(max_examples=8)
-@given(experiments(), st.floats(-0.5, 0.5))
+@given(losses_on_benchmarks(), st.floats(-0.5, 0.5))
 def test_means_stay_within_possible_values(losses, best):
     table = make_leaderboard(*losses, best=best)
     for measure in MEASURES:
@@ -82,49 +89,48 @@ def test_means_stay_within_possible_values(losses, best):
 
 @pytest.mark.parametrize("suffix", ["", "_tasks"])
 @settings(max_examples=8)
-@given(losses=experiments(), best=st.floats(-0.5, 0.5))
+@given(losses=losses_on_benchmarks(), best=st.floats(-0.5, 0.5))
 def test_intervals_stay_within_possible_values(losses, best, suffix):
     """Intervals over seeds, and those over tasks, whose columns end in `_tasks`."""
     table = make_leaderboard(*losses, best=best)
     for measure in MEASURES:
-        intervals = table[[measure, f"{measure}_low{suffix}", f"{measure}_high{suffix}"]]
-        intervals = intervals.set_axis(["mean", "low", "high"], axis="columns")
-        assert (intervals["low"].isna() == intervals["high"].isna()).all()
+        columns = [f"{measure}_low{suffix}", measure, f"{measure}_high{suffix}"]
+        low, mean, high = table[columns].to_numpy().T
+        np.testing.assert_array_equal(np.isnan(low), np.isnan(high))
 
-        defined = intervals.dropna(subset=["low"])
-        assert (defined["low"] >= LOWEST[measure]).all()
-        assert (defined["high"] <= HIGHEST[measure] + ROUNDING).all()
-        assert (defined["low"] <= defined["mean"] + ROUNDING).all()
-        assert (defined["mean"] <= defined["high"] + ROUNDING).all()
+        is_defined = ~np.isnan(low)
+        assert (low >= LOWEST[measure])[is_defined].all()
+        assert (high <= HIGHEST[measure] + ROUNDING)[is_defined].all()
+        assert (low <= mean + ROUNDING)[is_defined].all()
+        assert (mean <= high + ROUNDING)[is_defined].all()
 
 
 @settings(max_examples=8)
-@given(experiments())
+@given(losses_on_benchmarks())
 def test_intervals_need_five_seeds(losses):
+    """With five seeds ranks have an interval; other measures may be undefined on a benchmark."""
     table = make_leaderboard(*losses)
-    _, seeds, _, _ = losses[0].shape  # the same on all benchmarks
-    if seeds < MIN_SAMPLES_OF_INTERVAL:
+    _, n_seeds, _, _ = losses[0].shape  # the same on all benchmarks
+    if n_seeds >= MIN_SAMPLES_OF_INTERVAL:
+        assert table[["rank_low", "rank_high"]].notna().all(axis=None)
+    else:
         for measure in MEASURES:
             assert table[[f"{measure}_low", f"{measure}_high"]].isna().all(axis=None)
-    else:
-        # Other measures may be undefined.
-        assert table["rank_low"].notna().all()
 
 
 @settings(max_examples=8)
-@given(experiments(), st.permutations(METHODS))
+@given(losses_on_benchmarks(), st.permutations(METHODS))
 def test_dominating_method_is_better_everywhere(losses, order):
-    """Each loss of one method is lowered to that of another where it was higher."""
+    """No loss of one method is above that of another, to which it is lowered where it was."""
     better, worse, _ = order
-    row_of_better = METHODS.index(better)
-    row_of_worse = METHODS.index(worse)
-    for losses_on_benchmark in losses:
-        lower = np.minimum(losses_on_benchmark[row_of_better], losses_on_benchmark[row_of_worse])
-        losses_on_benchmark[row_of_better] = lower
+    for losses_of_methods in losses:
+        losses_of_better = losses_of_methods[METHODS.index(better)]
+        losses_of_worse = losses_of_methods[METHODS.index(worse)]
+        losses_of_better[:] = np.minimum(losses_of_better, losses_of_worse)
 
     table = make_leaderboard(*losses).set_index(["benchmark", "method"])
 
-    for measure in MEASURES:
+    for measure in MEASURES:  # lower is better in all of them
         means = table[measure].unstack("method")
         gain = (means[worse] - means[better]).dropna()
         assert (gain >= -ROUNDING).all(), measure
@@ -137,21 +143,24 @@ def losses_near_best():
     There random search ends at 1e-4, bo at 0.02 and cts at the best. On the three other tasks bo
     ends at 0.05, random search above 0.5, and cts above 0.7.
     """
-    losses = np.random.default_rng(0).uniform(0.5, 1, (3, 6, 4, 8))
-    random_search, bo, cts = losses  # parts of the array, each (seeds, tasks, trials)
+    rng = np.random.default_rng(0)
+    shape = (6, 4, 8)  # (seeds, tasks, trials)
+    random_search = rng.uniform(0.5, 1, shape)
+    bo = rng.uniform(0.5, 1, shape)
+    cts = rng.uniform(0.7, 1.2, shape)
     bo[:, :, -1] = 0.05
-    cts += 0.2
 
-    random_search[:, 0, -1] = 1e-4
-    bo[:, 0, -1] = 0.02
-    cts[:, 0, -1] = 0.0
-    return losses
+    first_task = 0
+    random_search[:, first_task, -1] = 1e-4
+    bo[:, first_task, -1] = 0.02
+    cts[:, first_task, -1] = 0.0
+    return np.stack([random_search, bo, cts])
 
 
 def test_lucky_random_search_reverses_nothing(losses_near_best):
-    """On one task all losses are tiny, and the score of the paper divides by random search's.
+    """No measure puts bo behind random search, which is better by chance on one of four tasks.
 
-    There it puts bo, which is better on the three other tasks, far behind.
+    The score of the paper does: it divides by the tiny loss that random search has there.
     """
     scores_of_paper = normalised_scores(losses_near_best, METHODS).over_tasks(trial=8).mean
     score_of_paper = dict(zip(METHODS, scores_of_paper, strict=True))
@@ -169,10 +178,11 @@ def test_score_computed_by_hand():
     The median, here 4, is that of all losses of random search; the best known loss is 0. Scores are
     means over the two seeds.
     """
-    losses = np.full((3, 2, 1, 3), 8.0)  # (methods, seeds, tasks, trials)
-    random_search, bo, _ = losses
-    random_search[:, 0] = [[1, 5, 3], [9, 2, 6]]
-    bo[:, 0, -1] = [0, 3]
+    losses_of_random_search = [[1, 5, 3], [9, 2, 6]]  # (seeds, trials)
+    losses_of_bo = [[8, 8, 0], [8, 8, 3]]
+    losses_of_cts = [[8, 8, 8], [8, 8, 8]]
+    losses_of_methods = np.array([losses_of_random_search, losses_of_bo, losses_of_cts], float)
+    losses = losses_of_methods[:, :, None]  # on a single task
 
     scores = make_leaderboard(losses).set_index(["benchmark", "method"])["score"]["b0@1"]
 
@@ -180,12 +190,15 @@ def test_score_computed_by_hand():
     score_of_bo = 100 * (0 / 4 + 3 / 4) / 2
     assert scores["random-search"] == score_of_random_search
     assert scores["bo"] == score_of_bo
-    # Its losses are 8, twice the median.
+    # It would be 200, as all losses are twice the median.
     assert scores["cts"] == 100
 
 
 def test_solved_task_has_no_score():
-    """On task 0 all losses are the best known one, 0; random search's median is no worse."""
+    """On task 0 all losses are the best known one, 0, so that the score would be 0 / 0.
+
+    The scores are therefore those on task 1 alone.
+    """
     losses = np.zeros((3, 5, 2, 4))  # (methods, seeds, tasks, trials)
     losses[:, :, 1] = np.random.default_rng(2).random((3, 5, 4))
 

@@ -26,20 +26,20 @@ from hpobench_ordered.analysis.verdict import (
 )
 from hpobench_ordered.errors import ExperimentError
 
-BETTER = ("random-search", "bo", "cts")
-"""Each is better than the one before."""
+METHODS = ("random-search", "bo", "cts")
+"""Each is better than the one before, in the trials that are made up."""
 LAST_TRIAL = 6
 
 
-def trials_on(
+def make_trials(
     name: str, *, tasks: int = 3, seeds: int = 5, surrogate: str = "forest", entropy: int = 0
 ) -> pd.DataFrame:
-    """Make up trials of BETTER on a benchmark; its name and `entropy` decide the numbers."""
+    """Make up trials of METHODS on a benchmark; its name and `entropy` decide the numbers."""
     trials = made_up_trials(
         name,
         protocol=f"leave-one-out(trials={LAST_TRIAL})",
         trials=LAST_TRIAL,
-        methods=BETTER,
+        methods=METHODS,
         tasks=tasks,
         seeds=seeds,
         entropy=[entropy, *name.encode()],
@@ -47,25 +47,25 @@ def trials_on(
     return trials.assign(surrogate=surrogate)
 
 
-def scores_of(*frames: pd.DataFrame) -> list[BenchmarkScores]:
+def score_trials(*frames: pd.DataFrame) -> list[BenchmarkScores]:
     """Score the benchmarks of these tables of trials, one item a benchmark and surrogate."""
     scores, _ = score_benchmarks(pd.concat(frames))
     return scores
 
 
-def verdict_after_last_trial(scores: list[BenchmarkScores]) -> Verdict:
-    """The last of the verdicts, which are in the order of trials."""
+def find_last_verdict(scores: list[BenchmarkScores]) -> Verdict:
+    """Find the verdict after the last trial; verdicts are in the order of trials."""
     return verdicts(scores)[-1]
 
 
 @pytest.fixture(scope="module")
 def eight_benchmarks():
     """Eight benchmarks, of one to eight tasks."""
-    return scores_of(*(trials_on(f"b{number}@1", tasks=1 + number) for number in range(8)))
+    return score_trials(*(make_trials(f"b{number}@1", tasks=1 + number) for number in range(8)))
 
 
-def overall_rows(table: pd.DataFrame) -> pd.DataFrame:
-    """Rows of the means over all benchmarks, by method."""
+def select_overall_rows(table: pd.DataFrame) -> pd.DataFrame:
+    """Select the rows of means over all benchmarks, by method."""
     return table[table["benchmark"] == ALL].set_index("method")
 
 
@@ -82,33 +82,50 @@ def test_leaderboard_is_sorted_by_rank(eight_benchmarks):
 def test_overall_rows_count_benchmarks_once(eight_benchmarks, measure):
     """Each of the benchmarks has the same weight, though they have one to eight tasks."""
     table = leaderboard(eight_benchmarks)
-    by_method = table[table["benchmark"] != ALL].groupby("method")
-    overall = overall_rows(table).loc[sorted(BETTER)]  # in the order of `groupby`
-    np.testing.assert_allclose(overall[measure], by_method[measure].mean())
-    assert overall[measure].between(overall[f"{measure}_low"], overall[f"{measure}_high"]).all()
+    overall = select_overall_rows(table)
+    rows_of_benchmarks = table[table["benchmark"] != ALL]
+    for method in METHODS:
+        rows_of_method = rows_of_benchmarks[rows_of_benchmarks["method"] == method]
+        expected = rows_of_method[measure].mean()
+        assert overall.loc[method, measure] == pytest.approx(expected)
     assert (overall["benchmarks"] == 8).all()
 
 
+@pytest.mark.parametrize("measure", MEASURES)
+def test_overall_means_are_within_intervals(eight_benchmarks, measure):
+    overall = select_overall_rows(leaderboard(eight_benchmarks))
+    low, high = overall[f"{measure}_low"], overall[f"{measure}_high"]
+    assert overall[measure].between(low, high).all()
+
+
 def test_overall_rows_add_wins(eight_benchmarks):
+    """Each win of a method is the loss of another one."""
     table = leaderboard(eight_benchmarks)
     wins_on_benchmarks = table.loc[table["benchmark"] != ALL, "wins"].sum()
-    overall = overall_rows(table)
-    assert overall["wins"].sum() == overall["losses"].sum() == wins_on_benchmarks
+    overall = select_overall_rows(table)
+    assert overall["wins"].sum() == wins_on_benchmarks
+    assert overall["losses"].sum() == wins_on_benchmarks
 
 
 def test_surrogates_count_once_together():
     """The benchmark a, on two surrogates, has the same weight as b, on one."""
-    frames = [trials_on("a@1"), trials_on("a@1", surrogate="nearest", entropy=1), trials_on("b@1")]
-    table = leaderboard(scores_of(*frames))
+    a_on_forest = make_trials("a@1")
+    a_on_nearest = make_trials("a@1", surrogate="nearest", entropy=1)
+    b_on_forest = make_trials("b@1")
+
+    table = leaderboard(score_trials(a_on_forest, a_on_nearest, b_on_forest))
+
     ranks = table.pivot_table(index="method", columns=["benchmark", "surrogate"], values="rank")
     ranks_on_a = (ranks["a@1", "forest"] + ranks["a@1", "nearest"]) / 2
-    np.testing.assert_allclose(ranks[ALL, ""], (ranks_on_a + ranks["b@1", "forest"]) / 2)
+    ranks_on_both = (ranks_on_a + ranks["b@1", "forest"]) / 2
+    np.testing.assert_allclose(ranks[ALL, ""], ranks_on_both)
 
 
 @pytest.fixture(scope="module")
 def benchmarks_with_family():
     """Seven benchmarks of one to seven tasks, of which the first three are one family."""
-    frames = [trials_on(f"b{number}@1", tasks=1 + number) for number in range(7)]
+    frames = [make_trials(f"b{number}@1", tasks=1 + number) for number in range(7)]
+    # A benchmark without a family is named so, or is not named.
     families = {"b0@1": "f", "b1@1": "f", "b2@1": "f", "b3@1": ""}
     scores, _ = score_benchmarks(pd.concat(frames), families=families)
     return scores
@@ -126,7 +143,7 @@ def test_family_counts_once_in_means(benchmarks_with_family, measure):
 
 def test_leaderboard_counts_benchmarks_and_families(benchmarks_with_family):
     """Three of seven benchmarks are a family; the others count as one family each."""
-    overall = overall_rows(leaderboard(benchmarks_with_family))
+    overall = select_overall_rows(leaderboard(benchmarks_with_family))
     assert (overall["benchmarks"] == 7).all()
     assert (overall["families"] == 5).all()
 
@@ -136,7 +153,7 @@ def test_family_counts_once_in_tests(benchmarks_with_family):
     ranking = rank_and_compare(BenchmarkGroup.for_means(benchmarks_with_family))
     assert ranking is not None
     assert ranking.samples == 1 + 4
-    ranks = overall_rows(leaderboard(benchmarks_with_family))["rank"]
+    ranks = select_overall_rows(leaderboard(benchmarks_with_family))["rank"]
     np.testing.assert_allclose(ranking.mean_ranks, ranks.loc[list(ranking.methods)])
 
 
@@ -149,23 +166,23 @@ def test_every_task_of_family_is_sample(benchmarks_with_family):
 
 def test_verdict_counts_families_ahead(benchmarks_with_family):
     """Three of seven benchmarks are one family, so that there are five; cts leads on each."""
-    sentence = verdict_after_last_trial(benchmarks_with_family).sentence
+    sentence = find_last_verdict(benchmarks_with_family).sentence
     assert "ahead of it on 5 of 5 families" in sentence
     assert sentence.endswith("five families are too few to say so of others.")
 
 
 def test_verdict_on_single_family_is_limited():
-    frames = [trials_on(f"b{number}@1") for number in range(7)]
+    frames = [make_trials(f"b{number}@1") for number in range(7)]
     families = {f"b{number}@1": "f" for number in range(7)}
     scores, _ = score_benchmarks(pd.concat(frames), families=families)
-    sentence = verdict_after_last_trial(scores).sentence
+    sentence = find_last_verdict(scores).sentence
     assert sentence.endswith("a single family is too few to say so of others.")
 
 
 @pytest.fixture(scope="module")
 def benchmarks_one_left_out():
     """Benchmarks b0, b1 and b2 of one, two and three tasks; b1 is left out of means."""
-    frames = [trials_on(f"b{number}@1", tasks=1 + number) for number in range(3)]
+    frames = [make_trials(f"b{number}@1", tasks=1 + number) for number in range(3)]
     reasons = {("b1@1", "forest"): "It is odd."}
     scores, _ = score_benchmarks(pd.concat(frames), left_out=reasons)
     return scores
@@ -176,9 +193,9 @@ def test_left_out_benchmark_changes_no_mean(benchmarks_one_left_out):
     """Means and verdicts are those of the two other benchmarks alone."""
     first, _, last = benchmarks_one_left_out
 
-    overall = overall_rows(leaderboard(benchmarks_one_left_out))
+    overall = select_overall_rows(leaderboard(benchmarks_one_left_out))
 
-    pd.testing.assert_frame_equal(overall, overall_rows(leaderboard([first, last])))
+    pd.testing.assert_frame_equal(overall, select_overall_rows(leaderboard([first, last])))
     assert (overall["benchmarks"] == 2).all()
     assert verdicts(benchmarks_one_left_out) == verdicts([first, last])
 
@@ -202,7 +219,7 @@ def test_left_out_benchmark_changes_no_curve(benchmarks_one_left_out):
 def test_left_out_benchmark_is_shown_alone(benchmarks_one_left_out):
     """The second of three benchmarks, b1, is left out of means over benchmarks."""
     table = leaderboard(benchmarks_one_left_out)
-    of_benchmark_alone = leaderboard(scores_of(trials_on("b1@1", tasks=2)))
+    of_benchmark_alone = leaderboard(score_trials(make_trials("b1@1", tasks=2)))
     pd.testing.assert_frame_equal(
         table[table["benchmark"] == "b1@1"].reset_index(drop=True),
         of_benchmark_alone[of_benchmark_alone["benchmark"] == "b1@1"].reset_index(drop=True),
@@ -217,21 +234,30 @@ def test_left_out_benchmark_says_why(benchmarks_one_left_out):
 
 def test_single_left_out_benchmark_counts():
     """Where there is no other benchmark, means are of the one that is to be left out."""
-    trials = trials_on("a@1")
+    trials = make_trials("a@1")
     left_out, _ = score_benchmarks(trials, left_out={("a@1", "forest"): "It is odd."})
-    pd.testing.assert_frame_equal(leaderboard(left_out), leaderboard(scores_of(trials)))
+    pd.testing.assert_frame_equal(leaderboard(left_out), leaderboard(score_trials(trials)))
 
 
-def test_left_out_surrogate_still_agrees():
-    """A surrogate left out of means is still compared with the others."""
-    trials = pd.concat([trials_on("a@1"), trials_on("a@1", surrogate="nearest", entropy=1)])
+@pytest.fixture
+def scores_on_forest_and_nearest():
+    """Scores on two surrogates of a benchmark, of which the forest is left out of means."""
+    trials = pd.concat([make_trials("a@1"), make_trials("a@1", surrogate="nearest", entropy=1)])
     scores, _ = score_benchmarks(trials, left_out={("a@1", "forest"): "It is odd."})
-    _, on_nearest = scores
-    assert set(surrogate_agreement(scores)["surrogate"]) == {"forest", "nearest"}
-    assert BenchmarkGroup.for_means(scores).items == (on_nearest,)
+    return scores
 
 
-@pytest.mark.parametrize("method", BETTER)
+def test_left_out_surrogate_counts_in_no_mean(scores_on_forest_and_nearest):
+    _, on_nearest = scores_on_forest_and_nearest
+    assert BenchmarkGroup.for_means(scores_on_forest_and_nearest).items == (on_nearest,)
+
+
+def test_left_out_surrogate_is_compared_with_others(scores_on_forest_and_nearest):
+    agreement = surrogate_agreement(scores_on_forest_and_nearest)
+    assert set(agreement["surrogate"]) == {"forest", "nearest"}
+
+
+@pytest.mark.parametrize("method", METHODS)
 def test_leaderboard_after_earlier_trial(eight_benchmarks, method):
     """The rank of a method on the fourth benchmark, after two of six trials."""
     scores_on_fourth = eight_benchmarks[3]
@@ -252,21 +278,23 @@ def test_trial_must_be_within_runs(eight_benchmarks, trial):
 
 @pytest.mark.parametrize("measure", MEASURES)
 def test_curves_agree_with_leaderboard(eight_benchmarks, measure):
-    """Means and ends of intervals of a measure after five trials."""
-    table = leaderboard(eight_benchmarks, trial=5).set_index(["benchmark", "method"]).sort_index()
+    """Curves after five trials have the means of the leaderboard, and the ends of intervals."""
+    table = leaderboard(eight_benchmarks, trial=5).set_index(["benchmark", "method"])
     points = curves(eight_benchmarks, measures=[measure])
-    points = points.query("task == '' and trial == 5")  # "": over all tasks of a benchmark
-    points = points.astype({"benchmark": str, "method": str})
-    points = points.set_index(["benchmark", "method"]).sort_index()
-    np.testing.assert_allclose(
-        points[["mean", "low", "high"]], table[[measure, f"{measure}_low", f"{measure}_high"]]
-    )
+    over_all_tasks = ""
+    points = points[(points["task"] == over_all_tasks) & (points["trial"] == 5)]
+
+    assert len(points) == len(table)
+    for point in points.itertuples():
+        row = table.loc[(point.benchmark, point.method)]
+        expected = [row[measure], row[f"{measure}_low"], row[f"{measure}_high"]]
+        np.testing.assert_allclose([point.mean, point.low, point.high], expected)
 
 
 def test_critical_differences_agree_with_leaderboard(eight_benchmarks):
     ranking = rank_and_compare(BenchmarkGroup.for_means(eight_benchmarks), trial=5)
     assert ranking is not None
-    ranks = overall_rows(leaderboard(eight_benchmarks, trial=5))["rank"]
+    ranks = select_overall_rows(leaderboard(eight_benchmarks, trial=5))["rank"]
     np.testing.assert_allclose(ranking.mean_ranks, ranks.loc[list(ranking.methods)])
 
 
@@ -287,90 +315,128 @@ def test_samples_of_tests_can_be_tasks(eight_benchmarks):
     assert test.samples == 1 + 2 + 3 + 4 + 5 + 6 + 7 + 8
 
 
+def score_eight_benchmarks(finished_runs: str) -> BenchmarkGroup:
+    """Score the runs on eight benchmarks for which a condition on `method` and `seed` holds."""
+    trials = pd.concat([make_trials(f"b{number}@1") for number in range(8)])
+    group = BenchmarkGroup.for_means(score_trials(trials.query(finished_runs)))
+    assert group.methods == METHODS  # in the order that the rows and columns below have
+    return group
+
+
 @pytest.fixture(scope="module")
 def group_with_failed_seed():
     """Eight benchmarks, on all of which cts failed with seed 1."""
-    trials = pd.concat([trials_on(f"b{number}@1") for number in range(8)])
-    finished = trials.query("method != 'cts' or seed != 1")
-    return BenchmarkGroup.for_means(scores_of(finished))
+    return score_eight_benchmarks(finished_runs="method != 'cts' or seed != 1")
 
 
-def test_failed_runs_change_no_other_comparison(group_with_failed_seed):
-    """Random search and bo are compared as if cts had not failed with a seed."""
-    trials = pd.concat([trials_on(f"b{number}@1") for number in range(8)])
-    complete = BenchmarkGroup.for_means(scores_of(trials))
-    assert complete.methods == ("random-search", "bo", "cts")
-    random_search, bo = 0, 1
+@pytest.fixture(scope="module")
+def group_without_failures():
+    """The same eight benchmarks, as they would be if cts had not failed."""
+    return score_eight_benchmarks(finished_runs="seed >= 0")
 
+
+@pytest.fixture(scope="module")
+def group_without_seed():
+    """The same eight benchmarks, as they would be if no method had been run with seed 1."""
+    return score_eight_benchmarks(finished_runs="seed != 1")
+
+
+RANDOM_SEARCH, BO, CTS = range(3)
+"""Rows and columns of the methods in comparisons of pairs."""
+
+
+def test_failed_runs_change_no_test_of_others(group_with_failed_seed, group_without_failures):
+    """Random search and bo are compared as if cts had not failed."""
     test = compare_pairs(group_with_failed_seed)
-    expected = compare_pairs(complete)
-
+    expected = compare_pairs(group_without_failures)
     assert test is not None
     assert expected is not None
-    assert test.p_values[random_search, bo] == expected.p_values[random_search, bo]
+    assert test.p_values[RANDOM_SEARCH, BO] == expected.p_values[RANDOM_SEARCH, BO]
+
+
+def test_failed_runs_change_no_wins_of_others(group_with_failed_seed, group_without_failures):
+    """Wins of random search against bo are counted as if cts had not failed."""
     wins = count_all_wins(group_with_failed_seed).wins
-    expected_wins = count_all_wins(complete).wins
-    assert wins[random_search, bo] == expected_wins[random_search, bo]
+    expected = count_all_wins(group_without_failures).wins
+    assert wins[RANDOM_SEARCH, BO] == expected[RANDOM_SEARCH, BO]
 
 
-def test_pairs_are_compared_on_common_seeds(group_with_failed_seed):
-    """Pairs with cts, which failed with seed 1, are compared as if no method had that seed."""
-    trials = pd.concat([trials_on(f"b{number}@1") for number in range(8)])
-    common = BenchmarkGroup.for_means(scores_of(trials.query("seed != 1")))
-    assert common.methods == ("random-search", "bo", "cts")
-    random_search, cts = 0, 2
+def test_pairs_are_tested_on_common_seeds(group_with_failed_seed, group_without_seed):
+    """Pairs with cts, which failed with seed 1, are tested as if no method had that seed.
 
+    The p-value is only about the same: regrets are relative to the worst loss of all methods, which
+    may be one of seed 1.
+    """
     test = compare_pairs(group_with_failed_seed)
-    expected = compare_pairs(common)
-
+    expected = compare_pairs(group_without_seed)
     assert test is not None
     assert expected is not None
-    # About: the worst loss met, which regrets are relative to, may be one of the left out seed.
-    expected_p_value = expected.p_values[random_search, cts]
-    assert test.p_values[random_search, cts] == pytest.approx(expected_p_value, abs=0.1)
+    expected_p_value = expected.p_values[RANDOM_SEARCH, CTS]
+    assert test.p_values[RANDOM_SEARCH, CTS] == pytest.approx(expected_p_value, abs=0.1)
+
+
+def test_wins_are_counted_on_common_seeds(group_with_failed_seed, group_without_seed):
+    """Wins of cts, which failed with seed 1, are counted as if no method had that seed."""
     wins = count_all_wins(group_with_failed_seed).wins
-    np.testing.assert_array_equal(wins[cts], count_all_wins(common).wins[cts])
+    expected = count_all_wins(group_without_seed).wins
+    np.testing.assert_array_equal(wins[CTS], expected[CTS])
 
 
-def test_partly_failed_method_has_no_mean():
-    """bo failed with all seeds but one on b@1, so that its mean over both is undefined."""
-    trials = pd.concat([trials_on("a@1"), trials_on("b@1")])
+@pytest.fixture(scope="module")
+def leaderboard_with_failures():
+    """The leaderboard of two benchmarks, by benchmark and method.
+
+    On b@1 the method bo failed with all but one of five seeds. All other runs took a second for ten
+    suggestions.
+    """
+    trials = pd.concat([make_trials("a@1"), make_trials("b@1")])
     runs = runs_of_trials(trials)
-    is_bad_run = "method == 'bo' and benchmark == 'b@1' and seed > 0"
-    has_failed = runs.eval(is_bad_run)
+    failed_run = "method == 'bo' and benchmark == 'b@1' and seed > 0"
+    has_failed = runs.eval(failed_run)
     runs.loc[has_failed, "state"] = "failed"
     times = runs[~has_failed].assign(suggestions=10, method_cpu_seconds=1.0)
 
-    scores, _ = score_benchmarks(trials[~trials.eval(is_bad_run)], runs, times)
-    table = leaderboard(scores).set_index(["benchmark", "method"])
+    finished_trials = trials[~trials.eval(failed_run)]
+    scores, _ = score_benchmarks(finished_trials, runs, times)
+    return leaderboard(scores).set_index(["benchmark", "method"])
 
-    last_overall = table.loc[ALL].iloc[-1]
-    assert last_overall.name == "bo"
-    assert np.isnan(last_overall["rank"])
-    assert last_overall["wins"] is pd.NA
-    assert last_overall["runs"] == 2 * 5  # five seeds on both benchmarks
-    assert last_overall["failed"] == 4
-    assert last_overall["benchmarks"] == 1  # where bo has a mean
-    assert last_overall["seconds"] == pytest.approx(1.0 / 10)  # of method time for each suggestion
-    assert table.loc[("a@1", "bo"), "rank"] > 0
+
+def test_partly_failed_method_has_no_overall_mean(leaderboard_with_failures):
+    """The method bo has no mean on b@1, and so none over both benchmarks: it comes last."""
+    overall = leaderboard_with_failures.loc[ALL]
+    last_method = overall.index[-1]
+    assert last_method == "bo"
+    assert np.isnan(overall.loc["bo", "rank"])
+    assert overall.loc["bo", "wins"] is pd.NA
+    assert leaderboard_with_failures.loc[("a@1", "bo"), "rank"] > 0
+
+
+def test_overall_row_counts_failed_runs(leaderboard_with_failures):
+    """Of five seeds on two benchmarks four failed; their times are unknown."""
+    row_of_bo = leaderboard_with_failures.loc[ALL].loc["bo"]
+    assert row_of_bo["runs"] == 2 * 5
+    assert row_of_bo["failed"] == 4
+    assert row_of_bo["benchmarks"] == 1  # on which bo has a mean
+    seconds_of_suggestion = 1.0 / 10
+    assert row_of_bo["seconds"] == pytest.approx(seconds_of_suggestion)
 
 
 def test_verdicts_are_of_two_trials(eight_benchmarks):
-    """After the first trial, the last one, and the tenth, which these runs of six do not have."""
+    """Verdicts are after the first, the tenth and the last trial; these runs have only six."""
     trials_of_verdicts = [verdict.trial for verdict in verdicts(eight_benchmarks)]
     assert trials_of_verdicts == [1, LAST_TRIAL]
 
 
 def test_leader_is_better_on_these_benchmarks(eight_benchmarks):
-    verdict = verdict_after_last_trial(eight_benchmarks)
+    verdict = find_last_verdict(eight_benchmarks)
     expected = ComparedMethods(better_than=("bo", "random-search"), not_told_apart=())
     assert verdict.leaders == ("cts",)
     assert verdict.on_these == expected
 
 
 def test_verdict_says_both_questions(eight_benchmarks):
-    """Whether the leader is better on these benchmarks, and whether it is on others like them."""
-    sentence = verdict_after_last_trial(eight_benchmarks).sentence
+    """The sentence says whether the leader is better here, and on other benchmarks like these."""
+    sentence = find_last_verdict(eight_benchmarks).sentence
     assert sentence.startswith("After 6 trials cts leads: mean rank ")
     assert (
         "On these 8 benchmarks it is better than the two others (5 % for all together)" in sentence
@@ -380,7 +446,7 @@ def test_verdict_says_both_questions(eight_benchmarks):
 
 def test_few_families_have_no_test(eight_benchmarks):
     """A test needs eight families; a benchmark without one counts as its own."""
-    verdict = verdict_after_last_trial(eight_benchmarks[:7])
+    verdict = find_last_verdict(eight_benchmarks[:7])
     assert verdict.on_others is None
     assert verdict.sentence.endswith("seven benchmarks are too few to say so of others.")
 
@@ -390,17 +456,17 @@ def test_chance_gives_no_significant_difference():
     rng = np.random.default_rng(0)
     frames = []
     for number in range(6):
-        trials = trials_on(f"b{number}@1")
+        trials = make_trials(f"b{number}@1")
         random_losses = rng.random(len(trials))
         frames.append(trials.assign(loss=random_losses))
 
-    verdict = verdict_after_last_trial(scores_of(*frames))
+    verdict = find_last_verdict(score_trials(*frames))
 
     assert len(verdict.leaders) == 1
     assert "it is not told apart from the two others" in verdict.sentence
 
 
-def verdict_of_two(*, mean_rank: float, next_rank: float) -> Verdict:
+def make_verdict_on_two_methods(*, mean_rank: float, next_rank: float) -> Verdict:
     """Make a verdict on two methods on one benchmark, without tests."""
     return Verdict(
         protocol="ordered(trials=6)",
@@ -417,18 +483,18 @@ def verdict_of_two(*, mean_rank: float, next_rank: float) -> Verdict:
 
 
 def test_close_ranks_have_two_decimals():
-    verdict = verdict_of_two(mean_rank=1.42, next_rank=1.44)
+    verdict = make_verdict_on_two_methods(mean_rank=1.42, next_rank=1.44)
     assert "mean rank 1.42; next bo, 1.44" in verdict.sentence
 
 
 def test_other_ranks_have_one_decimal():
-    verdict = verdict_of_two(mean_rank=1.42, next_rank=1.58)
+    verdict = make_verdict_on_two_methods(mean_rank=1.42, next_rank=1.58)
     assert "mean rank 1.4; next bo, 1.6" in verdict.sentence
 
 
 def test_final_verdict_is_after_last_trial(eight_benchmarks):
     (verdict,) = final_verdicts(eight_benchmarks)
-    assert verdict == verdict_after_last_trial(eight_benchmarks)
+    assert verdict == find_last_verdict(eight_benchmarks)
 
 
 def test_final_verdict_is_after_chosen_trial(eight_benchmarks):
@@ -437,12 +503,12 @@ def test_final_verdict_is_after_chosen_trial(eight_benchmarks):
 
 
 def test_differences_from_leader_are_those_of_leaderboard(benchmarks_with_family):
-    """A row is of a method and a family; the mean over families is the same in all of a method."""
+    """Differences are in mean rank; cts leads."""
     frame = leader_differences(BenchmarkGroup.for_means(benchmarks_with_family))
-    ranks = overall_rows(leaderboard(benchmarks_with_family))["rank"]
-    mean_differences = frame.drop_duplicates("method").set_index("method")["mean_difference"]
-    expected = ranks - ranks["cts"]  # cts leads
-    np.testing.assert_allclose(mean_differences, expected[mean_differences.index])
+    ranks = select_overall_rows(leaderboard(benchmarks_with_family))["rank"]
+    assert set(frame["method"]) == {"random-search", "bo"}
+    for row in frame.itertuples():
+        assert row.mean_difference == pytest.approx(ranks[row.method] - ranks["cts"])
 
 
 def test_differences_of_families_average_to_theirs(benchmarks_with_family):
@@ -457,45 +523,49 @@ def test_equal_methods_share_rank():
     """All three methods have the same losses in all trials."""
     frames = []
     for number in range(6):
-        trials = trials_on(f"b{number}@1")
+        trials = make_trials(f"b{number}@1")
         frames.append(trials.assign(loss=1.0, value=1.0, regret=1.0))
-    verdict = verdict_after_last_trial(scores_of(*frames))
+    verdict = find_last_verdict(score_trials(*frames))
     assert verdict.sentence == "After 6 trials all 3 methods share the mean rank."
 
 
 def test_surrogates_may_disagree():
-    """On one surrogate of a@1 cts is the best of three methods, on the other one the worst."""
-    forest = trials_on("a@1", seeds=8)
-    # Negated losses turn the order of methods round; regrets must only grow with them.
-    opposite = forest.assign(surrogate="nearest", loss=-forest["loss"], regret=2 - forest["loss"])
-    with_one_surrogate = trials_on("b@1")
+    """On one surrogate of a@1 cts is the best of three methods, on the other one the worst.
 
-    agreement = surrogate_agreement(scores_of(forest, opposite, with_one_surrogate))
+    The benchmark b@1 has a single surrogate, with which nothing can be compared.
+    """
+    forest = make_trials("a@1", seeds=8)
+    # Negated losses turn the order of methods round. Regrets are losses and a constant.
+    negated = -forest["loss"]
+    opposite = forest.assign(surrogate="nearest", loss=negated, regret=negated + 2)
+    with_one_surrogate = make_trials("b@1")
 
-    places = agreement.pivot_table(index="method", columns="surrogate", values="place")
-    assert set(agreement["benchmark"]) == {"a@1"}
+    agreement = surrogate_agreement(score_trials(forest, opposite, with_one_surrogate))
+
+    places_of_cts = agreement[agreement["method"] == "cts"].set_index("surrogate")["place"]
+    assert places_of_cts.to_dict() == {"forest": 1, "nearest": 3}
     assert not agreement["is_same"].any()
-    assert places.loc["cts"].to_dict() == {"forest": 1, "nearest": 3}
+    assert set(agreement["benchmark"]) == {"a@1"}
 
 
 def test_equal_surrogates_agree():
-    forest = trials_on("a@1", seeds=8)
+    forest = make_trials("a@1", seeds=8)
     with_same_losses = forest.assign(surrogate="nearest")
-    agreement = surrogate_agreement(scores_of(forest, with_same_losses))
+    agreement = surrogate_agreement(score_trials(forest, with_same_losses))
     assert agreement["is_same"].all()
 
 
 def test_last_run_attains_worst_regret():
     """The level that all runs of a method attain is the regret of the worst of them."""
-    (scores,) = scores_of(trials_on("a@1"))
+    (scores,) = score_trials(make_trials("a@1"))
 
     levels = attainment_curves([scores], fractions=(0.5, 1.0))
 
-    is_of_all_runs = f"trial == {LAST_TRIAL} and fraction == 1"
-    levels_of_all_runs = levels.query(is_of_all_runs).set_index("method")["level"]
+    is_of_all_runs = (levels["trial"] == LAST_TRIAL) & (levels["fraction"] == 1)
+    level_of_method = levels[is_of_all_runs].set_index("method")["level"]
     last_regrets = scores.measures["regret"].values[..., -1]  # (methods, seeds, tasks)
     worst_regrets = last_regrets.max(axis=(1, 2))
-    assert levels_of_all_runs[list(scores.methods)].tolist() == worst_regrets.tolist()
+    assert level_of_method[list(scores.methods)].tolist() == worst_regrets.tolist()
 
 
 @pytest.mark.parametrize("compute", [leaderboard, curves, attainment_curves, verdicts])
@@ -504,24 +574,24 @@ def test_no_results_give_nothing(compute):
 
 
 def test_single_method_is_not_compared():
-    (alone,) = scores_of(trials_on("a@1").query("method == 'bo'"))
+    (alone,) = score_trials(make_trials("a@1").query("method == 'bo'"))
     assert len(leaderboard([alone])) == 2  # overall, and on its benchmark
     assert rank_and_compare(BenchmarkGroup.for_means([alone])) is None
 
 
 def test_runs_without_cpu_time_do_not_dilute_times():
-    """A run of each method has a known time, 10 suggestions in a second, the others have none."""
-    times = runs_of_trials(trials_on("a@1")).assign(suggestions=10, method_cpu_seconds=1.0)
+    """One run of each method took a second for ten suggestions; times of the others are unknown."""
+    times = runs_of_trials(make_trials("a@1")).assign(suggestions=10, method_cpu_seconds=1.0)
     times.loc[times["seed"] > 0, "method_cpu_seconds"] = np.nan
-    scores, _ = score_benchmarks(trials_on("a@1"), None, times)
+    scores, _ = score_benchmarks(make_trials("a@1"), None, times)
     seconds_of_suggestion = leaderboard(scores)["seconds"]
     np.testing.assert_allclose(seconds_of_suggestion, 1 / 10)
 
 
 def test_unknown_times_stay_unknown():
-    """Times are known on a@1 alone: 10 suggestions in a second."""
-    trials = pd.concat([trials_on("a@1"), trials_on("b@1")])
-    times = runs_of_trials(trials_on("a@1")).assign(suggestions=10, method_cpu_seconds=1.0)
+    """Times are known on a@1 alone, where runs took a second for ten suggestions."""
+    trials = pd.concat([make_trials("a@1"), make_trials("b@1")])
+    times = runs_of_trials(make_trials("a@1")).assign(suggestions=10, method_cpu_seconds=1.0)
     scores, _ = score_benchmarks(trials, None, times)
     seconds = leaderboard(scores).set_index("benchmark")["seconds"]
     np.testing.assert_allclose(seconds[[ALL, "a@1"]], 1 / 10)

@@ -19,17 +19,19 @@ from hpobench_ordered.files.artifact import Artifact
 from hpobench_ordered.files.local import LOCAL_VARIABLE
 from hpobench_ordered.registry import benchmark_spec
 
-Function = Callable[[FloatArray], FloatArray]
+LossFunction = Callable[[FloatArray], FloatArray]
 
 
 @dataclass(frozen=True)
-class Functions:
-    """A surrogate: a function of the only hyperparameter for every task."""
+class FunctionsOfTasks:
+    """A surrogate whose tasks are functions of the only hyperparameter."""
 
-    functions: Sequence[Function]
+    functions: Sequence[LossFunction]
 
     def predict(self, values: FloatArray, task: int) -> FloatArray:
-        return self.functions[task](values[:, 0])
+        function = self.functions[task]
+        (x,) = values.T
+        return function(x)
 
     def predict_one(self, row: FloatArray, task: int) -> float:
         return float(self.predict(row[None], task)[0])
@@ -48,20 +50,23 @@ def flat(x: FloatArray) -> FloatArray:
     return np.maximum(x - 0.3, 0)
 
 
-def make_benchmark(*functions: Function, best: float | None = 0.0) -> Benchmark:
-    """A benchmark with a task for each function of a hyperparameter from 0 to 1."""
+def make_benchmark(*functions: LossFunction, best: float | None = 0.0) -> Benchmark:
+    """Make a benchmark with a task, t0, t1 and so on, for each function of x, from 0 to 1.
+
+    `best` is the best known loss of each task.
+    """
     space = hbo.SearchSpace([hbo.Parameter.number("x", 0, 1)])
-    contexts = {f"t{number}": {"task": float(number)} for number in range(len(functions))}
+    context_of_task = {f"t{number}": {"task": float(number)} for number in range(len(functions))}
     return Benchmark.build(
-        definition(space, contexts),
+        definition(space, context_of_task),
         surrogate="exact",
-        model=Functions(functions),
+        model=FunctionsOfTasks(functions),
         best_values=[best] * len(functions),
     )
 
 
 def test_equal_tasks_can_be_copied():
-    """Losses are uniform from 0 to 1; near the best is up to 5 % of the way to the median."""
+    """The loss is x. So 2.5 % of configurations are near the best: 5 % of the way to the median."""
     marks = Marks.compute(make_benchmark(rising, rising, rising))
     median = 0.5
     assert marks.near_best == pytest.approx(0.05 * median, abs=0.01)
@@ -77,7 +82,10 @@ def test_opposed_tasks_have_no_marks():
 
 
 def test_flat_tasks_are_plateaus():
-    """The loss is best up to x = 0.3. The median, at x = 0.5, is 0.2 worse; 5 % of that is near."""
+    """The loss is the best, 0, up to x = 0.3, and then rises to the median, 0.2, at x = 0.5.
+
+    Near the best are these, and losses up to 5 % of the way to the median.
+    """
     marks = Marks.compute(make_benchmark(flat, flat, best=None))
     assert marks.near_best == pytest.approx(0.3 + 0.05 * 0.2, abs=0.02)
     assert marks.names == ("plateau", "copying")
@@ -88,40 +96,43 @@ def test_single_task_cannot_be_copied():
 
 
 @pytest.mark.parametrize(
-    ("functions", "mark", "is_marked"),
+    ("functions", "is_plateau"), [((flat, flat, rising), True), ((flat, rising, rising), False)]
+)
+def test_plateau_needs_two_thirds_of_tasks(functions, is_plateau):
+    """Two thirds of tasks, or a third of them, are flat near the best."""
+    marks = Marks.compute(make_benchmark(*functions))
+    assert ("plateau" in marks.names) == is_plateau
+
+
+@pytest.mark.parametrize(
+    ("functions", "is_copying_good"),
     [
-        ((flat, flat, rising), "plateau", True),
-        ((flat, rising, rising), "plateau", False),
-        ((rising, rising, rising, falling), "copying", True),
-        ((rising, rising, falling, rising), "copying", False),
+        ((rising, rising, rising, falling), True),
+        ((rising, rising, falling, rising), False),
     ],
 )
-def test_marks_need_two_thirds_of_tasks(functions, mark, is_marked):
-    """A plateau counts tasks with many configurations near the best: those of `flat`.
-
-    Copying counts tasks on which the best configuration of the task before is good: those of the
-    same function as the task before. The first task has none before it.
-    """
-    names = Marks.compute(make_benchmark(*functions)).names
-    assert (mark in names) == is_marked
+def test_copying_needs_two_thirds_of_tasks(functions, is_copying_good):
+    """Of three tasks with one before them, two, or only one, are the same as the one before."""
+    marks = Marks.compute(make_benchmark(*functions))
+    assert ("copying" in marks.names) == is_copying_good
 
 
-def packaged_marks() -> dict[str, Marks | None]:
+def find_packaged_marks() -> dict[str, Marks | None]:
     """Find the marks of packaged benchmarks, by name; None where there are none."""
     names = [*hbo.suite("othpo"), *hbo.suite("wide"), *hbo.suite("retrain"), "distbo-parkinsons"]
     return {name: find_marks(benchmark_spec(name)) for name in names}
 
 
 def test_packaged_benchmarks_have_marks():
-    """If not: `hpobench-ordered generate marks --output artifacts/marks.json`."""
-    without_marks = [name for name, marks in packaged_marks().items() if marks is None]
+    """They are written by `hpobench-ordered generate marks --output artifacts/marks.json`."""
+    without_marks = [name for name, marks in find_packaged_marks().items() if marks is None]
     assert without_marks == []
 
 
 def test_plateaus_of_packaged_benchmarks():
     """The names of YAHPO's benchmarks end in the number of their data set."""
     plateaus = set()
-    for name, marks in packaged_marks().items():
+    for name, marks in find_packaged_marks().items():
         if marks and "plateau" in marks.names:
             plateaus.add(name)
     assert plateaus == {
@@ -173,29 +184,35 @@ def own_folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def own_spec(name: str) -> BenchmarkSpec:
+def make_own_spec(name: str) -> BenchmarkSpec:
+    """Make the specification of a user's benchmark, which is forrester under another name."""
     return replace(benchmark_spec("forrester"), name=name)
 
 
 def write_own_marks(folder: Path, name: str, marks: Marks) -> None:
-    source = SourceOfMarks.from_spec(own_spec(name))
+    """Write marks of a user's benchmark to the file of marks in a folder."""
+    source = SourceOfMarks.from_spec(make_own_spec(name))
     write_marks(folder / FILE, [(source, marks)], command="by hand")
 
 
 def test_own_benchmark_has_written_marks(own_folder):
-    assert find_marks(own_spec("mine")) is None
-    write_own_marks(own_folder, "mine", Marks(near_best=0.2, copying=None))
-    assert find_marks(own_spec("mine")) == Marks(near_best=0.2, copying=None)
+    """A user's benchmark has no marks until they are written to the user's folder."""
+    assert find_marks(make_own_spec("mine")) is None
+    marks = Marks(near_best=0.2, copying=None)
+    write_own_marks(own_folder, "mine", marks)
+    assert find_marks(make_own_spec("mine")) == marks
 
 
 def test_writing_keeps_marks_of_other_benchmarks(own_folder):
-    write_own_marks(own_folder, "mine", Marks(near_best=0.2, copying=None))
-    write_own_marks(own_folder, "other", Marks(near_best=0.3, copying=0.1))
-    assert find_marks(own_spec("mine")) == Marks(near_best=0.2, copying=None)
-    assert find_marks(own_spec("other")) == Marks(near_best=0.3, copying=0.1)
+    marks_of_mine = Marks(near_best=0.2, copying=None)
+    marks_of_other = Marks(near_best=0.3, copying=0.1)
+    write_own_marks(own_folder, "mine", marks_of_mine)
+    write_own_marks(own_folder, "other", marks_of_other)
+    assert find_marks(make_own_spec("mine")) == marks_of_mine
+    assert find_marks(make_own_spec("other")) == marks_of_other
 
 
 def test_damaged_marks_are_refused(own_folder):
     (own_folder / FILE).write_text(json.dumps({"benchmarks": {"mine@1": 3}}))
     with pytest.raises(ArtifactError, match="holds no marks"):
-        find_marks(own_spec("mine"))
+        find_marks(make_own_spec("mine"))

@@ -23,7 +23,7 @@ from hpobench_ordered.errors import ExperimentError
 METHODS = ["random-search", "a", "b"]
 
 
-def as_frame(losses: np.ndarray) -> pd.DataFrame:
+def make_table(losses: np.ndarray) -> pd.DataFrame:
     """Make a table with a row for each trial, of losses (methods, seeds, tasks, trials)."""
     n_seeds, n_tasks, n_trials = losses.shape[1:]
     index = pd.MultiIndex.from_product(
@@ -54,18 +54,21 @@ def test_normalised_scores_computed_by_hand():
     np.testing.assert_allclose(error_of_a, 2 * 100 * 1 / (10 - 6))
 
 
-def losses_with_undefined_task() -> np.ndarray:
-    """Losses (methods, seeds, tasks, trials); random search is the best on task 1 of three."""
-    losses = np.random.default_rng(0).random((3, 4, 3, 5))
-    random_search = losses[0]
-    random_search += 1  # worse than the others on all tasks
-    random_search[:, 1] -= 10  # but better on task 1
+def draw_losses_with_undefined_task() -> np.ndarray:
+    """Draw losses (methods, seeds, tasks, trials); random search is the best on task 1 of three.
+
+    Scores are not defined on that task.
+    """
+    losses = np.random.default_rng(0).random((3, 4, 3, 5))  # from 0 to 1
+    random_search, _, _ = losses
+    for task, difference in ((0, 1), (1, -10), (2, 1)):
+        random_search[:, task] += difference
     return losses
 
 
 def test_mean_leaves_out_undefined_tasks():
     """Where random search is the best of all, as on task 1 of three, no score is defined."""
-    scores = normalised_scores(losses_with_undefined_task(), METHODS)
+    scores = normalised_scores(draw_losses_with_undefined_task(), METHODS)
 
     summary = scores.over_tasks(trial=5, first_task=1)  # on tasks 1 and 2
 
@@ -76,7 +79,7 @@ def test_mean_leaves_out_undefined_tasks():
 
 
 def test_single_seed_has_no_standard_error():
-    losses_of_single_seed = losses_with_undefined_task()[:, :1]
+    losses_of_single_seed = draw_losses_with_undefined_task()[:, :1]
     scores = normalised_scores(losses_of_single_seed, METHODS)
     assert np.isnan(scores.two_standard_errors).all()
 
@@ -94,25 +97,30 @@ def test_scores_end_at_100_and_0(losses):
     Scores are undefined, NaN, where random search is the best method.
     """
     final_scores = normalised_scores(losses, METHODS).mean[:, :, -1]  # (methods, tasks)
-    is_defined = ~np.isnan(final_scores[0])
-    defined_scores = final_scores[:, is_defined]
-    np.testing.assert_allclose(defined_scores[0], 100)
-    np.testing.assert_allclose(defined_scores.min(axis=0), 0, atol=1e-9)
+    scores_of_random_search = final_scores[0]
+    lowest_scores = final_scores.min(axis=0)
+    is_defined = ~np.isnan(scores_of_random_search)
+    np.testing.assert_allclose(scores_of_random_search[is_defined], 100)
+    np.testing.assert_allclose(lowest_scores[is_defined], 0, atol=1e-9)
 
 
 @given(TIED_LOSSES)
 def test_scores_have_no_scale(losses):
+    """Losses in another unit have the same scores."""
     scores = normalised_scores(losses, METHODS)
     rescaled = normalised_scores(7 * losses - 3, METHODS)
     np.testing.assert_allclose(rescaled.values, scores.values, rtol=1e-6, atol=1e-6)
 
 
 def test_unbeaten_random_search_has_no_score():
-    """On task 0 all losses are equal; on task 1 method a ends better by less than counts."""
-    losses = np.zeros((3, 1, 2, 2))  # (methods, seeds, tasks, trials)
-    task, method_a = 1, 1
-    losses[:, :, task, 0] = 1.0
-    losses[method_a, 0, task, -1] = -1e-310  # so little that the first trial's score overflows
+    """Random search counts as unbeaten if a method is better by so little that scores overflow.
+
+    On the first task all losses are equal. On the second one method a ends better by 1e-310.
+    """
+    random_search = [[0.0, 0.0], [1.0, 0.0]]  # (tasks, trials)
+    a = [[0.0, 0.0], [1.0, -1e-310]]
+    b = [[0.0, 0.0], [1.0, 0.0]]
+    losses = np.array([random_search, a, b])[:, None]  # with a single seed
 
     scores = normalised_scores(losses, METHODS)
 
@@ -129,11 +137,12 @@ def test_incumbents_are_running_minima(losses):
 
 @given(hnp.arrays(int, (3, 6), elements=st.integers(0, 4)))
 def test_quantities_belong_to_best_trial(losses):
-    """Of any quantity of a trial, at the trial of lowest loss so far."""
+    """Any quantity of trials, such as a regret, is that of the trial of lowest loss so far."""
     quantity = np.random.default_rng(0).random(losses.shape)  # (runs, trials)
     computed = at_incumbents(quantity, losses.astype(float))
     for run, trial in np.ndindex(losses.shape):
-        best_trial = losses[run, : trial + 1].argmin()
+        losses_so_far = losses[run, : trial + 1]
+        best_trial = losses_so_far.argmin()
         assert computed[run, trial] == quantity[run, best_trial]
 
 
@@ -143,9 +152,9 @@ def test_losses_at_incumbents_are_incumbents(losses):
 
 
 def test_arrays_ignore_order_of_rows():
-    """Of a table with a row for each trial."""
+    """The rows of a table of trials are shuffled."""
     losses = np.random.default_rng(0).random((3, 4, 2, 5))
-    frame = as_frame(losses)
+    frame = make_table(losses)
     frame["value"] = -frame["loss"]
     shuffled = frame.sample(frac=1, random_state=0)
 
@@ -156,14 +165,14 @@ def test_arrays_ignore_order_of_rows():
 
 
 def test_missing_trials_are_named():
-    frame = as_frame(np.zeros((3, 2, 2, 2)))
+    frame = make_table(np.zeros((3, 2, 2, 2)))
     without_last = frame.iloc[:-1]  # the last trial of method b with seed 1
     with pytest.raises(ExperimentError, match="1 trials are missing, such as b, seed 1"):
         trial_arrays(without_last, METHODS, ["loss"])
 
 
 def test_repeated_trials_are_refused():
-    frame = as_frame(np.zeros((3, 2, 2, 2)))
+    frame = make_table(np.zeros((3, 2, 2, 2)))
     with pytest.raises(ExperimentError, match="cannot be joined"):
         trial_arrays(pd.concat([frame, frame]), METHODS, ["loss"])
 
@@ -181,7 +190,10 @@ RANDOM_LOSSES = st.integers(0, 2**32).map(
 
 @given(RANDOM_LOSSES)
 def test_regret_is_distance_from_best(losses):
-    """On each of two tasks, of the best trial so far."""
+    """The regret of the best trial so far is the distance from the best known loss of the task.
+
+    It is not negative, and never grows from trial to trial.
+    """
     best_of_task = np.array([-6.0, -5.0])  # no loss is below -5
     regrets = losses - best_of_task[:, None]  # (methods, seeds, tasks, trials)
 
@@ -189,12 +201,12 @@ def test_regret_is_distance_from_best(losses):
 
     np.testing.assert_array_equal(computed, incumbents(losses) - best_of_task[:, None])
     assert (computed >= 0).all()
-    # It never grows from trial to trial.
     assert (np.diff(computed, axis=-1) <= 0).all()
 
 
 @given(RANDOM_LOSSES)
 def test_best_losses_follow_from_regrets(losses):
+    """A regret is a loss less the best known loss of its task."""
     best_of_task = np.array([-6.0, -5.0])
     regrets = losses - best_of_task[:, None]  # (methods, seeds, tasks, trials)
     np.testing.assert_array_equal(best_known_losses(losses, regrets), best_of_task)
@@ -202,39 +214,53 @@ def test_best_losses_follow_from_regrets(losses):
 
 @given(RANDOM_LOSSES)
 def test_best_loss_without_regrets_is_unknown(losses):
-    """Of two tasks; the best loss follows from a loss and its regret, the distance from it."""
-    regrets = losses + 6  # from the best loss, -6; (methods, seeds, tasks, trials)
-    regrets[:, :, 1] = np.nan  # no best value of the second task is known
-    np.testing.assert_array_equal(best_known_losses(losses, regrets), [-6, np.nan])
+    """The best known loss of a task is a loss less its regret; on task 1 of two none is known."""
+    best = -6.0
+    regrets = losses - best  # (methods, seeds, tasks, trials)
+    task = 1
+    regrets[:, :, task] = np.nan
+    np.testing.assert_array_equal(best_known_losses(losses, regrets), [best, np.nan])
 
 
 @given(RANDOM_LOSSES, st.floats(0.1, 10), st.floats(-10, 10))
 def test_normalised_regret_has_no_scale(losses, scale, shift):
+    """Losses in another unit have the same normalised regrets."""
     best = losses.min(axis=(0, 1, 3))  # of each task
     regrets = normalised_regrets(losses, best, highest_losses(losses))
 
     scaled = scale * losses + shift
-    regrets_of_scaled = normalised_regrets(scaled, scale * best + shift, highest_losses(scaled))
+    scaled_best = scale * best + shift
+    regrets_of_scaled = normalised_regrets(scaled, scaled_best, highest_losses(scaled))
 
     np.testing.assert_allclose(regrets_of_scaled, regrets, atol=1e-9)
+
+
+@given(RANDOM_LOSSES)
+def test_normalised_regret_is_from_zero_to_one(losses):
+    """It is undefined, NaN, where all losses on a task are equal."""
+    best = losses.min(axis=(0, 1, 3))  # of each task
+    regrets = normalised_regrets(losses, best, highest_losses(losses))
     defined = regrets[~np.isnan(regrets)]
     assert ((defined >= 0) & (defined <= 1)).all()
 
 
-def test_normalised_regret_by_hand():
-    """(incumbent - best) / (worst - best), of incumbents 5, 3, 3 and 1 on each of four tasks.
+@pytest.mark.parametrize(
+    ("best", "worst", "expected"),
+    [
+        (1.0, 5.0, [1, 0.5, 0.5, 0]),
+        (2.0, 4.0, [1.5, 0.5, 0.5, -0.5]),
+        (np.nan, 5.0, [np.nan] * 4),  # an unknown best loss
+        (3.0, 3.0, [np.nan] * 4),
+    ],
+)
+def test_normalised_regret_by_hand(best, worst, expected):
+    """The regret is (incumbent - best) / (worst - best), after each of four trials.
 
-    The best of the third task is unknown; that of the last one equals its worst.
+    Their incumbents are 5, 3, 3 and 1.
     """
-    losses = np.tile([5.0, 3, 4, 1], (1, 1, 4, 1))  # (methods, seeds, tasks, trials)
-    best = np.array([1.0, 2, np.nan, 3])  # of each task
-    worst = np.array([5.0, 4, 5, 3])
-
-    regrets_of_single_run = normalised_regrets(losses, best, worst)[0, 0]  # (tasks, trials)
-
-    undefined = [np.nan] * 4
-    expected = [[1, 0.5, 0.5, 0], [1.5, 0.5, 0.5, -0.5], undefined, undefined]
-    np.testing.assert_array_equal(regrets_of_single_run, expected)
+    losses = np.array([[[[5.0, 3, 4, 1]]]])  # of one method, seed and task
+    regrets = normalised_regrets(losses, np.array([best]), np.array([worst]))
+    np.testing.assert_array_equal(regrets, [[[expected]]])
 
 
 def test_highest_loss_ignores_failures():
@@ -254,18 +280,20 @@ def test_ranks_agree_with_scipy(losses):
 
 
 def test_ranks_are_of_mean_losses():
-    """Of losses over seeds, so that errors are those over tasks."""
+    """Methods are ranked on each task by their mean incumbents over seeds.
+
+    The mean rank is over tasks, and so is its error.
+    """
     n_tasks = 5
     losses = np.random.default_rng(0).random((4, 6, n_tasks, 7))  # (methods, seeds, tasks, trials)
 
     ranks = ranks_of_means(losses, "abcd")
 
     mean_incumbents = np.minimum.accumulate(losses, axis=-1).mean(axis=1)
-    ranks_by_task = rankdata(mean_incumbents, axis=0)  # (methods, tasks, trials)
-    errors = 2 * ranks_by_task.std(axis=1, ddof=1) / np.sqrt(n_tasks)
-    np.testing.assert_allclose(ranks.mean[:, 0], ranks_by_task.mean(axis=1))
-    np.testing.assert_allclose(ranks.two_standard_errors[:, 0], errors)
-    np.testing.assert_allclose(ranks.mean.sum(axis=0), 1 + 2 + 3 + 4)
+    ranks_on_tasks = rankdata(mean_incumbents, axis=0)  # (methods, tasks, trials)
+    standard_errors = ranks_on_tasks.std(axis=1, ddof=1) / np.sqrt(n_tasks)
+    np.testing.assert_allclose(ranks.mean[:, 0], ranks_on_tasks.mean(axis=1))
+    np.testing.assert_allclose(ranks.two_standard_errors[:, 0], 2 * standard_errors)
 
 
 def test_ranks_by_seed_are_of_incumbents():
@@ -284,6 +312,6 @@ def test_mean_ranks_have_errors_over_seeds():
 
     final_ranks = ranks.values[..., -1]  # (methods, seeds, tasks)
     means_of_seeds = final_ranks.mean(axis=2)
-    errors = 2 * means_of_seeds.std(axis=1, ddof=1) / np.sqrt(n_seeds)
+    standard_errors = means_of_seeds.std(axis=1, ddof=1) / np.sqrt(n_seeds)
     np.testing.assert_allclose(summary.mean, final_ranks.mean(axis=(1, 2)))
-    np.testing.assert_allclose(summary.two_standard_errors, errors)
+    np.testing.assert_allclose(summary.two_standard_errors, 2 * standard_errors)

@@ -26,9 +26,10 @@ TIED_SAMPLES = hnp.arrays(
 """One to eight samples (rows) of four methods."""
 
 
-def different_methods() -> FloatArray:
-    """Fifteen samples of four methods, (15, 4); the last differs most from the first."""
-    return np.random.default_rng(0).normal(size=(15, 4)) + [0, 0.2, 1, 2]
+def draw_different_methods() -> FloatArray:
+    """Draw 15 samples of four methods, (15, 4), with means 0, 0.2, 1 and 2 and deviation 1."""
+    means = [0, 0.2, 1, 2]
+    return np.random.default_rng(0).normal(size=(15, 4)) + means
 
 
 @pytest.mark.parametrize(
@@ -49,7 +50,10 @@ def test_holm_by_hand(p_values, adjusted):
 
 @given(P_VALUES, st.floats(0.01, 0.5))
 def test_holm_agrees_with_stepping_down(p_values, alpha):
-    """Holm's procedure rejects from the lowest p-value up, until one is above alpha / n left."""
+    """Holm's procedure goes from the lowest p-value to the highest, and rejects hypotheses.
+
+    It ends at the first p-value above alpha divided by the number of hypotheses left.
+    """
     expected = set()
     for n_rejected, index in enumerate(np.argsort(p_values, kind="stable")):
         n_left = len(p_values) - n_rejected
@@ -63,7 +67,7 @@ def test_holm_agrees_with_stepping_down(p_values, alpha):
 
 
 def test_pairwise_tests_agree_with_scipy():
-    samples = different_methods()
+    samples = draw_different_methods()
 
     computed = pairwise_wilcoxon(samples, "abcd")
 
@@ -75,7 +79,7 @@ def test_pairwise_tests_agree_with_scipy():
 
 
 def test_pairwise_tests_are_adjusted_by_holm():
-    computed = pairwise_wilcoxon(different_methods(), "abcd")
+    computed = pairwise_wilcoxon(draw_different_methods(), "abcd")
     pairs = np.triu_indices(4, k=1)  # each pair of methods once
     np.testing.assert_array_equal(computed.adjusted[pairs], holm(computed.p_values[pairs]))
     np.testing.assert_array_equal(computed.adjusted, computed.adjusted.T)
@@ -83,7 +87,7 @@ def test_pairwise_tests_are_adjusted_by_holm():
 
 def test_pairwise_tests_find_large_differences():
     """The means of a, b, c and d are 0, 0.2, 1 and 2; the standard deviation is 1."""
-    computed = pairwise_wilcoxon(different_methods(), "abcd")
+    computed = pairwise_wilcoxon(draw_different_methods(), "abcd")
     a, b, c, d = range(4)
     assert computed.p_values[a, b] < 0.05  # without adjustment
     assert computed.adjusted[b, c] > 0.05
@@ -91,28 +95,38 @@ def test_pairwise_tests_find_large_differences():
 
 
 def test_zero_differences_count_half():
-    """Pratt's test: zeros have ranks, of which each side gets half.
+    """Differences of 0 have ranks, too, half of which count as negative and half as positive.
 
-    Compared with the normal approximation of the rank sum of negative differences.
+    The p-value is about that of the normal approximation of the sum of negative ranks.
     """
-    zeros = np.zeros(6)
-    positive = np.arange(1.0, 15)
-    negative = [-2.5]
-    differences = np.concatenate([zeros, positive, negative])
-    n = len(differences)
-    samples = np.stack([differences, np.zeros(n)], axis=1)
+    samples = make_samples_with_zero_differences()
 
     p_value = pairwise_wilcoxon(samples, "ab").p_values[0, 1]
 
+    differences = samples[:, 0] - samples[:, 1]
     ranks = stats.rankdata(np.abs(differences))
-    rank_sum = ranks[differences < 0].sum() + ranks[differences == 0].sum() / 2
-    mean = n * (n + 1) / 4
-    variance = (ranks**2).sum() / 4
-    normal_approximation = 2 * stats.norm.cdf((rank_sum - mean) / np.sqrt(variance))
-    assert p_value == pytest.approx(normal_approximation, rel=0.1)
+    ranks_of_negative, ranks_of_zero = ranks[differences < 0], ranks[differences == 0]
+    negative_sum = ranks_of_negative.sum() + ranks_of_zero.sum() / 2
+    # If there is no difference, each rank is negative with probability 1/2.
+    expected_sum = ranks.sum() / 2
+    standard_deviation = np.sqrt((ranks**2).sum() / 4)
+    z = (negative_sum - expected_sum) / standard_deviation
+    assert p_value == pytest.approx(2 * stats.norm.cdf(z), rel=0.1)
+
+
+def test_zero_differences_are_not_left_out():
+    """Differences of 0 speak for no difference: without them the p-value is less than half."""
+    samples = make_samples_with_zero_differences()
+    p_value = pairwise_wilcoxon(samples, "ab").p_values[0, 1]
+    differences = samples[:, 0] - samples[:, 1]
     without_zeros = stats.wilcoxon(differences, zero_method="wilcox", method="exact").pvalue
-    # Zeros, which speak for no difference, are not left out.
     assert p_value > 2 * without_zeros
+
+
+def make_samples_with_zero_differences() -> FloatArray:
+    """Make samples of two methods: of 21 differences 6 are 0, 14 positive and one negative."""
+    differences = np.concatenate([np.zeros(6), np.arange(1.0, 15), [-2.5]])
+    return np.stack([differences, np.zeros(21)], axis=1)
 
 
 def test_equal_methods_do_not_differ():
@@ -147,15 +161,18 @@ def test_friedman_agrees_with_scipy(samples):
 
 
 def test_friedman_of_two_is_sign_test():
-    """In its normal approximation: the difference of counts has the variance n."""
-    n_worse, n_better = 15, 5
-    n = n_worse + n_better
-    differences = np.concatenate([np.ones(n_worse), -np.ones(n_better)])
+    """Friedman's test of two methods is the sign test, in its normal approximation.
+
+    If there is no difference, the counts of signs differ with the variance n.
+    """
+    n_positive, n_negative = 15, 5
+    n = n_positive + n_negative
+    differences = np.concatenate([np.ones(n_positive), -np.ones(n_negative)])
     samples = np.stack([np.zeros(n), differences], axis=1)
 
     _, statistic, p_value = friedman(samples, "ab")
 
-    z = (n_worse - n_better) / np.sqrt(n)
+    z = (n_positive - n_negative) / np.sqrt(n)
     assert statistic == pytest.approx(z**2)
     assert p_value == pytest.approx(2 * stats.norm.sf(z))
 
@@ -175,41 +192,42 @@ def test_untestable_samples_are_refused(test, samples, methods, message):
         test(samples, methods)
 
 
-def test_lsd_of_two_is_paired_t():
-    """LSD: the least significant difference, a quantile of Student's t times the error.
+def test_significant_difference_of_two_is_paired_t():
+    """The least significant difference is a quantile of Student's t times the standard error.
 
-    The error of a difference is the difference divided by the t statistic.
+    Of two methods the error is that of the mean difference of paired samples.
     """
     n_samples = 9
     samples = np.random.default_rng(0).normal(size=(n_samples, 2))
-    first, second = samples.T
+    differences = samples[:, 0] - samples[:, 1]
 
     computed = least_significant_difference(samples)
 
-    difference = first.mean() - second.mean()
-    error = difference / stats.ttest_rel(first, second).statistic
     quantile = stats.t.ppf(0.95, n_samples - 1)  # one-sided at 5 %
-    assert computed == pytest.approx(quantile * error)
+    assert computed == pytest.approx(quantile * stats.sem(differences))
 
 
-def test_lsd_agrees_with_linear_regression():
-    """LSD: the least significant difference, a quantile of Student's t times the error.
+def test_significant_difference_agrees_with_regression():
+    """The least significant difference is a quantile of Student's t times the standard error.
 
-    The error is that of a linear model of methods and samples, fitted by least squares.
+    The error follows from the residuals of a linear regression on samples and methods.
     """
     n_samples, n_methods = 6, 4
     rng = np.random.default_rng(1)
-    samples = rng.normal(size=(n_samples, n_methods)) + np.arange(n_samples)[:, None]
+    effects_of_samples = np.arange(n_samples)[:, None]
+    samples = rng.normal(size=(n_samples, n_methods)) + effects_of_samples
 
     computed = least_significant_difference(samples)
 
+    # Each value has an indicator of its sample, and one of its method, unless that is the first.
     sample, method = np.indices(samples.shape).reshape(2, -1)
-    dummies_of_samples = np.eye(n_samples)[sample]
-    dummies_of_methods = np.eye(n_methods)[method][:, 1:]  # relative to the first method
-    design = np.hstack([dummies_of_samples, dummies_of_methods])
-    _, (residual_squares,), rank, _ = np.linalg.lstsq(design, samples.ravel())
+    indicators_of_samples = np.eye(n_samples)[sample]
+    indicators_of_methods = np.eye(n_methods)[method][:, 1:]
+    design = np.hstack([indicators_of_samples, indicators_of_methods])
+    _, (sum_of_squares,), rank, _ = np.linalg.lstsq(design, samples.ravel())
     degrees_of_freedom = samples.size - rank
-    error_of_difference = np.sqrt(2 / n_samples * residual_squares / degrees_of_freedom)
+    variance = sum_of_squares / degrees_of_freedom
+    error_of_difference = np.sqrt(2 * variance / n_samples)
     quantile = stats.t.ppf(0.95, degrees_of_freedom)  # one-sided at 5 %
     assert computed == pytest.approx(quantile * error_of_difference)
 

@@ -20,12 +20,10 @@ RANDOM_LOSSES = st.integers(0, 2**32).map(
 
 
 def test_target_is_mean_incumbent_of_reference():
-    losses = np.array([[9.0, 5, 4, 3], [9, 9, 6, 6]])[:, None]  # (2 seeds, 1 task, 4 trials)
-    mean_incumbent_after_three_trials = (4 + 6) / 2
-
+    """The budget is three trials, after which the incumbents of two seeds are 4 and 6."""
+    losses = np.array([[[9.0, 5, 4, 3]], [[9, 9, 6, 6]]])  # (seeds, tasks, trials)
     targets = reference_targets(losses, [3])  # (tasks, budgets)
-
-    assert targets == [[mean_incumbent_after_three_trials]]
+    assert targets == [[(4 + 6) / 2]]
 
 
 def test_speedup_computed_by_hand():
@@ -44,21 +42,23 @@ def test_speedup_computed_by_hand():
     trials_of_fast = (1 + 2) / 2
     trials_of_unsteady = (6 + 3) / 2  # with the first seed it fails
     expected = [1, trials_of_slow / trials_of_fast, trials_of_slow / trials_of_unsteady]
-    np.testing.assert_allclose(computed.values[:, 0, 0], expected)  # (methods, tasks, budgets)
-    np.testing.assert_allclose(computed.failure_rates[:, 0, 0], [0, 0, 1 / 2])
-    np.testing.assert_allclose(computed.mean_failure_rate[:, 0], [0, 0, 1 / 2])
+    task, budget = 0, 0  # the only ones
+    np.testing.assert_allclose(computed.values[:, task, budget], expected)
+    np.testing.assert_allclose(computed.failure_rates[:, task, budget], [0, 0, 1 / 2])
+    np.testing.assert_allclose(computed.mean_failure_rate[:, budget], [0, 0, 1 / 2])
 
 
 @given(RANDOM_LOSSES)
 def test_trials_agree_with_counting(losses):
+    """The number of trials until a loss reaches the target is 0 if it is never reached."""
     targets = np.array([[3.0, 1.0], [5.0, 0.5]])  # (tasks, budgets)
     computed = trials_to_reach(losses, targets)
     for method, seed, task, budget in np.ndindex(computed.shape):
         run = losses[method, seed, task]
         target = targets[task, budget]
-        reaching_trials = [trial for trial, loss in enumerate(run, 1) if loss <= target]
-        first_trial = reaching_trials[0] if reaching_trials else 0  # 0: never reached
-        assert computed[method, seed, task, budget] == first_trial
+        reaching_trials = [trial for trial, loss in enumerate(run, start=1) if loss <= target]
+        expected = min(reaching_trials, default=0)
+        assert computed[method, seed, task, budget] == expected
 
 
 @given(RANDOM_LOSSES)
@@ -83,7 +83,7 @@ def test_speedups_and_failure_rates_are_bounded(losses):
 
 def test_means_over_tasks_are_geometric():
     n_tasks = 4
-    losses = np.random.default_rng(0).random((2, 20, n_tasks, 30))
+    losses = np.random.default_rng(0).random((2, 20, n_tasks, 30))  # of 20 seeds and 30 trials
 
     computed = speedups(losses, "ab", reference="a", budgets=[5])
 

@@ -1,6 +1,6 @@
 """Wins, losses and ties of methods, counted run by run."""
 
-from itertools import product
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -18,22 +18,30 @@ TIED_LOSSES = st.integers(0, 2**32).map(
 
 @given(TIED_LOSSES, st.integers(1, 3))
 def test_counts_agree_with_single_comparisons(losses, trial):
+    """Two methods are compared in each run by their lowest losses so far."""
     counted = count_wins(losses, "abcd", trial=trial)
 
     n_methods = 4
-    best_losses = losses[..., :trial].min(axis=-1).reshape(n_methods, -1)  # (methods, runs)
-    for a, b in product(range(n_methods), repeat=2):
-        differences = best_losses[a] - best_losses[b]
-        ties = 0 if a == b else (differences == 0).sum()  # a method does not tie with itself
-        assert counted.wins[a, b] == (differences < 0).sum()
-        assert counted.losses[a, b] == (differences > 0).sum()
-        assert counted.ties[a, b] == ties
+    lowest_losses = losses[..., :trial].min(axis=-1).reshape(n_methods, -1)  # (methods, runs)
+    for a, b in permutations(range(n_methods), 2):
+        assert counted.wins[a, b] == (lowest_losses[a] < lowest_losses[b]).sum()
+        assert counted.losses[a, b] == (lowest_losses[a] > lowest_losses[b]).sum()
+        assert counted.ties[a, b] == (lowest_losses[a] == lowest_losses[b]).sum()
+
+
+@given(TIED_LOSSES)
+def test_method_is_not_compared_with_itself(losses):
+    counted = count_wins(losses, "abcd", trial=3)
+    for counts in (counted.wins, counted.losses, counted.ties):
+        assert np.diag(counts).tolist() == [0, 0, 0, 0]
 
 
 def test_first_task_can_be_left_out():
+    """Method 0 is better than method 1 on the first task, and ties with it on the two others."""
     n_seeds, n_tasks = 5, 3
     losses = np.zeros((2, n_seeds, n_tasks, 2))  # (methods, seeds, tasks, trials)
-    losses[0, :, 0] = -1  # method 0 is better on the first task, and ties on the others
+    method, first_task = 0, 0
+    losses[method, :, first_task] = -1
 
     every_task = count_wins(losses, "ab", trial=2)
     later_tasks = count_wins(losses, "ab", trial=2, first_task=1)
