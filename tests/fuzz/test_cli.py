@@ -22,6 +22,7 @@ fuzzed = settings(
 )
 SUCCESS = 0
 """Exit code of a command that did what it was called for."""
+ANY_CODE = (SUCCESS, FAILURE, MISUSE)
 NAMES = ("newsvendor", "newsvendor@1", "newsvendor@2", "yahpo-svm-1", "forrester-seed-7", "./x", "")
 ANY_TEXT = (st.text(max_size=12) | st.text(string.printable, max_size=12)).filter(
     lambda text: "\0" not in text  # which no shell can pass
@@ -39,37 +40,38 @@ NUMBER = st.integers(-(10**30), 10**30).map(str) | st.sampled_from(["nan", "inf"
 
 @pytest.fixture(autouse=True)
 def offline_in_empty_folder(tmp_path, monkeypatch):
-    """An empty folder to work in, nothing fetched, and no attempt to fetch anything."""
+    """Work in an empty folder, with nothing downloaded before and nothing to be downloaded."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
     monkeypatch.setenv(OFFLINE_VARIABLE, "1")
+    # Seconds before a second attempt: if there was a download after all, the test would wait.
     monkeypatch.setattr(_download, "FIRST_PAUSE", 0.0)
 
 
 @pytest.fixture
-def call(monkeypatch, capsys):
-    """A function that calls the command and returns its output and its errors.
+def call_command(monkeypatch, capsys):
+    """A function that calls the command with words; returns its output and its errors, as texts.
 
-    It checks that the exit code is among `codes` and that there is one error message if it is not
-    0, and never a traceback.
+    It fails if the exit code is not among the expected ones, on a traceback, and if a command that
+    fails does not print exactly one error message.
     """
-    monkeypatch.setattr("signal.signal", lambda *_: None)  # which would outlast the test
+    # The handlers of signals that the command sets would outlast the test.
+    monkeypatch.setattr("signal.signal", lambda *_: None)
 
-    def call(
-        words: Sequence[str], codes: tuple[int, ...] = (SUCCESS, FAILURE, MISUSE)
-    ) -> tuple[str, str]:
+    def run_main(words: Sequence[str], *, expected: tuple[int, ...] = ANY_CODE) -> tuple[str, str]:
         monkeypatch.setattr("sys.argv", ["hpobench-ordered", *words])
         with pytest.raises(SystemExit) as caught:
             main()
-        out, err = capsys.readouterr()
-        code = caught.value.code or SUCCESS  # None, too, is success
-        assert code in codes, (words, err)
-        assert "Traceback" not in err
-        if code != SUCCESS:
-            assert err.casefold().count("error: ") == 1, err
-        return out, err
+        output, errors = capsys.readouterr()
 
-    return call
+        exit_code = caught.value.code or SUCCESS  # None, too, is success
+        assert exit_code in expected, (words, errors)
+        assert "Traceback" not in errors
+        if exit_code != SUCCESS:
+            assert errors.casefold().count("error: ") == 1, errors
+        return output, errors
+
+    return run_main
 
 
 @fuzzed
@@ -79,16 +81,18 @@ def call(monkeypatch, capsys):
 @example("verify", "\udcff/")
 @example("info", "x" * 5000 + "/")
 @example("info", "forrester-seed-" + "9" * 400)
-def test_any_name_gives_no_traceback(call, command, name):
-    """What follows "--" is no option, even if it begins with a hyphen."""
+def test_any_name_gives_no_traceback(call_command, command, name):
+    """Any text stands where the name of a benchmark or a folder of results should be."""
     needed_options = ["--task", "0"] if command == "evaluate" else []
+    end_of_options = "--"  # a name may begin with a hyphen
 
-    # Fails on a traceback.
-    call([command, *needed_options, "--", name])
+    # This fails on a traceback, and on an exit code that no command should have.
+    call_command([command, *needed_options, end_of_options, name])
 
 
-def test_fetching_offline_names_the_variable(call):
-    _, message = call(["fetch", "xgboost-mnist"], codes=(FAILURE,))
+def test_fetching_offline_names_the_variable(call_command):
+    """The message says how to allow downloads, and how to do without one."""
+    _, message = call_command(["fetch", "xgboost-mnist"], expected=(FAILURE,))
 
     assert OFFLINE_VARIABLE in message
     assert "--from" in message
@@ -97,19 +101,22 @@ def test_fetching_offline_names_the_variable(call):
 @fuzzed
 @given(st.lists(SETTING | ANY_TEXT | st.just("price_1=3"), max_size=4), ANY_TEXT | NUMBER)
 @example(["price_0=1e400", "price_1=-0", "price_2=9" + "9" * 5000], "0")
-def test_any_configuration_gives_no_traceback(call, words, task):
-    # Fails on a traceback.
-    call(["evaluate", "newsvendor", f"--task={task}", "--", *words])
+def test_any_configuration_gives_no_traceback(call_command, words, task):
+    """Any texts stand where the task and the hyperparameters, such as price_1=3, should be."""
+    # This fails on a traceback, and on an exit code that no command should have.
+    call_command(["evaluate", "newsvendor", f"--task={task}", "--", *words])
+
+
+def asks_for_nothing_else(words: list[str]) -> bool:
+    """Whether words ask for help or the version, after which a command reads no other option."""
+    return bool(words) and words[0] in ("-h", "--help", "--version")
 
 
 @fuzzed
-@given(st.lists(ANY_TEXT, max_size=3))
-def test_unknown_option_is_misuse(call, words):
-    asks_for_help_or_version = words and words[0] in ("-h", "--help", "--version")
-    if asks_for_help_or_version:
-        return  # what follows is not read
-
-    call([*words, "--no-such-option"], codes=(MISUSE,))
+@given(st.lists(ANY_TEXT, max_size=3).filter(lambda words: not asks_for_nothing_else(words)))
+def test_unknown_option_is_misuse(call_command, words):
+    """The option comes after any words that do not ask for help or the version."""
+    call_command([*words, "--no-such-option"], expected=(MISUSE,))
 
 
 def is_positive_integer(text: str) -> bool:
@@ -125,9 +132,11 @@ def is_positive_integer(text: str) -> bool:
     st.sampled_from(["--trials", "--tasks", "--history", "--simulated-workers", "--workers"]),
     (ANY_TEXT | NUMBER).filter(lambda text: not is_positive_integer(text)),
 )
-def test_number_must_be_positive_integer(call, option, text):
+def test_number_must_be_positive_integer(call_command, option, text):
     """The text is no positive integer, and so the command fails."""
-    call(["run", "--benchmark", "newsvendor", f"{option}={text}"], codes=(FAILURE, MISUSE))
+    call_command(
+        ["run", "--benchmark", "newsvendor", f"{option}={text}"], expected=(FAILURE, MISUSE)
+    )
 
 
 @fuzzed
@@ -138,10 +147,13 @@ def test_number_must_be_positive_integer(call, option, text):
 @example("--")
 @example("1-")
 @example("1,-2")
-def test_malformed_seeds_are_misuse(call, seeds):
+def test_malformed_seeds_are_misuse(call_command, seeds):
+    """Seeds are a list of numbers and ranges, such as "1,3-5"; `seeds` is no such list."""
     options = ["--benchmark", "newsvendor", "--trials", "1", "--tasks", "1"]
 
-    call(["run", *options, "--output", "no-results", f"--seeds={seeds}"], codes=(MISUSE,))
+    call_command(
+        ["run", *options, "--output", "no-results", f"--seeds={seeds}"], expected=(MISUSE,)
+    )
 
     assert not Path("no-results").exists()
 
@@ -150,11 +162,14 @@ def test_malformed_seeds_are_misuse(call, seeds):
 
 
 TRUE_BEST_VALUE = 228.8
-"""Of task 3 of newsvendor."""
+"""Best value of task 3 of newsvendor, as its artifact has it."""
 
 
 def write_newsvendor(folder: Path, *, best_value: float = TRUE_BEST_VALUE) -> Path:
-    """Write a copy of the artifact of newsvendor, with this best value of task 3."""
+    """Write a copy of the artifact of newsvendor; its task 3 has this best value.
+
+    The hashes are right: an artifact with a wrong value seems to be written like that.
+    """
     packaged = Artifact.packaged("newsvendor")
     content = packaged.read_json("benchmark.json")
     content["surrogates"]["table"]["best_values"][3] = best_value
@@ -166,81 +181,86 @@ def write_newsvendor(folder: Path, *, best_value: float = TRUE_BEST_VALUE) -> Pa
 
 
 @pytest.mark.parametrize(
-    ("name", "line"),
+    ("name", "checked"),
     [
         ("newsvendor", "newsvendor@1: 3 files, 18 golden values, card"),
         ("forrester", "forrester@1: 18 golden values"),
     ],
 )
-def test_verify_tells_what_was_checked(call, name, line):
-    out, _ = call(["verify", name], codes=(SUCCESS,))
+def test_verify_tells_what_was_checked(call_command, name, checked):
+    """After "ok" come the benchmark and `checked`: the numbers of files and of golden values."""
+    output, _ = call_command(["verify", name], expected=(SUCCESS,))
 
-    assert out.startswith("ok ")
-    assert line in out
+    assert output.startswith("ok ")
+    assert checked in output
 
 
-def test_verify_checks_an_own_artifact(call):
+def test_verify_checks_an_own_artifact(call_command):
+    """The package has no golden values, recorded evaluations, of a user's benchmark."""
     write_newsvendor(Path("mine"))
 
-    out, _ = call(["verify", "./mine"], codes=(SUCCESS,))
+    output, _ = call_command(["verify", "./mine"], expected=(SUCCESS,))
 
-    assert out.startswith("ok ")
-    assert "/mine@1: 3 files, card" in out
-
-
-def test_verify_without_anything_to_check(call):
-    """The package has no files and no recorded values of forrester with another seed."""
-    out, _ = call(["verify", "forrester-seed-7"], codes=(SUCCESS,))
-
-    assert out.split() == ["-", "forrester-seed-7@1:", "nothing", "to", "check"]
+    assert output.startswith("ok ")
+    assert "/mine@1: 3 files, card" in output
 
 
-def test_verify_finds_a_changed_file(call):
+def test_verify_without_anything_to_check(call_command):
+    """Forrester is a formula without files; its golden values are of another seed."""
+    output, _ = call_command(["verify", "forrester-seed-7"], expected=(SUCCESS,))
+
+    verdict, *text = output.split()
+    assert verdict == "-"
+    assert " ".join(text) == "forrester-seed-7@1: nothing to check"
+
+
+def test_verify_finds_a_changed_file(call_command):
     folder = write_newsvendor(Path("mine"))
     (folder / "card.json").write_text("{}")
 
-    out, _ = call(["verify", "./mine"], codes=(FAILURE,))
+    output, _ = call_command(["verify", "./mine"], expected=(FAILURE,))
 
-    assert out.startswith("damaged ")
-    assert "card.json is damaged: its SHA-256 is not the recorded one" in out
+    assert output.startswith("damaged ")
+    assert "card.json is damaged: its SHA-256 is not the recorded one" in output
 
 
-def test_verify_finds_a_wrong_best_value(call):
+def test_verify_finds_a_wrong_best_value(call_command):
     write_newsvendor(Path("mine"), best_value=1.0)
 
-    out, _ = call(["verify", "./mine"], codes=(FAILURE,))
+    output, _ = call_command(["verify", "./mine"], expected=(FAILURE,))
 
-    assert out.startswith("damaged ")
-    assert f"best value 1.0 of task '3' on surrogate 'table' should be {TRUE_BEST_VALUE}" in out
+    assert output.startswith("damaged ")
+    assert f"best value 1.0 of task '3' on surrogate 'table' should be {TRUE_BEST_VALUE}" in output
 
 
-def test_verify_finds_no_artifact(call):
+def test_verify_finds_no_artifact(call_command):
     Path("empty").mkdir()
 
-    out, _ = call(["verify", "./empty"], codes=(FAILURE,))
+    output, _ = call_command(["verify", "./empty"], expected=(FAILURE,))
 
-    assert out.startswith("damaged ")
-    assert "no readable SHA256SUMS" in out
+    assert output.startswith("damaged ")
+    assert "no readable SHA256SUMS" in output
 
 
-def test_verify_checks_the_rest_after_damage(call):
-    """An empty folder counts as damaged; newsvendor follows it."""
+def test_verify_checks_the_rest_after_damage(call_command):
+    """An empty folder counts as damaged; newsvendor, which comes after it, is still checked."""
     Path("empty").mkdir()
 
-    out, err = call(["verify", "./empty", "newsvendor"], codes=(FAILURE,))
+    output, errors = call_command(["verify", "./empty", "newsvendor"], expected=(FAILURE,))
 
-    verdicts = [line.split()[0] for line in out.splitlines()]
+    verdicts = [line.split()[0] for line in output.splitlines()]
     assert verdicts == ["damaged", "ok"]
-    assert err.endswith("error: some benchmarks are damaged\n")
+    assert errors.endswith("error: some benchmarks are damaged\n")
 
 
-def test_verify_finds_a_changed_golden_value(call, monkeypatch):
+def test_verify_finds_a_changed_golden_value(call_command, monkeypatch):
     """Golden values are recorded evaluations, by benchmark, surrogate and task."""
     golden = copy.deepcopy(trust.read_golden())
-    golden["newsvendor@1"]["values"]["table"]["0"][0] += 0.1
+    values_of_first_task = golden["newsvendor@1"]["values"]["table"]["0"]
+    values_of_first_task[0] += 0.1
     monkeypatch.setattr(trust, "read_golden", lambda: golden)
 
-    out, _ = call(["verify", "newsvendor"], codes=(FAILURE,))
+    output, _ = call_command(["verify", "newsvendor"], expected=(FAILURE,))
 
-    (line,) = out.splitlines()
+    (line,) = output.splitlines()
     assert line.startswith("damaged  newsvendor@1: surrogate 'table', task '0': ")

@@ -15,21 +15,23 @@ from toy_artifacts import copy_artifact, find_problem, replace_arrays, replace_f
 from hpobench_ordered.surrogates.bundle import BENCHMARK, CARD, EVALUATIONS
 
 MAX_SECONDS = 2.0
+"""Longest time until it is said what is wrong with an artifact."""
 ARRAY_FILES = (EVALUATIONS, "forest.npz", "nearest.npz", "table.npz", "apart.npz")
 FILES = (BENCHMARK, CARD, *ARRAY_FILES)
 
 Damage = Callable[[Path], None]
+"""A function that damages an artifact, whose folder it gets."""
 
 
 def truncate(folder: Path, name: str, share: float) -> None:
-    """Cut a file off at a share of its length, with a new hash."""
+    """Keep this share of a file, from its beginning; its recorded hash is updated."""
     content = (folder / name).read_bytes()
     length = int(share * len(content))
     replace_file(folder, name, content[:length])
 
 
 def flip_bit(folder: Path, name: str, share: float) -> None:
-    """Flip a bit at a share of a file's length, without a new hash, as a disk does."""
+    """Flip a bit of the byte at a share of a file's length; its recorded hash stays as it was."""
     content = bytearray((folder / name).read_bytes())
     position = int(share * len(content))
     content[position] ^= 1
@@ -37,7 +39,7 @@ def flip_bit(folder: Path, name: str, share: float) -> None:
 
 
 def find_parent(content: Any, path: tuple[Any, ...]) -> Any:
-    """The object or list that holds the value to which a path of keys leads."""
+    """Find the object or the list that holds the value at a path of keys."""
     parent = content
     for key in path[:-1]:
         parent = parent[key]
@@ -45,7 +47,7 @@ def find_parent(content: Any, path: tuple[Any, ...]) -> Any:
 
 
 def remove_key(folder: Path, name: str, path: tuple[Any, ...]) -> None:
-    """Remove what a path of keys leads to from a JSON file, with a new hash."""
+    """Remove the value at a path of keys from a JSON file; its recorded hash is updated."""
     content = json.loads((folder / name).read_text())
     *_, last_key = path
     del find_parent(content, path)[last_key]
@@ -53,7 +55,7 @@ def remove_key(folder: Path, name: str, path: tuple[Any, ...]) -> None:
 
 
 def replace_value(folder: Path, name: str, path: tuple[Any, ...], value: Any) -> None:
-    """Replace what a path of keys leads to in a JSON file, with a new hash."""
+    """Replace the value at a path of keys in a JSON file; its recorded hash is updated."""
     content = json.loads((folder / name).read_text())
     *_, last_key = path
     find_parent(content, path)[last_key] = value
@@ -61,7 +63,7 @@ def replace_value(folder: Path, name: str, path: tuple[Any, ...], value: Any) ->
 
 
 def change_arrays(folder: Path, name: str, change: Callable[[NDArray[Any]], NDArray[Any]]) -> None:
-    """Change every array of a file, with a new hash."""
+    """Change every array of a file; its recorded hash is updated."""
     with np.load(folder / name) as stored:
         arrays = {key: change(array) for key, array in stored.items()}
     replace_arrays(folder, name, arrays)
@@ -87,7 +89,7 @@ def empty(array: NDArray[Any]) -> NDArray[Any]:
     return array.ravel()[:0]
 
 
-NEEDED = {
+PATHS_OF_NEEDED_VALUES = {
     BENCHMARK: [
         ("name",),
         ("version",),
@@ -126,11 +128,13 @@ NEEDED = {
         ("figures", 0, "r2"),
     ],
 }
-"""Paths of keys without which an artifact is not complete."""
+"""By JSON file: paths of keys to the values without which an artifact is not complete."""
+UNFIT_VALUES = (None, [[]])
+"""Nothing, and a list in a list, in the place of a text, a number, an object or a list."""
 
 
 def list_damages_of_bytes() -> dict[str, Damage]:
-    """Every file, cut off and with a flipped bit at several shares of its length."""
+    """Every file of an artifact, cut off in three places, and with a flipped bit in three."""
     damages: dict[str, Damage] = {}
     for name in FILES:
         for share in (0.0, 0.3, 0.9):
@@ -142,29 +146,27 @@ def list_damages_of_bytes() -> dict[str, Damage]:
 
 
 def list_damages_of_json() -> dict[str, Damage]:
-    """Every value that an artifact needs, missing and replaced by values of other types.
-
-    `NEEDED` has the paths of keys that lead to these values, by file.
-    """
+    """Every value that a JSON file must have, missing, and replaced by each of `UNFIT_VALUES`."""
     damages: dict[str, Damage] = {}
-    for name, paths in NEEDED.items():
+    for name, paths in PATHS_OF_NEEDED_VALUES.items():
         for path in paths:
             keys = "/".join(map(str, path))
             label = f"{name} {keys}"
             damages[f"{label} missing"] = partial(remove_key, name=name, path=path)
-            for value in (None, [[]]):
+            for value in UNFIT_VALUES:
                 replace = partial(replace_value, name=name, path=path, value=value)
                 damages[f"{label} = {value}"] = replace
     return damages
 
 
 def list_damages_of_arrays() -> dict[str, Damage]:
-    """Every file of arrays, with other shapes and types of all of them."""
+    """Every file of arrays, with another shape or another type of all its arrays."""
     damages: dict[str, Damage] = {}
     for name in ARRAY_FILES:
         changes = [nest, halve, to_complex]
-        if name == EVALUATIONS:  # half of the evaluations are a valid file, too
-            changes = [nest, to_complex, empty]
+        if name == EVALUATIONS:
+            # Half of the evaluations would be a valid file.
+            changes = [nest, empty, to_complex]
         for change in changes:
             label = f"{name} arrays: {change.__name__}"
             damages[label] = partial(change_arrays, name=name, change=change)
@@ -172,22 +174,23 @@ def list_damages_of_arrays() -> dict[str, Damage]:
 
 
 DAMAGES = {**list_damages_of_bytes(), **list_damages_of_json(), **list_damages_of_arrays()}
+"""Functions that damage an artifact, each in its way, by a label that says how."""
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory):
-    """The folder of an undamaged artifact."""
-    folder = write_artifact(tmp_path_factory.mktemp("whole") / "toy")
+def intact_artifact(tmp_path_factory):
+    """The folder of an artifact without damage; tests damage copies of it."""
+    folder = write_artifact(tmp_path_factory.mktemp("intact") / "toy")
     assert find_problem(folder) == ""  # also compiles the kernels, before any time is measured
     return folder
 
 
 def test_no_damage_is_missing_from_table():
-    # Each file is cut off at three places, and has a flipped bit at three.
+    # Each file is cut off in three places, and has a flipped bit in three.
     damages_of_bytes = len(FILES) * (3 + 3)
-    # Each needed value is missing, None, or [[]].
-    needed_values = len(NEEDED[BENCHMARK]) + len(NEEDED[CARD])
-    damages_of_json = needed_values * 3
+    # Each needed value is missing, or replaced by one of two.
+    needed_values = len(PATHS_OF_NEEDED_VALUES[BENCHMARK]) + len(PATHS_OF_NEEDED_VALUES[CARD])
+    damages_of_json = needed_values * (1 + 2)
     # All arrays of a file are changed in one of three ways.
     damages_of_arrays = len(ARRAY_FILES) * 3
 
@@ -195,15 +198,15 @@ def test_no_damage_is_missing_from_table():
 
 
 @pytest.mark.parametrize("label", DAMAGES)
-def test_malformed_artifact_is_refused(label, whole, tmp_path):
-    """By one line, within two seconds."""
-    damaged = copy_artifact(whole, tmp_path / "toy")
+def test_malformed_artifact_is_refused(label, intact_artifact, tmp_path):
+    """The message of the error is one line, and comes soon. `label` says what is damaged."""
+    artifact_copy = copy_artifact(intact_artifact, tmp_path / "toy")
     damage = DAMAGES[label]
-    damage(damaged)
+    damage(artifact_copy)
     start = time.monotonic()
 
-    # Other errors than the package's own end the test.
-    message = find_problem(damaged)
+    # Any error that is not the package's own is not caught, and fails the test.
+    message = find_problem(artifact_copy)
 
     seconds = time.monotonic() - start
     assert len(message.splitlines()) == 1

@@ -35,12 +35,13 @@ SHARE = st.floats(0, 1, exclude_max=True)
 """A share of a file's length."""
 KINDS = ("runs", "packed", "experiments", "failures", "methods")
 """Folders of files whose names tell their content."""
-REPEATABLE = tuple(kind for kind in KINDS if kind != "methods")
+REPEATABLE_KINDS = tuple(kind for kind in KINDS if kind != "methods")
 """Those that may be set aside: running the experiment again writes them again."""
 JOURNALS = ("sessions.jsonl", "timings.jsonl")
 """Files to which every session adds lines."""
 GARBAGE = [b"", b"\xff", b"{\x00\x1b[2J\n", b"[]", b"{}"]
-KEY = "0" * 20
+"""Contents of files that mean nothing, with control characters of terminals among them."""
+KEY_OF_NO_RUN = "0" * 20
 """A key as that of a run, but of no run in the store."""
 MAX_SECONDS = 2.0
 """Longest time until a command says what is wrong with a store."""
@@ -60,13 +61,13 @@ def unsynced():
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory) -> Path:
-    """A store with six runs, packed and not, a failure and the record of a method.
+def intact_store(tmp_path_factory) -> Path:
+    """The folder of a store with six runs, a failed run and the record of a user's method.
 
-    The runs are of one method on two benchmarks: of two seeds packed into one file, and of a third
-    seed in a file each.
+    The runs are of one method on two benchmarks with three seeds. Those of two seeds are packed
+    into a file for each benchmark, those of the third seed have a file each.
     """
-    folder: Path = tmp_path_factory.mktemp("whole") / "store"
+    folder: Path = tmp_path_factory.mktemp("intact") / "store"
     experiment: dict[str, Any] = {
         "benchmarks": ["newsvendor", "forrester"],
         "methods": ["random-search"],
@@ -77,6 +78,7 @@ def whole(tmp_path_factory) -> Path:
     Store(folder).compact()
     hbo.run(seeds=[2], **experiment)
 
+    # The failed run is as the first one, but of another method.
     identity = results.cells[0].describe() | {"method": "mine"}
     failure = Failure(
         key=key_of(identity), reason=Reason.RAISED, message="out of ideas", **identity
@@ -87,38 +89,42 @@ def whole(tmp_path_factory) -> Path:
 
 
 def make_method_record() -> MethodRecord:
-    """The record of a user's method that loaded a file, helper.py, while it ran."""
+    """The record of what a user's method loaded: NumPy at its import, helper.py in a run."""
     helper = LoadedFile(module="helper", digest="1" * 64, place="helper.py")
+    any_version = "0" * VERSION_LENGTH  # a hash
     return MethodRecord(
         method="mine.py:Mine",
-        version="0" * VERSION_LENGTH,
-        base="0" * VERSION_LENGTH,
+        version=any_version,
+        base=any_version,
         imported=LoadedFiles(packages=("numpy 2.0",)),
         later=LoadedFiles(files=(helper,)),
     )
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory) -> Path:
-    """Where a copy of the whole store is put, to be damaged."""
-    return Path(tmp_path_factory.mktemp("damaged") / "store")
+def copy_folder(tmp_path_factory) -> Path:
+    """The folder that the copies of the intact store are put into, one after the other."""
+    return Path(tmp_path_factory.mktemp("copies") / "store")
 
 
 @pytest.fixture
-def damaged(whole, folder) -> Path:
-    """The folder of a copy of the whole store, to be damaged."""
-    return copy_store(whole, folder)
+def store_copy(intact_store, copy_folder) -> Path:
+    """The folder of a new copy of the intact store, for a test to damage."""
+    return copy_store(intact_store, copy_folder)
 
 
 def copy_store(source: Path, folder: Path) -> Path:
-    """Copy a store in the place of the last copy, and remove what was merged from that."""
+    """Copy a store to a folder, in the place of the copy before.
+
+    The store "merged" beside it, which `merge_into_another` wrote from that copy, is removed.
+    """
     shutil.rmtree(folder, ignore_errors=True)
     shutil.rmtree(folder.with_name("merged"), ignore_errors=True)
     return Path(shutil.copytree(source, folder))
 
 
 def read_all(folder: Path) -> None:
-    """Read all that a store has of finished runs."""
+    """Read all that a store has of finished runs; what it returns must belong together."""
     read_method_records(folder)
     store = Store(folder)
     keys = store.keys()
@@ -138,12 +144,12 @@ def read_for_display(folder: Path) -> None:
 
 
 def merge_into_another(folder: Path) -> None:
-    """Merge a store into a new one beside it."""
+    """Merge a store into a new one beside it, "merged"."""
     hbo.merge_stores(folder.with_name("merged"), [folder])
 
 
 def compact(folder: Path) -> None:
-    """Pack the runs of a store into one file, which loses none of them."""
+    """Pack the runs of a store into few files, which loses none of them."""
     keys_before = Store(folder).keys()
     Store(folder).compact()
     assert Store(folder).keys() == keys_before
@@ -167,9 +173,9 @@ def find_problems(folder: Path) -> list[str]:
 
 
 def get_file(folder: Path, kind: str, number: int = 0) -> Path:
-    """Get a file of this name, or one of the files in the subfolder of this name.
+    """Get a file of a store: for "store.json" that file, for "runs" one of those in this subfolder.
 
-    Files of a subfolder are in the order of their names, and begin again after the last one.
+    `number` is its place among the files of the subfolder by name, which are counted in a circle.
     """
     is_file_name = "." in kind
     if is_file_name:
@@ -178,130 +184,140 @@ def get_file(folder: Path, kind: str, number: int = 0) -> Path:
     return paths[number % len(paths)]
 
 
-def test_whole_store_has_no_problems(damaged):
-    assert find_problems(damaged) == []
+def test_intact_store_has_no_problems(store_copy):
+    assert find_problems(store_copy) == []
 
 
-def test_whole_store_has_all_runs(whole):
+def test_intact_store_has_all_runs(intact_store):
     # Two benchmarks, each with three seeds.
-    assert len(Store(whole).keys()) == 2 * 3
+    assert len(Store(intact_store).keys()) == 2 * 3
 
 
 @fuzzed
 @given(kind=st.sampled_from(KINDS), number=st.integers(0, 9), share=SHARE, bit=st.integers(0, 7))
-def test_flipped_bits_are_noticed(whole, folder, kind, number, share, bit):
-    """One bit of a byte, at a share of the file's length, is flipped."""
-    damaged = copy_store(whole, folder)
-    path = get_file(damaged, kind, number)
+def test_flipped_bits_are_noticed(intact_store, copy_folder, kind, number, share, bit):
+    """One bit, from 0 to 7, is flipped in the byte at a share of a file's length."""
+    store_copy = copy_store(intact_store, copy_folder)
+    path = get_file(store_copy, kind, number)
     content = bytearray(path.read_bytes())
     position = int(share * len(content))
     content[position] ^= 1 << bit
     path.write_bytes(content)
 
-    first_problem, *_ = find_problems(damaged)
+    first_problem, *_ = find_problems(store_copy)
 
     assert f"{path.name} is damaged" in first_problem
 
 
 @fuzzed
-@given(kind=st.sampled_from(REPEATABLE), number=st.integers(0, 9))
-def test_rest_of_damaged_store_is_usable(whole, folder, kind, number):
-    """A file that lacks its last byte is set aside."""
-    damaged = copy_store(whole, folder)
-    path = get_file(damaged, kind, number)
+@given(kind=st.sampled_from(REPEATABLE_KINDS), number=st.integers(0, 9))
+def test_rest_of_damaged_store_is_usable(intact_store, copy_folder, kind, number):
+    """A file that lacks its last byte is set aside; then the store has no problem."""
+    store_copy = copy_store(intact_store, copy_folder)
+    path = get_file(store_copy, kind, number)
     path.write_bytes(path.read_bytes()[:-1])
 
-    set_aside = Store(damaged).set_aside_damaged()
+    set_aside = Store(store_copy).set_aside_damaged()
 
     assert [moved.name for moved in set_aside] == [path.name]
-    assert find_problems(damaged) == []
+    assert find_problems(store_copy) == []
 
 
 @fuzzed
 @given(kind=st.sampled_from(KINDS), number=st.integers(0, 9), share=SHARE)
-def test_truncated_files_are_noticed(whole, folder, kind, number, share):
-    damaged = copy_store(whole, folder)
-    path = get_file(damaged, kind, number)
+def test_truncated_files_are_noticed(intact_store, copy_folder, kind, number, share):
+    store_copy = copy_store(intact_store, copy_folder)
+    path = get_file(store_copy, kind, number)
     content = path.read_bytes()
     length = int(share * len(content))
     path.write_bytes(content[:length])
 
-    first_problem, *_ = find_problems(damaged)
+    first_problem, *_ = find_problems(store_copy)
 
     assert f"{path.name} is damaged" in first_problem
 
 
+SINGLE_KINDS = ("failures", "methods", "store.json")
+"""Kinds of which the intact store has a single file."""
 KINDS_TO_SWAP = [
-    pair
-    for pair in itertools.product((*KINDS, "store.json"), repeat=2)
-    if pair != ("store.json", "store.json")
+    (kind, other_kind)
+    for kind, other_kind in itertools.product((*KINDS, "store.json"), repeat=2)
+    if kind != other_kind or kind not in SINGLE_KINDS
 ]
 
 
-@pytest.mark.parametrize(("kind", "other"), KINDS_TO_SWAP)
-def test_content_of_other_file_is_noticed(whole, damaged, kind, other):
+@pytest.mark.parametrize(("kind", "other_kind"), KINDS_TO_SWAP)
+def test_content_of_other_file_is_noticed(intact_store, store_copy, kind, other_kind):
     """The first file of a kind has the content of the last file of the same or another kind."""
-    path = get_file(damaged, kind)
-    other_path = get_file(whole, other, number=-1)
-    if other_path.name == path.name:
-        pytest.skip("there is one file of this kind")
+    path = get_file(store_copy, kind)
+    other_path = get_file(intact_store, other_kind, number=-1)
+    assert other_path.name != path.name
     path.write_bytes(other_path.read_bytes())
 
-    first_problem, *_ = find_problems(damaged)
+    first_problem, *_ = find_problems(store_copy)
 
     assert f"{path.name} is damaged" in first_problem
 
 
-@pytest.mark.parametrize("content", GARBAGE, ids=range(len(GARBAGE)))
+@pytest.mark.parametrize("garbage", GARBAGE, ids=range(len(GARBAGE)))
 @pytest.mark.parametrize("kind", [*KINDS, "store.json"])
-def test_garbage_is_noticed(damaged, kind, content):
-    path = get_file(damaged, kind)
-    path.write_bytes(content)
+def test_garbage_is_noticed(store_copy, kind, garbage):
+    path = get_file(store_copy, kind)
+    path.write_bytes(garbage)
 
-    first_problem, *_ = find_problems(damaged)
+    first_problem, *_ = find_problems(store_copy)
 
     assert f"{path.name} is damaged" in first_problem
 
 
-@pytest.mark.parametrize("content", GARBAGE, ids=range(len(GARBAGE)))
-@pytest.mark.parametrize("name", [*JOURNALS, f"running/{KEY}.json"])
-def test_garbage_in_what_is_only_shown_is_ignored(damaged, name, content):
+@pytest.mark.parametrize("garbage", GARBAGE, ids=range(len(GARBAGE)))
+@pytest.mark.parametrize("name", [*JOURNALS, f"running/{KEY_OF_NO_RUN}.json"])
+def test_garbage_in_what_is_only_shown_is_ignored(store_copy, name, garbage):
     """Times, sessions and runs in progress are shown, but nothing is computed from them."""
-    (damaged / name).write_bytes(content)
+    (store_copy / name).write_bytes(garbage)
 
-    assert find_problems(damaged) == []
+    assert find_problems(store_copy) == []
 
 
 @pytest.fixture
-def call(monkeypatch, capsys) -> Callable[..., tuple[object, str, str]]:
-    """A function that calls a command in this process; returns exit code, output and errors."""
-    monkeypatch.setattr("signal.signal", lambda *_: None)  # which would outlast the test
+def call_command(monkeypatch, capsys) -> Callable[..., tuple[object, str]]:
+    """A function that calls a command in this process; returns its exit code and its errors."""
+    # The handlers of signals that the command sets would outlast the test.
+    monkeypatch.setattr("signal.signal", lambda *_: None)
 
-    def call_command(*words: str) -> tuple[object, str, str]:
+    def run_main(*words: str) -> tuple[object, str]:
         monkeypatch.setattr("sys.argv", ["hpobench-ordered", *words])
         with pytest.raises(SystemExit) as ended:
             main()
-        output, errors = capsys.readouterr()
-        return ended.value.code, output, errors
+        _output, errors = capsys.readouterr()
+        return ended.value.code, errors
 
-    return call_command
-
-
-NOT_OPENED = [("status", "runs"), ("status", "methods"), ("report", "methods")]
-"""Pairs of a command and a kind of files that it does not open."""
+    return run_main
 
 
-@pytest.mark.parametrize("kind", [*KINDS, "store.json"])
-@pytest.mark.parametrize("command", ["status", "merge", "report"])
-def test_command_names_damaged_file_in_one_line(damaged, tmp_path, call, command, kind):
-    if (command, kind) in NOT_OPENED:
-        pytest.skip("such files are not opened for it")
-    path = get_file(damaged, kind)
-    control_characters_in_lines = b"{\x00\n" * 9
-    path.write_bytes(control_characters_in_lines)
-    into = [str(tmp_path / "merged")] if command == "merge" else []
+KINDS_READ_BY_COMMAND = {
+    "status": ("packed", "experiments", "failures", "store.json"),
+    "merge": (*KINDS, "store.json"),
+    "report": ("runs", "packed", "experiments", "failures", "store.json"),
+}
+"""Kinds of files whose content a command reads."""
+COMMANDS_AND_KINDS = [
+    (command, kind) for command, kinds in KINDS_READ_BY_COMMAND.items() for kind in kinds
+]
 
-    exit_code, _, errors = call(command, *into, str(damaged))
+
+@pytest.mark.parametrize(("command", "kind"), COMMANDS_AND_KINDS)
+def test_command_names_damaged_file_in_one_line(store_copy, tmp_path, call_command, command, kind):
+    """The file holds many lines, and characters that control a terminal; the message does not."""
+    path = get_file(store_copy, kind)
+    lines_with_control_characters = b"{\x00\n" * 9
+    path.write_bytes(lines_with_control_characters)
+    # `merge` is told first which store to write.
+    folders = [str(store_copy)]
+    if command == "merge":
+        folders.insert(0, str(tmp_path / "merged"))
+
+    exit_code, errors = call_command(command, *folders)
 
     assert exit_code == FAILURE
     (line,) = errors.splitlines()
@@ -313,9 +329,10 @@ def test_command_names_damaged_file_in_one_line(damaged, tmp_path, call, command
 
 
 def write_hashed(folder: Path, content: bytes, *, key: str = "", length: int = 16) -> None:
-    """Write a file whose name holds the hash of its content, after a key if it has one.
+    """Write a file named as a store names it, by the hash of its content.
 
-    The hash has `length` digits.
+    The name is "key-hash.parquet" for runs and "key-hash.json" for other files, with a hash of
+    `length` digits; files without a key have a hash alone.
     """
     suffix = ".parquet" if folder.name in ("runs", "packed") else ".json"
     start = f"{key}-" if key else ""
@@ -323,10 +340,10 @@ def write_hashed(folder: Path, content: bytes, *, key: str = "", length: int = 1
     (folder / name).write_bytes(content)
 
 
-def write_failure(folder: Path, name_key: str | None = None, **changes: Any) -> None:
-    """Write the record of a failed run, changed as asked.
+def write_failure(folder: Path, key_in_name: str | None = None, **changes: Any) -> None:
+    """Write the record of a failed run, with some of its fields changed.
 
-    Its file is named by the key of its identity unless another is passed.
+    The name of its file has the key that belongs to the unchanged fields, or `key_in_name`.
     """
     identity = {
         "benchmark": "newsvendor@1",
@@ -336,16 +353,16 @@ def write_failure(folder: Path, name_key: str | None = None, **changes: Any) -> 
         "seed": 0,
         "protocol": "ordered()",
     }
-    fields = {"key": key_of(identity), "reason": "raised", "message": "out of ideas"}
-    record = identity | fields | changes
-    key = name_key or fields["key"]
-    write_hashed(folder / "failures", json.dumps(record).encode(), key=str(key))
+    key = key_of(identity)
+    record = identity | {"key": key, "reason": "raised", "message": "out of ideas"} | changes
+    content = json.dumps(record).encode()
+    write_hashed(folder / "failures", content, key=key_in_name or key)
 
 
 def write_experiment(folder: Path, **changes: Any) -> None:
-    """Write the record of an experiment of one run, changed as asked.
+    """Write the record of an experiment of one run, with some of its fields changed.
 
-    It has lists of values, by the names of the fields that they are for.
+    Its keys are fields of runs, one or two; its values list what these fields have in the runs.
     """
     planned = {
         "benchmark surrogate": [["newsvendor@1", "table"]],
@@ -357,7 +374,7 @@ def write_experiment(folder: Path, **changes: Any) -> None:
 
 
 def write_method(folder: Path, **changes: Any) -> None:
-    """Write the record of a method, changed as asked."""
+    """Write the record of a user's method, with some of its fields changed."""
     record = make_method_record()
     content = asdict(record) | changes
     write_hashed(folder / "methods", json.dumps(content).encode(), key=record.version)
@@ -369,16 +386,22 @@ def make_pairs(count: int) -> list[list[str]]:
 
 
 def change_run(folder: Path, change: Callable[[pa.Table], pa.Table], kind: str = "runs") -> None:
-    """Replace a file of runs by one with a changed table."""
+    """Change the table of a file of runs; the hash in the name of the file is updated.
+
+    Files of single runs are named "key-hash.parquet", packed ones "hash.parquet".
+    """
     path = get_file(folder, kind)
     hash_and_suffix, content = encode_runs(change(pq.read_table(path)))
-    key, dash, _ = path.name.rpartition("-")  # both empty for packed runs
+    key, dash, _old_hash = path.name.rpartition("-")  # no key and no dash for packed runs
     path.unlink()
     path.with_name(f"{key}{dash}{hash_and_suffix}").write_bytes(content)
 
 
 def replace_column(name: str, make_values: Callable[[pa.ChunkedArray], Any]) -> Any:
-    """Make a change of tables: a column is replaced by what is made of it."""
+    """Return a function that replaces a column of a table by what `make_values` makes of it.
+
+    It is for `change_run`.
+    """
 
     def change(table: pa.Table) -> pa.Table:
         index = table.column_names.index(name)
@@ -388,12 +411,15 @@ def replace_column(name: str, make_values: Callable[[pa.ChunkedArray], Any]) -> 
 
 
 def fill(value: Any) -> Callable[[pa.ChunkedArray], pa.Array]:
-    """Make a change of columns: every row has this value."""
+    """Return a function for `replace_column` that makes a column of this value alone."""
     return lambda column: pa.array([value] * len(column))
 
 
 def replace_metadata(folder: Path, metadata: dict[bytes, Any] | None = None) -> None:
-    """Replace the metadata of a file of runs, which say its format; by default, remove them."""
+    """Replace the metadata of a file of a run, which say the format of its table.
+
+    By default they are removed. The hash in the name of the file, "key-hash.parquet", is updated.
+    """
     path = get_file(folder, "runs")
     key, _, _ = path.name.partition("-")
     table = pq.read_table(path).replace_schema_metadata(metadata)
@@ -405,36 +431,39 @@ def replace_metadata(folder: Path, metadata: dict[bytes, Any] | None = None) -> 
 
 
 def replace_file(folder: Path, kind: str, make: Callable[[Path], object]) -> None:
-    """Replace a file by what `make` puts at its path, such as a link or a pipe."""
+    """Remove a file, and put in its place what `make` makes at its path, such as a link."""
     path = get_file(folder, kind)
     path.unlink()
     make(path)
 
 
-DEEP = b'{"format":' + b"[" * 100_000
-EVIL = "../../EVIL"
+DEEPLY_NESTED = b'{"format":' + b"[" * 100_000
+"""JSON that would exhaust the stack of a reader that calls itself for each list."""
+PATH_OUTSIDE = "../../EVIL"
 
-MALFORMED: dict[str, Callable[[Path], object]] = {
-    "marker: deep": lambda f: (f / "store.json").write_bytes(DEEP),
+DAMAGES: dict[str, Callable[[Path], object]] = {
+    "marker: deep": lambda f: (f / "store.json").write_bytes(DEEPLY_NESTED),
     "marker: text": lambda f: (f / "store.json").write_text('{"format": "6"}'),
     "marker: list": lambda f: (f / "store.json").write_text("[6]"),
     "marker: other format": lambda f: (f / "store.json").write_text('{"format": 99}'),
     "marker: large": lambda f: os.truncate(f / "store.json", 2**40),
     "marker: device": lambda f: replace_file(f, "store.json", lambda p: p.symlink_to("/dev/zero")),
     "marker: pipe": lambda f: replace_file(f, "store.json", os.mkfifo),
-    "failure: path as key": lambda f: write_failure(f, key=EVIL),
+    "failure: path as key": lambda f: write_failure(f, key=PATH_OUTSIDE),
     "failure: absolute path as key": lambda f: write_failure(f, key="/tmp/EVIL"),
-    "failure: key of another run": lambda f: write_failure(f, KEY, key=KEY),
-    "failure: name of another run": lambda f: write_failure(f, KEY),
+    "failure: key of another run": lambda f: write_failure(f, KEY_OF_NO_RUN, key=KEY_OF_NO_RUN),
+    "failure: name of another run": lambda f: write_failure(f, KEY_OF_NO_RUN),
     "failure: unknown reason": lambda f: write_failure(f, reason="bored"),
     "failure: number as message": lambda f: write_failure(f, message=1),
     "failure: control characters": lambda f: write_failure(f, message="\x1b[2J"),
     "failure: text as seed": lambda f: write_failure(f, seed="0"),
     "failure: other name": lambda f: (f / "failures" / "readme.txt").write_text("me"),
     "failure: terminal in name": lambda f: (f / "failures" / "\x1b[2J.json").write_text("{}"),
-    "failure: folder": lambda f: (f / "failures" / f"{KEY}.json").mkdir(),
+    "failure: folder": lambda f: (f / "failures" / f"{KEY_OF_NO_RUN}.json").mkdir(),
     "failure: device": lambda f: replace_file(f, "failures", lambda p: p.symlink_to("/dev/zero")),
-    "failure: deep": lambda f: (f / "failures" / f"{KEY}.json").write_bytes(DEEP),
+    "failure: deep": lambda f: (f / "failures" / f"{KEY_OF_NO_RUN}.json").write_bytes(
+        DEEPLY_NESTED
+    ),
     "experiment: many runs": lambda f: write_experiment(
         f,
         **{
@@ -451,9 +480,9 @@ MALFORMED: dict[str, Callable[[Path], object]] = {
     "method: version of another method": lambda f: write_hashed(
         f / "methods", json.dumps(asdict(make_method_record())).encode(), key="1" * VERSION_LENGTH
     ),
-    "method: path as version": lambda f: write_method(f, version=EVIL),
+    "method: path as version": lambda f: write_method(f, version=PATH_OUTSIDE),
     "method: other name": lambda f: (f / "methods" / "readme.txt").write_text("me"),
-    "method: folder": lambda f: (f / "methods" / f"{KEY}.json").mkdir(),
+    "method: folder": lambda f: (f / "methods" / f"{KEY_OF_NO_RUN}.json").mkdir(),
     "method: device": lambda f: replace_file(f, "methods", lambda p: p.symlink_to("/dev/zero")),
     "method: text as files": lambda f: write_method(f, later={"files": "helper.py"}),
     "method: number as digest": lambda f: write_method(
@@ -463,11 +492,11 @@ MALFORMED: dict[str, Callable[[Path], object]] = {
         f, later={"files": [{"module": "helper", "digest": "2" * 64, "place": "helper.py"}]}
     ),
     "method: package without a name": lambda f: write_method(f, imported={"packages": [""]}),
-    "method: deep": lambda f: write_hashed(f / "methods", DEEP, key="0" * VERSION_LENGTH),
+    "method: deep": lambda f: write_hashed(f / "methods", DEEPLY_NESTED, key="0" * VERSION_LENGTH),
     "run: folder": lambda f: (f / "runs" / "folder").mkdir(),
     "run: other name": lambda f: (f / "runs" / "copy of run.parquet").write_text(""),
     "run: pipe": lambda f: replace_file(f, "runs", os.mkfifo),
-    "run: not Parquet": lambda f: write_hashed(f / "runs", b"PAR1PAR1", key=KEY),
+    "run: not Parquet": lambda f: write_hashed(f / "runs", b"PAR1PAR1", key=KEY_OF_NO_RUN),
     "run: no format": replace_metadata,
     "run: text as format": lambda f: replace_metadata(f, {METADATA: '"6"'}),
     "run: other format": lambda f: replace_metadata(f, {METADATA: str(FORMAT + 1)}),
@@ -483,41 +512,45 @@ MALFORMED: dict[str, Callable[[Path], object]] = {
     "run: lists as configurations": lambda f: change_run(
         f, lambda table: table.append_column("config.x", pa.array([[0.5]] * table.num_rows))
     ),
-    "packed: path as key": lambda f: change_run(f, replace_column("key", fill(EVIL)), "packed"),
+    "packed: path as key": lambda f: change_run(
+        f, replace_column("key", fill(PATH_OUTSIDE)), "packed"
+    ),
     "packed: rows apart": lambda f: change_run(
         f, lambda table: table.take(np.argsort(np.arange(table.num_rows) % 2)), "packed"
     ),
     "sessions: folder": lambda f: replace_file(f, "sessions.jsonl", Path.mkdir),
     "timings: pipe": lambda f: replace_file(f, "timings.jsonl", os.mkfifo),
 }
+"""Functions that damage a store, whose folder they get, each in its way, by a label."""
 
 
-@pytest.mark.parametrize("damage", MALFORMED.values(), ids=MALFORMED)
-def test_malformed_store_is_refused_at_once(damaged, tmp_path, call, damage):
-    """By one line, within two seconds, and before anything is written."""
-    damage(damaged)
-    merged = tmp_path / "mine" / "merged"
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+def test_malformed_store_is_refused_at_once(store_copy, tmp_path, call_command, damage):
+    """`merge` prints one line, within two seconds, before it makes any folder."""
+    damage(store_copy)
+    new_parent = tmp_path / "new"
     start = time.perf_counter()
 
-    exit_code, _, errors = call("merge", str(merged), str(damaged))
+    exit_code, errors = call_command("merge", str(new_parent / "merged"), str(store_copy))
 
     seconds = time.perf_counter() - start
     assert exit_code == FAILURE
     (line,) = errors.splitlines()
     assert line.startswith("error: ")
     assert seconds < MAX_SECONDS
-    assert not merged.parent.exists()
+    assert not new_parent.exists()
 
 
-@pytest.mark.parametrize("words", ["status --digest", "leaderboard", "compact"])
-@pytest.mark.parametrize("damage", MALFORMED.values(), ids=MALFORMED)
-def test_malformed_store_never_gives_traceback(damaged, call, damage, words):
-    """A command that does not read the malformed part succeeds."""
-    damage(damaged)
+@pytest.mark.parametrize("command", ["status --digest", "leaderboard", "compact"])
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+def test_malformed_store_never_gives_traceback(store_copy, call_command, damage, command):
+    """A command fails with one line, or succeeds if it does not read what is malformed."""
+    damage(store_copy)
 
-    exit_code, _, errors = call(*words.split(), str(damaged))
+    exit_code, errors = call_command(*command.split(), str(store_copy))
 
     has_failed = bool(exit_code)
+    assert has_failed == ("error: " in errors)
     if has_failed:
         (line,) = errors.splitlines()
         assert line.startswith("error: ")
