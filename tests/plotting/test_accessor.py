@@ -1,7 +1,9 @@
 """Charts of results: `Results.plot`."""
 
 from pathlib import Path
+from typing import Any
 
+import altair as alt
 import pytest
 
 import hpobench_ordered as hbo
@@ -10,7 +12,7 @@ from hpobench_ordered.plotting import specification
 
 
 @pytest.fixture(scope="module")
-def result(tmp_path_factory):
+def results(tmp_path_factory):
     """Results of two methods with two seeds each on newsvendor and on forrester."""
     folder: Path = tmp_path_factory.mktemp("store")
     return hbo.run(
@@ -36,47 +38,68 @@ def result(tmp_path_factory):
         lambda plot: plot.landscape("newsvendor", "1", x="price_2", y="price_0", seed=1),
     ],
 )
-def test_every_chart_is_drawn(result, draw):
-    """Each has a description, which is a sentence."""
-    chart = draw(result.plot)
+def test_every_chart_is_drawn(results, draw):
+    """`draw` calls a method of `results.plot`; every chart is described by a sentence."""
+    chart = draw(results.plot)
 
     assert specification(chart)["description"].endswith(".")
 
 
-def test_figures_of_reports_are_offered(result):
-    names = [figure.name for figure in result.plot.figures()]
+def test_figures_of_reports_are_offered(results):
+    """Those that a report shows besides its interactive chart, in the order of the report."""
+    names = [figure.name for figure in results.plot.figures()]
 
     assert names == ["differences", "heatmap", "attainment", "landscapes"]
 
 
-def test_attainment_in_reports_has_one_band(result):
-    """All methods have a line, and the leader alone has a band, from low to high."""
-    (figure,) = [figure for figure in result.plot.figures() if figure.name == "attainment"]
-    (rows,) = specification(figure.chart)["datasets"].values()
-    leader = result.leaderboard()["method"].iloc[0]
+@pytest.fixture(scope="module")
+def attainment_in_report(results):
+    """The figure of a report that shows which regret half of the runs attain."""
+    (figure,) = [figure for figure in results.plot.figures() if figure.name == "attainment"]
+    return figure
+
+
+def read_rows(chart: alt.TopLevelMixin) -> list[dict[str, Any]]:
+    """Read the rows of the only table of data in a chart."""
+    (rows,) = specification(chart)["datasets"].values()
+    return rows
+
+
+def test_attainment_in_reports_has_all_methods(attainment_in_report):
+    rows = read_rows(attainment_in_report.chart)
+
     assert {row["method"] for row in rows} == {"random-search", "simple-previous-no-bo"}
-    assert {row["method"] for row in rows if row["low"] is not None} == {leader}
-    assert f"of {leader}." in figure.caption
+
+
+def test_attainment_in_reports_has_band_of_leader(results, attainment_in_report):
+    """The bands of all methods would hide each other: the others have no ends of a band."""
+    leader = results.leaderboard()["method"].iloc[0]
+
+    rows = read_rows(attainment_in_report.chart)
+
+    methods_with_band = {row["method"] for row in rows if row["low"] is not None}
+    assert methods_with_band == {leader}
+    assert f"of {leader}." in attainment_in_report.caption
 
 
 @pytest.mark.slow
 def test_landscape_has_axes_of_numeric_choices():
-    """Batch sizes and numbers of units are choices, not ranges."""
-    result = hbo.run(
+    """Batch sizes and numbers of units of fcnet are listed choices; numbers have ranges."""
+    results = hbo.run(
         benchmarks=["fcnet"],
         methods=["random-search"],
         seeds=[0],
         protocol=hbo.LeaveOneOut(trials=4, tasks=1),
     )
 
-    chart = result.plot.landscape(x="batch_size", y="n_units_1")
+    chart = results.plot.landscape(x="batch_size", y="n_units_1")
 
     assert "batch_size and n_units_1" in specification(chart)["description"]
 
 
-def test_attainment_needs_benchmark(result):
+def test_attainment_needs_benchmark(results):
     with pytest.raises(ExperimentError, match="name one of the benchmarks"):
-        result.plot.attainment()
+        results.plot.attainment()
 
 
 @pytest.mark.parametrize(
@@ -87,16 +110,17 @@ def test_attainment_needs_benchmark(result):
         (["newsvendor"], {"x": "price1"}, "did you mean 'price_1'"),
     ],
 )
-def test_wrong_names_suggest_nearest(result, names, options, message):
+def test_wrong_names_suggest_nearest(results, names, options, message):
+    """A benchmark, a task or a hyperparameter has a name that the results do not have."""
     with pytest.raises(UnknownNameError, match=message):
-        result.plot.landscape(*names, **options)
+        results.plot.landscape(*names, **options)
 
 
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [("forrester", {}, "two hyperparameters"), ("newsvendor", {"seed": 9}, "with seed 9")],
 )
-def test_impossible_landscapes_are_refused(result, name, options, message):
-    """Of a benchmark with one hyperparameter, and of a seed without runs."""
+def test_impossible_landscapes_are_refused(results, name, options, message):
+    """Forrester has a single hyperparameter, so no second axis; seed 9 has no runs."""
     with pytest.raises(ExperimentError, match=message):
-        result.plot.landscape(name, **options)
+        results.plot.landscape(name, **options)
