@@ -17,13 +17,15 @@ from hpobench_ordered.errors import InvalidSpaceError, UnknownNameError
 from hpobench_ordered.space import Change, Compare, Comparison, Connective, Joined
 from hpobench_ordered.space.parameters import Kind, Parameter
 
-ADJUSTMENTS = {adjustment.name: adjustment for adjustment in (*FINITE, *SEARCHED)}
+ADJUSTMENT_OF_BENCHMARK = {adjustment.name: adjustment for adjustment in (*FINITE, *SEARCHED)}
 
 
 def change_of_benchmark(name: str) -> SpaceChange:
-    """The change of search space of an adjusted benchmark."""
-    adjustment = ADJUSTMENTS[name]
-    return SpaceChange.between(adjustment.space(Steps.STEP_1), adjustment.space(Steps.STEP_2))
+    """The change of search space in the middle of a benchmark, as of "svm-b" and "nas-b"."""
+    adjustment = ADJUSTMENT_OF_BENCHMARK[name]
+    space_before = adjustment.space(Steps.STEP_1)
+    space_after = adjustment.space(Steps.STEP_2)
+    return SpaceChange.between(space_before, space_after)
 
 
 def number(lower: float, upper: float, *, log: bool = False, integer: bool = False) -> Parameter:
@@ -52,7 +54,7 @@ def ordered(*values: bool | int | float | str) -> Parameter:
 
 
 def change_of(old: Parameter, new: Parameter) -> SpaceChange:
-    """The change between spaces of a single hyperparameter."""
+    """The change from a space of this hyperparameter alone to a space of that one alone."""
     return SpaceChange.between(SearchSpace([old]), SearchSpace([new]))
 
 
@@ -61,10 +63,10 @@ TYPE = Change.TYPE
 REPLACED = [Change.CHOICES_ADDED, Change.CHOICES_REMOVED]
 LINEAR = "on a linear scale"
 LOG = "on a log scale"
-GREW_ON_LOG = math.log(8.5 / 4.5) / math.log(8.5 / 0.5)
-# Old, new, their intersection (None: not shared), the share that is new, changes, description.
+SHARE_OF_5_TO_8 = math.log(8.5 / 4.5) / math.log(8.5 / 0.5)
+"""Share of 5 to 8 in the integers from 1 to 8 on a log scale; each reaches half a step further."""
 # fmt: off
-PAIRS = [
+ONE_HYPERPARAMETER = [
     (number(0, 1), number(0, 1), number(0, 1), 0, [], None),
     (number(0, 1), number(-1, 3), number(0, 1), 3 / 4, [GREW], "from 0 to 1, now from -1 to 3"),
     (number(0, 4), number(1, 3), number(1, 3), 0, [SHRANK], "from 0 to 4, now from 1 to 3"),
@@ -76,7 +78,7 @@ PAIRS = [
      f"from 0.5 to 1 {LOG}, now from 0 to 2 {LINEAR}"),
     (ints(1, 3), ints(3, 6), ints(3, 3), 3 / 4, [MOVED], "from 1 to 3, now from 3 to 6"),
     (ints(1, 3), ints(4, 6), None, None, [MOVED], "from 1 to 3, now from 4 to 6"),
-    (ints(1, 4, log=True), ints(1, 8, log=True), ints(1, 4, log=True), GREW_ON_LOG, [GREW],
+    (ints(1, 4, log=True), ints(1, 8, log=True), ints(1, 4, log=True), SHARE_OF_5_TO_8, [GREW],
      "from 1 to 4, now from 1 to 8"),
     (ints(1, 4), number(0, 8), number(1, 4), 5 / 8, [TYPE, GREW],
      "from 1 to 4 (an integer), now from 0 to 8 (a number)"),
@@ -96,28 +98,39 @@ PAIRS = [
      "l or h (without an order), now l or h (in this order)"),
 ]
 # fmt: on
+"""The hyperparameter x in an old and in a new space, and what follows.
+
+These are the hyperparameter with the values that both allow (None if there are none: then x is not
+shared), the share of the new range that is new, the kinds of changes, and their description.
+"""
 
 
-DESCRIBED = [(old, new, both, changes, text) for old, new, both, _, changes, text in PAIRS]
-SHARED = [(old, new, both) for old, new, both, _, _, _ in PAIRS if both is not None]
-SHARES = [(old, new, share) for old, new, _, share, _, _ in PAIRS if share is not None]
-NOT_SHARED = [(old, new) for old, new, both, _, _, _ in PAIRS if both is None]
+DESCRIBED = [
+    (old, new, both is not None, changes, text)
+    for old, new, both, _, changes, text in ONE_HYPERPARAMETER
+]
+SHARED = [(old, new, both) for old, new, both, _, _, _ in ONE_HYPERPARAMETER if both is not None]
+SHARES = [(old, new, share) for old, new, _, share, _, _ in ONE_HYPERPARAMETER if share is not None]
+NOT_SHARED = [(old, new) for old, new, both, _, _, _ in ONE_HYPERPARAMETER if both is None]
 
 
-@pytest.mark.parametrize(("old", "new", "intersection", "changes", "text"), DESCRIBED)
-def test_changes_of_a_hyperparameter_are_described(old, new, intersection, changes, text):
-    """Without a range or choices that both have, the hyperparameter counts as new."""
+@pytest.mark.parametrize(("old", "new", "is_shared", "changes", "text"), DESCRIBED)
+def test_changes_of_a_hyperparameter_are_described(old, new, is_shared, changes, text):
+    """The hyperparameter x has changed from `old` to `new`; without a change there is no text.
+
+    It counts as new if the old and the new one have no value in common.
+    """
     change = change_of(old, new)
 
     line = f"x: {text}" if text else "nothing changed"
-    note = "" if intersection else " (counted as new)"
+    note = "" if is_shared else " (counted as new)"
     assert list(change.changes["x"]) == changes
     assert change.describe() == [line + note]
 
 
 @pytest.mark.parametrize(("old", "new", "intersection"), SHARED)
 def test_overlapping_ranges_are_shared(old, new, intersection):
-    """By two spaces of a single hyperparameter x; the shared space has what both allow."""
+    """The hyperparameter x is in both spaces; the shared space has the values that both allow."""
     change = change_of(old, new)
 
     assert change.shared == ("x",)
@@ -127,15 +140,16 @@ def test_overlapping_ranges_are_shared(old, new, intersection):
 
 @pytest.mark.parametrize(("old", "new", "expected_share"), SHARES)
 def test_new_share_equals_expected_share(old, new, expected_share):
-    """The share of the new range that was not in the old one; 0 is exact."""
+    """The share of the new range of x that the old one lacks."""
     new_share = change_of(old, new).new_share("x")
 
+    # A share of 0 must be exact: it says that there is nothing new to draw.
     assert new_share == pytest.approx(expected_share, rel=1e-6, abs=0)
 
 
 @pytest.mark.parametrize(("old", "new"), NOT_SHARED)
 def test_ranges_without_overlap_are_not_shared(old, new):
-    """By two spaces of a single hyperparameter x, which then counts as new."""
+    """The hyperparameter x is in both spaces, but counts as new: no value of it is in both."""
     change = change_of(old, new)
 
     assert change.shared == ()
@@ -145,8 +159,8 @@ def test_ranges_without_overlap_are_not_shared(old, new):
 
 
 @pytest.mark.parametrize(("old", "new"), NOT_SHARED)
-def test_unshared_hyperparameter_has_no_share(old, new):
-    """Of its range that is new: the hyperparameter x is new as a whole."""
+def test_unshared_hyperparameter_has_no_new_share(old, new):
+    """The hyperparameter x is new as a whole, so that no share of its range is asked for."""
     change = change_of(old, new)
 
     with pytest.raises(UnknownNameError, match="unknown shared hyperparameter 'x'"):
@@ -161,11 +175,9 @@ def change_of_constants() -> SpaceChange:
     x = Parameter.number("x", 0, 1)
     y = Parameter.number("y", 0, 1)
     k = Parameter.number("k", 0, 9, integer=True)
-    old_constants = {"k": 3, "same": "a", "gone": 1, "other": 0.1}
-    new_constants = {"y": 0.5, "same": "a", "come": True, "other": 0.25}
-    return SpaceChange.between(
-        SearchSpace([x, y], constants=old_constants), SearchSpace([k, x], constants=new_constants)
-    )
+    old = SearchSpace([x, y], constants={"k": 3, "same": "a", "gone": 1, "other": 0.1})
+    new = SearchSpace([k, x], constants={"y": 0.5, "same": "a", "come": True, "other": 0.25})
+    return SpaceChange.between(old, new)
 
 
 def test_changes_of_constants_are_found():
@@ -192,7 +204,7 @@ def test_changes_of_constants_are_described():
 
 
 def test_constants_are_not_shared():
-    """Nor is k, which was a constant before."""
+    """Only x is a hyperparameter before and after; k was a constant, and y became one."""
     change = change_of_constants()
 
     assert change.shared == ("x",)
@@ -208,68 +220,88 @@ GAMMA = Parameter.number("gamma", 0, 1)
 DEGREE = Parameter.number("degree", 2, 5, integer=True)
 
 
-def conditional(
+def space_with_gamma(
     kernel: Parameter, *kernels_with_gamma: str, first: tuple[Parameter, ...] = ()
 ) -> SearchSpace:
-    """A space in which gamma is active for some kernels; by default for all, unconditionally.
+    """A space of a kernel and gamma, which is active for these kernels; without any, for all.
 
-    The hyperparameters are those of `first`, then the kernel and gamma.
+    The hyperparameters `first` come before them.
     """
+    hyperparameters = [*first, kernel, GAMMA]
     if not kernels_with_gamma:
-        return SearchSpace([*first, kernel, GAMMA])
+        return SearchSpace(hyperparameters)
     column_of_kernel = len(first)
-    codes = tuple(kernel.code(name) for name in kernels_with_gamma)
+    codes = tuple(kernel.code(name) for name in kernels_with_gamma)  # their places in the choices
     condition = Compare(column_of_kernel, Comparison.IN, codes)
-    return SearchSpace([*first, kernel, GAMMA], conditions={"gamma": condition})
+    return SearchSpace(hyperparameters, conditions={"gamma": condition})
 
 
 def evaluations_before(change: SpaceChange, configs: list[dict[str, float | str]]) -> Evaluations:
-    """Evaluations of configurations on the old space, with losses 0, 1, ... in their order."""
+    """Evaluations of configurations of the old space, with the losses 0, 1, ... in their order."""
     losses = np.arange(len(configs), dtype=float)
-    return minimised("t", {"size": 1.0}, change.old.values(configs), losses, change.old)
+    any_context = {"size": 1.0}
+    return minimised("t", any_context, change.old.values(configs), losses, change.old)
 
 
-OLD = conditional(kernels("linear", "radial", "sigmoid"), "radial", "sigmoid")
-NEW = conditional(kernels("radial", "poly", "linear"), "radial", "poly", first=(DEGREE,))
-SHARED_BY_BOTH = conditional(kernels("radial", "linear"), "radial")
-"""Of the old kernels with gamma, the new space has radial alone; the degree is new."""
+OLD_KERNELS = space_with_gamma(kernels("linear", "radial", "sigmoid"), "radial", "sigmoid")
+NEW_KERNELS = space_with_gamma(
+    kernels("radial", "poly", "linear"), "radial", "poly", first=(DEGREE,)
+)
+SHARED_KERNELS = space_with_gamma(kernels("radial", "linear"), "radial")
+"""Both have the kernels linear and radial, the latter with gamma.
+
+The kernel sigmoid is only in the old space; the kernel poly and the degree are only in the new one.
+"""
+
+
+def change_of_kernels() -> SpaceChange:
+    """The change from the space of the kernels linear, radial and sigmoid to a new one.
+
+    The new space has the degree, the kernels radial, poly and linear in this order, and gamma.
+    """
+    return SpaceChange.between(OLD_KERNELS, NEW_KERNELS)
 
 
 class TestConditions:
     def test_shared_space_has_the_new_condition(self):
         """Gamma is active for the radial kernel, the only one with gamma in both spaces."""
-        assert SpaceChange.between(OLD, NEW).shared_space() == SHARED_BY_BOTH
+        assert change_of_kernels().shared_space() == SHARED_KERNELS
 
     def test_shared_space_round_trips_through_json(self):
-        shared = SpaceChange.between(OLD, NEW).shared_space()
+        shared = change_of_kernels().shared_space()
 
         assert SearchSpace.from_json(shared.to_json()) == shared
 
     def test_changed_conditions_are_described(self):
-        lines = SpaceChange.between(OLD, NEW).describe()
+        """In the old space sigmoid was the other kernel with gamma, in the new one it is poly."""
+        lines = change_of_kernels().describe()
 
-        begin = "gamma: was active if kernel in radial, sigmoid, now active if kernel in radial, "
-        assert any(line.startswith(begin) for line in lines)
+        before = "gamma: was active if kernel in radial, sigmoid"
+        after = "now active if kernel in radial, "
+        assert any(line.startswith(f"{before}, {after}") for line in lines)
 
     def test_evaluations_are_recoded(self):
-        """One with a kernel that the new space lacks is dropped. Their losses are 0, 1 and 2."""
-        change = SpaceChange.between(OLD, NEW)
+        """An evaluation with the kernel sigmoid, which the new space lacks, is dropped."""
+        change = change_of_kernels()
         linear = {"kernel": "linear"}
-        sigmoid = {"kernel": "sigmoid", "gamma": 0.5}  # is not in the new space
+        sigmoid = {"kernel": "sigmoid", "gamma": 0.5}
         radial = {"kernel": "radial", "gamma": 0.25}
-        evaluations = evaluations_before(change, [linear, sigmoid, radial])
+        evaluations = evaluations_before(change, [linear, sigmoid, radial])  # losses 0, 1 and 2
 
         shared_evaluations = evaluations.in_shared(change)
 
-        assert SHARED_BY_BOTH.configs(shared_evaluations.values) == [linear, radial]
+        assert SHARED_KERNELS.configs(shared_evaluations.values) == [linear, radial]
         assert shared_evaluations.losses.tolist() == [0, 2]
 
     def test_shared_values_are_recoded(self):
-        """The new space has the degree, which is new (NaN), the kernel by its code, and gamma."""
-        change = SpaceChange.between(OLD, NEW)
-        values = SHARED_BY_BOTH.values([{"kernel": "linear"}, {"kernel": "radial", "gamma": 0.25}])
+        """Values of the shared space, a kernel and gamma, become those of the new space.
 
-        new_values = change.to_new(values)
+        It has the degree before them, which is new and becomes NaN, and the kernels radial, poly
+        and linear with the codes 0, 1 and 2.
+        """
+        configs = [{"kernel": "linear"}, {"kernel": "radial", "gamma": 0.25}]
+
+        new_values = change_of_kernels().to_new(SHARED_KERNELS.values(configs))
 
         linear = [np.nan, 2, np.nan]  # gamma is inactive
         radial = [np.nan, 0, 0.25]
@@ -277,21 +309,21 @@ class TestConditions:
 
     def test_condition_on_new_choice_is_dropped(self):
         """Gamma is active for the kernel poly alone, which is new and so is not shared."""
-        old = conditional(kernels("linear", "radial"))
-        new = conditional(kernels("linear", "radial", "poly"), "poly")
+        old = space_with_gamma(kernels("linear", "radial"))
+        new = space_with_gamma(kernels("linear", "radial", "poly"), "poly")
 
         change = SpaceChange.between(old, new)
 
-        assert change.shared_space() == conditional(kernels("linear", "radial"))
+        assert change.shared_space() == space_with_gamma(kernels("linear", "radial"))
         assert change.describe() == [
             "kernel: now also poly",
             "gamma: was always active, now active if kernel in poly",
         ]
 
     def test_condition_on_new_parent_is_dropped(self):
-        """The kernel was a constant, and is a hyperparameter now."""
+        """Gamma depends on the kernel, which was a constant, and is a hyperparameter now."""
         old = SearchSpace([GAMMA], constants={"kernel": "radial"})
-        new = conditional(kernels("linear", "radial"), "radial")
+        new = space_with_gamma(kernels("linear", "radial"), "radial")
 
         change = SpaceChange.between(old, new)
 
@@ -299,9 +331,9 @@ class TestConditions:
         assert change.only_new == ("kernel",)
 
     def test_condition_ignores_order_of_columns(self):
-        """The degree was added before the others, and the kernels changed places."""
-        old = conditional(kernels("linear", "radial"), "radial")
-        new = conditional(kernels("radial", "linear"), "radial", first=(DEGREE,))
+        """There is a new first column, and kernels changed places; gamma is active as before."""
+        old = space_with_gamma(kernels("linear", "radial"), "radial")
+        new = space_with_gamma(kernels("radial", "linear"), "radial", first=(DEGREE,))
 
         change = SpaceChange.between(old, new)
 
@@ -310,8 +342,8 @@ class TestConditions:
     def test_evaluations_lacking_values_are_dropped(self):
         """Gamma was active for the radial kernel alone, and is always active now."""
         kernel = kernels("linear", "radial")
-        old = conditional(kernel, "radial")
-        new = conditional(kernel)
+        old = space_with_gamma(kernel, "radial")
+        new = space_with_gamma(kernel)
         change = SpaceChange.between(old, new)
         linear_without_gamma = {"kernel": "linear"}
         radial = {"kernel": "radial", "gamma": 1.0}
@@ -322,15 +354,17 @@ class TestConditions:
         assert shared.losses.tolist() == [1]
 
 
-def joined(
+def space_with_joined_condition(
     connective: Connective, comparison_of_degree: Comparison = Comparison.GREATER
 ) -> SearchSpace:
-    """A space in which gamma is active depending on the kernel and on the degree.
+    """A space of the degree, the kernel and gamma, which is active depending on both of the others.
 
-    Both "kernel = radial" and "degree > 3", or another comparison, or one of the two must hold.
+    With `Connective.AND`, the kernel must be radial and the degree greater than 3 (or compare with
+    3 in another way); with `Connective.OR`, one of these must be so.
     """
     column_of_degree, column_of_kernel = 0, 1
-    is_radial = Compare(column_of_kernel, Comparison.EQUAL, (1.0,))  # the code of "radial"
+    code_of_radial = 1.0
+    is_radial = Compare(column_of_kernel, Comparison.EQUAL, (code_of_radial,))
     has_degree = Compare(column_of_degree, comparison_of_degree, (3.0,))
     conditions = {"gamma": Joined(connective, (is_radial, has_degree))}
     return SearchSpace([DEGREE, kernels("linear", "radial"), GAMMA], conditions=conditions)
@@ -338,28 +372,30 @@ def joined(
 
 @pytest.mark.parametrize("connective", Connective)
 class TestJoinedConditions:
-    def test_are_shared_if_all_parts_are(self, connective):
+    def test_joined_condition_is_shared_if_all_parts_are(self, connective):
         """The condition is on the kernel and on the degree, which both spaces have."""
         old = SearchSpace([GAMMA, kernels("linear", "radial"), DEGREE])
-        new = joined(connective)
+        new = space_with_joined_condition(connective)
 
         shared = SpaceChange.between(old, new).shared_space()
 
         assert shared.conditions == new.conditions
 
-    def test_are_dropped_if_part_is_new(self, connective):
+    def test_joined_condition_is_dropped_if_part_is_new(self, connective):
         """The condition is on the kernel and on the degree, which the old space lacks."""
         old = SearchSpace([kernels("linear", "radial"), GAMMA])
+        new = space_with_joined_condition(connective)
 
-        shared = SpaceChange.between(old, joined(connective)).shared_space()
+        shared = SpaceChange.between(old, new).shared_space()
 
         assert shared.conditions == {}
 
-    def test_change_if_a_part_does(self, connective):
-        """The degree had to be lower, and has to be greater now."""
-        old = joined(connective, Comparison.LESS)
+    def test_joined_condition_changes_if_a_part_does(self, connective):
+        """The degree had to be less than 3, and has to be greater now."""
+        old = space_with_joined_condition(connective, Comparison.LESS)
+        new = space_with_joined_condition(connective, Comparison.GREATER)
 
-        change = SpaceChange.between(old, joined(connective, Comparison.GREATER))
+        change = SpaceChange.between(old, new)
 
         assert change.changes["gamma"] == (Change.CONDITION,)
 
@@ -370,24 +406,24 @@ def test_unknown_name_suggests_a_shared_one():
 
 
 def test_unshared_names_cannot_be_drawn():
-    """Only the new space of the benchmark svm-b has gamma."""
+    """Only the new space of svm-b has gamma, so that all of its range is new."""
     with pytest.raises(UnknownNameError, match="unknown shared hyperparameter 'gamma'"):
         change_of_benchmark("svm-b").draw_only_new("gamma", np.random.default_rng(0))
 
 
-def no_change() -> SpaceChange:
-    """The change from the space of the benchmark svm-b to the same space."""
+def change_to_same_space() -> SpaceChange:
+    """A change that changes nothing, from the space of the benchmark svm-b to itself."""
     space = change_of_benchmark("svm-b").new
     return SpaceChange.between(space, space)
 
 
 def test_unchanged_space_has_no_new_range():
     with pytest.raises(InvalidSpaceError, match="no part of the range of 'cost' is new"):
-        no_change().draw_only_new("cost", np.random.default_rng(0))
+        change_to_same_space().draw_only_new("cost", np.random.default_rng(0))
 
 
 def test_unchanged_space_is_shared_as_whole():
-    change = no_change()
+    change = change_to_same_space()
 
     assert change.describe() == ["nothing changed"]
     assert change.shared == change.new.names
@@ -405,6 +441,7 @@ def test_pickled_change_is_the_same():
 
 
 def test_evaluations_on_another_space_are_refused():
+    """The space of the evaluations is neither the old one nor the new one of the change."""
     other_space = SearchSpace([Parameter.number("cost", 1, 2)])
     evaluations = minimised("t", {}, np.ones((1, 1)), np.zeros(1), other_space)
 
@@ -414,9 +451,10 @@ def test_evaluations_on_another_space_are_refused():
 
 @pytest.mark.parametrize("count", [3, 0])
 def test_no_shared_evaluations_have_right_shape(count):
-    """All evaluations are at x = 1, outside the new range, or there are none."""
+    """There were `count` evaluations at x = 1, outside the new range, which are dropped."""
     change = change_of(number(0, 10), number(5, 6))
-    evaluations = minimised("t", {}, np.ones((count, 1)), np.zeros(count), change.old)
+    values = np.ones((count, 1))
+    evaluations = minimised("t", {}, values, np.zeros(count), change.old)
 
     shared = evaluations.in_shared(change)
 
@@ -435,15 +473,19 @@ def test_no_shared_evaluations_have_right_shape(count):
     ],
 )
 def test_new_floats_follow_the_prior(old, new):
-    """Draws are distributed as uniform ones on the new range that lie outside of the old one."""
+    """Draws are distributed like draws from the new range that happen to lie outside the old one.
+
+    The test of Kolmogorov and Smirnov compares them on the unit scale of the new range.
+    """
     change = change_of(old, new)
     rng = np.random.default_rng(0)
 
     drawn = np.array([change.draw_only_new("x", rng) for _ in range(2000)])
 
     from_prior = new.decode(rng.random(20000))
-    only_new = from_prior[(from_prior < old.lower) | (from_prior > old.upper)]
-    p_value_of_same_distribution = kstest(new.encode(drawn), new.encode(only_new)).pvalue
+    is_only_new = (from_prior < old.lower) | (from_prior > old.upper)
+    expected = from_prior[is_only_new]
+    p_value_of_same_distribution = kstest(new.encode(drawn), new.encode(expected)).pvalue
     assert p_value_of_same_distribution > 0.01
 
 
@@ -457,20 +499,20 @@ def test_new_floats_follow_the_prior(old, new):
     ],
 )
 def test_new_discrete_values_follow_the_prior(old, new):
-    """Draws are distributed as uniform ones on the new range that lie outside of the old one."""
+    """Draws are distributed like draws from the new range that the old one does not allow."""
     change = change_of(old, new)
     rng = np.random.default_rng(0)
 
     drawn = [new.value(change.draw_only_new("x", rng)) for _ in range(4000)]
 
     from_prior = [new.value(coded) for coded in new.decode(rng.random(40000)).tolist()]
-    only_new = [value for value in from_prior if not is_allowed(value, old)]
-    assert set(drawn) == set(only_new)
+    expected = [value for value in from_prior if not is_allowed(value, old)]
+    assert set(drawn) == set(expected)
     for value in set(drawn):
-        expected_share = only_new.count(value) / len(only_new)
         share = drawn.count(value) / len(drawn)
-        # About five standard errors.
-        assert share == pytest.approx(expected_share, abs=0.04)
+        expected_share = expected.count(value) / len(expected)
+        five_standard_errors = 0.04  # of a share of 4000 draws, about
+        assert share == pytest.approx(expected_share, abs=five_standard_errors)
 
 
 @pytest.mark.parametrize(
@@ -478,7 +520,10 @@ def test_new_discrete_values_follow_the_prior(old, new):
     [((math.nextafter(0.1, 1), 1.0), 0.1), ((0.1, math.nextafter(1, 0)), 1.0)],
 )
 def test_only_new_float_is_drawn(old_range, only_new_float):
-    """The old range lacks one float of the new one, from 0.1 to 1; rounding would lead to it."""
+    """The old range lacks a single float of the new one, at one of its ends, 0.1 and 1.
+
+    A draw that is rounded could leave it, and become a value of the old range.
+    """
     change = change_of(number(*old_range), number(0.1, 1))
     rng = np.random.default_rng(0)
 
@@ -488,39 +533,42 @@ def test_only_new_float_is_drawn(old_range, only_new_float):
 
 
 def is_allowed(value: bool | int | float | str, parameter: Parameter) -> bool:
-    """Whether a native value is in the range or among the choices, without the package's codes."""
+    """Whether a hyperparameter may have a value, found out without the package's codes."""
     if parameter.choices:
+        # In Python, True equals 1; as choices, they are different.
         return any(type(value) is type(choice) and value == choice for choice in parameter.choices)
     return parameter.lower <= float(value) <= parameter.upper
 
 
 @st.composite
 def parameters(draw: st.DrawFn, name: str) -> Parameter:
-    """Any hyperparameter of this name."""
+    """Draw any hyperparameter of this name: choices, an integer or a real number."""
     kind = draw(st.sampled_from(Kind))
     if kind in {Kind.CATEGORICAL, Kind.ORDINAL}:
-        values = draw(st.lists(st.sampled_from("abcdef"), min_size=1, unique=True))
-        return Parameter.choice(name, tuple(values), ordered=kind is Kind.ORDINAL)
-    log = draw(st.booleans())
+        choices = draw(st.lists(st.sampled_from("abcdef"), min_size=1, unique=True))
+        return Parameter.choice(name, tuple(choices), ordered=kind is Kind.ORDINAL)
+
+    log = draw(st.booleans())  # a logarithmic scale begins above 0
     if kind is Kind.INTEGER:
-        whole = st.integers(1 if log else -9, 30)
-        low, high = sorted((draw(whole), draw(whole)))
+        integers = st.integers(1 if log else -9, 30)
+        lower, upper = sorted((draw(integers), draw(integers)))
     else:
-        real = st.floats(1e-6 if log else -10, 30)
-        low, high = sorted((draw(real), draw(real)))
-        assume(not math.isclose(low, high, abs_tol=1e-9))
-    return Parameter.number(name, low, high, log=log, integer=kind is Kind.INTEGER)
+        floats = st.floats(1e-6 if log else -10, 30)
+        lower, upper = sorted((draw(floats), draw(floats)))
+        is_empty_range = math.isclose(lower, upper, abs_tol=1e-9)
+        assume(not is_empty_range)
+    return Parameter.number(name, lower, upper, log=log, integer=kind is Kind.INTEGER)
 
 
 @st.composite
 def spaces(draw: st.DrawFn) -> SearchSpace:
-    """A space of hyperparameters with some of six names, without conditions."""
+    """Draw a space of up to six hyperparameters, u to z, without conditions."""
     names = draw(st.lists(st.sampled_from("uvwxyz"), min_size=1, unique=True))
     return SearchSpace([draw(parameters(name)) for name in names])
 
 
 def sample_values(space: SearchSpace, n: int = 30) -> np.ndarray:
-    """Sample the coded values of n configurations, shape (n, d); always the same ones."""
+    """Sample the coded values of n configurations, shape (n, d), the same at each call."""
     return space.decode(space.sample_unit(np.random.default_rng(0), n))
 
 
@@ -548,7 +596,7 @@ def test_changes_are_of_all_hyperparameters(change):
 
 @given(changes())
 def test_every_change_is_described(change):
-    """Each line begins with the name and a colon; "nothing changed" has no colon."""
+    """A line begins with the name of a hyperparameter and a colon, or is "nothing changed"."""
     changed_names = [name for name, changes in change.changes.items() if changes]
 
     described_names = [line.partition(":")[0] for line in change.describe() if ":" in line]
@@ -570,7 +618,10 @@ def test_shared_space_lies_in_both(change):
 
 @given(shared_changes())
 def test_evaluations_outside_new_ranges_are_dropped(change):
-    """What is left is the shared part of each configuration that the new space allows."""
+    """Left are evaluations whose shared hyperparameters have values that the new space allows.
+
+    The shared part of their configurations is left.
+    """
     values = sample_values(change.old)
     losses = np.arange(len(values), dtype=float)
     evaluations = minimised("t", {"size": 1.0}, values, losses, change.old)
@@ -590,7 +641,7 @@ def test_evaluations_outside_new_ranges_are_dropped(change):
 
 @given(shared_changes())
 def test_shared_evaluations_keep_task_and_context(change):
-    """Evaluations on the old space, converted to the shared one."""
+    """The conversion of evaluations from the old to the shared space changes neither of them."""
     values = sample_values(change.old)
     losses = np.zeros(len(values))
     evaluations = minimised("t", {"size": 1.0}, values, losses, change.old)
@@ -604,9 +655,9 @@ def test_shared_evaluations_keep_task_and_context(change):
 
 @given(shared_changes())
 def test_shared_configurations_survive_recoding(change):
-    """Configurations of the shared space are coded as values of the new space, and read back.
+    """Configurations of the shared space are still the same after they were coded by the new one.
 
-    The hyperparameters that only the new space has are drawn.
+    The hyperparameters that only the new space has get any values.
     """
     shared = change.shared_space()
     configs = shared.configs(sample_values(shared))
@@ -619,7 +670,7 @@ def test_shared_configurations_survive_recoding(change):
 
 @given(shared_changes())
 def test_evaluations_on_new_space_are_shared(change):
-    """Also evaluations on the new space are converted to the shared one, where all are allowed."""
+    """Not only those on the old space: their values here are allowed in both, so all are kept."""
     shared = change.shared_space()
     values = sample_values(shared)
     new_values = complete_new_values(change, values)
@@ -632,23 +683,24 @@ def test_evaluations_on_new_space_are_shared(change):
 
 
 def complete_new_values(change: SpaceChange, values: np.ndarray) -> np.ndarray:
-    """Code values of the shared space, (n, d), by the new space.
+    """Turn coded values of the shared space, (n, d), into those of whole configurations of the new.
 
-    `SpaceChange.to_new` leaves NaN for hyperparameters that are new; these are drawn.
+    `SpaceChange.to_new` leaves NaN for hyperparameters that only the new space has; any values are
+    filled in for them.
     """
     new_values = change.to_new(values)
     assert new_values.shape == (len(values), change.new.dimension)
     is_only_new = np.isin(change.new.names, change.only_new)
     assert np.isnan(new_values[:, is_only_new]).all()
 
-    drawn = sample_values(change.new, len(values))
-    new_values[:, is_only_new] = drawn[:, is_only_new]
+    any_values = sample_values(change.new, len(values))
+    new_values[:, is_only_new] = any_values[:, is_only_new]
     return new_values
 
 
 @given(shared_changes(), st.integers(0, 2**32 - 1))
 def test_draws_lie_in_new_range_only(change, seed):
-    """`draw_only_new` draws a value of the new range that the old one lacks."""
+    """`draw_only_new` draws a value that the new space allows and the old one does not."""
     rng = np.random.default_rng(seed)
     names_with_new_part = [name for name in change.shared if change.new_share(name) > 0]
 
@@ -677,7 +729,10 @@ def test_zero_share_means_old_range_suffices(change):
 
 @pytest.mark.parametrize("name", ["nas-b", "svm-b"])
 def test_new_share_equals_prior_probability(name):
-    """Estimated from 20000 random configurations of the new space."""
+    """The share of the new range that is new is how often random configurations of it are there.
+
+    The spaces are those of a benchmark; its probability is estimated from 20000 configurations.
+    """
     change = change_of_benchmark(name)
     values = sample_values(change.new, 20000)
 

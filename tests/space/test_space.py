@@ -16,7 +16,6 @@ from hpobench_ordered.errors import InvalidConfigError, InvalidSpaceError
 
 def mixed_configspace() -> ConfigSpace.ConfigurationSpace:
     """A space of ConfigSpace with every kind of hyperparameter and condition there is."""
-    space = ConfigSpace.ConfigurationSpace()
     kernel = ConfigSpace.Categorical("kernel", ["linear", "poly", "radial"])
     gamma = ConfigSpace.Float("gamma", (1e-3, 10.0), log=True)
     trees = ConfigSpace.Integer("trees", (2, 256), log=True)
@@ -26,23 +25,24 @@ def mixed_configspace() -> ConfigSpace.ConfigurationSpace:
     alpha = ConfigSpace.Float("alpha", (0.0, 1.0))
     nested = ConfigSpace.Float("nested", (-5.0, 5.0))
     fixed = ConfigSpace.Constant("fixed", 3)
+    space = ConfigSpace.ConfigurationSpace()
     space.add(kernel, gamma, trees, depth, level, flag, alpha, nested, fixed)
-    space.add(
-        ConfigSpace.InCondition(gamma, kernel, ["poly", "radial"]),
-        ConfigSpace.AndConjunction(
-            ConfigSpace.EqualsCondition(alpha, flag, True),
-            ConfigSpace.GreaterThanCondition(alpha, trees, 10),
-        ),
-        ConfigSpace.OrConjunction(
-            ConfigSpace.LessThanCondition(nested, gamma, 1.0),
-            ConfigSpace.NotEqualsCondition(nested, alpha, 0.5),
-        ),
+
+    gamma_is_active = ConfigSpace.InCondition(gamma, kernel, ["poly", "radial"])
+    alpha_is_active = ConfigSpace.AndConjunction(
+        ConfigSpace.EqualsCondition(alpha, flag, True),
+        ConfigSpace.GreaterThanCondition(alpha, trees, 10),
     )
+    nested_is_active = ConfigSpace.OrConjunction(
+        ConfigSpace.LessThanCondition(nested, gamma, 1.0),
+        ConfigSpace.NotEqualsCondition(nested, alpha, 0.5),
+    )
+    space.add(gamma_is_active, alpha_is_active, nested_is_active)
     return space
 
 
-CHOICE = {"type": "categorical", "choices": [1, 2]}
-RANGE = {"lower": 0, "upper": 9, "log": False}
+TWO_CHOICES = {"type": "categorical", "choices": [1, 2]}
+FROM_0_TO_9 = {"lower": 0, "upper": 9, "log": False}
 
 
 @pytest.fixture(scope="module")
@@ -73,17 +73,19 @@ class TestCodings:
 
     @given(st.integers(0, 2**32 - 1))
     def test_unit_vectors_round_trip(self, space, seed):
-        unit = space.sample_unit(np.random.default_rng(seed), 20)
+        """Unit vectors of 20 configurations are the same after they were decoded and encoded."""
+        unit_vectors = space.sample_unit(np.random.default_rng(seed), 20)
 
-        again = space.encode(space.decode(unit))
+        again = space.encode(space.decode(unit_vectors))
 
-        np.testing.assert_allclose(again, unit, atol=1e-12)
+        np.testing.assert_allclose(again, unit_vectors, atol=1e-12)
 
     @given(st.integers(0, 2**32 - 1))
     def test_sampled_unit_vectors_are_canonical(self, space, seed):
-        unit = space.sample_unit(np.random.default_rng(seed), 20)
+        """All unit vectors of a configuration have the same canonical one; samples are such."""
+        unit_vectors = space.sample_unit(np.random.default_rng(seed), 20)
 
-        np.testing.assert_array_equal(space.canonical(unit), unit)
+        np.testing.assert_array_equal(space.canonical(unit_vectors), unit_vectors)
 
     @given(st.integers(0, 2**32 - 1))
     def test_configurations_round_trip(self, space, seed):
@@ -95,20 +97,20 @@ class TestCodings:
             np.testing.assert_array_equal(space.values(same_configs), values)
 
     def test_sampling_is_uniform_on_log_scale(self):
-        """Each integer is a bin that reaches half a step to either side."""
+        """On the scale, an integer is a bin that reaches half a step to either side."""
         space = SearchSpace([Parameter.number("n", 1, 100, integer=True, log=True)])
 
         drawn = space.decode(space.sample_unit(np.random.default_rng(0), 200_000))
 
-        log_range = math.log(100.5 / 0.5)
+        width_of_range = math.log(100.5 / 0.5)
         for n in (1, 2, 10, 100):
-            probability = math.log((n + 0.5) / (n - 0.5)) / log_range
+            width_of_bin = math.log((n + 0.5) / (n - 0.5))
             share = np.mean(drawn == n)
-            # Four standard errors or more.
-            assert share == pytest.approx(probability, abs=0.004)
+            four_standard_errors = 0.004  # at most
+            assert share == pytest.approx(width_of_bin / width_of_range, abs=four_standard_errors)
 
 
-CONFIG = {
+VALID_CONFIG = {
     "kernel": "radial",
     "gamma": 5.0,
     "trees": 5,
@@ -117,7 +119,9 @@ CONFIG = {
     "flag": False,
     "nested": 1.0,
 }
+"""A valid configuration of `mixed_configspace`; alpha is inactive in it, as flag is False."""
 
+# What makes a valid configuration wrong, by name, and words of the message that says so.
 WRONG_VALUES = [
     ({"trees": 1}, ["trees", "[2, 256]", "got 1"]),
     ({"trees": 2.5}, ["trees", "an integer", "2.5"]),
@@ -141,10 +145,10 @@ WRONG_VALUES = [
 
 
 class TestValidation:
-    @pytest.mark.parametrize(("change", "words"), WRONG_VALUES)
-    def test_message_names_value_and_range(self, space, change, words):
-        """One value of a valid configuration is wrong; the message has these words."""
-        wrong_config = {**CONFIG, **change}
+    @pytest.mark.parametrize(("wrong_value", "words"), WRONG_VALUES)
+    def test_message_names_value_and_range(self, space, wrong_value, words):
+        """One value of a configuration is wrong, and the message has these words."""
+        wrong_config = {**VALID_CONFIG, **wrong_value}
 
         with pytest.raises(InvalidConfigError) as caught:
             space.validate(wrong_config)
@@ -152,28 +156,28 @@ class TestValidation:
         for word in words:
             assert word in str(caught.value)
 
-    @pytest.mark.parametrize("change", [change for change, _ in WRONG_VALUES])
-    def test_wrong_values_are_refused_in_lists(self, space, change):
-        """Configurations are counted from 0: the second one is wrong."""
-        wrong_config = {**CONFIG, **change}
+    @pytest.mark.parametrize("wrong_value", [wrong_value for wrong_value, _ in WRONG_VALUES])
+    def test_wrong_values_are_refused_in_lists(self, space, wrong_value):
+        """The second of two configurations is wrong, which is number 1: the first is number 0."""
+        wrong_config = {**VALID_CONFIG, **wrong_value}
 
         with pytest.raises(InvalidConfigError, match="configuration 1"):
-            space.values([CONFIG, wrong_config])
+            space.values([VALID_CONFIG, wrong_config])
 
-    @pytest.mark.parametrize("change", [change for change, _ in WRONG_VALUES])
-    def test_wrong_values_are_refused_in_frames(self, space, change):
-        """One value of the second configuration is wrong."""
-        wrong_config = {**CONFIG, **change}
-        frame = pd.DataFrame([CONFIG, wrong_config], dtype=object)
+    @pytest.mark.parametrize("wrong_value", [wrong_value for wrong_value, _ in WRONG_VALUES])
+    def test_wrong_values_are_refused_in_frames(self, space, wrong_value):
+        """One value of the second configuration, a row of a data frame, is wrong."""
+        wrong_config = {**VALID_CONFIG, **wrong_value}
+        frame = pd.DataFrame([VALID_CONFIG, wrong_config], dtype=object)
 
         with pytest.raises(InvalidConfigError):
             space.values(frame)
 
     def test_valid_configuration_passes(self, space):
-        space.validate(CONFIG)
+        space.validate(VALID_CONFIG)
 
     def test_missing_hyperparameter_is_named(self, space):
-        without_gamma = {name: value for name, value in CONFIG.items() if name != "gamma"}
+        without_gamma = {name: value for name, value in VALID_CONFIG.items() if name != "gamma"}
 
         with pytest.raises(InvalidConfigError, match="'gamma' is missing: a number in"):
             space.validate(without_gamma)
@@ -181,15 +185,16 @@ class TestValidation:
     @pytest.mark.parametrize("name", ["trees", "gamma"])
     def test_missing_column_is_named(self, space, name):
         with pytest.raises(InvalidConfigError, match=f"'{name}' is missing"):
-            space.values(pd.DataFrame([CONFIG]).drop(columns=name))
+            space.values(pd.DataFrame([VALID_CONFIG]).drop(columns=name))
 
     def test_column_may_be_missing_if_inactive(self, space):
-        """The frame has no column for alpha, which is inactive because flag is False."""
-        frame_without_alpha = pd.DataFrame([CONFIG])
+        """The valid configuration has no alpha, which is inactive because flag is False."""
+        frame_without_alpha = pd.DataFrame([VALID_CONFIG])
 
         values = space.values(frame_without_alpha)
 
-        assert np.isnan(values[0, space.names.index("alpha")])
+        column_of_alpha = space.names.index("alpha")
+        assert np.isnan(values[0, column_of_alpha])
 
     @pytest.mark.parametrize("wrong", [None, 3, [0.1, 5], "kernel"])
     def test_configuration_must_be_a_dict(self, space, wrong):
@@ -199,21 +204,21 @@ class TestValidation:
     @pytest.mark.parametrize(
         "configs",
         [
-            iter([CONFIG]),
-            [ConfigSpace.Configuration(mixed_configspace(), values={**CONFIG, "fixed": 3})],
-            [{**CONFIG, "trees": np.int32(5), "depth": 0.0, "gamma": np.float32(5.0)}],
+            iter([VALID_CONFIG]),
+            [ConfigSpace.Configuration(mixed_configspace(), values={**VALID_CONFIG, "fixed": 3})],
+            [{**VALID_CONFIG, "trees": np.int32(5), "depth": 0.0, "gamma": np.float32(5.0)}],
         ],
         ids=["iterator", "ConfigSpace", "numpy"],
     )
     def test_other_forms_are_coded_alike(self, space, configs):
-        np.testing.assert_array_equal(space.values(configs), space.values([CONFIG]))
+        np.testing.assert_array_equal(space.values(configs), space.values([VALID_CONFIG]))
 
     @pytest.mark.parametrize(
         "empty",
         [
             [],
-            pd.DataFrame([CONFIG]).iloc[:0],
-            pd.DataFrame([CONFIG]).iloc[:0].astype(object),
+            pd.DataFrame([VALID_CONFIG]).iloc[:0],
+            pd.DataFrame([VALID_CONFIG]).iloc[:0].astype(object),
             pd.DataFrame(),
         ],
     )
@@ -221,7 +226,7 @@ class TestValidation:
         assert space.values(empty).shape == (0, space.dimension)
 
     @pytest.mark.parametrize(
-        "wrong", [CONFIG, {}, pd.Series(CONFIG), [1, 2], [[0.0] * 8], "abc"], ids=repr
+        "wrong", [VALID_CONFIG, {}, pd.Series(VALID_CONFIG), [1, 2], [[0.0] * 8], "abc"], ids=repr
     )
     def test_configurations_must_be_listed_dicts(self, space, wrong):
         with pytest.raises(InvalidConfigError, match="configurations must be a list of dicts"):
@@ -241,42 +246,45 @@ class TestValidation:
             space.values(texts)
 
     def test_codes_of_arrays_must_be_choices(self, space):
-        """There are three kernels, with the codes 0, 1 and 2."""
-        row = space.row(CONFIG)
+        """There are three kernels, with the codes 0, 1 and 2: there is no kernel 3."""
+        row = space.row(VALID_CONFIG)
         row[space.names.index("kernel")] = 3
+        array_of_one_row = row[None]
 
         with pytest.raises(InvalidConfigError, match="configuration 0: kernel must be the index"):
-            space.values(row[None])
+            space.values(array_of_one_row)
 
 
 class TestInactiveHyperparameters:
-    def test_entries_of_arrays_are_ignored(self, space):
-        """Inactive hyperparameters, NaN, get a number outside every range, and are NaN again."""
-        row = space.row(CONFIG)
-        filled = np.where(np.isnan(row), 1e9, row)
+    def test_inactive_values_of_arrays_are_ignored(self, space):
+        """In a row, an inactive hyperparameter is NaN; another number for it becomes NaN again."""
+        row = space.row(VALID_CONFIG)
+        outside_any_range = 1e9
+        filled_row = np.where(np.isnan(row), outside_any_range, row)
 
-        values = space.values(filled[None])
+        values = space.values(filled_row[None])
 
         np.testing.assert_array_equal(values, row[None])
 
     @pytest.mark.parametrize(
-        "change", [{"alpha": 1e9}, {"alpha": math.inf}, {"kernel": "linear", "gamma": "junk"}]
+        "wrong_but_inactive",
+        [{"alpha": 1e9}, {"alpha": math.inf}, {"kernel": "linear", "gamma": "junk"}],
     )
-    def test_entries_of_frames_are_ignored(self, space, change):
-        """The entry changed is of alpha, which is inactive, or of gamma with the linear kernel."""
-        configs = [CONFIG, {**CONFIG, **change}]
+    def test_inactive_values_of_frames_are_ignored(self, space, wrong_but_inactive):
+        """alpha is inactive as flag is False, and gamma is with the linear kernel."""
+        configs = [VALID_CONFIG, {**VALID_CONFIG, **wrong_but_inactive}]
 
         values = space.values(pd.DataFrame(configs))
 
         np.testing.assert_array_equal(values, space.values(configs))
 
-    def test_numeric_columns_are_ignored(self, space):
-        """alpha is inactive, and its numbers would be out of range."""
-        frame = pd.DataFrame([{**CONFIG, "alpha": 1e9}, {**CONFIG, "alpha": math.inf}])
+    def test_inactive_columns_of_numbers_are_ignored(self, space):
+        """alpha is inactive in both rows; the numbers in its column would be out of range."""
+        frame = pd.DataFrame([{**VALID_CONFIG, "alpha": 1e9}, {**VALID_CONFIG, "alpha": math.inf}])
 
         values = space.values(frame)
 
-        np.testing.assert_array_equal(values, space.values([CONFIG, CONFIG]))
+        np.testing.assert_array_equal(values, space.values([VALID_CONFIG, VALID_CONFIG]))
 
 
 class TestDescription:
@@ -294,15 +302,15 @@ class TestDescription:
         assert Parameter.choice("c", (1, 2)).default == 1
 
     def test_defaults_round_trip_through_json(self):
-        space = SearchSpace(
-            [Parameter.number("x", 1, 100, log=True), Parameter.choice("c", (1, 2))]
-        )
+        x = Parameter.number("x", 1, 100, log=True)
+        c = Parameter.choice("c", (1, 2))
+        space = SearchSpace([x, c])
 
         again = SearchSpace.from_json(space.to_json())
 
         assert again == space
-        assert again["x"].default == space["x"].default
-        assert again["c"].default == space["c"].default
+        assert again["x"].default == x.default
+        assert again["c"].default == c.default
 
     def test_pickle_round_trips(self, space):
         assert pickle.loads(pickle.dumps(space)) == space
@@ -333,38 +341,38 @@ class TestDescription:
             make()
 
     @pytest.mark.parametrize(
-        ("item", "message"),
+        ("description", "message"),
         [
-            ({**CHOICE, "weights": [1, 3]}, r"x: weights.*1, 3\]"),
-            ({**CHOICE, "probabilities": [0.4, 0.6]}, "x: weights"),
-            ({"type": "uniform_float", **RANGE, "q": 0.1}, "q = 0.1"),
-            ({"type": "uniform_int", **RANGE, "q": 3}, "q = 3"),
+            ({**TWO_CHOICES, "weights": [1, 3]}, r"x: weights.*1, 3\]"),
+            ({**TWO_CHOICES, "probabilities": [0.4, 0.6]}, "x: weights"),
+            ({"type": "uniform_float", **FROM_0_TO_9, "q": 0.1}, "q = 0.1"),
+            ({"type": "uniform_int", **FROM_0_TO_9, "q": 3}, "q = 3"),
             ({"type": "normal_float"}, "unsupported hyperparameter type"),
         ],
     )
-    def test_unsupported_details_are_refused(self, item, message):
-        """Unequal weights of choices, steps other than 1, and a normal distribution."""
+    def test_unsupported_details_are_refused(self, description, message):
+        """Choices of unequal weights, numbers in steps other than 1, and normal distributions."""
         with pytest.raises(InvalidSpaceError, match=message):
-            SearchSpace.from_json({"hyperparameters": [{"name": "x", **item}]})
+            SearchSpace.from_json({"hyperparameters": [{"name": "x", **description}]})
 
     @pytest.mark.parametrize(
-        "item",
+        "description",
         [
-            {**CHOICE, "probabilities": None},
-            {**CHOICE, "probabilities": [1 / 2] * 2},
-            {**CHOICE, "weights": [2, 2]},
-            {"type": "uniform_float", **RANGE, "q": None},
-            {"type": "uniform_int", **RANGE, "q": 1},
+            {**TWO_CHOICES, "probabilities": None},
+            {**TWO_CHOICES, "probabilities": [1 / 2] * 2},
+            {**TWO_CHOICES, "weights": [2, 2]},
+            {"type": "uniform_float", **FROM_0_TO_9, "q": None},
+            {"type": "uniform_int", **FROM_0_TO_9, "q": 1},
         ],
     )
-    def test_details_without_effect_are_accepted(self, item):
-        """Equal weights of choices, steps of 1, and details that are None."""
-        space = SearchSpace.from_json({"hyperparameters": [{"name": "x", **item}]})
+    def test_details_without_effect_are_accepted(self, description):
+        """Equal weights of choices, integers in steps of 1, and details that are None."""
+        space = SearchSpace.from_json({"hyperparameters": [{"name": "x", **description}]})
 
         assert SearchSpace.from_json(space.to_json()) == space
 
     @pytest.mark.parametrize(
-        ("item", "key"),
+        ("incomplete", "missing_key"),
         [
             ({"type": "uniform_float", "lower": 1e-4, "upper": 1.0}, "log"),
             ({"type": "uniform_int", "upper": 9, "log": True}, "lower"),
@@ -374,10 +382,14 @@ class TestDescription:
             ({"lower": 0, "upper": 1, "log": False}, "type"),
         ],
     )
-    def test_missing_keys_are_named(self, item, key):
-        """The description of a hyperparameter, `item`, lacks this key."""
-        with pytest.raises(InvalidSpaceError, match=f"hyperparameter 'rate' has no {key!r}"):
-            SearchSpace.from_json({"hyperparameters": [{"name": "rate", **item}]})
+    def test_missing_keys_are_named(self, incomplete, missing_key):
+        """The description of the hyperparameter "rate" lacks a key that its type needs."""
+        description = {"name": "rate", **incomplete}
+
+        with pytest.raises(
+            InvalidSpaceError, match=f"hyperparameter 'rate' has no {missing_key!r}"
+        ):
+            SearchSpace.from_json({"hyperparameters": [description]})
 
     @pytest.mark.parametrize("is_joined", [False, True], ids=["plain", "joined"])
     @pytest.mark.parametrize(
@@ -385,15 +397,15 @@ class TestDescription:
         [
             ([("a", "fixed")], "condition of 'a' on constant 'fixed'"),
             ([("fixed", "a")], "condition of constant 'fixed'"),
-            ([("a", "z")], "condition of 'a' on unknown hyperparameter 'z'"),
-            ([("z", "a")], "condition of unknown hyperparameter 'z'"),
+            ([("a", "missing")], "condition of 'a' on unknown hyperparameter 'missing'"),
+            ([("missing", "a")], "condition of unknown hyperparameter 'missing'"),
             ([("a", "b"), ("b", "a")], "depend on each other"),
         ],
     )
     def test_unsupported_conditions_are_refused(self, children_and_parents, message, is_joined):
-        """Children are active depending on their parents: a and b are hyperparameters, z is not.
+        """Each child is active if its parent is 1; the condition may be twice in a conjunction.
 
-        A condition stands alone, or twice in a conjunction.
+        Children and parents are two hyperparameters, a constant, or what the space does not have.
         """
         hyperparameters = [
             {"type": "categorical", "name": "a", "choices": [1, 2]},
