@@ -26,18 +26,27 @@ CONTEXT_COLUMN = 3
 
 
 def compute_losses(values: FloatArray, place: float) -> FloatArray:
-    """The optimum is at x = place and the first choice; level and scale are the task's own."""
+    """A parabola in x with its optimum at `place`; the second choice is worse than the first.
+
+    Every task has a level and a scale of its own, which are no matter to standardised losses.
+    """
     x, choice = values.T
+    level = 1000.0 * place
     scale = 1.0 + 100.0 * place
-    return scale * ((x - place) ** 2 + 0.3 * choice) + 1000.0 * place
+    return level + scale * ((x - place) ** 2 + 0.3 * choice)
 
 
 def make_task(place: float, trials: int = 20, **context: float) -> Evaluations:
-    """Random evaluations of a task with its optimum at x = place, by default also its context."""
-    rng = np.random.default_rng([trials, int(1000 * place)])
+    """Random evaluations of a task with its optimum at x = place.
+
+    If no context is passed, it is the place.
+    """
+    rng = np.random.default_rng([trials, int(1000 * place)])  # every task has other points
     values = WITH_CHOICE.decode(WITH_CHOICE.sample_unit(rng, trials))
     losses = compute_losses(values, place)
-    return minimised(f"{place}", context or {"place": place}, values, losses, WITH_CHOICE)
+    if not context:
+        context = {"place": place}
+    return minimised(f"{place}", context, values, losses, WITH_CHOICE)
 
 
 def make_method(
@@ -66,29 +75,28 @@ def count_used(method: GPTransfer, history: list[Evaluations]) -> list[int]:
 
 
 def test_distance_is_l1_of_standardised_contexts():
-    # The third task is closest. By unscaled contexts, of which r decides alone, and by Euclidean
-    # distance it would be another one.
-    history = [
-        make_task(0.0, q=1.0, r=3000.0),
-        make_task(0.1, q=2.0, r=2000.0),
-        make_task(0.2, q=4.0, r=0.0),
-    ]
-    table = np.array([[1.0, 3000.0], [2.0, 2000.0], [4.0, 0.0], [0.0, 0.0]])
-    scaled = (table - table.mean(axis=0)) / table.std(axis=0)
-    differences = scaled[:3] - scaled[3]
-    # What the example is for: the two distances disagree.
+    """The third task is closest by the sum of differences of its two standardised quantities.
+
+    The Euclidean distance would prefer the second.
+    """
+    contexts = np.array([[1.0, 3000.0], [2.0, 2000.0], [4.0, 0.0]])
+    current_context = np.zeros(2)
+    all_contexts = np.array([*contexts, current_context])
+    differences = (contexts - current_context) / all_contexts.std(axis=0)
     assert np.abs(differences).sum(axis=1).argmin() == 2
     assert np.linalg.norm(differences, axis=1).argmin() == 1
 
+    history = [make_task(0.1 * task, q=q, r=r) for task, (q, r) in enumerate(contexts)]
     method = make_method(GPTransferClosest, history, q=0.0, r=0.0)
     # All 20 evaluations of the third task.
     assert count_used(method, history) == [0, 0, 20]
 
 
 def test_last_of_equally_close_tasks_is_used():
-    # 1 and 3 are equally far from 2.
+    # The contexts 1 and 3 of the first two tasks are equally far from the current one, 2.
     history = [make_task(0.1, q=1.0), make_task(0.2, q=3.0), make_task(0.3, q=9.0)]
     method = make_method(GPTransferClosest, history, q=2.0)
+    # All 20 evaluations of the second task.
     assert count_used(method, history) == [0, 20, 0]
 
 
@@ -102,12 +110,16 @@ def test_large_closest_task_is_subsampled():
     assert count_used(method, LARGE_HISTORY) == [MAX_SOURCES, 0]
 
 
-@pytest.mark.parametrize(("seed", "is_same"), [(0, True), (1, False)])
-def test_subsample_depends_on_seed(seed, is_same):
-    """The closest task has more evaluations than are used; the first method has the seed 0."""
-    first, _ = make_method(GPTransferClosest, LARGE_HISTORY, place=0.2, seed=0).observations()
-    other, _ = make_method(GPTransferClosest, LARGE_HISTORY, place=0.2, seed=seed).observations()
-    assert np.array_equal(first, other) == is_same
+def test_subsample_depends_on_seed():
+    """The closest task has more evaluations than are used, of which the seed decides."""
+    samples = []
+    for seed in (0, 0, 1):
+        method = make_method(GPTransferClosest, LARGE_HISTORY, place=0.2, seed=seed)
+        X, _ = method.observations()
+        samples.append(X)
+    first, of_same_seed, of_other_seed = samples
+    np.testing.assert_array_equal(of_same_seed, first)
+    assert not np.array_equal(of_other_seed, first)
 
 
 def test_losses_are_standardised_before_subsampling():
@@ -123,17 +135,19 @@ def test_losses_are_standardised_before_subsampling():
 
 @pytest.mark.parametrize(("tasks", "total"), [(1, 10), (29, 290), (30, 300), (200, 300)])
 def test_sample_of_every_task_is_limited(tasks, total):
-    """Of so many earlier tasks of 15 evaluations, `total` evaluations are used."""
+    """Up to 10 evaluations of each earlier task are used, and up to 300 in all.
+
+    `total` evaluations of so many tasks are used, which have 15 each.
+    """
     history = [make_task(task / tasks, 15) for task in range(tasks)]
     counts = count_used(make_method(GPTransferSubsample, history, place=0.5), history)
-    # Up to 10 a task, and up to 300 in all.
     assert sum(counts) == total
     assert max(counts) <= MAX_PER_TASK
 
 
 @pytest.mark.parametrize("tasks", [1, 29, 30])
 def test_sample_of_every_task_is_equal(tasks):
-    """Of tasks of 15 evaluations, as many of each as are allowed."""
+    """Tasks have 15 evaluations, of which `MAX_PER_TASK` are used."""
     history = [make_task(task / tasks, 15) for task in range(tasks)]
     counts = count_used(make_method(GPTransferSubsample, history, place=0.5), history)
     assert counts == [MAX_PER_TASK] * tasks
@@ -149,39 +163,56 @@ def test_small_task_is_used_whole():
 # -- inputs and losses -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("kind", "expected"),
-    [(GPTransferClosest, [0, 0, 20]), (GPTransferSubsample, [MAX_PER_TASK] * 3)],
-)
-def test_index_replaces_missing_common_context(kind, expected):
-    """No quantity is known of all tasks, so their order counts: the current one comes last."""
-    history = [make_task(0.1, a=1.0), make_task(0.2, b=1.0), make_task(0.3, a=1.0)]
-    method = make_method(kind, history, a=1.0)  # 20 evaluations a task
+def make_history_without_common_context() -> list[Evaluations]:
+    """Three tasks of 20 evaluations, of which the second has another quantity than the others."""
+    return [make_task(0.1, a=1.0), make_task(0.2, b=1.0), make_task(0.3, a=1.0)]
+
+
+def test_last_task_is_closest_without_common_context():
+    """No quantity is known of all tasks, so that their order counts."""
+    history = make_history_without_common_context()
+    method = make_method(GPTransferClosest, history, a=1.0)
+    assert count_used(method, history) == [0, 0, 20]
+
+
+def test_all_tasks_are_sampled_without_common_context():
+    history = make_history_without_common_context()
+    method = make_method(GPTransferSubsample, history, a=1.0)
+    assert count_used(method, history) == [MAX_PER_TASK] * 3
+
+
+@both_methods
+def test_index_replaces_missing_common_context(kind):
+    """The current task is the last one, so that it has the largest index."""
+    method = make_method(kind, make_history_without_common_context(), a=1.0)
     X, _ = method.observations()
-    current = method.features(np.full((1, 2), 0.5))
-    earlier_inputs = np.unique(X[:, CONTEXT_COLUMN])
-    assert count_used(method, history) == expected
-    assert current[0, CONTEXT_COLUMN] > earlier_inputs.max()
+    contexts_of_earlier_tasks = X[:, CONTEXT_COLUMN]
+    any_configuration = np.full((1, 2), 0.5)
+    (features_on_current_task,) = method.features(any_configuration)
+    assert features_on_current_task[CONTEXT_COLUMN] > contexts_of_earlier_tasks.max()
+
+
+CURRENT_EVALUATIONS = 8
+"""Number of evaluations of the current task, which come last among the observations."""
 
 
 def make_method_with_current_evaluations(kind: type[GPTransfer]) -> GPTransfer:
     """A method with three earlier tasks and eight evaluations of the current one."""
-    method = make_method(
-        kind, [make_task(place, MAX_PER_TASK) for place in (0.1, 0.5, 0.8)], place=0.6
-    )
-    run_trials(method, place=0.6, trials=8)
+    history = [make_task(place, MAX_PER_TASK) for place in (0.1, 0.5, 0.8)]
+    method = make_method(kind, history, place=0.6)
+    run_trials(method, place=0.6, trials=CURRENT_EVALUATIONS)
     return method
 
 
 @both_methods
 def test_losses_are_standardised_by_task(kind):
-    """Of three earlier tasks and the current one, whichever of both methods it is."""
+    """The losses of each of three earlier tasks and of the current one have mean 0, deviation 1."""
     X, y = make_method_with_current_evaluations(kind).observations()
     # Every task has another context, by which its losses are told apart.
     contexts = X[:, CONTEXT_COLUMN]
     for context in np.unique(contexts):
-        of_task = y[contexts == context]
-        np.testing.assert_allclose([of_task.mean(), of_task.std()], [0.0, 1.0], atol=1e-9)
+        losses = y[contexts == context]
+        np.testing.assert_allclose([losses.mean(), losses.std()], [0.0, 1.0], atol=1e-9)
 
 
 @both_methods
@@ -189,33 +220,36 @@ def test_current_task_has_context_of_its_own(kind):
     """The context is an input, which no evaluation of an earlier task shares."""
     method = make_method_with_current_evaluations(kind)
     X, _ = method.observations()
-    # The eight evaluations of the current task come last.
-    used_contexts = set(X[: len(X) - 8, CONTEXT_COLUMN])
-    current_contexts = set(X[-8:, CONTEXT_COLUMN])
+    earlier_contexts = set(X[:-CURRENT_EVALUATIONS, CONTEXT_COLUMN])
+    current_contexts = set(X[-CURRENT_EVALUATIONS:, CONTEXT_COLUMN])
     assert len(current_contexts) == 1
-    assert not current_contexts & used_contexts
+    assert not current_contexts & earlier_contexts
 
 
 @both_methods
 def test_incumbent_is_of_current_task(kind):
-    """The lowest loss that a suggestion is to improve on."""
+    """Suggestions are to improve on the lowest loss of the current task, not of earlier ones."""
     method = make_method_with_current_evaluations(kind)
     _, y = method.observations()
-    # The eight evaluations of the current task come last.
-    assert method.incumbent(None, y) == y[-8:].min()  # type: ignore[arg-type]
+    no_model = None  # the incumbent does not depend on it
+    assert method.incumbent(no_model, y) == y[-CURRENT_EVALUATIONS:].min()  # type: ignore[arg-type]
 
 
 @both_methods
 def test_contexts_are_standardised_over_all_tasks(kind):
-    """Of three earlier tasks and the current one: q varies, and a quantity is constant."""
-    q = np.array([3.0, 50.0, 20.0, 10.0])  # the current task's last
-    history = [make_task(0.1 * task, q=q[task], constant=7.0) for task in range(3)]
-    method = make_method(kind, history, q=10.0, constant=7.0)
+    """There are three earlier tasks and the current one; of two quantities, one is constant."""
+    *earlier_q, current_q = 3.0, 50.0, 20.0, 10.0
+    history = [make_task(0.1 * task, q=q, constant=7.0) for task, q in enumerate(earlier_q)]
+    method = make_method(kind, history, q=current_q, constant=7.0)
     task_features = method.compute_task_features([task.context for task in history])
+    feature_of_q, feature_of_constant = task_features.T
+
+    q = np.array([*earlier_q, current_q])
     standardised = (q - q.mean()) / q.std()
-    np.testing.assert_allclose(task_features[:, 0], standardised / RANGE_IN_SDS + 0.5)
+    # `RANGE_IN_SDS` standard deviations are the range of a hyperparameter, [0, 1].
+    np.testing.assert_allclose(feature_of_q, standardised / RANGE_IN_SDS + 0.5)
     # What does not vary is put in the middle.
-    np.testing.assert_array_equal(task_features[:, 1], 0.5)
+    np.testing.assert_array_equal(feature_of_constant, 0.5)
 
 
 @both_methods
@@ -229,8 +263,10 @@ def test_contexts_have_their_own_length_scales(kind):
 
 @both_methods
 def test_number_of_observations_is_limited(kind):
-    """Separately for earlier tasks and for the current one."""
-    # 60 earlier tasks of 400 evaluations, and twice as many of the current one as are used.
+    """Earlier tasks and the current one have separate limits, which are exceeded here.
+
+    There are 60 earlier tasks of 400 evaluations, and twice as many of the current one as are used.
+    """
     method = make_method(kind, [make_task(task / 60, 400) for task in range(60)], place=0.5)
     unit = WITH_CHOICE.sample_unit(np.random.default_rng(0), 2 * MAX_CONDITIONED)
     values = WITH_CHOICE.decode(unit)
@@ -247,8 +283,9 @@ def test_number_of_observations_is_limited(kind):
 @both_methods
 @pytest.mark.parametrize("tasks", [1, 6])
 def test_first_suggestion_is_near_earlier_optima(kind, tasks):
-    """Over five seeds, with one or six earlier tasks whose optima lie between x = 0.45 and 0.75, at
-    the first choice.
+    """The optima of one or six earlier tasks lie between x = 0.45 and 0.75, at the first choice.
+
+    The current task has its optimum at x = 0.5; a method is run with five seeds.
     """
     history = [make_task(place, 40) for place in np.linspace(0.45, 0.75, tasks)]
     firsts = []
@@ -258,7 +295,7 @@ def test_first_suggestion_is_near_earlier_optima(kind, tasks):
         firsts.append(first)
     x, choice = np.array(firsts).T
     assert (choice == 0).all()
-    # 0.5 is the current task's optimum; the earlier ones pull away from it.
+    # The earlier optima pull away from the current one.
     assert np.median(np.abs(x - 0.5)) < 0.15
 
 
@@ -266,6 +303,7 @@ def test_first_suggestion_is_near_earlier_optima(kind, tasks):
 def test_optimum_is_reached_without_history(kind):
     """All three methods then are Bayesian optimisation of the current task alone."""
     values = run_trials(make_method(kind, [], place=0.3), place=0.3, trials=15)
-    # Within 0.05 of the optimum, with the first choice.
-    close_enough = np.array([[0.35, 0.0]])
-    assert compute_losses(values, 0.3).min() < compute_losses(close_enough, 0.3)[0]
+    losses = compute_losses(values, 0.3)
+    # The loss at a distance of 0.05 from the optimum, with the first choice.
+    (small_loss,) = compute_losses(np.array([[0.35, 0.0]]), 0.3)
+    assert losses.min() < small_loss

@@ -19,7 +19,7 @@ from hpobench_ordered.methods._tpe import count_needed_evaluations
 from hpobench_ordered.methods.tpe import TPE
 from hpobench_ordered.registry import method_spec
 
-OLD = hbo.SearchSpace(
+OLD_SPACE = hbo.SearchSpace(
     [
         hbo.Parameter.number("a", 0, 1),
         hbo.Parameter.number("b", 0, 10),
@@ -27,7 +27,7 @@ OLD = hbo.SearchSpace(
         hbo.Parameter.number("removed", 0, 1),
     ]
 )
-NEW = hbo.SearchSpace(
+NEW_SPACE = hbo.SearchSpace(
     [
         hbo.Parameter.number("a", 0, 1),
         hbo.Parameter.number("b", 0, 20),
@@ -35,10 +35,12 @@ NEW = hbo.SearchSpace(
         hbo.Parameter.number("new", 0, 1),
     ]
 )
-A, B, KIND, LAST = range(4)
-"""Columns of both spaces; the last one is `removed` or `new`."""
-OLD_P, NEW_S = 0, 0
-"""Codes of the kind that was removed, and of the new one."""
+COLUMN_A, COLUMN_B, COLUMN_KIND, LAST_COLUMN = range(4)
+"""Columns of coded values; the last one is `removed` in the old space and `new` in the new one."""
+REMOVED_KIND = 0
+"""Code in the old space of the kind that was removed, p."""
+ADDED_KIND = 0
+"""Code in the new space of the kind that was added, s."""
 
 TRANSFER = ("transfer-tpe", "transfer-gp")
 BEST_FIRST = ("best-first", "transfer-tpe-best-first", "gp-best-first", "transfer-gp-best-first")
@@ -48,17 +50,21 @@ each_best_first = pytest.mark.parametrize("name", BEST_FIRST)
 
 
 def make_old_step(n: int = 40) -> hbo.Evaluations:
-    """Evaluations with the optimum at a = 0.2; removed kinds have lower losses, at a = 0.9."""
-    values = OLD.decode(OLD.sample_unit(np.random.default_rng(0), n))
-    is_removed = values[:, KIND] == OLD_P
+    """Evaluations with the optimum at a = 0.2, where the new space allows the configurations.
+
+    The kind that was removed has lower losses, so that it misleads, with the optimum at a = 0.9.
+    """
+    values = OLD_SPACE.decode(OLD_SPACE.sample_unit(np.random.default_rng(0), n))
+    is_removed = values[:, COLUMN_KIND] == REMOVED_KIND
     optimum = np.where(is_removed, 0.9, 0.2)
-    losses = (values[:, A] - optimum) ** 2 - 5.0 * is_removed
-    return minimised("before", {}, values, losses, OLD)
+    level = np.where(is_removed, -5.0, 0.0)
+    losses = level + (values[:, COLUMN_A] - optimum) ** 2
+    return minimised("before", {}, values, losses, OLD_SPACE)
 
 
 def is_allowed(old: hbo.Evaluations) -> BoolArray:
     """Whether the new space allows each old configuration."""
-    return old.values[:, KIND] != OLD_P
+    return old.values[:, COLUMN_KIND] != REMOVED_KIND
 
 
 def select(old: hbo.Evaluations, rows: BoolArray | IntArray) -> hbo.Evaluations:
@@ -66,21 +72,21 @@ def select(old: hbo.Evaluations, rows: BoolArray | IntArray) -> hbo.Evaluations:
     return replace(old, values=old.values[rows], objective=old.objective[rows])
 
 
-def best_allowed(old: hbo.Evaluations) -> FloatArray:
+def find_best_allowed(old: hbo.Evaluations) -> FloatArray:
     """Coded values of the best configuration that the new space allows."""
     allowed = select(old, is_allowed(old))
     return allowed.values[np.argmin(allowed.losses)]
 
 
 def make_method(
-    name: str, old: hbo.Evaluations, *, seed: int = 0, space: hbo.SearchSpace = NEW
+    name: str, old: hbo.Evaluations, *, seed: int = 0, space: hbo.SearchSpace = NEW_SPACE
 ) -> hbo.Method:
     """A method by its name, with evaluations on the old space as its history."""
     return by_hand.make_method(method_spec(name).method, [old], space=space, seed=seed, budget=100)
 
 
 def make_without_random_suggestions(name: str, old: hbo.Evaluations) -> hbo.Method:
-    """A method of which, other than usual, no suggestion is random."""
+    """A method that makes no random suggestions; by default a third of them is random."""
     method = make_method(name, old)
     method.random_fraction = 0.0
     return method
@@ -88,7 +94,7 @@ def make_without_random_suggestions(name: str, old: hbo.Evaluations) -> hbo.Meth
 
 def ask_many(method: hbo.Method, count: int) -> FloatArray:
     """Coded values of suggestions, without telling any result."""
-    return NEW.values([method.ask() for _ in range(count)])
+    return NEW_SPACE.values([method.ask() for _ in range(count)])
 
 
 # -- transfer of a ranking: algorithm 1 ------------------------------------------------------------
@@ -97,13 +103,13 @@ def ask_many(method: hbo.Method, count: int) -> FloatArray:
 @each_transfer
 def test_suggestions_follow_old_ranking(name):
     """The optimum of the old evaluations that the new space allows is at a = 0.2."""
-    a = ask_many(make_without_random_suggestions(name, make_old_step()), 100)[:, A]
+    a = ask_many(make_without_random_suggestions(name, make_old_step()), 100)[:, COLUMN_A]
     assert np.median(a) == pytest.approx(0.2, abs=0.15)
 
 
 @each_transfer
 def test_old_configurations_outside_are_discarded(name):
-    # By line 2 of algorithm 1: some configurations have a choice that the new space lacks.
+    """Line 2 of algorithm 1 discards configurations with a kind that the new space lacks."""
     old = make_old_step()
     allowed = select(old, is_allowed(old))
     suggestions = ask_many(make_method(name, old), 20)
@@ -112,10 +118,10 @@ def test_old_configurations_outside_are_discarded(name):
 
 @each_transfer
 def test_removed_hyperparameter_has_no_influence(name):
-    # By line 3 of algorithm 1, hyperparameters that the new space lacks are dropped: the last one.
+    """Line 3 of algorithm 1 drops hyperparameters that the new space lacks: the last one."""
     old = make_old_step()
     other_values = old.values.copy()
-    other_values[:, LAST] = np.random.default_rng(5).random(len(old))
+    other_values[:, LAST_COLUMN] = np.random.default_rng(5).random(len(old))
     suggestions = ask_many(make_method(name, old), 20)
     changed = ask_many(make_method(name, replace(old, values=other_values)), 20)
     assert_array_equal(changed, suggestions)
@@ -123,9 +129,8 @@ def test_removed_hyperparameter_has_no_influence(name):
 
 @each_transfer
 def test_only_ranks_of_losses_matter(name):
-    # By line 4 of algorithm 1, losses are replaced by their ranks.
+    """Line 4 of algorithm 1 replaces losses by their ranks, which an increasing function keeps."""
     old = make_old_step()
-    # An increasing function of the losses.
     stretched = replace(old, objective=np.exp(5.0 * old.losses))
     suggestions = ask_many(make_method(name, old), 20)
     assert_array_equal(ask_many(make_method(name, stretched), 20), suggestions)
@@ -133,67 +138,85 @@ def test_only_ranks_of_losses_matter(name):
 
 @each_transfer
 def test_reversed_ranks_change_suggestions(name):
-    # By line 4 of algorithm 1, suggestions follow the ranks of the old losses.
+    """Suggestions follow the ranks of the old losses, by line 4 of algorithm 1."""
     old = make_old_step()
     reversed_ranks = replace(old, objective=-old.losses)
     suggestions = ask_many(make_method(name, old), 20)
     assert not np.array_equal(ask_many(make_method(name, reversed_ranks), 20), suggestions)
 
 
-def share_near_old_optimum(method: hbo.Method) -> float:
+def compute_share_near_old_optimum(method: hbo.Method) -> float:
     """Share of 900 suggestions whose a is at most 0.3 from the old optimum, 0.2."""
-    a = ask_many(method, 900)[:, A]
+    a = ask_many(method, 900)[:, COLUMN_A]
     return float(np.mean(np.abs(a - 0.2) < 0.3))
 
 
 def test_third_of_suggestions_is_random():
-    # By line 7 of algorithm 1, a suggestion is random with probability 1/3.
+    """A suggestion is random with probability 1/3, by line 7 of algorithm 1.
+
+    Random ones are known by their share near the old optimum, which is lower.
+    """
     old = make_old_step()
-    share = share_near_old_optimum(make_method("transfer-tpe", old))
+    method = make_method("transfer-tpe", old)
+    share_near_optimum = compute_share_near_old_optimum(method)
+
     without_random = make_without_random_suggestions("transfer-tpe", old)
-    share_of_ranking = share_near_old_optimum(without_random)
-    share_of_random = 0.5  # of a from 0 to 1, those up to 0.5 are near 0.2
-    expected = 2 / 3 * share_of_ranking + 1 / 3 * share_of_random
-    assert share == pytest.approx(expected, abs=0.06)
+    share_of_others = compute_share_near_old_optimum(without_random)
+    share_of_random = 0.5  # of a from 0 to 1, those up to 0.2 + 0.3 are near 0.2
+    expected = 2 / 3 * share_of_others + 1 / 3 * share_of_random
+    assert share_near_optimum == pytest.approx(expected, abs=0.06)
 
 
 @each_transfer
 def test_new_ranges_are_drawn_by_share(name):
-    # By lines 10 to 14 of algorithm 1, a value is from the part of its range that is new with the
-    # probability of that part.
+    """A value is from the new part of its range with the probability that this part has.
+
+    Lines 10 to 14 of algorithm 1.
+    """
     values = ask_many(make_without_random_suggestions(name, make_old_step()), 600)
-    # b went to 10 and now to 20; of the kinds s, r and q, s is new.
-    assert_allclose(np.mean(values[:, B] > 10), 0.5, atol=0.08)
-    assert_allclose(np.mean(values[:, KIND] == NEW_S), 1 / 3, atol=0.08)
+    # The range of b ended at 10, and now does at 20.
+    has_new_b = values[:, COLUMN_B] > 10
+    assert_allclose(has_new_b.mean(), 1 / 2, atol=0.08)
+    # One of the three kinds was added.
+    has_added_kind = values[:, COLUMN_KIND] == ADDED_KIND
+    assert_allclose(has_added_kind.mean(), 1 / 3, atol=0.08)
 
 
 @each_transfer
 def test_new_ranges_are_drawn_uniformly(name):
-    # By lines 10 to 14 of algorithm 1, values from the new part of a range are uniform there.
+    """Values are uniform in the new part of a range, by lines 10 to 14 of algorithm 1."""
     values = ask_many(make_without_random_suggestions(name, make_old_step()), 600)
-    # b went to 10 and now to 20; the last hyperparameter is new.
-    new_part_of_b = values[values[:, B] > 10, B]
-    assert kstest((new_part_of_b - 10) / 10, "uniform").pvalue > 1e-3
-    assert kstest(values[:, LAST], "uniform").pvalue > 1e-3
+    b = values[:, COLUMN_B]
+    # The range of b ended at 10, and now does at 20.
+    new_b_in_unit_interval = (b[b > 10] - 10) / 10
+    assert kstest(new_b_in_unit_interval, "uniform").pvalue > 1e-3
+
+
+@each_transfer
+def test_new_hyperparameter_is_drawn_uniformly(name):
+    """Its whole range, [0, 1], is new."""
+    values = ask_many(make_without_random_suggestions(name, make_old_step()), 600)
+    assert kstest(values[:, LAST_COLUMN], "uniform").pvalue > 1e-3
 
 
 @pytest.mark.parametrize(
     ("name", "trials_before_model"),
-    [("transfer-tpe", count_needed_evaluations(NEW.dimension)), ("transfer-gp", 3)],
+    [("transfer-tpe", count_needed_evaluations(NEW_SPACE.dimension)), ("transfer-gp", 3)],
 )
 def test_model_of_new_space_takes_over(name, trials_before_model):
-    """The optimum was at a = 0.2 and now is at 0.85: suggestions move from one to the other.
-
-    Lines 16 to 18 of algorithm 1.
-    """
+    """Suggestions move from the old optimum to the new one, by lines 16 to 18 of algorithm 1."""
+    old_optimum = 0.2
+    new_optimum = 0.85
 
     def compute_losses(values: FloatArray) -> FloatArray:
-        return (values[:, A] - 0.85) ** 2
+        return (values[:, COLUMN_A] - new_optimum) ** 2
 
     method = make_without_random_suggestions(name, make_old_step())
-    a = run_trials(method, compute_losses, trials=60)[:, A]
-    assert np.median(np.abs(a[:trials_before_model] - 0.2)) < 0.3
-    assert np.median(np.abs(a[-20:] - 0.85)) < 0.2
+    a = run_trials(method, compute_losses, trials=60)[:, COLUMN_A]
+    distance_of_first = np.abs(a[:trials_before_model] - old_optimum)
+    distance_of_last = np.abs(a[-20:] - new_optimum)
+    assert np.median(distance_of_first) < 0.3
+    assert np.median(distance_of_last) < 0.2
 
 
 # -- best first ------------------------------------------------------------------------------------
@@ -201,34 +224,36 @@ def test_model_of_new_space_takes_over(name, trials_before_model):
 
 @each_best_first
 def test_best_old_configuration_comes_first(name):
-    """The best of those that the new space allows; a, b and the kind are in both spaces."""
+    """It is the best that the new space allows; a, b and the kind are in both spaces."""
     old = make_old_step()
-    a, b, kind, _ = best_allowed(old)
+    (best,) = OLD_SPACE.configs(find_best_allowed(old)[None])
     first = make_method(name, old).ask()
-    # The new space codes the kinds differently, so they are compared by name.
-    assert (first["a"], first["b"], first["kind"]) == (a, b, OLD["kind"].choices[int(kind)])
+    assert first["a"] == best["a"]
+    assert first["b"] == best["b"]
+    assert first["kind"] == best["kind"]
 
 
 @each_best_first
 def test_new_hyperparameter_of_first_is_random(name):
-    """The first suggestion is the best old configuration, which has no value of it."""
+    """The first suggestion is the best old configuration, which lacks the new hyperparameter."""
     old = make_old_step()
-    # The first suggestion of methods with 150 seeds.
-    firsts = [make_method(name, old, seed=seed).ask() for seed in range(150)]
-    assert kstest([first["new"] for first in firsts], "uniform").pvalue > 1e-3
+    new_values = []
+    for seed in range(150):
+        first = make_method(name, old, seed=seed).ask()
+        new_values.append(first["new"])
+    assert kstest(new_values, "uniform").pvalue > 1e-3
 
 
 @each_best_first
 def test_failed_old_evaluations_come_last(name):
     """If the best old evaluation had failed, the second best would be suggested first."""
     old = make_old_step()
-    best_first = np.argsort(old.losses)
-    # Rows of the best two that the new space allows.
-    best, second, *_ = best_first[is_allowed(old)[best_first]]
+    losses_of_allowed = np.where(is_allowed(old), old.losses, np.inf)
+    best_row, second_row, *_ = np.argsort(losses_of_allowed)
     objective = old.objective.copy()
-    objective[best] = np.nan
+    objective[best_row] = np.nan
     first = make_method(name, replace(old, objective=objective)).ask()
-    assert first["a"] == old.values[second, A]
+    assert first["a"] == old.values[second_row, COLUMN_A]
 
 
 # -- only optimise new hyperparameters -------------------------------------------------------------
@@ -238,36 +263,38 @@ each_only_new = pytest.mark.parametrize("name", ["only-optimize-new", "gp-only-o
 
 def compute_losses_of_new(values: FloatArray) -> FloatArray:
     """Losses that depend on the new hyperparameter alone, the last column; it is best at 0.6."""
-    return (values[:, LAST] - 0.6) ** 2
+    return (values[:, LAST_COLUMN] - 0.6) ** 2
 
 
 @each_only_new
 def test_shared_hyperparameters_keep_best_values(name):
-    """Those of the best old configuration, in all trials."""
-    # What the method `best-first` begins with.
+    """All suggestions have the values of the best old configuration, but for the new one.
+
+    It is what the method `best-first` begins with.
+    """
     best = ask_many(make_method("best-first", make_old_step()), 1)
     values = run_trials(make_method(name, make_old_step()), compute_losses_of_new, trials=30)
-    # All columns but the last, which is the new hyperparameter.
-    assert_array_equal(np.unique(values[:, :LAST], axis=0), best[:, :LAST])
+    shared_values = values[:, :LAST_COLUMN]
+    assert_array_equal(np.unique(shared_values, axis=0), best[:, :LAST_COLUMN])
 
 
 @each_only_new
 def test_new_hyperparameter_is_optimised(name):
-    """It alone; the loss depends on nothing else."""
+    """The loss has its optimum where the new hyperparameter, in the last column, is 0.6."""
     values = run_trials(make_method(name, make_old_step()), compute_losses_of_new, trials=30)
-    # The loss has its optimum where the new hyperparameter, the last column, is 0.6.
-    distances = np.abs(values[:, LAST] - 0.6)
+    distances = np.abs(values[:, LAST_COLUMN] - 0.6)
+    distances_of_late_trials = distances[-12:]
     assert distances.min() < 0.05
-    assert np.median(distances[-12:]) < 0.2
+    assert np.median(distances_of_late_trials) < 0.2
 
 
 @each_only_new
 def test_best_is_repeated_if_nothing_new(name):
-    """There is no new hyperparameter that could be optimised."""
-    # A new space of the first hyperparameter alone, which the old one has, too.
-    only_a = hbo.SearchSpace(NEW.parameters[:1])
-    method = make_method(name, make_old_step(), space=only_a)
-    assert len({method.ask()["a"] for _ in range(3)}) == 1
+    """The new space has a alone, which the old one has, too: nothing is left to optimise."""
+    space_of_a = hbo.SearchSpace([NEW_SPACE["a"]])
+    method = make_method(name, make_old_step(), space=space_of_a)
+    suggested = {method.ask()["a"] for _ in range(3)}
+    assert len(suggested) == 1
 
 
 # -- drop unimportant hyperparameters --------------------------------------------------------------
@@ -278,29 +305,32 @@ each_drop = pytest.mark.parametrize("name", ["drop-unimportant", "gp-drop-unimpo
 def make_old_step_that_depends_on_a() -> hbo.Evaluations:
     """Old evaluations whose losses are the distance of a from 0.3."""
     old = make_old_step(60)
-    return replace(old, objective=np.abs(old.values[:, A] - 0.3))
+    return replace(old, objective=np.abs(old.values[:, COLUMN_A] - 0.3))
+
+
+def select_a(values: FloatArray) -> FloatArray:
+    """Losses on the new space, which are a."""
+    return values[:, COLUMN_A]
 
 
 @each_drop
 def test_unimportant_hyperparameters_are_fixed(name):
-    """b and the kind, which had no influence on the old losses; a had all of it."""
+    """b and the kind had no influence on the old losses: each keeps a value in all 25 trials."""
     old = make_old_step_that_depends_on_a()
-    values = run_trials(make_method(name, old), lambda values: values[:, A], trials=25)
-    # b keeps the best old value; the kind keeps one value.
-    assert set(values[:, B]) == {best_allowed(old)[B]}
-    assert len(set(values[:, KIND])) == 1
+    values = run_trials(make_method(name, old), select_a, trials=25)
+    best_old_b = find_best_allowed(old)[COLUMN_B]
+    assert set(values[:, COLUMN_B]) == {best_old_b}
+    assert len(set(values[:, COLUMN_KIND])) == 1
 
 
 @each_drop
 def test_important_and_new_hyperparameters_vary(name):
-    """The old losses depend on a alone, so that b and the kind are fixed."""
+    """a had influence on the old losses, and the last hyperparameter is new: both vary."""
     old = make_old_step_that_depends_on_a()
-    # 25 trials, in which the loss is a.
-    values = run_trials(make_method(name, old), lambda values: values[:, A], trials=25)
-    # The best value of a, its bound, is suggested more than once; of the new hyperparameter, no
-    # value is.
-    assert len(set(values[:, A])) > 20
-    assert len(set(values[:, LAST])) == 25
+    values = run_trials(make_method(name, old), select_a, trials=25)
+    # The best value of a, its lower bound, may be suggested several times.
+    assert len(set(values[:, COLUMN_A])) > 20
+    assert len(set(values[:, LAST_COLUMN])) == 25
 
 
 # -- histories of no use ---------------------------------------------------------------------------
@@ -312,7 +342,7 @@ def make_unrelated_step() -> hbo.Evaluations:
 
 
 def make_tpe() -> TPE:
-    return by_hand.make_method(TPE, space=NEW, budget=100)
+    return by_hand.make_method(TPE, space=NEW_SPACE, budget=100)
 
 
 @pytest.mark.parametrize("name", [*TRANSFER, *BEST_FIRST, "only-optimize-new", "drop-unimportant"])
@@ -355,6 +385,6 @@ def test_single_old_configuration_comes_first():
     first = method.ask()
     second = method.ask()
 
-    value_of_a_before = single.values[0, A]
+    value_of_a_before = single.values[0, COLUMN_A]
     assert first["a"] == value_of_a_before
     assert second["a"] != value_of_a_before

@@ -24,34 +24,37 @@ from hpobench_ordered.methods.hyperbo import (
 
 KERNEL = Kernel(np.arange(2))
 """Of two features, with a length scale each."""
-THETA = np.array([-0.7, 0.3, 0.1, -3.0])
-"""True hyperparameters: two log length scales, log signal variance and log noise variance."""
-B = np.array([0.5, -1.0, 0.3, 1.5, 0.7])
-"""True weights of the five basis functions of the mean."""
+TRUE_THETA = np.array([-0.7, 0.3, 0.1, -3.0])
+"""Hyperparameters that losses are drawn with: two log length scales, log signal and log noise."""
+TRUE_WEIGHTS = np.array([0.5, -1.0, 0.3, 1.5, 0.7])
+"""Weights of the five basis functions of the mean that losses are drawn with."""
 
 
 def compute_covariance(X: FloatArray) -> FloatArray:
-    """Covariance of losses at X: the kernel with `THETA`, and noise."""
-    K = compiled.cross_covariance(X, X, KERNEL.groups, THETA, 2)
-    return K + math.exp(THETA[3]) * np.eye(len(X))
+    """Covariance of the losses of configurations with features X, by the true hyperparameters."""
+    *_, log_noise = TRUE_THETA
+    K = compiled.cross_covariance(X, X, KERNEL.groups, TRUE_THETA, KERNEL.length_scales)
+    return K + math.exp(log_noise) * np.eye(len(X))
 
 
 def draw_tasks(count: int, n: int) -> list[tuple[FloatArray, FloatArray]]:
-    """Features and losses of tasks, drawn from the prior with `THETA` and `B`."""
+    """Draw features and losses of tasks with n evaluations each, from the true prior."""
     rng = np.random.default_rng(0)
     tasks = []
     for _ in range(count):
         X = rng.random((n, 2))
-        tasks.append((X, rng.multivariate_normal(compute_basis(X) @ B, compute_covariance(X))))
+        mean = compute_basis(X) @ TRUE_WEIGHTS
+        losses = rng.multivariate_normal(mean, compute_covariance(X))
+        tasks.append((X, losses))
     return tasks
 
 
 def prepare_tasks(tasks: list[tuple[FloatArray, FloatArray]]) -> list[FittedTask]:
-    """Squared differences, basis functions and losses of each task, what the likelihood takes."""
+    """Compute what the likelihood takes of each task: squared differences, basis, losses."""
     prepared = []
-    for X, y in tasks:
-        S = compiled.squared_differences(X, KERNEL.groups, 2)
-        prepared.append(FittedTask(S, compute_basis(X), y))
+    for X, losses in tasks:
+        squared_differences = compiled.squared_differences(X, KERNEL.groups, KERNEL.length_scales)
+        prepared.append(FittedTask(squared_differences, compute_basis(X), losses))
     return prepared
 
 
@@ -59,58 +62,73 @@ def prepare_tasks(tasks: list[tuple[FloatArray, FloatArray]]) -> list[FittedTask
 
 
 def negative_log_likelihood_by_scipy(
-    tasks: list[tuple[FloatArray, FloatArray]], b: FloatArray
+    tasks: list[tuple[FloatArray, FloatArray]], weights: FloatArray
 ) -> float:
-    """Sum over tasks; the weights b of the mean have a standard normal prior."""
-    total = 0.5 * float(b @ b)
-    for X, y in tasks:
-        total -= multivariate_normal.logpdf(y, compute_basis(X) @ b, compute_covariance(X))
+    """Sum over tasks, at the true hyperparameters and these weights of the mean.
+
+    The weights have a standard normal prior, whose constant is left out.
+    """
+    total = 0.5 * float(weights @ weights)
+    for X, losses in tasks:
+        mean = compute_basis(X) @ weights
+        total -= multivariate_normal.logpdf(losses, mean, compute_covariance(X))
     return total
 
 
 def test_likelihood_is_sum_over_tasks():
-    """Of three tasks of eight evaluations, at the true hyperparameters of the kernel, `THETA`."""
-    tasks = draw_tasks(3, 8)
-    # b: the weights of the mean function, which the likelihood determines.
-    value, _, b = negative_log_likelihood(prepare_tasks(tasks), THETA)
-    assert value == pytest.approx(negative_log_likelihood_by_scipy(tasks, b))
+    """The sum over three tasks, with the weights of the mean that the likelihood determines."""
+    tasks = draw_tasks(count=3, n=8)
+    value, _gradient, weights = negative_log_likelihood(prepare_tasks(tasks), TRUE_THETA)
+    assert value == pytest.approx(negative_log_likelihood_by_scipy(tasks, weights))
 
 
 def test_mean_weights_minimise_likelihood():
-    """The negative log likelihood, at the true hyperparameters of the kernel, `THETA`."""
-    tasks = draw_tasks(3, 8)
-    # b: the weights of the mean function.
-    _, _, b = negative_log_likelihood(prepare_tasks(tasks), THETA)
-    gradient = approx_fprime(b, lambda b: negative_log_likelihood_by_scipy(tasks, b), 1e-6)
-    assert_allclose(gradient, 0.0, atol=1e-3)
+    """The gradient of the negative log likelihood by the weights of the mean is 0."""
+    tasks = draw_tasks(count=3, n=8)
+    _value, _gradient_by_theta, weights = negative_log_likelihood(prepare_tasks(tasks), TRUE_THETA)
+
+    def compute_value(weights: FloatArray) -> float:
+        return negative_log_likelihood_by_scipy(tasks, weights)
+
+    assert_allclose(approx_fprime(weights, compute_value, 1e-6), 0.0, atol=1e-3)
 
 
 def test_likelihood_gradient_is_numeric_one():
-    """By the hyperparameters of the kernel, at their true values, `THETA`."""
-    tasks = prepare_tasks(draw_tasks(3, 8))
-    _, gradient, _ = negative_log_likelihood(tasks, THETA)
-    numeric = approx_fprime(THETA, lambda theta: negative_log_likelihood(tasks, theta)[0], 1e-6)
-    assert_allclose(gradient, numeric, rtol=1e-3, atol=1e-3)
+    """The gradient is by the hyperparameters theta, at their true values."""
+    tasks = prepare_tasks(draw_tasks(count=3, n=8))
+
+    def compute_value(theta: FloatArray) -> float:
+        value, _gradient, _weights = negative_log_likelihood(tasks, theta)
+        return value
+
+    _value, gradient, _weights = negative_log_likelihood(tasks, TRUE_THETA)
+    differences = approx_fprime(TRUE_THETA, compute_value, 1e-6)
+    assert_allclose(gradient, differences, rtol=1e-3, atol=1e-3)
 
 
 # -- the prior -------------------------------------------------------------------------------------
 
 
 def test_fitted_prior_has_largest_likelihood():
-    tasks = draw_tasks(30, 40)
+    """The fit finds as low a minimum as scipy does, which starts at the true hyperparameters."""
+    tasks = draw_tasks(count=30, n=40)
     prior = Prior.fit(tasks, KERNEL)
     prepared = prepare_tasks(tasks)
-    # scipy starts at the true parameters.
-    best = minimize(lambda theta: negative_log_likelihood(prepared, theta)[:2], THETA, jac=True)
-    value, _, _ = negative_log_likelihood(prepared, prior.theta)
-    assert value < best.fun + 0.1
+
+    def value_and_gradient(theta: FloatArray) -> tuple[float, FloatArray]:
+        value, gradient, _weights = negative_log_likelihood(prepared, theta)
+        return value, gradient
+
+    by_scipy = minimize(value_and_gradient, TRUE_THETA, jac=True)
+    value, _gradient = value_and_gradient(prior.theta)
+    assert value < by_scipy.fun + 0.1
 
 
 def test_fitted_prior_is_true_one():
-    # 30 tasks of 40 evaluations, drawn from a prior with `THETA` and `B`.
-    prior = Prior.fit(draw_tasks(30, 40), KERNEL)
-    assert_allclose(prior.theta, THETA, atol=0.5)
-    assert_allclose(prior.b, B, atol=0.5)
+    """30 tasks of 40 evaluations determine the prior that they are drawn from."""
+    prior = Prior.fit(draw_tasks(count=30, n=40), KERNEL)
+    assert_allclose(prior.theta, TRUE_THETA, atol=0.5)
+    assert_allclose(prior.b, TRUE_WEIGHTS, atol=0.5)
 
 
 # -- on a task -------------------------------------------------------------------------------------
@@ -124,16 +142,18 @@ def make_started_method() -> HyperBO:
 
 
 def test_posterior_conditions_prior():
-    """A Gaussian process on what the prior mean leaves."""
+    """Predictions are the prior mean, and a Gaussian process of the losses' residuals from it."""
     method = make_started_method()
     X, losses = method.observations()
-    # y: the losses on the prior's scale.
-    predict, y = method.fit_posterior(X, losses)
-    prior = method.prior
-    process = GaussianProcess(X, y - prior.mean(X), kernel=KERNEL, theta=prior.theta)
+    predict, rescaled_losses = method.fit_posterior(X, losses)
     candidates = np.random.default_rng(0).random((9, 2))
-    mean, _ = predict(candidates)
-    assert_allclose(mean, process.predict(candidates)[0] + prior.mean(candidates))
+    mean, _sd = predict(candidates)
+
+    prior = method.prior
+    residuals = rescaled_losses - prior.mean(X)
+    process = GaussianProcess(X, residuals, kernel=KERNEL, theta=prior.theta)
+    mean_of_residuals, _sd = process.predict(candidates)
+    assert_allclose(mean, prior.mean(candidates) + mean_of_residuals)
 
 
 def test_prior_is_fitted_once():
@@ -145,14 +165,19 @@ def test_prior_is_fitted_once():
 
 
 def test_losses_get_expected_mean_and_variance():
-    """Those of samples of the prior at the same configurations."""
-    mean = np.array([0.5, -1.0, 2.0])
-    L = np.array([[1.0, 0.0, 0.0], [0.8, 0.3, 0.0], [-0.2, 0.5, 0.7]])
+    """Losses of three configurations get the mean and variance that the prior expects of them."""
+    prior_mean = np.array([0.5, -1.0, 2.0])
+    factor = np.array([[1.0, 0.0, 0.0], [0.8, 0.3, 0.0], [-0.2, 0.5, 0.7]])
+    prior_covariance = factor @ factor.T
     losses = np.array([1.0, 0.5, -1.5])
-    y = (losses - losses.mean()) / losses.std()
-    rescaled = rescale_losses(y, mean, L @ L.T)
+    standardised = (losses - losses.mean()) / losses.std()
 
-    samples = mean + np.random.default_rng(0).standard_normal((200_000, 3)) @ L.T
-    assert rescaled.mean() == pytest.approx(mean.mean())
-    assert rescaled.var() == pytest.approx(samples.var(axis=1).mean(), rel=1e-2)
-    assert np.corrcoef(rescaled, y)[0, 1] == pytest.approx(1.0)
+    rescaled = rescale_losses(standardised, prior_mean, prior_covariance)
+
+    rng = np.random.default_rng(0)
+    samples_of_prior = prior_mean + rng.standard_normal((200_000, 3)) @ factor.T
+    expected_variance = samples_of_prior.var(axis=1).mean()
+    assert rescaled.mean() == pytest.approx(prior_mean.mean())
+    assert rescaled.var() == pytest.approx(expected_variance, rel=1e-2)
+    # Rescaling is linear.
+    assert np.corrcoef(rescaled, standardised)[0, 1] == pytest.approx(1.0)
