@@ -19,10 +19,29 @@ from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.errors import EvaluationsError, MissingExtraError
 from hpobench_ordered.methods._meta_features import compute_meta_features, scale_to_unit_interval
 
-GENERAL = 19
-"""Number of meta-features that need no labels, which come first."""
+FEATURE_PART = 19
+"""Number of meta-features that describe the features, which come first."""
 REGRESSION, CLASSIFICATION = hbo.DataKind.REGRESSION, hbo.DataKind.CLASSIFICATION
 UNSUPERVISED = hbo.DataKind.UNSUPERVISED
+
+
+LANDMARKERS = {REGRESSION: 3, CLASSIFICATION: 4, UNSUPERVISED: 0}
+"""Number of landmarkers, the last meta-features: accuracies or R2 of simple models."""
+
+
+def compute_parts(
+    data: hbo.TaskData, *, classes: int | None = None
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Compute meta-features, and split them into their three parts.
+
+    Returns:
+        Those that describe the features, then those that describe the labels, or the means of the
+        features if there are no labels, and last the landmarkers.
+    """
+    meta_features = compute_meta_features(data, classes=classes)
+    landmarker_start = len(meta_features) - LANDMARKERS[data.kind]
+    of_features, of_labels, landmarkers = np.split(meta_features, [FEATURE_PART, landmarker_start])
+    return of_features, of_labels, landmarkers
 
 
 def make_regression(rng: np.random.Generator, n: int = 300, p: int = 4) -> hbo.TaskData:
@@ -41,15 +60,17 @@ def summarise(values: FloatArray) -> list[float]:
 
 
 def describe_features_by_scipy(X: FloatArray) -> list[float]:
-    """The 19 meta-features of features X (n, p): minimum, maximum, mean and standard deviation of
-    each column's skewness and kurtosis and of each pair's correlation and covariance; then of the
-    first principal component, and how many components explain 95 % of the variance.
+    """The 19 meta-features that describe features X (n, p).
+
+    First come summaries of the skewness and kurtosis of columns, and of the correlation and
+    covariance of pairs of columns. Then come skewness and kurtosis of the first principal
+    component, and how many components explain 95 % of the variance.
     """
     correlations = []
     covariances = []
-    for i, j in combinations(range(X.shape[1]), 2):
-        correlations.append(stats.pearsonr(X[:, i], X[:, j]).statistic)
-        covariances.append(np.cov(X[:, i], X[:, j], ddof=0)[0, 1])
+    for first, second in combinations(X.T, 2):
+        correlations.append(stats.pearsonr(first, second).statistic)
+        covariances.append(np.cov(first, second, ddof=0)[0, 1])
     first_component = PCA().fit_transform(X)[:, 0]
     return [
         *summarise(stats.skew(X)),
@@ -63,36 +84,44 @@ def describe_features_by_scipy(X: FloatArray) -> list[float]:
 
 
 def test_features_are_standardised_with_labels():
+    """Features are standardised if there are labels; without labels they keep their scale."""
     data = make_regression(np.random.default_rng(0))
-    expected = describe_features_by_scipy(StandardScaler().fit_transform(data.features))
-    assert_allclose(compute_meta_features(data)[:GENERAL], expected, rtol=1e-8)
+    standardised = StandardScaler().fit_transform(data.features)
+    of_features, _of_labels, _landmarkers = compute_parts(data)
+    assert_allclose(of_features, describe_features_by_scipy(standardised), rtol=1e-8)
 
 
 def test_numeric_labels_are_scaled_and_described():
+    """Labels are scaled to [0, 1]."""
     data = make_regression(np.random.default_rng(0))
-    # Scaled to [0, 1].
-    y = (data.labels - data.labels.min()) / np.ptp(data.labels)
-    expected = [y.mean(), y.std(), stats.skew(y), stats.kurtosis(y)]
-    # They follow the meta-features of the features.
-    assert_allclose(compute_meta_features(data)[GENERAL : GENERAL + 4], expected, rtol=1e-8)
+    scaled = (data.labels - data.labels.min()) / np.ptp(data.labels)
+    expected = [scaled.mean(), scaled.std(), stats.skew(scaled), stats.kurtosis(scaled)]
+    _of_features, of_labels, _landmarkers = compute_parts(data)
+    assert_allclose(of_labels, expected, rtol=1e-8)
 
 
 def test_features_keep_scale_without_labels():
-    # Features of other means and scales.
-    X = np.random.default_rng(2).gamma(1.0, size=(200, 3)) * [1.0, 5.0, 0.1] - [4.0, 0.0, 1.0]
-    meta_features = compute_meta_features(hbo.TaskData(X, None, UNSUPERVISED))
-    expected = [*describe_features_by_scipy(X), *X.mean(axis=0)]
-    assert_allclose(meta_features, expected, rtol=1e-8)
+    """Three features with different scales and means are described as they are.
+
+    Without labels, the means of the features are meta-features, too.
+    """
+    scales = [1.0, 5.0, 0.1]
+    offsets = [-4.0, 0.0, -1.0]
+    X = scales * np.random.default_rng(2).gamma(1.0, size=(200, 3)) + offsets
+    of_features, means, _landmarkers = compute_parts(hbo.TaskData(X, None, UNSUPERVISED))
+    assert_allclose(of_features, describe_features_by_scipy(X), rtol=1e-8)
+    assert_allclose(means, X.mean(axis=0), rtol=1e-8)
 
 
 def test_single_feature_has_no_pairs():
+    """Correlation and covariance of pairs are 0; the principal component is the feature itself."""
     X = np.random.default_rng(3).gamma(1.0, size=(200, 1))
-    meta_features = compute_meta_features(hbo.TaskData(X, None, UNSUPERVISED))
-    # The first principal component is the feature, and one explains all variance.
-    of_component = [stats.skew(X[:, 0]), stats.kurtosis(X[:, 0]), 1]
-    correlation_and_covariance = meta_features[8:16]
-    assert_array_equal(correlation_and_covariance, 0)
-    assert_allclose(meta_features[16:], [*of_component, X.mean()])
+    of_features, _means, _landmarkers = compute_parts(hbo.TaskData(X, None, UNSUPERVISED))
+    # Summaries of four numbers of skewness, kurtosis, correlation and covariance come first.
+    _of_columns, of_pairs, of_component = np.split(of_features, [8, 16])
+    assert_array_equal(of_pairs, 0)
+    # One component explains all variance.
+    assert_allclose(of_component, [*stats.skew(X), *stats.kurtosis(X), 1])
 
 
 # -- classes ---------------------------------------------------------------------------------------
@@ -101,18 +130,20 @@ def test_single_feature_has_no_pairs():
 def make_classification() -> hbo.TaskData:
     """Data of three classes, with shares of 0.5, 0.3 and 0.2."""
     X = np.random.default_rng(4).normal(size=(200, 3))
-    return hbo.TaskData(X, np.repeat([0.0, 1.0, 2.0], [100, 60, 40]), CLASSIFICATION)
+    labels = np.repeat([0.0, 1.0, 2.0], [100, 60, 40])
+    return hbo.TaskData(X, labels, CLASSIFICATION)
 
 
 @pytest.mark.parametrize(
     ("classes", "ratios"), [(None, [0.5, 0.3, 0.2]), (5, [0.5, 0.3, 0.2, 0, 0])]
 )
 def test_class_ratios_and_entropy(classes, ratios):
-    """Of three classes in the data, or of five if the number is passed."""
-    meta_features = compute_meta_features(make_classification(), classes=classes)
-    expected = [*ratios, stats.entropy([0.5, 0.3, 0.2])]
-    # Between the meta-features of the features and the four landmarkers.
-    assert_allclose(meta_features[GENERAL:-4], expected)
+    """The data have three classes with shares of 0.5, 0.3 and 0.2.
+
+    If a larger number of classes is passed, the others have the ratio 0.
+    """
+    _of_features, of_labels, _landmarkers = compute_parts(make_classification(), classes=classes)
+    assert_allclose(of_labels, [*ratios, stats.entropy([0.5, 0.3, 0.2])])
 
 
 def test_label_above_number_of_classes_is_refused():
@@ -124,19 +155,23 @@ def test_label_above_number_of_classes_is_refused():
 # -- landmarkers -----------------------------------------------------------------------------------
 
 SQUARE_POINTS = np.random.default_rng(5).uniform(-1, 1, size=(2000, 2))
+"""Two features of 2000 points, uniform on a square around 0."""
 
 
 def compute_landmarkers_of_classes(labels: FloatArray) -> dict[str, float]:
-    """Accuracies of four models, the last four meta-features."""
+    """Accuracies of four simple models on points of a square with these labels, by model."""
     data = hbo.TaskData(SQUARE_POINTS, labels, CLASSIFICATION)
+    _of_features, _of_labels, landmarkers = compute_parts(data)
     names = ("neighbour", "linear", "bayes", "tree")
-    return dict(zip(names, compute_meta_features(data)[-4:], strict=True))
+    return dict(zip(names, landmarkers, strict=True))
 
 
 def compute_landmarkers_of_numbers(labels: FloatArray) -> dict[str, float]:
-    """R2 of three models, the last three meta-features."""
+    """R2 of three simple models on points of a square with these labels, by model."""
     data = hbo.TaskData(SQUARE_POINTS, labels, REGRESSION)
-    return dict(zip(("neighbour", "linear", "tree"), compute_meta_features(data)[-3:], strict=True))
+    _of_features, _of_labels, landmarkers = compute_parts(data)
+    names = ("neighbour", "linear", "tree")
+    return dict(zip(names, landmarkers, strict=True))
 
 
 def test_all_models_learn_linear_classes():
@@ -171,13 +206,21 @@ def test_only_flexible_models_learn_nonlinear_function():
 # -- properties ------------------------------------------------------------------------------------
 
 SEEDS = st.integers(0, 2**32 - 1)
-ORDER_FREE = {REGRESSION: GENERAL + 4, CLASSIFICATION: GENERAL + 3, UNSUPERVISED: GENERAL}
-"""Number of meta-features, from the first, that do not depend on an order: all but landmarkers,
-which split the points, and means of features."""
 
 
-def make_data(kind: hbo.DataKind, seed: int) -> hbo.TaskData:
-    """Data of a kind: 40 points of three features, with numbers, classes or nothing as labels."""
+def compute_order_free(data: hbo.TaskData) -> FloatArray:
+    """The meta-features that do not depend on the order of points or of features.
+
+    These are all but landmarkers, which split the points, and the means of features.
+    """
+    of_features, of_labels_or_means, _landmarkers = compute_parts(data)
+    if data.kind is UNSUPERVISED:
+        return of_features
+    return np.concatenate([of_features, of_labels_or_means])
+
+
+def make_small_data(kind: hbo.DataKind, seed: int) -> hbo.TaskData:
+    """40 points of three features, with numbers, classes or nothing as labels."""
     regression = make_regression(np.random.default_rng(seed), n=40, p=3)
     X = regression.features
     if kind is REGRESSION:
@@ -189,77 +232,79 @@ def make_data(kind: hbo.DataKind, seed: int) -> hbo.TaskData:
 
 @given(SEEDS, st.sampled_from(hbo.DataKind))
 def test_order_of_points_does_not_matter(seed, kind):
-    data = make_data(kind, seed)
+    data = make_small_data(kind, seed)
     order = np.random.default_rng(seed).permutation(40)
     labels = None if data.labels is None else data.labels[order]
     shuffled = hbo.TaskData(data.features[order], labels, kind)
-    # Without landmarkers, which split the points, and means of features.
-    expected = compute_meta_features(data)[: ORDER_FREE[kind]]
-    actual = compute_meta_features(shuffled)[: ORDER_FREE[kind]]
-    assert_allclose(actual, expected, rtol=1e-6, atol=1e-9)
+    expected = compute_order_free(data)
+    assert_allclose(compute_order_free(shuffled), expected, rtol=1e-6, atol=1e-9)
 
 
 @given(SEEDS, st.sampled_from(hbo.DataKind))
 def test_order_of_features_does_not_matter(seed, kind):
-    data = make_data(kind, seed)
+    data = make_small_data(kind, seed)
     order = np.random.default_rng(seed).permutation(3)
     shuffled = hbo.TaskData(data.features[:, order], data.labels, kind)
-    # Without landmarkers and means of features.
-    expected = compute_meta_features(data)[: ORDER_FREE[kind]]
-    actual = compute_meta_features(shuffled)[: ORDER_FREE[kind]]
-    assert_allclose(actual, expected, rtol=1e-6, atol=1e-9)
+    expected = compute_order_free(data)
+    assert_allclose(compute_order_free(shuffled), expected, rtol=1e-6, atol=1e-9)
 
 
 @given(SEEDS)
 def test_means_are_in_order_of_features(seed):
-    data = make_data(UNSUPERVISED, seed)
+    """Data without labels have the means of their features as meta-features."""
+    data = make_small_data(UNSUPERVISED, seed)
     order = np.random.default_rng(seed).permutation(3)
     shuffled = hbo.TaskData(data.features[:, order], None, UNSUPERVISED)
-    # Without labels, the last meta-features are the features' means.
-    means = compute_meta_features(data)[GENERAL:]
-    assert_allclose(compute_meta_features(shuffled)[GENERAL:], means[order])
+    _of_features, means, _landmarkers = compute_parts(data)
+    _of_features, means_of_shuffled, _landmarkers = compute_parts(shuffled)
+    assert_allclose(means_of_shuffled, means[order])
 
 
-NUMBERS = st.sampled_from([0.0, 0.1, 1.0, -3.0]) | st.floats(-1e6, 1e6)
-LABELS = {REGRESSION: NUMBERS, CLASSIFICATION: st.integers(0, 2).map(float)}
+any_number = st.sampled_from([0.0, 0.1, 1.0, -3.0]) | st.floats(-1e6, 1e6)
+"""Some numbers are frequent, so that there are ties."""
+any_class = st.integers(0, 2).map(float)
 
 
 @st.composite
 def any_data(draw: st.DrawFn) -> hbo.TaskData:
-    """Up to twelve points of up to four features, often equal or constant."""
+    """Draw up to twelve points of up to four features, often equal or constant, and labels."""
     kind = draw(st.sampled_from(hbo.DataKind))
-    n, p = draw(st.integers(1, 12)), draw(st.integers(1, 4))
-    X = draw(arrays(np.float64, (n, p), elements=NUMBERS))
+    n = draw(st.integers(1, 12))
+    p = draw(st.integers(1, 4))
+    X = draw(arrays(np.float64, (n, p), elements=any_number))
     if kind is UNSUPERVISED:
         return hbo.TaskData(X, None, kind)
-    return hbo.TaskData(X, draw(arrays(np.float64, n, elements=LABELS[kind])), kind)
+    any_label = any_number if kind is REGRESSION else any_class
+    labels = draw(arrays(np.float64, n, elements=any_label))
+    return hbo.TaskData(X, labels, kind)
 
 
 @given(any_data())
 def test_any_data_give_finite_numbers(data):
+    """Few, equal or constant points and labels give as many numbers as others, all finite."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         meta_features = compute_meta_features(data, classes=3)
-    # 4 numbers of labels and 3 landmarkers; 3 class ratios, their entropy and 4 landmarkers; a mean
-    # a feature.
-    lengths = {
-        REGRESSION: GENERAL + 7,
-        CLASSIFICATION: GENERAL + 8,
-        UNSUPERVISED: GENERAL + data.features.shape[1],
+    label_part = {
+        REGRESSION: 4,  # mean, deviation, skewness and kurtosis
+        CLASSIFICATION: 3 + 1,  # ratios of three classes, and their entropy
+        UNSUPERVISED: data.features.shape[1],  # means of the features instead
     }
-    assert meta_features.shape == (lengths[data.kind],)
+    expected_length = FEATURE_PART + label_part[data.kind] + LANDMARKERS[data.kind]
+    assert meta_features.shape == (expected_length,)
     assert np.isfinite(meta_features).all()
 
 
 CONSTANT_FEATURES = np.full((20, 3), 0.1)
+"""Three features that are the same for all of 20 points."""
 
 
 def test_constant_features_give_zeros():
+    """What describes such features is 0, and so are landmarkers, although labels differ."""
     labels = np.repeat([0.0, 1.0], 10)
-    meta_features = compute_meta_features(hbo.TaskData(CONSTANT_FEATURES, labels, CLASSIFICATION))
-    # First the meta-features of the features, at the end the landmarkers.
-    assert not meta_features[:GENERAL].any()
-    landmarkers = meta_features[-4:]
+    data = hbo.TaskData(CONSTANT_FEATURES, labels, CLASSIFICATION)
+    of_features, _of_labels, landmarkers = compute_parts(data)
+    assert not of_features.any()
     assert not landmarkers.any()
 
 
@@ -272,25 +317,34 @@ def test_constant_data_give_zeros():
 
 
 def make_counterexample(rng: np.random.Generator, task: int) -> hbo.TaskData:
-    """Section 5.2, equation 1: features 1, 2 and task + 2 matter."""
+    """Data of task 1 or 2 by equation 1 of the paper, section 5.2.
+
+    The first two features matter on both tasks, and a third one that depends on the task.
+    """
     X = rng.normal(0.0, 2.0, size=(5000, 6))
-    X[:, task + 1] = np.sign(X[:, 0] * X[:, 1]) * np.abs(X[:, task + 1])
-    product = X[:, 0] * X[:, 1] * X[:, task + 1]
-    return hbo.TaskData(X, np.log1p(product**3) + rng.normal(0, 0.5, size=5000), REGRESSION)
+    product_of_two = X[:, 0] * X[:, 1]
+    third = task + 1  # its column
+    # It has the sign of the product of the others, so that the product of all three is positive.
+    X[:, third] = np.sign(product_of_two) * np.abs(X[:, third])
+    product = product_of_two * X[:, third]
+    labels = np.log1p(product**3) + rng.normal(0, 0.5, size=5000)
+    return hbo.TaskData(X, labels, REGRESSION)
 
 
 @pytest.mark.slow
 def test_counterexample_tasks_look_alike():
     """No meta-feature differs significantly between eight samples of one task and of another."""
     rng = np.random.default_rng(6)
-    first = [compute_meta_features(make_counterexample(rng, 1)) for _ in range(8)]
-    second = [compute_meta_features(make_counterexample(rng, 2)) for _ in range(8)]
-    varies = np.ptp([*first, *second], axis=0) > 1e-9
-    # All but one: the intrinsic dimension is the same in all samples.
-    assert varies.sum() == GENERAL + 7 - 1
-    p_values = stats.ttest_ind(np.array(first)[:, varies], np.array(second)[:, varies]).pvalue
-    bonferroni = 0.01 / varies.sum()
-    assert p_values.min() > bonferroni
+    of_first_task = [compute_meta_features(make_counterexample(rng, 1)) for _ in range(8)]
+    of_second_task = [compute_meta_features(make_counterexample(rng, 2)) for _ in range(8)]
+    varies = np.ptp([*of_first_task, *of_second_task], axis=0) > 1e-9
+    # All but one: the number of components that explain 95 % of the variance.
+    assert np.sum(~varies) == 1
+    first = np.array(of_first_task)[:, varies]
+    second = np.array(of_second_task)[:, varies]
+    # The level is divided by the number of tests (Bonferroni).
+    level = 0.01 / varies.sum()
+    assert stats.ttest_ind(first, second).pvalue.min() > level
 
 
 # -- large data, missing packages, scaling ---------------------------------------------------------
@@ -311,15 +365,17 @@ def test_class_outside_subsample_counts():
     labels = np.zeros(20_000)
     labels[0] = 1  # most likely not in the sample
     data = hbo.TaskData(rng.normal(size=(20_000, 1)), labels, CLASSIFICATION)
-    # Two class ratios, their entropy and four landmarkers.
-    assert len(compute_meta_features(data)) == GENERAL + 2 + 1 + 4
+    _of_features, of_labels, _landmarkers = compute_parts(data)
+    # The ratios of two classes, and their entropy.
+    assert len(of_labels) == 2 + 1
 
 
 UNCACHED_FEATURES = np.random.default_rng(10).normal(size=(50, 2))
-"""Of no other test, so that their meta-features are computed anew."""
+"""Two features of no other test: meta-features are cached, but these are computed anew."""
 
 
 def test_labels_need_scikit_learn(monkeypatch):
+    """Landmarkers, which need labels, are models of scikit-learn."""
     # Makes the import fail.
     monkeypatch.setitem(sys.modules, "sklearn.neighbors", None)
     data = hbo.TaskData(UNCACHED_FEATURES, UNCACHED_FEATURES[:, 0], REGRESSION)
@@ -328,13 +384,12 @@ def test_labels_need_scikit_learn(monkeypatch):
 
 
 def test_features_need_no_scikit_learn(monkeypatch):
-    """Only labels do, for landmarkers; without labels, the last meta-features are a mean of each of
-    two features.
-    """
+    """Without labels there are no landmarkers, which are models of scikit-learn."""
     # Makes the import fail.
     monkeypatch.setitem(sys.modules, "sklearn.neighbors", None)
     meta_features = compute_meta_features(hbo.TaskData(UNCACHED_FEATURES, None, UNSUPERVISED))
-    assert meta_features.shape == (GENERAL + 2,)
+    means_of_features = 2
+    assert meta_features.shape == (FEATURE_PART + means_of_features,)
 
 
 def test_columns_are_scaled_to_unit_interval():

@@ -15,13 +15,13 @@ from hpobench_ordered.methods.base import Method
 from hpobench_ordered.methods.random_search import RandomSearch
 from hpobench_ordered.methods.tpe import TPE
 
-NUMBERS = np.zeros(2, dtype=np.int64)
-"""Numbers of choices of two hyperparameters that are numbers."""
+TWO_NUMBERS = np.zeros(2, dtype=np.int64)
+"""How many choices each hyperparameter has: 0, as both are numbers."""
 
 
 def make_mixture(parts: list[FloatArray], weights: list[float]) -> meta_tpe.Mixture:
     """A weighted mixture of kernel densities, one of each part's configurations."""
-    densities = [meta_tpe.fit_density(part, NUMBERS) for part in parts]
+    densities = [meta_tpe.fit_density(part, TWO_NUMBERS) for part in parts]
     return meta_tpe.Mixture(densities, np.array(weights))
 
 
@@ -50,62 +50,61 @@ def test_similarity_of_densities(p, q, expected):
     ],
 )
 def test_weights_of_tasks(similarities, task_count, expected):
-    """Similarity over the number of tasks, 4 with the current one, which comes last.
+    """The weight of an earlier task is its similarity over the number of tasks, here four.
 
-    The current task gets the rest, if its weight is asked for.
+    The fourth, the current one, comes last and gets the rest of 1, if its weight is asked for.
     """
     weights = meta_tpe.compute_task_weights(np.array(similarities), task_count)
     assert_allclose(weights, expected)
 
 
 def test_similar_task_has_more_weight():
-    method = make_method(
-        meta_tpe.MetaTPE,
-        [
-            make_bowl_task(place=0.4),
-            make_bowl_task(place=0.4, factor=-1.0),
-            make_bowl_task(place=0.95),
-        ],
-    )
-    # Evaluations of the current task, a bowl as the first; the second ranks in reverse.
+    """The current task is a bowl with its optimum at 0.4, and so is the first of three others."""
+    same_bowl = make_bowl_task(place=0.4)
+    ranked_in_reverse = make_bowl_task(place=0.4, factor=-1.0)
+    distant_optimum = make_bowl_task(place=0.95)
+    method = make_method(meta_tpe.MetaTPE, [same_bowl, ranked_in_reverse, distant_optimum])
     values = np.random.default_rng(0).random((20, 2))
-    for config, loss in zip(
-        UNIT_SQUARE.configs(values), bowl(values, place=0.4).tolist(), strict=True
-    ):
+    losses = bowl(values, place=0.4).tolist()
+    for config, loss in zip(UNIT_SQUARE.configs(values), losses, strict=True):
         method.tell(config, loss)
-    # Good and bad evaluations of the current task.
-    current = method._split(method.evaluated_units(), method.evaluated_losses())
-    similar, negated, distant = method._compute_similarities(current)
-    assert similar > 2 * max(negated, distant)
+
+    # Tasks are compared by their good and their bad evaluations.
+    good_and_bad = method._split(method.evaluated_units(), method.evaluated_losses())
+    of_same, of_reversed, of_distant = method._compute_similarities(good_and_bad)
+    assert of_same > 2 * max(of_reversed, of_distant)
 
 
 def test_important_hyperparameter_comes_first():
     values = np.random.default_rng(0).random((60, 2))
-    only_y_matters = (values[:, 1] - 0.7) ** 2
-    history = [minimised("a", {}, values, only_y_matters, UNIT_SQUARE)]
-    # Columns by importance: y, which is 1, then x.
-    assert make_method(meta_tpe.MetaTPE, history).importance.tolist() == [1, 0]
+    _x, y = values.T
+    losses_of_y_alone = (y - 0.7) ** 2
+    history = [minimised("earlier", {}, values, losses_of_y_alone, UNIT_SQUARE)]
+    method = make_method(meta_tpe.MetaTPE, history)
+    column_of_x, column_of_y = 0, 1
+    assert method.importance.tolist() == [column_of_y, column_of_x]
 
 
 # -- mixtures --------------------------------------------------------------------------------------
 
 
 def evaluate_density_by_hand(data: FloatArray, points: FloatArray) -> FloatArray:
-    """Mean over the data of products of normal kernels, at points (n, 2)."""
-    bandwidths = meta_tpe.fit_density(data, NUMBERS).bandwidths
-    kernels_of_dimensions = norm.pdf(points[:, None], data, bandwidths)
-    return kernels_of_dimensions.prod(axis=2).mean(axis=1)
+    """Density at points (n, 2): the mean over the data of products of two normal kernels."""
+    bandwidths = meta_tpe.fit_density(data, TWO_NUMBERS).bandwidths
+    kernels = norm.pdf(points[:, None], data, bandwidths)  # (n, data, dimension)
+    return kernels.prod(axis=2).mean(axis=1)
 
 
 def test_mixture_weights_tasks_by_configurations():
-    """A task weighs as its weight, 1/4 or 3/4, times the number of its configurations."""
+    """In the mixture, the weight of a task is multiplied by the number of its configurations."""
     rng = np.random.default_rng(0)
-    four, single = rng.random((4, 2)), rng.random((1, 2))
+    four = rng.random((4, 2))
+    single = rng.random((1, 2))
     points = rng.random((7, 2))
-    mixture = make_mixture([four, single], [0.25, 0.75])
-    of_four = evaluate_density_by_hand(four, points)
-    of_single = evaluate_density_by_hand(single, points)
-    expected = (0.25 * 4 * of_four + 0.75 * 1 * of_single) / (0.25 * 4 + 0.75 * 1)
+    mixture = make_mixture([four, single], weights=[0.25, 0.75])
+
+    densities = [evaluate_density_by_hand(four, points), evaluate_density_by_hand(single, points)]
+    expected = np.average(densities, axis=0, weights=[0.25 * 4, 0.75 * 1])
     assert_allclose(np.exp(mixture.log(points)), expected)
 
 
@@ -119,15 +118,17 @@ def test_samples_are_of_each_density():
 
 
 def test_prior_is_one_more_configuration():
+    """The prior, whose density is 1, counts as a fifth configuration beside four."""
     data = np.random.default_rng(0).random((4, 2))
     points = np.random.default_rng(1).random((7, 2))
-    with_prior = meta_tpe.add_prior(meta_tpe.fit_density(data, NUMBERS))
-    expected = (4 * evaluate_density_by_hand(data, points) + 1.0) / 5
+    with_prior = meta_tpe.add_prior(meta_tpe.fit_density(data, TWO_NUMBERS))
+    density_of_data = evaluate_density_by_hand(data, points)
+    expected = 4 / 5 * density_of_data + 1 / 5 * 1.0
     assert_allclose(np.exp(with_prior.log(points)), expected)
 
 
 def test_density_without_configurations_is_uniform():
-    empty = meta_tpe.add_prior(meta_tpe.fit_density(np.empty((0, 2)), NUMBERS))
+    empty = meta_tpe.add_prior(meta_tpe.fit_density(np.empty((0, 2)), TWO_NUMBERS))
     assert_allclose(empty.log(np.random.default_rng(0).random((7, 2))), 0.0, atol=1e-12)
 
 
@@ -175,21 +176,24 @@ def test_equals_tpe_without_two_evaluations(history: list[Evaluations]):
     assert_array_equal(suggestions, suggest_on_bowl(make_method(TPE), place=0.3, trials=9))
 
 
+def compute_losses_of_kernels(values: FloatArray) -> FloatArray:
+    """Losses that are lowest, 0, with the radial kernel and gamma = 10, which others lack."""
+    kernel, _cost, gamma, _degree = values.T
+    is_radial = kernel == 1
+    squared_distance = (np.log10(gamma) - 1) ** 2
+    return np.where(is_radial, squared_distance, 2.0)
+
+
 def test_conditional_space_is_optimised():
-    def compute_losses(values: FloatArray) -> FloatArray:
-        kernel, _, gamma, _ = values.T
-        # gamma, best at 10, is active with the radial kernel, 1, alone.
-        is_not_radial = kernel != 1
-        return is_not_radial + np.nan_to_num((np.log10(gamma) - 1) ** 2, nan=1.0)
-
-    space = make_kernel_space(5)
+    space = make_kernel_space(max_degree=5)
     values = space.decode(space.sample_unit(np.random.default_rng(0), 40))
-    history = [minimised("earlier", {}, values, compute_losses(values), space)]
+    history = [minimised("earlier", {}, values, compute_losses_of_kernels(values), space)]
     method = make_method(meta_tpe.MetaTPE, history, space=space)
-    assert compute_losses(run_trials(method, compute_losses, trials=10)).min() < 0.05
+    suggestions = run_trials(method, compute_losses_of_kernels, trials=10)
+    assert compute_losses_of_kernels(suggestions).min() < 0.05
 
 
-def median_regret(kind: type[Method], history: list[Evaluations]) -> float:
+def compute_median_regret(kind: type[Method], history: list[Evaluations]) -> float:
     """Median over seven seeds of the best of 25 trials on the bowl at 0.4."""
     regrets = []
     for seed in range(7):
@@ -199,10 +203,9 @@ def median_regret(kind: type[Method], history: list[Evaluations]) -> float:
 
 
 def test_dissimilar_tasks_do_not_mislead():
-    # The first earlier task ranks configurations in reverse, the others have distant optima.
-    history = [
-        make_bowl_task(place=0.4, factor=-1.0),
-        make_bowl_task(place=0.95),
-        make_bowl_task(place=0.05),
-    ]
-    assert median_regret(meta_tpe.MetaTPE, history) < median_regret(RandomSearch, [])
+    """The method is better than random search, although no earlier task is like the current one."""
+    ranked_in_reverse = make_bowl_task(place=0.4, factor=-1.0)
+    distant_optima = [make_bowl_task(place=0.95), make_bowl_task(place=0.05)]
+    regret = compute_median_regret(meta_tpe.MetaTPE, [ranked_in_reverse, *distant_optima])
+    regret_of_random_search = compute_median_regret(RandomSearch, [])
+    assert regret < regret_of_random_search

@@ -19,31 +19,39 @@ pytestmark = pytest.mark.slow
 # -- features --------------------------------------------------------------------------------------
 
 
+SMALL_NETWORK = Network(8, (3,), 2)
+"""A hidden layer of three units and two outputs, of inputs that are padded to eight."""
+
+
+def draw_parameters(network: Network, *, used_inputs: int) -> FloatArray:
+    """The initial parameters of a network, one after the other."""
+    return network.initial(np.random.default_rng(0), used_inputs)
+
+
 def test_features_are_two_layers():
-    """A hidden layer of three tanh units and two linear outputs, of two inputs padded to eight."""
-    phi = Network(8, (3,), 2)
-    z = phi.initial(np.random.default_rng(0), 2) + 0.1
+    """Features are linear in the hidden units, and these are tanh of linear functions of inputs."""
+    parameters = draw_parameters(SMALL_NETWORK, used_inputs=2) + 0.1  # so that no offset is 0
     X = np.random.default_rng(1).random((100, 2))
-    # Weights and offsets of the hidden layer, then weights of the outputs; their offsets remain.
-    sizes = [8 * 3, 3, 3 * 2]
-    W, b, V, c = np.split(z, np.cumsum(sizes))
-    hidden = np.tanh(X @ W.reshape(8, 3)[:2] + b)
+    # Weights (8, 3) and offsets (3,) of the hidden units, weights (3, 2) and offsets of outputs.
+    W, b, V, c = np.split(parameters, np.cumsum([8 * 3, 3, 3 * 2]))
+    used_W = W.reshape(8, 3)[:2]  # the other six inputs are padding
+    hidden = np.tanh(X @ used_W + b)
     expected = hidden @ V.reshape(3, 2) + c
-    np.testing.assert_allclose(compute_features(phi, z, X), expected, rtol=1e-12)
+    actual = compute_features(SMALL_NETWORK, parameters, X)
+    np.testing.assert_allclose(actual, expected, rtol=1e-12)
 
 
 def test_no_configurations_give_no_features():
-    # Eight inputs, three hidden units, two features.
-    phi = Network(8, (3,), 2)
-    z = phi.initial(np.random.default_rng(0), 2)
-    assert compute_features(phi, z, np.empty((0, 2))).shape == (0, 2)
+    parameters = draw_parameters(SMALL_NETWORK, used_inputs=2)
+    no_configurations = np.empty((0, 2))
+    features = compute_features(SMALL_NETWORK, parameters, no_configurations)
+    assert features.shape == (0, 2)
 
 
 def test_padding_has_no_initial_weights():
     """Two inputs are used; the weights of the six that pad them to eight are 0."""
-    phi = Network(8, (3,), 2)
-    z = phi.initial(np.random.default_rng(0), 2)
-    weights_of_inputs = z[: 8 * 3].reshape(8, 3)
+    parameters = draw_parameters(SMALL_NETWORK, used_inputs=2)
+    weights_of_inputs = parameters[: 8 * 3].reshape(8, 3)
     assert (weights_of_inputs[:2] != 0).all()
     assert (weights_of_inputs[2:] == 0).all()
 
@@ -54,77 +62,95 @@ def test_padding_has_no_initial_weights():
 def make_correlated_points() -> FloatArray:
     """400 points in five dimensions, whose principal components have distinct variances."""
     rng = np.random.default_rng(1)
-    rotation, _ = np.linalg.qr(rng.standard_normal((5, 5)))
-    sd = np.sqrt([1.5, 0.8, 0.4, 0.1, 0.05])
-    return rng.standard_normal((400, 5)) * sd @ rotation.T
+    random_directions, _ = np.linalg.qr(rng.standard_normal((5, 5)))  # of the components
+    sd_of_components = np.sqrt([1.5, 0.8, 0.4, 0.1, 0.05])
+    return rng.standard_normal((400, 5)) * sd_of_components @ random_directions.T
 
 
-def angles_with_principal_components(*, nested: bool) -> list[float]:
-    """Train three linear features to reproduce points; their angles with principal components.
+def compute_angles_with_components(*, nested: bool) -> list[float]:
+    """Train three linear features of points; compare them with the first principal components.
 
-    Angle k is that between the first k features and the first k components.
+    The points have five coordinates, each of which is to be a linear function of the features.
+
+    Returns:
+        Angles between the spaces that the first k features and the first k components span, for
+        k from 1 to 3.
     """
     X = make_correlated_points()
     rng = np.random.default_rng(0)
-    phi = Network(8, (), 3)
-    reproduce_each_coordinate = list(X.T)
+    network = Network(8, (), 3)  # without a hidden layer
+    start = network.initial(rng, 5)
     # Five tasks of the same inputs; each has one coordinate as its losses.
-    z = sgd.train(
-        phi, phi.initial(rng, 5), [X] * 5, reproduce_each_coordinate, nested=nested, rng=rng
-    )
-    weights = z[: 8 * 3].reshape(8, 3)[:5]
-    _, _, components = np.linalg.svd(X - X.mean(axis=0), full_matrices=False)
-    return [subspace_angles(weights[:, :k], components.T[:, :k]).max() for k in (1, 2, 3)]
+    inputs = [X] * 5
+    losses = list(X.T)
+    trained = sgd.train(network, start, inputs, losses, nested=nested, rng=rng)
+    weights = trained[: 8 * 3].reshape(8, 3)[:5]  # without those of padding
+
+    _, _, rows_of_components = np.linalg.svd(X - X.mean(axis=0), full_matrices=False)
+    components = rows_of_components.T
+    angles = []
+    for k in (1, 2, 3):
+        angles.append(subspace_angles(weights[:, :k], components[:, :k]).max())
+    return angles
 
 
 @pytest.mark.parametrize("nested", [True, False])
 def test_features_span_principal_components(nested):
-    *_, angle_of_all = angles_with_principal_components(nested=nested)
+    """All three features span the first three components, with nested dropout and without."""
+    *_, angle_of_all = compute_angles_with_components(nested=nested)
     assert angle_of_all < 0.1
 
 
 @pytest.mark.parametrize("nested", [True, False])
 def test_only_nested_dropout_orders_features(nested):
     """The first features span the first components only if training drops features from the end."""
-    angle_of_first, angle_of_two, _ = angles_with_principal_components(nested=nested)
-    assert (max(angle_of_first, angle_of_two) < 0.1) == nested
+    angle_of_first, angle_of_two, _angle_of_all = compute_angles_with_components(nested=nested)
+    is_ordered = angle_of_first < 0.1 and angle_of_two < 0.1
+    assert is_ordered == nested
 
 
-def squared_error_of_best_head(phi: Network, z: FloatArray, X: FloatArray, y: FloatArray) -> float:
-    """Squared error of the best linear function of the features."""
-    _, (squared_error,), *_ = np.linalg.lstsq(compute_features(phi, z, X), y, rcond=None)
-    return float(squared_error)
+def compute_error_of_best_head(Phi: FloatArray, y: FloatArray) -> float:
+    """Squared error of the linear function of features Phi that fits the losses y best."""
+    weights, *_ = np.linalg.lstsq(Phi, y, rcond=None)
+    return float(np.sum((Phi @ weights - y) ** 2))
 
 
 def test_trained_features_explain_new_task():
+    """Losses of eight tasks are combinations of the same two functions, so features transfer."""
     rng = np.random.default_rng(0)
     inputs = [rng.uniform(-1, 1, (60, 2)) for _ in range(8)]
     losses = []
     for task, X in enumerate(inputs):
         y = np.sin(3 * X[:, 0]) * task + X[:, 1] ** 2
         losses.append((y - y.mean()) / y.std())
+    new_X, *earlier_inputs = inputs
+    new_y, *earlier_losses = losses
 
-    phi = Network(8, (20, 20), 6)
-    z = phi.initial(rng, 2)
-    # Task 0 is the new one, all others are trained on.
-    trained_z = sgd.train(phi, z, inputs[1:], losses[1:], nested=True, rng=rng)
-    before = squared_error_of_best_head(phi, z, inputs[0], losses[0])
-    after = squared_error_of_best_head(phi, trained_z, inputs[0], losses[0])
-    assert after < 0.1 * before
+    network = Network(8, (20, 20), 6)
+    start = network.initial(rng, 2)
+    trained = sgd.train(network, start, earlier_inputs, earlier_losses, nested=True, rng=rng)
+    error_before = compute_error_of_best_head(compute_features(network, start, new_X), new_y)
+    error_after = compute_error_of_best_head(compute_features(network, trained, new_X), new_y)
+    assert error_after < 0.1 * error_before
 
 
 # -- JAX -------------------------------------------------------------------------------------------
 
 
 def test_settings_of_jax_are_restored():
+    """The package computes in double precision and in one thread, but leaves JAX's defaults.
+
+    The number of threads is a variable of the environment, with the name `runtime.THREADS`.
+    """
     import jax
 
-    phi = Network(8, (2,))
-    before = dict(jax.config.values)
-    # The package computes in double precision, in one thread.
-    compute_features(phi, phi.initial(np.random.default_rng(0), 1), np.zeros((1, 1)))
-    assert jax.config.values == before
-    # Single precision is JAX's own default.
+    settings_before = dict(jax.config.values)
+    network = Network(8, (2,))
+    parameters = draw_parameters(network, used_inputs=1)
+
+    compute_features(network, parameters, np.zeros((1, 1)))
+
+    assert jax.config.values == settings_before
     assert jax.numpy.ones(1).dtype == np.float32
     assert runtime.THREADS_VARIABLE not in os.environ
 
@@ -164,11 +190,12 @@ def run_program(threads: int, cache: Path) -> str:
 
 
 def test_bits_do_not_depend_on_process(tmp_path):
-    # Each returns the digest of trained parameters.
-    one_thread = run_program(1, tmp_path / "one")
-    two_threads = run_program(2, tmp_path / "two")
-    from_filled_cache = run_program(2, tmp_path / "two")
-    assert one_thread == two_threads == from_filled_cache
+    """Trained parameters are the same with another number of threads, and with cached programs."""
+    digest_of_one_thread = run_program(1, tmp_path / "one")
+    digest_of_two_threads = run_program(2, tmp_path / "two")
+    digest_from_cache = run_program(2, tmp_path / "two")
+    assert digest_of_two_threads == digest_of_one_thread
+    assert digest_from_cache == digest_of_one_thread
 
 
 def test_programs_are_cached_in_package_folder(tmp_path):

@@ -24,8 +24,8 @@ from hpobench_ordered.methods.ordered_gp import (
     compute_units,
 )
 
-PLACES = (0.2, 0.3, 0.4, 0.5)
-"""Optima of four earlier tasks, which drift towards 0.6."""
+EARLIER_PLACES = (0.2, 0.3, 0.4, 0.5)
+"""Optima of four earlier tasks, which drift towards that of the current one, 0.6."""
 
 
 def make_method(history: list[Evaluations], *, seed: int = 0, **context: float) -> OrderedGP:
@@ -38,10 +38,10 @@ def make_task(place: float, **options: float) -> Evaluations:
 
 
 def make_drifting_tasks() -> list[Evaluations]:
-    return [make_task(place) for place in PLACES]
+    return [make_task(place) for place in EARLIER_PLACES]
 
 
-def best_configuration(task: Evaluations) -> FloatArray:
+def select_best_configuration(task: Evaluations) -> FloatArray:
     return task.values[task.losses.argmin()]
 
 
@@ -49,19 +49,20 @@ def best_configuration(task: Evaluations) -> FloatArray:
 
 
 def test_first_trials_are_earlier_tasks_bests():
-    history = [make_task(place) for place in (0.05, 0.1, *PLACES)]
-    # `early_trials`: how many trials choose among earlier tasks' best configurations.
-    suggestions = suggest_on_bowl(make_method(history), place=0.6, trials=OrderedGP.early_trials)
-    bests = {tuple(best_configuration(task)) for task in history}
-    assert {tuple(row) for row in suggestions} <= bests
+    history = [make_task(place) for place in (0.05, 0.1, *EARLIER_PLACES)]
+    trials = OrderedGP.early_trials  # so many choose among earlier tasks' best configurations
+    suggestions = suggest_on_bowl(make_method(history), place=0.6, trials=trials)
+    best_of_tasks = {tuple(select_best_configuration(task)) for task in history}
+    assert {tuple(row) for row in suggestions} <= best_of_tasks
 
 
 def test_first_trial_follows_drift():
-    # Optima move in steps of 0.1 from 0.0 to 0.8.
-    history = [make_bowl_task(place=place, trials=40) for place in np.arange(0.0, 0.9, 0.1)]
+    """Optima move in steps of 0.1 from 0 to 0.8, so the latest is nearest to the current, 0.9."""
+    places = np.arange(0.0, 0.9, 0.1)
+    history = [make_bowl_task(place=place, trials=40) for place in places]
     (first,) = suggest_on_bowl(make_method(history), place=0.9, trials=1)
-    # Near the best of the latest task.
-    assert np.abs(first - best_configuration(history[-1])).max() < 0.15
+    best_of_latest_task = select_best_configuration(history[-1])
+    assert np.abs(first - best_of_latest_task).max() < 0.15
 
 
 def test_drifting_smooth_optimum_is_reached():
@@ -84,23 +85,27 @@ def test_equals_bo_without_finite_history(history):
 
 
 def test_levels_of_tasks_do_not_matter():
-    plain = suggest_on_bowl(make_method(make_drifting_tasks()), place=0.6, trials=12)
-    # The same four earlier tasks with something added to their losses, and so the current one.
-    raised = [make_task(place, offset=100.0 * place) for place in PLACES]
-    suggestions = suggest_on_bowl(make_method(raised), place=0.6, trials=12, offset=64.0)
-    np.testing.assert_allclose(suggestions, plain, atol=1e-6)
+    """Suggestions stay if a constant is added to the losses of each task, also of the current."""
+    raised_history = [make_task(place, offset=100.0 * place) for place in EARLIER_PLACES]
+    with_levels = make_method(raised_history)
+    without_levels = make_method(make_drifting_tasks())
+    suggestions = suggest_on_bowl(with_levels, place=0.6, trials=12, offset=64.0)
+    expected = suggest_on_bowl(without_levels, place=0.6, trials=12)
+    np.testing.assert_allclose(suggestions, expected, atol=1e-6)
 
 
 def test_scales_of_earlier_tasks_do_not_matter():
-    plain = suggest_on_bowl(make_method(make_drifting_tasks()), place=0.6, trials=12)
-    # The current task takes its unit from the nearest earlier one, the last, whose scale stays.
-    # The others are powers of two, which hardly change how numbers are rounded.
-    factors = (2.0**7, 2.0**-3, 2.0**2, 1.0)
-    scaled = []
-    for place, factor in zip(PLACES, factors, strict=True):
-        scaled.append(make_task(place, factor=factor))
-    suggestions = suggest_on_bowl(make_method(scaled), place=0.6, trials=12)
-    np.testing.assert_allclose(suggestions, plain, atol=1e-6)
+    """Suggestions stay if the losses of earlier tasks are multiplied, but for the last task.
+
+    The current task takes its unit from that one, the nearest.
+    """
+    factors = (2.0**7, 2.0**-3, 2.0**2, 1.0)  # powers of two hardly change rounding
+    scaled_history = []
+    for place, factor in zip(EARLIER_PLACES, factors, strict=True):
+        scaled_history.append(make_task(place, factor=factor))
+    suggestions = suggest_on_bowl(make_method(scaled_history), place=0.6, trials=12)
+    expected = suggest_on_bowl(make_method(make_drifting_tasks()), place=0.6, trials=12)
+    np.testing.assert_allclose(suggestions, expected, atol=1e-6)
 
 
 def test_pending_configurations_are_not_repeated():
@@ -115,37 +120,48 @@ def test_pending_configurations_are_not_repeated():
 
 def test_correlations_fall_with_distance():
     method = make_method(make_drifting_tasks())
-    method.ask()
+    method.ask()  # fits the model
     correlations = method.task_correlations  # of the current task and earlier ones, nearest first
-    assert correlations.shape == (len(PLACES),)
+    assert len(correlations) == len(EARLIER_PLACES)
     assert (np.diff(correlations) < 0.0).all()
-    assert ((correlations > 0.0) & (correlations < 1.0)).all()
+    assert correlations.max() < 1.0
+    assert correlations.min() > 0.0
 
 
-def learn_nearest_correlations(places_of_seed: Callable[[np.random.Generator], FloatArray]):
-    """Correlation with the last of thirty tasks that the model learns, for six seeds.
+def draw_independent_places(rng: np.random.Generator) -> FloatArray:
+    """Optima of thirty tasks that scatter around 0.5."""
+    return 0.5 + 0.12 * rng.standard_normal(30)
 
-    Losses of the tasks have heavy-tailed scales.
-    """
+
+def draw_random_walk(rng: np.random.Generator) -> FloatArray:
+    """Optima of thirty tasks, each near the one before."""
+    steps = 0.04 * rng.standard_normal(30)
+    return np.clip(0.5 + np.cumsum(steps), 0.0, 1.0)
+
+
+def learn_correlations_with_last_task(
+    draw_places: Callable[[np.random.Generator], FloatArray],
+) -> list[float]:
+    """Correlations of the current task with the last of thirty, as learned with six seeds."""
     correlations = []
     for seed in range(6):
         rng = np.random.default_rng(seed)
-        places = places_of_seed(rng).tolist()
+        places = draw_places(rng).tolist()
+        # Losses of the tasks differ in scale, some very much.
         factors = np.exp(rng.standard_t(3, len(places))).tolist()
         history = [make_task(p, factor=f) for p, f in zip(places, factors, strict=True)]
         method = make_method(history, seed=seed)
-        method.ask()
-        correlations.append(method.task_correlations[0])
+        method.ask()  # fits the model
+        correlation_with_nearest, *_ = method.task_correlations
+        correlations.append(correlation_with_nearest)
     return correlations
 
 
 def test_last_task_says_less_without_an_order():
-    """Optima of thirty tasks scatter around 0.5, or take a walk, each near the one before."""
-    independent = learn_nearest_correlations(lambda rng: 0.5 + 0.12 * rng.standard_normal(30))
-    walk = learn_nearest_correlations(
-        lambda rng: np.clip(0.5 + np.cumsum(0.04 * rng.standard_normal(30)), 0.0, 1.0)
-    )
-    assert max(independent) < min(walk)
+    """The model learns from earlier tasks whether their optima have to do with their order."""
+    without_order = learn_correlations_with_last_task(draw_independent_places)
+    with_order = learn_correlations_with_last_task(draw_random_walk)
+    assert max(without_order) < min(with_order)
 
 
 # -- what the model sees ---------------------------------------------------------------------------
@@ -169,7 +185,7 @@ def test_best_values_are_nearest_tasks_first():
     method, history = make_method_with_large_history()
     # Without contexts, the latest tasks are nearest.
     nearest_first = history[::-1][: OrderedGP.max_earlier_tasks]
-    expected = [best_configuration(task) for task in nearest_first]
+    expected = [select_best_configuration(task) for task in nearest_first]
     np.testing.assert_array_equal(method.sources.best_values, expected)
 
 
@@ -192,16 +208,18 @@ def test_model_uses_part_of_current_task():
 
 
 def test_model_uses_nearest_tasks_by_context():
-    history = [
-        make_task(0.1, size=1),
-        make_task(0.2, size=9),
-        make_task(0.3, size=8),
-        make_task(0.4, size=7),
-    ]
-    two_tasks = type("TwoTasks", (OrderedGP,), {"max_earlier_tasks": 2})
-    method = by_hand.make_method(two_tasks, history, context={"size": 0})
-    # The sizes nearest to 0 are 1 and 7.
-    expected = [best_configuration(history[0]), best_configuration(history[3])]
+    """The current task has size 0; of four others, the two with the nearest sizes are used."""
+    task_of_size_1 = make_task(0.1, size=1)
+    task_of_size_9 = make_task(0.2, size=9)
+    task_of_size_8 = make_task(0.3, size=8)
+    task_of_size_7 = make_task(0.4, size=7)
+    history = [task_of_size_1, task_of_size_9, task_of_size_8, task_of_size_7]
+
+    class WithTwoTasks(OrderedGP):
+        max_earlier_tasks = 2
+
+    method = by_hand.make_method(WithTwoTasks, history, context={"size": 0})
+    expected = [select_best_configuration(task) for task in (task_of_size_1, task_of_size_7)]
     np.testing.assert_array_equal(method.sources.best_values, expected)
 
 
@@ -211,9 +229,10 @@ def test_extended_model_equals_new_one():
     suggest_on_bowl(method, place=0.6, trials=9)
     method.ask()
     extended = method._process
-    new = TaskProcess(extended.observed, extended.x)
-    X = np.random.default_rng(0).random((30, 2))
-    np.testing.assert_allclose(extended.predict(X), new.predict(X), atol=1e-8)
+    made_at_once = TaskProcess(extended.observed, extended.x)
+    candidates = np.random.default_rng(0).random((30, 2))
+    expected = made_at_once.predict(candidates)
+    np.testing.assert_allclose(extended.predict(candidates), expected, atol=1e-8)
 
 
 # -- distances, units, samples ---------------------------------------------------------------------
@@ -236,9 +255,12 @@ SIZES = [{"size": 10.0, "rare": 1.0}, {"size": 1000.0, "rare": 1.0}, {"size": 20
     ],
 )
 def test_distances_from_current_task(history, current, expected):
-    """Distances of all tasks, the current one last, whose distance from itself is 0."""
-    distances = compute_task_distances(history, current)
-    np.testing.assert_array_equal(distances[-1], expected)
+    """Contexts of earlier tasks and of the current one give its distances from all tasks.
+
+    The last is 0, from itself.
+    """
+    distances_of_tasks = compute_task_distances(history, current)
+    np.testing.assert_array_equal(distances_of_tasks[-1], expected)
 
 
 @pytest.mark.parametrize(
@@ -261,11 +283,16 @@ def test_units_of_losses(losses: Sequence[Sequence[float]], expected: Sequence[f
 
 @pytest.mark.parametrize("count", [0, 1, 7, 50])
 def test_chosen_losses_include_best(count):
-    """The best and random others of 50 losses, `count` in all."""
+    """`count` of 50 losses are chosen, and the best one even if none is asked for."""
     losses = np.random.default_rng(1).random(50)
-    chosen = choose_good_and_random(losses, count, np.random.default_rng(0))
-    assert losses.argmin() in chosen
-    # The best one even if none is asked for.
-    assert len(chosen) == max(1, count)
-    # Rows in order, none twice.
-    assert (np.diff(chosen) > 0).all()
+    chosen_rows = choose_good_and_random(losses, count, np.random.default_rng(0))
+    assert losses.argmin() in chosen_rows
+    assert len(chosen_rows) == max(1, count)
+
+
+def test_chosen_losses_keep_their_order():
+    """Rows come in order, and none comes twice."""
+    losses = np.random.default_rng(1).random(50)
+    for count in (7, 50):
+        chosen_rows = choose_good_and_random(losses, count, np.random.default_rng(0))
+        assert (np.diff(chosen_rows) > 0).all()

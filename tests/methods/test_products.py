@@ -9,7 +9,7 @@ from hpobench_ordered.methods._products import inner, product, tanh_in_place, tr
 
 
 def multiply_in_order(A: FloatArray, B: FloatArray) -> FloatArray:
-    """A B, with the terms of each sum added one after the other."""
+    """The product A B, with the terms of each sum added one after the other."""
     total = np.zeros((len(A), B.shape[1]))
     for column, row in zip(A.T, B, strict=True):
         total += np.outer(column, row)
@@ -22,7 +22,8 @@ def multiply_in_order(A: FloatArray, B: FloatArray) -> FloatArray:
 def test_products_are_summed_in_order(m, k, d):
     """Products of matrices (m, k) and (k, d), also where they have no rows or no terms."""
     rng = np.random.default_rng([m, k, d])
-    A, B = rng.standard_normal((m, k)), rng.standard_normal((k, d))
+    A = rng.standard_normal((m, k))
+    B = rng.standard_normal((k, d))
     # Equal to the bit, which depends on the order of the sums.
     assert_array_equal(product(A, B), multiply_in_order(A, B))
     assert_array_equal(transposed_product(A.T.copy(), B), multiply_in_order(A, B))
@@ -35,9 +36,11 @@ def test_inner_products_equal_numpy(k):
 
 
 def test_tanh_equals_numpy():
-    x = np.concatenate([np.linspace(-30, 30, 1001), [0.0, -0.0, 1e-9, 500.0, -1e4]]).reshape(2, -1)
-    expected = np.tanh(x)
-    tanh_in_place(x)
-    assert_allclose(x, expected, rtol=0, atol=4e-16)
-    # -0.0 keeps its sign.
-    assert_array_equal(np.signbit(x), np.signbit(expected))
+    """Up to rounding; -0.0 keeps its sign."""
+    special_numbers = [0.0, -0.0, 1e-9, 500.0, -1e4]
+    numbers = np.array([*np.linspace(-30, 30, 1001), *special_numbers])
+    matrix = numbers.reshape(2, -1)
+    expected = np.tanh(matrix)
+    tanh_in_place(matrix)
+    assert_allclose(matrix, expected, rtol=0, atol=4e-16)
+    assert_array_equal(np.signbit(matrix), np.signbit(expected))

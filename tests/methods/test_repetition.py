@@ -11,10 +11,14 @@ from hpobench_ordered.registry import method_spec
 @pytest.mark.parametrize("evaluated", [0, 6, 15])
 @pytest.mark.parametrize("name", ["bo", "cts", "dre-ordered", "ordered-gp", "zero-shot"])
 def test_small_space_is_exhausted_before_repeats(name, evaluated):
-    """Of 15 suggestions in a space of twelve configurations, some stay without a result."""
+    """A method makes 15 suggestions in a space of twelve configurations.
+
+    The first ones, `evaluated` of them, get a result, and the others stay without one.
+    """
     rng = np.random.default_rng(0)
     values = SPACE_OF_TWELVE.decode(SPACE_OF_TWELVE.sample_unit(rng, 20))
-    history = [minimised("before", {}, values, rng.random(20), SPACE_OF_TWELVE)]
+    random_losses = rng.random(20)
+    history = [minimised("earlier task", {}, values, random_losses, SPACE_OF_TWELVE)]
     method = make_method(method_spec(name).method, history, space=SPACE_OF_TWELVE)
 
     configs = optimise(method, lambda config: float(config["k"]), trials=evaluated)

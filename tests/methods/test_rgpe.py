@@ -55,13 +55,16 @@ def test_left_out_loss_compares_with_observations(samples_and_losses):
 
 # -- weights ---------------------------------------------------------------------------------------
 
-FIRST = [1.0, 2.0, 4.0, 9.0]
-TARGET = [5.0, 2.0, 3.0, 4.0]
-"""Ranking losses in four samples: of a first earlier task's process, and of the current one's."""
+LOSSES_OF_FIRST = [1.0, 2.0, 4.0, 9.0]
+LOSSES_OF_TARGET = [5.0, 2.0, 3.0, 4.0]
+"""Ranking losses in four samples: of the first earlier task's process, and of the target's.
+
+The target is the current task.
+"""
 
 
 @pytest.mark.parametrize(
-    ("second", "expected"),
+    ("losses_of_second", "expected"),
     [
         # The first process ranks best in the first sample and, with the target, in the second. The
         # second process is left out: its median 8 is above 4.85, the target's quantile.
@@ -70,10 +73,12 @@ TARGET = [5.0, 2.0, 3.0, 4.0]
         pytest.param([4.0, 4.0, 0.0, 4.0], [1.5 / 4, 1.5 / 4, 1.0 / 4], id="ties are shared"),
     ],
 )
-def test_weights_are_shares_of_best_ranks(second, expected):
-    """The share of samples in which a process ranks best, where ties share."""
-    # Ranking losses of three processes, the target's last, in four samples.
-    losses = np.array([FIRST, second, TARGET])
+def test_weights_are_shares_of_best_ranks(losses_of_second, expected):
+    """The weight of a process is the share of four samples in which its ranking loss is lowest.
+
+    Processes with equal losses share a sample. The last of three is the current task's.
+    """
+    losses = np.array([LOSSES_OF_FIRST, losses_of_second, LOSSES_OF_TARGET])
     assert_array_equal(rgpe.compute_ranking_weights(losses), expected)
 
 
@@ -94,13 +99,16 @@ def test_many_useless_processes_do_not_dilute():
 
 
 def test_weights_are_equal_before_rankings():
-    """Two earlier tasks and the current one count alike until `MIN_RANKED` evaluations are told."""
+    """Rankings need `MIN_RANKED` evaluations; before, the three tasks have equal weights.
+
+    These are two earlier tasks and the current one. What is told does not matter.
+    """
     method = make_method(rgpe.RGPE, [make_bowl_task(place=0.2), make_bowl_task(place=0.9)])
     for number in range(rgpe.MIN_RANKED):
         method.ask()
         assert_allclose(method.used_weights, [1 / 3, 1 / 3, 1 / 3])
-        loss = float(number)
-        method.tell({"x": 0.1 * number, "y": 0.5}, loss)
+        any_config = {"x": 0.1 * number, "y": 0.5}
+        method.tell(any_config, float(number))
 
 
 def compute_current_weights(method: rgpe.RGPE) -> FloatArray:
@@ -153,16 +161,22 @@ def make_started_method() -> rgpe.RGPE:
 
 
 def test_ensemble_is_weighted_sum():
-    """Of the means, and of the standard deviations as of independent variables."""
+    """Predictions are those of a weighted sum of independent variables, one for each process."""
     method = make_started_method()
     method.make_scorer()  # computes the weights
-    X = np.random.default_rng(0).random((20, 2))
-    means, sds = np.stack([process.predict(X) for process in method.used_processes], axis=1)
-    weights = method.used_weights[:, None]
-    mean, sd = method._predict(X)
-    assert weights.sum() == pytest.approx(1.0)
-    assert_allclose(mean, (weights * means).sum(axis=0))
-    assert_allclose(sd**2, ((weights * sds) ** 2).sum(axis=0))
+    candidates = np.random.default_rng(0).random((20, 2))
+
+    mean, sd = method._predict(candidates)
+
+    expected_mean = np.zeros(20)
+    expected_variance = np.zeros(20)
+    for process, weight in zip(method.used_processes, method.used_weights, strict=True):
+        mean_of_process, sd_of_process = process.predict(candidates)
+        expected_mean += weight * mean_of_process
+        expected_variance += (weight * sd_of_process) ** 2
+    assert sum(method.used_weights) == pytest.approx(1.0)
+    assert_allclose(mean, expected_mean)
+    assert_allclose(sd**2, expected_variance)
 
 
 def test_improvement_is_on_lowest_prediction():

@@ -13,25 +13,32 @@ from hpobench_ordered.methods._networks.sghmc import Chain, Gradient, Sampling, 
 pytestmark = pytest.mark.slow
 
 COPIES = 400
-"""Independent chains: one of so many times the parameters, as all operations are elementwise."""
+"""Number of independent chains.
+
+They are run as one chain of 400 times the parameters, as all of its operations are elementwise.
+"""
 SMALL_STEPS = Sampling(step_size=0.03, friction=0.1, batch=32, samples=40, thinning=100)
 
 
-def draw_samples(
-    gradient: Gradient, data: tuple[FloatArray, ...], n: int, *, size: int
-) -> FloatArray:
-    """Samples of all copies, shape (samples * COPIES, size)."""
+def draw_samples(gradient: Gradient, data: tuple[FloatArray, ...], n: int) -> FloatArray:
+    """Sample three parameters in all chains, shape (samples * COPIES, 3).
+
+    Args:
+        gradient: Function of the parameters of all chains, the data, and rows of a mini-batch.
+        data: Arrays that are passed to the gradient.
+        n: Number of rows of the data.
+    """
     rng = np.random.default_rng(0)
-    chain = Chain.start(rng.standard_normal(COPIES * size))
+    chain = Chain.start(rng.standard_normal(COPIES * 3))
     _, samples = sample(gradient, chain, data, n, rng, sampling=SMALL_STEPS, burn_in=1)
-    return np.asarray(samples).reshape(-1, size)
+    return np.asarray(samples).reshape(-1, 3)
 
 
 # -- normal distributions --------------------------------------------------------------------------
 
-MEAN = np.array([0.0, 3.0, -2.0])
-SD = np.array([1.0, 0.3, 2.0])
-"""Of three independent normal distributions."""
+TRUE_MEAN = np.array([0.0, 3.0, -2.0])
+TRUE_SD = np.array([1.0, 0.3, 2.0])
+"""Means and standard deviations of three independent normal distributions."""
 
 
 def normal_gradient(z: Any, mean: Any, sd: Any, rows: Any) -> Any:
@@ -41,75 +48,90 @@ def normal_gradient(z: Any, mean: Any, sd: Any, rows: Any) -> Any:
 
 @pytest.fixture(scope="module")
 def normal_samples() -> FloatArray:
-    """Samples of independent normal distributions with `MEAN` and `SD`."""
-    return draw_samples(normal_gradient, (np.tile(MEAN, COPIES), np.tile(SD, COPIES)), 1, size=3)
+    """Samples of three independent normal distributions with `TRUE_MEAN` and `TRUE_SD`."""
+    mean_of_chains = np.tile(TRUE_MEAN, COPIES)
+    sd_of_chains = np.tile(TRUE_SD, COPIES)
+    return draw_samples(normal_gradient, (mean_of_chains, sd_of_chains), n=1)
 
 
 def test_mean_and_deviation_are_recovered(normal_samples):
     """Samples are of three normal distributions with these means and deviations."""
-    assert_allclose(normal_samples.mean(axis=0), MEAN, atol=0.1)
-    assert_allclose(normal_samples.std(axis=0), SD, rtol=0.05)
+    assert_allclose(normal_samples.mean(axis=0), TRUE_MEAN, atol=0.1)
+    assert_allclose(normal_samples.std(axis=0), TRUE_SD, rtol=0.05)
 
 
 def test_higher_moments_are_recovered(normal_samples):
-    """Samples are of three normal distributions with the means `MEAN` and deviations `SD`."""
-    standardised = (normal_samples - MEAN) / SD
-    # Third and fourth moment of a standard normal number: 0 and 3.
-    assert_allclose((standardised**3).mean(axis=0), 0.0, atol=0.15)
-    assert_allclose((standardised**4).mean(axis=0), 3.0, atol=0.5)
+    """Standardised samples of three normal distributions have the moments of standard normals."""
+    standardised = (normal_samples - TRUE_MEAN) / TRUE_SD
+    third_moment = (standardised**3).mean(axis=0)
+    fourth_moment = (standardised**4).mean(axis=0)
+    assert_allclose(third_moment, 0.0, atol=0.15)
+    assert_allclose(fourth_moment, 3.0, atol=0.5)
 
 
 # -- Bayesian linear regression --------------------------------------------------------------------
 
-NOISE = 0.5
+NOISE_SD = 0.5
+"""Standard deviation of the noise of losses."""
 
 
 class LinearProblem(NamedTuple):
-    """Data of a linear model with weights of unit variance, and its exact posterior."""
+    """Data of a linear model with weights of unit variance, and the exact posterior of these."""
 
     X: FloatArray
     y: FloatArray
-    mean: FloatArray
-    covariance: FloatArray
+    posterior_mean: FloatArray
+    posterior_covariance: FloatArray
 
 
 def make_linear_problem(n: int) -> LinearProblem:
-    """n correlated inputs, losses of the weights 1, -1 and 0.5 with noise, and the posterior."""
+    """n random evaluations of a linear function of three inputs, of which two are correlated."""
     rng = np.random.default_rng(7)
     mixing = np.array([[1.0, 0.6, 0.0], [0.0, 0.8, 0.0], [0.0, 0.0, 0.5]])
     X = rng.standard_normal((n, 3)) @ mixing
-    y = X @ np.array([1.0, -1.0, 0.5]) + NOISE * rng.standard_normal(n)
-    covariance = np.linalg.inv(X.T @ X / NOISE**2 + np.eye(3))
-    return LinearProblem(X, y, covariance @ X.T @ y / NOISE**2, covariance)
+    weights = np.array([1.0, -1.0, 0.5])
+    y = X @ weights + NOISE_SD * rng.standard_normal(n)
+    posterior_covariance = np.linalg.inv(X.T @ X / NOISE_SD**2 + np.eye(3))
+    posterior_mean = posterior_covariance @ X.T @ y / NOISE_SD**2
+    return LinearProblem(X, y, posterior_mean, posterior_covariance)
 
 
 def linear_gradient(z: Any, X: Any, y: Any, rows: Any) -> Any:
-    """Gradient for every copy on the same mini-batch."""
-    W = z.reshape(-1, 3)
+    """Gradient of minus the log posterior by the weights z of all chains, on a mini-batch."""
+    weights_of_chains = z.reshape(-1, 3)
     # The batch stands for all data.
     batch_weight = len(y) / len(rows)
-    errors = batch_weight * (W @ X[rows].T - y[rows])
-    return (errors @ X[rows] / NOISE**2 + W).ravel()
+    errors = weights_of_chains @ X[rows].T - y[rows]
+    of_likelihood = batch_weight * errors @ X[rows] / NOISE_SD**2
+    of_prior = weights_of_chains
+    return (of_likelihood + of_prior).ravel()
 
 
 def test_exact_gradient_gives_exact_posterior():
-    problem = make_linear_problem(20)  # fewer than in a mini-batch
-    samples = draw_samples(linear_gradient, (problem.X, problem.y), 20, size=3)
-    # Errors in units of the posterior's standard deviations.
-    sd = np.sqrt(np.diag(problem.covariance))
-    scale = np.outer(sd, sd)
-    assert_allclose((samples.mean(axis=0) - problem.mean) / sd, 0.0, atol=0.1)
-    assert_allclose(np.cov(samples.T) / scale, problem.covariance / scale, atol=0.1)
+    """All 20 evaluations are fewer than a mini-batch has, so that the gradient has no noise.
+
+    Errors are small beside the posterior's standard deviations.
+    """
+    problem = make_linear_problem(20)
+    samples = draw_samples(linear_gradient, (problem.X, problem.y), n=20)
+    sd = np.sqrt(np.diag(problem.posterior_covariance))
+    error_of_mean = samples.mean(axis=0) - problem.posterior_mean
+    error_of_covariance = np.cov(samples.T) - problem.posterior_covariance
+    assert_allclose(error_of_mean / sd, 0.0, atol=0.1)
+    assert_allclose(error_of_covariance / np.outer(sd, sd), 0.0, atol=0.1)
 
 
 def test_mini_batches_approximate_posterior():
-    """The noise of mini-batches widens the samples, so tolerances are larger."""
+    """The noise of mini-batches widens the samples.
+
+    Therefore errors are larger beside the posterior's standard deviations than without.
+    """
     problem = make_linear_problem(200)
-    samples = draw_samples(linear_gradient, (problem.X, problem.y), 200, size=3)
-    sd = np.sqrt(np.diag(problem.covariance))
+    samples = draw_samples(linear_gradient, (problem.X, problem.y), n=200)
+    sd = np.sqrt(np.diag(problem.posterior_covariance))
+    error_of_mean = samples.mean(axis=0) - problem.posterior_mean
     sd_ratio = samples.std(axis=0) / sd
-    # In units of the posterior's standard deviations.
-    assert_allclose((samples.mean(axis=0) - problem.mean) / sd, 0.0, atol=0.5)
+    assert_allclose(error_of_mean / sd, 0.0, atol=0.5)
     assert sd_ratio.min() > 0.7
     assert sd_ratio.max() < 1.7
 
@@ -145,9 +167,11 @@ def test_network_is_unsure_far_away(network):
 
 def test_predictions_do_not_depend_on_batch(network):
     others = np.random.default_rng(1).random((1500, 2))
-    together = np.array(network.predict(np.concatenate([TRAINING_X, others])))
-    # The first 20 points are the training data.
-    assert_allclose(together[:, :20], network.predict(TRAINING_X), rtol=1e-12)
+    mean, sd = network.predict(np.concatenate([TRAINING_X, others]))
+    # The training data, 20 points, come first.
+    expected_mean, expected_sd = network.predict(TRAINING_X)
+    assert_allclose(mean[:20], expected_mean, rtol=1e-12)
+    assert_allclose(sd[:20], expected_sd, rtol=1e-12)
 
 
 class EnergyProblem:
@@ -159,17 +183,27 @@ class EnergyProblem:
         self.X = network._scale_inputs(rng.random((40, 3)))
         self.y = rng.standard_normal(40)
         self.widths = network._widths
-        # Inputs padded to 8, three hidden layers of 50 units, an output, biases, and the noise.
-        size = 9 * 50 + 2 * 51 * 50 + 51 + 1
+        # Weights and an offset of each unit: of three hidden layers of 50 units, and an output.
+        padded_inputs = 8
+        first_layer = (padded_inputs + 1) * 50
+        other_layers = 2 * (50 + 1) * 50
+        output = 50 + 1
+        noise = 1
+        size = first_layer + other_layers + output + noise
+        # z: the parameters; the energy is differentiated along the direction.
         self.z, self.direction = rng.standard_normal((2, size))
 
     def energy(self, z: FloatArray) -> float:
-        """Minus log posterior, without constants; the last parameter determines nu, the log noise
-        variance.
+        """Minus log posterior of parameters z, without constants.
+
+        All have a standard normal prior. The last one determines the noise.
         """
-        nu = bayesian.NOISE_MEAN + bayesian.NOISE_SD * z[-1]
+        log_noise_variance = bayesian.NOISE_MEAN + bayesian.NOISE_SD * z[-1]
         errors = self.y - bayesian._compute_outputs(z, self.widths, self.X)
-        return 0.5 * float(errors @ errors * np.exp(-nu) + len(self.y) * nu + z @ z)
+        of_errors = errors @ errors * np.exp(-log_noise_variance)
+        of_noise = len(self.y) * log_noise_variance
+        of_prior = z @ z
+        return 0.5 * float(of_errors + of_noise + of_prior)
 
     def gradient(self, rows: np.ndarray) -> FloatArray:
         """The package's gradient at the parameters, on a mini-batch of rows."""
@@ -179,14 +213,19 @@ class EnergyProblem:
 def test_energy_gradient_is_numeric_one():
     """The slope along a random direction is the central difference of the energy."""
     problem = EnergyProblem()
-    step = 1e-6 * problem.direction
-    numeric = (problem.energy(problem.z + step) - problem.energy(problem.z - step)) / 2e-6
-    gradient = problem.gradient(np.arange(40))
-    assert_allclose(gradient @ problem.direction, numeric, rtol=1e-6)
+    step_length = 1e-6
+    above = problem.energy(problem.z + step_length * problem.direction)
+    below = problem.energy(problem.z - step_length * problem.direction)
+    difference = (above - below) / (2 * step_length)
+    all_rows = np.arange(40)
+    slope = problem.gradient(all_rows) @ problem.direction
+    assert_allclose(slope, difference, rtol=1e-6)
 
 
 def test_mini_batch_gradients_are_unbiased():
     """The mean over two halves of the data is the gradient on all 40."""
     problem = EnergyProblem()
-    halves = [problem.gradient(np.arange(0, 40, 2)), problem.gradient(np.arange(1, 40, 2))]
-    assert_allclose(np.mean(halves, axis=0), problem.gradient(np.arange(40)), atol=1e-9)
+    all_rows = np.arange(40)
+    even_rows, odd_rows = all_rows[::2], all_rows[1::2]
+    mean_of_halves = (problem.gradient(even_rows) + problem.gradient(odd_rows)) / 2
+    assert_allclose(mean_of_halves, problem.gradient(all_rows), atol=1e-9)
