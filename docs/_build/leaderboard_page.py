@@ -15,8 +15,7 @@ from rank_figure import draw_ranks
 import hpobench_ordered as hbo
 from hpobench_ordered.analysis.benchmark_group import BenchmarkGroup
 from hpobench_ordered.analysis.labels import format_count, format_ranges, label_protocol
-from hpobench_ordered.analysis.leaderboard import MEASURES, overall_intervals
-from hpobench_ordered.analysis.samples import Resampling
+from hpobench_ordered.analysis.leaderboard import MEASURES, overall_means
 from hpobench_ordered.analysis.scoring import BenchmarkScores
 from hpobench_ordered.analysis.verdict import final_verdicts
 from hpobench_ordered.core.identity import BenchmarkIdentity
@@ -120,15 +119,14 @@ def _scores(suite: str) -> Sequence[BenchmarkScores]:
 def _overall(scores: Sequence[BenchmarkScores], trial: int | None) -> pd.DataFrame:
     """Means of each measure over all benchmarks after a trial, by method; None: the last.
 
-    The leaderboard has the same means, but computes intervals of every benchmark, which are slow.
+    The leaderboard has the same means, with intervals, which are slow.
     """
     group = BenchmarkGroup.for_means(scores)
     last = group.last_trial if trial is None else trial
     this_trial = slice(last - 1, last)
     means = {}
     for measure in MEASURES:
-        intervals = overall_intervals(group, measure, Resampling.SEEDS, trials=this_trial)
-        means[measure] = intervals.mean[:, 0]
+        means[measure] = overall_means(group, measure, trials=this_trial)[:, 0]
     board = pd.DataFrame(means, index=pd.Index(group.methods, name="method"))
     return board.sort_index().sort_values("rank", kind="stable")
 

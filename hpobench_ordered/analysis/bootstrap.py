@@ -38,7 +38,7 @@ TAIL = 0.025  # probability on either side of an interval of 95 %
 MIN_SAMPLES_OF_INTERVAL = 5
 MAX_SAMPLES_TO_RESAMPLE = 500  # more samples get Student's interval
 MAX_QUANTILE_RATIO = 2.0  # largest quantile q, in units of Student's t(p): c = 2 t(0.975)
-MAX_NUMBERS_IN_MEMORY = 4_000_000  # means are resampled in chunks of so many t*
+MAX_RATIOS_AT_ONCE = 60_000  # of t*; so many stay in a processor's cache, twice as fast as more
 MIN_RELATIVE_VARIANCE = 1e-12  # a resample that varies less is treated as if it varied so much
 
 
@@ -198,7 +198,7 @@ def _studentised_quantiles(
 
     lower = np.empty(n_means)
     upper = np.empty(n_means)
-    means_at_once = max(1, MAX_NUMBERS_IN_MEMORY // n_resamples)
+    means_at_once = max(1, MAX_RATIOS_AT_ONCE // n_resamples)
     for start in range(0, n_means, means_at_once):
         columns = slice(start, start + means_at_once)
         ratios = _studentised_ratios(samples[:, columns], weights)  # t*

@@ -148,23 +148,14 @@ def overall_intervals(
     Returns:
         The intervals, of 0 samples if no benchmark has the measure.
     """
-    last_trial = group.last_trial
-    items = [item for item in group.items if item.is_defined(measure)]
-    if not items:
-        n_trials = len(range(last_trial)[trials])
-        no_means = np.full((len(group.methods), n_trials), np.nan)
+    samples_of_items = _samples_of_benchmarks(group, measure, trials)
+    if not samples_of_items:
+        no_means = _no_means(group, trials)
         return Intervals(no_means, no_means, no_means, 0)
-
-    samples_of_items: list[tuple[BenchmarkScores, FloatArray]] = []  # (seeds, methods, trials) each
-    for item in items:
-        values = item.measures[measure].values[group.rows(item), :, :, :last_trial][..., trials]
-        samples = independent_samples(values, Resampling.SEEDS, first_task=item.first_task)
-        samples_of_items.append((item, samples))
-    means_of_families = family_means(
-        (item, mean_over_seeds(samples, axis=0)) for item, samples in samples_of_items
-    )
+    means_of_families = _means_of_families(samples_of_items)
 
     # The mean rank of a benchmark with more methods may be higher: the widest range is possible.
+    items = [item for item, _ in samples_of_items]
     possible_ends = np.array([item.measures[measure].possible for item in items])
     possible = possible_ends[:, 0].min(), possible_ends[:, 1].max()
     if over is Resampling.TASKS:
@@ -186,6 +177,52 @@ def overall_intervals(
     lower = np.clip(over_seeds.lower + shift, *possible)
     upper = np.clip(over_seeds.upper + shift, *possible)
     return Intervals(mean, lower, upper, over_seeds.samples)
+
+
+def overall_means(
+    group: BenchmarkGroup, measure: str, *, trials: slice = slice(None)
+) -> FloatArray:
+    """Mean of a measure over all benchmarks, (methods, trials): that of `overall_intervals`.
+
+    It takes a fraction of their time, which is that of resampling. NaN if no benchmark has the
+    measure.
+    """
+    samples_of_items = _samples_of_benchmarks(group, measure, trials)
+    if not samples_of_items:
+        return _no_means(group, trials)
+    means: FloatArray = _means_of_families(samples_of_items).mean(axis=0)
+    return means
+
+
+def _samples_of_benchmarks(
+    group: BenchmarkGroup, measure: str, trials: slice
+) -> list[tuple[BenchmarkScores, FloatArray]]:
+    """Samples of a measure, (seeds, methods, trials), of each benchmark on which it is defined."""
+    samples_of_items = []
+    for item in group.items:
+        if not item.is_defined(measure):
+            continue
+        values = item.measures[measure].values[group.rows(item), :, :, : group.last_trial]
+        samples = independent_samples(
+            values[..., trials], Resampling.SEEDS, first_task=item.first_task
+        )
+        samples_of_items.append((item, samples))
+    return samples_of_items
+
+
+def _means_of_families(
+    samples_of_items: Sequence[tuple[BenchmarkScores, FloatArray]],
+) -> FloatArray:
+    """Means of each family, (families, methods, trials), from samples of its benchmarks."""
+    return family_means(
+        (item, mean_over_seeds(samples, axis=0)) for item, samples in samples_of_items
+    )
+
+
+def _no_means(group: BenchmarkGroup, trials: slice) -> FloatArray:
+    """NaN in place of means of a measure that is defined nowhere, (methods, trials)."""
+    n_trials = len(range(group.last_trial)[trials])
+    return np.full((len(group.methods), n_trials), np.nan)
 
 
 def _new_rng() -> np.random.Generator:

@@ -42,8 +42,8 @@ MAX_NAME_LENGTH = 14
 MAX_LETTERS_IN_LINE = 24
 """Names of choices with more characters together do not fit side by side."""
 
-INDEPENDENT_SCALES = {"color": "independent", "fill": "independent"}
-"""How panels have their scales."""
+INDEPENDENT_SCALES = {"scale": {"color": "independent", "fill": "independent"}}
+"""Every panel has its own colours. Given when charts are made: altair copies them to change it."""
 
 INACTIVE = "#C9C9CA"
 """Colour where a hyperparameter is inactive."""
@@ -168,25 +168,31 @@ def landscape(
         for panel in row:
             chart = _draw_panel(
                 panel,
+                size,
                 has_colour_bar=panel is row[-1] or not is_shared,
                 has_y_labels=panel is row[0] or panel.y != row[0].y,
             )
-            panels.append(chart.properties(width=size[0], height=size[1]))
-        drawn.append(alt.hconcat(*panels, spacing=12).resolve_scale(**INDEPENDENT_SCALES))
+            panels.append(chart)
+        drawn.append(alt.hconcat(*panels, spacing=12, resolve=INDEPENDENT_SCALES))
 
     first = rows[0][0]
     titles = [panel.title for panel in itertools.chain.from_iterable(rows)]
     names = ", ".join(dict.fromkeys(titles))
     axes = f"{first.value} by {first.x.name} and {first.y.name}"
     return configured(
-        alt.vconcat(*drawn).resolve_scale(**INDEPENDENT_SCALES),
+        alt.vconcat(*drawn, resolve=INDEPENDENT_SCALES),
         title=title or axes,
         description=f"Landscapes of {axes}: {names}.".replace("\n", ", "),
     )
 
 
-def _draw_panel(panel: Panel, *, has_colour_bar: bool, has_y_labels: bool) -> alt.LayerChart:
-    """Draw one landscape: values at the bottom, then the points of a method, and crosses."""
+def _draw_panel(
+    panel: Panel, size: tuple[float, float], *, has_colour_bar: bool, has_y_labels: bool
+) -> alt.LayerChart:
+    """Draw one landscape: values at the bottom, then the points of a method, and crosses.
+
+    `size` is its width and height in pixels.
+    """
     layers = []
     if panel.values is not None:
         layers.append(_draw_values(panel, panel.values, has_colour_bar=has_colour_bar))
@@ -203,11 +209,15 @@ def _draw_panel(panel: Panel, *, has_colour_bar: bool, has_y_labels: bool) -> al
     margin = 0.0 if has_cells else MARGIN
     x = panel.x.channel(alt.X, margin=margin)
     y = panel.y.channel(alt.Y, margin=margin, labels=has_y_labels)
-    whole = alt.layer(*(layer.encode(x=x, y=y) for layer in layers))
-
     # Where a hyperparameter is inactive there are no cells, and the background shows.
     background = alt.ViewBackground(fill=INACTIVE if has_cells else None)
-    return whole.properties(title=panel_title(panel.title), view=background)
+    return alt.layer(
+        *(layer.encode(x=x, y=y) for layer in layers),
+        title=panel_title(panel.title),
+        view=background,
+        width=size[0],
+        height=size[1],
+    )
 
 
 def _draw_values(panel: Panel, values: "pd.DataFrame", *, has_colour_bar: bool) -> alt.Chart:

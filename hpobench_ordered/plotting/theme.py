@@ -205,8 +205,12 @@ def configured(chart: Any, *, title: Any, description: str) -> alt.TopLevelMixin
         },
         "text": {"color": INK},
     }  # fmt: skip
-    themed: alt.TopLevelMixin = chart.properties(title=title, description=description)
-    return themed.configure(**config)
+    # Set directly: `properties` and `configure` would each copy the chart with everything in it.
+    themed: alt.TopLevelMixin = chart.copy(deep=False)
+    themed.title = title
+    themed.description = description
+    themed.config = alt.Config(**config)
+    return themed
 
 
 def recoloured(text: str, colours: Mapping[str, str]) -> str:

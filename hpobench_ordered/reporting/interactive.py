@@ -5,12 +5,13 @@ Notation:
     M   number of trials per task
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hpobench_ordered._typing import IntArray
+from hpobench_ordered._typing import FloatArray, IntArray
 from hpobench_ordered.analysis.benchmark_group import BenchmarkGroup
 from hpobench_ordered.analysis.labels import label_protocol
 from hpobench_ordered.analysis.leaderboard import ALL, DECIMALS
@@ -32,6 +33,9 @@ BEST_IN_COLOUR = 5
 
 SIGNIFICANT_DIGITS = 5
 """Significant digits of the numbers on the page; `means.csv` has all."""
+
+TINY = 1e-250
+"""Absolute values up to this one are shown as 0."""
 
 FIRST_PART = "0-0"
 """Name of the numbers that the page shows first, and has inside."""
@@ -246,8 +250,7 @@ def _make_views(means: "pd.DataFrame", methods: Sequence[str]) -> Views:
         if np.isnan(low).all():
             curves = curves[:1]
 
-        round_all = np.vectorize(_round_for_page, otypes=[object])
-        rounded = round_all(curves)
+        rounded = _round_all_for_page(curves)
         view = views.setdefault((benchmark, surrogate), {}).setdefault(task, {})
         view[measure] = []
         for curves_of_methods in rounded.tolist():  # of the mean, then of the ends of intervals
@@ -256,9 +259,31 @@ def _make_views(means: "pd.DataFrame", methods: Sequence[str]) -> Views:
     return views
 
 
+def _round_all_for_page(values: FloatArray) -> "np.ndarray[Any, np.dtype[np.object_]]":
+    """Round numbers as `_round_for_page` does.
+
+    All are rounded at once, as a large page has millions of them.
+    """
+    is_shown = np.isfinite(values)
+    # Tiny numbers, of which powers of ten would overflow, become 0.
+    values = np.where(is_shown & (np.abs(values) > TINY), values, 0.0)
+    exponent = np.floor(np.log10(np.abs(values), where=values != 0, out=np.zeros_like(values)))
+    decimals = SIGNIFICANT_DIGITS - 1 - exponent  # a number's first digit is that of its exponent
+    # Whole numbers divided by, or multiplied by, a whole power of ten are the floats closest to the
+    # rounded numbers, which JSON writes with few digits.
+    power = 10.0 ** np.abs(decimals)
+    with np.errstate(over="ignore", invalid="ignore"):  # of the one that is not chosen
+        rounded = np.where(
+            decimals >= 0, np.rint(values * power) / power, np.rint(values / power) * power
+        )
+    numbers_or_none: np.ndarray[Any, np.dtype[np.object_]] = rounded.astype(object)
+    numbers_or_none[~is_shown] = None
+    return numbers_or_none
+
+
 def _round_for_page(value: float) -> float | None:
     """Round a number, so that the page stays small; None if it is not finite, as JSON has none."""
-    if not np.isfinite(value):
+    if not math.isfinite(value):
         return None
     return float(f"{value:.{SIGNIFICANT_DIGITS}g}")
 

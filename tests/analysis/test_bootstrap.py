@@ -157,7 +157,7 @@ def test_interval_does_not_depend_on_chunks(monkeypatch):
 
     room_for_two_means = 2 * 1999  # of 1999 resamples each, by default
     monkeypatch.setattr(
-        "hpobench_ordered.analysis.bootstrap.MAX_NUMBERS_IN_MEMORY", room_for_two_means
+        "hpobench_ordered.analysis.bootstrap.MAX_RATIOS_AT_ONCE", room_for_two_means
     )
     in_chunks = mean_intervals(samples, rng=make_rng())
 

@@ -1,0 +1,63 @@
+"""Numbers of the interactive page are short, close to the exact ones, and valid JSON."""
+
+import math
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hpobench_ordered.reporting.interactive import (
+    SIGNIFICANT_DIGITS,
+    TINY,
+    _round_all_for_page,
+    _round_for_page,
+)
+
+numbers = st.one_of(
+    st.just(0.0),
+    st.floats(min_value=1e-15, max_value=1e15),
+    st.floats(min_value=-1e15, max_value=-1e-15),
+)
+"""Numbers whose rounding needs powers of ten that are exact as floats; others get more digits."""
+
+
+def round_number(value: float) -> float:
+    """Round one number as the numbers of a curve are rounded."""
+    rounded: float = _round_all_for_page(np.array([value])).item()
+    return rounded
+
+
+@given(value=numbers)
+def test_numbers_have_five_digits(value):
+    rounded = round_number(value)
+
+    assert float(f"{rounded:.{SIGNIFICANT_DIGITS}g}") == rounded
+
+
+@given(value=numbers)
+def test_numbers_are_rounded_to_nearest(value):
+    rounded = round_number(value)
+
+    if value == 0.0:
+        assert rounded == 0.0
+        return
+    # The fifth digit counts 10^-4 of the power of ten of the first digit.
+    unit_of_last_digit = 10.0 ** (math.floor(math.log10(abs(value))) - 4)
+    half_a_unit = 0.5 * unit_of_last_digit * (1 + 1e-9)  # and an allowance for rounding errors
+    assert abs(rounded - value) <= half_a_unit
+
+
+def test_missing_numbers_are_null():
+    rounded = _round_all_for_page(np.array([np.nan, np.inf, -np.inf]))
+
+    assert rounded.tolist() == [None, None, None]
+
+
+def test_tiny_numbers_are_zero():
+    assert round_number(TINY / 10.0) == 0.0
+
+
+@given(value=st.floats(min_value=0.001, max_value=1000.0))
+def test_curves_are_rounded_as_single_numbers(value):
+    """A number of a curve may differ by one in the last digit where it is halfway between two."""
+    np.testing.assert_allclose(round_number(value), _round_for_page(value), rtol=1e-4)
