@@ -479,7 +479,7 @@ def test_best_values_are_optima(adjustment):
 def test_both_benchmarks_conform(adjustment, other_process):
     """The benchmarks before and after an adjustment pass the checks that users have, too."""
     for benchmark in load_both(adjustment.name):
-        check_benchmark(benchmark, other_process=other_process)
+        check_benchmark(benchmark, executor=other_process)
 
 
 @EVERY_FINITE_ADJUSTMENT
