@@ -49,7 +49,8 @@ class Region:
         size: Number of distinct configurations, an upper bound under conditions; inf if continuous.
         is_searched: Whether each hyperparameter has more than one value, shape (d,).
         is_categorical: Whether each is categorical, shape (d,).
-        middle: Unit vector of the middle of the region, (d,): the value of fixed hyperparameters.
+        middle: Middle of the region, a point of the unit cube, (d,): the value of fixed
+            hyperparameters.
         lowest: Smallest unit values of numbers, shape (d,).
         highest: Their largest unit values, shape (d,).
     """
@@ -74,9 +75,9 @@ class Region:
         return Coder(self.space)
 
     def sample_unit(self, rng: np.random.Generator, n: int) -> FloatArray:
-        """Draw n configurations uniformly, canonical unit vectors of the space, shape (n, d).
+        """Draw n configurations uniformly, points of the unit cube, shape (n, d).
 
-        In them, discrete values are in the middle of their bins, and inactive ones NaN.
+        Discrete values are in the middle of their bins, and inactive ones NaN.
         """
         drawn = self.draw(rng, n)
         # Both functions give the same; for few configurations, compiled code does not pay.
@@ -85,25 +86,26 @@ class Region:
         return self.space.canonical(drawn)
 
     def canonical(self, unit: FloatArray) -> FloatArray:
-        """Compute `SearchSpace.canonical` of many unit vectors (n, d), by compiled code.
+        """Compute the points (n, d) that represent the configurations at points of the unit cube.
 
         Discrete values move to the middle of their bins, and inactive hyperparameters become NaN.
+        This is `SearchSpace.canonical`, in compiled code for many configurations.
         """
         return self._coder.canonical(unit)
 
     def draw(self, rng: np.random.Generator, n: int) -> FloatArray:
-        """Draw n unit vectors (n, d) uniformly; inactive hyperparameters have values, too."""
+        """Draw n points (n, d) uniformly; inactive hyperparameters have values, too."""
         return rng.random((n, self.space.dimension))
 
     def mask_choices_outside(self, unit: FloatArray) -> FloatArray:
-        """Set unit vectors (n, d) to NaN where a categorical's choice is not in the region.
+        """Set points of the unit cube (n, d) to NaN where a choice is not in the region.
 
-        The whole space has all choices; parts of it override this.
+        The region is the whole space here and has all choices; subclasses override this.
         """
         return unit
 
     def features(self, unit: FloatArray) -> FloatArray:
-        """Compute features for a model, (n, p) in [0, 1], of canonical unit vectors (n, d)."""
+        """Compute features for a model, (n, p) in [0, 1], of configurations in the unit cube."""
         return self._coder.features(np.ascontiguousarray(unit))
 
     def levels(self) -> Sequence[FloatArray]:
@@ -124,7 +126,7 @@ def iter_candidate_blocks(
     them, block by block.
 
     Yields:
-        Canonical unit vectors, shape (m, d) with m <= `size`.
+        Configurations in the unit cube, shape (m, d) with m <= `size`.
     """
     if region.size > size:
         for _ in range(RANDOM_BLOCKS):
@@ -137,7 +139,7 @@ def _iter_grid_blocks(region: Region, size: int) -> Iterator[FloatArray]:
     """Yield all configurations of a finite region, in blocks of at most `size`.
 
     Yields:
-        Canonical unit vectors, shape (m, d) with m <= `size`.
+        Configurations in the unit cube, shape (m, d) with m <= `size`.
     """
     levels = region.levels()  # the coded values of each hyperparameter
     shape = tuple(len(values) for values in levels)
@@ -169,13 +171,13 @@ def draw_near(
 
     Args:
         region: Region that is searched.
-        centres: The good configurations, used in turn, canonical unit vectors, shape (k, d).
+        centres: The good configurations, used in turn, in the unit cube, shape (k, d).
         rng: Draws the steps.
         count: Number of candidates.
 
     Returns:
-        Canonical unit vectors, shape (count, d). Hyperparameters that are inactive in the centre,
-        and categoricals changed by a step, are drawn uniformly.
+        Configurations in the unit cube, shape (count, d). Hyperparameters that are inactive in the
+        centre, and categoricals changed by a step, are drawn uniformly.
     """
     from hpobench_ordered.methods._coding import move_centres
 
@@ -210,7 +212,8 @@ class TriedConfigurations:
     def __init__(self, space: SearchSpace) -> None:
         """Start without a tried configuration."""
         self._space = space
-        self._keys: set[bytes] = set()  # a `configuration_key` for each
+        # A `configuration_key` for each tried configuration.
+        self._keys: set[bytes] = set()
 
     def add(self, values: FloatArray) -> bytes:
         """Record coded values (d,) as tried, and return their `configuration_key`."""
@@ -228,13 +231,14 @@ class TriedConfigurations:
         """Find the best untried candidate.
 
         Args:
-            unit: Candidates, canonical unit vectors, shape (m, d).
+            unit: Candidates in the unit cube, shape (m, d).
             scores: Their scores, shape (m,); the first of equally good ones is chosen.
 
         Returns:
             Its row and its coded values (d,); None if all were tried.
         """
-        # Most often the best one is untried, so that the others need not be sorted and decoded.
+        # Tried ones are known by their coded values. Most often the best candidate is untried, so
+        # that the others need not be sorted and decoded.
         best = int(np.argmax(scores))
         best_values: FloatArray = self._space.decode(unit[best : best + 1])[0]
         if best_values not in self:

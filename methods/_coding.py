@@ -91,7 +91,7 @@ class Coder:
         self._choice_counts = count_choices(parameters)
         # A categorical has a feature for each choice, all others have one.
         self._feature_count = int(np.maximum(self._choice_counts, 1).sum())
-        # Without conditions and categoricals, features are the unit vectors themselves.
+        # Without conditions and categoricals, features are the points of the unit cube themselves.
         self._has_unit_features = not conditions and not self._choice_counts.any()
 
         self._is_tabulated = can_tabulate(parameters, list(conditions.values()))
@@ -100,7 +100,7 @@ class Coder:
             self._conditions = tabulate_conditions(parameters, conditions)
 
     def canonical(self, unit: FloatArray) -> FloatArray:
-        """Compute the unit vectors that represent configurations, as `SearchSpace.canonical` does.
+        """Compute the points that represent configurations, as `SearchSpace.canonical` does.
 
         Discrete values move to the middle of their bins, and inactive hyperparameters become NaN.
         Compiled code does this by tables of scales and conditions, if the space has allowed them.

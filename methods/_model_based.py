@@ -6,7 +6,7 @@ Configurations are arrays in one of two codings:
 name           shape   meaning
 =============  ======  ============================================================================
 values         (d,)    coded values: a number as it is, a choice as its index; NaN where inactive
-unit           (d,)    canonical unit vectors: the same in the unit cube, as models see them
+unit           (d,)    the same as a point of the unit cube, as models see it
 =============  ======  ============================================================================
 
 d is the number of hyperparameters; several configurations have shape (m, d).
@@ -40,7 +40,7 @@ RANDOM_DRAWS = 100
 """Number of random configurations looked at for an untried one before a systematic search."""
 
 Scorer = Callable[[FloatArray], FloatArray]
-"""Scores (m,), higher is better, of candidates, canonical unit vectors (m, d)."""
+"""Scores (m,), higher is better, of candidates in the unit cube, (m, d)."""
 
 
 class ModelError(HPOBenchOrderedError):
@@ -82,7 +82,7 @@ class ModelBased(Method):
         self._tried = TriedConfigurations(self.space)  # those suggested or evaluated
         # Coded values of configurations that were suggested and not evaluated yet, by their key.
         self._pending: dict[bytes, FloatArray] = {}
-        # Unit vectors and losses of the evaluated ones, in the order of their evaluation.
+        # The evaluated ones, points of the unit cube, and their losses, in the order of evaluation.
         self._evaluated_units: list[FloatArray] = []
         self._losses: list[float] = []
 
@@ -123,8 +123,7 @@ class ModelBased(Method):
     def tell(self, config: Config, loss: float) -> None:
         """Add an evaluation; the configuration need not be one that was asked for.
 
-        It is now tried and no longer pending. Its unit vector and its loss are appended to
-        `_evaluated_units` and `_losses`.
+        It is now tried and no longer pending.
 
         Raises:
             InvalidConfigError: The configuration is not valid in the search space.
@@ -174,7 +173,7 @@ class ModelBased(Method):
         """
 
     def iter_candidates(self) -> Iterator[FloatArray]:
-        """Yield blocks of candidates, unit vectors (m, d); see `iter_candidate_blocks`."""
+        """Yield blocks of candidates in the unit cube, (m, d); see `iter_candidate_blocks`."""
         return iter_candidate_blocks(self.region, self.rng)
 
     def _next_initial(self) -> FloatArray | None:

@@ -6,7 +6,7 @@ symbol   shape    meaning
 n        scalar   configurations of a density
 m        scalar   configurations to score
 d        scalar   hyperparameters
-x        (m, d)   configurations, unit vectors; inactive hyperparameters NaN
+x        (m, d)   configurations in the unit cube; inactive hyperparameters NaN
 x_i      (n, d)   configurations that the density is fitted to
 c        (d,)     number of choices; 0 for numbers and ordinals
 h        (d,)     bandwidths
@@ -50,7 +50,7 @@ class Density:
     """A kernel density.
 
     Attributes:
-        data: Its configurations, unit vectors, shape (n, d).
+        data: Its configurations in the unit cube, NaN where inactive, shape (n, d).
         choices: Number of choices of each hyperparameter, 0 for numbers, shape (d,).
         bandwidths: Shape (d,).
     """
@@ -77,19 +77,19 @@ class Density:
         return log_density(unit, self.data, self.choices, self.bandwidths)
 
     def sample(
-        self, rng: np.random.Generator, m: int, *, wider: float = SAMPLING_WIDTH
+        self, rng: np.random.Generator, m: int, *, width_factor: float = SAMPLING_WIDTH
     ) -> FloatArray:
         """Draw around randomly chosen configurations, shape (m, d).
 
-        Numbers are drawn from a normal distribution truncated to [0, 1], `wider` times as wide as
-        the kernel. A choice is kept with probability 1 minus its bandwidth, and otherwise drawn
-        uniformly. Hyperparameters that are inactive, NaN, in the chosen configuration are drawn
-        uniformly, too.
+        Numbers are drawn from a normal distribution truncated to [0, 1], `width_factor` times as
+        wide as the kernel. A choice is kept with probability 1 minus its bandwidth, and otherwise
+        drawn uniformly. Hyperparameters that are inactive, NaN, in the chosen configuration are
+        drawn uniformly, too.
 
         Args:
             rng: Draws the configurations.
             m: Number of configurations.
-            wider: Factor of the bandwidths of numbers.
+            width_factor: Factor of the bandwidths of numbers.
 
         Returns:
             Points of the unit cube, shape (m, d), with a value also where a hyperparameter is
@@ -102,7 +102,7 @@ class Density:
 
         # Numbers: the distribution function of a truncated normal, inverted at uniform numbers.
         # `ndtr` is the distribution function of the standard normal, and `ndtri` its inverse.
-        sd = wider * self.bandwidths
+        sd = width_factor * self.bandwidths
         lowest = ndtr((0.0 - centres) / sd)
         highest = ndtr((1.0 - centres) / sd)
         quantiles = ndtri(lowest + uniform * (highest - lowest))

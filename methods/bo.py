@@ -5,7 +5,7 @@ symbol    shape            meaning
 ========  ===============  =====================================================================
 n, m      scalars          evaluations, candidates
 d, p      scalars          hyperparameters, columns of features
-unit      (n or m, d)      configurations, canonical unit vectors
+unit      (n or m, d)      configurations in the unit cube
 X         (n, p)           features of the evaluated configurations
 y         (n,)             their standardised losses
 theta     (g + 2,)         hyperparameters of the Gaussian process, as in `_gp.compiled`
@@ -58,7 +58,8 @@ class BayesianOptimisation(ModelBased):
         super().prepare()
         self._kernel: Kernel | None = None
         self._theta: FloatArray | None = None  # the model's hyperparameters, as fitted last
-        self._suggestions = 0  # made with a model
+        # How many suggestions were made with a model.
+        self._suggestions = 0
 
     def make_scorer(self) -> Scorer:
         """Fit the model, and make the function that scores candidates.
@@ -109,7 +110,7 @@ class BayesianOptimisation(ModelBased):
         return float(y.min())
 
     def features(self, unit: FloatArray) -> FloatArray:
-        """Features (m, p) of canonical unit vectors (m, d) on this task."""
+        """Features (m, p) of configurations in the unit cube, (m, d), on this task."""
         return self.region.features(unit)
 
     def group_features(self) -> IntArray:

@@ -57,7 +57,7 @@ MIN_BANDWIDTH = 0.1
 
 @dataclass(frozen=True, eq=False, slots=True)
 class SplitTask:
-    """A task's configurations, split by loss; unit vectors of the searched hyperparameters.
+    """A task's configurations in the unit cube, split by loss; only searched hyperparameters.
 
     Attributes:
         good: Those with the lowest losses, shape (N_good, d).
@@ -281,9 +281,9 @@ class Mixture:
         return logs
 
     def sample_each(self, rng: np.random.Generator, m: int) -> FloatArray:
-        """Draw m configurations from each density, unit vectors (T m, d), grouped by density."""
+        """Draw m points of the unit cube from each density, (T m, d), grouped by density."""
         # From the densities as they are, and not from wider ones as in TPE.
-        drawn = [density.sample(rng, m, wider=1.0) for density in self.densities]
+        drawn = [density.sample(rng, m, width_factor=1.0) for density in self.densities]
         return np.concatenate(drawn)
 
 

@@ -60,22 +60,23 @@ class Sources:
     """Evaluations of earlier tasks that the model uses, those of the nearest task last.
 
     Attributes:
-        unit_vectors: Configurations, canonical unit vectors, shape (S, d), grouped by task.
+        points: Configurations in the unit cube, shape (S, d), grouped by task.
         losses: Their losses as returned by `standardise_robustly`, shape (S,).
         counts: Number of evaluations of each task, shape (T - 1,).
         fitted_rows: Indices of those that the hyperparameters are fitted to, ascending.
         fitted_counts: Number of these for each task, shape (T - 1,).
-        best_unit_vectors: Best configuration of each task, the nearest task's first, (T - 1, d).
+        best_points: Best configuration of each task, the nearest task's first, in the unit cube,
+            shape (T - 1, d).
         best_values: The same as coded values, shape (T - 1, d).
         nearest_unit: Unit of the nearest task's losses, also used for the current task's.
     """
 
-    unit_vectors: FloatArray
+    points: FloatArray
     losses: FloatArray
     counts: IntArray
     fitted_rows: IntArray
     fitted_counts: IntArray
-    best_unit_vectors: FloatArray
+    best_points: FloatArray
     best_values: FloatArray
     nearest_unit: float
 
@@ -114,12 +115,12 @@ class Sources:
         best_values = np.stack([task.values[task.losses.argmin()] for task in reversed(tasks)])
         space = tasks[0].space
         return cls(
-            unit_vectors=space.canonical(space.encode(np.concatenate(values))),
+            points=space.canonical(space.encode(np.concatenate(values))),
             losses=np.concatenate(losses),
             counts=counts,
             fitted_rows=np.concatenate(fitted_rows),
             fitted_counts=np.array([len(rows) for rows in fitted_of_task]),
-            best_unit_vectors=space.canonical(space.encode(best_values)),
+            best_points=space.canonical(space.encode(best_values)),
             best_values=best_values,
             nearest_unit=units[-1],
         )
@@ -171,11 +172,13 @@ class OrderedGP(BayesianOptimisation):
         if self.sources:  # they take the place of initial random trials
             self.random_trials = 0
 
-        self._last_fit: Fit | None = None  # of the hyperparameters; the next one continues from it
         self._process: TaskProcess | None = None  # the model
-        self._used_rows: IntArray = np.empty(0, dtype=np.int64)  # of this task's evaluations
-        self._conditioned_count = 0  # of this task's evaluations when the model was updated last
-        self._next_fit_count = 0  # of this task's evaluations at which it is refitted
+        self._last_fit: Fit | None = None  # of the hyperparameters; the next one continues from it
+        # Of this task's evaluations: the rows that the model uses, their number when the model was
+        # updated last, and their number at which it will be refitted.
+        self._used_rows: IntArray = np.empty(0, dtype=np.int64)
+        self._conditioned_count = 0
+        self._next_fit_count = 0
 
     @property
     def task_correlations(self) -> FloatArray:
@@ -218,7 +221,7 @@ class OrderedGP(BayesianOptimisation):
         if self.evaluation_count:
             best = float(process.scale_current_losses().min())  # in the units of predictions
         else:  # the lowest loss that is predicted for the earlier tasks' best configurations
-            predicted_means, _ = process.predict(self.features(self.sources.best_unit_vectors))
+            predicted_means, _ = process.predict(self.features(self.sources.best_points))
             best = float(predicted_means.min())
         if self._pending:  # they count as evaluated, as if they had given the posterior mean
             process, pending_means = process.with_fantasies(self.features(self.pending_units()))
@@ -238,7 +241,7 @@ class OrderedGP(BayesianOptimisation):
         return np.where(y > 0.0, compressed, y)
 
     def iter_candidates(self) -> Iterator[FloatArray]:
-        """Yield blocks of candidates, unit vectors (m, d); see `iter_candidate_blocks`.
+        """Yield blocks of candidates in the unit cube, (m, d); see `iter_candidate_blocks`.
 
         Without an earlier task they are those of `bo`.
         """
@@ -255,13 +258,14 @@ class OrderedGP(BayesianOptimisation):
         as long as one of them was not tried.
 
         Args:
-            scorer: Scores candidates, unit vectors.
-            near_best: Candidates near good configurations, unit vectors; not used in early trials.
+            scorer: Scores candidates in the unit cube.
+            near_best: Candidates near good configurations, also there; not used in early trials.
         """
         trials = self.evaluation_count + len(self._pending)
         if self.sources and trials < self.early_trials:
-            # The same configurations twice: unit vectors are scored, coded values suggested.
-            scores = scorer(self.sources.best_unit_vectors)
+            # The same configurations in two forms: points of the unit cube, which are scored, and
+            # coded values, which are suggested.
+            scores = scorer(self.sources.best_points)
             for row in np.argsort(-scores, kind="stable"):
                 values: FloatArray = self.sources.best_values[row]
                 if values not in self._tried:
@@ -274,9 +278,9 @@ class OrderedGP(BayesianOptimisation):
         Centres are the `CENTRES` best of this task, and the best of each earlier one.
 
         Returns:
-            Unit vectors (m, d), or None where such candidates do not help: on a plateau, where an
-            earlier one was exactly as good as a known configuration, or if this search is switched
-            off, as it is for small spaces.
+            Candidates in the unit cube (m, d), or None where they do not help: on a plateau, where
+            an earlier one was exactly as good as a known configuration, or if this search is
+            switched off, as it is for small spaces.
         """
         if self.sources is None:  # no earlier task
             return super()._draw_near_best()
@@ -284,7 +288,7 @@ class OrderedGP(BayesianOptimisation):
             return None
         best_rows = np.argsort(self.evaluated_losses(), kind="stable")[:CENTRES]
         best_of_this_task = self.evaluated_units()[best_rows]
-        centres = np.concatenate([best_of_this_task, self.sources.best_unit_vectors])
+        centres = np.concatenate([best_of_this_task, self.sources.best_points])
         return draw_near(self.region, centres, self._near_rng, count=self.near_candidates)
 
     def _update_process(self, sources: Sources) -> "TaskProcess":
@@ -330,7 +334,7 @@ class OrderedGP(BayesianOptimisation):
     def _extend_process(self, sources: Sources, process: "TaskProcess") -> "TaskProcess":
         """Condition the model also on the evaluations since the last update, without a fit."""
         # Observations are those of earlier tasks, then the used ones of this task.
-        first_new_row = len(sources.unit_vectors) + len(self._used_rows)
+        first_new_row = len(sources.points) + len(self._used_rows)
         new_rows = np.arange(self._conditioned_count, self.evaluation_count)
         self._used_rows = np.append(self._used_rows, new_rows)
         observed = self._collect_observations(sources)
@@ -351,9 +355,9 @@ class OrderedGP(BayesianOptimisation):
         current_losses = standardise_robustly(used_losses, sources.nearest_unit)
         # The earlier tasks come first, the current one last, as in `counts` and `distances`.
         y = self.transform_losses(np.concatenate([sources.losses, current_losses]))
-        unit_vectors = [sources.unit_vectors, self.evaluated_units()[self._used_rows]]
+        points = [sources.points, self.evaluated_units()[self._used_rows]]
         return Observations(
-            X=self.features(np.concatenate(unit_vectors)),
+            X=self.features(np.concatenate(points)),
             y=y / (y.std() or 1.0),  # unchanged if all are equal
             counts=np.append(sources.counts, len(current_losses)),
             distances=self._distances,
@@ -368,7 +372,7 @@ def select_fitted_part(observed: "Observations", sources: Sources) -> "Observati
     They are some of the earlier tasks' (`Sources.fitted_rows`) and all of this task's, which come
     last.
     """
-    current_rows = np.arange(len(sources.unit_vectors), len(observed.y))
+    current_rows = np.arange(len(sources.points), len(observed.y))
     rows = np.append(sources.fitted_rows, current_rows)
     counts = np.append(sources.fitted_counts, len(current_rows))
     return replace(observed, X=observed.X[rows], y=observed.y[rows], counts=counts)

@@ -109,7 +109,7 @@ class BestsFirst(OrderedGP):
     def initial_configurations(self) -> Sequence[Config]:
         if self.sources is None:
             return ()
-        return self.space.configs(self.space.decode(self.sources.best_unit_vectors[:5]))
+        return self.space.configs(self.space.decode(self.sources.best_points[:5]))
 
 
 class AnywhereFromTrial2(OrderedGP):

@@ -191,8 +191,8 @@ def test_best_values_are_nearest_tasks_first():
 
 def test_model_uses_best_of_every_task():
     method, _ = make_method_with_large_history()
-    for best in method.sources.best_unit_vectors:
-        assert (method.sources.unit_vectors == best).all(axis=1).any()
+    for best in method.sources.best_points:
+        assert (method.sources.points == best).all(axis=1).any()
 
 
 def test_model_uses_part_of_current_task():
