@@ -81,7 +81,8 @@ class DeepKernel:
 
         phi = Network(pad_input_count(input_count), HIDDEN)  # units of each layer
         output_count = HIDDEN[-1]
-        # The root of the number of outputs, which lie in [-1, 1], is a typical distance.
+        # Outputs lie in [-1, 1], so that two configurations have a distance of about the root of
+        # the number of outputs.
         log_length_scale = 0.5 * math.log(output_count)
         # Standardised losses have variance 1, of which about 2 % is noise.
         log_signal_variance = 0.0

@@ -63,7 +63,8 @@ class AfterChange(ModelBased):
     def prepare(self) -> None:
         """Extract the usable part of the history, evaluations before the change, as `old`."""
         self.old = self._extract_old_step()
-        super().prepare()  # chooses region and initial configurations, for which `old` is needed
+        # This chooses the region and the initial configurations, for which `old` is needed.
+        super().prepare()
 
     def convert_best(self, old: OldStep) -> FloatArray:
         """Convert the best old configuration to coded values of the new space, (d,).
@@ -158,7 +159,8 @@ class Transfer(AfterChange):
         )
         for rank, config in enumerate(shared_space.configs(self.old.ranking)):
             self._shared.tell(config, float(rank))  # the rank stands for the loss
-        self._score: Scorer = self._shared.make_scorer()  # scores configurations by the model
+        # Scores configurations of the shared space by the model.
+        self._score: Scorer = self._shared.make_scorer()
 
     def _suggest_before_model(self) -> FloatArray:
         """Suggest an untried configuration, coded values (d,), by the model of the shared space.
@@ -217,9 +219,9 @@ class PartlyFixed(AfterChange):
         return Box(self.space, fixed_values[None])
 
     def ask(self) -> Config:
-        """Suggest a configuration; the best old one, again and again, if nothing is free.
+        """Suggest a configuration; the best old one, again and again, if all values are fixed.
 
-        `region.is_searched` says which hyperparameters have more than one value in the region.
+        They are if the region has a single value of each hyperparameter.
         """
         if self.old is None or self.region.is_searched.any():
             return super().ask()

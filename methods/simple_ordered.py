@@ -143,7 +143,7 @@ def _iter_in_order(history: Sequence[Evaluations], count: int) -> Iterator[Float
         count: Number of distinct configurations that the caller needs.
     """
     # For each task, newest first, its groups of equally good configurations, best first.
-    groups_of_tasks = [_group_by_rank(task, count) for task in reversed(history)]
+    groups_of_tasks = [_group_by_loss(task, count) for task in reversed(history)]
     rank_count = max((len(groups) for groups in groups_of_tasks), default=0)
     for rank in range(rank_count):
         groups = [groups[rank] for groups in groups_of_tasks if rank < len(groups)]
@@ -153,7 +153,7 @@ def _iter_in_order(history: Sequence[Evaluations], count: int) -> Iterator[Float
                     yield configuration
 
 
-def _group_by_rank(evaluations: Evaluations, count: int) -> list[list[FloatArray]]:
+def _group_by_loss(evaluations: Evaluations, count: int) -> list[list[FloatArray]]:
     """Group a task's distinct configurations by their loss, the best group first.
 
     Equally good ones are in the order of their evaluation. Grouping ends with the first group that

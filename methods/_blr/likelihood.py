@@ -109,7 +109,7 @@ def compute_likelihood(
         w = beta * product(r.T, scaled_Phi)
 
     # `scales` may be one number for all features; here there is one for each.
-    grad_features, grad_alpha = _derivatives(scaled_Phi, M, r, w, beta, np.full(d, scales))
+    grad_features, grad_alpha = _compute_gradient(scaled_Phi, M, r, w, beta, np.full(d, scales))
     y_times_r = float(product(y_row, r)[0, 0])
     squared_r = float(product(r.T, r)[0, 0])
     # The effective number of parameters, d - tr K^-1 or, which is the same, n - tr E^-1.
@@ -124,7 +124,7 @@ def compute_likelihood(
 
 
 @compiled
-def _derivatives(
+def _compute_gradient(
     scaled_Phi: FloatArray,
     M: FloatArray,
     r: FloatArray,
@@ -134,8 +134,8 @@ def _derivatives(
 ) -> tuple[FloatArray, FloatArray]:
     """Compute the gradient of minus the log likelihood for features Phi and for log alpha.
 
-    With respect to the scaled features Phi~ = Phi alpha^(-1/2), the gradient is beta (M - r w), a
-    formula of the module's docstring. The chain rule gives the others.
+    With respect to the scaled features Phi~ = Phi alpha^(-1/2), the gradient is beta (M - r w). The
+    chain rule gives the others.
 
     Args:
         scaled_Phi: Phi~, shape (n, d).

@@ -95,8 +95,8 @@ class LinearHead(ModelBased):
     def prepare_sources(self) -> tuple[list[FloatArray], list[FloatArray]]:
         """Compute the inputs and the losses of the previous tasks that have finite losses.
 
-        More than `MAX_SOURCES` evaluations are subsampled. It also sets `_context`, the
-        standardised context of the current task, which `make_inputs` needs.
+        More than `MAX_SOURCES` evaluations are subsampled. This also sets `_context`, the
+        standardised context of the current task, which is a part of its inputs.
 
         Returns:
             Inputs (n, p) and standardised losses (n,) of the evaluations of each task.
@@ -106,20 +106,21 @@ class LinearHead(ModelBased):
         tasks = remove_failed_evaluations(self.history) if self.uses_history else []
         evaluation_count = sum(map(len, tasks))
         if evaluation_count > MAX_SOURCES:
-            # At most that many of all tasks together, and so of each task.
+            # One limit for each task, one for all tasks together: only the second one matters.
             counts = draw_sample_counts(tasks, MAX_SOURCES, MAX_SOURCES, self.rng)
             tasks = sample_standardised(tasks, counts, self.rng)
 
-        # A context maps names of quantities to numbers; without its use, it has no quantities.
-        contexts: list[Mapping[str, float]] = [{}] * (len(tasks) + 1)
+        # A context maps names of quantities to numbers. The current task's comes last.
         if self.uses_context:
             contexts = [*(task.context for task in tasks), self.context]
+        else:
+            contexts = [{}] * (len(tasks) + 1)
         *source_contexts, self._context = standardise_contexts(contexts)
 
         inputs = []
         losses = []
         for task, context in zip(tasks, source_contexts, strict=True):
-            losses.append(standardise(task.losses))  # those drawn at random by themselves
+            losses.append(standardise(task.losses))  # of a subset, by itself
             # Configurations in the unit cube.
             unit = self.space.canonical(self.space.encode(task.values))
             inputs.append(self._scale_and_append_context(unit, context))
@@ -147,8 +148,9 @@ class LinearHead(ModelBased):
     def _scale_and_append_context(self, unit: FloatArray, context: FloatArray) -> FloatArray:
         """Compute inputs (m, p) of the feature map for configurations on a task.
 
-        They are numbers in [-1, 1], one-hot columns of choices that lie closer together
-        (`CHOICE_SCALE`), and the task's context, closer together, too (`CONTEXT_SCALE`).
+        They are the features of the configuration, scaled to [-1, 1], and the context of the task.
+        One-hot columns of choices and the context are scaled down, so that they have less
+        influence than numbers.
 
         Args:
             unit: The configurations in the unit cube, shape (m, number of hyperparameters).
@@ -159,7 +161,7 @@ class LinearHead(ModelBased):
         parameter_of_column = group_features(self.space)  # a categorical has several columns
         scales = scale_of_parameter[parameter_of_column]
         features = self.region.features(unit)  # in [0, 1]
-        centred = 2.0 * features - 1.0  # networks learn faster with this
+        centred = 2.0 * features - 1.0  # in [-1, 1], with which networks learn faster
         context_columns = np.broadcast_to(CONTEXT_SCALE * context, (len(unit), len(context)))
         return np.concatenate([scales * centred, context_columns], axis=1)
 

@@ -156,17 +156,17 @@ def _add_leaves(
     node: IntArray,
     score: FloatArray,
 ) -> None:
-    """Add one tree's leaves to the scores of features, in place.
+    """Add to the scores of observations the leaves that they reach in one tree, in place.
 
     The children of node k are 2 k + 1 and 2 k + 2. A node that is not split has an infinite
     threshold: everything goes left, down to the leaf that holds its value. So all observations
     take as many steps as the tree is deep, without a branch.
 
     Args:
-        X: Features, shape (m, p).
+        X: Features of the observations, shape (m, p).
         depth: Depth of the tree.
         tree: Its columns, thresholds and leaves.
-        node: Space for the node that each observation has reached, shape (m,).
+        node: Working space for the node that each observation has reached, shape (m,).
         score: The scores, shape (m,).
     """
     columns, thresholds, leaves = tree
@@ -178,9 +178,9 @@ def _add_leaves(
             node[i] = 2 * k + 1 + goes_right
 
     first_node = 2**depth - 1  # of the level that was reached
-    # `leaves` are the leaves of a tree of the greatest depth. A node above them has several, and
-    # the leftmost of them holds its value.
-    leaves_per_node = leaves.shape[0] // 2**depth  # of 2^(greatest depth)
+    # `leaves` has room for a tree of the greatest depth. Above that depth, a node has several
+    # leaves below it, and the leftmost of them holds its value.
+    leaves_per_node = leaves.shape[0] // 2**depth
     for i in range(X.shape[0]):
         score[i] += leaves[(node[i] - first_node) * leaves_per_node]
 

@@ -66,7 +66,8 @@ class FixedDescriptions:
     def __init__(self, Psi: FloatArray) -> None:
         """Store the descriptions of the tasks: a row of q numbers for each."""
         self._Psi = Psi
-        self.width = Psi.shape[1]  # q
+        _, q = Psi.shape
+        self.width = q
 
     def initial(self, rng: np.random.Generator) -> FloatArray:
         """Return no parameters to start from, (0,): fixed descriptions have none to draw."""

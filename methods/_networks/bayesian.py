@@ -158,7 +158,7 @@ def _weight_scale(widths: IntArray, layer: int) -> float:
 
 @compiled
 def _compute_layers(z: FloatArray, widths: IntArray, X: FloatArray) -> list[FloatArray]:
-    """Compute the inputs of each layer, (m, inputs), and, last, the network's output, (m, 1).
+    """Compute all layers: the inputs X, the outputs of each layer (m, units), the output (m, 1).
 
     Args:
         z: Parameters, shape (D,): weights, then biases of one layer after the other.

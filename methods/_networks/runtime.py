@@ -95,10 +95,8 @@ def _cpu() -> Any:
     two settings when its CPU is first used: the number of threads, an environment variable, and
     whether programs run in a thread of their own, an option. Both are restored afterwards.
     """
-    threads_before = os.environ.get(THREADS_VARIABLE)  # number of threads
-    asynchronous_before = jax.config.values[
-        ASYNCHRONOUS_OPTION
-    ]  # whether programs run in another thread
+    threads_before = os.environ.get(THREADS_VARIABLE)
+    asynchronous_before = jax.config.values[ASYNCHRONOUS_OPTION]
     os.environ[THREADS_VARIABLE] = "1"
     jax.config.update(ASYNCHRONOUS_OPTION, False)
     try:
