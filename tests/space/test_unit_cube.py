@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hpobench_ordered import SearchSpace
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.methods._coding import Coder
-from hpobench_ordered.methods.random_search import BLOCK, RandomSearch
+from hpobench_ordered.methods.random_search import DRAWN_TOGETHER, RandomSearch
 from hpobench_ordered.space.conditions import Compare, Comparison, Condition, Connective, Joined
 from hpobench_ordered.space.parameters import Kind, Parameter
 from hpobench_ordered.space.unit_cube import MAX_TABULATED
@@ -330,7 +330,7 @@ def test_random_search_draws_one_by_one():
     """It draws in blocks, which is faster, but suggests what single draws would be."""
     space = SearchSpace([Parameter.number("x", 0, 1), Parameter.choice("c", ("a", "b", "c"))])
     same_seed = 7
-    trials = 2 * BLOCK + 1
+    trials = 2 * DRAWN_TOGETHER + 1
     method = RandomSearch(
         rng=np.random.default_rng(same_seed), space=space, history=(), context={}, budget=trials
     )
