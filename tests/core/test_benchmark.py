@@ -18,8 +18,8 @@ def newsvendor():
 
 
 @pytest.fixture(scope="module")
-def recorded(newsvendor):
-    """The benchmark newsvendor with 30 recorded evaluations of each task."""
+def recorded_benchmark(newsvendor):
+    """The benchmark newsvendor, as if 30 evaluations of each task had been recorded."""
     rng = np.random.default_rng(0)
     tasks = range(len(newsvendor.tasks))
     evaluations = tuple(newsvendor.evaluations(task, rng=rng, n=30) for task in tasks)
@@ -27,10 +27,11 @@ def recorded(newsvendor):
 
 
 @pytest.mark.parametrize("n", [None, 30, 1000])
-def test_all_recorded_evaluations_are_history(recorded, n):
-    """Where all 30 recorded evaluations are asked for, or more."""
-    history = recorded.evaluations(2, rng=np.random.default_rng(0), n=n)
-    assert history is recorded.recorded()[2]
+def test_all_recorded_evaluations_are_history(recorded_benchmark, n):
+    """Asked for all 30 recorded evaluations, or for more, a benchmark gives all of them."""
+    task = 2
+    history = recorded_benchmark.evaluations(task, rng=np.random.default_rng(0), n=n)
+    assert history is recorded_benchmark.recorded()[task]
 
 
 def test_random_evaluations_are_history_by_default(newsvendor):
@@ -48,11 +49,12 @@ def test_history_size_is_the_default_number(newsvendor):
     assert len(small.evaluations(0, rng=np.random.default_rng(0))) == 7
 
 
-def test_random_evaluations_depend_on_seed_alone(newsvendor):
-    """Of task 4, with one seed twice and with another one."""
-    values = newsvendor.evaluations(4, rng=np.random.default_rng(1)).values
-    again = newsvendor.evaluations(4, rng=np.random.default_rng(1)).values
-    other = newsvendor.evaluations(4, rng=np.random.default_rng(2)).values
+def test_seed_decides_random_evaluations(newsvendor):
+    """The same seed draws the same evaluations of a task, another seed draws others."""
+    task = 4
+    values = newsvendor.evaluations(task, rng=np.random.default_rng(1)).values
+    again = newsvendor.evaluations(task, rng=np.random.default_rng(1)).values
+    other = newsvendor.evaluations(task, rng=np.random.default_rng(2)).values
     assert np.array_equal(values, again)
     assert not np.array_equal(values, other)
 
@@ -62,35 +64,38 @@ def test_loaded_benchmark_knows_its_source(newsvendor):
 
 
 def test_changed_benchmark_has_no_source():
-    """Its source, by which it could be loaded again, is that of another benchmark."""
+    """By its source a benchmark can be loaded again, but not as it was changed in memory."""
     changed = replace(hbo.load("newsvendor"), history_size=7)
-    assert (changed.source, changed.identity) == ("", "")
+    assert changed.source == ""
+    assert changed.identity == ""
 
 
 @given(n=st.integers(0, 29), seed=st.integers(0, 99))
-def test_seed_chooses_part_of_recorded(recorded, n, seed):
-    """Which n of the 30 recorded evaluations."""
-    part = recorded.evaluations(1, rng=np.random.default_rng(seed), n=n)
-    again = recorded.evaluations(1, rng=np.random.default_rng(seed), n=n)
-    assert len(part) == n
-    assert np.array_equal(part.values, again.values)
-
-
-@given(n=st.integers(0, 29), seed=st.integers(0, 99))
-def test_part_of_recorded_keeps_their_order(recorded, n, seed):
-    """Which n of 30 recorded evaluations are drawn depends on the seed."""
+def test_same_seed_chooses_same_recorded(recorded_benchmark, n, seed):
+    """The seed decides which n of the 30 recorded evaluations of a task are given."""
     task = 1
-    all_evaluations: Evaluations = recorded.recorded()[task]
-    part = recorded.evaluations(task, rng=np.random.default_rng(seed), n=n)
+    chosen = recorded_benchmark.evaluations(task, rng=np.random.default_rng(seed), n=n)
+    again = recorded_benchmark.evaluations(task, rng=np.random.default_rng(seed), n=n)
+    assert len(chosen) == n
+    assert np.array_equal(chosen.values, again.values)
 
-    row_of_evaluation = {}
+
+@given(n=st.integers(0, 29), seed=st.integers(0, 99))
+def test_chosen_evaluations_keep_recorded_order(recorded_benchmark, n, seed):
+    """If only n of the 30 recorded evaluations are given, they are not shuffled."""
+    task = 1
+    all_evaluations: Evaluations = recorded_benchmark.recorded()[task]
+    chosen = recorded_benchmark.evaluations(task, rng=np.random.default_rng(seed), n=n)
+
+    row_of_evaluation: dict[tuple[bytes, float], int] = {}
     for row, evaluation in enumerate(hashable_evaluations(all_evaluations)):
+        # Of equal evaluations the first row counts.
         row_of_evaluation.setdefault(evaluation, row)
-    rows_of_part = [row_of_evaluation[evaluation] for evaluation in hashable_evaluations(part)]
-    assert rows_of_part == sorted(rows_of_part)
+    rows_of_chosen = [row_of_evaluation[evaluation] for evaluation in hashable_evaluations(chosen)]
+    assert rows_of_chosen == sorted(rows_of_chosen)
 
 
 def hashable_evaluations(evaluations: Evaluations) -> list[tuple[bytes, float]]:
-    """The values, as bytes, and the loss of each evaluation."""
+    """Make a key for a dictionary of each evaluation: its values, as bytes, and its loss."""
     pairs = zip(evaluations.values, evaluations.losses, strict=True)
     return [(values.tobytes(), loss) for values, loss in pairs]

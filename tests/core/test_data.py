@@ -33,10 +33,12 @@ def make_spec(uses_data: bool) -> MethodSpec:
 
 
 def follow_protocol(protocol, benchmark, spec) -> list[tuple[hbo.TaskData | None, ...]]:
-    """Make runs of a method `KeepsData`; return the training data that each of them was given."""
+    """Run the method `KeepsData` as the protocol says; return the data that each run was given."""
+    # Every run appends to this list.
     KeepsData.data_of_runs = []
-    rng = np.random.default_rng  # makes a generator from the position of a task, as a seed
-    list(follow(protocol, benchmark, spec, rng=rng, protocol_rng=rng))
+    # The protocol calls this with the position of a task, which so becomes the seed of its run.
+    make_rng = np.random.default_rng
+    list(follow(protocol, benchmark, spec, rng=make_rng, protocol_rng=make_rng))
     return KeepsData.data_of_runs
 
 
@@ -67,7 +69,10 @@ def test_data_are_not_read_for_other_methods():
 
 
 def test_method_gets_data_up_to_its_task():
-    """Runs on tasks 0, 1 and 2 read the data of earlier tasks, and of their own."""
+    """The run on each task gets the data of the earlier tasks, and of its own.
+
+    So runs on tasks 0, 1 and 2 read the data of 0, then of 0 and 1, then of 0, 1 and 2.
+    """
     tasks_read, data_of_runs = run_on_tasks_with_data(uses_data=True, tasks=3)
     assert tasks_read == [0, 0, 1, 0, 1, 2]
     for position, data in enumerate(data_of_runs):
@@ -81,14 +86,15 @@ def test_method_gets_a_copy_of_data():
     _, data_of_runs = run_on_tasks_with_data(
         uses_data=True, data_of_task=lambda task: original, tasks=1
     )
-    ((data,),) = data_of_runs  # of one run, with the data of one task
+    # There was one run, with the data of one task.
+    ((data,),) = data_of_runs
     assert not np.shares_memory(data.features, original.features)
     with pytest.raises(ValueError, match="read-only"):
         data.features[0, 0] = 1.0
 
 
 def test_benchmark_without_data_is_refused(tmp_path):
-    """The method uses training data of tasks, which newsvendor does not have."""
+    """A method that uses training data cannot run on newsvendor, whose tasks have none."""
     with pytest.raises(ExperimentError, match=r"training data of the tasks.*newsvendor"):
         hbo.run(
             benchmarks=["newsvendor"],
@@ -125,7 +131,7 @@ def own_data(task: str) -> hbo.TaskData:
 
 
 def own_benchmark(**changes: Any) -> hbo.Benchmark:
-    """Build a benchmark of tasks a, bb and ccc, of which the first two have data by default."""
+    """Build a user's benchmark with tasks a, bb and ccc; by default, ccc has no training data."""
     frame = pd.DataFrame({"task": np.repeat(["a", "bb", "ccc"], 10)})
     frame["x"] = np.tile(np.linspace(0, 1, 10), 3)
     frame["error"] = np.random.default_rng(0).random(30)
@@ -136,7 +142,7 @@ def own_benchmark(**changes: Any) -> hbo.Benchmark:
 
 
 def test_own_benchmark_may_carry_data():
-    """Of its tasks a, bb and ccc all but the last have data."""
+    """A user's benchmark may have training data of some tasks only: here not of the last."""
     benchmark = own_benchmark()
     check_benchmark(benchmark)
     assert benchmark.task("ccc").data is None
@@ -145,7 +151,10 @@ def test_own_benchmark_may_carry_data():
 
 
 def test_method_gets_data_of_other_tasks_first():
-    """Of tasks a, bb and ccc the second is left out: its data come last; ccc has none."""
+    """When one task is left out, the data of the others come first, and its own last.
+
+    Task bb of a, bb and ccc is left out; ccc has no data.
+    """
     protocol = hbo.LeaveOneOut(trials=2, tasks=["bb"])
     (data_of_run,) = follow_protocol(protocol, own_benchmark(), make_spec(uses_data=True))
     data_of_a, data_of_ccc, data_of_bb = data_of_run
@@ -155,7 +164,10 @@ def test_method_gets_data_of_other_tasks_first():
 
 
 def test_other_data_make_another_benchmark(tmp_path):
-    """Of two benchmarks that differ in the data of task a alone."""
+    """Benchmarks that differ only in training data have different names in results.
+
+    Else their runs would be taken for runs of one benchmark. Here the data of task a differ.
+    """
     protocol = hbo.LeaveOneOut(trials=2, tasks=["bb"])
     settings = {"methods": ["random-search"], "seeds": [0], "protocol": protocol}
     first = own_benchmark(data={"a": own_data("a"), "bb": own_data("bb")})
@@ -205,8 +217,8 @@ def test_other_data_change_settings_of_optimiser():
     [[], DATA[1:], [*DATA, DATA[0]], [DATA[0], None]],
     ids=["none", "too few", "too many", "none of the task"],
 )
-def test_optimiser_refuses_another_number_of_data(data):
-    """It needs the data of the one earlier task and of its own."""
+def test_optimiser_needs_data_of_each_task(data):
+    """With one earlier task in the history, data of two tasks are needed: its own come last."""
     with pytest.raises(EvaluationsError, match=r"1 earlier tasks .*, 2 in all"):
         make_optimiser(data=data)
 

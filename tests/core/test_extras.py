@@ -69,6 +69,7 @@ def extras_of_method():
 
 @pytest.mark.slow
 def test_methods_that_need_jax_say_so(extras_of_method):
+    """Without JAX, the methods with a neural network raise `MissingExtraError`, and no others."""
     neural = {name for name, extras in extras_of_method.items() if NEURAL in extras}
 
     assert methods_that_fail_without("jax,jaxlib", list(extras_of_method)) == neural
@@ -76,7 +77,7 @@ def test_methods_that_need_jax_say_so(extras_of_method):
 
 @pytest.mark.slow
 def test_methods_that_need_sklearn_say_so(extras_of_method):
-    """Among methods without a network, as those need JAX, too."""
+    """Only methods without a network are tried: the others need JAX as well."""
     not_neural = [name for name, extras in extras_of_method.items() if NEURAL not in extras]
     of_sklearn = {name for name in not_neural if SKLEARN in extras_of_method[name]}
 
@@ -84,15 +85,16 @@ def test_methods_that_need_sklearn_say_so(extras_of_method):
 
 
 @pytest.fixture
-def absent(monkeypatch):
-    """JAX and Optuna are not installed, and not imported either."""
+def without_jax_and_optuna(monkeypatch):
+    """Make every import of JAX and Optuna fail, as if they were not installed."""
     for name in ("jax", "optuna"):
+        # Python refuses to import a module whose entry is None.
         monkeypatch.setitem(sys.modules, name, None)
 
 
-@pytest.mark.usefixtures("absent")
+@pytest.mark.usefixtures("without_jax_and_optuna")
 def test_missing_package_is_noticed_before_running(tmp_path):
-    """The second of two methods needs JAX, which is as if not installed."""
+    """No run is made, not even of the first method, if the second needs JAX and it is missing."""
     methods = ["random-search", "ablr-transfer"]
     store = tmp_path / "store"
 
@@ -102,16 +104,18 @@ def test_missing_package_is_noticed_before_running(tmp_path):
     assert not store.exists()
 
 
-@pytest.mark.usefixtures("absent")
+@pytest.mark.usefixtures("without_jax_and_optuna")
 def test_optimiser_names_missing_package():
+    """The method ABLR needs JAX, which is as if not installed."""
     space = hbo.load("newsvendor").space
 
     with pytest.raises(MissingExtraError, match="'jax'"):
         hbo.optimiser("ablr", space=space, direction="minimize")
 
 
-@pytest.mark.usefixtures("absent")
+@pytest.mark.usefixtures("without_jax_and_optuna")
 def test_missing_package_error_names_command():
+    """The error tells how to install Optuna, which is as if not installed."""
     with pytest.raises(MissingExtraError) as caught:
         import_object("optuna.samplers:TPESampler")
 

@@ -9,9 +9,16 @@ SPACE = SearchSpace([Parameter.number("x", 0, 1)])
 
 
 def evaluations_of(objective, *, direction=Direction.MINIMIZE) -> Evaluations:
-    """Make evaluations of x = 0, 0.1, 0.2, ... with these objective values."""
+    """Make evaluations of the configurations x = 0, 0.1, 0.2, ... with these objective values."""
     values = 0.1 * np.arange(len(objective))[:, None]
-    return Evaluations("t", {}, values, np.array(objective), space=SPACE, direction=direction)
+    return Evaluations(
+        task="t",
+        context={},
+        values=values,
+        objective=np.array(objective),
+        space=SPACE,
+        direction=direction,
+    )
 
 
 @pytest.mark.parametrize(
@@ -24,7 +31,7 @@ def evaluations_of(objective, *, direction=Direction.MINIMIZE) -> Evaluations:
     ],
 )
 def test_best_has_lowest_loss(objective, direction, x_of_best):
-    """Configurations are x = 0, 0.1 and 0.2; NaN stands for a failed evaluation."""
+    """The configurations are x = 0, 0.1 and 0.2; failed evaluations have the objective NaN."""
     evaluations = evaluations_of(objective, direction=direction)
 
     assert evaluations.best == pytest.approx({"x": x_of_best})
