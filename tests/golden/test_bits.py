@@ -13,7 +13,7 @@ from numpy._core._multiarray_umath import __cpu_dispatch__, __cpu_features__
 import hpobench_ordered as hbo
 from hpobench_ordered.registry import method_spec
 
-DIGESTS = """
+SCRIPT_THAT_PRINTS_DIGESTS = """
 import hashlib, importlib.util, json, sys
 import numpy as np
 import hpobench_ordered as hbo
@@ -36,7 +36,7 @@ for name in hbo.list_benchmarks(ready=True):
 x = np.linspace(-20.0, 0.0, 100_001)
 print(json.dumps([digests, hashlib.sha256(np.exp(x).tobytes()).hexdigest()]))
 """
-OLDER_PROCESSOR = {
+ENVIRONMENT_OF_OLDER_PROCESSOR = {
     "NPY_DISABLE_CPU_FEATURES": " ".join(
         feature for feature in __cpu_dispatch__ if __cpu_features__[feature]
     ),
@@ -44,7 +44,7 @@ OLDER_PROCESSOR = {
     "OPENBLAS_CORETYPE": "Nehalem",
     "XLA_FLAGS": "--xla_cpu_max_isa=AVX2",  # with less, JAX sums in another order
 }
-FITTED_IN_MANY_STEPS = (".distbo", ".ablr", ".fsbo")
+MODULES_FITTED_IN_MANY_STEPS = (".distbo", ".ablr", ".fsbo")
 """Modules of methods whose networks or descriptions of data are fitted in hundreds of steps.
 
 These magnify the last bit of the C library's exponential, which is another one without FMA;
@@ -53,29 +53,29 @@ These magnify the last bit of the C library's exponential, which is another one 
 
 
 def list_methods_with_same_bits() -> list[str]:
-    """Methods whose suggestions have the same bits on older processors.
+    """List the methods whose suggestions have the same bits on older processors.
 
-    Not those that are fitted in many steps, which magnify differences of the last bit.
+    Others are fitted in many steps, which magnify differences of the last bit.
     """
     names = []
     for name in hbo.list_methods():
         module = method_spec(name).method.__module__
-        if not module.endswith(FITTED_IN_MANY_STEPS):
+        if not module.endswith(MODULES_FITTED_IN_MANY_STEPS):
             names.append(name)
     return names
 
 
 def compute_digests(environment: dict[str, str]) -> tuple[dict[str, str], str]:
-    """Run the script `DIGESTS` in a process with these environment variables.
+    """Run the script of digests in a process of its own, with these environment variables.
 
     Returns:
-        Digests by name, of what methods suggest and search spaces draw; and one of numpy's
-        exponential function.
+        Digests of what methods suggest and of what search spaces draw, by name; and a digest of
+        numpy's exponential function.
     """
     script = str(Path(__file__).parent / "write.py")
     methods = json.dumps(list_methods_with_same_bits())
     result = subprocess.run(
-        [sys.executable, "-c", DIGESTS, script, methods],
+        [sys.executable, "-c", SCRIPT_THAT_PRINTS_DIGESTS, script, methods],
         capture_output=True,
         text=True,
         check=True,
@@ -88,38 +88,49 @@ def compute_digests(environment: dict[str, str]) -> tuple[dict[str, str], str]:
 @pytest.mark.slow
 def test_older_processor_has_same_bits():
     digest_of_name, digest_of_exponential = compute_digests({})
-    older_digest_of_name, older_digest_of_exponential = compute_digests(OLDER_PROCESSOR)
+    older_digest_of_name, older_digest_of_exponential = compute_digests(
+        ENVIRONMENT_OF_OLDER_PROCESSOR
+    )
 
     # numpy's exponential has other last bits without the newer instructions.
     assert older_digest_of_exponential != digest_of_exponential, "nothing was switched off"
     assert older_digest_of_name == digest_of_name
+    assert len(digest_of_name) >= count_least_digests()
+
+
+def count_least_digests() -> int:
+    """Count the digests that are compared at least, so that a test of none does not pass.
+
+    A method has at least five on average, as most run on two toy tasks and on three of newsvendor;
+    a benchmark has one, of samples of its search space.
+    """
     number_of_methods = len(list_methods_with_same_bits())
     number_of_benchmarks = len(hbo.list_benchmarks(ready=True))
-    # At least five runs of a method on average (most run on two toy tasks and on newsvendor), and
-    # samples of each benchmark, were compared.
-    assert len(digest_of_name) >= 5 * number_of_methods + number_of_benchmarks
+    return 5 * number_of_methods + number_of_benchmarks
 
 
 def test_log_scale_rounds_from_extended_precision():
-    """Values on a logarithmic scale are computed with more digits than doubles have, and rounded
-    once, so that their bits are the same everywhere.
+    """Values on a logarithmic scale have the same bits everywhere.
+
+    Their exponential is computed with more digits than a double has, and rounded once, as a
+    library's exponential of doubles may have another last bit.
     """
     rate = hbo.load("xgboost-mnist").space["learning_rate"]
     unit = np.random.default_rng(0).random(10_000)
 
     decoded = rate.decode(unit)
 
-    low, high = rate.span  # the logarithms of the bounds
-    exponent = (low + unit * (high - low)).astype(np.longdouble)
+    log_lower, log_upper = rate.span
+    exponent = (log_lower + unit * (log_upper - log_lower)).astype(np.longdouble)
     expected = np.clip(np.exp(exponent).astype(np.float64), rate.lower, rate.upper)
     np.testing.assert_array_equal(decoded, expected)
 
 
 def test_log_scale_is_inverted():
+    """Encoding undoes decoding, up to the last digits of numbers from 0 to 1."""
     rate = hbo.load("xgboost-mnist").space["learning_rate"]
     unit = np.random.default_rng(0).random(10_000)
 
     encoded = rate.encode(rate.decode(unit))
 
-    # Up to the last digits of numbers from 0 to 1.
     np.testing.assert_allclose(encoded, unit, rtol=0, atol=1e-15)

@@ -81,10 +81,12 @@ def iter_outcomes(name: str) -> Iterator[tuple[str, Outcome]]:
 
     if spec.uses_data:  # newsvendor has no training data
         return
+    # A cell is one method with one seed on one benchmark; it has the random numbers for that.
     (cell,) = plan(benchmarks=["newsvendor"], methods=[name], seeds=[SEED], protocol=PROTOCOL)
+    newsvendor = hbo.load("newsvendor")
     with one_thread():  # as in an experiment
         for outcome in follow(
-            PROTOCOL, hbo.load("newsvendor"), spec, rng=cell.rng, protocol_rng=cell.protocol_rng
+            PROTOCOL, newsvendor, spec, rng=cell.rng, protocol_rng=cell.protocol_rng
         ):
             yield f"newsvendor: {outcome.task_name}", outcome
 
@@ -155,17 +157,21 @@ def _round(number: float) -> float | None:
 
 
 def _format_methods(methods: dict[str, Any]) -> str:
-    """Format as JSON with a line a run: it is short, and shows in a diff what changed."""
+    """Format as JSON with one line a run: it is short, and a diff shows which runs changed."""
     texts = []
     for name, golden in methods.items():
-        lines = []
+        lines_of_runs = []
         for task, rows in golden["runs"].items():
-            lines.append(f"   {json.dumps(task)}: {json.dumps(rows)}")
-        runs = ",\n".join(lines)
-        version = json.dumps(golden["version"])
-        texts.append(
-            f' {json.dumps(name)}: {{\n  "version": {version},\n  "runs": {{\n{runs}\n  }}\n }}'
-        )
+            lines_of_runs.append(f"   {json.dumps(task)}: {json.dumps(rows)}")
+        lines = [
+            f" {json.dumps(name)}: {{",
+            f'  "version": {json.dumps(golden["version"])},',
+            '  "runs": {',
+            ",\n".join(lines_of_runs),
+            "  }",
+            " }",
+        ]
+        texts.append("\n".join(lines))
     return "{\n" + ",\n".join(texts) + "\n}\n"
 
 
