@@ -20,42 +20,50 @@ from hpobench_ordered.surrogates.artifacts import CardTexts
 
 
 @pytest.fixture
-def published():
-    """Forty configurations, and their errors: the size plus the configuration's number from 1."""
+def published_evaluations():
+    """Forty configurations, and their errors on each size: number of the configuration plus size.
+
+    Configurations are numbered from 1.
+    """
     values = space().decode(space().sample_unit(np.random.default_rng(0), 40))
     numbers = np.arange(1.0, 41.0)
-    return values, np.add.outer(numbers, np.array(SIZES, dtype=np.float64))
+    errors = numbers[:, None] + np.array(SIZES, dtype=np.float64)
+    return values, errors
 
 
 @pytest.fixture
-def trained():
-    """Numbers of configurations in each call of the stub that stands for training."""
+def training_calls():
+    """Number of configurations in each call of the stub that stands for training."""
     return []
 
 
 @pytest.fixture
-def fitted(published, trained, monkeypatch):
-    """What each call of the stub that stands for fitting a forest got: errors, and card texts.
+def fitting_calls(published_evaluations, training_calls, monkeypatch):
+    """Replace training, fitting and data by stubs; return what each call of the fitting got.
 
-    The stub that stands for training makes as many errors as the size plus the configuration's
-    number from 0.
+    That are the errors to fit a forest to, (configurations, sizes), and the texts for the card.
     """
     calls: list[tuple[np.ndarray, CardTexts]] = []
 
     def write_forest(
         request: Any, definition: Any, forest: ForestData, texts: CardTexts, **_: Any
     ) -> Path:
+        """Stand for fitting and writing a forest, which has one column of errors a task."""
         assert len(definition.tasks) == forest.targets.shape[1]
         calls.append((forest.targets, texts))
         return request.folder
 
     def train_configs(trainer: Any, configs: Any, sizes: Any, folder: Path, **_: Any) -> np.ndarray:
-        folder.parent.mkdir(exist_ok=True)
-        trained.append(len(configs))
-        return np.add.outer(np.arange(len(configs)), np.array(sizes)).astype(float)
+        """Stand for training; errors are the number of the configuration, from 0, plus the size."""
+        folder.parent.mkdir(exist_ok=True)  # as storing trainings would
+        training_calls.append(len(configs))
+        numbers = np.arange(len(configs), dtype=np.float64)
+        return numbers[:, None] + np.array(sizes)
 
     monkeypatch.setattr(xgboost_mnist, "write_forest", write_forest)
-    monkeypatch.setattr(xgboost_mnist, "_read_published_evaluations", lambda local: published)
+    monkeypatch.setattr(
+        xgboost_mnist, "_read_published_evaluations", lambda local: published_evaluations
+    )
     monkeypatch.setattr(xgboost_mnist, "load_mnist", lambda local: (None, None))
     monkeypatch.setattr(xgboost_mnist, "split_images", lambda data, target: None)
     monkeypatch.setattr(xgboost_mnist, "train_configs", train_configs)
@@ -63,39 +71,47 @@ def fitted(published, trained, monkeypatch):
     return calls
 
 
-def test_packaged_comparison_is_on_the_card(fitted, tmp_path):
-    """By default, the card is that of the packaged artifact."""
-    (tmp_path / "x-comparison.json").write_text("{}")  # a file beside the artifact is not read
+def test_packaged_comparison_is_on_the_card(fitting_calls, tmp_path):
+    """By default, the card has the comparison that comes with the package."""
+    # A comparison that a user generated beside the artifact is not read.
+    (tmp_path / "x-comparison.json").write_text("{}")
 
     GENERATOR.generate(tmp_path / "x")
 
-    ((_, texts),) = fitted
+    ((_, texts),) = fitting_calls
     packaged_card = Artifact.packaged(NAME).read_json("card.json")
     assert texts.comparisons == packaged_card["comparisons"]
     assert texts.command == packaged_card["command"]
 
 
-def test_training_on_some_sizes(fitted, tmp_path):
-    """Sizes are used once, in ascending order."""
+def test_training_on_some_sizes(fitting_calls, tmp_path):
+    """Sizes that are asked for are trained on once, in ascending order."""
+    GENERATOR.generate(tmp_path / "x", source="train", sizes=[155, 56, 155], configurations=12)
+
+    ((errors, _),) = fitting_calls
+    assert errors.shape == (12, 2)
+    # The stub's errors of configuration number 5 are its number plus the size.
+    assert errors[5].tolist() == [56 + 5, 155 + 5]
+
+
+def test_command_tells_options_of_training(fitting_calls, tmp_path):
+    """The command on the card would make the same artifact again."""
     GENERATOR.generate(
         tmp_path / "x", source="train", sizes=[155, 56, 155], configurations=12, seed=3
     )
 
-    ((errors, texts),) = fitted
-    # Of twelve configurations; that of number 5 makes the size plus 5 errors.
-    assert errors.shape == (12, 2)
-    assert errors[5].tolist() == [56 + 5, 155 + 5]
+    ((_, texts),) = fitting_calls
     assert texts.command == (
         "hpobench-ordered generate xgboost-mnist --source train --seed 3 --sizes 56,155 "
         "--configs 12"
     )
 
 
-def test_command_tells_of_local_images(fitted, tmp_path):
-    """Without the user's path."""
+def test_command_tells_of_local_images(fitting_calls, tmp_path):
+    """The command on the card says that images came from a folder, but not from which."""
     GENERATOR.generate(tmp_path / "x", source="train", sizes=[56], local=tmp_path)
 
-    ((_, texts),) = fitted
+    ((_, texts),) = fitting_calls
     assert texts.command == (
         "hpobench-ordered generate xgboost-mnist --source train --from DATA --seed 0 --sizes 56"
     )
@@ -113,30 +129,35 @@ def test_command_tells_of_local_images(fitted, tmp_path):
         ("compare", {"sizes": [57]}, "57 is not a training-set size"),
     ],
 )
-def test_impossible_requests_start_nothing(fitted, trained, tmp_path, source, option, message):
-    """Each source takes other options, within limits."""
+def test_impossible_requests_start_nothing(
+    fitting_calls, training_calls, tmp_path, source, option, message
+):
+    """An option that a source does not take, or a number beyond its limits, is refused at once."""
     with pytest.raises(ExperimentError, match=message):
         GENERATOR.generate(tmp_path / "x", source=source, **option)
 
-    assert not trained
-    assert not fitted
+    assert not training_calls
+    assert not fitting_calls
 
 
-@pytest.mark.usefixtures("fitted")
+@pytest.mark.usefixtures("fitting_calls")
 @pytest.mark.parametrize("number", [3, 20, 40])
-def test_comparison_trains_a_sample(trained, tmp_path, number):
-    """Of the published configurations, once with each of two settings of XGBoost."""
+def test_comparison_trains_a_sample(training_calls, tmp_path, number):
+    """So many of the published configurations are trained, with each of two XGBoost settings."""
     GENERATOR.generate(
         tmp_path / "out" / NAME, source="compare", configurations=number, sizes=[56, 155]
     )
 
-    assert trained == [number, number]
+    assert training_calls == [number, number]
 
 
-@pytest.mark.usefixtures("fitted")
+@pytest.mark.usefixtures("fitting_calls")
 @pytest.mark.parametrize("number", [3, 20, 40])
 def test_comparison_counts_configurations(tmp_path, number):
-    """All that are compared, and those of them with a large weight."""
+    """The file tells how many configurations were compared.
+
+    It also counts those with a large weight, on which the two settings differ most.
+    """
     file = GENERATOR.generate(
         tmp_path / "out" / NAME, source="compare", configurations=number, sizes=[56, 155]
     )
