@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import hpobench_ordered as hbo
@@ -49,16 +49,17 @@ from hpobench_ordered.testing import check_benchmark
 
 CLASSIFICATION = PredictionKind.CLASSIFICATION
 REGRESSION = PredictionKind.REGRESSION
-TREE = "sklearn.tree:DecisionTreeClassifier"
+TREE_CLASS = "sklearn.tree:DecisionTreeClassifier"
+NEIGHBOURS_CLASS = "sklearn.neighbors:KNeighborsClassifier"
 # "?" and empty cells are missing values.
-TABLE = """colour,size,weight,kind
+CSV_OF_THINGS = """colour,size,weight,kind
 red,1,2.5,a
 blue,?,3.5,b
 ,3,,a
 red,4,1.5,b
 green,5,0.5,a
 """
-TOY = """
+CODE_OF_TOY_MODULE = """
     import numpy as np
 
     class Line:
@@ -82,14 +83,14 @@ TOY = """
 
     NUMBER = 3
 """
-COUNTER = itertools.count()
+MODULE_NUMBERS = itertools.count()
 
 
 @pytest.fixture
-def table(tmp_path):
-    """The path of a CSV file with five rows, in which a colour, a size and a weight are missing."""
+def table_path(tmp_path):
+    """Path of a CSV file with five rows, in which a colour, a size and a weight are missing."""
     path = tmp_path / "things.csv"
-    path.write_text(TABLE)
+    path.write_text(CSV_OF_THINGS)
     return path
 
 
@@ -98,7 +99,8 @@ def write_module(tmp_path, monkeypatch):
     """A function that writes a module of the user's own, and returns its name."""
 
     def write(code: str) -> str:
-        name = f"toy_{next(COUNTER)}"  # modules stay imported
+        # Each test needs a new name, as Python imports a module once.
+        name = f"toy_{next(MODULE_NUMBERS)}"
         (tmp_path / f"{name}.py").write_text(dedent(code))
         monkeypatch.syspath_prepend(tmp_path)
         return name
@@ -107,11 +109,13 @@ def write_module(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def toy(write_module):
-    """Name of a module with the class `Line`, whose prediction is a times the training rows plus b,
-    the function `make`, which makes a line, and the number `NUMBER`.
+def toy_module(write_module):
+    """Name of a module of the user's own, with a class, a function and a number.
+
+    The class `Line` predicts a * number of training rows + b, the function `make` returns a `Line`,
+    and the number is called `NUMBER`.
     """
-    return write_module(TOY)
+    return write_module(CODE_OF_TOY_MODULE)
 
 
 @pytest.fixture(scope="module")
@@ -121,7 +125,7 @@ def digits():
 
 
 def make_data_set(target: Any, numbers: np.ndarray | None = None) -> DataSet:
-    """A data set with this target and no categories; by default two columns count up together."""
+    """Make a data set with this target and no categories; by default two columns count up."""
     rows = len(target)
     if numbers is None:
         numbers = np.arange(2.0 * rows).reshape(rows, 2)
@@ -136,23 +140,31 @@ def make_split(
     validation: float = 0.25,
     seed: int = 0,
 ) -> DataSplit:
-    """A split of a data set, by default a quarter of the rows for validation, the rest a pool."""
+    """Split a data set, by default into a quarter of the rows for validation and a pool."""
     return split_data(data, kind, validation=validation, seed=seed)
 
 
 def make_trainer(
-    split: DataSplit, path: str = TREE, *, scorer: str | None = None, seed: int = 0, **fixed: Any
+    split: DataSplit,
+    path: str = TREE_CLASS,
+    *,
+    scorer: str | None = None,
+    seed: int = 0,
+    **fixed: Any,
 ) -> EstimatorTrainer:
-    """A trainer of the class at a path, a decision tree by default, with fixed keywords."""
+    """Make a trainer of the class at a path, by default a decision tree, with fixed keywords."""
     model = Model.from_path(path, fixed=fixed, seed=seed)
     return EstimatorTrainer(split, model, Metric(split.kind, scorer))
 
 
 class TestData:
     @pytest.mark.parametrize("name", ["things.csv", "things.parquet", "things.csv.gz"])
-    def test_table_is_read_in_any_format(self, table, tmp_path, name):
-        """The same table as CSV, compressed or not, and as parquet."""
-        frame = pd.read_csv(table, na_values="?")
+    def test_table_is_read_in_any_format(self, table_path, tmp_path, name):
+        """The same table as a CSV file, a compressed one, and as Parquet.
+
+        The last column is the target; the others are a colour, a size and a weight, with gaps.
+        """
+        frame = pd.read_csv(table_path, na_values="?")  # things.csv is there already
         if name.endswith(".parquet"):
             frame.to_parquet(tmp_path / name)
         elif name.endswith(".gz"):
@@ -160,51 +172,51 @@ class TestData:
 
         data = read_data(str(tmp_path / name))
 
-        # The target is the last column; the others are colour, size and weight, with gaps.
         assert data.target.tolist() == list("ababa")
-        numbers = [[1, 2.5], [np.nan, 3.5], [3, np.nan], [4, 1.5], [5, 0.5]]
-        np.testing.assert_array_equal(data.numbers, numbers)
+        sizes_and_weights = [[1, 2.5], [np.nan, 3.5], [3, np.nan], [4, 1.5], [5, 0.5]]
+        np.testing.assert_array_equal(data.numbers, sizes_and_weights)
         # Colours in alphabetical order: blue, green, red; a missing one is -1.
         assert data.categories.tolist() == [[2], [0], [-1], [2], [1]]
 
-    def test_origin_has_the_hash(self, table):
-        data = read_data(str(table))
+    def test_origin_has_the_hash(self, table_path):
+        """The hash tells files of the same name apart."""
+        data = read_data(str(table_path))
 
         assert data.name == "things"
         assert "things.csv (SHA-256 " in data.origin
 
-    def test_any_column_can_be_the_target(self, table):
-        # Fills the gap in the column of weights.
-        table.write_text(TABLE.replace("3,,", "3,4.5,"))
+    def test_any_column_can_be_the_target(self, table_path):
+        """The weight is asked for; else the last column, the kind, would be the target."""
+        with_all_weights = CSV_OF_THINGS.replace("3,,", "3,4.5,")
+        table_path.write_text(with_all_weights)
 
-        data = read_data(str(table), target="weight")
+        data = read_data(str(table_path), target="weight")
 
         assert data.target.tolist() == [2.5, 3.5, 4.5, 1.5, 0.5]
         # The size is a number; colour and kind are categories.
         assert data.numbers.shape == (5, 1)
         assert data.categories.shape == (5, 2)
 
-    def test_missing_target_is_refused(self, table):
-        # One of five weights is missing.
+    def test_missing_target_is_refused(self, table_path):
+        """One of the table's five weights is missing, so the weight cannot be the target."""
         with pytest.raises(ArtifactError, match="1 rows have no 'weight'"):
-            read_data(str(table), target="weight")
+            read_data(str(table_path), target="weight")
 
-    def test_unknown_target_suggests_another(self, table):
+    def test_unknown_target_suggests_another(self, table_path):
         misspelt = "wight"
 
         with pytest.raises(UnknownNameError, match="did you mean 'weight'"):
-            read_data(str(table), target=misspelt)
+            read_data(str(table_path), target=misspelt)
 
     @pytest.mark.parametrize(("inputs", "target"), [("data", "target"), ("X", "y")])
     def test_arrays_of_any_shape_are_read(self, tmp_path, inputs, target):
-        """Under the names data and target, or X and y."""
+        """Arrays in a file are called data and target, or X and y; each image becomes a row."""
         images = np.arange(24, dtype=np.uint8).reshape(3, 2, 4)
         labels = np.array(["cat", "dog", "cat"])
         np.savez(tmp_path / "x.npz", **{inputs: images, target: labels})
 
         data = read_data(str(tmp_path / "x.npz"))
 
-        # Each image is a row.
         np.testing.assert_array_equal(data.numbers, images.reshape(3, 8))
         assert data.target.tolist() == ["cat", "dog", "cat"]
 
@@ -220,7 +232,7 @@ class TestData:
             read_data("sklearn:digit")
 
     def test_data_without_columns_have_no_target(self):
-        # The digits are an array of pixels.
+        """The digits are an array of pixels, so no column can be chosen as the target."""
         with pytest.raises(ExperimentError, match="no named columns"):
             read_data("sklearn:digits", target="class")
 
@@ -229,17 +241,16 @@ class TestData:
         [
             ("a;b\n1;2\n", "separated by commas"),
             ("a,b\n", "0 rows"),
-            ("a,b\n1,x\n2,\n", "1 rows have no 'b'"),
+            ("a,b\n1,x\n2,\n", "1 rows have no 'b'"),  # b, the last column, is the target
             ("a,b\ninf,1\n2,3\n", "infinite"),
+            # A column of too many texts is no category.
             ("a,b\n" + "".join(f"x{k},1\n" for k in range(101)), "101 different values"),
-            ('a,b\n"1,2\n', "cannot read"),
+            ('a,b\n"1,2\n', "cannot read"),  # an open quote
             ("", "cannot read"),
         ],
     )
     def test_other_tables_are_refused(self, tmp_path, content, message):
-        """Tables with another separator, without rows, with a missing target, infinite numbers, a
-        column of too many texts, an open quote, or nothing.
-        """
+        """A CSV file that makes no data set is refused with the reason."""
         (tmp_path / "x.csv").write_text(content)
 
         with pytest.raises(ArtifactError, match=message):
@@ -250,7 +261,7 @@ class TestData:
         [("x.csv", "No such file"), ("x.txt", r"\.parquet, \.npz, or sklearn:NAME")],
     )
     def test_missing_files_are_refused(self, tmp_path, name, message):
-        """There is no file; the second name has no known ending, either."""
+        """No file has this name; the second name would be refused anyway, for its ending."""
         with pytest.raises(ArtifactError, match=message):
             read_data(str(tmp_path / name))
 
@@ -262,7 +273,7 @@ class TestData:
         ],
     )
     def test_other_arrays_are_refused(self, tmp_path, arrays, message):
-        """An array of objects, and a target of two columns."""
+        """The one file has an array of objects, the other a target of two columns."""
         np.savez(tmp_path / "x.npz", **arrays, allow_pickle=True)
 
         with pytest.raises(ArtifactError, match=message):
@@ -279,30 +290,39 @@ class TestData:
 class TestSplit:
     @pytest.fixture
     def data(self):
-        """Eighty rows of three numbers, some missing, and two categories."""
+        """Eighty rows of three numbers, some of them missing, and of two categories.
+
+        The first category has the values 0 to 2, or -1 where it is missing.
+        """
         rng = np.random.default_rng(0)
         numbers = rng.normal(5, 3, (80, 3))
-        numbers[rng.random((80, 3)) < 0.2] = np.nan
+        is_missing = rng.random((80, 3)) < 0.2
+        numbers[is_missing] = np.nan
         categories = np.stack([rng.integers(-1, 3, 80), rng.integers(0, 2, 80)], axis=1)
-        return DataSet("made", "", numbers, categories, rng.integers(0, 2, 80))
+        target = rng.integers(0, 2, 80)
+        return DataSet("made", "made here", numbers, categories, target)
 
     @pytest.fixture
-    def rows(self, data):
-        """Numbers of the rows in the pool, and of those in the validation part, with seed 3."""
-        numbered = replace(data, target=np.arange(80.0))
-        split = make_split(numbered, REGRESSION, seed=3)
+    def rows_of_parts(self, data):
+        """Which rows the pool has, and which the validation part, in a split with seed 3.
+
+        A row's number is put in place of its target, to be found again in the split.
+        """
+        data_with_row_numbers = replace(data, target=np.arange(80.0))
+        split = make_split(data_with_row_numbers, REGRESSION, seed=3)
         return split.pool_target.astype(int), split.validation_target.astype(int)
 
-    def test_every_row_is_in_one_part(self, rows):
-        pool_rows, validation_rows = rows
+    def test_every_row_is_in_one_part(self, rows_of_parts):
+        pool_rows, validation_rows = rows_of_parts
 
         # A quarter of 80 rows is for validation.
         assert len(pool_rows) == 60
         assert sorted([*pool_rows, *validation_rows]) == list(range(80))
 
-    def test_features_are_scikit_learns(self, data, rows):
-        """Medians for missing numbers, one-hot columns for categories, all standardised on the
-        pool.
+    def test_features_are_scikit_learns(self, data, rows_of_parts):
+        """Features are those that scikit-learn makes: none is missing, and all are standardised.
+
+        Missing numbers become the pool's median, and a category one column for each of its values.
         """
         from sklearn.compose import make_column_transformer
         from sklearn.impute import SimpleImputer
@@ -316,32 +336,34 @@ class TestSplit:
         imputation = (SimpleImputer(strategy="median"), [0, 1, 2])
         one_hot = (OneHotEncoder(drop="if_binary", sparse_output=False), [3, 4])
         pipeline = make_pipeline(make_column_transformer(imputation, one_hot), StandardScaler())
-        pool_rows, validation_rows = rows
+        pool_rows, validation_rows = rows_of_parts
         expected_pool = pipeline.fit_transform(columns[pool_rows])
         expected_validation = pipeline.transform(columns[validation_rows])
         np.testing.assert_allclose(split.pool, expected_pool, atol=1e-12)
         np.testing.assert_allclose(split.validation, expected_validation, atol=1e-12)
 
-    def test_target_is_in_the_order_of_rows(self, data, rows):
-        pool_rows, validation_rows = rows
+    def test_target_is_in_the_order_of_rows(self, data, rows_of_parts):
+        """Rows of features and of the target stay together when they are shuffled."""
+        pool_rows, validation_rows = rows_of_parts
 
-        # The seed of the fixture `rows`.
-        split = make_split(data, seed=3)
+        split = make_split(data, seed=3)  # as the rows were found with
 
         np.testing.assert_array_equal(split.pool_target, data.target[pool_rows])
         np.testing.assert_array_equal(split.validation_target, data.target[validation_rows])
 
     def test_uninformative_columns_are_dropped_or_centred(self):
-        """Of three columns, the second has no number and the third is constant."""
-        numbers = np.column_stack([np.arange(8.0), np.full(8, np.nan), np.full(8, 7.0)])
+        """A column without any number is dropped, a constant one becomes 0."""
+        counting, empty, constant = np.arange(8.0), np.full(8, np.nan), np.full(8, 7.0)
+        numbers = np.column_stack([counting, empty, constant])
 
         split = make_split(make_data_set(np.arange(8) % 2, numbers))
 
-        # Six of eight rows; the column without a number is dropped, the constant one is centred.
+        # Two of the eight rows are for validation.
         assert split.pool.shape == (6, 2)
         assert split.pool[:, 1].tolist() == [0.0] * 6
 
     def test_digests_differ_by_data_and_split(self):
+        """Seven splits by another seed, of other data, or with another share for validation."""
         data = make_data_set(np.arange(40) % 2)
         changed_data = replace(data, numbers=data.numbers + np.eye(40, 2))
 
@@ -361,26 +383,27 @@ class TestSplit:
     def test_message_names_the_smallest_size(self, labels, seed):
         """Training sets are the first rows of the pool, and need all classes.
 
-        One row is too few; the message ends with the smallest size that has all, and only sizes
-        from there on pass.
+        The error of a smaller size names the smallest that has all.
+
+        One row always lacks a class: there are two at least.
         """
         data = make_data_set([*labels, 0, 1] * 4)
         try:
             split = make_split(data, seed=seed)
         except ExperimentError:
-            # A part of the split lacks a class, whatever the size.
-            return
+            assume(False)  # the pool or the validation part lacks a class, whatever the size
         with pytest.raises(ExperimentError, match=r"lacks the class.* classes is") as caught:
             split.check_sizes([1])
 
-        smallest = int(str(caught.value).rpartition(" ")[2])
+        _, _, last_word = str(caught.value).rpartition(" ")
+        smallest_size = int(last_word)
 
-        split.check_sizes([smallest, len(split.pool)])
+        split.check_sizes([smallest_size, len(split.pool)])
         with pytest.raises(ExperimentError, match="lacks"):
-            split.check_sizes([smallest - 1])
+            split.check_sizes([smallest_size - 1])
 
     def test_size_beyond_the_pool_is_refused(self):
-        # A quarter of the 40 rows is for validation, so 30 are left.
+        """A quarter of the 40 rows is for validation, so 30 are left for training."""
         split = make_split(make_data_set([0, 1] * 20))
 
         with pytest.raises(ExperimentError, match="30 rows are for training"):
@@ -402,34 +425,34 @@ class TestSplit:
         assert infer_kind_of_target(np.array(target)) is kind
 
     def test_classes_are_in_numeric_order(self):
-        """As texts, 10 and 100 would be before 9; targets are coded as places in this order."""
+        """As texts, 10 and 100 would be before 9. A target is coded by the place of its class."""
         data = make_data_set([10, 9, 100] * 4)
 
         split = make_split(data)
 
         assert split.classes == ("9", "10", "100")
-        # The same split as numbers.
-        numbers = make_split(data, REGRESSION).pool_target
-        np.testing.assert_array_equal(np.array([9, 10, 100])[split.pool_target], numbers)
+        decoded_target = np.array([9, 10, 100])[split.pool_target]
+        # A regression on the same rows keeps the numbers as they are.
+        np.testing.assert_array_equal(decoded_target, make_split(data, REGRESSION).pool_target)
 
     @pytest.mark.parametrize(
         ("target", "kind", "message"),
         [
             (["a"] * 8, CLASSIFICATION, "only one class"),
-            # Numbers are no classes, text is no number, and classes of one row are too small.
             ([0.5, 1.5] * 4, CLASSIFICATION, "fractional values, such as 0.5"),
             (["a", "b"] * 4, REGRESSION, "is text, such as 'a'"),
+            # Forty classes of one row each
             (range(40), CLASSIFICATION, r"5 more of made, of 40 classes .* regression"),
         ],
     )
     def test_other_targets_are_refused(self, target, kind, message):
-        """One class alone, numbers as classes, text as a number, and classes of a single row."""
+        """A target that cannot be predicted as this kind is refused with the reason."""
         with pytest.raises(ExperimentError, match=message):
             make_split(make_data_set(target), kind)
 
     @pytest.mark.parametrize("validation", [0.0, 0.01, 0.99])
     def test_empty_parts_are_refused(self, validation):
-        """Of eight rows, no row would be in one of the parts."""
+        """With such a share for validation, one of the parts would have none of the eight rows."""
         with pytest.raises(ExperimentError, match="between 0 and 1"):
             make_split(make_data_set([0, 1] * 4), validation=validation)
 
@@ -438,23 +461,24 @@ class TestModel:
     @pytest.mark.parametrize(
         ("path", "keywords", "message"),
         [
-            ("sklearn.tree.DecisionTreeClassifier", {}, f"did you mean '{TREE}'"),
+            ("sklearn.tree.DecisionTreeClassifier", {}, f"did you mean '{TREE_CLASS}'"),
             ("sklearn.tree:", {}, "MODULE:CLASS"),
             ("sklearn.trees:X", {}, r"did you mean 'sklearn\.tree'"),
             ("sklaern.tree:X", {}, "did you mean 'sklearn'"),
             ("qqqqqq:X", {}, "is it installed, or a file in this folder"),
             ("sklearn.tree:DecisionTree", {}, "did you mean 'BaseDecisionTree'"),
-            ("{toy}:NUMBER", {}, "not a class"),
-            (TREE, {"depth": 3}, "did you mean 'max_depth'"),
-            ("{toy}:make", {"c": 3}, "unknown keyword"),
+            ("{toy_module}:NUMBER", {}, "not a class"),
+            (TREE_CLASS, {"depth": 3}, "did you mean 'max_depth'"),
+            ("{toy_module}:make", {"c": 3}, "unknown keyword"),
         ],
     )
-    def test_unknown_names_are_refused(self, toy, path, keywords, message):
-        """Paths and keywords with a spelling mistake, or of something that is no class; {toy}
-        stands for a module of the user's own.
+    def test_unknown_names_are_refused(self, toy_module, path, keywords, message):
+        """A path must name a class, or a function that makes one, and keywords must be taken by it.
+
+        In a path, {toy_module} stands for the name of the fixture's module.
         """
         with pytest.raises((ExperimentError, UnknownNameError), match=message):
-            Model.from_path(path.format(toy=toy), fixed=keywords, seed=0)
+            Model.from_path(path.format(toy_module=toy_module), fixed=keywords, seed=0)
 
     @pytest.mark.parametrize(
         ("code", "message"),
@@ -465,27 +489,30 @@ class TestModel:
         ],
     )
     def test_broken_modules_are_refused(self, write_module, code, message):
-        """Modules whose import fails, for want of a library or by an error."""
+        """A module that cannot be imported is refused with the cause, such as a missing library."""
         name = write_module(code)
 
         with pytest.raises(ExperimentError, match=message):
             Model.from_path(f"{name}:X", fixed={}, seed=0)
 
     @pytest.mark.parametrize(
-        ("path", "keywords", "fixed"),
+        ("path", "keywords", "all_keywords"),
         [
             ("sklearn.ensemble:RandomForestClassifier", {}, {"random_state": 7, "n_jobs": 1}),
-            (TREE, {"random_state": 3, "max_depth": 2}, {"random_state": 3, "max_depth": 2}),
+            (TREE_CLASS, {"random_state": 3, "max_depth": 2}, {"random_state": 3, "max_depth": 2}),
             ("sklearn.svm:SVR", {}, {}),
-            ("{toy}:Line", {"c": 3}, {"c": 3}),  # it takes any keyword
-            ("{toy}:make", {}, {"random_state": 7}),
+            ("{toy_module}:Line", {"c": 3}, {"c": 3}),  # it takes any keyword
+            ("{toy_module}:make", {}, {"random_state": 7}),
         ],
     )
-    def test_seed_and_jobs_are_fixed(self, toy, path, keywords, fixed):
-        """The seed 7 and one job, if the class takes such keywords and the user sets none."""
-        model = Model.from_path(path.format(toy=toy), fixed=keywords, seed=7)
+    def test_seed_and_jobs_are_fixed(self, toy_module, path, keywords, all_keywords):
+        """To the user's keywords come the seed, 7, and one job, if the class takes these keywords.
 
-        assert dict(model.fixed) == fixed
+        What the user sets stays as it is.
+        """
+        model = Model.from_path(path.format(toy_module=toy_module), fixed=keywords, seed=7)
+
+        assert dict(model.fixed) == all_keywords
 
     @pytest.mark.usefixtures("xgboost")
     def test_inherited_keywords_are_fixed(self):
@@ -499,23 +526,24 @@ class TestModel:
         [
             ("sklearn.svm:SVC", {}, CLASSIFICATION),
             ("sklearn.svm:SVR", {}, REGRESSION),
-            ("{toy}:make", {"a": 1}, None),
+            ("{toy_module}:make", {"a": 1}, None),
         ],
     )
-    def test_kind_is_inferred_from_estimator(self, toy, path, config, kind):
+    def test_kind_is_inferred_from_estimator(self, toy_module, path, config, kind):
         """Classes of scikit-learn tell their kind; a user's own need not."""
-        model = Model.from_path(path.format(toy=toy), fixed={}, seed=0)
+        model = Model.from_path(path.format(toy_module=toy_module), fixed={}, seed=0)
 
         assert infer_kind_of_estimator(model.make_estimator(config)) is kind
 
     def test_version_is_that_of_package(self):
+        """A change of the package that a class comes from may change results."""
         import sklearn
 
-        assert Model.from_path(TREE, fixed={}, seed=0).version == sklearn.__version__
+        assert Model.from_path(TREE_CLASS, fixed={}, seed=0).version == sklearn.__version__
 
-    def test_module_without_version_is_hashed(self, toy):
+    def test_module_without_version_is_hashed(self, toy_module):
         """A file of the user's own has no version, so its hash identifies it."""
-        model = Model.from_path(f"{toy}:make", fixed={}, seed=0)
+        model = Model.from_path(f"{toy_module}:make", fixed={}, seed=0)
 
         assert model.version.startswith("SHA-256 ")
 
@@ -526,18 +554,19 @@ class TestTraining:
     @pytest.mark.parametrize("rate", [0.01, 0.5])
     @pytest.mark.parametrize("depth", [2, 9])
     @pytest.mark.parametrize("weight", [1.0, 32.0])
-    def test_errors_are_those_of_xgboost_mnist(self, small, weight, depth, rate, size):
-        """The general trainer makes as many errors as the trainer of that benchmark, on small
-        images.
+    def test_errors_are_those_of_xgboost_mnist(self, image_split, weight, depth, rate, size):
+        """The general trainer makes as many errors as the special trainer of `xgboost-mnist`.
+
+        Both train XGBoost with the settings `AS_PUBLISHED` on the same small images.
         """
         split = DataSplit(
             kind=CLASSIFICATION,
             classes=tuple("0123456789"),
-            pool=small.pool.astype(np.float64),
-            pool_target=small.pool_labels,
-            validation=small.validation.astype(np.float64),
-            validation_target=small.validation_labels,
-            digest=small.digest,
+            pool=image_split.pool.astype(np.float64),
+            pool_target=image_split.pool_labels,
+            validation=image_split.validation.astype(np.float64),
+            validation_target=image_split.validation_labels,
+            digest=image_split.digest,
         )
         config = {
             "min_child_weight": weight,
@@ -548,26 +577,26 @@ class TestTraining:
 
         outcome = make_trainer(split, "xgboost:XGBClassifier", **AS_PUBLISHED)(config, size)
 
-        expected = XGBoostTrainer(small, AS_PUBLISHED)(config, size)["error_count"]
-        assert outcome["value"] * len(small.validation) == pytest.approx(expected)
+        expected = XGBoostTrainer(image_split, AS_PUBLISHED)(config, size)["error_count"]
+        assert outcome["value"] * len(image_split.validation) == pytest.approx(expected)
 
     @pytest.fixture
     def tree(self, digits):
-        """A tree fitted by scikit-learn alone to the first 300 rows; compare `train_tree`."""
+        """The tree of `train_tree`, but fitted by scikit-learn alone to the first 300 rows."""
         from sklearn.tree import DecisionTreeClassifier
 
         tree = DecisionTreeClassifier(min_samples_leaf=9, max_depth=7, random_state=5)
         return tree.fit(digits.pool[:300], digits.pool_target[:300])
 
     def train_tree(self, digits: DataSplit, scorer: str | None) -> float:
-        """The value of the same tree by our trainer, with a scorer or the default metric."""
+        """Train the tree of the fixture `tree` by a trainer, and return its value by a metric."""
         trainer = make_trainer(digits, scorer=scorer, seed=5, min_samples_leaf=9)
         value: float = trainer({"max_depth": 7}, "300")["value"]
         return value
 
     @pytest.mark.parametrize("scorer", [None, "accuracy", "neg_log_loss"])
     def test_pickled_trainer_trains_the_same(self, digits, scorer):
-        """Trained on 300 rows, with each kind of metric."""
+        """Trainers are pickled for other processes, with each kind of metric."""
         trainer = make_trainer(digits, scorer=scorer, seed=5, min_samples_leaf=9)
 
         unpickled = pickle.loads(pickle.dumps(trainer))
@@ -608,9 +637,8 @@ class TestTraining:
         ],
     )
     def test_objectives_of_metrics(self, scorer, name, direction):
-        """The default, a score, and a negated loss."""
-        rows_for_validation = 449
-        objective = Metric(CLASSIFICATION, scorer).objective(rows_for_validation)
+        """The default metric, a score, and a loss, whose scorer is negated."""
+        objective = Metric(CLASSIFICATION, scorer).objective(449)  # rows for validation, any number
 
         assert objective.name == name
         assert objective.direction is direction
@@ -620,10 +648,10 @@ class TestTraining:
             Metric(CLASSIFICATION, "roc-auc")
 
     @pytest.fixture
-    def line_trainer(self, toy):
-        """A trainer of lines on 40 rows; after training on n rows a line predicts a * n + b."""
+    def line_trainer(self, toy_module):
+        """A trainer of `Line` on 40 rows: trained on n rows, it predicts a * n + b."""
         split = make_split(make_data_set(np.arange(40) / 4), REGRESSION)
-        return make_trainer(split, f"{toy}:Line")
+        return make_trainer(split, f"{toy_module}:Line")
 
     def test_default_metric_is_the_squared_error(self, line_trainer):
         value = line_trainer({"a": 0.1}, "20")["value"]
@@ -643,20 +671,22 @@ class TestTraining:
         ],
     )
     def test_failure_names_the_way_out(self, line_trainer, config, size, message):
-        """A line fails with a above 5, with a above 3 on many rows, or with predictions that are
-        not finite.
+        """The error of a failed training names the option with which failures count as worst.
+
+        A line fails with a above 5, with a above 3 on many rows, or with predictions that are not
+        finite.
         """
         with pytest.raises(TrainingError, match=f"(?s){message}.*--failures worst"):
             line_trainer(config, size)
 
     def test_failure_may_be_an_outcome(self, line_trainer):
+        """If failures count as worst, there is no error; with a above 3 a line fails here."""
         trainer = replace(line_trainer, failures=Failures.WORST)
 
-        # A line with a above 3 fails on many rows.
         assert trainer({"a": 4}, "30") == {"failure": "ValueError: a is large"}
 
     def test_identity_ignores_treatment_of_failures(self, digits):
-        """So that trainings that succeeded are used again, however failures are treated."""
+        """Trainings that succeeded are used again, however failures are treated."""
         stopping = make_trainer(digits)
 
         continuing = replace(stopping, failures=Failures.WORST)
@@ -664,7 +694,7 @@ class TestTraining:
         assert continuing.identity == stopping.identity
 
     def test_identity_has_what_decides_values(self, digits):
-        """A trainer has another identity if any of these five is another: so none is missing."""
+        """Each of these five changes gives a trainer another identity, so none is missing."""
         trainer = make_trainer(digits)
         of_other_data = replace(trainer, split=replace(digits, digest="x"))
         of_other_version = replace(trainer, model=replace(trainer.model, version="0"))
@@ -685,10 +715,9 @@ class TestTraining:
         assert len(identities) == len(trainers)
 
     def test_warnings_of_estimators_are_hidden(self, digits):
+        """scikit-learn warns of too few iterations, which would make this test fail."""
         trainer = make_trainer(digits, "sklearn.linear_model:LogisticRegression")
 
-        # One iteration does not converge, of which scikit-learn warns; pytest makes warnings
-        # errors.
         trainer({"max_iter": 1}, "100")
 
 
@@ -700,8 +729,12 @@ def own_benchmarks(tmp_path, monkeypatch):
     return tmp_path / "own"
 
 
-CUSTOM = Custom(
-    name="wine-tree", model=TREE, data="sklearn:wine", sizes=[60, 20, 120, 20], configurations=12
+WINE_TREE = Custom(
+    name="wine-tree",
+    model=TREE_CLASS,
+    data="sklearn:wine",
+    sizes=[60, 20, 120, 20],
+    configurations=12,
 )
 """Twelve trees on three sizes."""
 
@@ -709,20 +742,24 @@ CUSTOM = Custom(
 class TestGeneration:
     @pytest.fixture
     def artifact(self, own_benchmarks):
-        """The folder of the benchmark, generated from `CUSTOM`."""
-        return generate_custom(CUSTOM)
+        """The folder of the benchmark, generated from `WINE_TREE`."""
+        return generate_custom(WINE_TREE)
 
     def test_progress_is_told(self, own_benchmarks):
         steps = set()
 
-        generate_custom(CUSTOM, progress=lambda step, done, total: steps.add(step))
+        generate_custom(WINE_TREE, progress=lambda step, done, total: steps.add(step))
 
         assert "training" in steps
 
     def test_benchmark_is_found_by_name(self, artifact, own_benchmarks):
         assert artifact == own_benchmarks / "wine-tree"
         assert "wine-tree" in hbo.list_benchmarks()
-        # Its metric is an error.
+        assert hbo.load("wine-tree").name == "wine-tree"
+
+    @pytest.mark.usefixtures("artifact")
+    def test_default_objective_is_minimised(self):
+        """Without a metric asked for, the objective is the share of errors."""
         assert hbo.load("wine-tree").objective.direction is hbo.Direction.MINIMIZE
 
     @pytest.mark.usefixtures("artifact")
@@ -730,38 +767,41 @@ class TestGeneration:
         check_benchmark(hbo.load("wine-tree"))
 
     @pytest.fixture
-    def table(self, artifact):
-        """The table of evaluations that is written next to the artifact."""
+    def written_table(self, artifact):
+        """The evaluations that are written to a file next to the artifact, read back."""
         path = artifact.with_name("wine-tree-evaluations.parquet")
         return read_raw(path, benchmark="wine-tree", space=hbo.load("wine-tree").space)
 
-    def test_tasks_are_the_sizes(self, table):
+    def test_tasks_are_the_sizes(self, written_table):
+        """Sizes were asked for in another order; tasks are in ascending order."""
+        assert list(written_table.tasks) == ["20", "60", "120"]
+        assert [task.name for task in hbo.load("wine-tree").tasks] == ["20", "60", "120"]
+
+    def test_context_of_task_is_its_size(self, written_table):
         contexts = {name: {"train_size": float(name)} for name in ("20", "60", "120")}
 
-        # In ascending order, though asked for in another.
-        assert list(table.tasks) == list(contexts)
-        assert table.about.contexts == contexts
+        assert written_table.about.contexts == contexts
         tasks = hbo.load("wine-tree").tasks
         assert {task.name: dict(task.context) for task in tasks} == contexts
 
-    def test_table_has_the_trainings(self, table):
+    def test_table_has_the_trainings(self, written_table):
+        """The trainings are of the twelve configurations that seed 0 draws."""
         space = hbo.load("wine-tree").space
-        # The twelve configurations that seed 0 draws.
         values = space.decode(space.sample_unit(np.random.default_rng(0), 12))
         trainer = make_trainer(make_split(read_data("sklearn:wine")))
-        for size, evaluations in table.tasks.items():
+        for size, evaluations in written_table.tasks.items():
             np.testing.assert_array_equal(evaluations.values, values)
             expected = [trainer(config, size)["value"] for config in space.configs(values)]
             np.testing.assert_array_equal(evaluations.objective, expected)
 
-    def test_forest_is_close_to_trainings(self, table):
+    def test_forest_is_close_to_trainings(self, written_table):
         """The benchmark's forest predicts the results of the trainings that it was fitted to.
 
         A forest that predicts the mean result for every configuration has a root mean squared
         error of the standard deviation of the results.
         """
         for task in hbo.load("wine-tree").tasks:
-            evaluations = table.tasks[task.name]
+            evaluations = written_table.tasks[task.name]
 
             predicted = task.evaluate_many(evaluations.values)
 
@@ -775,16 +815,19 @@ class TestGeneration:
         # Twelve configurations on three sizes.
         assert (card["evaluations"], card["configurations"]) == (36, 12)
         assert card["command"] == (
-            f"hpobench-ordered generate custom --model {TREE} --data sklearn:wine --name wine-tree "
-            "--seed 0 --sizes 20,60,120 --configs 12"
+            f"hpobench-ordered generate custom --model {TREE_CLASS} --data sklearn:wine "
+            "--name wine-tree --seed 0 --sizes 20,60,120 --configs 12"
         )
 
     @pytest.mark.parametrize("output", [None, "other"])
     @pytest.mark.parametrize("name", ["newsvendor", "xgboost-mnist", "yahpo-svm-999999"])
     def test_names_of_others_are_refused(self, own_benchmarks, tmp_path, name, output):
-        """Also of benchmarks that are only defined, and whatever the folder."""
+        """A benchmark cannot have the name of another, wherever it is written.
+
+        Of the last name the package has only a definition, no artifact.
+        """
         folder = None if output is None else tmp_path / output
-        custom = replace(CUSTOM, name=name)
+        custom = replace(WINE_TREE, name=name)
 
         with pytest.raises(DuplicateNameError, match=f"there is a benchmark '{name}' already"):
             # `replace` is for benchmarks of one's own.
@@ -798,13 +841,13 @@ class TestGeneration:
         generators()["newsvendor"].generate(own_benchmarks / "newsvendor")
 
         with pytest.raises(DuplicateNameError, match="already"):
-            generate_custom(replace(CUSTOM, name="newsvendor"), replace=True)
+            generate_custom(replace(WINE_TREE, name="newsvendor"), replace=True)
 
     @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "-x", "x@1", "a b", "ä", "x\n"])
     def test_other_names_are_refused(self, own_benchmarks, name):
         """Names that are no plain names of folders."""
         with pytest.raises(ExperimentError, match="name must be letters"):
-            generate_custom(replace(CUSTOM, name=name))
+            generate_custom(replace(WINE_TREE, name=name))
 
         assert not list(own_benchmarks.glob("*"))
 
@@ -826,26 +869,32 @@ class TestGeneration:
     def test_impossible_requests_start_nothing(self, own_benchmarks, changes, error, message):
         """Each case changes one thing of a request that is possible."""
         with pytest.raises(error, match=message):
-            generate_custom(replace(CUSTOM, **changes))
+            generate_custom(replace(WINE_TREE, **changes))
 
         assert not list(own_benchmarks.glob("*"))
 
     @pytest.mark.slow
     @pytest.mark.usefixtures("own_benchmarks")
     def test_scores_are_maximised(self):
-        model = "sklearn.neighbors:KNeighborsClassifier"
-
-        generate_custom(replace(CUSTOM, metric="accuracy", model=model))
+        """The accuracy of a classifier by nearest neighbours; guessing would reach a third."""
+        generate_custom(replace(WINE_TREE, metric="accuracy", model=NEIGHBOURS_CLASS))
 
         benchmark = hbo.load("wine-tree")
         assert benchmark.objective.direction is hbo.Direction.MAXIMIZE
         assert all(0.5 < task.best_value <= 1 for task in benchmark.tasks)
-        # There cannot be more neighbours than rows of the smallest size.
-        assert benchmark.space["n_neighbors"].upper == min(CUSTOM.sizes)
+
+    @pytest.mark.slow
+    @pytest.mark.usefixtures("own_benchmarks")
+    def test_smallest_size_bounds_the_neighbours(self):
+        """There cannot be more neighbours than training rows."""
+        generate_custom(replace(WINE_TREE, model=NEIGHBOURS_CLASS))
+
+        benchmark = hbo.load("wine-tree")
+        assert benchmark.space["n_neighbors"].upper == min(WINE_TREE.sizes)
 
 
 # Bounds are filled in.
-SPACE = """{"hyperparameters": [
+SPACE_FILE_WITH_BOUNDS = """{"hyperparameters": [
   {"type": "uniform_float", "name": "a", "lower": %s, "upper": %s, "log": false},
   {"type": "categorical", "name": "mode", "choices": ["one", 2, true]},
   {"type": "constant", "name": "c", "value": 3}
@@ -854,24 +903,26 @@ SPACE = """{"hyperparameters": [
 
 class TestOwnModels:
     @pytest.fixture
-    def make_custom(self, toy, tmp_path):
-        """A function that describes a benchmark of the class `Line`, with a file of 60 rows and a
-        search space of the user's own; `lower` and `upper` are the bounds of a.
+    def make_custom(self, toy_module, tmp_path):
+        """A function that describes a benchmark of the user's class `Line`.
+
+        The data are a file of 60 rows. The search space is a file, too; `lower` and `upper` are the
+        bounds of a. Each of `changes` replaces another part of the description.
         """
 
         def make(*, lower: float = 0.0, upper: float, **changes: Any) -> Custom:
-            space = tmp_path / "space.json"
-            space.write_text(SPACE % (lower, upper))
-            numbers = tmp_path / "numbers.csv"
+            space_path = tmp_path / "space.json"
+            space_path.write_text(SPACE_FILE_WITH_BOUNDS % (lower, upper))
+            data_path = tmp_path / "numbers.csv"
             frame = pd.DataFrame({"x": np.arange(60), "y": np.arange(60) / 7, "z": ["u", "v"] * 30})
-            frame.to_csv(numbers, index=False)
+            frame.to_csv(data_path, index=False)
             custom = Custom(
                 name="line",
-                model=f"{toy}:Line",
-                data=str(numbers),
+                model=f"{toy_module}:Line",
+                data=str(data_path),
                 target="y",
                 sizes=[10, 20, 30],
-                space=space,
+                space=space_path,
                 configurations=20,
                 fixed={"b": 0.5},
             )
@@ -881,16 +932,24 @@ class TestOwnModels:
 
     @pytest.mark.usefixtures("own_benchmarks")
     def test_benchmark_has_own_space(self, make_custom):
+        """The user's file has the hyperparameters a and mode, and the constant c."""
         generate_custom(make_custom(upper=2.0))
 
-        benchmark = hbo.load("line")
-        assert benchmark.objective.name == "squared_error"
-        assert benchmark.objective.direction is hbo.Direction.MINIMIZE
-        # The file also lists a constant.
-        assert benchmark.space.constants == {"c": 3}
+        space = hbo.load("line").space
+        assert space["a"].upper == 2.0
+        assert space.constants == {"c": 3}
+
+    @pytest.mark.usefixtures("own_benchmarks")
+    def test_regression_minimises_squared_error(self, make_custom):
+        """Without a metric asked for, the objective of a regression is the squared error."""
+        generate_custom(make_custom(upper=2.0))
+
+        objective = hbo.load("line").objective
+        assert objective.name == "squared_error"
+        assert objective.direction is hbo.Direction.MINIMIZE
 
     def test_command_has_no_folders(self, own_benchmarks, make_custom, tmp_path):
-        """Files are named without their folder, which others do not have."""
+        """The card's command names files without their folder, which other users do not have."""
         generate_custom(make_custom(upper=2.0))
 
         command = Artifact(own_benchmarks / "line").read_json("card.json")["command"]
@@ -899,15 +958,20 @@ class TestOwnModels:
         assert "--set b=0.5" in command
 
     def test_table_has_choices_as_text(self, own_benchmarks, make_custom):
+        """The choices of mode are "one", the number 2 and true, which one column cannot hold."""
         generate_custom(make_custom(upper=2.0))
 
         frame = pd.read_parquet(own_benchmarks / "line-evaluations.parquet")
-        # The choices are "one", 2 and true.
         assert set(frame["config.mode"]) == {"one", "2", "True"}
+
+    def test_table_has_the_seconds_of_trainings(self, own_benchmarks, make_custom):
+        generate_custom(make_custom(upper=2.0))
+
+        frame = pd.read_parquet(own_benchmarks / "line-evaluations.parquet")
         assert (frame["seconds"] > 0).all()
 
     def test_failure_stops_everything(self, own_benchmarks, make_custom):
-        """With a above 3, the model fails on the largest size, 30 rows."""
+        """By default a failure ends the generation: with a above 3, a line fails on 30 rows."""
         with pytest.raises(TrainingError, match=r"Line\(a=.* failed on 30 rows: ValueError: a is"):
             generate_custom(make_custom(upper=4.9))
 
@@ -951,7 +1015,7 @@ class TestOwnModels:
     @pytest.mark.slow
     @pytest.mark.usefixtures("own_benchmarks")
     def test_stored_failures_stop_later(self, make_custom):
-        """Failures that counted as worst are stored, and end a generation that allows none."""
+        """Failures that counted as worst are stored; they end a generation that allows none."""
         generate_custom(make_custom(upper=4.9, failures=Failures.WORST))
 
         with pytest.raises(TrainingError, match="failed on 30 rows"):
@@ -959,7 +1023,7 @@ class TestOwnModels:
 
     @pytest.mark.usefixtures("own_benchmarks")
     def test_refused_configurations_are_an_error(self, make_custom):
-        """The constructor refuses every a above 5."""
+        """A class must take all configurations of its space; `Line` refuses every a above 5."""
         custom = make_custom(lower=5.1, upper=9.0)
 
         with pytest.raises(ExperimentError, match=r"cannot be made with .* a is too large"):
@@ -967,16 +1031,16 @@ class TestOwnModels:
 
     @pytest.mark.usefixtures("own_benchmarks")
     def test_hyperparameter_cannot_be_fixed_too(self, make_custom):
-        """The search space already has a."""
+        """The search space has a, which so cannot have a fixed value."""
         custom = make_custom(upper=2.0, fixed={"a": 1})
 
         with pytest.raises(ExperimentError, match="a: both fixed and in the search space"):
             generate_custom(custom)
 
     @pytest.mark.usefixtures("own_benchmarks")
-    def test_hyperparameters_must_be_keywords(self, make_custom, toy):
-        """The function `make` has no keywords for some of the hyperparameters."""
-        custom = make_custom(upper=2.0, model=f"{toy}:make", fixed={})
+    def test_hyperparameters_must_be_keywords(self, make_custom, toy_module):
+        """The function `make` takes a, but neither mode nor c, which the search space has, too."""
+        custom = make_custom(upper=2.0, model=f"{toy_module}:make", fixed={})
 
         with pytest.raises(UnknownNameError, match="keyword"):
             generate_custom(custom)

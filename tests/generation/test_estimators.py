@@ -22,15 +22,20 @@ from hpobench_ordered.generation._custom.split import PredictionKind, split_data
 from hpobench_ordered.generation._custom.training import EstimatorTrainer, Metric
 
 # Modules of scikit-learn with the classes that have a built-in space.
-MODULES = ("ensemble", "linear_model", "neighbors", "neural_network", "svm", "tree")
+MODULES_OF_SKLEARN = ("ensemble", "linear_model", "neighbors", "neural_network", "svm", "tree")
 
 
 def import_model(key: str) -> Model:
-    """The model of a key such as "sklearn.SVC", whichever module it is in."""
-    package, name = key.split(".")
-    modules = [f"sklearn.{module}" for module in MODULES] if package == "sklearn" else [package]
-    module = next(module for module in modules if hasattr(import_module(module), name))
-    return Model.from_path(f"{module}:{name}", fixed={}, seed=0)
+    """Import the class of a built-in space's key, such as "sklearn.SVC" or "xgboost.XGBRegressor".
+
+    A key names the package and the class, not the module; scikit-learn's have to be looked for.
+    """
+    package, class_name = key.split(".")
+    modules = [package]
+    if package == "sklearn":
+        modules = [f"sklearn.{module}" for module in MODULES_OF_SKLEARN]
+    (module,) = [module for module in modules if hasattr(import_module(module), class_name)]
+    return Model.from_path(f"{module}:{class_name}", fixed={}, seed=0)
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +54,10 @@ def splits():
 @pytest.mark.slow
 @pytest.mark.parametrize("key", SPACES)
 def test_every_class_is_trained_in_its_space(key, splits):
-    """Trainings on 15 rows succeed, with values that can be stored."""
+    """Trainings succeed at the lower bounds, in the middle and at random places of the space.
+
+    Training sets have 15 rows, which bounds some hyperparameters. Outcomes can be stored.
+    """
     if key.startswith("xgboost"):
         pytest.importorskip("xgboost", reason="XGBoost comes with the extra `train`")
     model = import_model(key)
@@ -71,6 +79,7 @@ def test_every_class_is_trained_in_its_space(key, splits):
 
 @pytest.mark.parametrize("key", [key for key in SPACES if key.startswith("sklearn.")])
 def test_hyperparameters_are_keywords(key):
+    """The class takes every hyperparameter of its built-in space."""
     model = import_model(key)
     names = built_in_space(key, smallest_size=15).names
 
@@ -88,7 +97,7 @@ def test_key_names_package_and_class(key):
     ("smallest_size", "most_neighbours"), [(1, 1), (15, 15), (100, 100), (5000, 100)]
 )
 def test_rows_limit_the_neighbours(smallest_size, most_neighbours):
-    """There cannot be more neighbours than rows, and never more than 100."""
+    """The upper bound is the number of rows, as there are no more neighbours, but at most 100."""
     space = built_in_space("sklearn.KNeighborsRegressor", smallest_size=smallest_size)
 
     assert space[NEIGHBOURS_KEYWORD].upper == most_neighbours
@@ -99,7 +108,7 @@ def test_xgboost_has_the_papers_space():
 
 
 def test_fixed_hyperparameters_are_left_out():
-    """A value that the user fixes is not tuned."""
+    """A hyperparameter whose value the user fixes is not in the search space."""
     # The built-in space of SVC has the hyperparameters C and gamma.
     space = built_in_space("sklearn.SVC", smallest_size=10, leave_out=["C"])
 
@@ -107,6 +116,7 @@ def test_fixed_hyperparameters_are_left_out():
 
 
 def test_not_everything_can_be_fixed():
+    """If all hyperparameters were fixed, there would be nothing to search."""
     both_hyperparameters = ["C", "gamma"]
 
     with pytest.raises(InvalidSpaceError, match="at least one"):
@@ -114,7 +124,7 @@ def test_not_everything_can_be_fixed():
 
 
 def test_other_classes_get_an_example():
-    """Without a built-in space, the message ends with an example of a file."""
+    """A class without a built-in space needs a file; the error ends with an example of one."""
     with pytest.raises(ExperimentError, match=r"sklearn\.GaussianNB, .* --space FILE") as caught:
         built_in_space("sklearn.GaussianNB", smallest_size=10)
 
@@ -123,7 +133,7 @@ def test_other_classes_get_an_example():
 
 
 def test_example_is_a_search_space(tmp_path):
-    """The example of error messages could be used as it is."""
+    """A user can copy the example of error messages as it is."""
     file = tmp_path / "space.json"
     file.write_text(EXAMPLE)
 
@@ -145,7 +155,7 @@ def test_configspace_reads_every_space(key):
 
 
 def test_spaces_of_configspace_are_read(tmp_path):
-    """A file that the package ConfigSpace writes has the same hyperparameters in another order."""
+    """A file written by the package ConfigSpace has all hyperparameters, in another order."""
     space = built_in_space("sklearn.RandomForestClassifier", smallest_size=10)
     file = tmp_path / "space.json"
     space.to_configspace().to_json(file)
@@ -171,7 +181,7 @@ def test_missing_file_is_refused(tmp_path):
     ],
 )
 def test_other_files_are_refused(tmp_path, content, message):
-    """The message ends with an example."""
+    """A file that is no search space is refused with an example of one."""
     file = tmp_path / "space.json"
     file.write_text(content)
 
