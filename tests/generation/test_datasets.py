@@ -4,6 +4,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 from unittest.mock import Mock
 
 import numpy as np
@@ -22,9 +23,9 @@ from hpobench_ordered.generation._flows import datasets
 
 
 def write_and_read(folder: Path, text: str) -> datasets.ClassificationData:
-    """The data set of a CSV file with this text; its last column must be the class."""
-    path = folder / "37_toy.csv"
-    path.write_text(text, "latin-1")
+    """Write a CSV file with this text, whose last column must be the class, and read it."""
+    path = folder / "37_toy.csv"  # files are named after OpenML's number of the task
+    path.write_text(text, "latin-1")  # any bytes can be written so
     return datasets.read_csv(path, "toy")
 
 
@@ -49,9 +50,10 @@ def write_and_read(folder: Path, text: str) -> datasets.ClassificationData:
     ],
 )
 def test_columns_are_coded_as_numbers(tmp_path, text, x, y):
-    """Nominal columns become one column a choice, in alphabetical order, or one for two choices.
+    """Texts become one column of 0 and 1 for each choice, in alphabetical order.
 
-    Missing numbers become the median, missing choices a choice of their own.
+    If there are two choices, one column is enough. A missing number becomes the median of its
+    column, a missing text a choice of its own.
     """
     data = write_and_read(tmp_path, text)
 
@@ -62,7 +64,7 @@ def test_columns_are_coded_as_numbers(tmp_path, text, x, y):
 
 
 def test_constant_columns_stay_constant(tmp_path):
-    """A constant number, a constant choice, and a column without any value."""
+    """The columns are a constant number, a constant text, and one without any value."""
     data = write_and_read(tmp_path, "a,b,c,class\n3,u,,0\n3,u,,1\n")
 
     range_of_columns = np.ptp(data.x, axis=0)
@@ -70,7 +72,7 @@ def test_constant_columns_stay_constant(tmp_path):
 
 
 def test_names_do_not_change_the_digest(tmp_path):
-    """The digest of a data set is of its numbers and classes as they are coded."""
+    """The digest is of numbers and classes as they are coded, not as they are written."""
     data = write_and_read(tmp_path, "a,class\n1,0\n2,1\n")
 
     renamed = write_and_read(tmp_path, "b,class\n1.0,no\n2.0,yes\n")
@@ -80,7 +82,7 @@ def test_names_do_not_change_the_digest(tmp_path):
 
 @pytest.mark.parametrize("text", ["a,class\n1,1\n2,0\n", "a,class\n1,0\n3,1\n"])
 def test_numbers_and_classes_change_the_digest(tmp_path, text):
-    """The classes are swapped, or a number is another."""
+    """In the one text the classes are exchanged, in the other a number is changed."""
     data = write_and_read(tmp_path, "a,class\n1,0\n2,1\n")
 
     changed = write_and_read(tmp_path, text)
@@ -118,16 +120,25 @@ class TestFolder:
         return tmp_path
 
     def test_tasks_are_in_ascending_order(self, folder):
+        """Tasks of files come together with those that need no file."""
         data_sets = datasets.offline_datasets(folder)
 
-        # 3492 to 3494 and 9946 need no file: they are generated, or come with scikit-learn.
+        # 3492 to 3494 are generated, unless there is a file; 9946 comes with scikit-learn.
         assert list(data_sets) == ["37", "3492", "3493", "3494", "9946", "10101"]
 
     def test_files_replace_generated_data(self, folder):
+        """Data of task 3493 would be generated, but the folder has the file 3493_real.csv."""
         data_sets = datasets.offline_datasets(folder)
 
-        # 37_a.csv, 3493_real.csv instead of the generated data, and scikit-learn's data.
-        assert [data_sets[task].name for task in ("37", "3493", "9946")] == ["a", "real", "wdbc"]
+        assert data_sets["3493"].name == "real"
+
+    def test_data_sets_are_named_like_files(self, folder):
+        data_sets = datasets.offline_datasets(folder)
+
+        # After 37_a.csv
+        assert data_sets["37"].name == "a"
+        # No file: Wisconsin's data on breast cancer, which come with scikit-learn
+        assert data_sets["9946"].name == "wdbc"
 
     def test_folder_without_data_is_refused(self, tmp_path):
         """Names of data sets begin with the number of a task, as 37_toy.csv."""
@@ -145,12 +156,13 @@ class TestFolder:
     def test_public_data_sets_are_binary(self, shared):
         data_sets = datasets.offline_datasets(shared / "data" / "openml_datasets")
 
-        assert len(data_sets) == 14
+        # Ten files, three generated data sets, and one of scikit-learn
+        assert len(data_sets) == 10 + 3 + 1
         assert all(set(np.unique(data.y)) == {0, 1} for data in data_sets.values())
 
     @pytest.mark.parametrize(("task", "shape"), [("3", (3196, 38)), ("31", (1000, 59))])
     def test_public_data_sets_have_published_sizes(self, shared, task, shape):
-        """Published are the rows; columns are those of features coded as numbers."""
+        """OpenML tells the same number of rows; there are more columns, as texts become several."""
         data_sets = datasets.offline_datasets(shared / "data" / "openml_datasets")
 
         assert data_sets[task].x.shape == shape
@@ -165,35 +177,50 @@ class TestMonks:
         ("problem", "size", "positives"), [(1, 556, 216), (2, 601, 142), (3, 554, 228)]
     )
     def test_sizes_are_as_published(self, problem, size, positives):
-        """Numbers of examples, and of positive ones among all combinations."""
+        """A MONK's problem has all combinations of six attributes, then training examples.
+
+        `positives` is the number of combinations of class 1.
+        """
         data = _openml_data.make_monks_problem(problem)
 
-        # Six attributes, one-hot coded except for those with two values.
-        assert data.x.shape == (size, 15)
-        # All combinations of the attributes come first, then the training examples.
-        assert data.y[:MONKS_COMBINATIONS].sum() == positives
+        # The attributes have 3, 3, 2, 3, 4 and 2 values; those with two take one column, not two.
+        columns = 3 + 3 + 1 + 3 + 4 + 1
+        assert data.x.shape == (size, columns)
+        classes_of_combinations = data.y[:MONKS_COMBINATIONS]
+        assert classes_of_combinations.sum() == positives
 
     @pytest.mark.parametrize(("problem", "number_wrong"), [(1, 0), (2, 0), (3, 6)])
     def test_training_examples_follow_the_rule(self, problem, number_wrong):
-        """They have the class of the same combination of attributes; in the third problem, six have
-        the wrong class.
+        """Training examples have the class of their combination of attributes.
+
+        In the third problem six of them have the wrong class, as noise.
         """
         data = _openml_data.make_monks_problem(problem)
         rows = [tuple(row) for row in data.x]
         combinations = rows[:MONKS_COMBINATIONS]
-        training_examples = rows[MONKS_COMBINATIONS:]
-        class_of = dict(zip(combinations, data.y[:MONKS_COMBINATIONS], strict=True))
+        class_of_combination = dict(zip(combinations, data.y[:MONKS_COMBINATIONS], strict=True))
+        examples = rows[MONKS_COMBINATIONS:]
 
-        classes = data.y[MONKS_COMBINATIONS:]
+        classes_of_examples = data.y[MONKS_COMBINATIONS:]
 
-        assert len(class_of) == MONKS_COMBINATIONS  # no combination comes twice
-        assert len(set(training_examples)) == len(training_examples)
-        expected = [class_of[example] for example in training_examples]
-        assert np.count_nonzero(classes != expected) == number_wrong
+        right_classes = [class_of_combination[example] for example in examples]
+        assert np.count_nonzero(classes_of_examples != right_classes) == number_wrong
+
+    @pytest.mark.parametrize("problem", [1, 2, 3])
+    def test_no_example_comes_twice(self, problem):
+        """Neither among all combinations of attributes, nor among the training examples."""
+        data = _openml_data.make_monks_problem(problem)
+        rows = [tuple(row) for row in data.x]
+
+        combinations = rows[:MONKS_COMBINATIONS]
+        examples = rows[MONKS_COMBINATIONS:]
+
+        assert len(set(combinations)) == MONKS_COMBINATIONS
+        assert len(set(examples)) == len(examples)
 
     @pytest.mark.parametrize(("problem", "has_noise"), [(1, False), (2, False), (3, True)])
     def test_description_tells_of_drawing(self, problem, has_noise):
-        """Unlike OpenML's, the training examples are drawn here, some with the wrong class."""
+        """The training examples are not OpenML's but drawn here; the third problem's have noise."""
         description = _openml_data.make_monks_problem(problem).description
 
         assert "drawn at random" in description
@@ -203,13 +230,17 @@ class TestMonks:
         ("problem", "classes"),
         [
             (1, [False, True, True]),
-            (2, [False, False, True]),  # 3, 0 and 2 attributes have their first value
+            (2, [False, False, True]),  # 3, 0 and 2 attributes are 1
             (3, [True, False, False]),
         ],
     )
     def test_rules_by_hand(self, problem, classes):
-        """1: the first two are equal, or the fifth is 1. 2: exactly two attributes have their first
-        value. 3: the fifth is 3 and the fourth 1, or the fifth is not 4 and the second is not 3.
+        """Three examples with attributes a1 to a6, and whether they are of class 1.
+
+        The rules of class 1 are, by problem:
+        1. a1 equals a2, or a5 is 1;
+        2. exactly two of the six attributes have the value 1;
+        3. a5 is 3 and a4 is 1, or a5 is not 4 and a2 is not 3.
         """
         attributes = np.array([[1, 2, 1, 1, 3, 2], [2, 2, 2, 3, 4, 2], [3, 3, 1, 2, 1, 2]])
 
@@ -235,11 +266,19 @@ def openml(monkeypatch):
     inputs = pd.DataFrame({"a": nominal, "b": [1.0, np.nan, 3.0], "c": [1, 2, 4]})
     classes = pd.Series(pd.Categorical(["p", "n", "p"]), name="label")
     is_nominal = [True, False, False]
-    dataset = SimpleNamespace(name="toy", dataset_id=5)
-    dataset.get_data = lambda *, target: (inputs, classes, is_nominal, [target])
-    task = SimpleNamespace(target_name="label", get_dataset=lambda: dataset)
+
+    def get_data(*, target: str) -> tuple[Any, ...]:
+        """Return what the client does: inputs, target, and kinds and names of the columns."""
+        return inputs, classes, is_nominal, [target]
+
+    dataset = SimpleNamespace(name="toy", dataset_id=5, get_data=get_data)
+
+    def get_task(number: int) -> Any:
+        assert number == 37
+        return SimpleNamespace(target_name="label", get_dataset=lambda: dataset)
+
     stub = SimpleNamespace(
-        tasks=SimpleNamespace(get_task={37: task}.__getitem__),
+        tasks=SimpleNamespace(get_task=get_task),
         exceptions=SimpleNamespace(PyOpenMLError=FakeError),
     )
     monkeypatch.setitem(sys.modules, "openml", stub)
@@ -249,12 +288,18 @@ def openml(monkeypatch):
 class TestOpenML:
     @pytest.mark.usefixtures("openml")
     def test_downloaded_data_are_coded(self):
+        """Data from OpenML become numbers, as those of a file do."""
         data = datasets.download_dataset("37")
 
-        # Is the nominal value 1, 2 or missing? Then b, whose missing number became the median, 2,
-        # and c.
-        assert data.x.tolist() == [[0, 1, 0, 1, 1], [1, 0, 0, 2, 2], [0, 0, 1, 3, 4]]
-        # The classes n and p.
+        is_1, is_2, is_missing, b, c = data.x.T.tolist()
+        # The nominal column has the values 2, 1 and a missing one.
+        assert is_1 == [0, 1, 0]
+        assert is_2 == [1, 0, 0]
+        assert is_missing == [0, 0, 1]
+        # The missing number, the second, became the median of 1 and 3.
+        assert b == [1, 2, 3]
+        assert c == [1, 2, 4]
+        # Classes are coded in alphabetical order: n is 0, p is 1.
         assert data.y.tolist() == [1, 0, 1]
 
     @pytest.mark.usefixtures("openml")
@@ -266,7 +311,7 @@ class TestOpenML:
 
     @pytest.mark.parametrize("error", [FakeError("no such task"), ConnectionError("offline")])
     def test_failed_download_names_the_task(self, openml, error):
-        """The client fails, by an error of its own or of the connection."""
+        """The client fails, by an error of its own or by one of the connection."""
         openml.tasks.get_task = Mock(side_effect=error)
 
         with pytest.raises(DownloadError, match="task 37"):
@@ -309,29 +354,30 @@ class TestFolds:
         np.testing.assert_allclose(first_column.mean(), 0, atol=1e-15)
         np.testing.assert_allclose(first_column.std(ddof=1), 1)
         assert constant_column.tolist() == [7, 7, 7]
-        # 3 is the mean of the first column on which the fold is trained.
+        # The test row's first number, 3, is the mean of the training rows 1, 2 and 6.
         assert scaled.x_test.tolist() == [[0.0, 8.0]]
 
     def test_two_classes_must_be_frequent(self):
-        """Four examples of a class are too few for five folds."""
-        labels = np.array([1] * 4 + [0] * 552)
-        data = replace(_openml_data.make_monks_problem(1), y=labels)
+        """If only one class has an example for each of the five folds, no curve can be drawn."""
+        data = _openml_data.make_monks_problem(1)
+        n_rare = 4
+        labels = np.array([1] * n_rare + [0] * (len(data.y) - n_rare))
 
         with pytest.raises(ExperimentError, match=r"monks-problems-1 .*\[552, 4\]"):
-            list(datasets.iter_folds(data))
+            list(datasets.iter_folds(replace(data, y=labels)))
 
     def test_third_class_may_be_rare(self):
-        """Two examples of a third class, though there are five folds."""
-        labels = np.array([2] * 2 + [1] * 54 + [0] * 500)
-        data = replace(_openml_data.make_monks_problem(1), y=labels)
+        """Two examples of a third class are enough, though some of the five folds test none."""
+        data = _openml_data.make_monks_problem(1)
+        labels = np.array([2] * 2 + [1] * 54 + [0] * (len(data.y) - 56))
 
-        numbers_of_classes = [fold.classes for fold in datasets.iter_folds(data)]
+        folds = list(datasets.iter_folds(replace(data, y=labels)))
 
-        assert numbers_of_classes == [3, 3, 3, 3, 3]
+        assert [fold.classes for fold in folds] == [3, 3, 3, 3, 3]
 
 
 def make_fold(y_test: np.ndarray, classes: int) -> datasets.Fold:
-    """A fold with these classes to test on, and nothing else that matters."""
+    """Make a fold with these classes to test on; the rest of it does not matter."""
     n = len(y_test)
     return datasets.Fold(np.zeros((0, 1)), np.zeros(0), np.zeros((n, 1)), y_test, classes)
 
@@ -343,7 +389,8 @@ class TestAUC:
         hnp.arrays(np.int64, 30, elements=st.integers(0, 1)).filter(lambda y: 0 < y.sum() < 30),
         hnp.arrays(np.float64, 30, elements=st.integers(-4, 4).map(float)),
     )
-    def test_of_two_classes_is_scikit_learns(self, y, scores):
+    def test_auc_of_two_classes_is_scikit_learns(self, y, scores):
+        """Of two classes, a fold has one score for each row."""
         area = make_fold(y, classes=2).compute_auc(scores[:, None])
 
         assert area == pytest.approx(roc_auc_score(y, scores), abs=1e-12)
@@ -352,7 +399,8 @@ class TestAUC:
         hnp.arrays(np.int64, 30, elements=st.integers(0, 3)).filter(lambda y: len(set(y)) == 4),
         hnp.arrays(np.float64, (30, 4), elements=st.floats(0.1, 9)),
     )
-    def test_of_more_classes_is_scikit_learns(self, y, scores):
+    def test_auc_of_four_classes_is_scikit_learns(self, y, scores):
+        """It is the mean of each class against the others, weighted by the classes' frequencies."""
         probabilities = scores / scores.sum(axis=1, keepdims=True)
 
         area = make_fold(y, classes=4).compute_auc(probabilities)
@@ -370,7 +418,8 @@ class TestAUC:
 
         area = make_fold(y, classes=3).compute_auc(scores)
 
-        assert area == pytest.approx((1 + 0.5) / 2)
+        area_of_0, area_of_2 = 1, 0.5
+        assert area == pytest.approx((area_of_0 + area_of_2) / 2)
 
     def test_scores_that_are_not_finite_count_as_zero(self):
         y = np.array([0, 0, 1, 1])
@@ -378,11 +427,12 @@ class TestAUC:
 
         area = make_fold(y, classes=2).compute_auc(scores[:, None])
 
-        assert area == roc_auc_score(y, [-1, 0, 0, 1])
+        scores_with_zeros = [-1, 0, 0, 1]
+        assert area == roc_auc_score(y, scores_with_zeros)
 
 
 def test_landmark_is_auc_of_naive_bayes():
-    """The mean area under the curve of a simple learner, which tells how hard the data are."""
+    """The mean area under the curve of naive Bayes tells how hard the classes are to predict."""
     data = datasets.breast_cancer()
 
     auc = datasets.compute_naive_bayes_auc(data)

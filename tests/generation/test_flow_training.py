@@ -24,19 +24,25 @@ from hpobench_ordered.generation._flows.datasets import iter_folds
 
 # Trainers are called with a configuration and the name of the task, here any, "1"; they return
 # evaluations: several for XGBoost, after different numbers of rounds.
-KERNELS: list[Config] = [
+SVM_CONFIGS: list[Config] = [
     {"kernel": "linear", "cost": 0.5},
     {"kernel": "polynomial", "cost": 2.0, "gamma": 0.2, "degree": 3},
     {"kernel": "radial", "cost": 10.0, "gamma": 0.1},
     {"kernel": "sigmoid", "cost": 1.0, "gamma": 0.05},
 ]
-RADIAL = KERNELS[2]
-LINEAR: Config = {"booster": "gblinear", "eta": 0.3, "lambda": 0.01, "alpha": 0.002}
-SAMPLED = {"subsample": 0.6, "colsample_bytree": 0.7, "colsample_bylevel": 0.5}
-TREES = LINEAR | SAMPLED | {"booster": "gbtree", "max_depth": 4, "min_child_weight": 1.5}
+RADIAL_CONFIG = SVM_CONFIGS[2]
+LINEAR_BOOSTING_CONFIG: Config = {"booster": "gblinear", "eta": 0.3, "lambda": 0.01, "alpha": 0.002}
+SAMPLING_OF_TREES = {"subsample": 0.6, "colsample_bytree": 0.7, "colsample_bylevel": 0.5}
+TREE_BOOSTING_CONFIG = (
+    LINEAR_BOOSTING_CONFIG
+    | SAMPLING_OF_TREES
+    | {"booster": "gbtree", "max_depth": 4, "min_child_weight": 1.5}
+)
 
-BOOSTERS = pytest.mark.parametrize("config", [TREES, LINEAR], ids=["gbtree", "gblinear"])
-DESIGNS = pytest.mark.parametrize(
+with_each_booster = pytest.mark.parametrize(
+    "config", [TREE_BOOSTING_CONFIG, LINEAR_BOOSTING_CONFIG], ids=["gbtree", "gblinear"]
+)
+with_each_design = pytest.mark.parametrize(
     ("design", "space"),
     [(flow.design_svm, svm_space()), (flow.design_xgboost, xgboost_space())],
     ids=["svm", "xgboost"],
@@ -44,7 +50,10 @@ DESIGNS = pytest.mark.parametrize(
 
 
 def make_toy_data(classes: int = 2, n: int = 90, seed: int = 0) -> ClassificationData:
-    """Four columns of different scales: two tell something about the class, one is constant."""
+    """Make up data of four columns of different scales.
+
+    The first two columns tell something about the class, the last is constant.
+    """
     rng = np.random.default_rng(seed)
     y = rng.integers(0, classes, n)
     noise = rng.normal(size=(n, 4)) * [1, 50, 0.1, 0]
@@ -80,14 +89,16 @@ def compute_weighted_auc(model: Any, x: np.ndarray, y: np.ndarray) -> float:
 
 class TestSVM:
     @pytest.mark.parametrize("classes", [2, 3])
-    @pytest.mark.parametrize("config", KERNELS, ids=lambda config: config["kernel"])
+    @pytest.mark.parametrize("config", SVM_CONFIGS, ids=lambda config: config["kernel"])
     def test_areas_are_scikit_learns(self, config, classes):
-        """Areas on five folds, their mean and standard deviation, by scikit-learn alone."""
+        """The areas under the curve on five folds, their mean and deviation are scikit-learn's.
+
+        Kernels are configured by the names that R gives them.
+        """
         data = make_toy_data(classes)
-        # scikit-learn's names where they differ from R's.
-        names = {"polynomial": "poly", "radial": "rbf"}
+        scikit_learns_name = {"polynomial": "poly", "radial": "rbf"}
         machine = SVC(
-            kernel=names.get(config["kernel"], config["kernel"]),
+            kernel=scikit_learns_name.get(config["kernel"], config["kernel"]),
             C=config["cost"],
             gamma=config.get("gamma", 1.0),
             degree=config.get("degree", 1),
@@ -107,18 +118,18 @@ class TestSVM:
         assert evaluation["spread"] == pytest.approx(expected.std(ddof=1))
 
     @pytest.mark.parametrize("classes", [2, 3])
-    @pytest.mark.parametrize("config", KERNELS, ids=lambda config: config["kernel"])
-    def test_time_and_whole_solution_are_recorded(self, config, classes):
+    @pytest.mark.parametrize("config", SVM_CONFIGS, ids=lambda config: config["kernel"])
+    def test_time_of_complete_fit_is_recorded(self, config, classes):
+        """An evaluation tells the time, and whether the solver was stopped early: not here."""
         (evaluation,) = flow.SVMTrainer(make_toy_data(classes))(config, "1")["evaluations"]
 
-        # The solver was not stopped early.
         assert evaluation["capped"] is False
         assert evaluation["seconds"] > 0
 
     def test_early_stop_is_recorded_without_warning(self, monkeypatch):
-        """scikit-learn would warn of it, and pytest makes warnings errors."""
-        # The work after which the solver is stopped: too little for such a cost.
-        monkeypatch.setattr(flow, "SOLVER_WORK", 1000)
+        """The solver is stopped after some work; scikit-learn's warning would fail the test."""
+        too_little_work = 1000  # for a cost as great as this one
+        monkeypatch.setattr(flow, "SOLVER_WORK", too_little_work)
         config = {"kernel": "linear", "cost": 900.0}
 
         (evaluation,) = flow.SVMTrainer(make_toy_data())(config, "1")["evaluations"]
@@ -126,6 +137,7 @@ class TestSVM:
         assert evaluation["capped"] is True
 
     def test_extreme_kernel_has_a_value(self):
+        """Numbers near the upper bounds of the search space do not make the kernel fail."""
         close_to_upper_bounds = {
             "kernel": "polynomial",
             "cost": 998.0,
@@ -138,63 +150,76 @@ class TestSVM:
         assert 0 <= evaluation["value"] <= 1
 
     def test_single_example_of_class_hardly_matters(self):
-        """One of 90 examples of two classes gets a third class."""
-        data = make_toy_data()
-        (evaluation,) = flow.SVMTrainer(data)(RADIAL, "1")["evaluations"]
-        data.y[7] = 2
+        """One of 90 examples gets a third class, which four of five folds cannot test.
 
-        (with_third_class,) = flow.SVMTrainer(data)(RADIAL, "1")["evaluations"]
+        The area under the curve changes by one example's worth, not by a whole class's.
+        """
+        data = make_toy_data()
+        (evaluation,) = flow.SVMTrainer(data)(RADIAL_CONFIG, "1")["evaluations"]
+        any_row = 7
+        data.y[any_row] = 2
+
+        (with_third_class,) = flow.SVMTrainer(data)(RADIAL_CONFIG, "1")["evaluations"]
 
         assert with_third_class["value"] == pytest.approx(evaluation["value"], abs=0.15)
 
 
+def describe_booster_to_xgboost(config: Config, classes: int) -> dict[str, Any]:
+    """Settings that every training of a booster has, in XGBoost's own words."""
+    settings: dict[str, Any] = {"base_score": 0.5, "nthread": 1}
+    if classes == 2:
+        settings |= {"objective": "binary:logistic"}
+    else:
+        settings |= {"objective": "multi:softprob", "num_class": classes}
+    if config["booster"] == "gbtree":
+        settings |= {"tree_method": "hist"}
+    else:
+        settings |= {"updater": "coord_descent"}
+    return settings
+
+
 class TestBoosting:
-    @BOOSTERS
+    @with_each_booster
     @pytest.mark.parametrize("classes", [2, 3])
     def test_several_rounds_equal_separate_trainings(self, xgboost, config, classes):
-        """Margins, XGBoost's raw scores, after some rounds of one training are, to the bit, those
-        of a training of so many rounds.
+        """One training gives, after each number of rounds, what a training of so many rounds gives.
+
+        Margins, XGBoost's raw scores, are equal to the bit.
         """
         fold = next(iter(iter_folds(make_toy_data(classes))))
-        counts = [3, 4, 20, 45]
+        numbers_of_rounds = [3, 4, 20, 45]
 
-        margins = list(flow._iter_margins(fold, config | {"rounds": counts}))
+        margins = list(flow._iter_margins(fold, config | {"rounds": numbers_of_rounds}))
 
         assert not np.array_equal(margins[0], margins[-1])
-        # The same settings, in XGBoost's own words.
-        parameters = config | {"base_score": 0.5, "nthread": 1}
-        if classes == 2:
-            parameters |= {"objective": "binary:logistic"}
-        else:
-            parameters |= {"objective": "multi:softprob", "num_class": classes}
-        if config is TREES:
-            parameters |= {"tree_method": "hist"}
-            train = xgboost.QuantileDMatrix(fold.x, fold.y)
-        else:
-            parameters |= {"updater": "coord_descent"}
-            train = xgboost.DMatrix(fold.x, fold.y)
-        test = xgboost.DMatrix(fold.x_test)
-        for margin, count in zip(margins, counts, strict=True):
-            separate = xgboost.train(parameters, train, count).predict(test, output_margin=True)
-            np.testing.assert_array_equal(margin, separate.reshape(margin.shape))
+        parameters = config | describe_booster_to_xgboost(config, classes)
+        is_tree = config["booster"] == "gbtree"
+        matrix_class = xgboost.QuantileDMatrix if is_tree else xgboost.DMatrix
+        training_data = matrix_class(fold.x, fold.y)
+        test_data = xgboost.DMatrix(fold.x_test)
+        for margin, rounds in zip(margins, numbers_of_rounds, strict=True):
+            booster = xgboost.train(parameters, training_data, rounds)
+            expected = booster.predict(test_data, output_margin=True)
+            np.testing.assert_array_equal(margin, expected.reshape(margin.shape))
 
-    @BOOSTERS
+    @with_each_booster
     @pytest.mark.usefixtures("xgboost")
     def test_evaluations_ignore_other_numbers_of_rounds(self, config):
-        """Evaluated together or alone, all but the time is equal."""
+        """An evaluation after some rounds is the same, but for the time, alone or with others."""
         trainer = flow.BoostingTrainer(make_toy_data())
-        counts = [3, 9, 30]
+        numbers_of_rounds = [3, 9, 30]
 
-        together = trainer(config | {"rounds": counts}, "1")["evaluations"]
+        together = trainer(config | {"rounds": numbers_of_rounds}, "1")["evaluations"]
 
-        for evaluation, count in zip(together, counts, strict=True):
-            (alone,) = trainer(config | {"rounds": [count]}, "1")["evaluations"]
-            assert alone | {"seconds": 0} == evaluation | {"seconds": 0}
+        for evaluation, rounds in zip(together, numbers_of_rounds, strict=True):
+            (alone,) = trainer(config | {"rounds": [rounds]}, "1")["evaluations"]
+            without_time = {"seconds": 0}
+            assert alone | without_time == evaluation | without_time
 
-    @BOOSTERS
+    @with_each_booster
     @pytest.mark.usefixtures("xgboost")
     def test_more_rounds_take_longer(self, config):
-        """A training is evaluated after several numbers of rounds, with the time until then."""
+        """Each evaluation of a training has the time until its number of rounds."""
         trainer = flow.BoostingTrainer(make_toy_data())
 
         after_3, _, after_30 = trainer(config | {"rounds": [3, 9, 30]}, "1")["evaluations"]
@@ -203,21 +228,25 @@ class TestBoosting:
 
     @pytest.mark.usefixtures("xgboost")
     def test_scores_are_logarithms_of_probabilities(self):
-        fold = next(iter(iter_folds(make_toy_data(classes=3))))
-        (margin,) = flow._iter_margins(fold, TREES | {"rounds": [20]})
+        """Margins, XGBoost's raw scores of three classes, become logarithms of probabilities."""
+        first_fold = next(iter(iter_folds(make_toy_data(classes=3))))
+        (margins,) = flow._iter_margins(first_fold, TREE_BOOSTING_CONFIG | {"rounds": [20]})
 
-        probabilities = np.exp(flow._compute_scores(margin))
+        probabilities = np.exp(flow._compute_scores(margins))
 
         np.testing.assert_allclose(probabilities.sum(axis=1), 1)
 
     @pytest.mark.usefixtures("xgboost")
     def test_area_is_that_of_the_probabilities(self):
-        """On the first of five folds; of three classes, the mean weighted by their frequencies."""
+        """The area under the curve on a fold, here the first of five, is scikit-learn's.
+
+        Of three classes it is the mean weighted by their frequencies.
+        """
         data = make_toy_data(classes=3)
-        config = TREES | {"rounds": [20]}
+        config = TREE_BOOSTING_CONFIG | {"rounds": [20]}
         first_fold = next(iter(iter_folds(data)))
-        (margin,) = flow._iter_margins(first_fold, config)
-        probabilities = np.exp(flow._compute_scores(margin))
+        (margins,) = flow._iter_margins(first_fold, config)
+        probabilities = np.exp(flow._compute_scores(margins))
 
         (evaluation,) = flow.BoostingTrainer(data)(config, "1")["evaluations"]
 
@@ -226,9 +255,10 @@ class TestBoosting:
         )
         assert evaluation["folds"][0] == pytest.approx(expected, abs=1e-9)
 
-    @BOOSTERS
+    @with_each_booster
     @pytest.mark.usefixtures("xgboost")
     def test_prints_nothing(self, capfd, config):
+        """XGBoost would write warnings past Python, hence `capfd`."""
         flow.BoostingTrainer(make_toy_data())(config | {"rounds": [2]}, "1")
 
         output, errors = capfd.readouterr()
@@ -240,13 +270,13 @@ class TestBoosting:
         monkeypatch.setitem(sys.modules, "xgboost", None)
 
         with pytest.raises(MissingExtraError, match=r"\[train\]"):
-            flow.BoostingTrainer(make_toy_data())(LINEAR | {"rounds": [2]}, "1")
+            flow.BoostingTrainer(make_toy_data())(LINEAR_BOOSTING_CONFIG | {"rounds": [2]}, "1")
 
 
 @pytest.mark.usefixtures("xgboost")
 @pytest.mark.parametrize("trainer_class", [flow.SVMTrainer, flow.BoostingTrainer])
 def test_data_are_in_identity(trainer_class):
-    """The identity tells which stored trainings can be used again."""
+    """The identity decides which stored trainings are used again: not those on other data."""
     identity = trainer_class(make_toy_data()).identity
 
     assert trainer_class(make_toy_data()).identity == identity
@@ -256,6 +286,7 @@ def test_data_are_in_identity(trainer_class):
 @pytest.mark.usefixtures("xgboost")
 @pytest.mark.parametrize("trainer_class", [flow.SVMTrainer, flow.BoostingTrainer])
 def test_identity_can_be_stored_as_json(trainer_class):
+    """It is stored with each training, and must be the same when read."""
     identity = trainer_class(make_toy_data()).identity
 
     assert json.loads(json.dumps(identity)) == identity
@@ -267,16 +298,16 @@ def test_version_is_in_identity(xgboost):
 
 class TestDesigns:
     @pytest.mark.parametrize("n", [0, 1, 2, 31, 64, 129])
-    @DESIGNS
+    @with_each_design
     def test_fewer_configurations_are_the_first(self, design, space, n):
-        """A design of n configurations begins the design of 130, with seed 0 on task 37."""
-        large = design(space, 130, 0, "37")
+        """A design of n configurations is the beginning of a larger one, here of 130."""
+        large = design(space, n=130, seed=0, task="37")
 
         assert len(large) == 130
-        assert design(space, n, 0, "37") == large[:n]
+        assert design(space, n=n, seed=0, task="37") == large[:n]
 
     @pytest.mark.parametrize(("seed", "task"), [(1, "37"), (0, "3")])
-    @DESIGNS
+    @with_each_design
     def test_seed_and_task_decide_configurations(self, design, space, seed, task):
         assert design(space, 4, seed, task) != design(space, 4, 0, "37")
 
@@ -285,78 +316,89 @@ class TestDesigns:
         n = 256
         space = svm_space()
 
-        values = space.values(flow.design_svm(space, n, 0, "3"))
+        values = space.values(flow.design_svm(space, n, seed=0, task="3"))
 
-        # Of four kernels, up to two configurations more or fewer.
         kernels = values[:, space.names.index("kernel")].astype(int)
-        np.testing.assert_allclose(np.bincount(kernels), n / 4, atol=2)
+        configurations_of_kernels = np.bincount(kernels)
+        # Of four kernels, up to two configurations more or fewer.
+        np.testing.assert_allclose(configurations_of_kernels, n / 4, atol=2)
         unit_costs = np.sort(space.encode(values)[:, space.names.index("cost")])
         even_spacing = (np.arange(n) + 0.5) / n
         np.testing.assert_allclose(unit_costs, even_spacing, rtol=0, atol=0.01)
 
     def test_a_fifth_of_boostings_is_linear(self):
-        # 256 configurations, with up to 60 rounds.
-        design = flow.design_xgboost(limit_rounds(60), 256, 0, "3")
+        design = flow.design_xgboost(limit_rounds(60), n=256, seed=0, task="3")
 
         is_linear = [config["booster"] == "gblinear" for config in design]
         assert np.mean(is_linear) == pytest.approx(0.2, abs=0.01)
 
     @pytest.mark.parametrize("most", [60, 5000])
     def test_boostings_are_in_the_space(self, most):
+        """A boosting has a list of numbers of rounds; with each it is a configuration."""
         space = limit_rounds(most)
-        for config in flow.design_xgboost(space, 256, 0, "3"):
+        for config in flow.design_xgboost(space, n=256, seed=0, task="3"):
             others = {name: value for name, value in config.items() if name != "rounds"}
 
-            for count in config["rounds"]:
-                space.validate({**others, "nrounds": count})
-            # Trees have five hyperparameters more than linear boosting; rounds are a list.
-            assert len(config) == (5 if config["booster"] == "gblinear" else 10)
+            for rounds in config["rounds"]:
+                space.validate({**others, "nrounds": rounds})
+
+    def test_trees_have_more_hyperparameters(self):
+        """Linear boosting has booster, rounds, eta, lambda and alpha; trees have five more."""
+        for config in flow.design_xgboost(limit_rounds(60), n=256, seed=0, task="3"):
+            is_linear = config["booster"] == "gblinear"
+            expected = 5 if is_linear else 5 + 5
+
+            assert len(config) == expected
 
     @pytest.mark.parametrize("most", [60, 5000])
     def test_boostings_have_four_ascending_counts(self, most):
-        for config in flow.design_xgboost(limit_rounds(most), 256, 0, "3"):
-            # Numbers of rounds after which the same training is evaluated.
-            counts = config["rounds"]
+        """A training is evaluated after four numbers of rounds."""
+        for config in flow.design_xgboost(limit_rounds(most), n=256, seed=0, task="3"):
+            numbers_of_rounds = config["rounds"]
 
-            assert len(counts) == 4
-            assert counts == sorted(set(counts))
-            assert all(type(count) is int for count in counts)
+            assert len(numbers_of_rounds) == 4
+            assert numbers_of_rounds == sorted(set(numbers_of_rounds))
+            assert all(type(rounds) is int for rounds in numbers_of_rounds)
 
     @pytest.mark.parametrize("most", [60, 5000])
     def test_largest_counts_are_uniform(self, most):
-        """The largest of four numbers of rounds, from 3 to the upper bound of the space."""
-        design = flow.design_xgboost(limit_rounds(most), 256, 0, "3")
+        """The largest number of rounds is uniform from 3 to the upper bound of the space."""
+        design = flow.design_xgboost(limit_rounds(most), n=256, seed=0, task="3")
 
         largest = np.sort([config["rounds"][-1] for config in design])
-        # Four distinct numbers from 3 on end with at least 6.
+        # The largest of four distinct numbers from 3 on, 3, 4, 5 and 6, is at least 6.
         expected = np.maximum(np.linspace(3, most, 256), 6)
-        # Up to half a percent of the range, and rounding.
-        np.testing.assert_allclose(largest, expected, atol=0.005 * most + 1)
+        half_a_percent_of_range = 0.005 * most
+        rounding = 1
+        np.testing.assert_allclose(largest, expected, atol=half_a_percent_of_range + rounding)
 
     def test_smaller_counts_are_log_uniform(self):
-        """Half of them are below the middle, on a logarithmic scale, from 3 to the largest."""
-        design = flow.design_xgboost(limit_rounds(5000), 256, 0, "3")
+        """Half of the smaller numbers of rounds are below the middle of a logarithmic scale.
+
+        The scale goes from 3 to the largest number of the same training.
+        """
+        design = flow.design_xgboost(limit_rounds(5000), n=256, seed=0, task="3")
 
         is_below_middle = []
         for config in design:
             *smaller, largest = config["rounds"]
             logarithmic_middle = np.sqrt(3 * largest)
-            is_below_middle += [count < logarithmic_middle for count in smaller]
+            is_below_middle += [rounds < logarithmic_middle for rounds in smaller]
         assert np.mean(is_below_middle) == pytest.approx(0.5, abs=0.02)
 
 
-DATA = {"3492": make_monks_problem(1), "37": make_toy_data()}
+DATA_OF_TASK = {"3492": make_monks_problem(1), "37": make_toy_data()}
 """Data of two tasks."""
 
 
 def train_svms(folder: Path, **options: Any) -> pd.DataFrame:
-    """The table of six trainings on each of two tasks, with seed 0 unless told otherwise."""
+    """Train six SVMs on each of two tasks, with seed 0 unless told otherwise; return the table."""
     settings: dict[str, Any] = {"n": 6, "seed": 0} | options
-    return flow.train_flow(flow.SVM, DATA, folder=folder, space=svm_space(), **settings)
+    return flow.train_flow(flow.SVM, DATA_OF_TASK, folder=folder, space=svm_space(), **settings)
 
 
 def limit_rounds(most: int) -> hbo.SearchSpace:
-    """The space of XGBoost, with 3 to `most` rounds."""
+    """Make the search space of XGBoost, but with 3 to `most` rounds."""
     parameters = []
     for parameter in xgboost_space().parameters:
         if parameter.name == "nrounds":
@@ -367,7 +409,7 @@ def limit_rounds(most: int) -> hbo.SearchSpace:
 
 
 def select_configurations(frame: pd.DataFrame, space: hbo.SearchSpace) -> pd.DataFrame:
-    """The columns `config.NAME` of a table, called NAME."""
+    """Select the columns `config.NAME` of a table, and call them NAME."""
     columns = [f"config.{name}" for name in space.names]
     return frame[columns].set_axis(space.names, axis="columns")
 
@@ -392,30 +434,35 @@ class TestSVMTable:
 
         frame = train_svms(tmp_path)
 
-        designed = [*flow.design_svm(space, 6, 0, "3492"), *flow.design_svm(space, 6, 0, "37")]
+        designed = []
+        for task in ("3492", "37"):
+            designed += flow.design_svm(space, n=6, seed=0, task=task)
         values = space.values(select_configurations(frame, space))
         np.testing.assert_array_equal(values, space.values(designed))
 
     def test_values_are_those_of_trainer(self, tmp_path):
-        first_config = flow.design_svm(svm_space(), 6, 0, "37")[0]
+        """The first training on task 37, done again by the trainer alone."""
+        first_config = flow.design_svm(svm_space(), n=6, seed=0, task="37")[0]
 
         frame = train_svms(tmp_path)
 
-        (evaluation,) = flow.SVMTrainer(DATA["37"])(first_config, "37")["evaluations"]
+        (evaluation,) = flow.SVMTrainer(DATA_OF_TASK["37"])(first_config, "37")["evaluations"]
         row = frame[frame["task"] == "37"].iloc[0]
         assert row["value"] == evaluation["value"]
         assert row["spread"] == evaluation["spread"]
 
     def test_more_trainings_continue_earlier_ones(self, tmp_path):
+        """The first three of six trainings were done before, and are not done again."""
         few = train_svms(tmp_path, n=3)
 
         many = train_svms(tmp_path, n=6)
 
         first = many[many["training"] < 3].reset_index(drop=True)
-        # Even the seconds are equal: no training is done again.
+        # Even the seconds are equal.
         pd.testing.assert_frame_equal(first, few)
 
     def test_progress_starts_with_earlier_trainings(self, tmp_path):
+        """Three of six trainings on each task were done before."""
         train_svms(tmp_path, n=3)
         progress: list[tuple[str, int, int]] = []
 
@@ -426,6 +473,7 @@ class TestSVMTable:
 
     @pytest.mark.slow
     def test_workers_do_not_matter(self, tmp_path):
+        """But for the time, tables of one and of two workers are equal."""
         by_one = train_svms(tmp_path / "one").drop(columns="seconds")
 
         by_two = train_svms(tmp_path / "two", workers=2).drop(columns="seconds")
@@ -437,32 +485,41 @@ class TestSVMTable:
 class TestXGBoostTable:
     """Five trainings on each of two tasks, each evaluated after four numbers of rounds."""
 
-    SPACE = limit_rounds(60)
+    SPACE_OF_60_ROUNDS = limit_rounds(60)
 
     @pytest.fixture
     def frame(self, tmp_path):
-        """The table of five trainings on each of two tasks, whose files are in `tmp_path`."""
+        """The table of five trainings on each of two tasks; they are stored in `tmp_path`."""
         return flow.train_flow(
-            flow.XGBOOST, DATA, folder=tmp_path, space=self.SPACE, n=5, seed=1, workers=1
+            flow.XGBOOST,
+            DATA_OF_TASK,
+            folder=tmp_path,
+            space=self.SPACE_OF_60_ROUNDS,
+            n=5,
+            seed=1,
+            workers=1,
         )
 
     def test_training_has_four_rows(self, frame):
-        """Of five trainings on each of two tasks, evaluated after four numbers of rounds each."""
+        """Each of the five trainings on two tasks is evaluated after four numbers of rounds."""
         assert frame["task"].tolist() == ["3492"] * (5 * 4) + ["37"] * (5 * 4)
         numbers_of_trainings = [*range(5), *range(5)]
         assert frame["training"].tolist() == np.repeat(numbers_of_trainings, 4).tolist()
 
     def test_rounds_are_those_of_design(self, frame):
-        design = flow.design_xgboost(self.SPACE, 5, 1, "37")
+        design = flow.design_xgboost(self.SPACE_OF_60_ROUNDS, n=5, seed=1, task="37")
 
-        rounds = [count for config in design for count in config["rounds"]]
+        designed_rounds = []
+        for config in design:
+            designed_rounds += config["rounds"]
         rows = frame[frame["task"] == "37"]
-        assert rows["config.nrounds"].tolist() == rounds
+        assert rows["config.nrounds"].tolist() == designed_rounds
 
     def test_linear_boosting_has_inactive_hyperparameters(self, frame):
-        configurations = select_configurations(frame, self.SPACE)
+        """Hyperparameters of trees are missing in rows of linear boosting, and only there."""
+        configurations = select_configurations(frame, self.SPACE_OF_60_ROUNDS)
 
-        has_inactive = np.isnan(self.SPACE.values(configurations)).any(axis=1)
+        has_inactive = np.isnan(self.SPACE_OF_60_ROUNDS.values(configurations)).any(axis=1)
         is_linear = configurations["booster"] == "gblinear"
         assert has_inactive.tolist() == is_linear.tolist()
 
@@ -471,8 +528,7 @@ class TestXGBoostTable:
 
     @pytest.mark.usefixtures("frame")
     def test_training_is_one_file(self, tmp_path):
-        """However many numbers of rounds it is evaluated after."""
-        files = list(tmp_path.rglob("*.json"))
+        """A training is one file, however many numbers of rounds it is evaluated after."""
+        trainings = 5 * 2  # five on each of two tasks, as the fixture `frame` has made them
 
-        # Of five trainings on each of two tasks.
-        assert len(files) == 5 * 2
+        assert len(list(tmp_path.rglob("*.json"))) == trainings

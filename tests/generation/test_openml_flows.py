@@ -39,24 +39,30 @@ from hpobench_ordered.surrogates.fitting import ForestRecipe
 from hpobench_ordered.surrogates.pipeline import grouped_folds
 from hpobench_ordered.testing import check_benchmark
 
-GENERATORS = {generator.name: generator for generator in openml_flows.GENERATORS}
-SVMS, BOOSTINGS, FORESTS = (GENERATORS[flow.name] for flow in (SVM, XGBOOST, RANGER))
-"""Generators of the three benchmarks."""
+GENERATOR_OF_NAME = {generator.name: generator for generator in openml_flows.GENERATORS}
+SVM_GENERATOR = GENERATOR_OF_NAME[SVM.name]
+XGBOOST_GENERATOR = GENERATOR_OF_NAME[XGBOOST.name]
+RANGER_GENERATOR = GENERATOR_OF_NAME[RANGER.name]
 TASKS = ("37", "3", "10101")
 """Of made-up evaluations, 60 a task unless told otherwise."""
-CONTEXT = {"n_rows": 768.0, "n_features": 8.0, "majority_share": 0.65}
+CONTEXT_OF_TASK = {"n_rows": 768.0, "n_features": 8.0, "majority_share": 0.65}
 
 
 def make_evaluations(
     flow: Flow, tasks: Sequence[str] = TASKS, n: int = 60, seed: int = 0
 ) -> pd.DataFrame:
-    """Made-up evaluations, two a training; the value follows from a configuration's numbers."""
+    """Make up evaluations, two a training, whose values can be predicted from configurations.
+
+    A value is the mean of a configuration's hyperparameters, each on its range from 0 to 1, and
+    slightly greater on a task with a greater number.
+    """
     space = flow.space()
     frames = []
     for task in tasks:
         rng = np.random.default_rng([seed, int(task)])
         values = space.decode(space.sample_unit(rng, n))
-        unit_values = np.nan_to_num(space.encode(values), nan=0.3)
+        inactive_hyperparameter = 0.3  # counts as any number
+        unit_values = np.nan_to_num(space.encode(values), nan=inactive_hyperparameter)
         frame = pd.DataFrame(space.configs(values), columns=space.names).add_prefix("config.")
         frames.append(
             frame.assign(
@@ -72,8 +78,8 @@ def make_evaluations(
 
 
 def describe_evaluations(flow: Flow, tasks: Sequence[str] = TASKS) -> About:
-    """What a table of made-up evaluations says about itself: source, licence, limits, contexts."""
-    contexts = {task: CONTEXT | {"n_rows": float(task)} for task in tasks}
+    """Describe a table of made-up evaluations: source, licence, limits, and contexts of tasks."""
+    contexts = {task: CONTEXT_OF_TASK | {"n_rows": float(task)} for task in tasks}
     return About(
         benchmark=flow.name,
         source="dice, thrown twice",
@@ -86,16 +92,18 @@ def describe_evaluations(flow: Flow, tasks: Sequence[str] = TASKS) -> About:
 def generate_from_frame(
     folder: Path, *, flow: Flow = SVM, frame: Any = None, **options: Any
 ) -> Path:
-    """The folder of an artifact generated from a table of evaluations, by default made-up ones."""
+    """Generate an artifact below a folder from a table of evaluations, by default made-up ones."""
+    if frame is None:
+        frame = make_evaluations(flow)
     table = folder / f"{flow.name}.parquet"
-    write_raw(table, make_evaluations(flow) if frame is None else frame, describe_evaluations(flow))
+    write_raw(table, frame, describe_evaluations(flow))
     options = {"source": "evaluations", "local": table} | options
-    return GENERATORS[flow.name].generate(folder / "x" / flow.name, **options)
+    return GENERATOR_OF_NAME[flow.name].generate(folder / "artifact" / flow.name, **options)
 
 
 @pytest.fixture(autouse=True, scope="module")
 def less_work():
-    """Smaller forests, and fewer configurations to find the best known values among."""
+    """Make forests small and the search for best known values short."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(openml_flows, "RECIPE", ForestRecipe(trees=15, min_samples_leaf=1))
         patch.setattr(pipeline, "best_known", partial(best_known, draws=3000))
@@ -122,6 +130,7 @@ def test_artifact_has_space_of_flow(generated):
 
 
 def test_artifact_has_tasks_of_evaluations(generated):
+    """Tasks are in the order in which they come first in the table."""
     task_names = [task.name for task in hbo.load(generated).tasks]
 
     assert task_names == list(make_evaluations(SVM)["task"].unique())
@@ -139,7 +148,10 @@ def test_artifact_tells_what_table_does(generated):
 
 @pytest.mark.parametrize(("surrogate", "tolerance"), [("forest", 1e-5), ("nearest", 0)])
 def test_best_values_are_no_worse_than_evaluations(generated, surrogate, tolerance):
-    """A forest rounds what its leaves predict; nearest neighbours are exact."""
+    """A task's best value is at least the best of its evaluations, up to the surrogate's error.
+
+    Forests store what their leaves predict with few digits; nearest neighbours are exact.
+    """
     best_evaluations = make_evaluations(SVM).groupby("task")["value"].max()
 
     for task in hbo.load(generated, surrogate=surrogate).tasks:
@@ -147,9 +159,9 @@ def test_best_values_are_no_worse_than_evaluations(generated, surrogate, toleran
 
 
 def test_raw_evaluations_are_recorded(generated):
+    """The artifact keeps the evaluations that it was generated from."""
     evaluations_of_tasks = read_evaluations(Artifact(generated))
 
-    # The same made-up evaluations again.
     frame = make_evaluations(SVM)
     for task, raw in zip(TASKS, evaluations_of_tasks, strict=True):
         rows = frame[frame["task"] == task]
@@ -162,8 +174,9 @@ def test_raw_evaluations_are_recorded(generated):
 
 @pytest.mark.parametrize(("surrogate", "tolerance"), [("forest", 1e-4), ("nearest", 0)])
 def test_surrogates_predict_their_evaluations(generated, surrogate, tolerance):
-    """The forest's leaves hold single evaluations here, but its codes are rounded; neighbours are
-    exact.
+    """Each leaf of the forest holds one evaluation here, so the forest can predict it again.
+
+    It does so up to rounding, as configurations are coded with few digits. Neighbours are exact.
     """
     recorded = read_evaluations(Artifact(generated))
     for task, raw in zip(hbo.load(generated, surrogate=surrogate).tasks, recorded, strict=True):
@@ -185,9 +198,15 @@ def test_card_has_figures_of_every_task(generated):
 
     assert card.folds == 10
     assert [quality.name for quality in card.figures] == list(TASKS)
-    # Made-up values follow from the configurations, so they can be predicted.
-    assert min(quality.r2 for quality in card.figures) > 0.5
+    # Figures of the other surrogate are on the card for comparison.
     assert set(card.comparisons["surrogate nearest"]["tasks"]) == set(TASKS)
+
+
+def test_forest_predicts_made_up_evaluations(generated):
+    """Their values follow from the configurations; r2 is 1 if all are predicted, 0 by chance."""
+    card = read_card(Artifact(generated))
+
+    assert min(quality.r2 for quality in card.figures) > 0.5
 
 
 def test_card_has_the_command(generated):
@@ -211,7 +230,7 @@ def test_card_tells_limits(generated, text):
 
 
 def read_task_arrays(folder: Path, surrogate: str, task: int) -> dict[str, bytes]:
-    """Bytes of the arrays of one task's surrogate; stored names begin with the task's index."""
+    """Read the arrays of one task's surrogate as bytes; their names begin with the task's index."""
     prefix = f"{task}/"
     arrays = {}
     for name, array in Artifact(folder).read_arrays(f"{surrogate}.npz").items():
@@ -237,6 +256,7 @@ def test_task_alone_has_same_surrogate(generated, generated_alone, surrogate):
 
 @pytest.mark.parametrize("surrogate", ["forest", "nearest"])
 def test_task_alone_has_same_best_value(generated, generated_alone, surrogate):
+    """An artifact of task 3 alone has the best value of task 3 among others."""
     task_alone = hbo.load(generated_alone, surrogate=surrogate).task("3")
     task_among_others = hbo.load(generated, surrogate=surrogate).task("3")
 
@@ -244,6 +264,7 @@ def test_task_alone_has_same_best_value(generated, generated_alone, surrogate):
 
 
 def test_task_alone_has_same_figures(generated, generated_alone):
+    """An artifact of task 3 alone has the card's figures of task 3, the second of three."""
     (quality,) = read_card(Artifact(generated_alone)).figures
 
     assert quality.name == "3"
@@ -257,21 +278,24 @@ def test_one_task_can_be_generated(generated_alone):
     assert [task.name for task in definition.tasks] == ["3"]
 
 
-@pytest.mark.parametrize(("surrogate", "is_same"), [("forest", False), ("nearest", True)])
-def test_seed_decides_only_the_forest(generated_alone, tmp_path, surrogate, is_same):
-    """Nearest neighbours use no random numbers."""
+@pytest.mark.parametrize(("surrogate", "ignores_seed"), [("forest", False), ("nearest", True)])
+def test_seed_decides_only_the_forest(generated_alone, tmp_path, surrogate, ignores_seed):
+    """Forests are fitted with random numbers, nearest neighbours are found without."""
     arrays_of_seed_0 = read_task_arrays(generated_alone, surrogate, task=0)
 
-    with_seed_1 = generate_from_frame(tmp_path, tasks=["3"], seed=1)
+    folder_of_seed_1 = generate_from_frame(tmp_path, tasks=["3"], seed=1)
 
-    arrays_of_seed_1 = read_task_arrays(with_seed_1, surrogate, task=0)
-    assert (arrays_of_seed_1 == arrays_of_seed_0) is is_same
+    arrays_of_seed_1 = read_task_arrays(folder_of_seed_1, surrogate, task=0)
+    assert (arrays_of_seed_1 == arrays_of_seed_0) is ignores_seed
 
 
 @given(st.lists(st.integers(0, 30), min_size=12, max_size=80), st.integers(2, 10))
 @pytest.mark.slow
 def test_folds_keep_trainings_together(trainings, n_folds):
-    """Evaluations of a training are in one fold, and folds have about equally many trainings."""
+    """Evaluations of one training are in one fold, and folds have about equally many trainings.
+
+    `trainings` has the number of the training of each evaluation.
+    """
     training_of_row: IntArray = np.array(trainings)
 
     folds = list(grouped_folds(training_of_row, n_folds, np.random.default_rng(0)))
@@ -285,22 +309,24 @@ def test_folds_keep_trainings_together(trainings, n_folds):
 
 
 def test_shared_noise_is_not_predicted(tmp_path):
-    """Noise that the evaluations of a training share cannot be predicted from the others."""
+    """Folds do not part evaluations of one training, which share noise.
+
+    Here each training has two equal evaluations, of pure noise: predicting the one by the other
+    would give an r2 near 1.
+    """
     configurations = make_evaluations(SVM, ["3"], n=80).iloc[:40]
     noise = np.random.default_rng(0).normal(size=40)
     evaluations = configurations.assign(training=np.arange(40), value=noise)
-    # Every training has two equal evaluations.
     frame = pd.concat([evaluations, evaluations], ignore_index=True)
 
     folder = generate_from_frame(tmp_path, frame=frame)
 
     (quality,) = read_card(Artifact(folder)).figures
-    # If one of the two were used to predict the other, it would be near 1.
     assert quality.r2 < 0.3
 
 
 def test_number_of_evaluations_is_limited(tmp_path):
-    """40 random ones of 60 evaluations a task are used."""
+    """Asked for 40, the generator chooses 40 of the 60 evaluations of each task at random."""
     folder = generate_from_frame(tmp_path, configurations=40)
 
     frame = make_evaluations(SVM)
@@ -332,7 +358,9 @@ def test_other_flows_conform(flow, tmp_path):
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
+        # No file is named
         ({"local": None}, ExperimentError, "--from"),
+        # The table has no such task
         ({"tasks": ["31"]}, UnknownNameError, "evaluations '31' of openml-svm"),
         (
             {"frame": make_evaluations(SVM, ["3", "31"])},
@@ -347,7 +375,7 @@ def test_other_flows_conform(flow, tmp_path):
     ],
 )
 def test_insufficient_evaluations_are_refused(tmp_path, options, error, message):
-    """No file, a task without evaluations or context, fewer than ten trainings."""
+    """Without enough evaluations, or what they need, no artifact is written."""
     with pytest.raises(error, match=message):
         generate_from_frame(tmp_path, **options)
 
@@ -355,32 +383,35 @@ def test_insufficient_evaluations_are_refused(tmp_path, options, error, message)
 
 
 def test_evaluations_of_other_flow_are_refused(tmp_path):
+    """A table tells which flow it is of: XGBoost's generator refuses evaluations of SVMs."""
     raw = tmp_path / "openml-svm.parquet"
     write_raw(raw, make_evaluations(SVM), describe_evaluations(SVM))
 
     with pytest.raises(ArtifactError, match="of 'openml-svm', not 'openml-xgboost'"):
-        BOOSTINGS.generate(tmp_path / "y", source="evaluations", local=raw)
+        XGBOOST_GENERATOR.generate(tmp_path / "y", source="evaluations", local=raw)
 
 
 # -- training --------------------------------------------------------------------------------------
 
 
 def make_data_set(name: str, rows: int = 40) -> ClassificationData:
-    """Random data of three features, a quarter of whose rows have class 1."""
+    """Make up data of three features; a quarter of the rows have class 1."""
     x = np.random.default_rng(rows).normal(size=(rows, 3))
     y = (np.arange(rows) < rows // 4).astype(np.int64)
     return ClassificationData(name, x, y, "digest", f"{name}: made of {rows} rows")
 
 
 @pytest.fixture
-def trained(monkeypatch):
-    """Arguments of each call of a stub that stands for training, and makes up evaluations.
+def training_calls(monkeypatch):
+    """Replace training by a stub that makes up evaluations; return the arguments of its calls.
 
-    Whatever the folder of data sets, it holds tasks 37, 49 and 3492; others are "downloaded".
+    Data sets are stubs, too: any folder holds those of tasks 37, 49 and 3492, and others can be
+    downloaded.
     """
     calls: list[dict[str, Any]] = []
 
     def train_flow(learner: Any, data: Mapping[str, Any], **options: Any) -> pd.DataFrame:
+        """Stand for training; `data` has the data sets by task."""
         flow = SVM if learner is flow_training.SVM else XGBOOST
         calls.append({"flow": flow, "tasks": list(data), **options})
         return make_evaluations(flow, list(data))
@@ -406,10 +437,13 @@ def no_fit(monkeypatch):
 
 
 @pytest.mark.usefixtures("no_fit")
-def test_training_gets_the_request(trained, tmp_path):
-    SVMS.generate(tmp_path / SVM.name, local=tmp_path, configurations=30, seed=3, workers=2)
+def test_training_gets_the_request(training_calls, tmp_path):
+    """All that a user asks for reaches the training."""
+    SVM_GENERATOR.generate(
+        tmp_path / SVM.name, local=tmp_path, configurations=30, seed=3, workers=2
+    )
 
-    (call,) = trained
+    (call,) = training_calls
     assert call["flow"] == SVM
     assert call["tasks"] == ["37", "49", "3492"]  # those of the folder
     assert call["n"] == 30
@@ -419,10 +453,10 @@ def test_training_gets_the_request(trained, tmp_path):
     assert call["folder"] == tmp_path / "openml-svm-trainings"
 
 
-@pytest.mark.usefixtures("trained", "no_fit")
+@pytest.mark.usefixtures("training_calls", "no_fit")
 def test_context_is_computed_from_data(tmp_path):
-    """The table of trainings tells the contexts of its tasks."""
-    SVMS.generate(tmp_path / SVM.name, local=tmp_path)
+    """The table of trainings has the contexts of its tasks, here of 49."""
+    SVM_GENERATOR.generate(tmp_path / SVM.name, local=tmp_path)
 
     path = tmp_path / "openml-svm-evaluations.parquet"
     table = read_raw(path, benchmark=SVM.name, space=SVM.space())
@@ -433,12 +467,14 @@ def test_context_is_computed_from_data(tmp_path):
 
 
 @pytest.fixture
-def trained_artifact(trained, tmp_path):
+def trained_artifact(training_calls, tmp_path):
     """The artifact of trainings on three data sets, of which one is a local file."""
     data = tmp_path / "data"
     data.mkdir()
     (data / "37_diabetes.csv").touch()
-    return Artifact(SVMS.generate(tmp_path / SVM.name, local=data, configurations=30, seed=3))
+    return Artifact(
+        SVM_GENERATOR.generate(tmp_path / SVM.name, local=data, configurations=30, seed=3)
+    )
 
 
 @pytest.mark.slow
@@ -450,18 +486,32 @@ def test_card_of_trainings_has_the_command(trained_artifact):
 
 @pytest.mark.slow
 def test_card_of_trainings_tells_limits(trained_artifact):
+    """Trainings of one's own are less than OpenML's records, and of fewer tasks."""
     description = read_card(trained_artifact).describe()
 
     for text in (
         "our own, not OpenML's public records",
         "generate openml-svm --source openml",
         "2 of the paper's 30 tasks: 37, 3492; not the paper's: 49.",
-        "% of the evaluations the solver was stopped, most on tasks ",
-        "37 diabetes, 49 game, 3492 monk",
-        "Task 3492 is monk: made of 40 rows.",
     ):
         assert text in description
-    # Its data came from a file, so there is nothing to explain.
+
+
+@pytest.mark.slow
+def test_card_tells_of_stopped_solvers(trained_artifact):
+    """A quarter of the made-up evaluations say that the solver was stopped early."""
+    description = read_card(trained_artifact).describe()
+
+    assert "% of the evaluations the solver was stopped, most on tasks " in description
+
+
+@pytest.mark.slow
+def test_card_names_data_sets(trained_artifact):
+    """It explains data that came with the package, but not those of the user's file, of task 37."""
+    description = read_card(trained_artifact).describe()
+
+    assert "37 diabetes, 49 game, 3492 monk" in description
+    assert "Task 3492 is monk: made of 40 rows." in description
     assert "Task 37 is" not in description
 
 
@@ -480,55 +530,66 @@ def test_objective_of_trainings_is_maximised(trained_artifact):
 
 
 @pytest.mark.usefixtures("no_fit")
-def test_some_tasks_are_trained(trained, tmp_path):
-    BOOSTINGS.generate(tmp_path / "x", local=tmp_path, tasks=["49"])
+def test_some_tasks_are_trained(training_calls, tmp_path):
+    """Only task 49 of the folder's three is asked for."""
+    XGBOOST_GENERATOR.generate(tmp_path / "x", local=tmp_path, tasks=["49"])
 
-    (call,) = trained
-    assert call["flow"] == XGBOOST
+    (call,) = training_calls
     assert call["tasks"] == ["49"]
-    # The default number of trainings of XGBoost on a task.
-    assert call["n"] == 256
-
-
-def test_task_without_data_starts_nothing(trained, tmp_path):
-    # The folder has data of task 49, but not of 31.
-    with pytest.raises(UnknownNameError, match=r"task with a data set in .* '31'"):
-        BOOSTINGS.generate(tmp_path / "x", local=tmp_path, tasks=["49", "31"])
-
-    # No training began.
-    assert not trained
 
 
 @pytest.mark.usefixtures("no_fit")
-def test_tasks_of_paper_are_the_default(trained, tmp_path):
-    BOOSTINGS.generate(tmp_path / "x")
+@pytest.mark.parametrize(
+    ("generator", "flow", "trainings"),
+    [(SVM_GENERATOR, SVM, 640), (XGBOOST_GENERATOR, XGBOOST, 256)],
+    ids=["svm", "xgboost"],
+)
+def test_default_number_of_trainings(training_calls, tmp_path, generator, flow, trainings):
+    """Fewer boostings are trained on each task, as each is evaluated several times."""
+    generator.generate(tmp_path / "x", local=tmp_path, tasks=["49"])
 
-    (call,) = trained
+    (call,) = training_calls
+    assert call["flow"] == flow
+    assert call["n"] == trainings
+
+
+def test_task_without_data_starts_nothing(training_calls, tmp_path):
+    """The folder has data of task 49, but not of 31."""
+    with pytest.raises(UnknownNameError, match=r"task with a data set in .* '31'"):
+        XGBOOST_GENERATOR.generate(tmp_path / "x", local=tmp_path, tasks=["49", "31"])
+
+    assert not training_calls
+
+
+@pytest.mark.usefixtures("no_fit")
+def test_tasks_of_paper_are_the_default(training_calls, tmp_path):
+    """Without a folder or tasks asked for, data of all the paper's tasks are downloaded."""
+    XGBOOST_GENERATOR.generate(tmp_path / "x")
+
+    (call,) = training_calls
     assert call["tasks"] == [str(task) for task in XGBOOST.tasks]
 
 
-def test_data_are_downloaded_without_folder(trained, tmp_path):
-    folder = SVMS.generate(tmp_path / "x", tasks=["3", "37"])
+def test_data_are_downloaded_without_folder(training_calls, tmp_path):
+    folder = SVM_GENERATOR.generate(tmp_path / "x", tasks=["3", "37"])
 
-    (call,) = trained
+    (call,) = training_calls
     assert call["tasks"] == ["3", "37"]
-    # The default number of trainings of SVMs on a task.
-    assert call["n"] == 640
-    # Downloaded data sets are called "of TASK" here.
+    # The stub calls downloaded data sets "of TASK"; the card lists each task with its data set.
     assert "3 of 3, 37 of 37" in read_card(Artifact(folder)).describe()
 
 
-def test_tasks_must_be_numbers(trained, tmp_path):
+def test_tasks_must_be_numbers(training_calls, tmp_path):
+    """OpenML's tasks have numbers; kc1 is the name of a data set."""
     with pytest.raises(ExperimentError, match="numbers, but got 'kc1'"):
-        SVMS.generate(tmp_path / "x", tasks=["kc1"])
+        SVM_GENERATOR.generate(tmp_path / "x", tasks=["kc1"])
 
-    # No training began.
-    assert not trained
+    assert not training_calls
 
 
 # -- OpenML's records ------------------------------------------------------------------------------
 
-SIZES = {
+SIZES_OF_DATA = {
     37: DataSize(rows=768, inputs=8, majority=500),
     3: DataSize(rows=3196, inputs=36, majority=1669),
     31: DataSize(rows=1000, inputs=20, majority=700),
@@ -537,22 +598,26 @@ SIZES = {
 
 
 @pytest.fixture
-def downloaded(monkeypatch):
-    """Arguments of each call of a stub that stands for the download of OpenML's records.
+def download_calls(monkeypatch):
+    """Replace the download of OpenML's records by a stub; return the arguments of its calls.
 
-    It makes up records: few for task 31, and seven that are dropped, whatever the tasks.
+    It makes up 60 records a task, but only six of task 31, and says that seven were dropped.
     """
     calls: list[dict[str, Any]] = []
+    flow_of_number = {flow.flow_id: flow for flow in (SVM, XGBOOST, RANGER)}
 
     def download_records(*, flow_id: int, tasks: Sequence[int], **options: Any) -> FlowRecords:
+        """Stand for the download of the evaluations of a flow on some tasks."""
         calls.append({"flow_id": flow_id, "tasks": tuple(tasks), **options})
-        flow = next(flow for flow in (SVM, XGBOOST, RANGER) if flow.flow_id == flow_id)
-        frames = [make_evaluations(flow, [str(task)], n=6 if task == 31 else 60) for task in tasks]
+        frames = []
+        for task in tasks:
+            n = 6 if task == 31 else 60
+            frames.append(make_evaluations(flow_of_number[flow_id], [str(task)], n=n))
         dropped = dict.fromkeys(Dropped, 0) | {Dropped.OUT_OF_BOUNDS: 7}
         return FlowRecords(pd.concat(frames, ignore_index=True), dropped)
 
     def look_up_data_sizes(tasks: Sequence[int], *_: Any, **__: Any) -> dict[int, DataSize]:
-        return {task: SIZES[task] for task in tasks}
+        return {task: SIZES_OF_DATA[task] for task in tasks}
 
     monkeypatch.setattr(openml_flows, "download_records", download_records)
     monkeypatch.setattr(openml_flows, "look_up_data_sizes", look_up_data_sizes)
@@ -560,22 +625,29 @@ def downloaded(monkeypatch):
 
 
 @pytest.fixture
-def records_artifact(downloaded, tmp_path):
-    """The artifact of OpenML's records of three tasks, of which 31 has too few setups."""
+def records_artifact(download_calls, tmp_path):
+    """The artifact of OpenML's records of three tasks, of which 31 has too few to be used."""
     folder = tmp_path / SVM.name
-    return Artifact(SVMS.generate(folder, source="openml", tasks=["37", "3", "31"]))
+    return Artifact(SVM_GENERATOR.generate(folder, source="openml", tasks=["37", "3", "31"]))
 
 
 @pytest.mark.usefixtures("records_artifact")
-def test_records_of_tasks_are_downloaded(downloaded, tmp_path):
-    (call,) = downloaded
+def test_records_of_tasks_are_downloaded(download_calls, tmp_path):
+    (call,) = download_calls
     assert call["flow_id"] == 5891  # OpenML's number of mlr's SVM
     assert call["tasks"] == (37, 3, 31)
     assert call["folder"] == tmp_path / "openml-svm-records"
 
 
 def test_scarce_tasks_are_left_out(records_artifact):
-    """Task 31 has fewer than ten setups; contexts come from the sizes that OpenML tells."""
+    """Task 31 has fewer than ten setups, as OpenML calls configurations."""
+    definition = read_definition(records_artifact)
+
+    assert [task.name for task in definition.tasks] == ["37", "3"]
+
+
+def test_contexts_come_from_sizes_of_data(records_artifact):
+    """OpenML tells the sizes; they are in `SIZES_OF_DATA`."""
     definition = read_definition(records_artifact)
 
     assert {task.name: task.context for task in definition.tasks} == {
@@ -590,13 +662,12 @@ def test_licence_of_records_is_openmls(records_artifact):
 
 
 def test_card_of_records_tells_limits(records_artifact):
+    """The stub that stands for the download drops seven records, and has few of task 31."""
     description = read_card(records_artifact).describe()
 
-    # As the stub that stands for the download drops seven, and has few of task 31.
     assert "Records left out: 7 out of bounds." in description
     assert "fewer than 10 setups: 31." in description
-    # The evaluations are OpenML's.
-    assert "our own" not in description
+    assert "our own" not in description  # said of trainings
 
 
 def test_card_of_records_has_the_command(records_artifact):
@@ -607,36 +678,40 @@ def test_card_of_records_has_the_command(records_artifact):
 
 @pytest.mark.usefixtures("records_artifact")
 def test_table_counts_dropped_records(tmp_path):
+    """The stub that stands for the download says that seven were dropped."""
     path = tmp_path / "openml-svm-evaluations.parquet"
 
     table = read_raw(path, benchmark=SVM.name, space=SVM.space())
 
-    # The stub that stands for the download dropped seven.
     assert table.about.dropped["out of bounds"] == 7
 
 
-@pytest.mark.usefixtures("downloaded")
+@pytest.mark.usefixtures("download_calls")
 def test_only_scarce_tasks_are_refused(tmp_path):
     with pytest.raises(ExperimentError, match="no task has 10 setups"):
-        SVMS.generate(tmp_path / "x", source="openml", tasks=["31"])
+        SVM_GENERATOR.generate(tmp_path / "x", source="openml", tasks=["31"])
 
 
 def test_ranger_is_not_trained():
     """Its evaluations are OpenML's records, or given."""
-    assert list(FORESTS.sources) == ["openml", "evaluations"]
+    assert list(RANGER_GENERATOR.sources) == ["openml", "evaluations"]
 
 
 def test_ranger_is_generated_by_users():
-    """It goes to the folder of the user's own benchmarks, not among the packaged artifacts."""
-    assert FORESTS.home() == local_folder()
-    assert SVMS.home() == Path("artifacts")
+    """`home` is where a generator writes by default.
+
+    Ranger's benchmark goes to the user's own, as the package does not have it; SVM's goes to the
+    package's artifacts.
+    """
+    assert RANGER_GENERATOR.home() == local_folder()
+    assert SVM_GENERATOR.home() == Path("artifacts")
 
 
 @pytest.fixture
-def generated_ranger(downloaded, tmp_path, monkeypatch):
+def generated_ranger(download_calls, tmp_path, monkeypatch):
     """Generate ranger's benchmark of task 37 into the folder of the user's own benchmarks."""
     monkeypatch.setenv(LOCAL_VARIABLE, str(tmp_path))
-    FORESTS.generate(FORESTS.home() / RANGER.name, tasks=["37"])
+    RANGER_GENERATOR.generate(RANGER_GENERATOR.home() / RANGER.name, tasks=["37"])
 
 
 @pytest.mark.usefixtures("generated_ranger")
@@ -646,25 +721,30 @@ def test_generated_ranger_is_found_by_name():
 
 
 @pytest.mark.usefixtures("generated_ranger")
-def test_records_of_ranger_are_converted(downloaded):
-    """OpenML records how many columns are tried, mtry; the space has their share."""
-    (call,) = downloaded
+def test_records_of_ranger_are_converted(download_calls):
+    """OpenML records how many columns are tried, mtry; the search space has their share."""
+    (call,) = download_calls
 
-    share = call["setups"].converters["mtry"](8.0, 37)
+    convert_mtry = call["setups"].converters["mtry"]
+    share = convert_mtry(8.0, 37)  # all 8 columns of task 37
 
     assert call["flow_id"] == 6794  # OpenML's number of mlr's ranger
-    # 8 of 8 columns: the middle of the shares that round up to it, from 7/8 to 1.
+    # The middle of the shares that round up to 8 columns, from 7/8 to 1.
     assert share == pytest.approx(7.5 / 8)
 
 
 @given(share=st.floats(0, 1), columns=st.integers(1, 500))
 def test_recorded_mtry_becomes_a_fraction(share, columns):
-    """OpenML records how many of the columns are tried, rounded up; the space has their share."""
+    """A share of the columns was drawn, and their number, rounded up, was recorded as mtry.
+
+    The number is converted to a share that gives this number again.
+    """
+    task = 1
     size = DataSize(rows=100, inputs=columns, majority=50)
-    convert_mtry = ranger_converters({1: size})["mtry"]
+    convert_mtry = ranger_converters({task: size})["mtry"]
     recorded = np.ceil(columns * share)
 
-    fraction = convert_mtry(float(recorded), 1)
+    fraction = convert_mtry(float(recorded), task)
 
     assert 0 <= fraction <= 1
     assert np.ceil(columns * fraction) == recorded
@@ -672,12 +752,16 @@ def test_recorded_mtry_becomes_a_fraction(share, columns):
 
 @given(x=st.floats(0, 1), rows=st.integers(10, 10**6))
 def test_recorded_node_size_becomes_an_exponent(x, rows):
-    """OpenML records the size of nodes, rows^x rounded; the space has the exponent x."""
+    """An exponent x was drawn, and the size of nodes, rows^x rounded, was recorded.
+
+    The size is converted to an exponent that gives this size again.
+    """
+    task = 1
     size = DataSize(rows=rows, inputs=5, majority=rows)
-    convert_node_size = ranger_converters({1: size})["min.node.size"]
+    convert_node_size = ranger_converters({task: size})["min.node.size"]
     recorded = round(rows**x)
 
-    exponent = convert_node_size(float(recorded), 1)
+    exponent = convert_node_size(float(recorded), task)
 
     assert 0 <= exponent <= 1
     assert round(rows**exponent) == recorded
@@ -686,12 +770,14 @@ def test_recorded_node_size_becomes_an_exponent(x, rows):
 @pytest.mark.parametrize(("recorded", "gamma"), [(None, 1 / 8), (0.3, 0.3)])
 def test_default_gamma_depends_on_data(recorded, gamma):
     """If gamma is not recorded, it is one over the eight features of task 37."""
-    assert svm_converters(SIZES)["gamma"](recorded, 37) == gamma
+    assert svm_converters(SIZES_OF_DATA)["gamma"](recorded, 37) == gamma
 
 
 def test_default_mtry_is_the_root():
-    """Of the number of columns: 6 of the 36 of task 3."""
-    fraction = ranger_converters(SIZES)["mtry"](None, 3)
+    """If mtry is not recorded, it is the root of the number of columns: 6 of the 36 of task 3."""
+    convert_mtry = ranger_converters(SIZES_OF_DATA)["mtry"]
+
+    fraction = convert_mtry(None, 3)
 
     # The middle of the shares that round up to 6, from 5/36 to 6/36.
     assert fraction == pytest.approx(5.5 / 36)
@@ -699,7 +785,7 @@ def test_default_mtry_is_the_root():
 
 def test_node_size_has_no_default():
     """So a record without it cannot be used."""
-    assert ranger_converters(SIZES)["min.node.size"](None, 3) is None
+    assert ranger_converters(SIZES_OF_DATA)["min.node.size"](None, 3) is None
 
 
 # -- sizes of data sets ----------------------------------------------------------------------------
@@ -707,9 +793,9 @@ def test_node_size_has_no_default():
 
 @pytest.fixture
 def asked_tasks(monkeypatch):
-    """Tasks that OpenML's client was asked for; it is a stub, which has `SIZES`.
+    """Replace OpenML's client by a stub; return the numbers of the tasks that it is asked for.
 
-    It does not know task 404, and no sizes of task 31.
+    It does not know task 404, and has no sizes of the data of task 31.
     """
     openml = pytest.importorskip("openml")
     calls: list[int] = []
@@ -718,14 +804,16 @@ def asked_tasks(monkeypatch):
         calls.append(task)
         if task == 404:
             raise openml.exceptions.OpenMLServerException("Unknown task", 151)
+        # Here data sets have the numbers of their tasks.
         return SimpleNamespace(dataset_id=task)
 
-    def get_dataset(task: int, *, download_data: bool, download_qualities: bool) -> Any:
+    def get_dataset(number: int, *, download_data: bool, download_qualities: bool) -> Any:
+        """Give the qualities of a data set, as OpenML calls its sizes, without the data."""
         assert download_qualities
         assert not download_data
-        if task == 31:
+        if number == 31:
             return SimpleNamespace(qualities={})
-        size = SIZES[task]
+        size = SIZES_OF_DATA[number]
         qualities = {
             "NumberOfInstances": float(size.rows),
             "NumberOfFeatures": float(size.inputs + 1),  # OpenML counts the class, too
@@ -739,16 +827,15 @@ def asked_tasks(monkeypatch):
 
 
 def test_sizes_are_asked_for_once(asked_tasks, tmp_path):
+    """Sizes that a first call asked for are stored in a file, and read by the second."""
     connection = Connection(sleep=lambda _: None)
     look_up_data_sizes([37], tmp_path, connection=connection)
+    assert "768" in (tmp_path / "tasks" / "37.json").read_text()  # its number of rows
 
     sizes = look_up_data_sizes([37, 3], tmp_path, connection=connection)
 
-    assert sizes == {37: SIZES[37], 3: SIZES[3]}
-    # 37 was stored by the first call.
+    assert sizes == {37: SIZES_OF_DATA[37], 3: SIZES_OF_DATA[3]}
     assert asked_tasks == [37, 3]
-    # Its number of rows is in the file.
-    assert "768" in (tmp_path / "tasks" / "37.json").read_text()
 
 
 @pytest.mark.usefixtures("asked_tasks")
