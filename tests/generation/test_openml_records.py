@@ -1,5 +1,6 @@
 """Downloading OpenML's records, against a server on the loopback interface through its client."""
 
+import math
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -28,28 +29,28 @@ from hpobench_ordered.generation._openml.setups import (
 )
 from hpobench_ordered.space import SearchSpace
 
-FLOW = 5891
+SVM_FLOW = 5891
 """The flow of mlr's SVM."""
 PAGE_SIZE = 4
 FIRST_SETUP = 500
-RUNS = {
+NUMBER_OF_EVALUATIONS = {
     37: 10,  # several pages
     3485: 8,  # full pages
     10101: 0,
     9946: 3,  # one page
 }
 """Numbers of evaluations of the tasks; each is a run, and has a setup, its hyperparameters."""
-TASKS = tuple(RUNS)
+TASKS = tuple(NUMBER_OF_EVALUATIONS)
 
 
-def state_as_mlr(config: dict[str, Any], flow: int) -> dict[str, str]:
-    """State a configuration as mlr does: as texts, without the values of the learner's defaults."""
+def write_setup_as_mlr(config: dict[str, Any], flow: int) -> dict[str, str]:
+    """Write a configuration as mlr records it: as texts, without values that are its defaults."""
     defaults = MLR_DEFAULTS[flow]
-    stated = {}
+    setup = {}
     for name, value in config.items():
         if value != defaults.get(name):
-            stated[name] = format_as_r(value)
-    return stated
+            setup[name] = format_as_r(value)
+    return setup
 
 
 def format_as_r(value: Any) -> str:
@@ -74,13 +75,14 @@ def sample_configs(space: SearchSpace, n: int, seed: int = 0) -> list[dict[str, 
 
 @pytest.fixture(scope="module")
 def content():
-    """A server's evaluations of random configurations of the SVM, each with a setup of its own.
+    """What the server holds: evaluations of random configurations of the SVM, and their setups.
 
-    Runs are numbered from 9000, and setups from 500.
+    OpenML calls an evaluation a run, here numbered from 9000, and a configuration a setup, here
+    numbered from 500. Each run has a setup of its own.
     """
     rng = np.random.default_rng(1)
     evaluations: dict[int, list[fake.Evaluation]] = {task: [] for task in TASKS}
-    task_of_run = np.repeat(TASKS, [RUNS[task] for task in TASKS]).tolist()
+    task_of_run = np.repeat(TASKS, list(NUMBER_OF_EVALUATIONS.values())).tolist()
     for run, task in enumerate(task_of_run):
         has_folds = run % 3 != 0  # a third of the evaluations have no values of folds
         folds = tuple(rng.random(10).tolist()) if has_folds else ()
@@ -90,9 +92,9 @@ def content():
     setups = {}
     for number, config in enumerate(sample_configs(svm_space(), len(task_of_run))):
         not_tuned = {"openml.seed": "1", "scale": "NA"}
-        setups[FIRST_SETUP + number] = state_as_mlr(config, FLOW) | not_tuned
+        setups[FIRST_SETUP + number] = write_setup_as_mlr(config, SVM_FLOW) | not_tuned
     defaults = {"kernel": None, "cost": None, "gamma": "", "degree": "NA", "scale": "TRUE"}
-    return fake.Content(FLOW, defaults, evaluations, setups)
+    return fake.Content(SVM_FLOW, defaults, evaluations, setups)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -107,8 +109,8 @@ def client_uses_temporary_folders(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def undisturbed(content, tmp_path_factory):
-    """The result of a download without any fault, and the requests that it makes."""
+def download_without_faults(content, tmp_path_factory):
+    """What a download gives when nothing goes wrong: table, dropped records, and requests."""
     with fake.serving(content) as server:
         records = download(server, tmp_path_factory.mktemp("undisturbed") / "raw")
     return SimpleNamespace(frame=records.frame, dropped=records.dropped, requests=server.requests)
@@ -116,16 +118,16 @@ def undisturbed(content, tmp_path_factory):
 
 @pytest.fixture
 def server(content):
-    """A running server that has this content."""
+    """A running server that holds `content`."""
     with fake.serving(content) as server:
         yield server
 
 
 @pytest.fixture
-def fetch(server, tmp_path):
+def download_all(server, tmp_path):
     """A function that downloads all tasks, or as its options say, from the server.
 
-    It always uses the same folder, so that a second call continues.
+    It always uses the same folder, so that a second call continues the first.
     """
     return partial(download, server, tmp_path / "raw")
 
@@ -150,7 +152,7 @@ def download(
     requests_per_second: float = 1.0,
     **options: Any,
 ) -> FlowRecords:
-    """Download with a clock that does not wait, all tasks unless told otherwise."""
+    """Download records with a clock that does not wait; `options` may name some tasks only."""
     clock = clock or Clock()
     space = svm_space()
     connection = Connection(
@@ -162,11 +164,11 @@ def download(
         sleep=clock.pauses.append,
     )
     settings = {
-        "flow_id": FLOW,
+        "flow_id": SVM_FLOW,
         "tasks": TASKS,
         "page_size": PAGE_SIZE,
         "space": space,
-        "setups": MlrSetups(space, MLR_DEFAULTS[FLOW]),
+        "setups": MlrSetups(space, MLR_DEFAULTS[SVM_FLOW]),
     }
     return download_records(folder=folder, connection=connection, **(settings | options))
 
@@ -174,52 +176,53 @@ def download(
 class TestDownload:
     @pytest.fixture
     def evaluations(self, content):
-        """All evaluations, in the order of tasks and runs."""
+        """All evaluations that the server holds, in the order of tasks and runs."""
         evaluations = []
         for task in TASKS:
             evaluations += content.evaluations[task]
         return evaluations
 
-    def test_all_evaluations_are_rows(self, undisturbed, evaluations):
-        frame = undisturbed.frame
+    def test_all_evaluations_are_rows(self, download_without_faults, evaluations):
+        frame = download_without_faults.frame
 
         assert frame["run"].tolist() == [evaluation.run for evaluation in evaluations]
         assert frame["training"].tolist() == [evaluation.setup for evaluation in evaluations]
         assert frame["value"].tolist() == [evaluation.value for evaluation in evaluations]
 
-    def test_no_usable_evaluation_is_dropped(self, undisturbed):
-        assert undisturbed.dropped == dict.fromkeys(Dropped, 0)
+    def test_no_usable_evaluation_is_dropped(self, download_without_faults):
+        assert download_without_faults.dropped == dict.fromkeys(Dropped, 0)
 
-    def test_rows_are_in_the_order_of_tasks(self, undisturbed):
+    def test_rows_are_in_the_order_of_tasks(self, download_without_faults):
         expected = []
-        for task, number_of_evaluations in RUNS.items():
-            expected += [str(task)] * number_of_evaluations
+        for task, number in NUMBER_OF_EVALUATIONS.items():
+            expected += [str(task)] * number
 
-        assert undisturbed.frame["task"].tolist() == expected
+        assert download_without_faults.frame["task"].tolist() == expected
 
-    def test_spread_is_over_folds(self, undisturbed, evaluations):
-        """It is the standard deviation, or NaN for an evaluation without values of folds."""
+    def test_spread_is_over_folds(self, download_without_faults, evaluations):
+        """The spread is the standard deviation over folds, or NaN without values of folds."""
         spreads = []
         for evaluation in evaluations:
             has_folds = len(evaluation.folds) > 0
             spreads.append(np.std(evaluation.folds, ddof=1) if has_folds else np.nan)
 
-        np.testing.assert_allclose(undisturbed.frame["spread"], spreads, rtol=1e-12)
+        np.testing.assert_allclose(download_without_faults.frame["spread"], spreads, rtol=1e-12)
 
-    def test_setups_become_configurations(self, undisturbed, evaluations):
-        """Those that the server's content was made from, up to the digits that R writes."""
+    def test_setups_become_configurations(self, download_without_faults, evaluations):
+        """They are those that the server's setups were made of, up to the digits of R."""
         space = svm_space()
 
-        configs = undisturbed.frame.filter(like="config.")
+        configs = download_without_faults.frame.filter(like="config.")
         configs.columns = configs.columns.str.removeprefix("config.")
 
         expected = space.values(sample_configs(space, len(evaluations)))
         np.testing.assert_allclose(space.values(configs), expected, rtol=1e-13)
 
-    def test_progress_counts_tasks_then_setups(self, fetch):
+    def test_progress_counts_tasks_then_setups(self, download_all):
+        """Evaluations of the four tasks are listed in turn; their 21 setups come at once."""
         progress: list[tuple[str, int, int]] = []
 
-        fetch(progress=lambda *step: progress.append(step))
+        download_all(progress=lambda step, done, total: progress.append((step, done, total)))
 
         assert progress[:5] == [
             ("evaluations", 0, 4),
@@ -228,29 +231,30 @@ class TestDownload:
             ("evaluations", 3, 4),
             ("evaluations", 4, 4),
         ]
-        # Each of the 21 evaluations has a setup of its own.
         assert progress[-1] == ("setups", 21, 21)
 
-    def test_another_task_may_be_added(self, server, fetch, undisturbed):
-        fetch(tasks=(37,))
+    def test_another_task_may_be_added(self, server, download_all, download_without_faults):
+        """A second download, of all tasks, does not ask again for the one of the first."""
+        download_all(tasks=(37,))
         server.requests.clear()
 
-        frame = fetch(tasks=TASKS).frame
+        frame = download_all(tasks=TASKS).frame
 
-        pd.testing.assert_frame_equal(frame, undisturbed.frame)
-        # The first task is not downloaded again.
+        pd.testing.assert_frame_equal(frame, download_without_faults.frame)
         assert server.count("task/37/") == 0
 
-    def test_selected_task_is_downloaded_alone(self, fetch):
-        assert set(fetch(tasks=(37,)).frame["task"]) == {"37"}
+    def test_selected_task_is_downloaded_alone(self, download_all):
+        assert set(download_all(tasks=(37,)).frame["task"]) == {"37"}
 
-    def test_many_setups_are_asked_in_parts(self, server, fetch, undisturbed, monkeypatch):
-        """Here three at once, of 21 setups."""
+    def test_many_setups_are_asked_in_parts(
+        self, server, download_all, download_without_faults, monkeypatch
+    ):
+        """At most so many are asked for at once: here three of 21."""
         monkeypatch.setattr(openml_client, "IDS_PER_REQUEST", 3)
 
-        frame = fetch().frame
+        frame = download_all().frame
 
-        pd.testing.assert_frame_equal(frame, undisturbed.frame)
+        pd.testing.assert_frame_equal(frame, download_without_faults.frame)
         assert server.count("setup/list") == 21 / 3
 
 
@@ -258,8 +262,12 @@ class TestStoppedServer:
     """The server stops when it is asked for the third page of evaluations, and starts again."""
 
     @pytest.fixture
-    def stopped_server(self, server, fetch):
-        """The server, after it stopped during a download; it is not started again."""
+    def stopped_server(self, server, download_all):
+        """The server, stopped when a download asked for the third page of evaluations.
+
+        A page has four evaluations, so the third has numbers 8 to 11. Started again, the server
+        works.
+        """
 
         def stop_at_third_page(page: int) -> None:
             if page == 2:  # pages are counted from 0
@@ -267,125 +275,147 @@ class TestStoppedServer:
 
         server.before_page = stop_at_third_page
         with pytest.raises(DownloadError, match=r"evaluations 8 to 11 .* task 37 .*3 attempts.*"):
-            fetch()
+            download_all()
         server.before_page = lambda page: None  # stop no more
         return server
 
-    def test_next_download_fails_while_stopped(self, stopped_server, fetch):
+    def test_next_download_fails_while_stopped(self, stopped_server, download_all):
+        """The error tells that the download can be continued. A stopped server gets no requests."""
         requests_before = list(stopped_server.requests)
 
         with pytest.raises(DownloadError, match="start again to continue"):
-            fetch()
+            download_all()
 
-        # A stopped server gets no requests.
         assert stopped_server.requests == requests_before
 
-    def test_download_continues_to_same_result(self, stopped_server, fetch, undisturbed):
+    def test_download_continues_to_same_result(
+        self, stopped_server, download_all, download_without_faults
+    ):
         stopped_server.start()
 
-        resumed = fetch()
+        resumed = download_all()
 
-        pd.testing.assert_frame_equal(resumed.frame, undisturbed.frame)
-        assert resumed.dropped == undisturbed.dropped
+        pd.testing.assert_frame_equal(resumed.frame, download_without_faults.frame)
+        assert resumed.dropped == download_without_faults.dropped
 
-    def test_only_page_in_flight_is_asked_again(self, stopped_server, fetch, undisturbed):
-        """Requests before and after the stop, without the one that was not answered, are those of
-        an undisturbed download.
+    def test_only_page_in_flight_is_asked_again(
+        self, stopped_server, download_all, download_without_faults
+    ):
+        """Only the page that was not answered is asked for again after the stop.
+
+        Without the attempts at it before the stop, all requests are those of a download without
+        faults.
         """
         requests_before = list(stopped_server.requests)
         assert len(stopped_server.pages) == 3
         stopped_server.requests.clear()
         stopped_server.start()
 
-        fetch()
+        download_all()
 
-        first_request_after = stopped_server.requests[0]
-        answered_before = requests_before[: requests_before.index(first_request_after)]
-        assert answered_before + stopped_server.requests == undisturbed.requests
+        request_for_page_in_flight = stopped_server.requests[0]
+        number_answered = requests_before.index(request_for_page_in_flight)
+        answered_before = requests_before[:number_answered]
+        assert answered_before + stopped_server.requests == download_without_faults.requests
 
 
 class TestDamagedFiles:
     @pytest.mark.slow
-    @pytest.mark.parametrize("damage", ["empty", "cut", "list", "NaN"])
-    def test_damaged_pages_are_named(self, fetch, tmp_path, damage):
-        """Every stored page in turn is damaged, and put back."""
-        fetch()
+    @pytest.mark.parametrize(
+        "damage",
+        [
+            pytest.param(lambda content: b"", id="empty"),
+            pytest.param(lambda content: content[: len(content) // 2], id="cut"),
+            pytest.param(lambda content: b"[]", id="other JSON"),
+            pytest.param(lambda content: b"NaN", id="no JSON"),
+        ],
+    )
+    def test_damaged_pages_are_named(self, download_all, tmp_path, damage):
+        """Every stored page in turn is damaged, named by an error, and put back."""
+        download_all()
         for path in list_pages(tmp_path / "raw"):
-            intact = path.read_bytes()
-            half = intact[: len(intact) // 2]
-            content_of_damage = {"empty": b"", "cut": half, "list": b"[]", "NaN": b"NaN"}
-            path.write_bytes(content_of_damage[damage])
+            intact_content = path.read_bytes()
+            path.write_bytes(damage(intact_content))
 
             with pytest.raises(StoreError, match=f"{path.name} is damaged.*delete it"):
-                fetch()
+                download_all()
 
-            path.write_bytes(intact)
+            path.write_bytes(intact_content)
 
     @pytest.mark.slow
-    def test_only_deleted_page_is_downloaded_again(self, server, fetch, undisturbed, tmp_path):
-        """Every stored page in turn is damaged, named, deleted, and downloaded."""
-        fetch()
+    def test_only_deleted_page_is_downloaded_again(
+        self, server, download_all, download_without_faults, tmp_path
+    ):
+        """Every stored page in turn is damaged, named by an error, deleted, and downloaded."""
+        download_all()
         for path in list_pages(tmp_path / "raw"):
             path.write_bytes(b"")
             with pytest.raises(StoreError, match="delete it"):
-                fetch()
+                download_all()
             path.unlink()
             server.requests.clear()
 
-            frame = fetch().frame
+            frame = download_all().frame
 
-            pd.testing.assert_frame_equal(frame, undisturbed.frame)
-            # A page takes one request; with evaluations three more, for users, folds, users.
+            pd.testing.assert_frame_equal(frame, download_without_faults.frame)
+            # A page of evaluations takes four requests: a list without values of folds, one with
+            # them, and after each list the names of users. Other pages take one.
             assert len(server.requests) in {1, 4}
 
-    def test_pages_are_files(self, fetch, tmp_path):
-        fetch()
+    def test_pages_are_files(self, download_all, tmp_path):
+        """Pages have four evaluations; the last page of each task is found to be empty."""
+        download_all()
 
-        # Of four evaluations each, and an empty last one of each task
-        pages_of_evaluations = (3 + 1) + (2 + 1) + (0 + 1) + (1 + 1)
+        pages_of_evaluations = 0
+        for number in NUMBER_OF_EVALUATIONS.values():
+            pages_with_evaluations = math.ceil(number / PAGE_SIZE)
+            empty_page = 1
+            pages_of_evaluations += pages_with_evaluations + empty_page
         pages_of_setups = 1
-        defaults = 1
-        expected = pages_of_evaluations + pages_of_setups + defaults
+        pages_of_defaults = 1
+        expected = pages_of_evaluations + pages_of_setups + pages_of_defaults
         assert len(list_pages(tmp_path / "raw")) == expected
 
-    def test_other_settings_in_same_folder_are_refused(self, fetch):
-        fetch(page_size=4)
+    def test_other_settings_in_same_folder_are_refused(self, download_all):
+        """A folder of pages of four evaluations cannot be continued with pages of five."""
+        download_all(page_size=4)
 
         message = r"page_size.: 4}, not .*page_size.: 5}; choose another"
         with pytest.raises(StoreError, match=message):
-            fetch(page_size=5)
+            download_all(page_size=5)
 
-    def test_exchanged_page_is_refused(self, fetch, tmp_path):
-        """A page, named after its first row, has the content of the next page."""
-        fetch()
+    def test_exchanged_page_is_refused(self, download_all, tmp_path):
+        """A page, whose file is named after its first row, has the content of the next page."""
+        download_all()
         folder = tmp_path / "raw" / "evaluations-37"
         content_of_second_page = (folder / "00000004.json").read_bytes()
         (folder / "00000000.json").write_bytes(content_of_second_page)
 
         with pytest.raises(StoreError, match=r"00000000\.json is damaged"):
-            fetch()
+            download_all()
 
-    def test_damaged_manifest_is_refused(self, fetch, tmp_path):
-        fetch()
+    def test_damaged_manifest_is_refused(self, download_all, tmp_path):
+        download_all()
         (tmp_path / "raw" / "manifest.json").write_text("{")
 
         with pytest.raises(StoreError, match=r"manifest\.json is damaged"):
-            fetch()
+            download_all()
 
-    def test_unwritable_folder_asks_for_nothing(self, server, fetch, tmp_path):
+    def test_unwritable_folder_asks_for_nothing(self, server, download_all, tmp_path):
         (tmp_path / "raw").write_text("a file where the folder would be")
 
         with pytest.raises(StoreError, match="cannot store the download"):
-            fetch()
+            download_all()
 
         assert server.requests == []
 
 
-def test_missing_client_names_its_extra(monkeypatch, fetch):
+def test_missing_client_names_its_extra(monkeypatch, download_all):
+    """Importing OpenML's client fails, as if it were not installed."""
     monkeypatch.setitem(sys.modules, "openml", None)  # importing it fails
 
     with pytest.raises(MissingExtraError, match=r"\[train\]"):
-        fetch()
+        download_all()
 
 
 PASSING_FAULTS = (
@@ -399,121 +429,141 @@ PASSING_FAULTS = (
 
 
 class TestFaults:
-    @pytest.mark.parametrize("part", ["evaluation/list", "user/list", "per_fold", "setup/list"])
-    def test_passing_faults_change_no_result(self, server, fetch, undisturbed, part):
-        """All faults in turn on one kind of request, with enough attempts to get past them."""
+    @pytest.mark.parametrize(
+        "part_of_address", ["evaluation/list", "user/list", "per_fold", "setup/list"]
+    )
+    def test_passing_faults_change_no_result(
+        self, server, download_all, download_without_faults, part_of_address
+    ):
+        """All faults happen to one kind of request, which is tried often enough to pass."""
         faults = list(PASSING_FAULTS)
-        server.faults = {part: faults}
+        server.faults = {part_of_address: faults}
 
-        frame = fetch(tasks=(9946,), attempts=len(PASSING_FAULTS) + 1).frame
+        frame = download_all(tasks=(9946,), attempts=len(PASSING_FAULTS) + 1).frame
 
         # The server takes a fault off the list when it happens.
         assert faults == []
-        expected = undisturbed.frame.query("task == '9946'").reset_index(drop=True)
+        frame_without_faults = download_without_faults.frame
+        expected = frame_without_faults.query("task == '9946'").reset_index(drop=True)
         pd.testing.assert_frame_equal(frame, expected)
 
-    @pytest.mark.parametrize("part", ["evaluation/list", "user/list", "per_fold", "setup/list"])
-    def test_pauses_double_after_faults(self, server, fetch, part):
-        """From two seconds on, after each of five faults."""
-        server.faults = {part: list(PASSING_FAULTS)}
+    @pytest.mark.parametrize(
+        "part_of_address", ["evaluation/list", "user/list", "per_fold", "setup/list"]
+    )
+    def test_pauses_double_after_faults(self, server, download_all, part_of_address):
+        """After each of five faults the pause is twice as long, from two seconds on."""
+        server.faults = {part_of_address: list(PASSING_FAULTS)}
         clock = Clock()
 
-        # At such a pace, pauses between requests are tiny.
+        # So many requests a second that pauses for the pace are tiny.
         attempts = len(PASSING_FAULTS) + 1
-        fetch(clock, tasks=(9946,), attempts=attempts, requests_per_second=1e9)
+        download_all(clock, tasks=(9946,), attempts=attempts, requests_per_second=1e9)
 
         pauses_after_faults = [seconds for seconds in clock.pauses if seconds > 1e-3]
         assert pauses_after_faults == pytest.approx([2, 4, 8, 16, 32])
 
     @pytest.mark.parametrize(
-        ("part", "fault", "reason"),
+        ("part_of_address", "fault", "reason"),
         [
-            ("flow/5891", "UNAVAILABLE", "HTTP 503"),
-            ("evaluation/list", "UNAVAILABLE", "HTTP 503"),
-            ("evaluation/list", "PROXY", "oml:error"),
-            ("evaluation/list", "RESET", "no connection"),
-            ("per_fold", "BUSY", "Database connection error"),
-            ("setup/list", "CUT", "ChunkedEncodingError"),
-            ("flow", "HANG", r"no answer within 0\.1 s"),
+            ("flow/5891", fake.Fault.UNAVAILABLE, "HTTP 503"),
+            ("evaluation/list", fake.Fault.UNAVAILABLE, "HTTP 503"),
+            ("evaluation/list", fake.Fault.PROXY, "oml:error"),
+            ("evaluation/list", fake.Fault.RESET, "no connection"),
+            ("per_fold", fake.Fault.BUSY, "Database connection error"),
+            ("setup/list", fake.Fault.CUT, "ChunkedEncodingError"),
+            ("flow", fake.Fault.HANG, r"no answer within 0\.1 s"),
         ],
     )
-    def test_lasting_faults_end_download(self, server, fetch, part, fault, reason):
-        """As many faults as attempts, each on one kind of request."""
-        server.faults = {part: [fake.Fault[fault]] * 3}
-        timeout = 0.1 if fault == "HANG" else 20.0  # seconds; a hanging server never answers
+    def test_lasting_faults_end_download(
+        self, server, download_all, part_of_address, fault, reason
+    ):
+        """There are as many faults as attempts, three, all on one kind of request."""
+        server.faults = {part_of_address: [fault] * 3}
+        # Seconds; a hanging server never answers.
+        timeout = 0.1 if fault is fake.Fault.HANG else 20.0
 
         with pytest.raises(DownloadError, match=f"in 3 attempts: .*{reason}.*start again"):
-            fetch(tasks=(9946,), attempts=3, timeout=timeout)
+            download_all(tasks=(9946,), attempts=3, timeout=timeout)
 
         # The server takes a fault off the list when it happens: all three did.
-        assert server.faults[part] == []
+        assert server.faults[part_of_address] == []
 
-    def test_pauses_grow_up_to_a_limit(self, server, fetch):
+    def test_pauses_grow_up_to_a_limit(self, server, download_all):
+        """Between ten attempts, pauses double up to a minute."""
         server.faults = {"flow": [fake.Fault.RESET] * 10}
         clock = Clock()
 
         with pytest.raises(DownloadError, match="10 attempts"):
-            # At such a pace, there are no other pauses to speak of.
-            fetch(clock, attempts=10, requests_per_second=1e9)
+            # So many requests a second that there are no other pauses to speak of.
+            download_all(clock, attempts=10, requests_per_second=1e9)
 
-        # Seconds between ten attempts: they double up to a minute.
         assert clock.pauses == pytest.approx([2, 4, 8, 16, 32, 60, 60, 60, 60])
 
-    def test_the_pace_is_kept(self, server, fetch):
-        """One request every two seconds, on a clock that is moved by pauses alone.
+    def test_the_pace_is_kept(self, server, download_all):
+        """There are at least two seconds from one request to the next, on a clock without waiting.
 
-        Listings count as two requests, as the client asks for users, too.
+        A list of evaluations takes two requests, as the client also asks for the names of users.
         """
         clock = Clock()
 
-        fetch(clock, requests_per_second=0.5)
+        download_all(clock, requests_per_second=0.5)
 
-        # The last page of each task is empty; the others are listed once more, with folds.
-        listings_of_evaluations = len(server.pages)
-        listings_of_folds = len(server.pages) - len(TASKS)
+        # Pages are listed without and with values of folds; the empty last page of a task, once.
+        lists_without_folds = len(server.pages)
+        lists_with_folds = len(server.pages) - len(TASKS)
         requests_for_flow = 1
+        requests_for_lists = 2 * (lists_without_folds + lists_with_folds)
         # After the last request, for setups, there is no pause.
-        requests = requests_for_flow + 2 * (listings_of_evaluations + listings_of_folds)
-        assert clock.time() == pytest.approx(2 * requests)
+        requests_with_pause = requests_for_flow + requests_for_lists
+        assert clock.time() == pytest.approx(2 * requests_with_pause)
 
-    def test_refusal_ends_the_download(self, server, fetch):
-        """Unlike other faults, it is not tried again."""
+    def test_refusal_ends_the_download(self, server, download_all):
+        """OpenML refuses a request for a flow that it does not have; it is not asked again."""
         with pytest.raises(DownloadError, match=r"refuses to give flow 1: .*Function not valid"):
-            fetch(flow_id=1)
+            download_all(flow_id=1)
 
         assert len(server.requests) == 1
 
-    def test_only_unreadable_setups_are_an_error(self, server, fetch, content):
-        """If some setups could be read, the others would be dropped and counted."""
+    def test_only_unreadable_setups_are_an_error(self, server, download_all, content):
+        """If some setups could be read, the others would only be dropped and counted."""
         setups = dict.fromkeys(content.setups, "<oml:parameter>text</oml:parameter>")
         server.content = replace(content, setups=setups)
 
         with pytest.raises(DownloadError, match="cannot read any of 21 setups"):
-            fetch()
+            download_all()
 
-    def test_evaluations_of_other_tasks_are_refused(self, server, fetch, content):
-        """As the server's answer to a request for one task."""
+    def test_evaluations_of_other_tasks_are_refused(self, server, download_all, content):
+        """Asked for evaluations of one task, the server answers with those of all."""
         server.content = replace(content, ignores_task=True)
 
         with pytest.raises(DownloadError, match=r"task 3485, OpenML answered with others"):
-            fetch(tasks=(3485,))
+            download_all(tasks=(3485,))
 
-    def test_a_listing_without_entries_ends_a_task(self, server, fetch, undisturbed):
-        """OpenML usually answers with an error after the last page, here with an empty list."""
-        after_last_page = "offset/12/task/37"  # the task has 10 evaluations
+    def test_a_listing_without_entries_ends_a_task(
+        self, server, download_all, download_without_faults
+    ):
+        """After the last page OpenML usually answers with an error, but here with an empty list.
+
+        Task 37 has ten evaluations, so its last page begins before number 12.
+        """
+        after_last_page = "offset/12/task/37"
         server.faults = {after_last_page: [fake.Fault.EMPTY]}
 
-        frame = fetch().frame
+        frame = download_all().frame
 
-        pd.testing.assert_frame_equal(frame, undisturbed.frame)
+        pd.testing.assert_frame_equal(frame, download_without_faults.frame)
+        # The server takes a fault off the list when it happens.
         assert server.faults[after_last_page] == []
 
-    def test_folds_may_be_refused(self, server, fetch, undisturbed, content):
+    def test_download_without_folds_lacks_spread(
+        self, server, download_all, download_without_faults, content
+    ):
+        """OpenML may refuse to give values of folds, over which the spread is the deviation."""
         server.content = replace(content, refuses_folds=True)
 
-        frame = fetch().frame
+        frame = download_all().frame
 
-        without_spread = undisturbed.frame.assign(spread=np.nan)  # the deviation over folds
+        without_spread = download_without_faults.frame.assign(spread=np.nan)
         pd.testing.assert_frame_equal(frame, without_spread)
 
 
@@ -527,7 +577,7 @@ class TestConfigurationOfClient:
 
     @pytest.fixture
     def configuration(self, cache, monkeypatch):
-        """The client's configuration with a user's key, number of retries and cache."""
+        """The client's configuration, with a user's key, number of retries and cache."""
         import openml
 
         cache_before = openml.config.get_config_as_dict()["cachedir"]
@@ -537,47 +587,48 @@ class TestConfigurationOfClient:
         yield openml.config
         openml.config.set_root_cache_directory(cache_before)
 
-    def test_is_put_back_after_download(self, fetch, configuration):
+    def test_configuration_is_the_same_after_download(self, download_all, configuration):
         before = configuration.get_config_as_dict()
 
-        fetch()
+        download_all()
 
         assert configuration.get_config_as_dict() == before
 
     @pytest.fixture
-    def failing_fetch(self, server, fetch):
-        """A function whose download fails after three attempts."""
+    def fail_to_download(self, server, download_all):
+        """A function whose download fails after three attempts; it raises no error."""
 
         def fail() -> None:
             server.faults = {"flow": [fake.Fault.RESET] * 3}
             with pytest.raises(DownloadError):
-                fetch(attempts=3)
+                download_all(attempts=3)
 
         return fail
 
-    def test_is_put_back_after_error(self, failing_fetch, configuration):
+    def test_configuration_is_the_same_after_error(self, fail_to_download, configuration):
         before = configuration.get_config_as_dict()
 
-        failing_fetch()
+        fail_to_download()
 
         assert configuration.get_config_as_dict() == before
 
     @pytest.mark.usefixtures("configuration")
-    @pytest.mark.parametrize("download_fixture", ["fetch", "failing_fetch"])
-    def test_users_key_is_not_sent(self, request, server, download_fixture):
-        download_or_fail = request.getfixturevalue(download_fixture)
+    @pytest.mark.parametrize("fixture_that_downloads", ["download_all", "fail_to_download"])
+    def test_users_key_is_not_sent(self, request, server, fixture_that_downloads):
+        """Neither by a download that succeeds nor by one that fails; the user's key is "secret"."""
+        download = request.getfixturevalue(fixture_that_downloads)
 
-        download_or_fail()
+        download()
 
-        # The user's key is "secret".
         assert server.count("secret") == 0
 
     @pytest.mark.usefixtures("configuration")
-    @pytest.mark.parametrize("download_fixture", ["fetch", "failing_fetch"])
-    def test_users_cache_is_not_used(self, request, cache, download_fixture):
-        download_or_fail = request.getfixturevalue(download_fixture)
+    @pytest.mark.parametrize("fixture_that_downloads", ["download_all", "fail_to_download"])
+    def test_users_cache_is_not_used(self, request, cache, fixture_that_downloads):
+        """Neither by a download that succeeds nor by one that fails."""
+        download = request.getfixturevalue(fixture_that_downloads)
 
-        download_or_fail()
+        download()
 
         assert not cache.exists()
 
@@ -602,10 +653,11 @@ UNUSABLE_SETUPS: dict[int, Any] = {
 
 class TestUnusableRecords:
     @pytest.fixture
-    def count_dropped(self, server, content, fetch):
+    def count_dropped(self, server, content, download_all):
         """A function that downloads evaluations of a task, and counts the dropped ones by reason.
 
-        The setups from 500 on are fine, of those from 600 on only the first.
+        Setups from 500 on can be read. Those from 600 on are `UNUSABLE_SETUPS`, of which only the
+        first can be read.
         """
 
         def count(evaluations: Iterable[fake.Evaluation]) -> dict[Dropped, int]:
@@ -614,80 +666,87 @@ class TestUnusableRecords:
                 evaluations={37: tuple(evaluations)},
                 setups=UNUSABLE_SETUPS | content.setups,
             )
-            dropped = fetch(tasks=(37,)).dropped
-            return {reason: number for reason, number in dropped.items() if number > 0}
+            number_of_reason = download_all(tasks=(37,)).dropped
+            return {reason: number for reason, number in number_of_reason.items() if number > 0}
 
         return count
 
-    def test_values_and_missing_setup_are_dropped(self, count_dropped):
-        """Values that are not finite or no numbers, and an evaluation whose setup does not exist;
-        two of six are fine.
-        """
+    def test_unusable_values_are_dropped(self, count_dropped):
+        """Three values are not finite or no numbers; the first and the last are fine."""
         dropped = count_dropped(
             [
-                make_evaluation(0, 500),
-                make_evaluation(1, 501, "nan"),
-                make_evaluation(2, 502, "inf"),
-                make_evaluation(3, 503, "?"),
-                make_evaluation(4, 999),  # there is no such setup
-                make_evaluation(5, 505),
+                make_evaluation(run=0, setup=500),
+                make_evaluation(run=1, setup=501, text="nan"),
+                make_evaluation(run=2, setup=502, text="inf"),
+                make_evaluation(run=3, setup=503, text="?"),
+                make_evaluation(run=4, setup=504),
             ]
         )
 
-        assert dropped == {
-            Dropped.NOT_FINITE: 2,
-            Dropped.UNPARSABLE: 1,
-            Dropped.MISSING_SETUP: 1,
-        }
+        assert dropped == {Dropped.NOT_FINITE: 2, Dropped.UNPARSABLE: 1}
+
+    def test_evaluation_without_setup_is_dropped(self, count_dropped):
+        """The setup 999 of the second evaluation does not exist."""
+        dropped = count_dropped(
+            [make_evaluation(run=0, setup=500), make_evaluation(run=1, setup=999)]
+        )
+
+        assert dropped == {Dropped.MISSING_SETUP: 1}
 
     def test_page_of_malformed_values_ends_nothing(self, count_dropped):
-        """Evaluations after it are downloaded, too: the last one is fine, so it is not dropped."""
-        malformed_page = [make_evaluation(run, 500, "?") for run in range(PAGE_SIZE)]
+        """A page of which nothing is left is not the last: the evaluation after it is not lost."""
+        malformed_page = []
+        for run in range(PAGE_SIZE):
+            malformed_page.append(make_evaluation(run, setup=500, text="?"))
 
-        dropped = count_dropped([*malformed_page, make_evaluation(100, 501)])
+        dropped = count_dropped([*malformed_page, make_evaluation(run=100, setup=501)])
 
         assert dropped == {Dropped.UNPARSABLE: PAGE_SIZE}
 
     def test_repeated_run_is_dropped(self, count_dropped):
+        """Run 3 comes twice."""
         runs = [0, 1, 2, 3, 3, 4]
 
-        dropped = count_dropped([make_evaluation(run, 500 + run) for run in runs])
+        dropped = count_dropped([make_evaluation(run, setup=500 + run) for run in runs])
 
         assert dropped == {Dropped.DUPLICATE: 1}
 
     def test_repeated_page_ends_listing(self, count_dropped):
         """A server that ignores the offset gives the same page five times: only two are read."""
-        page = [make_evaluation(run, 500) for run in range(PAGE_SIZE)]
+        page = [make_evaluation(run, setup=500) for run in range(PAGE_SIZE)]
 
         dropped = count_dropped(page * 5)
 
         assert dropped == {Dropped.DUPLICATE: PAGE_SIZE}
 
     def test_unusable_setups_are_dropped(self, count_dropped):
-        """One evaluation of each setup; only the first of eight setups is fine."""
+        """Each of `UNUSABLE_SETUPS`, 600 to 607, has one evaluation; only 600 can be read."""
         evaluations = [make_evaluation(run, setup) for run, setup in enumerate(UNUSABLE_SETUPS)]
 
         dropped = count_dropped(evaluations)
 
         assert dropped == {
-            Dropped.MISSING_PARAMETER: 2,  # 601 and 607
-            Dropped.UNPARSABLE: 3,  # 602, 605 and 606
-            Dropped.OUT_OF_BOUNDS: 2,  # 603 and 604
+            Dropped.MISSING_PARAMETER: len([601, 607]),
+            Dropped.UNPARSABLE: len([602, 605, 606]),
+            Dropped.OUT_OF_BOUNDS: len([603, 604]),
         }
 
 
-def test_flows_defaults_come_before_the_learners(server, content, fetch):
-    """A setup that states nothing has the flow's defaults, and else those of the learner."""
+def test_flows_defaults_come_before_the_learners(server, content, download_all):
+    """A setup lacks values that are defaults: those of the flow, or else those of mlr's learner.
+
+    The setup here states nothing, as "NA" stands for a missing value.
+    """
     server.content = replace(
         content,
-        evaluations={37: (make_evaluation(0, 600),)},
-        setups={600: {"degree": "NA"}},  # not stated
+        evaluations={37: (make_evaluation(run=0, setup=600),)},
+        setups={600: {"degree": "NA"}},
         defaults={"kernel": "polynomial", "gamma": "0.25", "cost": None},
     )
 
-    (row,) = fetch(tasks=(37,)).frame.to_dict("records")
+    (row,) = download_all(tasks=(37,)).frame.to_dict("records")
 
-    # The flow's
+    # The flow's defaults
     assert row["config.kernel"] == "polynomial"
     assert row["config.gamma"] == 0.25
     # The learner's
@@ -700,8 +759,26 @@ def make_linear(cost: Any) -> dict[str, Any]:
     return {"kernel": "linear", "cost": cost}
 
 
-STATED_POLYNOMIAL = {"kernel": "polynomial", "cost": "1", "gamma": "1"}
-READ_POLYNOMIAL = {"kernel": "polynomial", "cost": 1.0, "gamma": 1.0}
+POLYNOMIAL_SETUP = {"kernel": "polynomial", "cost": "1", "gamma": "1"}
+POLYNOMIAL_CONFIG = {"kernel": "polynomial", "cost": 1.0, "gamma": 1.0}
+
+
+RANGER_SETUP = {
+    "num.trees": "1e+02",
+    "sample.fraction": ".5",
+    "mtry": "'0.5'",
+    "min.node.size": "1",
+    "respect.unordered.factors": "FALSE",
+    "replace": "TRUE",
+}
+RANGER_CONFIG = {
+    "num.trees": 100,
+    "sample.fraction": 0.5,
+    "mtry": 0.5,
+    "min.node.size": 1.0,
+    "respect.unordered.factors": False,
+    "replace": True,
+}
 
 
 class TestSetups:
@@ -718,31 +795,34 @@ class TestSetups:
     )
     @given(seed=st.integers(0, 2**32 - 1))
     def test_configurations_stated_by_mlr_are_read(self, flow, space, seed):
-        """Of the flows of SVM, XGBoost and ranger, each with the search space of its benchmark."""
+        """A configuration written as mlr records it is read again, up to the 15 digits of R.
+
+        `flow` is OpenML's number of a learner, and `space` the search space of its benchmark.
+        """
         (config,) = sample_configs(space, 1, seed)
         read_setup = MlrSetups(space, MLR_DEFAULTS[flow])
 
-        read = read_setup(state_as_mlr(config, flow), 37)
+        read_config = read_setup(write_setup_as_mlr(config, flow), task=37)
 
-        assert isinstance(read, dict)  # else the reason why it was dropped
-        # Up to the 15 digits that R writes.
-        np.testing.assert_allclose(space.row(read), space.row(config), rtol=1e-14)
-        assert list(map(type, read.values())) == list(map(type, config.values()))
+        assert isinstance(read_config, dict)  # else the reason why it was dropped
+        np.testing.assert_allclose(space.row(read_config), space.row(config), rtol=1e-14)
+        types = [type(value) for value in config.values()]
+        assert [type(value) for value in read_config.values()] == types
 
     @pytest.mark.parametrize(
         "text", ["radial", " radial", '"radial"', "'radial'", '["radial"]', "Radial"]
     )
     def test_ways_to_write_choices(self, text):
-        """With spaces, quotes, brackets, or a capital letter."""
-        read = MlrSetups(svm_space())(STATED_POLYNOMIAL | {"kernel": text}, 37)
+        """Setups write a choice with spaces, quotes, brackets or a capital letter."""
+        config = MlrSetups(svm_space())(POLYNOMIAL_SETUP | {"kernel": text}, task=37)
 
-        assert read == READ_POLYNOMIAL | {"kernel": "radial"}
+        assert config == POLYNOMIAL_CONFIG | {"kernel": "radial"}
 
     @pytest.mark.parametrize(
         "text", ["TRUE", "1L", "", "[1, 2]", "NaN", "-Inf", "{}", "[", "1e999"]
     )
     def test_texts_that_are_no_numbers(self, text):
-        assert MlrSetups(svm_space())(make_linear(text), 37) is Dropped.UNPARSABLE
+        assert MlrSetups(svm_space())(make_linear(text), task=37) is Dropped.UNPARSABLE
 
     @pytest.mark.parametrize(
         ("text", "expected"),
@@ -755,53 +835,47 @@ class TestSetups:
             ("-1", Dropped.OUT_OF_BOUNDS),
         ],
     )
-    def test_bounds_are_known_rounded(self, text, expected):
-        """The bounds of the cost, 0.000986 and 998.492437, are rounded: values that round to one of
-        them are read as it.
+    def test_values_that_round_to_bounds_are_read(self, text, expected):
+        """The bounds of the cost, 0.000986 and 998.492437, are themselves rounded numbers.
+
+        So a value a little beyond one of them is read as this bound, if it rounds to it.
         """
-        assert MlrSetups(svm_space())(make_linear(text), 37) == expected
+        assert MlrSetups(svm_space())(make_linear(text), task=37) == expected
 
     @pytest.mark.parametrize(
         ("text", "expected"),
         [
-            ("2", READ_POLYNOMIAL | {"degree": 2}),
-            ("5.0", READ_POLYNOMIAL | {"degree": 5}),
+            ("2", POLYNOMIAL_CONFIG | {"degree": 2}),
+            ("5.0", POLYNOMIAL_CONFIG | {"degree": 5}),
             ("6", Dropped.OUT_OF_BOUNDS),
             ("2.5", Dropped.UNPARSABLE),
         ],
     )
     def test_ways_to_write_integers(self, text, expected):
         """The degree is from 2 to 5."""
-        assert MlrSetups(svm_space())(STATED_POLYNOMIAL | {"degree": text}, 37) == expected
+        assert MlrSetups(svm_space())(POLYNOMIAL_SETUP | {"degree": text}, task=37) == expected
 
     def test_inactive_hyperparameters_are_ignored(self):
-        stated = make_linear("1") | {"gamma": "?", "degree": "900"}  # of other kernels
+        """A linear kernel has no gamma and no degree: unusable values of them do not matter."""
+        setup = make_linear("1") | {"gamma": "?", "degree": "900"}
 
-        assert MlrSetups(svm_space())(stated, 37) == make_linear(1.0)
+        assert MlrSetups(svm_space())(setup, task=37) == make_linear(1.0)
 
     @pytest.mark.parametrize("text", ["TRUE", "true", "True", '"TRUE"', "[true]"])
     def test_ways_to_write_true(self, text):
-        """`replace` is true, in several spellings; numbers, too, may be written otherwise."""
-        stated = {
-            "num.trees": "1e+02",
-            "sample.fraction": ".5",
-            "mtry": "'0.5'",
-            "min.node.size": "1",
-            "respect.unordered.factors": "FALSE",
-            "replace": text,
-        }
+        """Of ranger's hyperparameters `replace` is true, in several spellings."""
+        config = MlrSetups(ranger_space())(RANGER_SETUP | {"replace": text}, task=37)
 
-        assert MlrSetups(ranger_space())(stated, 37) == {
-            "num.trees": 100,
-            "sample.fraction": 0.5,
-            "mtry": 0.5,
-            "min.node.size": 1.0,
-            "respect.unordered.factors": False,
-            "replace": True,
-        }
+        assert config == RANGER_CONFIG | {"replace": True}
+
+    def test_ways_to_write_numbers(self):
+        """Numbers have exponents, no leading zero, or quotes."""
+        config = MlrSetups(ranger_space())(RANGER_SETUP, task=37)
+
+        assert config == RANGER_CONFIG
 
     @pytest.mark.parametrize(
-        ("stated", "task", "expected"),
+        ("setup", "task", "config"),
         [
             pytest.param(
                 {"cost": "16"},
@@ -817,8 +891,12 @@ class TestSetups:
             ),
         ],
     )
-    def test_converters_use_data_of_task(self, stated, task, expected):
-        """Here cost is recorded times the number of columns, and gamma defaults to its inverse."""
+    def test_converters_use_data_of_task(self, setup, task, config):
+        """Converters turn recorded numbers into hyperparameters, given the task.
+
+        Here cost was recorded times the number of columns, and gamma, if it is not recorded, is one
+        over this number: 8 in task 37 and 36 in task 3.
+        """
         columns = {37: 8, 3: 36}
 
         def convert_gamma(gamma: float | None, task: int) -> float:
@@ -828,14 +906,17 @@ class TestSetups:
             return None if cost is None else cost / columns[task]
 
         converters = {"gamma": convert_gamma, "cost": convert_cost}
-        read_setup = MlrSetups(svm_space(), MLR_DEFAULTS[5891], converters)
+        read_setup = MlrSetups(svm_space(), MLR_DEFAULTS[SVM_FLOW], converters)
 
-        assert read_setup(stated, task) == expected
+        assert read_setup(setup, task) == config
 
-    def test_missing_values_are_the_flows(self):
-        """None, "", "NA" and "NULL" say that a value is not stated."""
+    def test_missing_values_of_setup_are_the_flows(self):
+        """A setup or flow says by None, "", "NA" or "NULL" that it has no value.
+
+        So the kernel and gamma are the flow's, the cost is the setup's, and neither has a degree.
+        """
         flow = {"kernel": "linear", "cost": "NA", "degree": None, "gamma": "1"}
-        setup = {"kernel": "NULL", "cost": "3", "gamma": None, "degree": ""}
+        setup = {"kernel": "NULL", "cost": "3", "degree": "", "gamma": None}
 
         merged = merge_stated_values(setup, flow)
 
