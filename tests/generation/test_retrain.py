@@ -17,6 +17,7 @@ from sklearn.metrics import mean_absolute_error
 from sklearn.preprocessing import StandardScaler
 
 import hpobench_ordered as hbo
+from hpobench_ordered._typing import Config
 from hpobench_ordered.benchmarks.retrain import RETRAINING, STREAMS
 from hpobench_ordered.cli import app
 from hpobench_ordered.errors import ArtifactError, ExperimentError, UnknownNameError
@@ -39,24 +40,32 @@ from hpobench_ordered.testing import check_benchmark
 # A stream is cut into periods, here months; the model of a period is trained on those before, as
 # many as the window says.
 MONTHS = 6
-RIDGE = "sklearn.linear_model:Ridge"
-TREES = "sklearn.ensemble:ExtraTreesRegressor"
+RIDGE_CLASS = "sklearn.linear_model:Ridge"
+TREES_CLASS = "sklearn.ensemble:ExtraTreesRegressor"
 
 
 @pytest.fixture(scope="module")
-def prices(tmp_path_factory):
-    """The path of a CSV file: two rows a day for half a year, shuffled, some numbers missing.
+def prices_path(tmp_path_factory):
+    """Path of a CSV file with dates, prices, and inputs that tell something about the prices.
 
-    The price grows with x, from month to month more.
+    There are two rows a day for half a year, shuffled, and some inputs z are missing. The price
+    grows with x, from month to month more.
     """
     rng = np.random.default_rng(1)
     dates = pd.date_range("2024-01-01", "2024-06-30", freq="12h")
     x, z = rng.normal(size=(len(dates), 2)).T
+    has_no_z = rng.random(len(dates)) < 0.02
+    noise = rng.normal(size=len(dates))
     slope = dates.month.to_numpy() / 3
-    frame = pd.DataFrame({"date": dates.strftime("%Y-%m-%d %H:%M"), "x": x})
-    frame["z"] = np.where(rng.random(len(dates)) < 0.02, np.nan, z)
-    frame["kind"] = np.where(z > 0, "up", "down")
-    frame["price"] = 100 + 10 * (slope * x + rng.normal(size=len(dates)))
+    frame = pd.DataFrame(
+        {
+            "date": dates.strftime("%Y-%m-%d %H:%M"),
+            "x": x,
+            "z": np.where(has_no_z, np.nan, z),
+            "kind": np.where(z > 0, "up", "down"),
+            "price": 100 + 10 * (slope * x + noise),
+        }
+    )
     path = tmp_path_factory.mktemp("stream") / "prices.csv"
     frame.sample(frac=1, random_state=0).to_csv(path, index=False)
     return path
@@ -72,13 +81,13 @@ def make_trainer(
     *,
     longest_window: int = 3,
     failures: Failures = Failures.STOP,
-    path: str = RIDGE,
+    path: str = RIDGE_CLASS,
     seed: int = 0,
     **fixed: Any,
 ) -> RetrainTrainer:
-    """By default, a trainer of ridge regressions on up to three months, which stops at a failure.
+    """Make a trainer, by default of ridge regressions on three months, that stops at a failure.
 
-    With a window of three, April to June of the six months are predicted.
+    With a longest window of three, April to June of the six months are predicted.
     """
     model = Model.from_path(path, fixed=fixed, seed=seed)
     metric = Metric(PredictionKind.REGRESSION, "neg_mean_absolute_error")
@@ -88,35 +97,35 @@ def make_trainer(
 # -- streams ---------------------------------------------------------------------------------------
 
 
-def test_rows_are_cut_by_the_calendar(prices):
-    stream = read_prices(prices, every="month")
+def test_rows_are_cut_by_the_calendar(prices_path):
+    """Each month is a period, with two rows a day; the last day of the file has one."""
+    stream = read_prices(prices_path, every="month")
 
     assert stream.names == tuple(f"2024-{month:02d}" for month in range(1, MONTHS + 1))
     rows_of_periods = np.diff(stream.starts)
-    # Two rows a day; the last day has one.
     assert rows_of_periods.tolist() == [62, 58, 62, 60, 62, 59]
 
 
-def test_rows_are_in_the_order_of_time(prices):
-    stream = read_prices(prices)
+def test_rows_are_in_the_order_of_time(prices_path):
+    stream = read_prices(prices_path)
 
-    table = pd.read_csv(prices).sort_values("date")
+    table = pd.read_csv(prices_path).sort_values("date")
     assert stream.data.target.tolist() == table["price"].tolist()
 
 
-def test_times_are_no_feature(prices):
-    data = read_prices(prices).data
+def test_times_are_no_feature(prices_path):
+    """Of the columns the date and the target, the price, are left out."""
+    data = read_prices(prices_path).data
 
-    # Two numbers and one category are left.
-    assert data.numbers.shape[1] == 2
-    assert data.categories.shape[1] == 1
+    assert data.numbers.shape[1] == len(["x", "z"])
+    assert data.categories.shape[1] == len(["kind"])
 
 
-def test_rows_are_cut_by_their_number(prices):
-    stream = read_prices(prices, every="100")
+def test_rows_are_cut_by_their_number(prices_path):
+    """Each 100 of the 363 rows are a period, and the rest one more; periods are numbered."""
+    stream = read_prices(prices_path, every="100")
 
     rows_of_periods = np.diff(stream.starts)
-    # Of 363 rows.
     assert rows_of_periods.tolist() == [100, 100, 100, 63]
     assert stream.names == ("0", "1", "2", "3")
 
@@ -130,16 +139,16 @@ def test_rows_are_cut_by_their_number(prices):
         ({"every": "year"}, ExperimentError, r"all rows of .* are of one year"),
     ],
 )
-def test_other_streams_are_refused(prices, options, error, message):
-    """All dates of the file are in the first half of 2024."""
+def test_other_streams_are_refused(prices_path, options, error, message):
+    """An option that does not fit the file is refused; all its dates are of one year."""
     with pytest.raises(error, match=message):
-        read_stream(prices, **{"target": "price", "time": "date", "every": "month", **options})
+        read_stream(prices_path, **{"target": "price", "time": "date", "every": "month", **options})
 
 
-def test_too_long_window_is_refused(prices):
-    # After five of six months there would be only one to predict.
+def test_too_long_window_is_refused(prices_path):
+    """After a window of five of the six months there would be only one to predict."""
     with pytest.raises(ExperimentError, match=r"6 periods; .* on 1 to 4 of them, but got 5"):
-        make_trainer(read_prices(prices), longest_window=5)
+        make_trainer(read_prices(prices_path), longest_window=5)
 
 
 # -- training --------------------------------------------------------------------------------------
@@ -172,18 +181,18 @@ def compute_ridge_error(
 
 @pytest.mark.parametrize("half_life", [None, 0.7])
 @pytest.mark.parametrize("window", [1, 3])
-def test_values_are_scikit_learns(prices, window, half_life):
-    """Error of each month from April on, after training on the months of the window before.
+def test_values_are_scikit_learns(prices_path, window, half_life):
+    """A month's value is the error of a model that was trained on the window of months before.
 
-    With a half-life, an older month weighs less.
+    With a half-life, an older month weighs less. The first month to predict is April.
     """
     config = {"alpha": 5.0, "window": window}
     if half_life is not None:
         config["half_life"] = half_life
 
-    values = make_trainer(read_prices(prices))(config, "0")["values"]
+    values = make_trainer(read_prices(prices_path))(config, "0")["values"]
 
-    table = pd.read_csv(prices).sort_values("date")
+    table = pd.read_csv(prices_path).sort_values("date")
     month = pd.to_datetime(table["date"]).dt.month
     expected = []
     for now in range(4, MONTHS + 1):
@@ -195,9 +204,12 @@ def test_values_are_scikit_learns(prices, window, half_life):
     assert values == pytest.approx(expected, rel=1e-9)
 
 
-def test_place_of_job_is_the_seed(prices):
-    """Trainings run as jobs at a place; here the place, a number as text, is the seed."""
-    trainer = make_trainer(read_prices(prices), path=TREES, n_estimators=3)
+def test_place_of_job_is_the_seed(prices_path):
+    """Trainings are jobs at a place, which other benchmarks use for the task.
+
+    Here the place, a number as text, is the seed.
+    """
+    trainer = make_trainer(read_prices(prices_path), path=TREES_CLASS, n_estimators=3)
 
     values = trainer({"max_depth": 4}, "0")["values"]
 
@@ -205,17 +217,17 @@ def test_place_of_job_is_the_seed(prices):
     assert trainer({"max_depth": 4}, "1")["values"] != values
 
 
-def test_failure_stops_the_training(prices):
+def test_failure_stops_the_training(prices_path):
     """A ridge regression refuses a negative alpha; April is the first month to predict."""
-    trainer = make_trainer(read_prices(prices))
+    trainer = make_trainer(read_prices(prices_path))
 
     with pytest.raises(TrainingError, match="failed on the rows before 2024-04:"):
         trainer({"alpha": -1.0}, "0")
 
 
-def test_failure_may_count_as_worst(prices):
+def test_failure_may_count_as_worst(prices_path):
     """A ridge regression refuses a negative alpha, so none of three months has a value."""
-    trainer = make_trainer(read_prices(prices), failures=Failures.WORST)
+    trainer = make_trainer(read_prices(prices_path), failures=Failures.WORST)
 
     outcome = trainer({"alpha": -1.0}, "0")
 
@@ -233,42 +245,64 @@ def own_benchmarks(tmp_path, monkeypatch):
     return tmp_path
 
 
-def call_retrain(prices: Path, *options: str) -> Result:
+def call_retrain(prices_path: Path, *options: str) -> Result:
     """Run the command that generates the benchmark `prices`, of ridge regressions on months."""
-    words = ["generate", "retrain", "--model", RIDGE, "--data", str(prices), "--time", "date"]
+    words = [
+        "generate",
+        "retrain",
+        "--model",
+        RIDGE_CLASS,
+        "--data",
+        str(prices_path),
+        "--time",
+        "date",
+    ]
     words += ["--every", "month", "--name", "prices", *options]
     return CliRunner().invoke(app, words, catch_exceptions=False)
 
 
 @pytest.fixture
-def options(own_benchmarks):
-    """Options of a benchmark of twelve configurations of alpha and window."""
+def options_of_ridge(own_benchmarks):
+    """Options of the command for twelve configurations of alpha and of a window of 1 to 3."""
     space = hbo.SearchSpace([hbo.Parameter.number("alpha", 1e-3, 1e3, log=True)])
-    (own_benchmarks / "space.json").write_text(json.dumps(space.to_json()))
-    return (
-        *("--window", "1-3", "--space", str(own_benchmarks / "space.json"), "--configs", "12"),
-        *("--metric", "neg_mean_absolute_error", "--time-format", "%Y-%m-%d %H:%M"),
-        *("--workers", "1"),
-    )
+    space_path = own_benchmarks / "space.json"
+    space_path.write_text(json.dumps(space.to_json()))
+    value_of_option = {
+        "--window": "1-3",
+        "--space": str(space_path),
+        "--configs": "12",
+        "--metric": "neg_mean_absolute_error",
+        "--time-format": "%Y-%m-%d %H:%M",
+        "--workers": "1",
+    }
+    options = []
+    for option, value in value_of_option.items():
+        options += [option, value]
+    return options
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("own_benchmarks")
-def test_one_command_makes_a_benchmark(prices, options):
-    result = call_retrain(prices, *options)
+def test_one_command_makes_a_benchmark(prices_path, options_of_ridge):
+    result = call_retrain(prices_path, *options_of_ridge)
 
     assert result.exit_code == 0, result.output
-    benchmark = hbo.load("prices")
-    assert [task.name for task in benchmark.tasks] == ["2024-04", "2024-05", "2024-06"]
-    # Periods count from 0; three come before the first to predict.
-    assert dict(benchmark.tasks[0].context) == {"period": 3.0}
-    assert benchmark.space.names == ("alpha", "window")
     check_benchmark("prices")
+    benchmark = hbo.load("prices")
+    assert benchmark.space.names == ("alpha", "window")
+    # With a window of up to three months, April is the first to predict.
+    assert [task.name for task in benchmark.tasks] == ["2024-04", "2024-05", "2024-06"]
+    # The context is the number of the period, from 0.
+    assert dict(benchmark.tasks[0].context) == {"period": 3.0}
 
 
 @pytest.mark.slow
-def test_command_writes_card(prices, own_benchmarks, options):
-    call_retrain(prices, *options)
+def test_command_writes_card(prices_path, own_benchmarks, options_of_ridge):
+    """The card has the command, and how well it does to copy the best of the period before.
+
+    That is told as a share of the regret of a random configuration.
+    """
+    call_retrain(prices_path, *options_of_ridge)
 
     card = json.loads((own_benchmarks / "prices" / "card.json").read_text())
     assert card["comparisons"]["copying"]["median_share"] >= 0
@@ -276,9 +310,9 @@ def test_command_writes_card(prices, own_benchmarks, options):
 
 
 @pytest.mark.slow
-def test_command_writes_table(prices, own_benchmarks, options):
-    """Of twelve configurations on each of three tasks."""
-    call_retrain(prices, *options)
+def test_command_writes_table(prices_path, own_benchmarks, options_of_ridge):
+    """The table has twelve configurations on each of three tasks."""
+    call_retrain(prices_path, *options_of_ridge)
 
     path = own_benchmarks / "prices-evaluations.parquet"
     table = read_raw(path, benchmark="prices", space=hbo.load("prices").space)
@@ -286,36 +320,42 @@ def test_command_writes_table(prices, own_benchmarks, options):
 
 
 @pytest.mark.slow
-def test_continuing_gives_the_same_artifact(prices, own_benchmarks, options):
-    """Every second stored training is lost; the others are not trained again."""
-    call_retrain(prices, *options)
+def test_continuing_gives_the_same_artifact(prices_path, own_benchmarks, options_of_ridge):
+    """Every second stored training is lost and done again; the others are kept."""
+    call_retrain(prices_path, *options_of_ridge)
     artifact = own_benchmarks / "prices"
     content = {path.name: path.read_bytes() for path in artifact.iterdir()}
     trainings = sorted((own_benchmarks / "prices-evaluations").rglob("*.json"))
     for path in trainings[::2]:
         path.unlink()
     kept_training = trainings[1]
-    os.utime(kept_training, ns=(1, 1))  # a time to tell it by
+    os.utime(kept_training, ns=(1, 1))  # to see whether it is written again
 
-    result = call_retrain(prices, *options, "--replace")
+    result = call_retrain(prices_path, *options_of_ridge, "--replace")
 
     assert result.exit_code == 0, result.output
     assert {path.name: path.read_bytes() for path in artifact.iterdir()} == content
     assert kept_training.stat().st_mtime_ns == 1
 
 
-def test_impossible_window_is_a_usage_error(prices):
-    # A range must ascend.
-    result = call_retrain(prices, "--window", "3-1")
+def test_impossible_window_is_a_usage_error(prices_path):
+    """A range such as 3-1 does not ascend."""
+    result = call_retrain(prices_path, "--window", "3-1")
 
-    assert result.exit_code == 2  # of usage errors
+    exit_code_of_usage_errors = 2
+    assert result.exit_code == exit_code_of_usage_errors
     assert "number or range such as 3 or 1-6, but got '3-1'" in result.output
 
 
-def test_too_long_window_starts_nothing(prices, own_benchmarks):
-    """Windows of up to nine periods, of a stream of six."""
+def test_too_long_window_starts_nothing(prices_path, own_benchmarks):
+    """Windows of up to nine periods are asked for, of a stream of six."""
     spec = Retrain(
-        name="p", model=RIDGE, data=str(prices), time="date", every="month", window=(1, 9)
+        name="p",
+        model=RIDGE_CLASS,
+        data=str(prices_path),
+        time="date",
+        every="month",
+        window=(1, 9),
     )
 
     with pytest.raises(ExperimentError, match="got 9"):
@@ -325,8 +365,9 @@ def test_too_long_window_starts_nothing(prices, own_benchmarks):
 
 
 def test_public_stream_needs_its_file(tmp_path):
-    # The first generator is that of the stream of electricity.
-    generator = retrain.GENERATORS[0]
+    """Benchmarks of the package are generated from files that it does not have."""
+    generator_of_name = {generator.name: generator for generator in retrain.GENERATORS}
+    generator = generator_of_name["retrain-electricity-linear"]
 
     with pytest.raises(ExperimentError, match=r"needs a folder with electricity\.parquet"):
         generator.generate(tmp_path / generator.name)
@@ -337,23 +378,28 @@ def test_public_stream_needs_its_file(tmp_path):
 
 @given(seed=st.integers(0, 99))
 def test_correlation_by_lag_is_scipys(seed):
-    """The mean rank correlation of losses, (configurations, tasks), of tasks so far apart."""
-    losses = np.random.default_rng(seed).normal(size=(8, 4))
+    """The figure for a lag is the mean rank correlation of losses on tasks so far apart.
 
-    correlations = figures.compute_correlation_by_lag(losses)
+    Lags of 1, 2, 5 and 10 are computed, as far as there are tasks: of four tasks, 1 and 2.
+    """
+    losses_of_tasks = np.random.default_rng(seed).normal(size=(4, 8))
 
-    # Of the lags that are computed, 1, 2, 5 and 10, four tasks have these.
+    correlations = figures.compute_correlation_by_lag(losses_of_tasks.T)
+
     assert list(correlations) == [1, 2]
-    # Tasks 0 and 2, and tasks 1 and 3.
-    first_pair = spearmanr(losses[:, 0], losses[:, 2]).statistic
-    second_pair = spearmanr(losses[:, 1], losses[:, 3]).statistic
-    assert correlations[2] == pytest.approx((first_pair + second_pair) / 2)
+    pairs_two_apart = [(0, 2), (1, 3)]
+    expected = []
+    for i, j in pairs_two_apart:
+        expected.append(spearmanr(losses_of_tasks[i], losses_of_tasks[j]).statistic)
+    assert correlations[2] == pytest.approx(np.mean(expected))
 
 
 def draw_repeated_losses(noise_share: float) -> np.ndarray:
-    """Random losses, (seeds, configurations, tasks), of whose variance, 1, a share is noise."""
+    """Draw losses, (seeds, configurations, tasks): of three seeds, 400 configurations, five tasks.
+
+    Their variance is 1, of which the share `noise_share` differs between seeds.
+    """
     rng = np.random.default_rng(0)
-    # Three seeds, 400 configurations and five tasks.
     means = rng.normal(size=(400, 5)) * np.sqrt(1 - noise_share)
     noise = rng.normal(size=(3, 400, 5)) * np.sqrt(noise_share)
     return means + noise
@@ -361,7 +407,7 @@ def draw_repeated_losses(noise_share: float) -> np.ndarray:
 
 @pytest.mark.parametrize("share", [0.0, 0.25, 0.5, 0.9])
 def test_noise_share_is_estimated(share):
-    """Noise is what differs between seeds."""
+    """The share of the variance that differs between seeds is found again."""
     losses = draw_repeated_losses(share)
 
     assert figures.compute_noise_share(losses) == pytest.approx(share, abs=0.05)
@@ -369,42 +415,50 @@ def test_noise_share_is_estimated(share):
 
 @pytest.mark.parametrize("share", [0.0, 0.25, 0.5, 0.9])
 def test_means_over_seeds_have_less_noise(share):
+    """`averaged` asks for the share of noise in means over two seeds."""
     losses = draw_repeated_losses(share)
 
     share_in_means = figures.compute_noise_share(losses, averaged=2)
 
-    # The mean of two halves the variance of noise, so that of all becomes 1 - share / 2.
-    expected = (share / 2) / (1 - share / 2)
-    assert share_in_means == pytest.approx(expected, abs=0.05)
+    # The mean of two halves the variance of noise; the rest of the variance, 1, stays.
+    variance_of_noise = share / 2
+    variance = 1 - share + variance_of_noise
+    assert share_in_means == pytest.approx(variance_of_noise / variance, abs=0.05)
 
 
 def test_agreement_of_seeds_is_scipys():
-    """Rank correlation of losses with two seeds, of eleven configurations on one task."""
-    repeated = np.random.default_rng(0).normal(size=(2, 11, 1))
-    first, second = repeated[:, :, 0]
+    """Seeds agree as far as they rank eleven configurations alike, here on one task.
 
-    agreement, agreement_in_better_half = figures.compute_agreement(repeated)
+    That is computed among all configurations, and among the better half, five of eleven: those
+    that are better by the one seed, and those by the other, are averaged.
+    """
+    losses_of_seeds = np.random.default_rng(0).normal(size=(2, 11))
+    first, second = losses_of_seeds
+
+    agreement, agreement_in_better_half = figures.compute_agreement(losses_of_seeds[:, :, None])
 
     assert agreement == pytest.approx(spearmanr(first, second).statistic)
-    # The better half, five of eleven, by the one seed, then by the other.
     in_halves = []
-    for half in (np.argsort(first)[:5], np.argsort(second)[:5]):
-        in_halves.append(spearmanr(first[half], second[half]).statistic)
+    for better_half in (np.argsort(first)[:5], np.argsort(second)[:5]):
+        in_halves.append(spearmanr(first[better_half], second[better_half]).statistic)
     assert agreement_in_better_half == pytest.approx(np.mean(in_halves))
 
 
 @pytest.mark.parametrize(("averaged", "share"), [(1, 0.5), (2, 0.25)])
 def test_configurations_within_noise_are_counted(averaged, share):
-    """Share of configurations whose loss is within two standard deviations of noise of the best.
+    """Counted is the share of configurations that noise may keep from being the best.
 
-    Two seeds 0.2 apart have a standard deviation of 0.1 times the root of 2: 0.14. Twice that
-    includes the first two of four configurations; for means of two seeds, the best alone.
+    Their loss is at most two standard deviations of noise above the best. Here two seeds differ by
+    0.2, so the standard deviation is 0.14, and the limit 1.28; for means over two seeds it is
+    0.1, and the limit 1.2.
     """
-    smooth = np.array([[1.0], [1.27], [1.29], [2.0]])
-    repeated = np.stack([smooth - 0.1, smooth + 0.1])
-    repeated[:, 3] += [[-9], [9]]  # the noise of the worse half does not count
+    losses = np.array([[1.0], [1.27], [1.29], [2.0]])
+    losses_of_seeds = np.stack([losses - 0.1, losses + 0.1])
+    # Of the worse half, noise does not count, however large.
+    losses_of_seeds[0, 3] -= 9
+    losses_of_seeds[1, 3] += 9
 
-    shares = figures.compute_shares_within_noise(smooth, repeated, averaged=averaged)
+    shares = figures.compute_shares_within_noise(losses, losses_of_seeds, averaged=averaged)
 
     assert shares.tolist() == [share]
 
@@ -413,33 +467,40 @@ def test_configurations_within_noise_are_counted(averaged, share):
 
 
 @pytest.fixture
-def averaged_plan(prices):
+def averaged_plan(prices_path):
     """A plan of twelve configurations of trees, each trained with the seeds 4, 5 and 6."""
-    trainer = make_trainer(read_prices(prices), path=TREES, seed=4, n_estimators=2)
+    trainer = make_trainer(read_prices(prices_path), path=TREES_CLASS, seed=4, n_estimators=2)
     space = hbo.SearchSpace([hbo.Parameter.number("max_depth", 1, 9, integer=True)])
     return RetrainPlan(trainer, space, configurations=12, seed=4, averaged=3)
 
 
 @pytest.fixture
 def averaged_artifact(averaged_plan, tmp_path):
-    """The folder of a benchmark of this plan, whose values are means over three seeds."""
+    """Folder of the benchmark of `averaged_plan`, whose values are means over three seeds."""
     benchmark = define_benchmark(
-        "mean",
-        "",
-        averaged_plan.space,
-        STREAMS["bike_sharing"].objective,
-        averaged_plan.trainer.contexts,
+        name="mean",
+        summary="",
+        space=averaged_plan.space,
+        objective=STREAMS["bike_sharing"].objective,
+        tasks=averaged_plan.trainer.contexts,
         source="here",
         licence="CC0",
     )
-    request = Request(folder=tmp_path / "mean", seed=4)
-    coding = space_coding(averaged_plan.space)
-    return retrain._train_and_write(averaged_plan, benchmark, request, ("retrain",), coding)
+    return retrain._train_and_write(
+        averaged_plan,
+        benchmark,
+        request=Request(folder=tmp_path / "mean", seed=4),
+        words=("retrain",),
+        coding=space_coding(averaged_plan.space),
+    )
 
 
 @pytest.mark.slow
 def test_values_may_be_means_over_seeds(averaged_plan, averaged_artifact):
-    """Mean and standard deviation over the seeds 4, 5 and 6; here of the first configuration."""
+    """Stored are mean and standard deviation over the seeds 4, 5 and 6.
+
+    Here they are computed again for the first configuration.
+    """
     first_config = averaged_plan.space.configs(averaged_plan.values)[0]
 
     with np.load(averaged_artifact / "evaluations.npz") as stored:
@@ -460,9 +521,16 @@ def test_card_tells_of_several_seeds(averaged_artifact):
 
     assert any("trained 3 times, with seeds 4, 5, 6," in limit for limit in card["limits"])
     assert "of that of means of 3" in card["comparisons"]["other seeds"]["explanation"]
+
+
+@pytest.mark.slow
+def test_card_has_figures_of_forest(averaged_artifact):
+    """Forests have hardly any effect of the seed, so some figures are computed on them, too."""
+    card = json.loads((averaged_artifact / "card.json").read_text())
+
     assert card["comparisons"]["copying"]["median_share_on_forest"] >= 0
-    # Rank correlation among the better half.
-    assert all(-1 <= task["upper_half"] <= 1 for task in card["figures"])
+    rank_correlations_in_better_half = [task["upper_half"] for task in card["figures"]]
+    assert all(-1 <= correlation <= 1 for correlation in rank_correlations_in_better_half)
 
 
 @pytest.mark.slow
@@ -476,17 +544,22 @@ def test_recorded_evaluations_can_be_repeated(retraining, shared):
     assert benchmark.recorded is not None
     recorded = benchmark.recorded()
     configs = plan.space.configs(plan.values)
-    # Different ones for each benchmark.
-    rng = np.random.default_rng([7, *retraining.name.encode()])
-    for row in rng.choice(len(plan.values), 2, replace=False).tolist():
-        task = int(rng.integers(len(benchmark.tasks)))
-        period = plan.trainer.tasks[task]
+    rng_of_benchmark = np.random.default_rng([7, *retraining.name.encode()])
+    for row in rng_of_benchmark.choice(len(plan.values), 2, replace=False).tolist():
+        task = int(rng_of_benchmark.integers(len(benchmark.tasks)))
+        evaluations = recorded[task]
 
-        values = []
-        for seed in range(plan.averaged):
-            value, _ = plan.trainer.train(configs[row], period, seed=seed)
-            values.append(value)
+        value = train_with_all_seeds(plan, configs[row], period=plan.trainer.tasks[task])
 
-        np.testing.assert_array_equal(recorded[task].values[row], plan.values[row])
-        expected = benchmark.objective.loss(float(np.mean(values)))
-        assert recorded[task].losses[row] == pytest.approx(expected, rel=1e-6)
+        np.testing.assert_array_equal(evaluations.values[row], plan.values[row])
+        loss = benchmark.objective.loss(value)
+        assert evaluations.losses[row] == pytest.approx(loss, rel=1e-6)
+
+
+def train_with_all_seeds(plan: RetrainPlan, config: Config, *, period: int) -> float:
+    """Train for a period with each seed of a plan; return the mean of the values."""
+    values = []
+    for seed in range(plan.averaged):
+        value, _seconds = plan.trainer.train(config, period, seed=seed)
+        values.append(value)
+    return float(np.mean(values))

@@ -30,7 +30,7 @@ ROWS_PER_DAY = {
 }
 SLOW_NAMES = sorted(set(PUBLIC) - {"bike_sharing"})
 # Measurements of the market for electricity.
-MARKET_COLUMNS = ["nswprice", "nswdemand", "vicprice", "vicdemand", "transfer"]
+COLUMNS_OF_ELECTRICITY_MARKET = ["nswprice", "nswdemand", "vicprice", "vicdemand", "transfer"]
 
 
 @pytest.fixture(
@@ -55,7 +55,7 @@ def test_periods_ascend(stream):
 
 
 def test_periods_are_whole(stream):
-    """A stream is cut into periods, such as months; the data cover each from its start to its end.
+    """A stream is cut into periods, such as months; its data cover each of them as a whole.
 
     A first month with data from the 20th on, for instance, would have few rows. So every period has
     at least half as many rows as most have.
@@ -76,28 +76,40 @@ def test_hardly_a_row_repeats_the_last(stream):
 
 
 def test_number_to_predict_is_no_feature(stream):
-    """No feature equals the target in 2 % of the rows or more: fewer may be equal by chance.
+    """No feature equals the number to predict, but in up to 2 % of the rows, by chance.
 
-    Nor does the target equal that of the row before, as it would in rows of the same hour with
-    other weather. Labels, of which there are two, often equal features by chance and are left out.
+    A label, of which there are two, often equals features by chance, so it tells nothing here.
     """
     target = stream.data.target
-    is_label = len(np.unique(target)) == 2
-    if is_label:
+    if is_label(target):
         return
 
     equals_target = stream.data.numbers == target[:, None]
-    share_of_rows = equals_target.mean(axis=0)  # of each feature
+    share_of_rows_of_feature = equals_target.mean(axis=0)
+    assert share_of_rows_of_feature.max() < 0.02
+
+
+def test_number_to_predict_is_not_that_of_row_before(stream):
+    """It would be in rows of the same hour with other weather."""
+    target = stream.data.target
+    if is_label(target):
+        return
+
     equals_row_before = target[1:] == target[:-1]
-    assert share_of_rows.max() < 0.02
     assert equals_row_before.mean() < 0.02
 
 
-def make_simple_functions(stream: Stream) -> np.ndarray:
-    """Features, their differences, and how they differ from their means over the last day, (n, k).
+def is_label(target: np.ndarray) -> bool:
+    """Whether a stream's target is one of two labels, and not a number."""
+    return len(np.unique(target)) == 2
 
-    The label of electricity is whether the price is above its mean of the day before: with the
-    price now as a feature, the last of these had an area under the curve of 1.
+
+def make_simple_functions(stream: Stream) -> np.ndarray:
+    """Make what might give the target away: simple functions of the features, (rows, functions).
+
+    These are the features, their differences, and their deviations from their mean over the last
+    day. The label of electricity is whether the price deviates upwards, so the deviation of the
+    price would give it away, if the present price were a feature.
     """
     numbers = pd.DataFrame(stream.data.numbers).ffill().fillna(0)
     features = [numbers[j] for j in numbers]
@@ -111,26 +123,28 @@ def make_simple_functions(stream: Stream) -> np.ndarray:
 
 
 def test_simple_functions_do_not_reveal_target(stream):
-    """No feature, difference of features or deviation from the last day's mean predicts it almost
-    exactly: by the area under the curve for a label, by the correlation for a number, up to 0.95.
+    """No simple function of the features predicts the target almost exactly.
+
+    That is measured from 0 to 1, and at most 0.95: for a label by the area under the curve, for a
+    number by the correlation.
     """
     # Means over the last day need a whole day.
     first_row = ROWS_PER_DAY[stream.data.name] + 1
     functions = make_simple_functions(stream)[first_row:]
     target = stream.data.target[first_row:]
 
-    is_label = len(np.unique(target)) == 2
-    if is_label:
-        areas = np.array([roc_auc_score(target, column) for column in functions.T])
-        assert np.maximum(areas, 1 - areas).max() < 0.95
+    if is_label(target):
+        areas = np.array([roc_auc_score(target, function) for function in functions.T])
+        best = np.maximum(areas, 1 - areas).max()  # of a function or its negative
     else:
-        # The last row of all correlations is that of the target.
-        correlations = np.corrcoef(functions.T, target.astype(float))[-1, :-1]
-        assert np.nanmax(np.abs(correlations)) < 0.95
+        correlations_of_all = np.corrcoef(functions.T, target.astype(float))
+        correlations_with_target = correlations_of_all[-1, :-1]
+        best = np.nanmax(np.abs(correlations_with_target))
+    assert best < 0.95
 
 
 def test_electricity_label_compares_with_mean(shared):
-    """The label tells whether the price is above its mean over the 48 half-hours before."""
+    """The label tells whether the price is above its mean over the day before, 48 half-hours."""
     frame = read_file("electricity", shared)
 
     price = frame["nswprice"]
@@ -150,10 +164,15 @@ def test_electricity_label_is_no_rise(shared):
     assert (rises == frame["target"]).mean() < 0.65
 
 
-def test_electricity_measurements_are_known_later(shared):
-    """A row has the measurements of the half-hour before, and the mean price of the day before.
+# Of the stream's numbers, two that tell the time come first.
+COLUMNS_OF_MEASUREMENTS = slice(2, 7)
+COLUMN_OF_MEAN_PRICE = 7
 
-    So the first day has no rows.
+
+def test_electricity_measurements_are_known_later(shared):
+    """A row's measurements are those of the half-hour before, as the present are not known yet.
+
+    The first day has no rows, as rows have the mean price of the day before.
     """
     frame = read_file("electricity", shared)
     day = 48  # half-hours
@@ -162,59 +181,70 @@ def test_electricity_measurements_are_known_later(shared):
 
     n = len(data)
     assert data.target.tolist() == frame["target"][day : day + n].tolist()
-    # Two columns of time come first, then five measurements, then the mean price.
-    measurements = data.numbers[:, 2:7]
-    measurements_before = frame[MARKET_COLUMNS][day - 1 : day - 1 + n]
+    measurements = data.numbers[:, COLUMNS_OF_MEASUREMENTS]
+    measurements_before = frame[COLUMNS_OF_ELECTRICITY_MARKET][day - 1 : day - 1 + n]
     np.testing.assert_array_equal(measurements, measurements_before)
-    mean_of_day_before = data.numbers[:, 7]
+
+
+def test_electricity_has_mean_price_of_day_before(shared):
+    frame = read_file("electricity", shared)
+    day = 48  # half-hours
+
+    data = read_public_stream("electricity", shared / "data" / "streams").data
+
+    mean_of_day_before = data.numbers[:, COLUMN_OF_MEAN_PRICE]
+    # The first row is of the second day.
     mean_of_first_day = frame["nswprice"].astype(float)[:day].mean()
     assert mean_of_day_before[0] == pytest.approx(mean_of_first_day, rel=1e-5)
 
 
 def test_traffic_lags_are_earlier_targets(shared):
-    """The last columns are the targets so many rows, hours, earlier."""
+    """The last columns are the targets of earlier rows, as many hours before as `TRAFFIC_LAGS`."""
     data = read_public_stream("metro_traffic", shared / "data" / "streams").data
-    longest_lag = max(TRAFFIC_LAGS)
     lag_columns = data.numbers[:, -len(TRAFFIC_LAGS) :]
 
+    # The first rows have targets from before the stream.
+    rows = np.arange(max(TRAFFIC_LAGS), len(data))
     for lag, column in zip(TRAFFIC_LAGS, lag_columns.T, strict=True):
-        # The first rows have no targets of their own stream before them.
-        earlier_targets = data.target[longest_lag - lag : -lag]
-        np.testing.assert_array_equal(column[longest_lag:], earlier_targets)
+        np.testing.assert_array_equal(column[rows], data.target[rows - lag])
 
 
 @pytest.mark.parametrize(
-    ("lags", "expected_lags", "correlation"),
+    ("lags_in_hours", "best_lags", "correlation"),
     [(range(12, 37), {24}, 0.71), (range(156, 181), {167, 168}, 0.57)],
     ids=["day", "week"],
 )
-def test_traffic_repeats_itself(shared, lags, expected_lags, correlation):
-    """After a day of 24 rows, and after a week, of 168 rows but for hours that are missing.
+def test_traffic_repeats_itself(shared, lags_in_hours, best_lags, correlation):
+    """Rows are hours in the order of time: traffic is most alike after a day and after a week.
 
-    So rows are in the order of time.
+    A week has 168 hours, of which some may be missing. The correlation is that in this file.
     """
     target = read_public_stream("metro_traffic", shared / "data" / "streams").data.target
 
-    correlation_of_lag = {
-        lag: float(np.corrcoef(target[lag:], target[:-lag])[0, 1]) for lag in lags
-    }
+    correlation_of_lag = {}
+    for lag in lags_in_hours:
+        correlation_of_lag[lag] = float(np.corrcoef(target[lag:], target[:-lag])[0, 1])
 
-    # The lag of highest correlation, and its value in this file.
-    assert correlation_of_lag[max(expected_lags)] == pytest.approx(correlation, abs=0.005)
-    assert max(correlation_of_lag, key=correlation_of_lag.__getitem__) in expected_lags
+    best_lag = max(lags_in_hours, key=lambda lag: correlation_of_lag[lag])
+    assert best_lag in best_lags
+    assert correlation_of_lag[max(best_lags)] == pytest.approx(correlation, abs=0.005)
 
 
 def test_electricity_ascends_in_half_hours(shared):
+    """The file has the day of the week, 1 to 7, and the half-hour of the day, scaled to 0 to 1.
+
+    It begins on day 2, and every row is half an hour later than the one before.
+    """
     frame = read_file("electricity", shared)
 
-    # `day` is from 1 to 7, `period` from 0 to 1; the data begin on day 2.
-    hour_of_week = (frame["day"] - 1) * 24 + frame["period"] * 23.5
-    since_tuesday = 24 + np.arange(len(frame)) / 2
-    np.testing.assert_allclose(hour_of_week, since_tuesday % (7 * 24), atol=0.01)
+    hour_of_day = frame["period"] * 23.5
+    hour_of_week = (frame["day"] - 1) * 24 + hour_of_day
+    hours_since_first_day_1 = 24 + np.arange(len(frame)) / 2
+    np.testing.assert_allclose(hour_of_week, hours_since_first_day_1 % (7 * 24), atol=0.01)
 
 
 def test_weather_repeats_after_a_year(shared):
-    """The file has no times; a day is as warm as that of a year before, roughly."""
+    """The file has no times, but its rows are days: it is as warm as a year before, roughly."""
     temperature = read_file("weather", shared)["feat_1"].to_numpy()
 
     correlation_after_year = np.corrcoef(temperature[365:], temperature[:-365])[0, 1]
@@ -228,7 +258,7 @@ def test_weather_repeats_after_a_year(shared):
     [("bike_sharing", ["yr", "mth"]), ("flights", ["month", "day", "sched_dep_time"])],
 )
 def test_times_ascend(shared, name, columns):
-    """In the columns that tell the time, such as year and month."""
+    """Rows are in the order of time, by the columns that tell it, such as year and month."""
     frame = read_file(name, shared)
 
     assert pd.MultiIndex.from_frame(frame[columns]).is_monotonic_increasing
@@ -238,8 +268,8 @@ def test_times_ascend(shared, name, columns):
 
 
 @pytest.fixture
-def read_own(tmp_path):
-    """A function that reads a stream of the user's own, given its times.
+def read_own_stream(tmp_path):
+    """A function that reads a stream of the user's own with these times.
 
     The target of a row is its number in the file, so that it tells the order.
     """
@@ -254,11 +284,11 @@ def read_own(tmp_path):
 
 
 @pytest.mark.parametrize("every", ["2", "year"])
-def test_dates_are_sorted_by_the_calendar(read_own, every):
-    """As text, 10/20/2023 is before 9/15/2023."""
-    stream = read_own(["1/20/2024", "10/20/2023", "9/15/2023", "12/31/2023"], every=every)
+def test_dates_are_sorted_by_the_calendar(read_own_stream, every):
+    """Dates are not sorted as texts, by which 10/20/2023 would be before 9/15/2023."""
+    stream = read_own_stream(["1/20/2024", "10/20/2023", "9/15/2023", "12/31/2023"], every=every)
 
-    # The target numbers the rows.
+    # The target is the row's number in the file.
     assert stream.data.target.tolist() == [2, 1, 3, 0]
 
 
@@ -270,27 +300,28 @@ def test_dates_are_sorted_by_the_calendar(read_own, every):
         ([1, None, 2], "1"),
     ],
 )
-def test_missing_times_are_refused(read_own, times, every):
+def test_missing_times_are_refused(read_own_stream, times, every):
     with pytest.raises(ArtifactError, match="1 rows have no 'time'"):
-        read_own(times, every=every)
+        read_own_stream(times, every=every)
 
 
-def test_numbers_are_times_for_row_periods(read_own):
-    """If periods are so many rows, times need not be dates."""
-    stream = read_own([10, 9, 100], every="1")
+def test_numbers_are_times_for_row_periods(read_own_stream):
+    """If periods are numbers of rows, any numbers tell the order of time."""
+    stream = read_own_stream([10, 9, 100], every="1")
 
     # Sorted by time: 9 (row 1), 10 (row 0), 100 (row 2).
     assert stream.data.target.tolist() == [1, 0, 2]
 
 
-def test_numbers_need_a_format_for_dates(read_own):
-    """20231231 could be a date or a number of seconds."""
+def test_numbers_need_a_format_for_dates(read_own_stream):
+    """Without a format, 20231231 could be a date or a number of seconds."""
     with pytest.raises(ExperimentError, match=r"'time' holds numbers.* give their format"):
-        read_own([20231231, 20240101], every="year")
+        read_own_stream([20231231, 20240101], every="year")
 
 
-def test_numbers_with_format_are_dates(read_own):
-    stream = read_own([20240101, 20231231], every="year", time_format="%Y%m%d")
+def test_numbers_with_format_are_dates(read_own_stream):
+    """The format tells that 20240101 is a date."""
+    stream = read_own_stream([20240101, 20231231], every="year", time_format="%Y%m%d")
 
     assert stream.names == ("2023", "2024")
 
@@ -303,30 +334,30 @@ def test_numbers_with_format_are_dates(read_own):
         ([1, 2, 3, 4, 5], [2, 2, 1]),
     ],
 )
-def test_rows_of_equal_time_stay_together(read_own, times, sizes):
-    """Periods of two rows, or more if a cut would part rows of equal time."""
-    stream = read_own(times, every="2")
+def test_rows_of_equal_time_stay_together(read_own_stream, times, sizes):
+    """Periods have two rows, or more where a cut would part rows of equal time."""
+    stream = read_own_stream(times, every="2")
 
     assert np.diff(stream.starts).tolist() == sizes
     assert stream.names == tuple(str(number) for number in range(len(sizes)))
 
 
-AMBIGUOUS = ["01/02/2024", "03/04/2024"]
+AMBIGUOUS_DATES = ["01/02/2024", "03/04/2024"]
 
 
 @pytest.mark.parametrize("every", ["1", "month"])
-def test_ambiguous_dates_need_a_format(read_own, every):
+def test_ambiguous_dates_need_a_format(read_own_stream, every):
     """01/02/2024 is in January or in February."""
     with pytest.raises(ExperimentError, match=r"day or month first.*--time-format %d/%m/%Y"):
-        read_own(AMBIGUOUS, every=every)
+        read_own_stream(AMBIGUOUS_DATES, every=every)
 
 
 @pytest.mark.parametrize(
     ("time_format", "first_period"), [("%d/%m/%Y", "2024-02"), ("%m/%d/%Y", "2024-01")]
 )
-def test_format_decides_what_comes_first(read_own, time_format, first_period):
+def test_format_decides_what_comes_first(read_own_stream, time_format, first_period):
     """01/02/2024 is in February if the day comes first, else in January."""
-    stream = read_own(AMBIGUOUS, every="month", time_format=time_format)
+    stream = read_own_stream(AMBIGUOUS_DATES, every="month", time_format=time_format)
 
     assert stream.names[0] == first_period
 
@@ -340,10 +371,10 @@ def test_format_decides_what_comes_first(read_own, time_format, first_period):
         (["2024/01/02 10:00", "2024/03/04 11:00"], ("2024-01", "2024-03")),
     ],
 )
-def test_clear_dates_need_no_format(read_own, times, names):
-    assert read_own(times, every="month").names == names
+def test_clear_dates_need_no_format(read_own_stream, times, names):
+    assert read_own_stream(times, every="month").names == names
 
 
-def test_wrong_format_is_refused(read_own):
+def test_wrong_format_is_refused(read_own_stream):
     with pytest.raises(ArtifactError, match="cannot be read as dates"):
-        read_own(AMBIGUOUS, every="month", time_format="%Y")
+        read_own_stream(AMBIGUOUS_DATES, every="month", time_format="%Y")
