@@ -27,51 +27,58 @@ from hpobench_ordered.surrogates.coding import space_coding
 from hpobench_ordered.surrogates.fitting import ForestRecipe, fit_forest
 from hpobench_ordered.testing import check_benchmark
 
-FLOWS = {"svm": (SVM.name, svm_space()), "xgb": (XGBOOST.name, xgboost_space())}
+BENCHMARK_AND_SPACE_OF_FLOW = {
+    "svm": (SVM.name, svm_space()),
+    "xgb": (XGBOOST.name, xgboost_space()),
+}
 """Benchmark and whole space of each flow, by the start of the names of its adjustments (svm-a)."""
-TASKS = ("3", "31", "44", "49")
+TASKS_OF_FOREST = ("3", "31", "44", "49")
 """Tasks of the made-up flow; their context n_rows is ten times their number."""
 USED_TASKS = ("31", "49")
 """Those that the adjustment uses."""
 
 
 def write_flow(folder: Path, adjustment: SpaceAdjustment, *, optimum: float = 0.3) -> BenchmarkSpec:
-    """Write a benchmark of a flow, with a forest fitted to made-up evaluations of four tasks.
+    """Write the benchmark that is adjusted, with a forest fitted to made-up evaluations.
 
     Configurations are best where all hyperparameters are at `optimum` of their range.
     """
-    flow, _ = adjustment.name.split("-")
-    name, space = FLOWS[flow]
+    flow, _letter = adjustment.name.split("-")
+    benchmark_name, space = BENCHMARK_AND_SPACE_OF_FLOW[flow]
     unit = space.sample_unit(np.random.default_rng(0), 400)
-    losses = np.nansum((unit - optimum) ** 2, axis=1)
-    aucs = np.stack([1 / (1 + losses + task) for task in range(len(TASKS))], axis=1)
+    distances = np.nansum((unit - optimum) ** 2, axis=1)
+    aucs_of_tasks = [1 / (1 + distances + task) for task in range(len(TASKS_OF_FOREST))]
     forest = fit_forest(
         space.decode(unit),
-        aucs,
+        np.stack(aucs_of_tasks, axis=1),
         coding=space_coding(space),
         recipe=ForestRecipe(trees=5),
         seed=0,
     )
     definition_of_flow = definition(
         space,
-        {task: {"n_rows": 10.0 * int(task)} for task in TASKS},
-        name=name,
+        {task: {"n_rows": 10.0 * int(task)} for task in TASKS_OF_FOREST},
+        name=benchmark_name,
         objective=Objective("auc", "", Direction.MAXIMIZE),
     )
-    best_values = [1.0] * len(TASKS)
+    best_values = [1.0] * len(TASKS_OF_FOREST)
     surrogate = bundle.BundledSurrogate("forest", "Made up.", forest, best_values)
-    card = card_of(TASKS, benchmark=name, limits=("Nothing was trained.",))
+    card = card_of(TASKS_OF_FOREST, benchmark=benchmark_name, limits=("Nothing was trained.",))
     bundle.write_bundle(folder, definition_of_flow, [surrogate], card)
     return bundle.folder_spec(folder)
 
 
 @pytest.fixture(params=SEARCHED, ids=lambda adjustment: adjustment.name)
 def adjustment(request, tmp_path, monkeypatch):
-    """Each adjustment in turn, on a made-up forest; the search for best values is short."""
+    """Each adjustment of the package in turn, but of a small made-up forest, on two tasks.
+
+    The search for best values, on which artifacts depend, is short.
+    """
     monkeypatch.setattr(adjustments, "best_known", partial(best_known, draws=3000))
-    base = write_flow(tmp_path / "base", request.param)
-    artifact = Artifact(tmp_path / request.param.name)
-    return replace(request.param, base=base, artifact=artifact, tasks=USED_TASKS)
+    packaged_adjustment = request.param
+    base = write_flow(tmp_path / "base", packaged_adjustment)
+    artifact = Artifact(tmp_path / packaged_adjustment.name)
+    return replace(packaged_adjustment, base=base, artifact=artifact, tasks=USED_TASKS)
 
 
 def load_both(adjustment: SpaceAdjustment) -> list[Benchmark]:
@@ -90,7 +97,7 @@ def test_artifact_has_no_surrogate(adjustment, tmp_path):
 
 
 def test_artifact_has_the_definition(adjustment, tmp_path):
-    """The definition that was written is the one that the package makes."""
+    """The written definition equals the one that the package makes for the adjustment."""
     generate(adjustment, Request(tmp_path / adjustment.name))
 
     spec = adjustment.spec()
@@ -99,7 +106,7 @@ def test_artifact_has_the_definition(adjustment, tmp_path):
 
 
 def test_tasks_are_those_of_the_adjustment(adjustment, tmp_path):
-    """The adjustment uses the tasks 31 and 49 of four."""
+    """The forest has four tasks, of which the adjustment uses 31 and 49."""
     generate(adjustment, Request(tmp_path / adjustment.name))
 
     for benchmark in load_both(adjustment):
@@ -109,6 +116,7 @@ def test_tasks_are_those_of_the_adjustment(adjustment, tmp_path):
 
 
 def test_spaces_are_those_of_the_adjustment(adjustment, tmp_path):
+    """Step 1 is the search space before the adjustment, step 2 the one after it."""
     generate(adjustment, Request(tmp_path / adjustment.name))
 
     before, after = load_both(adjustment)
@@ -119,7 +127,7 @@ def test_spaces_are_those_of_the_adjustment(adjustment, tmp_path):
 @pytest.mark.slow
 def test_generated_benchmarks_conform(adjustment, tmp_path):
     """They pass the public checks of benchmarks."""
-    generate(adjustment, Request(tmp_path / adjustment.name, seed=3))
+    generate(adjustment, Request(tmp_path / adjustment.name))
 
     for benchmark in load_both(adjustment):
         check_benchmark(benchmark)
@@ -141,7 +149,7 @@ def test_values_are_those_of_the_forest(adjustment, tmp_path):
 
 
 def test_seed_decides_the_bytes(adjustment, tmp_path):
-    # The seed is 0 by default.
+    """The search for best values is random; without a seed, it is that of seed 0."""
     first = Artifact(generate(adjustment, Request(tmp_path / "first"))).digest
     second = Artifact(generate(adjustment, Request(tmp_path / "second"))).digest
     other = Artifact(generate(adjustment, Request(tmp_path / "other", seed=1))).digest
@@ -151,28 +159,28 @@ def test_seed_decides_the_bytes(adjustment, tmp_path):
 
 
 def test_card_is_that_of_the_forest(adjustment, tmp_path):
-    """With the figures of the tasks that are used, and the limits of the forest."""
-    folder = generate(adjustment, Request(tmp_path / "x"))
+    """It keeps the forest's limits, and of its figures those of the tasks that are used."""
+    folder = generate(adjustment, Request(tmp_path / adjustment.name))
 
     card = bundle.read_card(Artifact(folder))
     assert card.benchmark == adjustment.name
-    # The artifact stores no surrogate.
-    assert card.size == 0
+    assert card.size == 0  # of surrogates, of which the artifact has none
     assert [quality.name for quality in card.figures] == list(USED_TASKS)
     assert "Nothing was trained." in card.limits
 
 
 def test_card_has_the_command(adjustment, tmp_path):
-    folder = generate(adjustment, Request(tmp_path / "x", seed=1))
+    folder = generate(adjustment, Request(tmp_path / adjustment.name, seed=1))
 
     command = bundle.read_card(Artifact(folder)).command
     assert command == f"hpobench-ordered generate {adjustment.name} --seed 1"
 
 
 def test_best_values_of_other_forest_are_refused(adjustment, tmp_path):
+    """Best values are those that were found on the forest, so they belong to no other."""
     generate(adjustment, Request(tmp_path / adjustment.name))
 
-    # Replaces the forest, on which best values were searched for, by one with another optimum.
+    # Replaces the forest by one with another optimum.
     write_flow(tmp_path / "base", adjustment, optimum=0.5)
 
     with pytest.raises(ArtifactError, match=f"generate {adjustment.name} again"):
@@ -180,7 +188,7 @@ def test_best_values_of_other_forest_are_refused(adjustment, tmp_path):
 
 
 def test_malformed_best_values_are_refused(adjustment, tmp_path):
-    """Those before the adjustment are missing."""
+    """The file lacks the best values of step 1, the benchmark before the adjustment."""
     folder = generate(adjustment, Request(tmp_path / adjustment.name))
     content = json.loads((folder / bundle.BENCHMARK).read_text())
     del content["best_values"]["forest"]["STEP_1"]

@@ -18,8 +18,8 @@ from hpobench_ordered.generation.base import (
 from hpobench_ordered.surrogates.bundle import BENCHMARK, find_card
 
 ARTIFACTS = Path(str(resources.files("hpobench_ordered") / "artifacts"))
-SHIPPED = sorted(path.parent.name for path in ARTIFACTS.glob(f"*/{BENCHMARK}"))
-SHIPPED_WITH_SURROGATE = [name for name in SHIPPED if name not in GENERATED]
+SHIPPED_NAMES = sorted(path.parent.name for path in ARTIFACTS.glob(f"*/{BENCHMARK}"))
+SHIPPED_NAMES_WITH_SURROGATE = [name for name in SHIPPED_NAMES if name not in GENERATED]
 
 
 @pytest.fixture
@@ -30,24 +30,25 @@ def requests():
 
 @pytest.fixture
 def generator(requests):
-    """A generator of the benchmark `mine`, whose sources record requests, and write nothing.
+    """A generator with three sources, which add to `requests` what they get, and write nothing.
 
     The source `exact`, the default, takes no options; `sampled` takes a seed and sizes; `any` takes
     all options, and at least ten configurations.
     """
 
-    def record(request: Request) -> Path:
+    def add_request(request: Request) -> Path:
         requests.append(request)
         return request.folder
 
+    no_options: frozenset[Option] = frozenset()
     seed_and_sizes = frozenset({Option.SEED, Option.SIZES})
     all_options = frozenset(Option)
     return Generator(
         "mine",
         {
-            "exact": EvaluationSource("Takes nothing.", frozenset(), record),
-            "sampled": EvaluationSource("Takes two.", seed_and_sizes, record),
-            "any": EvaluationSource("Takes all.", all_options, record, min_configurations=10),
+            "exact": EvaluationSource("Takes nothing.", no_options, add_request),
+            "sampled": EvaluationSource("Takes two.", seed_and_sizes, add_request),
+            "any": EvaluationSource("Takes all.", all_options, add_request, min_configurations=10),
         },
     )
 
@@ -61,14 +62,14 @@ def test_first_source_is_the_default(generator, requests, tmp_path):
 
 
 def test_sizes_are_sorted_and_distinct(generator, requests, tmp_path):
+    """The size 56 is asked for twice, and used once."""
     generator.generate(tmp_path, source="sampled", seed=3, sizes=[433, 56, 155, 56])
 
-    # Without the second 56.
     assert requests == [Request(tmp_path, seed=3, sizes=(56, 155, 433))]
 
 
 def test_tasks_are_distinct(generator, requests, tmp_path):
-    """They keep their order, without the second 49."""
+    """Task 49 is asked for twice, and used once; the order is that asked for."""
     generator.generate(tmp_path, source="any", tasks=["49", "37", "49"])
 
     assert requests == [Request(tmp_path, tasks=("49", "37"))]
@@ -88,8 +89,9 @@ def test_tasks_are_distinct(generator, requests, tmp_path):
     ],
 )
 def test_impossible_requests_start_nothing(generator, requests, tmp_path, options, error, message):
-    """The source `exact` takes no options, `sampled` a seed and sizes, and `any` at least 10
-    configurations.
+    """A source refuses options that it does not take, and numbers below its minimum.
+
+    See the fixture `generator` for its sources.
     """
     with pytest.raises(error, match=message):
         generator.generate(tmp_path / "mine", **options)
@@ -128,15 +130,15 @@ def test_command_has_what_decides_the_result(tmp_path, options, words, command):
 
 
 def test_every_shipped_artifact_has_a_generator():
-    assert set(SHIPPED) <= generators().keys()
+    assert set(SHIPPED_NAMES) <= generators().keys()
 
 
 def test_artifacts_are_shipped():
     """So that tests of all shipped artifacts are not empty."""
-    assert {"newsvendor", "xgboost-mnist"} < set(SHIPPED)
+    assert {"newsvendor", "xgboost-mnist"} < set(SHIPPED_NAMES)
 
 
-@pytest.mark.parametrize("name", SHIPPED_WITH_SURROGATE)
+@pytest.mark.parametrize("name", SHIPPED_NAMES_WITH_SURROGATE)
 def test_card_names_the_generator(name):
     """Every shipped card has the command that generates its artifact."""
     card = find_card(Artifact.packaged(name))

@@ -31,7 +31,10 @@ def list_names_with_card() -> list[str]:
 
 @pytest.mark.parametrize("name", list_names_with_card())
 def test_cards_have_all_measures(name):
-    """Also the latest one, the rank correlation among the better half."""
+    """Cards made before a measure was added lack it; the last one added is `upper_half`.
+
+    That is the rank correlation among the better half of the configurations.
+    """
     card = read_card(Artifact.packaged(name))
     assert all(quality.upper_half is not None for quality in card.figures)
 
@@ -39,17 +42,22 @@ def test_cards_have_all_measures(name):
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "folder"), FOLDER_OF_NAME.items())
 def test_bundled_files_are_generated_again(name, folder, request, tmp_path):
-    """From the folder of the shared data with its raw evaluations, if it needs any."""
+    """Generating a bundled artifact again gives the same files, to the byte.
+
+    `folder` has the raw evaluations that it is generated from, in the shared data; None if it needs
+    none. Other versions of packages than the card's may give other last digits.
+    """
     bundled = Artifact.packaged(name)
-    # Other versions of these packages may give other last digits.
     versions = read_card(bundled).versions
     packages = versions.keys() - {"python"}
     if versions_of(*packages) != versions:
         pytest.skip(f"the card names the versions it was made with: {dict(versions)}")
-    # The shared data hold published evaluations; a benchmark that needs none must not skip.
-    local = None if folder is None else request.getfixturevalue("shared") / "data" / folder
+    local = None
+    if folder is not None:
+        # Only now, as the fixture skips the test where there are no shared data.
+        local = request.getfixturevalue("shared") / "data" / folder
 
     generated = generator(name).generate(tmp_path / name, local=local)
 
-    # Checksums of all files.
-    assert Artifact(generated).sums() == bundled.sums()
+    checksums_of_files = Artifact(generated).sums()
+    assert checksums_of_files == bundled.sums()

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hpobench_ordered.errors import MissingExtraError
 from hpobench_ordered.generation import newsvendor
 
-UTILITIES = [
+PUBLISHED_UTILITIES = [
     [7, 7, 7],
     [7, 5, 7],
     [5, 5, 9],
@@ -58,26 +58,26 @@ def tastes():
 
 
 def test_utilities_are_the_authors():
-    np.testing.assert_array_equal(newsvendor.draw_utilities(), UTILITIES)
+    np.testing.assert_array_equal(newsvendor.draw_utilities(), PUBLISHED_UTILITIES)
 
 
 def test_more_tasks_continue_the_walk():
-    """Utilities are a random walk over tasks."""
+    """Utilities are a random walk over tasks: 400 tasks begin with the nine published ones."""
     utilities = newsvendor.draw_utilities(400)
 
-    np.testing.assert_array_equal(utilities[:9], UTILITIES)
+    np.testing.assert_array_equal(utilities[:9], PUBLISHED_UTILITIES)
 
 
 def test_walk_stays_between_bounds():
+    """Utilities are from 1 to 11; a walk of 400 tasks is long enough to reach both."""
     utilities = newsvendor.draw_utilities(400)
 
-    # It is long enough to reach both bounds.
     assert utilities.min() == 1
     assert utilities.max() == 11
 
 
 def test_drawing_utilities_keeps_global_state():
-    # NumPy's global random state, which others may use.
+    """Utilities are drawn without NumPy's global random state, which others may use."""
     state_before = np.random.get_state()[1].copy()  # noqa: NPY002
 
     newsvendor.draw_utilities()
@@ -91,7 +91,7 @@ def test_utilities_need_a_task():
 
 
 def test_tastes_are_gumbel_noise(tastes):
-    """The distribution is centred, and has the standard deviation pi / sqrt(6)."""
+    """They are as a Gumbel distribution of mean 0 is, whose standard deviation is pi / sqrt(6)."""
     # Ten days of thirty customers, three items.
     assert tastes.shape == (10, 30, 3)
     deviation = math.pi / math.sqrt(6)
@@ -117,6 +117,7 @@ def test_missing_generator_names_the_extra(monkeypatch):
     utilities=st.lists(st.integers(1, 11), min_size=3, max_size=3),
 )
 def test_profit_is_that_of_serving_customers(prices, utilities):
+    """The fast simulation gives the profit of serving one customer after another."""
     tastes = newsvendor.draw_tastes()
 
     (profit,) = newsvendor.simulate(np.array([prices]), np.array(utilities), tastes)
@@ -125,8 +126,9 @@ def test_profit_is_that_of_serving_customers(prices, utilities):
 
 
 def test_profits_do_not_depend_on_batch(tastes):
+    """Fifty prices simulated together have the profits of each simulated alone."""
     prices = np.random.default_rng(0).integers(0, 21, (50, 3))
-    utilities = np.array(UTILITIES[4])  # of any task
+    utilities = np.array(PUBLISHED_UTILITIES[4])  # of any task
 
     profits = newsvendor.simulate(prices, utilities, tastes)
 
@@ -136,7 +138,7 @@ def test_profits_do_not_depend_on_batch(tastes):
 
 def test_profits_do_not_depend_on_order(tastes):
     prices = np.random.default_rng(0).integers(0, 21, (50, 3))
-    utilities = np.array(UTILITIES[4])  # of any task
+    utilities = np.array(PUBLISHED_UTILITIES[4])  # of any task
 
     profits = newsvendor.simulate(prices, utilities, tastes)
 
@@ -159,7 +161,7 @@ def test_profits_are_the_authors_recorded(shared, tastes, task):
     records = [record for record in all_records if record["task"] == task]
     prices = np.array([record["price"] for record in records])
 
-    profits = newsvendor.simulate(prices, np.array(UTILITIES[task]), tastes)
+    profits = newsvendor.simulate(prices, np.array(PUBLISHED_UTILITIES[task]), tastes)
 
     recorded_profits = [record["profit"] for record in records]
     np.testing.assert_allclose(profits, recorded_profits, rtol=0, atol=1e-9)

@@ -18,7 +18,7 @@ from hpobench_ordered.generation._raw import About, code_tasks, read_raw, write_
 from hpobench_ordered.space import SearchSpace
 
 # What a table says about itself.
-ABOUT = About(
+DESCRIPTION_OF_TABLE = About(
     benchmark="mine",
     source="dice",
     licence="none",
@@ -30,7 +30,10 @@ ABOUT = About(
 
 
 def make_table(space: SearchSpace, rows: int = 40, seed: int = 0) -> pd.DataFrame:
-    """Random evaluations of the tasks 37 and 3, taking turns; half of the spreads are missing."""
+    """Make up evaluations of the tasks 37 and 3, which take turns.
+
+    Half of the spreads are missing.
+    """
     rng = np.random.default_rng(seed)
     values = space.decode(space.sample_unit(rng, rows))
     frame = pd.DataFrame(space.configs(values), columns=space.names).add_prefix("config.")
@@ -50,15 +53,15 @@ SPACES = st.sampled_from([svm_space(), xgboost_space(), ranger_space()])
 @settings(deadline=None, max_examples=15)
 @given(SPACES, st.integers(0, 2**32 - 1))
 def test_written_evaluations_are_read_exactly(tmp_path_factory, space, seed):
+    """Values are read to the last bit; tasks are in the order in which they come first."""
     frame = make_table(space, seed=seed)
     path = tmp_path_factory.mktemp("raw") / "folder" / "x.parquet"
-    write_raw(path, frame, ABOUT)
+    write_raw(path, frame, DESCRIPTION_OF_TABLE)
 
     table = read_raw(path, benchmark="mine", space=space)
 
-    # The tasks are in the order in which they come first.
     assert list(table.tasks) == ["37", "3"]
-    # The same random configurations as those of the table.
+    # Made as `make_table` makes them
     values = space.decode(space.sample_unit(np.random.default_rng(seed), len(frame)))
     for task, raw in table.tasks.items():
         is_of_task = (frame["task"] == task).to_numpy()
@@ -69,55 +72,59 @@ def test_written_evaluations_are_read_exactly(tmp_path_factory, space, seed):
 
 
 def test_table_tells_about_itself_as_written(tmp_path):
-    write_raw(tmp_path / "x", make_table(svm_space()), ABOUT)
+    """A file also holds a description: source, licence, limits, contexts and versions."""
+    write_raw(tmp_path / "x", make_table(svm_space()), DESCRIPTION_OF_TABLE)
 
     table = read_raw(tmp_path / "x", benchmark="mine", space=svm_space())
 
-    assert table.about == ABOUT
+    assert table.about == DESCRIPTION_OF_TABLE
 
 
 def test_same_evaluations_make_same_file(tmp_path):
-    write_raw(tmp_path / "a", make_table(xgboost_space()), ABOUT)
-    write_raw(tmp_path / "b", make_table(xgboost_space()), ABOUT)
+    write_raw(tmp_path / "a", make_table(xgboost_space()), DESCRIPTION_OF_TABLE)
+    write_raw(tmp_path / "b", make_table(xgboost_space()), DESCRIPTION_OF_TABLE)
 
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
 def test_writing_leaves_no_temporary_file(tmp_path):
-    write_raw(tmp_path / "a", make_table(xgboost_space()), ABOUT)
+    write_raw(tmp_path / "a", make_table(xgboost_space()), DESCRIPTION_OF_TABLE)
 
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
 
 def test_pandas_reads_the_file(tmp_path):
+    """A user can read the table without this package."""
     frame = make_table(xgboost_space())
 
-    write_raw(tmp_path / "x", frame, ABOUT)
+    write_raw(tmp_path / "x", frame, DESCRIPTION_OF_TABLE)
 
     pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "x"), frame)
 
 
 @pytest.fixture
-def written(tmp_path):
-    """Random evaluations of the tasks 37 and 3, written and read back."""
-    write_raw(tmp_path / "x", make_table(svm_space()), ABOUT)
+def table_read_back(tmp_path):
+    """Random evaluations of the tasks 37 and 3, written to a file and read back."""
+    write_raw(tmp_path / "x", make_table(svm_space()), DESCRIPTION_OF_TABLE)
     return read_raw(tmp_path / "x", benchmark="mine", space=svm_space())
 
 
 @pytest.mark.parametrize(("names", "selected"), [(["3", "37"], ["37", "3"]), (["3"], ["3"])])
-def test_selected_tasks_keep_their_order(written, names, selected):
+def test_selected_tasks_keep_their_order(table_read_back, names, selected):
     """The order of the file, whatever that of the names."""
-    assert list(written.select_tasks(names).tasks) == selected
+    assert list(table_read_back.select_tasks(names).tasks) == selected
 
 
-def test_unknown_task_cannot_be_selected(written):
+def test_unknown_task_cannot_be_selected(table_read_back):
     # There are evaluations of the tasks 37 and 3.
     with pytest.raises(UnknownNameError, match="task with evaluations '31' of mine"):
-        written.select_tasks(["3", "31"])
+        table_read_back.select_tasks(["3", "31"])
 
 
 def test_evaluations_of_another_benchmark_are_refused(tmp_path):
-    write_raw(tmp_path / "x", make_table(svm_space()), replace(ABOUT, benchmark="yours"))
+    write_raw(
+        tmp_path / "x", make_table(svm_space()), replace(DESCRIPTION_OF_TABLE, benchmark="yours")
+    )
 
     with pytest.raises(ArtifactError, match="x holds evaluations of 'yours', not 'mine'"):
         read_raw(tmp_path / "x", benchmark="mine", space=svm_space())
@@ -132,7 +139,7 @@ def write_plain_parquet(path: Path) -> None:
 
 
 def write_empty_metadata(path: Path) -> None:
-    """Write a table whose description of the evaluations lacks everything."""
+    """Write a Parquet file whose description of the evaluations is empty."""
     write_plain_parquet(path)
     table = pq.read_table(path).replace_schema_metadata({"hpobench_ordered": "{}"})
     pq.write_table(table, path)
@@ -143,10 +150,11 @@ def write_nothing(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "write", [write_text, write_plain_parquet, write_empty_metadata, write_nothing]
+    "write_file", [write_text, write_plain_parquet, write_empty_metadata, write_nothing]
 )
-def test_other_files_are_refused(tmp_path, write):
-    write(tmp_path / "x")
+def test_other_files_are_refused(tmp_path, write_file):
+    """A text, a Parquet file without a description or with an empty one, or no file at all."""
+    write_file(tmp_path / "x")
 
     with pytest.raises(ArtifactError, match="x is not a table of raw evaluations"):
         read_raw(tmp_path / "x", benchmark="mine", space=svm_space())
@@ -157,11 +165,11 @@ def test_file_cannot_be_a_folder(tmp_path):
 
     # The folder of the new file would be a file.
     with pytest.raises(ArtifactError, match="cannot write the evaluations"):
-        write_raw(tmp_path / "text" / "x", make_table(svm_space()), ABOUT)
+        write_raw(tmp_path / "text" / "x", make_table(svm_space()), DESCRIPTION_OF_TABLE)
 
 
 def replace_first(column: str, values: list[Any]) -> Callable[[pd.DataFrame], pd.DataFrame]:
-    """A function that replaces the first values of a table's column."""
+    """Make a function that replaces the first values of a table's column, and returns the table."""
 
     def replace_values(frame: pd.DataFrame) -> pd.DataFrame:
         others = frame[column][len(values) :]
@@ -191,16 +199,16 @@ def replace_first(column: str, values: list[Any]) -> Callable[[pd.DataFrame], pd
 )
 class TestDamage:
     def test_table_is_refused(self, damage, message):
-        """`damage` changes a table of 40 rows."""
+        """A table of 40 rows is changed by the function `damage`."""
         table = damage(make_table(svm_space()))
 
         with pytest.raises(ArtifactError, match=message):
             code_tasks(table, svm_space())
 
     def test_file_is_named(self, damage, message, tmp_path):
-        """`damage` changes a table of 40 rows, which is then written to a file."""
+        """The same error, of a table read from a file, begins with the file's path."""
         path = tmp_path / "x"
-        write_raw(path, damage(make_table(svm_space())), ABOUT)
+        write_raw(path, damage(make_table(svm_space())), DESCRIPTION_OF_TABLE)
 
         with pytest.raises(ArtifactError, match=message) as caught:
             read_raw(path, benchmark="mine", space=svm_space())

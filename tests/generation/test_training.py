@@ -23,7 +23,9 @@ from joblib import parallel_config
 from hpobench_ordered.errors import StoreError
 from hpobench_ordered.generation._training import TrainingJob, run_trainings
 
-JOBS = [TrainingJob(where, {"x": x, "mode": "a"}) for where, x in product(("37", "4"), (1, 2, 3))]
+SIX_JOBS = [
+    TrainingJob(where, {"x": x, "mode": "a"}) for where, x in product(("37", "4"), (1, 2, 3))
+]
 """Three configurations at each of two places, 37 and 4; a place is, say, a task."""
 
 
@@ -58,36 +60,37 @@ def folder(tmp_path):
 
 @pytest.fixture
 def stub(tmp_path):
-    """A trainer that was not called yet."""
+    """A trainer that has not been called yet; its marks are in a folder of their own."""
     (tmp_path / "marks").mkdir()
     return StubTrainer(tmp_path / "marks")
 
 
 def test_outcomes_are_in_the_order_of_jobs(stub, folder):
-    """The stub's loss is the job's place plus a third of x; here the jobs are reversed."""
-    jobs = JOBS[::-1]
+    """Here the jobs are in reversed order; the stub's loss tells which job it is of."""
+    jobs = SIX_JOBS[::-1]
 
     outcomes = run_trainings(stub, jobs, folder)
 
+    # The stub's loss is the place, a number as text, plus a third of x.
     losses = [int(job.where) + job.config["x"] / 3 for job in jobs]
     assert [outcome["loss"] for outcome in outcomes] == losses
 
 
 def test_outcomes_may_have_lists(stub, folder):
-    # The stub's list has x, None and True.
+    """The stub's outcome has a list of x, None and True."""
     (outcome,) = run_trainings(stub, [TrainingJob("4", {"x": 3})], folder)
 
     assert outcome["parts"] == [3, None, True]
 
 
 def test_each_training_has_a_file(stub, folder):
-    """In the folder that is called like the place of its job."""
-    run_trainings(stub, JOBS, folder)
+    """Files of trainings at a place, such as a task, are in a folder of its name."""
+    run_trainings(stub, SIX_JOBS, folder)
 
     number_of_files = Counter(file.parent.name for file in folder.rglob("*.json"))
-    number_of_jobs = Counter(job.where for job in JOBS)
+    number_of_jobs = Counter(job.where for job in SIX_JOBS)
     assert number_of_files == number_of_jobs
-    # `JOBS` has three configurations at each of two places.
+    # `SIX_JOBS` has three configurations at each of two places.
     assert number_of_jobs == {"37": 3, "4": 3}
 
 
@@ -106,41 +109,53 @@ def test_file_has_job_trainer_and_outcome(stub, folder):
 
 
 def test_workers_do_not_matter(stub, tmp_path):
-    outcomes = run_trainings(stub, JOBS, tmp_path / "one")
+    """Two workers give the same outcomes as one."""
+    outcomes = run_trainings(stub, SIX_JOBS, tmp_path / "one")
 
     with parallel_config(backend="threading"):  # processes could not import this module
-        outcomes_of_two = run_trainings(stub, JOBS, tmp_path / "two", workers=2)
+        outcomes_of_two = run_trainings(stub, SIX_JOBS, tmp_path / "two", workers=2)
 
     assert outcomes_of_two == outcomes
 
 
 @given(st.sets(st.integers(0, 5)))
 def test_missing_trainings_are_done(tmp_path_factory, lost):
-    """Whichever of the six stored trainings were `lost`, only they are done again.
+    """If files of some of the six trainings are lost, only these trainings are done again.
 
     So folders of several machines, each with some of the trainings, merge by copying.
     """
     folder = tmp_path_factory.mktemp("run")
     (folder / "marks").mkdir()
     stub = StubTrainer(folder / "marks")
-    outcomes = run_trainings(stub, JOBS, folder)
+    outcomes = run_trainings(stub, SIX_JOBS, folder)
+    files = sorted(folder.rglob("*.json"))
+    for index in lost:
+        files[index].unlink()
+
+    outcomes_again = run_trainings(stub, SIX_JOBS, folder)
+
+    assert outcomes_again == outcomes
+    assert stub.count_calls() == len(SIX_JOBS) + len(lost)
+
+
+@pytest.mark.parametrize("lost", [[], [0], [2, 5], [0, 1, 2, 3, 4, 5]])
+def test_progress_starts_with_stored_trainings(stub, folder, lost):
+    """Progress is told first when stored trainings were counted, then after each other one."""
+    run_trainings(stub, SIX_JOBS, folder)
     files = sorted(folder.rglob("*.json"))
     for index in lost:
         files[index].unlink()
     progress: list[tuple[int, int]] = []
 
-    outcomes_again = run_trainings(
-        stub, JOBS, folder, progress=lambda _, *done: progress.append(done)
+    run_trainings(
+        stub, SIX_JOBS, folder, progress=lambda step, done, total: progress.append((done, total))
     )
 
-    assert outcomes_again == outcomes
-    assert stub.count_calls() == len(JOBS) + len(lost)
-    # Progress starts with the trainings that are stored.
-    stored = len(JOBS) - len(lost)
-    assert progress == [(done, len(JOBS)) for done in range(stored, len(JOBS) + 1)]
+    stored = 6 - len(lost)
+    assert progress == [(done, 6) for done in range(stored, 6 + 1)]
 
 
-FIRST_JOB = JOBS[0]
+FIRST_JOB = SIX_JOBS[0]
 
 
 def test_equal_jobs_are_trained_once(stub, folder):
@@ -151,7 +166,7 @@ def test_equal_jobs_are_trained_once(stub, folder):
 
 
 @pytest.mark.parametrize(
-    ("job", "name_of_trainer", "trainings"),
+    ("job", "name_of_trainer", "number_of_trainings"),
     [
         (FIRST_JOB, "stub", 1),
         (TrainingJob("37", {"mode": "a", "x": 1}), "stub", 1),  # in another order
@@ -160,61 +175,63 @@ def test_equal_jobs_are_trained_once(stub, folder):
         (FIRST_JOB, "other", 2),
     ],
 )
-def test_place_config_and_trainer_identify_training(stub, folder, job, name_of_trainer, trainings):
-    """A second job that is equal to the first in all three is not trained again.
+def test_place_config_and_trainer_identify_training(
+    stub, folder, job, name_of_trainer, number_of_trainings
+):
+    """A job that equals an earlier one in place, configuration and trainer is not trained again.
 
-    `trainings` counts them: 1 if the jobs are equal, else 2.
+    With the earlier job, `FIRST_JOB`, that makes one training; else there are two.
     """
     run_trainings(stub, [FIRST_JOB], folder)
 
     run_trainings(replace(stub, name=name_of_trainer), [job], folder)
 
-    assert stub.count_calls() == trainings
+    assert stub.count_calls() == number_of_trainings
 
 
 class FailingAtFifth(StubTrainer):
     """A stub that fails at the fifth of the six jobs."""
 
     def __call__(self, config: Mapping[str, Any], where: str) -> Mapping[str, Any]:
-        """Train like the stub, but fail at the second of three configurations at the second place.
-
-        That is the fifth job of `JOBS`.
-        """
-        if (where, config["x"]) == ("4", 2):
+        """Train like the stub, but fail at the fifth of `SIX_JOBS`."""
+        fifth_job = SIX_JOBS[4]
+        if where == fifth_job.where and config == fifth_job.config:
             raise MemoryError
         return super().__call__(config, where)
 
 
 def test_failure_ends_trainings(stub, folder):
+    """The fifth of six jobs fails, and the sixth is not begun."""
     with pytest.raises(MemoryError):
-        run_trainings(FailingAtFifth(stub.marks), JOBS, folder)
+        run_trainings(FailingAtFifth(stub.marks), SIX_JOBS, folder)
 
-    # Of the six jobs, the four before the failure were trained, and the last was not begun.
+    # The stub leaves marks of the four before the failure only.
     assert stub.count_calls() == 4
 
 
 def test_failure_keeps_finished_trainings(stub, folder):
+    """After the failure of the fifth of six jobs, only the last two are trained."""
     with pytest.raises(MemoryError):
-        run_trainings(FailingAtFifth(stub.marks), JOBS, folder)
+        run_trainings(FailingAtFifth(stub.marks), SIX_JOBS, folder)
 
-    run_trainings(stub, JOBS, folder)
+    run_trainings(stub, SIX_JOBS, folder)
 
-    # Four before the failure, and only the last two after it.
-    assert stub.count_calls() == 4 + 2
+    before_failure, after_failure = 4, 2
+    assert stub.count_calls() == before_failure + after_failure
 
 
 @pytest.mark.parametrize(
     "content", [b"", b"[]", b"{}", b'{"outcome": 1}', b'{"outcome": {"loss": 0.', b"\xff\x00"]
 )
 def test_damaged_file_starts_nothing(stub, folder, content):
-    """The file of a stored training is empty, cut, or other JSON than a training."""
-    last_job = JOBS[-1]
+    """A stored training whose file is empty, cut, or other JSON ends everything with an error."""
+    last_job = SIX_JOBS[-1]
     run_trainings(stub, [last_job], folder)
     (file,) = folder.rglob("*.json")
     file.write_bytes(content)
 
     with pytest.raises(StoreError, match=rf"{file.name}.*delete it"):
-        run_trainings(stub, JOBS, folder)
+        run_trainings(stub, SIX_JOBS, folder)
 
     # The one training before the damage.
     assert stub.count_calls() == 1
@@ -222,23 +239,24 @@ def test_damaged_file_starts_nothing(stub, folder, content):
 
 @pytest.mark.parametrize("loss", [float("nan"), np.int64(1)])
 def test_outcome_must_be_json(folder, loss):
-    """JSON has neither NaN nor numbers of NumPy."""
+    """JSON has no NaN, and none of NumPy's numbers."""
 
     class Trainer(StubTrainer):
         def __call__(self, config: Mapping[str, Any], where: str) -> Mapping[str, Any]:
             return {"loss": loss}
 
     with pytest.raises(StoreError, match="cannot hold"):
-        run_trainings(Trainer(folder), JOBS, folder)
+        run_trainings(Trainer(folder), SIX_JOBS, folder)
 
     assert not list(folder.rglob("*.json"))
 
 
 def test_impossible_folder_starts_nothing(stub, tmp_path):
+    """The folder for the trainings is a file."""
     (tmp_path / "file").touch()
 
     with pytest.raises(StoreError, match="cannot store"):
-        run_trainings(stub, JOBS, tmp_path / "file")
+        run_trainings(stub, SIX_JOBS, tmp_path / "file")
 
     assert stub.count_calls() == 0
 
@@ -252,26 +270,28 @@ def test_place_must_be_a_folder_name(where):
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="kill -9 is POSIX")
 def test_kill_loses_only_the_current_training(tmp_path):
-    """Another process trains four jobs; it is killed during the third, which lasts long."""
+    """A process that trains four jobs is killed during the third, and started again."""
     script = textwrap.dedent("""
         import os, sys, time
         from pathlib import Path
         from hpobench_ordered.generation._training import TrainingJob, run_trainings
 
-        class Slow:
+        folder, seconds_of_third = Path(sys.argv[1]), float(sys.argv[2])
+
+        class SlowAtThird:
             identity = {"name": "slow"}
             def __call__(self, config, where):
                 if where == "3":
-                    Path(sys.argv[1], "reached").touch()
-                    time.sleep(float(sys.argv[2]))
+                    (folder / "reached").touch()
+                    time.sleep(seconds_of_third)
                 return {"size": int(where)}
 
         jobs = [TrainingJob(where, {"x": 0.5}) for where in "1234"]
-        outcomes = run_trainings(Slow(), jobs, Path(sys.argv[1], "kept"))
+        outcomes = run_trainings(SlowAtThird(), jobs, folder / "kept")
         print([outcome["size"] for outcome in outcomes])
     """)
     command = [sys.executable, "-c", script, str(tmp_path)]
-    process = subprocess.Popen([*command, "600"])  # seconds
+    process = subprocess.Popen([*command, "600"])
     deadline = time.monotonic() + 60
     while not (tmp_path / "reached").exists() and time.monotonic() < deadline:
         assert process.poll() is None
@@ -282,7 +302,6 @@ def test_kill_loses_only_the_current_training(tmp_path):
     assert [file.parent.name for file in files] == ["1", "2"]
     written_at = [file.stat().st_mtime_ns for file in files]
 
-    # The same without waiting.
     result = subprocess.run([*command, "0"], capture_output=True, text=True, check=True)
 
     assert result.stdout == "[1, 2, 3, 4]\n"

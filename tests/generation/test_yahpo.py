@@ -27,8 +27,8 @@ from hpobench_ordered.testing import check_benchmark
 
 # Scenario and instance of the paper's benchmarks with published evaluations; those of ranger are
 # sampled from a network.
-PUBLISHED = [benchmark for benchmark in PAPER_BENCHMARKS if benchmark[0] != "ranger"]
-FURTHER = [
+PUBLISHED_IN_PAPER = [benchmark for benchmark in PAPER_BENCHMARKS if benchmark[0] != "ranger"]
+FURTHER_PUBLISHED = [
     pytest.param(*benchmark, marks=pytest.mark.slow) for benchmark in benchmarks.FURTHER_BENCHMARKS
 ]
 BUNDLED_NAMES = [spec.name for spec in benchmarks.SPECS]
@@ -37,8 +37,8 @@ GENERATOR_OF_NAME = {generator.name: generator for generator in GENERATORS}
 
 
 @pytest.fixture
-def data(shared, tmp_path, monkeypatch):
-    """The folder of the shared copy of YAHPO's data; the cache of downloads is empty."""
+def yahpo_folder(shared, tmp_path, monkeypatch):
+    """The folder of the shared copy of YAHPO's data; nothing is in the cache of downloads."""
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
     return shared / "data" / "yahpo"
 
@@ -74,31 +74,33 @@ def test_other_artifacts_go_to_the_user(name):
 # -- published evaluations -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("scenario", "instance"), PUBLISHED + FURTHER)
-def test_published_evaluations_are_read(shared, data, scenario, instance):
-    """3000 configurations, each evaluated at five training fractions, in rows one after another."""
+@pytest.mark.parametrize(("scenario", "instance"), PUBLISHED_IN_PAPER + FURTHER_PUBLISHED)
+def test_published_evaluations_are_read(shared, yahpo_folder, scenario, instance):
+    """3000 configurations are published, each in five rows, one for each training fraction.
+
+    One evaluation is compared with its row in the file.
+    """
     space = define(shared, scenario, instance).space
-    path = find_evaluations(data, scenario, instance)
+    path = find_evaluations(yahpo_folder, scenario, instance)
 
     evaluations = read_evaluations(path, space)
 
     assert evaluations.values.shape == (3000, space.dimension)
     assert evaluations.fractions == (0.05, 0.25, 0.5, 0.75, 1.0)
-    # Any configuration, at the fourth fraction.
-    number, fraction = 1234, 3
-    row = pd.read_parquet(path).iloc[5 * number + fraction]
+    any_number, fraction = 1234, 3
+    row = pd.read_parquet(path).iloc[5 * any_number + fraction]
     assert row["train_frac"] == 0.75
     config = {name: row[name] for name in space.names if not pd.isna(row[name])}
-    np.testing.assert_array_equal(evaluations.values[number], space.row(config))
-    assert evaluations.auc[number, fraction] == row["auc"]
+    np.testing.assert_array_equal(evaluations.values[any_number], space.row(config))
+    assert evaluations.auc[any_number, fraction] == row["auc"]
 
 
 @pytest.mark.parametrize("part", ["", "evaluations", "evaluations/rbv2_svm/1220.parquet"])
-def test_evaluations_are_found_in_local_copy(data, part):
-    """By the folder of everything, of evaluations, or by the file itself."""
-    path = find_evaluations(data / part, "svm", "1220")
+def test_evaluations_are_found_in_local_copy(yahpo_folder, part):
+    """A user names the folder of all data, that of evaluations, or the file itself."""
+    path = find_evaluations(yahpo_folder / part, "svm", "1220")
 
-    assert path == data / "evaluations" / "rbv2_svm" / "1220.parquet"
+    assert path == yahpo_folder / "evaluations" / "rbv2_svm" / "1220.parquet"
 
 
 def test_missing_evaluations_are_named(tmp_path):
@@ -107,7 +109,7 @@ def test_missing_evaluations_are_named(tmp_path):
 
 
 def test_error_without_copy_names_source(tmp_path):
-    """Where the published evaluations can be had, and the option that names their folder."""
+    """The error tells where to get published evaluations, and the option for their folder."""
     with pytest.raises(ArtifactError, match=r"sighellan/syne-tune.*--from.*rbv2_svm"):
         generate("yahpo-svm-1220", tmp_path / "out", local=None)
 
@@ -116,10 +118,10 @@ def test_error_without_copy_names_source(tmp_path):
     ("configurations", "message"),
     [(3001, "holds 3000 configurations, not 3001"), (9, "at least 10 .* got 9")],
 )
-def test_impossible_numbers_write_nothing(data, tmp_path, configurations, message):
-    """3000 configurations are published; a forest needs at least 10."""
+def test_impossible_numbers_write_nothing(yahpo_folder, tmp_path, configurations, message):
+    """There are 3000 published configurations, and a forest needs at least 10."""
     with pytest.raises(ExperimentError, match=message):
-        generate("yahpo-svm-1220", tmp_path / "out", data, configurations=configurations)
+        generate("yahpo-svm-1220", tmp_path / "out", yahpo_folder, configurations=configurations)
 
     assert not list((tmp_path / "out").glob("*"))
 
@@ -133,9 +135,9 @@ def test_impossible_numbers_write_nothing(data, tmp_path, configurations, messag
         (lambda frame: frame.drop(columns="auc"), "does not hold evaluations"),
     ],
 )
-def test_damaged_evaluations_are_refused(shared, data, tmp_path, damage, message):
-    """Rows of a configuration at five fractions must follow one another."""
-    frame = pd.read_parquet(find_evaluations(data, "glmnet", "375")).head(50)
+def test_damaged_evaluations_are_refused(shared, yahpo_folder, tmp_path, damage, message):
+    """Rows of a configuration at its five fractions must follow one another."""
+    frame = pd.read_parquet(find_evaluations(yahpo_folder, "glmnet", "375")).head(50)
     damage(frame).to_parquet(tmp_path / "375.parquet")
 
     with pytest.raises(ArtifactError, match=message):
@@ -143,17 +145,21 @@ def test_damaged_evaluations_are_refused(shared, data, tmp_path, damage, message
 
 
 def test_other_files_are_refused(shared, tmp_path):
+    """A file with the right name that is no table."""
     (tmp_path / "375.parquet").write_text("no parquet")
 
     with pytest.raises(ArtifactError, match="does not hold evaluations"):
         read_evaluations(tmp_path / "375.parquet", define(shared, "glmnet", "375").space)
 
 
-def test_changed_search_space_is_refused(data, tmp_path):
-    """In a copy of the data, the file with the search space is another."""
+def test_changed_search_space_is_refused(yahpo_folder, tmp_path):
+    """YAHPO's search space is compared with the published one, as evaluations are coded by it.
+
+    The user's copy of the data, which needs three files, has another.
+    """
     for part in ("evaluations/rbv2_svm/458.parquet", "yahpo_data-1.0.2/rbv2_svm/encoding.json"):
         (tmp_path / part).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(data / part, tmp_path / part)
+        shutil.copy(yahpo_folder / part, tmp_path / part)
     (tmp_path / "yahpo_data-1.0.2" / "rbv2_svm" / "config_space.json").write_text("{}")
 
     with pytest.raises(DownloadError, match="not the published"):
@@ -164,8 +170,8 @@ def test_changed_search_space_is_refused(data, tmp_path):
 
 
 @pytest.fixture
-def sample(shared, tmp_path):
-    """A function that evaluates thirty configurations, drawn with a seed, by a network."""
+def sample_network_with_seed(shared, tmp_path):
+    """A function that draws thirty configurations with a seed, and evaluates them by a network."""
     definition, network = defined_network(shared, "rpart", "4154")
     request = Request(tmp_path, configurations=30)
 
@@ -176,20 +182,20 @@ def sample(shared, tmp_path):
     return sample
 
 
-def test_network_is_sampled_at_all_fractions(sample):
-    evaluated = sample(0)
+def test_network_is_sampled_at_all_fractions(sample_network_with_seed):
+    """Thirty configurations are evaluated at twenty training fractions."""
+    evaluated = sample_network_with_seed(seed=0)
 
     assert evaluated.fractions == benchmarks.FRACTIONS
-    # Thirty configurations, twenty training fractions.
     assert evaluated.auc.shape == (30, 20)
     assert ((evaluated.auc > 0) & (evaluated.auc <= 1)).all()
 
 
-def test_seed_decides_the_sample(sample):
-    aucs = sample(seed=0).auc
+def test_seed_decides_the_sample(sample_network_with_seed):
+    aucs = sample_network_with_seed(seed=0).auc
 
-    np.testing.assert_array_equal(sample(seed=0).auc, aucs)
-    assert not np.array_equal(sample(seed=1).auc, aucs)
+    np.testing.assert_array_equal(sample_network_with_seed(seed=0).auc, aucs)
+    assert not np.array_equal(sample_network_with_seed(seed=1).auc, aucs)
 
 
 # -- artifacts -------------------------------------------------------------------------------------
@@ -201,11 +207,11 @@ ONE_OF_EACH_SOURCE = ("yahpo-ranger-4154", "yahpo-svm-1220", "yahpo-xgboost-458"
 @pytest.mark.slow
 @pytest.mark.usefixtures("quick_search")
 @pytest.mark.parametrize("name", ONE_OF_EACH_SOURCE)
-def test_seed_decides_the_bytes(name, data, tmp_path):
+def test_seed_decides_the_bytes(name, yahpo_folder, tmp_path):
     """The digest of an artifact is the same for the same seed only."""
-    first = Artifact(generate(name, tmp_path / "first", data)).digest
-    second = Artifact(generate(name, tmp_path / "second", data)).digest
-    other = Artifact(generate(name, tmp_path / "other", data, seed=1)).digest
+    first = Artifact(generate(name, tmp_path / "first", yahpo_folder)).digest
+    second = Artifact(generate(name, tmp_path / "second", yahpo_folder)).digest
+    other = Artifact(generate(name, tmp_path / "other", yahpo_folder, seed=1)).digest
 
     assert first == second
     assert first != other
@@ -214,18 +220,19 @@ def test_seed_decides_the_bytes(name, data, tmp_path):
 @pytest.mark.slow
 @pytest.mark.usefixtures("quick_search")
 @pytest.mark.parametrize("name", ONE_OF_EACH_SOURCE)
-def test_tasks_of_artifact_are_fractions(name, data, tmp_path):
-    benchmark = load(str(generate(name, tmp_path, data)))
+def test_tasks_of_artifact_are_fractions(name, yahpo_folder, tmp_path):
+    """A task is a share of the training data, from 5 % to 100 %."""
+    benchmark = load(str(generate(name, tmp_path, yahpo_folder)))
 
-    # From 5 % to 100 % of the data.
-    assert [task.name for task in benchmark.tasks] == [f"{k}%" for k in range(5, 101, 5)]
+    shares_in_percent = range(5, 101, 5)
+    assert [task.name for task in benchmark.tasks] == [f"{share}%" for share in shares_in_percent]
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("quick_search")
 @pytest.mark.parametrize("name", ONE_OF_EACH_SOURCE)
-def test_random_configuration_is_not_better_than_best(name, data, tmp_path):
-    benchmark = load(str(generate(name, tmp_path, data)))
+def test_random_configuration_is_not_better_than_best(name, yahpo_folder, tmp_path):
+    benchmark = load(str(generate(name, tmp_path, yahpo_folder)))
     config = benchmark.space.sample(np.random.default_rng(0))
 
     for task in benchmark.tasks:
@@ -233,8 +240,8 @@ def test_random_configuration_is_not_better_than_best(name, data, tmp_path):
 
 
 @pytest.fixture
-def commands(monkeypatch):
-    """Commands on the cards of forests, each added where a forest would be fitted and written."""
+def commands_on_cards(monkeypatch):
+    """The commands that would be on the cards of forests, as no forest is fitted or written."""
     commands: list[str] = []
 
     def write_forest(request: Request, definition: Any, forest: Any, texts: Any, **_: Any) -> Path:
@@ -242,7 +249,7 @@ def commands(monkeypatch):
         return request.folder
 
     monkeypatch.setattr(yahpo, "write_forest", write_forest)
-    # Fewer to evaluate by a network, by default; they do not change the command.
+    # By default, networks evaluate fewer configurations, to save time; the command stays the same.
     monkeypatch.setattr(yahpo, "SAMPLED_CONFIGURATIONS", 10)
     return commands
 
@@ -254,21 +261,21 @@ NAMES = BUNDLED_NAMES[: len(PAPER_BENCHMARKS)] + [
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_card_has_the_whole_command(name, data, tmp_path, commands):
-    """With all options that decide the result, but without the user's folder."""
-    GENERATOR_OF_NAME[name].generate(tmp_path / "x", local=data, seed=3, configurations=20)
+def test_card_has_the_whole_command(name, yahpo_folder, tmp_path, commands_on_cards):
+    """The command has all options that decide the result, but not the user's folder."""
+    GENERATOR_OF_NAME[name].generate(tmp_path / "x", local=yahpo_folder, seed=3, configurations=20)
 
     command = f"hpobench-ordered generate {name} --from DATA --seed 3 --configs 20"
-    assert commands == [command]
+    assert commands_on_cards == [command]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", BUNDLED_NAMES)
-def test_shipped_card_has_the_default_command(name, data, tmp_path, commands):
-    """The command on the card of a bundled artifact makes it with default options."""
-    GENERATOR_OF_NAME[name].generate(tmp_path / "x", local=data)
+def test_shipped_card_has_the_default_command(name, yahpo_folder, tmp_path, commands_on_cards):
+    """A bundled artifact was made with default options, as the command on its card tells."""
+    GENERATOR_OF_NAME[name].generate(tmp_path / "x", local=yahpo_folder)
 
-    assert commands == [Artifact.packaged(name).read_json("card.json")["command"]]
+    assert commands_on_cards == [Artifact.packaged(name).read_json("card.json")["command"]]
 
 
 OWN_FOREST = "yahpo-rpart-4134"
@@ -276,17 +283,21 @@ OWN_FOREST = "yahpo-rpart-4134"
 
 
 @pytest.fixture
-def own_forest(data, tmp_path, quick_search, monkeypatch):
-    """The benchmark with a forest generated by the user; the network has been fetched, too."""
+def own_forest(yahpo_folder, tmp_path, quick_search, monkeypatch):
+    """The benchmark `OWN_FOREST`, loaded with the forest that the user generated for it.
+
+    Its network can be loaded, too: its files are in the cache, as if they had been downloaded.
+    """
     monkeypatch.setenv(LOCAL_VARIABLE, str(tmp_path))
     generator = GENERATOR_OF_NAME[OWN_FOREST]
-    generator.generate(generator.home() / OWN_FOREST, local=data, configurations=2000)
+    generator.generate(generator.home() / OWN_FOREST, local=yahpo_folder, configurations=2000)
     for file in benchmarks.remote_files("rpart").values():
-        file.store(data / file.name)
+        file.store(yahpo_folder / file.name)
     return load(OWN_FOREST)
 
 
-def test_forest_is_not_in_suite_before(tmp_path, monkeypatch):
+def test_benchmark_without_forest_is_not_in_suite(tmp_path, monkeypatch):
+    """The folder of the user's own benchmarks is empty, so the forest has not been generated."""
     monkeypatch.setenv(LOCAL_VARIABLE, str(tmp_path))
 
     assert OWN_FOREST not in suite("wide")
@@ -300,14 +311,16 @@ def test_generated_forest_is_in_suite():
 
 @pytest.mark.slow
 def test_generated_forest_approximates_its_network(own_forest):
+    """On random configurations, a forest predicts the network that it was fitted to."""
     network = load(OWN_FOREST, surrogate="onnx")
 
     assert own_forest.surrogate == "forest"
     assert own_forest.space == network.space
     unit_values = own_forest.space.sample_unit(np.random.default_rng(1), 300)
     configs = own_forest.space.configs(own_forest.space.decode(unit_values))
-    # Every sixth task.
-    for task, task_of_network in zip(own_forest.tasks[::6], network.tasks[::6], strict=True):
+    every_sixth_task = slice(None, None, 6)
+    tasks = own_forest.tasks[every_sixth_task]
+    for task, task_of_network in zip(tasks, network.tasks[every_sixth_task], strict=True):
         values_of_network = task_of_network.evaluate_many(configs)
         r2 = r2_score(values_of_network, task.evaluate_many(configs))
         assert r2 > 0.8
@@ -315,7 +328,7 @@ def test_generated_forest_approximates_its_network(own_forest):
 
 @pytest.mark.slow
 def test_own_forest_has_an_identity_of_its_own(own_forest):
-    """Runs on the network go on as before; those on the forest are told apart from them."""
+    """Runs on the network keep their identity; those on the forest are told apart from them."""
     network = load(OWN_FOREST, surrogate="onnx")
 
     assert network.identity == f"{OWN_FOREST}@1"
@@ -324,12 +337,12 @@ def test_own_forest_has_an_identity_of_its_own(own_forest):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", GENERATED_NAMES)
-def test_generated_forests_conform(data, tmp_path, monkeypatch, name):
-    """With a search for best values that is short, but long enough for the checks."""
+def test_generated_forests_conform(yahpo_folder, tmp_path, monkeypatch, name):
+    """The search for best values is short, but long enough for the public checks."""
     monkeypatch.setenv(LOCAL_VARIABLE, str(tmp_path))
     monkeypatch.setattr(pipeline, "best_known", partial(best_known, draws=20_000))
 
-    generate(name, tmp_path, data)
+    generate(name, tmp_path, yahpo_folder)
 
     assert name in suite("wide")
     check_benchmark(name)
