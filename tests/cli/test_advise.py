@@ -4,6 +4,7 @@ import json
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -48,40 +49,61 @@ def advise_words(
 def make_table_with_fixed_optimum(tasks: int = 4, evaluations: int = 40) -> pd.DataFrame:
     """Build a table of tasks m0, m1, ... that all have their best AUC at the same configuration.
 
-    It is 0.9 at a rate of 10 ** -0.5, a depth of 5 and the first booster.
+    The best AUC is 0.9, at a rate of 10 ** -0.5, a depth of 5 and the first booster.
     """
     frames = []
     for task in range(tasks):
         rng = np.random.default_rng(task)
         values = SPACE.decode(SPACE.sample_unit(rng, evaluations))
         rate, depth, index_of_booster = values.T
-        distance = (np.log10(rate) + 0.5) ** 2 / 4 + ((depth - 5) / 7) ** 2 + index_of_booster
-        auc = 0.9 - 0.1 * distance
+        # Far from the optimum, each hyperparameter lowers the AUC by up to about 0.1.
+        penalty_of_rate = ((np.log10(rate) + 0.5) / 2) ** 2
+        penalty_of_depth = ((depth - 5) / 7) ** 2
+        penalty_of_booster = index_of_booster  # 0 for the first one
+        auc = 0.9 - 0.1 * (penalty_of_rate + penalty_of_depth + penalty_of_booster)
 
-        task_name = f"m{task}"
-        of_task = hbo.Evaluations(task_name, {}, values, auc, space=SPACE, direction="maximize")
-        frames.append(of_task.frame(task="month", objective="auc"))
+        evaluations_of_task = hbo.Evaluations(
+            f"m{task}", {}, values, auc, space=SPACE, direction="maximize"
+        )
+        frames.append(evaluations_of_task.frame(task="month", objective="auc"))
     return pd.concat(frames, ignore_index=True)
 
 
 @pytest.fixture
-def files(folder):
-    """The files of the default options: the search space, and evaluations of four tasks."""
+def folder_with_files(folder):
+    """The working folder, with the two files that the command reads by default.
+
+    They are the search space, and 40 evaluations of each of four tasks with the same optimum.
+    """
     (folder / "space.json").write_text(json.dumps(SPACE.to_json()))
     make_table_with_fixed_optimum().to_csv(folder / "old.csv", index=False)
     return folder
 
 
 @pytest.fixture
-def advice_result(cli, files):
-    """The result of advice, kept in `out`, on tasks that all have the same optimum.
+def advice_result(cli, folder_with_files):
+    """The result of advice on tasks that all have the same optimum.
 
-    It prints four parts with an empty line between them: surrogates, methods, sentences, and the
-    next command.
+    It compares random-search and simple-previous in 4 trials; the folder `out` keeps its runs.
     """
     result = cli(*advise_words(output="out"))
     assert result.returncode == 0, result.stderr
     return result
+
+
+class AdviceText(NamedTuple):
+    """The parts of the text that `advise` prints, in their order."""
+
+    surrogates: str
+    methods: str
+    sentences: str
+    next_command: str
+
+
+@pytest.fixture
+def advice_text(advice_result):
+    """What `advise` prints on tasks that all have the same optimum; see `advice_result`."""
+    return AdviceText(*advice_result.stdout.split("\n\n"))
 
 
 @pytest.mark.slow
@@ -100,11 +122,11 @@ def test_advice_keeps_runs(cli):
 
 
 @pytest.mark.slow
-def test_advice_shows_evaluations_of_tasks(advice_result):
-    quality, _methods, _sentences, _next_command = advice_result.stdout.split("\n\n")
+def test_advice_shows_evaluations_of_tasks(advice_text):
+    """The table of surrogates has a line for each task: its name, its evaluations, and more."""
+    _title, _header, *lines = advice_text.surrogates.splitlines()
 
-    _title, _header, *lines = quality.splitlines()
-    tasks_and_evaluations = [line.split()[:2] for line in lines]  # the first two columns
+    tasks_and_evaluations = [line.split()[:2] for line in lines]
     assert tasks_and_evaluations == [["m0", "40"], ["m1", "40"], ["m2", "40"], ["m3", "40"]]
 
 
@@ -114,29 +136,32 @@ def test_advice_calls_good_surrogates_not_poor(advice_result):
 
 
 @pytest.mark.slow
-def test_advice_shows_best_method_first(advice_result):
-    """Copying wins on tasks that all have the same optimum."""
-    _quality, methods, _sentences, _next_command = advice_result.stdout.split("\n\n")
+def test_advice_shows_best_method_first(advice_text):
+    """The best one copies: simple-previous suggests the optimum of the task before.
 
-    _title, _header, best, other = methods.splitlines()
-    name, _, share_left_of_best, *_, needs_history = best.split()
-    _, _, share_left_of_other, *_ = other.split()
+    Of the distance to the best value, a method leaves a share after all trials: the third column.
+    The last one says whether the method may be the best one, within the error.
+    """
+    _title, _header, line_of_best, line_of_other = advice_text.methods.splitlines()
+
+    name, _, share_left_by_best, *_, is_within_error = line_of_best.split()
+    _, _, share_left_by_other, *_ = line_of_other.split()
     assert name == "simple-previous"
-    assert needs_history == "yes"
-    assert float(share_left_of_best) <= float(share_left_of_other)
+    assert is_within_error == "yes"
+    assert float(share_left_by_best) <= float(share_left_by_other)
 
 
 @pytest.mark.slow
-def test_advice_says_that_copying_wins(advice_result):
-    _quality, _methods, sentences, _next_command = advice_result.stdout.split("\n\n")
-
-    assert "After 4 trials simple-previous leaves least" in sentences
-    assert "Copying wins: 4 trials of random-search, without any history," in sentences
+def test_advice_says_that_copying_wins(advice_text):
+    """The method simple-previous copies the optimum of the task before, which all tasks share."""
+    assert "After 4 trials simple-previous leaves least" in advice_text.sentences
+    copying_wins = "Copying wins: 4 trials of random-search, without any history,"
+    assert copying_wins in advice_text.sentences
 
 
 @pytest.mark.slow
-def test_advice_is_that_of_python(advice_result):
-    """The options are those of the command."""
+def test_advice_is_that_of_python(advice_text):
+    """`hbo.advise` with the same options as the command writes the same sentences."""
     history = hbo.history_from_frame(
         read_exactly("old.csv"), SPACE, objective="auc", direction="maximize", task="month"
     )
@@ -149,20 +174,19 @@ def test_advice_is_that_of_python(advice_result):
         seeds=range(2),
     )
 
-    _quality, _methods, sentences, _next_command = advice_result.stdout.split("\n\n")
-    assert sentences.splitlines() == list(advice.sentences)
+    assert advice_text.sentences.splitlines() == list(advice.sentences)
 
 
 @pytest.mark.slow
-def test_next_command_works(cli, advice_result):
-    _quality, _methods, _sentences, next_command = advice_result.stdout.split("\n\n")
-    label, program, *arguments = shlex.split(next_command)
+def test_next_command_works(cli, advice_text):
+    """Advice ends with a command that suggests configurations of the next task."""
+    label, program, *words = shlex.split(advice_text.next_command)
     assert (label, program) == ("Next:", "hpobench-ordered")
 
-    result = cli(*arguments)
+    result = cli(*words)
 
     assert result.returncode == 0, result.stderr
-    # As many configurations as trials were replayed.
+    # It suggests as many configurations as there were trials in the comparison.
     assert len(pd.read_csv("next.csv")) == 4
 
 
@@ -175,7 +199,7 @@ def test_next_command_works(cli, advice_result):
     ],
     ids=["unknown file", "no history", "unknown method"],
 )
-def test_wrong_option_is_named(cli, files, options, message):
+def test_wrong_option_is_named(cli, folder_with_files, options, message):
     assert_fails(cli(*advise_words(**options)), MISUSE, message)
 
 
@@ -187,13 +211,14 @@ def test_wrong_option_is_named(cli, files, options, message):
     ],
     ids=["tasks", "evaluations"],
 )
-def test_too_small_history_is_named(cli, files, size, message):
-    make_table_with_fixed_optimum(**size).to_csv(files / "old.csv", index=False)
+def test_too_small_history_is_named(cli, folder_with_files, size, message):
+    make_table_with_fixed_optimum(**size).to_csv(folder_with_files / "old.csv", index=False)
     assert_fails(cli(*advise_words()), MISUSE, message)
 
 
 @pytest.mark.slow
-def test_example_of_help_works(cli, files):
+def test_example_of_help_works(cli, folder_with_files):
+    """The example is a command of two lines for 15 trials; the files it reads are in the folder."""
     help_text = cli("advise", "--help").stdout
     _, _, example = help_text.partition("Example")
     _title, first_line, second_line, *_ = example.splitlines()
@@ -201,9 +226,9 @@ def test_example_of_help_works(cli, files):
     program, *words = command.split()
     assert program == "hpobench-ordered"
 
+    # With its defaults it would compare many methods, which takes long.
     few_runs = ["--method", "random-search", "--seeds", "1", "--workers", "1"]
     result = cli(*words, *few_runs)
 
     assert result.returncode == 0, result.stderr
-    default_trials = 15
-    assert f"After {default_trials} trials random-search leaves least" in result.stdout
+    assert "After 15 trials random-search leaves least" in result.stdout

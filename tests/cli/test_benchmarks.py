@@ -11,9 +11,9 @@ from hpobench_ordered.core import extras
 from hpobench_ordered.errors import InvalidConfigError
 from hpobench_ordered.reporting.recommendations import read_recommendations
 
-PRICES = ["price_0=9", "price_1=9", "price_2=9"]
-"""A configuration of newsvendor, as words of the command."""
-FIRST_TASK = ["newsvendor", "--task", "0"]
+PRICES_OF_9 = ["price_0=9", "price_1=9", "price_2=9"]
+"""A configuration of newsvendor, as words of the command: it has three prices from 0 to 20."""
+FIRST_NEWSVENDOR_TASK = ["newsvendor", "--task", "0"]
 
 
 @pytest.mark.parametrize(
@@ -29,6 +29,13 @@ FIRST_TASK = ["newsvendor", "--task", "0"]
 )
 def test_list_is_filtered(cli, filters, names):
     assert read_names(cli("list", *filters, "--json")) == names
+
+
+def test_list_has_families_as_json(cli):
+    """The family of a benchmark from YAHPO is its scenario, here rbv2_svm."""
+    (entry,) = json.loads(cli("list", "yahpo-svm-458", "--json").stdout)
+
+    assert entry["family"] == "rbv2_svm"
 
 
 def test_list_has_benchmarks_of_suite(cli):
@@ -77,13 +84,15 @@ def test_methods_say_that_they_use_earlier_tasks(cli):
 
 
 def test_methods_begin_with_recommendations(cli):
+    """One line each: in which situation which method is recommended."""
     recommendations = read_recommendations()
 
     header, *lines = cli("methods").stdout.splitlines()
 
     assert header.startswith("situation")
-    first_lines = lines[: len(recommendations)]  # the list of all methods follows
-    for line, recommendation in zip(first_lines, recommendations, strict=True):
+    # The list of all methods follows.
+    lines_of_recommendations = lines[: len(recommendations)]
+    for line, recommendation in zip(lines_of_recommendations, recommendations, strict=True):
         assert line.startswith(recommendation.situation)
         assert f" {recommendation.method} " in line
 
@@ -148,7 +157,7 @@ def test_info_has_quality_of_tasks_as_json(info_as_json):
     assert 0 < first_task["quality"]["spearman"] <= 1
 
 
-CHANGES = [
+CHANGES_OF_FCN_B = [
     "activation_fn_1: was fixed to tanh, now relu or tanh",
     "activation_fn_2: was fixed to tanh, now relu or tanh",
     "lr_schedule: fixed to const before, now to cosine",
@@ -157,18 +166,20 @@ CHANGES = [
 
 
 def test_info_shows_changes_of_space(cli):
+    """The search space of fcn-b was adjusted: before, the benchmark was fcn-b-old."""
     text = cli("info", "fcn-b").stdout
 
     _, _, after_heading = text.partition("What changed in the search space since fcn-b-old:\n")
     changes, _, _ = after_heading.partition("\n\n")
-    assert changes.splitlines() == [f"  {change}" for change in CHANGES]
+    assert changes.splitlines() == [f"  {change}" for change in CHANGES_OF_FCN_B]
 
 
 def test_info_has_changes_as_json(cli):
+    """The search space of fcn-b was adjusted: before, the benchmark was fcn-b-old."""
     previous = json.loads(cli("info", "fcn-b", "--json").stdout)["previous"]
 
     assert previous["name"] == "fcn-b-old"
-    assert previous["changes"] == CHANGES
+    assert previous["changes"] == CHANGES_OF_FCN_B
     assert SearchSpace.from_json(previous["space"]) == load("fcn-b").previous.space
 
 
@@ -179,11 +190,11 @@ def test_info_without_changes_shows_none(cli):
 
 
 def test_evaluate_prints_the_value_alone(cli):
-    """Of newsvendor at the prices 9, 9 and 9, on the task "3"."""
+    """Three prices of 9 are evaluated on the task "3" of newsvendor."""
     config = {"price_0": 9, "price_1": 9, "price_2": 9}
     value = load("newsvendor").task("3").evaluate(config)
 
-    result = cli("evaluate", "newsvendor", "--task", "3", *PRICES)
+    result = cli("evaluate", "newsvendor", "--task", "3", *PRICES_OF_9)
 
     assert result.returncode == 0, result.stderr
     assert result.stdout == f"{value!r}\n"
@@ -191,14 +202,15 @@ def test_evaluate_prints_the_value_alone(cli):
 
 
 def test_evaluate_reads_integers_with_exponent(cli):
-    """The number of trees is 100, here written as 1e2."""
-    config = ["learning_rate=0.1", "max_depth=6", "min_child_weight=1"]
+    """100 trees may be written as 1e2; the task "56" is that of 56 rows of training data."""
+    words = ["evaluate", "xgboost-mnist", "--task", "56"]
+    words += ["learning_rate=0.1", "max_depth=6", "min_child_weight=1"]
 
-    result = cli("evaluate", "xgboost-mnist", "--task", "56", *config, "n_estimators=1e2")
+    with_exponent = cli(*words, "n_estimators=1e2")
 
-    with_digits = cli("evaluate", "xgboost-mnist", "--task", "56", *config, "n_estimators=100")
-    assert result.returncode == 0, result.stderr
-    assert result.stdout == with_digits.stdout
+    with_digits = cli(*words, "n_estimators=100")
+    assert with_exponent.returncode == 0, with_exponent.stderr
+    assert with_exponent.stdout == with_digits.stdout
 
 
 @pytest.mark.parametrize(
@@ -218,15 +230,15 @@ def test_missing_files_are_named(cli, words, hint):
 @pytest.mark.parametrize(
     ("words", "parts"),
     [
-        (["newsvendr", "--task", "0", *PRICES], ["did you mean 'newsvendor'"]),
-        (["newsvendor", "--task", "9", *PRICES], ["unknown task", "'0', '1'", "tasks 0 to 8"]),
-        (["newsvendor", "--task", "-1", *PRICES], ["unknown task '-1'", "tasks 0 to 8"]),
-        ([*FIRST_TASK, *PRICES[:2]], ["'price_2' is missing", "[0, 20]"]),
-        ([*FIRST_TASK, *PRICES, "price_3=1"], ["did you mean 'price_"]),
-        ([*FIRST_TASK, *PRICES[:2], "price_2=nan"], ["an integer", "nan"]),
-        ([*FIRST_TASK, *PRICES[:2], "price_2=low"], ["an integer", "'low'"]),
-        ([*FIRST_TASK, *PRICES[:2], "price_2"], ["HYPERPARAMETER=VALUE"]),
-        ([*FIRST_TASK, *PRICES, PRICES[0]], ["given twice"]),
+        (["newsvendr", "--task", "0", *PRICES_OF_9], ["did you mean 'newsvendor'"]),
+        (["newsvendor", "--task", "9", *PRICES_OF_9], ["unknown task", "'0', '1'", "tasks 0 to 8"]),
+        (["newsvendor", "--task", "-1", *PRICES_OF_9], ["unknown task '-1'", "tasks 0 to 8"]),
+        ([*FIRST_NEWSVENDOR_TASK, *PRICES_OF_9[:2]], ["'price_2' is missing", "[0, 20]"]),
+        ([*FIRST_NEWSVENDOR_TASK, *PRICES_OF_9, "price_3=1"], ["did you mean 'price_"]),
+        ([*FIRST_NEWSVENDOR_TASK, *PRICES_OF_9[:2], "price_2=nan"], ["an integer", "nan"]),
+        ([*FIRST_NEWSVENDOR_TASK, *PRICES_OF_9[:2], "price_2=low"], ["an integer", "'low'"]),
+        ([*FIRST_NEWSVENDOR_TASK, *PRICES_OF_9[:2], "price_2"], ["HYPERPARAMETER=VALUE"]),
+        ([*FIRST_NEWSVENDOR_TASK, *PRICES_OF_9, PRICES_OF_9[0]], ["given twice"]),
     ],
 )
 def test_wrong_evaluations_are_misuse(cli, words, parts):
@@ -246,15 +258,16 @@ def space_with_constants():
 
 
 def test_constants_have_their_types(space_with_constants):
+    """A number and a truth value are written as words, but do not stay texts."""
     config = parse_config(["k=3", "flag=True"], space_with_constants)
 
     assert config == {"k": 3, "flag": True}
 
 
-@pytest.mark.parametrize("word", ["k=abc", "k=4", "flag=False", "flag=1"])
-def test_other_constants_are_refused(space_with_constants, word):
-    """The constants are k=3 and flag=True."""
-    config = parse_config([word, "x=0.5"], space_with_constants)
+@pytest.mark.parametrize("wrong_constant", ["k=abc", "k=4", "flag=False", "flag=1"])
+def test_other_constants_are_refused(space_with_constants, wrong_constant):
+    """The constants of the search space are k=3 and flag=True; a word says otherwise, as "k=4"."""
+    config = parse_config([wrong_constant, "x=0.5"], space_with_constants)
 
     with pytest.raises(InvalidConfigError, match="is always"):
         space_with_constants.row(config)
@@ -279,7 +292,7 @@ def test_fetch_names_missing_extra(cli):
 
 @pytest.mark.usefixtures("no_extras")
 def test_benchmark_that_needs_extra_is_not_ready(cli):
-    """The tables of fcnet are in another package, which is as if not installed."""
+    """The tables of fcnet are in a package of an extra; no such package is installed here."""
     ready = read_names(cli("list", "--ready", "--json"))
 
     assert "fcnet" not in ready
@@ -287,7 +300,10 @@ def test_benchmark_that_needs_extra_is_not_ready(cli):
 
 @pytest.mark.usefixtures("no_extras")
 def test_benchmark_with_a_surrogate_is_ready(cli):
-    """The network of yahpo-svm-1220 needs an extra, but its forest does not."""
+    """Of its two surrogates, the network needs an extra, which is not installed here.
+
+    The forest does not, and one surrogate is enough.
+    """
     ready = read_names(cli("list", "--ready", "--json"))
 
     assert "yahpo-svm-1220" in ready

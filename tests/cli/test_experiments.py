@@ -13,13 +13,13 @@ from cli_results import FAILURE, MISUSE, assert_fails
 from hpobench_ordered import suite
 from hpobench_ordered.core.identity import BenchmarkIdentity
 
-SHORT = ["--trials", "2", "--tasks", "1", "--workers", "1"]
+FEW_TRIALS = ["--trials", "2", "--tasks", "1", "--workers", "1"]
 """Options of short runs."""
-ON_NEWSVENDOR = [
+SMALL_RUN_OF_DEFAULT_METHODS = [
     *("--benchmark", "newsvendor", "--seeds", "2", "--trials", "4", "--tasks", "3"),
     *("--workers", "1"),
 ]
-"""Options of a run of the default methods; results are in the folder `results`."""
+"""Options of a run on newsvendor that names no methods; results are in the folder `results`."""
 
 
 def read_files(folder: Path) -> dict[Path, bytes]:
@@ -30,30 +30,31 @@ def read_files(folder: Path) -> dict[Path, bytes]:
 
 @pytest.mark.slow
 def test_run_shows_scores(cli):
-    result = cli("run", *ON_NEWSVENDOR)
+    result = cli("run", *SMALL_RUN_OF_DEFAULT_METHODS)
 
     assert result.returncode == 0, result.stderr
-    one_of_default_methods, heading_of_leaderboard = "simple-ordered", "won/tied/lost"
-    assert one_of_default_methods in result.stdout
-    assert heading_of_leaderboard in result.stdout
+    # One of the default methods, and a heading of the leaderboard.
+    assert "simple-ordered" in result.stdout
+    assert "won/tied/lost" in result.stdout
 
 
 @pytest.mark.slow
 def test_run_writes_report(cli, tmp_path):
-    result = cli("run", *ON_NEWSVENDOR)
+    result = cli("run", *SMALL_RUN_OF_DEFAULT_METHODS)
 
     files = read_files(tmp_path / "results" / "report")
-    page = {"report.html", "report_parts", "figures"}
-    data = {"summary.md", "leaderboard.csv", "leaderboard.tex", "means.csv", "pairs.csv"}
-    assert {path.parts[0] for path in files} == page | data
-    number_beside_page = len(files) - 1
-    assert f"and {number_beside_page} more files" in result.stdout
+    assert {path.parts[0] for path in files} == {
+        *("report.html", "report_parts", "figures"),  # the page
+        *("summary.md", "leaderboard.csv", "leaderboard.tex", "means.csv", "pairs.csv"),
+    }
+    # The message names report.html, and counts all other files.
+    assert f"and {len(files) - 1} more files" in result.stdout
 
 
 @pytest.mark.slow
 def test_report_repeats_that_of_run(cli, tmp_path):
     report_folder = tmp_path / "results" / "report"
-    run = cli("run", *ON_NEWSVENDOR)
+    run = cli("run", *SMALL_RUN_OF_DEFAULT_METHODS)
     files_of_run = read_files(report_folder)
 
     report = cli("report", "results")
@@ -68,7 +69,7 @@ def test_report_repeats_that_of_run(cli, tmp_path):
 
 @pytest.mark.slow
 def test_run_without_report_shows_scores(cli, tmp_path):
-    result = cli("run", *ON_NEWSVENDOR, "--no-report")
+    result = cli("run", *SMALL_RUN_OF_DEFAULT_METHODS, "--no-report")
 
     assert result.returncode == 0, result.stderr
     assert "won/tied/lost" in result.stdout  # a heading of the leaderboard
@@ -77,26 +78,28 @@ def test_run_without_report_shows_scores(cli, tmp_path):
 
 @pytest.mark.slow
 def test_leaderboard_is_after_chosen_trial(cli):
-    cli("run", *ON_NEWSVENDOR, "--no-report")
+    cli("run", *SMALL_RUN_OF_DEFAULT_METHODS, "--no-report")
 
     board = cli("leaderboard", "results", "--trial", "2", "--json")
 
     assert {row["trial"] for row in json.loads(board.stdout)} == {2}
 
 
-LEADERBOARD_OF_ADJUSTMENTS = ("leaderboard", "--reference", "--suite", "adjustments")
+REFERENCE_LEADERBOARD = ("leaderboard", "--reference", "--suite", "adjustments")
 """The command for the leaderboard of a suite of eight benchmarks, svm-a among them."""
 
 
 def test_leaderboard_shows_all_benchmarks_together(cli):
-    shown = cli(*LEADERBOARD_OF_ADJUSTMENTS).stdout
+    """The suite has eight benchmarks; none of them, such as svm-a, has a table of its own."""
+    shown = cli(*REFERENCE_LEADERBOARD).stdout
 
     assert "All 8 benchmarks" in shown
     assert "svm-a@1" not in shown
 
 
 def test_leaderboard_shows_each_benchmark_too(cli):
-    shown = cli(*LEADERBOARD_OF_ADJUSTMENTS, "--by", "benchmark").stdout
+    """The suite has eight benchmarks; svm-a is one that gets a table of its own if asked."""
+    shown = cli(*REFERENCE_LEADERBOARD, "--by", "benchmark").stdout
 
     assert "All 8 benchmarks" in shown
     assert "svm-a@1 (" in shown
@@ -129,10 +132,13 @@ def test_wrong_runs_are_misuse(cli, words, parts, tmp_path):
 
 @pytest.fixture
 def run_on_suite(cli):
-    """Runs random search with one seed on the four benchmarks of a suite and on newsvendor."""
+    """Runs random search with one seed on the suite synthetic and on newsvendor.
+
+    The suite has four benchmarks; results are in the folder `results`.
+    """
     benchmarks = ["--suite", "synthetic", "--benchmark", "newsvendor"]
     method = ["--method", "random-search", "--seeds", "1"]
-    result = cli("run", *benchmarks, *method, *SHORT, "--no-report")
+    result = cli("run", *benchmarks, *method, *FEW_TRIALS, "--no-report")
     assert result.returncode == 0, result.stderr
 
 
@@ -143,6 +149,7 @@ def test_status_shows_protocol(cli):
 
 @pytest.mark.usefixtures("run_on_suite")
 def test_benchmark_runs_beside_suite(cli):
+    """The folder `results` is of a run on the suite synthetic and, besides, on newsvendor."""
     counts = json.loads(cli("status", "results", "--json").stdout)["counts"]
 
     names = {BenchmarkIdentity.parse(row["benchmark"]).name for row in counts}
@@ -151,7 +158,7 @@ def test_benchmark_runs_beside_suite(cli):
 
 @pytest.mark.usefixtures("run_on_suite")
 def test_status_counts_runs_as_json(cli):
-    """One run on each of the four benchmarks of the suite, and on newsvendor."""
+    """The folder `results` has one run on each of a suite's four benchmarks and on newsvendor."""
     status = json.loads(cli("status", "results", "--json").stdout)
 
     assert [row["done"] for row in status["counts"]] == [1] * (4 + 1)
@@ -161,7 +168,7 @@ def test_status_counts_runs_as_json(cli):
 @pytest.mark.slow
 def test_default_methods_run_with_three_seeds(cli):
     """Neither methods nor seeds are named."""
-    cli("run", "--benchmark", "newsvendor", *SHORT, "--no-report")
+    cli("run", "--benchmark", "newsvendor", *FEW_TRIALS, "--no-report")
 
     counts = json.loads(cli("status", "results", "--json").stdout)["counts"]
     runs_of_method = {row["method"]: row["done"] for row in counts}
@@ -170,7 +177,7 @@ def test_default_methods_run_with_three_seeds(cli):
 
 
 SOURCE_OF_FAILING_METHOD = """
-class Bad:
+class Bad:  # cannot be constructed
     def __init__(self, *_):
         1 / 0
 
@@ -178,11 +185,11 @@ class Bad:
 
     def tell(self, *_): ...
 """
-RUN_ON_SYNTHETIC = [
+RUN_ON_FOUR_BENCHMARKS = [
     *("run", "--suite", "synthetic", "--seeds", "2", "--trials", "2", "--tasks", "2"),
     *("--workers", "1", "--no-report"),
 ]
-"""The command for short runs on four benchmarks; results are in the folder `results`."""
+"""The command for short runs on a suite; a method follows. Results are in `results`."""
 
 
 @pytest.fixture
@@ -190,7 +197,7 @@ def run_of_failing_method(cli, tmp_path, monkeypatch):
     """The result of a run of a method, bad.Bad, that fails on each of four benchmarks."""
     monkeypatch.delitem(sys.modules, "bad", raising=False)  # from another test's folder
     (tmp_path / "bad.py").write_text(SOURCE_OF_FAILING_METHOD)
-    return cli(*RUN_ON_SYNTHETIC, "--no-check", "--method", "bad.py:Bad")
+    return cli(*RUN_ON_FOUR_BENCHMARKS, "--no-check", "--method", "bad.py:Bad")
 
 
 def test_failing_method_makes_run_fail(run_of_failing_method):
@@ -200,17 +207,21 @@ def test_failing_method_makes_run_fail(run_of_failing_method):
 
 @pytest.mark.usefixtures("run_of_failing_method")
 def test_status_counts_failing_method_once(cli):
-    """One line for all four benchmarks, and one that names the first failure."""
-    lines = [line for line in cli("status", "results").stdout.splitlines() if "bad.Bad" in line]
+    """The method bad.Bad was run on four benchmarks before, and failed on each of them.
 
-    line_of_counts, line_of_failure = lines
+    It has one line for all of them, and one that names the first failure.
+    """
+    shown = cli("status", "results").stdout
+
+    line_of_counts, line_of_failure = [line for line in shown.splitlines() if "bad.Bad" in line]
     assert line_of_counts.split()[:5] == ["bad.Bad", "each", "of", "4", "benchmarks"]
     assert line_of_failure.startswith("failed: bad.Bad on forrester-ordered@1, seed")
 
 
 @pytest.mark.usefixtures("run_of_failing_method")
 def test_run_shows_methods_of_earlier_runs(cli):
-    shown = cli(*RUN_ON_SYNTHETIC, "--method", "simple-previous-no-bo").stdout
+    """The method bad.Bad was run before, into the same folder."""
+    shown = cli(*RUN_ON_FOUR_BENCHMARKS, "--method", "simple-previous-no-bo").stdout
 
     assert "bad.Bad " in shown
     assert "simple-previous-no-bo " in shown
@@ -219,49 +230,54 @@ def test_run_shows_methods_of_earlier_runs(cli):
 @pytest.mark.parametrize("width", [60, 100])
 def test_sentences_are_as_wide_as_terminal(cli, width):
     """The environment tells the width of the terminal, in characters."""
-    shown = cli(*LEADERBOARD_OF_ADJUSTMENTS, COLUMNS=str(width)).stdout
+    shown = cli(*REFERENCE_LEADERBOARD, COLUMNS=str(width)).stdout
 
     assert max(len(line) for line in shown.splitlines()) <= width
 
 
 @pytest.mark.parametrize("width", [60, 100])
 def test_names_of_methods_are_not_broken(cli, width):
-    """A line may end at a space, but not at the hyphen of best-first."""
-    shown = cli(*LEADERBOARD_OF_ADJUSTMENTS, COLUMNS=str(width)).stdout
+    """A line may end at a space, but not at the hyphen of the method best-first."""
+    shown = cli(*REFERENCE_LEADERBOARD, COLUMNS=str(width)).stdout
 
     assert "best-first" in shown
 
 
 def test_narrow_terminal_has_a_line_a_method(cli):
-    """On 80 characters, each line of the table begins with a method and its mean rank."""
+    """On 80 characters, each line of the table begins with a method and its mean rank.
+
+    The suite has reference results of more than 30 methods.
+    """
     shown = cli("leaderboard", "--reference", "--suite", "retrain", COLUMNS="80").stdout
 
     _, _, after_begin_of_table = shown.partition("\nmethod")
     table, _, _ = after_begin_of_table.partition("\n\n")
     _rest_of_heading, *lines = table.splitlines()
     assert len(lines) > 30, "methods are missing"
-    name_and_rank = r"[a-z-]+ +\d+\.\d\d "
+    name_and_rank = r"[a-z-]+ +\d+\.\d\d "  # such as "bo   3.25 "
     assert all(re.match(name_and_rank, line) for line in lines)
 
 
-ONE_RUN = ["run", "--benchmark", "newsvendor", "--seeds", "1", *SHORT]
+ONE_SHORT_RUN = ["run", "--benchmark", "newsvendor", "--seeds", "1", *FEW_TRIALS]
 
 
 @pytest.mark.parametrize(
-    ("words", "part"),
+    ("words", "message"),
     [
-        ([*ONE_RUN, "--output", "file"], "not a folder"),
-        ([*ONE_RUN, "--output", "file/results"], "cannot write"),
+        ([*ONE_SHORT_RUN, "--output", "file"], "not a folder"),
+        ([*ONE_SHORT_RUN, "--output", "file/results"], "cannot write"),
         (["generate", "newsvendor", "--output", "file/x"], "cannot write"),
         (["report", "empty"], "there are no runs in empty"),
     ],
 )
-def test_unusable_folder_is_named(cli, tmp_path, words, part):
-    """Something is to be written to a file as if it were a folder, or read from an empty one."""
+def test_unusable_folder_is_named(cli, tmp_path, words, message):
+    """Each command writes to `file` as if it were a folder, or reads from the folder `empty`."""
     (tmp_path / "file").write_text("")
     (tmp_path / "empty").mkdir()
 
-    assert_fails(cli(*words), FAILURE, part)
+    result = cli(*words)
+
+    assert_fails(result, FAILURE, message)
 
 
 def test_store_of_other_format_is_refused(cli, tmp_path):
@@ -270,13 +286,14 @@ def test_store_of_other_format_is_refused(cli, tmp_path):
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "store.json").write_text(json.dumps(marker))
 
-    result = cli(*ONE_RUN, "--output", "other")
+    result = cli(*ONE_SHORT_RUN, "--output", "other")
 
     assert_fails(result, FAILURE, "store format 1")
 
 
 def test_unwritable_folder_is_found_first(cli, tmp_path):
-    """Before the generation begins, which may take long and says that it is simulating."""
+    """The generation does not begin, as it may take long; it would say that it is simulating."""
+    # Nothing can be written into a file as if it were a folder.
     (tmp_path / "file").write_text("")
 
     result = cli("generate", "newsvendor", "--output", "file/x")

@@ -13,12 +13,12 @@ from hpobench_ordered.registry import suites
 from hpobench_ordered.surrogates import pipeline
 from hpobench_ordered.surrogates.best import best_known
 
-SIZES = ("--sizes", "20,60", "--configs", "10", "--workers", "1")
+SMALL_SIZES = ("--sizes", "20,60", "--configs", "10", "--workers", "1")
 """Options of a small benchmark: tasks of 20 and 60 rows of training data."""
-WINE = ("--data", "sklearn:wine", "--model", "sklearn.tree:DecisionTreeClassifier")
+TREE_ON_WINE = ("--data", "sklearn:wine", "--model", "sklearn.tree:DecisionTreeClassifier")
 """Options of a benchmark of decision trees on the data set wine."""
-PRICES = ("price_0=9", "price_1=9", "price_2=9")
-"""A configuration of newsvendor, as words of the command."""
+PRICES_OF_9 = ("price_0=9", "price_1=9", "price_2=9")
+"""A configuration of newsvendor, as words of the command: it has three prices from 0 to 20."""
 
 
 def generate_custom_words(name: str, *words: str) -> Sequence[str]:
@@ -31,11 +31,12 @@ def test_options_may_stand_before_name(cli):
 
 
 def test_generated_benchmark_is_loaded_by_path(cli):
+    """Generated again, newsvendor has the same values as the one in the package."""
     cli("generate", "newsvendor", "--output", "mine")
 
-    generated = cli("evaluate", "mine/newsvendor", "--task", "0", *PRICES)
+    generated = cli("evaluate", "mine/newsvendor", "--task", "0", *PRICES_OF_9)
 
-    packaged = cli("evaluate", "newsvendor", "--task", "0", *PRICES)
+    packaged = cli("evaluate", "newsvendor", "--task", "0", *PRICES_OF_9)
     assert generated.stdout == packaged.stdout
 
 
@@ -46,7 +47,7 @@ def test_damaged_artifact_is_refused(cli, tmp_path):
     all_but_last_byte = table_file.read_bytes()[:-1]
     table_file.write_bytes(all_but_last_byte + b"x")
 
-    result = cli("evaluate", "mine/newsvendor", "--task", "0", *PRICES)
+    result = cli("evaluate", "mine/newsvendor", "--task", "0", *PRICES_OF_9)
 
     assert_fails(result, FAILURE, "table.npz", "damaged")
 
@@ -69,14 +70,14 @@ def test_wrong_generation_is_misuse(cli, words, parts):
     assert_fails(cli("generate", *words), MISUSE, *parts)
 
 
-MISSING_OF_SUITE = ["yahpo-xgboost-458", "yahpo-rpart-1220"]
-"""Benchmarks without an artifact."""
+WITHOUT_ARTIFACT = ["yahpo-xgboost-458", "yahpo-rpart-1220"]
+"""Benchmarks that are to be generated: the package has no artifact of them."""
 
 
 @pytest.fixture
 def small_wide_suite(monkeypatch):
-    """Makes the suite wide small: two benchmarks with an artifact, two without."""
-    monkeypatch.setitem(suites(), "wide", ("newsvendor", *MISSING_OF_SUITE, "yahpo-svm-40966"))
+    """Reduces the suite `wide` to four benchmarks: two with an artifact, two without."""
+    monkeypatch.setitem(suites(), "wide", ("newsvendor", *WITHOUT_ARTIFACT, "yahpo-svm-40966"))
     # The best value of a task is searched among few configurations, which takes less time.
     monkeypatch.setattr(pipeline, "best_known", partial(best_known, draws=200))
 
@@ -84,7 +85,7 @@ def small_wide_suite(monkeypatch):
 @pytest.mark.slow
 @pytest.mark.usefixtures("small_wide_suite")
 def test_run_names_what_suite_lacks(cli):
-    """Two of the four benchmarks of the suite have no artifact."""
+    """Two of the suite's four benchmarks have no artifact; yahpo-xgboost-458 is the first."""
     short = ["--seeds", "1", "--trials", "2", "--tasks", "1", "--workers", "1", "--no-report"]
 
     result = cli("run", "--suite", "wide", "--method", "random-search", *short)
@@ -95,14 +96,14 @@ def test_run_names_what_suite_lacks(cli):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("small_wide_suite")
-def test_generate_makes_what_suite_lacks(cli, shared, tmp_path):
-    """Two of four benchmarks are made in the user's folder; then the whole suite is ready."""
+def test_generate_makes_what_suite_lacks(cli, shared, folder_of_user):
+    """Two of the suite's four benchmarks are generated; then the whole suite is ready."""
     data = str(shared / "data" / "yahpo")
 
+    # Thirty configurations are few, so that it takes less time.
     result = cli("generate", "--suite", "wide", "--from", data, "--configs", "30")
 
-    folder_of_user = tmp_path / "own"
-    assert result.stdout.split() == [str(folder_of_user / name) for name in MISSING_OF_SUITE]
+    assert result.stdout.split() == [str(folder_of_user / name) for name in WITHOUT_ARTIFACT]
     ready = read_names(cli("list", "--suite", "wide", "--ready", "--json"))
     assert set(ready) == set(suites()["wide"])
 
@@ -118,16 +119,14 @@ def test_complete_suite_has_nothing_to_generate(cli):
 
 @pytest.fixture
 def result_of_wine_tree(cli):
-    """The result of the command that makes the benchmark wine-tree: a decision tree on wine."""
-    result = cli(*generate_custom_words("wine-tree", *WINE, *SIZES))
+    """The result of the command that generates wine-tree: decision trees on the data set wine."""
+    result = cli(*generate_custom_words("wine-tree", *TREE_ON_WINE, *SMALL_SIZES))
     assert result.returncode == 0, result.stderr
     return result
 
 
 @pytest.mark.slow
-def test_custom_prints_path_of_artifact(result_of_wine_tree, tmp_path):
-    folder_of_user = tmp_path / "own"
-
+def test_custom_prints_path_of_artifact(result_of_wine_tree, folder_of_user):
     assert result_of_wine_tree.stdout == f"{folder_of_user / 'wine-tree'}\n"
 
 
@@ -145,6 +144,7 @@ def test_custom_benchmark_is_listed(cli):
 @pytest.mark.slow
 @pytest.mark.usefixtures("result_of_wine_tree")
 def test_custom_benchmark_is_described(cli):
+    """The user has generated wine-tree; its description has the command that generated it."""
     info = cli("info", "wine-tree").stdout
 
     assert "minimize error" in info
@@ -154,6 +154,7 @@ def test_custom_benchmark_is_described(cli):
 @pytest.mark.slow
 @pytest.mark.usefixtures("result_of_wine_tree")
 def test_custom_benchmark_is_run_by_name(cli):
+    """The user has generated wine-tree, which is not in the package."""
     short = ["--seeds", "2", "--trials", "4", "--workers", "1"]
 
     run = cli("run", "--benchmark", "wine-tree", *short)
@@ -167,9 +168,11 @@ def test_custom_benchmark_is_run_by_name(cli):
 @pytest.mark.slow
 @pytest.mark.usefixtures("result_of_wine_tree")
 def test_custom_benchmark_is_not_replaced_unasked(cli):
-    second_result = cli(*generate_custom_words("wine-tree", *WINE, *SIZES))
+    """The user has generated wine-tree, and does so again."""
+    result = cli(*generate_custom_words("wine-tree", *TREE_ON_WINE, *SMALL_SIZES))
 
-    assert_fails(second_result, MISUSE, "--replace")
+    # The message says which option would replace it.
+    assert_fails(result, MISUSE, "--replace")
 
 
 SOURCE_OF_MODEL = """
@@ -189,15 +192,15 @@ SPACE = {
         {"type": "uniform_float", "name": "level", "lower": 0, "upper": 9, "log": False}
     ]
 }
-OWN = ("--data", "table.csv", "--model", "mine:Constant", "--space", "space.json")
-"""Data, model and search space of the user."""
+OWN_MODEL = ("--data", "table.csv", "--model", "mine:Constant", "--space", "space.json")
+"""Options of a benchmark from the files that `files_of_own_model` writes."""
 
 
 @pytest.fixture
 def files_of_own_model(folder):
-    """A model, its search space and a table of the line y = x / 4, in the working folder.
+    """Writes a model, its search space and a table of data (y = x / 4) into the working folder.
 
-    The model accepts no other keywords than mode="fast" and sign=-1.
+    The model raises an AssertionError for other keywords than mode="fast" and sign=-1.
     """
     (folder / "mine.py").write_text(SOURCE_OF_MODEL)
     (folder / "space.json").write_text(json.dumps(SPACE))
@@ -208,11 +211,16 @@ def files_of_own_model(folder):
 @pytest.mark.slow
 @pytest.mark.usefixtures("files_of_own_model")
 def test_model_in_working_folder_becomes_benchmark(process):
-    """Its tasks are named after sizes of training data: 20 and 60 rows."""
+    """The model, its search space and data are the user's files in the working folder.
+
+    Tasks are named after their sizes of training data: 20 and 60 rows.
+    """
     keywords = ["--set", "mode=fast", "--set", "sign=-1"]
     sizes = ["--sizes", "20,60", "--configs", "10", "--workers", "2"]
 
-    result = process(*generate_custom_words("line", *OWN, *keywords, *sizes, "--output", "made"))
+    result = process(
+        *generate_custom_words("line", *OWN_MODEL, *keywords, *sizes, "--output", "made")
+    )
 
     assert result.returncode == 0, result.stderr
     assert f"--benchmark {Path('made', 'line')}" in result.stderr
@@ -223,16 +231,16 @@ def test_model_in_working_folder_becomes_benchmark(process):
 @pytest.mark.slow
 @pytest.mark.usefixtures("files_of_own_model")
 def test_failing_own_model_gives_one_message(process):
-    """The model accepts no other mode than fast."""
+    """The user's model raises an AssertionError for other modes than fast."""
     keywords = ["--set", "mode=slow", "--set", "sign=-1"]
 
-    result = process(*generate_custom_words("other", *OWN, *SIZES, *keywords))
+    result = process(*generate_custom_words("other", *OWN_MODEL, *SMALL_SIZES, *keywords))
 
     assert_fails(result, MISUSE, "AssertionError")
 
 
 @pytest.mark.parametrize(
-    ("name", "words", "part"),
+    ("name", "words", "message"),
     [
         ("x", ["--sizes", "a,b"], "56,155,433"),
         ("x", ["--sizes", "60", "--set", "depth"], "KEYWORD=VALUE"),
@@ -240,13 +248,12 @@ def test_failing_own_model_gives_one_message(process):
         ("newsvendor", ["--sizes", "60"], "already"),
     ],
 )
-def test_wrong_custom_benchmark_is_misuse(cli, name, words, part, tmp_path):
-    """The message has this part, and nothing is written to the user's folder."""
-    result = cli(*generate_custom_words(name, *WINE, *words))
+def test_wrong_custom_benchmark_is_misuse(cli, name, words, message, folder_of_user):
+    """The benchmark has a wrong option, or the name of another; nothing is written."""
+    result = cli(*generate_custom_words(name, *TREE_ON_WINE, *words))
 
-    assert_fails(result, MISUSE, part)
-    folder_of_user = tmp_path / "own"
-    assert not folder_of_user.exists() or not list(folder_of_user.iterdir())
+    assert_fails(result, MISUSE, message)
+    assert list(folder_of_user.rglob("*")) == []
 
 
 @pytest.fixture
@@ -270,17 +277,17 @@ def test_help_has_default_source_first(help_text):
 
 @pytest.mark.parametrize("name", sorted(generators()))
 def test_help_names_every_benchmark(help_text, name):
-    """On a line of its own, or with its number on the line of all data sets of a scenario."""
-    scenario, _, number = name.rpartition("-")
+    """Benchmarks like yahpo-svm-1220 share a line, yahpo-svm-ID, which lists their numbers."""
+    family, _, number = name.rpartition("-")
 
     has_own_line = f"{name} --source" in help_text
-    is_on_line_of_scenario = f"{scenario}-ID --source" in help_text and number in help_text
+    has_line_of_family = f"{family}-ID --source" in help_text and number in help_text
 
-    assert has_own_line or is_on_line_of_scenario
+    assert has_own_line or has_line_of_family
 
 
 def test_help_of_name_has_its_options_alone(cli):
-    """The option --model is that of `generate custom`."""
+    """It lacks the option --model, which only `generate custom` has."""
     help_of_newsvendor = cli("generate", "newsvendor", "--help").stdout
 
     assert help_of_newsvendor.startswith("Usage: hpobench-ordered generate NAME [OPTIONS]")
@@ -290,14 +297,15 @@ def test_help_of_name_has_its_options_alone(cli):
 
 
 @pytest.fixture
-def marks_file(cli, tmp_path):
-    """The user's file of marks, with those computed for forrester and quadratic.
+def marks_file(cli, folder_of_user):
+    """The user's own file of marks, which is generated for forrester and quadratic.
 
-    Marks say what is special of a benchmark: "plateau" or "copying", for instance.
+    Marks say what is special of a benchmark: "plateau" or "copying", for instance. The package has
+    a file of them, too.
     """
     result = cli("generate", "marks", "quadratic", "forrester")
     assert result.returncode == 0, result.stderr
-    path = tmp_path / "own" / "marks.json"
+    path = folder_of_user / "marks.json"
     *_, last_line = result.stdout.splitlines()
     assert last_line == str(path)
     return path
@@ -315,16 +323,15 @@ def test_info_shows_own_marks(cli):
 
 @pytest.mark.usefixtures("marks_file")
 def test_packaged_marks_are_listed_too(cli):
-    """The user's own file has marks of other benchmarks."""
+    """The user has a file of marks, too, but with other benchmarks than yahpo-svm-458."""
     (entry,) = json.loads(cli("list", "yahpo-svm-458", "--json").stdout)
 
     assert entry["marks"] == ["plateau", "copying"]
-    assert entry["family"] == "rbv2_svm"
 
 
 @pytest.mark.usefixtures("marks_file")
 def test_info_has_figures_of_packaged_marks(cli):
-    """A benchmark is marked as a plateau where more than a tenth of configurations is near best."""
+    """The package marks yahpo-svm-458 as a plateau: over a tenth of configurations is near best."""
     info = json.loads(cli("info", "yahpo-svm-458", "--json").stdout)
 
     assert info["marks"]["near_best"] > 0.1
@@ -336,6 +343,7 @@ def test_info_says_that_marks_are_missing(cli):
 
 
 def test_file_without_marks_is_named(cli, marks_file):
+    """The user's own file of marks has been emptied."""
     marks_file.write_text("{}")
 
     assert "holds no marks" in cli("info", "openml-ranger").stderr

@@ -10,9 +10,9 @@ from hpobench_ordered.testing.toy import numeric_space
 
 UNOPENABLE = "x\0y"
 """No path may hold a null character."""
-DIRECTION = ("--direction", "minimize")
-TRAINING = ("--model", "sklearn.tree:DecisionTreeClassifier", "--data", "sklearn:wine")
-CUSTOM = ("generate", "custom", "--name", "mine", *TRAINING, "--sizes", "60")
+TO_MINIMIZE = ("--direction", "minimize")
+TREE_ON_WINE = ("--model", "sklearn.tree:DecisionTreeClassifier", "--data", "sklearn:wine")
+GENERATE_CUSTOM = ("generate", "custom", "--name", "mine", *TREE_ON_WINE, "--sizes", "60")
 
 COMMANDS_WITH_PATH = {
     "report": ("report", UNOPENABLE),
@@ -29,42 +29,51 @@ COMMANDS_WITH_PATH = {
     "fetch --from": ("fetch", "xgboost-mnist", "--from", UNOPENABLE),
     "generate --from": ("generate", "newsvendor", "--from", UNOPENABLE),
     "generate --output": ("generate", "newsvendor", "--output", UNOPENABLE),
-    "generate custom --space": (*CUSTOM, "--space", UNOPENABLE),
-    "generate custom --output": (*CUSTOM, "--output", UNOPENABLE),
+    "generate custom --space": (*GENERATE_CUSTOM, "--space", UNOPENABLE),
+    "generate custom --output": (*GENERATE_CUSTOM, "--output", UNOPENABLE),
     "generate marks --output": ("generate", "marks", "quadratic", "--output", UNOPENABLE),
     "generate reference": ("generate", "reference", UNOPENABLE),
     "reproduce --output": ("reproduce", "othpo", "--output", UNOPENABLE),
-    "suggest --space": ("suggest", *DIRECTION, "--space", UNOPENABLE),
-    "suggest --history": ("suggest", *DIRECTION, "--space", ".", "--history", UNOPENABLE),
-    "suggest --results": ("suggest", *DIRECTION, "--space", ".", "--results", UNOPENABLE),
-    "suggest --output": ("suggest", *DIRECTION, "--space", ".", "--output", UNOPENABLE),
-    "advise --history": ("advise", *DIRECTION, "--space", ".", "--history", UNOPENABLE),
+    "suggest --space": ("suggest", *TO_MINIMIZE, "--space", UNOPENABLE),
+    "suggest --history": ("suggest", *TO_MINIMIZE, "--space", ".", "--history", UNOPENABLE),
+    "suggest --results": ("suggest", *TO_MINIMIZE, "--space", ".", "--results", UNOPENABLE),
+    "suggest --output": ("suggest", *TO_MINIMIZE, "--space", ".", "--output", UNOPENABLE),
+    "advise --history": ("advise", *TO_MINIMIZE, "--space", ".", "--history", UNOPENABLE),
 }
 
 
 @pytest.mark.parametrize("words", COMMANDS_WITH_PATH.values(), ids=COMMANDS_WITH_PATH)
 def test_null_character_in_path_is_refused(cli, words):
-    """Each command with a path that cannot be opened, in one of its arguments."""
+    """The words are a command, one of whose paths holds a null character, as no path may."""
     result = cli(*words)
 
     assert_fails(result, MISUSE, "Invalid value")
+    # There is one message, not one after another.
     assert result.stderr.casefold().count("error") == 1
 
 
 @pytest.fixture
 def space_file(folder):
-    """The file of a search space of x from -5 to 5 and y up to 1."""
+    """A file of a search space of two numbers, x and y, in the working folder."""
     (folder / "space.json").write_text(json.dumps(numeric_space().to_json()))
     return folder / "space.json"
 
 
-@pytest.mark.parametrize("content", ["", "x,y,loss\n1,0.5\n", "x;y;loss\n1;0.5;1\n", "\0"])
-def test_malformed_csv_is_misuse(cli, folder, space_file, content):
-    """The file of results is empty, lacks a value, is separated by semicolons, or is no text."""
-    (folder / "this.csv").write_text(content)
+MALFORMED_TABLES = {
+    "empty": "",
+    "value missing": "x,y,loss\n1,0.5\n",
+    "semicolons": "x;y;loss\n1;0.5;1\n",
+    "no text": "\0",
+}
+
+
+@pytest.mark.parametrize("table", MALFORMED_TABLES.values(), ids=MALFORMED_TABLES)
+def test_malformed_csv_is_misuse(cli, folder, space_file, table):
+    """What was evaluated on the current task is in a malformed file, such as an empty one."""
+    (folder / "this.csv").write_text(table)
     words = ("--space", str(space_file), "--objective", "loss", "--results", "this.csv")
 
-    result = cli("suggest", *DIRECTION, *words)
+    result = cli("suggest", *TO_MINIMIZE, *words)
 
     assert_fails(result, MISUSE, "error: ")
 
@@ -72,7 +81,7 @@ def test_malformed_csv_is_misuse(cli, folder, space_file, content):
 def test_malformed_space_is_misuse(cli, folder):
     (folder / "space.json").write_text("{")
 
-    result = cli("suggest", *DIRECTION, "--space", "space.json")
+    result = cli("suggest", *TO_MINIMIZE, "--space", "space.json")
 
     assert_fails(result, MISUSE, "no search space in space.json")
 
@@ -92,7 +101,7 @@ def results_folder(folder):
 
 @pytest.mark.parametrize("name", ["trials.csv", "curves.svg", "table.tex"])
 def test_export_creates_the_folder(cli, folder, results_folder, name):
-    """For trials, a figure and a table."""
+    """Trials, a figure and a table are exported into a folder that does not exist yet."""
     path = folder / "no" / "such" / "folder" / name
 
     result = cli("export", str(results_folder), "--output", str(path))
@@ -102,9 +111,10 @@ def test_export_creates_the_folder(cli, folder, results_folder, name):
 
 
 def test_suggest_creates_the_folder(cli, folder, space_file):
+    """Suggestions are written into a folder that does not exist yet."""
     words = ("--space", str(space_file), "--output", "no/such/next.csv")
 
-    result = cli("suggest", *DIRECTION, "--method", "random-search", *words)
+    result = cli("suggest", *TO_MINIMIZE, "--method", "random-search", *words)
 
     assert result.returncode == 0, result.stderr
     assert (folder / "no" / "such" / "next.csv").exists()

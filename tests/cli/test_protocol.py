@@ -8,13 +8,13 @@ from hpobench_ordered import Adjustment, LeaveOneOut, Ordered
 from hpobench_ordered.cli._protocol import PROTOCOLS, make_protocol
 from hpobench_ordered.cli.experiments import run
 
-NO_SETTINGS = dict.fromkeys(["trials", "tasks", "history", "first_trials"])
+UNSET_OPTIONS = dict.fromkeys(["trials", "tasks", "history", "first_trials"])
 """Values of options that are not set: None."""
 
 
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_every_setting_is_an_option(name):
-    """Of the command `run`."""
+    """The command `run` has an option for every field of a protocol, such as `trials`."""
     settings = {field.name for field in fields(PROTOCOLS[name])}
 
     options = {parameter.name for parameter in run.params}
@@ -29,9 +29,11 @@ def test_protocols_are_by_their_names(name):
 
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_every_protocol_is_explained(name):
-    """At the end of the help of the command `run`."""
-    assert run.epilog is not None
-    assert name in run.epilog
+    """The help of the command `run` ends with a text on the protocols."""
+    end_of_help = run.epilog
+
+    assert end_of_help is not None
+    assert name in end_of_help
 
 
 @pytest.mark.parametrize(
@@ -48,4 +50,4 @@ def test_every_protocol_is_explained(name):
 )
 def test_settings_keep_their_defaults(name, settings, protocol):
     """Options that are not set are None, and have the protocol's default."""
-    assert make_protocol(name, NO_SETTINGS | settings) == protocol
+    assert make_protocol(name, UNSET_OPTIONS | settings) == protocol

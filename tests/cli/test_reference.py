@@ -22,11 +22,11 @@ from hpobench_ordered.cli.experiments import (
 from hpobench_ordered.experiment.reference import read_reference
 from hpobench_ordered.experiment.scored import explain_left_out, find_families
 
-FEW_TASKS = (
+ON_TWO_TASKS = (
     *("--benchmark", "newsvendor", "--tasks", "2", "--workers", "1"),
     *("--no-check", "--no-report"),
 )
-"""Options of a short run; results are in the folder `results`."""
+"""Options of a short run on newsvendor; results are in the folder `results`."""
 
 
 @pytest.fixture
@@ -38,12 +38,13 @@ def own_method_file(folder):
 @pytest.fixture
 def run_against_reference(cli, own_method_file):
     """The result of a run of the user's method, mine.Mine, against the reference results."""
-    result = cli("run", *FEW_TASKS, "--method", "mine.py:Mine", "--against", "reference")
+    result = cli("run", *ON_TWO_TASKS, "--method", "mine.py:Mine", "--against", "reference")
     assert result.returncode == 0, result.stderr
     return result
 
 
 def test_run_shows_place_among_reference(run_against_reference):
+    """The user's method mine.Mine gets a rank among the methods with reference results."""
     sentence = r"mine.Mine is number (\d+) of (\d+) methods"
 
     place, number_of_methods = re.search(sentence, run_against_reference.stdout).groups()
@@ -52,10 +53,10 @@ def test_run_shows_place_among_reference(run_against_reference):
 
 
 def test_own_method_has_a_row_however_low(run_against_reference):
-    """The leaderboard shows the first methods "and 20 more", and the user's own."""
-    rows_before_omission, *_ = run_against_reference.stdout.split("and ")
+    """The leaderboard ends with "and 20 more" or so, but the method mine.Mine is never omitted."""
+    rows_shown, *_ = run_against_reference.stdout.split("and ")
 
-    assert "mine.Mine" in rows_before_omission
+    assert "mine.Mine" in rows_shown
 
 
 def test_run_against_reference_needs_no_random_search(run_against_reference):
@@ -65,16 +66,16 @@ def test_run_against_reference_needs_no_random_search(run_against_reference):
 
 @pytest.mark.usefixtures("run_against_reference")
 def test_leaderboard_adds_reference_to_results(cli):
+    """Only the user's method mine.Mine was run; ordered-gp is in the reference results."""
     board = cli("leaderboard", "results", "--reference", "--trial", "5")
 
     assert "mine.Mine" in board.stdout
-    # A method of the reference.
     assert "ordered-gp" in board.stdout
 
 
 @pytest.fixture
 def result_of_compare(cli, own_method_file, monkeypatch):
-    """The result of `compare` on one of its benchmarks, as all of them take long."""
+    """The result of `compare mine.py:Mine` on newsvendor alone, as all its benchmarks take long."""
     experiments = sys.modules["hpobench_ordered.cli.experiments"]
     monkeypatch.setattr(experiments, "COMPARED_BENCHMARKS", ("newsvendor",))
     result = cli("compare", "mine.py:Mine", "--workers", "1")
@@ -90,8 +91,11 @@ def test_compare_shows_place_among_reference(result_of_compare):
 @pytest.mark.slow
 @pytest.mark.usefixtures("result_of_compare")
 def test_compare_keeps_runs_of_small_part():
-    """Asked for the runs of the small part, `run` finds them in the folder `comparison`."""
-    runs = hbo.run(
+    """`compare` has run mine.Mine on newsvendor, and keeps the runs in the folder `comparison`.
+
+    So `hbo.run`, asked for the same runs, has nothing to do.
+    """
+    results = hbo.run(
         benchmarks=["newsvendor"],
         methods=["mine.py:Mine"],
         seeds=range(COMPARED_SEEDS),
@@ -100,8 +104,8 @@ def test_compare_keeps_runs_of_small_part():
         progress=False,
     )
 
-    # Every run that is made adds a line of times.
-    assert len(runs.timings()) == COMPARED_SEEDS
+    # Every run that is made adds a line of times; `compare` has made one with each seed.
+    assert len(results.timings()) == COMPARED_SEEDS
 
 
 @pytest.mark.parametrize(
@@ -111,7 +115,7 @@ def test_compare_keeps_runs_of_small_part():
         (["leaderboard"], "give a folder of RESULTS, or --reference"),
         (["leaderboard", "--suite", "othpo"], "--suite needs --reference"),
         (
-            ["run", *FEW_TASKS, "--method", "bo", "--against", "reference", "--trials", "3"],
+            ["run", *ON_TWO_TASKS, "--method", "bo", "--against", "reference", "--trials", "3"],
             "no reference",  # with three trials
         ),
     ],
@@ -121,13 +125,16 @@ def test_impossible_comparison_is_misuse(cli, words, message):
 
 
 def test_folder_without_results_is_named(cli):
-    result = cli("run", *FEW_TASKS, "--method", "bo", "--against", "nowhere")
+    result = cli("run", *ON_TWO_TASKS, "--method", "bo", "--against", "nowhere")
 
     assert_fails(result, FAILURE, "is not a result store")
 
 
 def run_two_methods(folder, *benchmarks):
-    """Run random-search and cts, a method with transfer; results are in the folder `results`."""
+    """Run random-search and cts on benchmarks, into the folder `results`, and return the results.
+
+    The method cts learns from earlier tasks, the other one does not.
+    """
     return hbo.run(
         benchmarks=benchmarks,
         methods=["random-search", "cts"],
@@ -144,21 +151,24 @@ def export_results(cli, *words: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "read"), [("trials.parquet", pd.read_parquet), ("trials.csv", read_exactly)]
+    ("file_name", "read_table"),
+    [("trials.parquet", pd.read_parquet), ("trials.csv", read_exactly)],
 )
-def test_exported_trials_give_the_same_scores(cli, folder, name, read):
-    """Exported as Parquet or as CSV, which keep all digits."""
-    result = run_two_methods(folder, "newsvendor", "forrester")
-    expected_benchmarks, _ = score_benchmarks(result.frame())
+def test_exported_trials_give_the_same_scores(cli, folder, file_name, read_table):
+    """Both formats, Parquet and CSV, keep all digits."""
+    results = run_two_methods(folder, "newsvendor", "forrester")
 
-    export_results(cli, "--output", name)
+    export_results(cli, "--output", file_name)
 
-    benchmarks, _ = score_benchmarks(read(folder / name))
-    for exported, original in zip(benchmarks, expected_benchmarks, strict=True):
-        assert (exported.losses == original.losses).all()
+    # Benchmarks that cannot be scored would be in the second place; there are none.
+    scores, _ = score_benchmarks(results.frame())
+    scores_of_exported, _ = score_benchmarks(read_table(folder / file_name))
+    for benchmark, exported in zip(scores, scores_of_exported, strict=True):
+        assert (exported.losses == benchmark.losses).all()
 
 
 def test_exported_configuration_has_its_value(cli, folder):
+    """Evaluated again, the configuration of an exported trial has the exported value."""
     run_two_methods(folder, "newsvendor")
 
     export_results(cli, "--output", "trials.csv")
@@ -171,7 +181,10 @@ def test_exported_configuration_has_its_value(cli, folder):
 
 @pytest.fixture
 def exported_losses(cli, folder):
-    """Losses of all trials and of the incumbents alone, both grouped by run and task."""
+    """Exported losses of all trials and of the incumbents alone, both grouped by run and task.
+
+    An incumbent is a trial that is better than all before it on its task.
+    """
     run_two_methods(folder, "newsvendor")
     export_results(cli, "--output", "trials.csv")
     export_results(cli, "--output", "best.csv", "--what", "incumbents")
@@ -207,15 +220,16 @@ def test_one_table_is_exported_for_latex(cli, folder):
 
 
 def test_table_is_printed_with_its_options(cli, folder):
-    result = run_two_methods(folder, "newsvendor", "forrester")
-    words = (
-        *("--columns", "families", "--measure", "regret", "--trial", "3", "--no-intervals"),
-        *("--benchmark", "newsvendor", "--method", "cts"),
+    """Every option of the command has the meaning of an argument of `Results.table`."""
+    results = run_two_methods(folder, "newsvendor", "forrester")
+    options = (
+        "--format markdown --columns families --measure regret --trial 3 --no-intervals "
+        "--benchmark newsvendor --method cts"
     )
 
-    printed = cli("export", "results", "--format", "markdown", *words).stdout
+    printed = cli("export", "results", *options.split()).stdout
 
-    assert printed == result.table(
+    assert printed == results.table(
         "markdown",
         columns="families",
         measure="regret",
@@ -268,16 +282,19 @@ def test_impossible_export_is_misuse(cli, folder, words, message):
     [(("othpo", "retrain"), 0.95), (("othpo",), 0.9), (("retrain",), 0.9)],
 )
 def test_small_part_ranks_like_whole(suites, least_correlation):
-    """The part that `compare` runs ranks methods like whole suites with other seeds.
+    """The few benchmarks and tasks of `compare` rank methods like whole suites.
 
-    No single method makes the rank correlation high: it is so without any of them.
+    The rank correlation is high, and not because of a single method: each is left out once.
     """
     protocol = hbo.Ordered(tasks=COMPARED_TASKS)
-    part = hbo.Results(read_reference(COMPARED_BENCHMARKS, protocol=protocol), ())
-    ranks_in_part = compute_mean_ranks(part, range(COMPARED_SEEDS))
-    other_seeds = range(COMPARED_SEEDS, 5)  # the reference has seeds 0 to 4
+    part = hbo.Results(read_reference(COMPARED_BENCHMARKS, protocol=protocol), cells=())
+    whole = hbo.reference(*suites)
+    # The reference results have five seeds; part and whole share none of them here.
+    seeds_of_part = range(COMPARED_SEEDS)
+    seeds_of_whole = range(COMPARED_SEEDS, 5)
 
-    ranks_in_whole = compute_mean_ranks(hbo.reference(*suites), other_seeds)
+    ranks_in_part = compute_mean_ranks(part, seeds_of_part)
+    ranks_in_whole = compute_mean_ranks(whole, seeds_of_whole)
 
     methods = ranks_in_part.index.intersection(ranks_in_whole.index)
     assert len(methods) > 20, "methods are missing"
@@ -288,11 +305,16 @@ def test_small_part_ranks_like_whole(suites, least_correlation):
 
 
 def compute_mean_ranks(results: hbo.Results, seeds: range) -> "pd.Series[float]":
-    """Mean rank of each method over all benchmarks, from the runs with some seeds."""
+    """Mean rank of each method over all benchmarks, from the runs with some seeds.
+
+    As in any leaderboard, benchmarks of a family count as one, and implausible ones are left out.
+    """
     runs = results.overview().runs
     has_seed = runs["seed"].isin(seeds)
     trials = results.store.read(runs.loc[has_seed, "key"])
-    scores, _ = score_benchmarks(trials, None, None, explain_left_out(runs), find_families(runs))
+    scores, _ = score_benchmarks(
+        trials, left_out=explain_left_out(runs), families=find_families(runs)
+    )
     board = leaderboard(scores)
     overall = board[board["benchmark"] == "all"]
     return overall.set_index("method")["rank"].dropna()

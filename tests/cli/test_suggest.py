@@ -33,17 +33,20 @@ def write_history(path: Path, direction: hbo.Direction = hbo.Direction.MINIMIZE)
 
 
 @pytest.fixture
-def files(folder):
-    """The files of the toy task: what is tuned, and what was evaluated on earlier tasks."""
+def toy_folder(folder):
+    """The working folder, with the search space of the toy task and the history before it.
+
+    These are the files space.json and old.csv, which the command reads by default.
+    """
     (folder / "space.json").write_text(json.dumps(conditional_space().to_json()))
     write_history(folder / "old.csv")
     return folder
 
 
 def suggest_words(method="bo", **options: object) -> list[str]:
-    """Build the words of the command, by default on the toy task with a history and its context.
+    """Build the words of the command, by default for the toy task with its history and context.
 
-    None leaves an option out.
+    An option that is None is left out.
     """
     default_options = {
         "space": "space.json",
@@ -90,20 +93,25 @@ def append_to_csv(
     ],
 )
 @pytest.mark.parametrize("method", METHODS)
-def test_suggestions_are_those_of_the_optimiser(cli, files, method, direction, trials_per_call):
-    """Called until there are eight trials, with what was evaluated in between."""
+def test_suggestions_are_those_of_the_optimiser(
+    cli, toy_folder, method, direction, trials_per_call
+):
+    """The command is called until there are eight trials, and reads what was evaluated so far.
+
+    An optimiser in this process, with the same seed, is asked for as many, and told the same.
+    """
     tuner, task = make_tuner(method, direction=direction, seed=3)
-    write_history(files / "old.csv", direction)
+    write_history(toy_folder / "old.csv", direction)
     options = {"direction": direction.value, "seed": 3, "trials": trials_per_call}
 
     for _ in range(8 // trials_per_call):
         configs = suggest(cli, method, **options)
 
         assert configs == ask(tuner, trials_per_call)
-        objective = [task.evaluate(config) for config in configs]
-        tell(tuner, configs, objective)
-        append_to_csv(files / "this.csv", configs, objective)
-        options["results"] = "this.csv"
+        values = [task.evaluate(config) for config in configs]
+        tell(tuner, configs, values)
+        append_to_csv(toy_folder / "this.csv", configs, values)
+        options["results"] = "this.csv"  # before the first trials there is no such file
 
 
 def ask(tuner: hbo.Optimiser, count: int) -> list[dict[str, Any]]:
@@ -119,14 +127,17 @@ def tell(
         tuner.tell(config, value)
 
 
-def test_empty_objective_marks_failed_evaluation(cli, files):
-    """An optimiser that is told of the failure suggests the same."""
+def test_empty_objective_marks_failed_evaluation(cli, toy_folder):
+    """In the file of results, the second of four trials has an empty cell.
+
+    The next suggestions are those of an optimiser that is told of the failure.
+    """
     tuner, task = make_tuner()
     configs = ask(tuner, 4)
     losses = [task.evaluate(config) for config in configs]
-    losses[1] = None
+    losses[1] = None  # a failure, which is written as an empty cell
     tell(tuner, configs, losses)
-    append_to_csv(files / "this.csv", configs, losses)
+    append_to_csv(toy_folder / "this.csv", configs, losses)
 
     next_configs = suggest(cli, trials=4, results="this.csv")
 
@@ -134,18 +145,21 @@ def test_empty_objective_marks_failed_evaluation(cli, files):
 
 
 CONFIG_OF_USER = {"kind": "c", "level": 10, "n": 7, "fixed": "always"}
-"""A configuration of the toy task that no method suggested."""
+"""A configuration of the toy task that the user tried without any suggestion."""
+LOSS_OF_USER = 0.25
 
 
 @pytest.mark.parametrize("method", ["random-search", "bo", "tpe"])
-def test_own_configurations_are_told(cli, files, method):
-    """The next suggestion is that of an optimiser that is told the same."""
+def test_own_configurations_are_told(cli, toy_folder, method):
+    """The file of results has two suggested configurations, and one of the user's own.
+
+    The next suggestion is that of an optimiser that is told the same.
+    """
     tuner, task = make_tuner(method)
     suggested = tune(tuner, task, trials=2)
     losses = [task.evaluate(config) for config in suggested]
-    loss_of_user = 0.25
-    tuner.tell(CONFIG_OF_USER, loss_of_user)
-    append_to_csv(files / "this.csv", [*suggested, CONFIG_OF_USER], [*losses, loss_of_user])
+    tuner.tell(CONFIG_OF_USER, LOSS_OF_USER)
+    append_to_csv(toy_folder / "this.csv", [*suggested, CONFIG_OF_USER], [*losses, LOSS_OF_USER])
 
     configs = suggest(cli, method, results="this.csv")
 
@@ -153,14 +167,16 @@ def test_own_configurations_are_told(cli, files, method):
 
 
 @pytest.mark.parametrize("method", ["random-search", "bo", "tpe"])
-def test_results_are_not_suggested_again(cli, files, method):
-    """Not even if a configuration of the user's own stands before those that were suggested."""
+def test_results_are_not_suggested_again(cli, toy_folder, method):
+    """In the file of results, a configuration of the user's own stands before suggested ones.
+
+    So the command cannot count on its suggestions being the first of the file.
+    """
     tuner, task = make_tuner(method)
     suggested = tune(tuner, task, trials=2)
-    evaluated = [CONFIG_OF_USER, *suggested]
-    loss_of_user = 0.25
     losses = [task.evaluate(config) for config in suggested]
-    append_to_csv(files / "this.csv", evaluated, [loss_of_user, *losses])
+    evaluated = [CONFIG_OF_USER, *suggested]
+    append_to_csv(toy_folder / "this.csv", evaluated, [LOSS_OF_USER, *losses])
 
     configs = suggest(cli, method, results="this.csv", trials=3)
 
@@ -172,12 +188,15 @@ WITHOUT_HISTORY = {"history": None, "task": None, "context": None}
 """Options that are left out where there are no earlier tasks."""
 
 
-def test_used_up_space_repeats(cli, files):
-    """Both configurations of the space have been evaluated."""
+def test_used_up_space_repeats(cli, toy_folder):
+    """The search space has two configurations, and both have been evaluated.
+
+    Still the command suggests as many as it is asked for.
+    """
     space_of_two = hbo.SearchSpace([hbo.Parameter.choice("kind", ("a", "b"))])
-    (files / "space.json").write_text(json.dumps(space_of_two.to_json()))
+    (toy_folder / "space.json").write_text(json.dumps(space_of_two.to_json()))
     both_evaluated = "kind,loss\nb,1\nb,2\na,3\n"
-    (files / "this.csv").write_text(both_evaluated)
+    (toy_folder / "this.csv").write_text(both_evaluated)
 
     configs = suggest(cli, trials=3, results="this.csv", **WITHOUT_HISTORY)
 
@@ -185,31 +204,37 @@ def test_used_up_space_repeats(cli, files):
     assert all(config["kind"] in ("a", "b") for config in configs)
 
 
-def test_output_file_holds_what_is_printed(cli, files):
+def test_output_file_holds_what_is_printed(cli, toy_folder):
     printed = cli(*suggest_words(trials=3))
 
     written = cli(*suggest_words(trials=3, output="next.csv"))
 
     assert written.stdout == ""
-    assert (files / "next.csv").read_text() == printed.stdout
+    assert (toy_folder / "next.csv").read_text() == printed.stdout
 
 
-def test_csv_holds_the_configurations(cli, files):
-    """Cells of inactive hyperparameters are empty."""
-    configs = suggest(cli, trials=3)  # as JSON
+def test_csv_holds_the_configurations(cli, toy_folder):
+    """By default the command prints CSV, where cells of inactive hyperparameters are empty.
+
+    The same configurations are printed as JSON, without inactive hyperparameters.
+    """
+    configs_from_json = suggest(cli, trials=3)
+
+    csv_text = cli(*suggest_words(trials=3)).stdout
+
     names = ["kind", "level", "n", "x", "fixed"]
     expected_rows = []
-    for config in configs:
+    for config in configs_from_json:
         expected_rows.append({name: str(config.get(name, "")) for name in names})
-
-    text = cli(*suggest_words(trials=3)).stdout
-
-    assert text.startswith(",".join(names) + "\n")
-    assert read_csv_text(text) == expected_rows
+    assert csv_text.startswith(",".join(names) + "\n")
+    assert read_csv_text(csv_text) == expected_rows
 
 
-def test_suggest_needs_no_history(cli, files):
-    """A budget of 12 trials is what `suggest_words` sets."""
+def test_suggest_needs_no_history(cli, toy_folder):
+    """Without earlier tasks, suggestions are those of an optimiser with the same budget and seed.
+
+    The budget is 12 by default in these tests.
+    """
     tuner = hbo.optimiser(
         "random-search", space=conditional_space(), direction="minimize", seed=4, budget=12
     )
@@ -220,9 +245,10 @@ def test_suggest_needs_no_history(cli, files):
 
 
 def test_choices_are_read_as_written(cli, folder):
-    """Texts of numbers, "None" and "NA", and truth values.
+    """In a CSV file, "1" may be a text, "None" or "NA" a choice, and "True" a truth value.
 
-    Each of three earlier tasks has one evaluation, which simple-ordered repeats, the latest first.
+    Each of three earlier tasks has one evaluation. The method simple-ordered suggests these again,
+    the latest first, so that the suggestions show how they were read.
     """
     space = hbo.SearchSpace(
         [
@@ -249,16 +275,19 @@ def test_choices_are_read_as_written(cli, folder):
     ]
 
 
-OLD = "month,x,y,loss\nMay,1,0.5,3\nMay,2,0.1,\nJune,3,0.2,1\n"
-"""Three evaluations in lines 2 to 4, of which the second failed, on the numeric space."""
+THREE_EVALUATIONS = "month,x,y,loss\nMay,1,0.5,3\nMay,2,0.1,\nJune,3,0.2,1\n"
+"""Evaluations of two earlier tasks, in lines 2 to 4; that of line 3 failed, without a loss."""
 OLD_WITH_TWO_SIZES_OF_MAY = "month,x,y,loss,size\nMay,1,0.5,3,3\nMay,2,0.1,,4\n"
 
 
 @pytest.fixture
-def numeric_files(folder):
-    """The numeric space of x from -5 to 5 and y up to 1, and the evaluations on it."""
+def numeric_folder(folder):
+    """The working folder, with a space of x from -5 to 5 and y up to 1, and three evaluations.
+
+    These are the files space.json and old.csv, which the command reads by default.
+    """
     (folder / "space.json").write_text(json.dumps(numeric_space().to_json()))
-    (folder / "old.csv").write_text(OLD)
+    (folder / "old.csv").write_text(THREE_EVALUATIONS)
     return folder
 
 
@@ -272,11 +301,11 @@ def numeric_files(folder):
         ({"space": "old.csv"}, "no search space in old.csv"),
     ],
 )
-def test_wrong_option_is_named(cli, numeric_files, options, message):
-    """By default there are a history and an objective, but no context."""
-    words = suggest_words("simple-ordered", **({"context": None} | options))
+def test_wrong_option_is_named(cli, numeric_folder, options, message):
+    """One option is missing or wrong; all others fit the files, which have no context."""
+    all_options = {"context": None} | options
 
-    result = cli(*words)
+    result = cli(*suggest_words("simple-ordered", **all_options))
 
     assert_fails(result, MISUSE, message)
 
@@ -284,29 +313,38 @@ def test_wrong_option_is_named(cli, numeric_files, options, message):
 @pytest.mark.parametrize(
     ("history", "message"),
     [
-        (OLD.replace("0.2,", ""), "line 4 of old.csv has 3 values, but its header"),
-        (OLD + "May,1,0.5,3\n", "repeat another row of their task: line 5 (line 2)"),
-        (OLD.replace(",", ";"), "separated by commas, not ';'"),
+        (
+            THREE_EVALUATIONS.replace("0.2,", ""),
+            "line 4 of old.csv has 3 values, but its header",
+        ),
+        (
+            THREE_EVALUATIONS + "May,1,0.5,3\n",
+            "repeat another row of their task: line 5 (line 2)",
+        ),
+        (THREE_EVALUATIONS.replace(",", ";"), "separated by commas, not ';'"),
         ("", "old.csv is empty"),
     ],
     ids=["cell missing", "row repeated", "semicolons", "empty"],
 )
-def test_wrong_history_is_named(cli, numeric_files, history, message):
+def test_wrong_history_is_named(cli, numeric_folder, history, message):
     """The file of earlier evaluations is broken; lines are counted from the header, 1."""
-    (numeric_files / "old.csv").write_text(history)
+    (numeric_folder / "old.csv").write_text(history)
 
     result = cli(*suggest_words("simple-ordered", context=None))
 
     assert_fails(result, MISUSE, message)
 
 
-def test_context_must_be_the_same_within_a_task(cli, numeric_files):
-    """The two evaluations of May have sizes of 3 and 4."""
-    (numeric_files / "old.csv").write_text(OLD_WITH_TWO_SIZES_OF_MAY)
+def test_context_must_be_the_same_within_a_task(cli, numeric_folder):
+    """The size is a context, a number that describes a task.
+
+    The two evaluations of May, in lines 2 and 3, have sizes of 3 and 4.
+    """
+    (numeric_folder / "old.csv").write_text(OLD_WITH_TWO_SIZES_OF_MAY)
 
     result = cli(*suggest_words("simple-ordered", context="size=2"))
 
-    assert_fails(result, MISUSE, "each task, but task 'May' has '4' in l")
+    assert_fails(result, MISUSE, "each task, but task 'May' has '4' in line 3")
 
 
 @pytest.mark.parametrize(
@@ -319,9 +357,9 @@ def test_context_must_be_the_same_within_a_task(cli, numeric_files):
     ],
     ids=["column missing", "out of range", "text as loss", "two tasks"],
 )
-def test_wrong_results_are_named(cli, numeric_files, results, message):
+def test_wrong_results_are_named(cli, numeric_folder, results, message):
     """The file of results on the current task is broken; lines are counted from the header, 1."""
-    (numeric_files / "this.csv").write_text(results)
+    (numeric_folder / "this.csv").write_text(results)
 
     result = cli(*suggest_words("simple-ordered", context=None, results="this.csv"))
 
@@ -329,12 +367,13 @@ def test_wrong_results_are_named(cli, numeric_files, results, message):
 
 
 @pytest.fixture
-def words_with_invalid_row(numeric_files):
-    """Words of the command where y of the last row is 20, and its upper bound 1.
+def words_with_invalid_row(numeric_folder):
+    """Words of the command that suggests the best configuration of June, the latest task.
 
-    The rows are the best of two tasks: simple-ordered suggests the last one first.
+    It is in the last row of old.csv, where y is 20: above its bound of 1, so that the row is
+    invalid. The evaluation of May failed, as its loss is empty.
     """
-    (numeric_files / "old.csv").write_text(
+    (numeric_folder / "old.csv").write_text(
         "month,x,y,loss\nJune,1,0.5,3\nMay,2,0.1,\nJune,3,20,1\n"
     )
     return suggest_words("simple-ordered", context=None, format="json")
@@ -345,7 +384,7 @@ def test_invalid_row_is_misuse(cli, words_with_invalid_row):
 
 
 def test_invalid_row_is_dropped_if_asked(cli, words_with_invalid_row):
-    """What is left of June has its best evaluation at x = 1 and y = 0.5."""
+    """June has two evaluations; that of y = 20 is invalid, the other one is suggested."""
     result = cli(*words_with_invalid_row, "--drop-invalid")
 
     assert result.stderr.startswith("warning: 1 of 3 evaluations are left out")
@@ -353,7 +392,7 @@ def test_invalid_row_is_dropped_if_asked(cli, words_with_invalid_row):
 
 
 def test_invalid_row_is_clipped_if_asked(cli, words_with_invalid_row):
-    """The best evaluation of June is at x = 3 and y = 20, whose upper bound is 1."""
+    """The best evaluation of June is suggested: its y of 20 becomes 1, the upper bound."""
     result = cli(*words_with_invalid_row, "--clip")
 
     assert "1 of 'y'" in result.stderr
@@ -361,62 +400,74 @@ def test_invalid_row_is_clipped_if_asked(cli, words_with_invalid_row):
 
 
 @pytest.fixture
-def commands_of_help(cli, folder):
-    """The two commands of the example in --help as words, with its two files in the folder.
+def lines_of_example(cli):
+    """The lines of the example in `suggest --help`.
 
-    The example shows the content of space.json, a line, then that of old.csv, a header and three
-    evaluations, and then the commands, of one or more lines, each with a comment after it.
+    They are the content of space.json (one line), that of old.csv (a header and three evaluations),
+    and two commands of one or more lines, each with a comment after it.
     """
     help_text = cli("suggest", "--help").stdout
     _, _, example = help_text.partition("Example")
-    lines = [line.strip() for line in example.splitlines()]
+    return [line.strip() for line in example.splitlines()]
 
-    (space_line,) = [line for line in lines if line.startswith('{"rate"')]
+
+@pytest.fixture
+def folder_of_example(folder, lines_of_example):
+    """The working folder, with the files space.json and old.csv of the example."""
+    (space_line,) = [line for line in lines_of_example if line.startswith('{"rate"')]
     (folder / "space.json").write_text(space_line)
-    start_of_history = lines.index("month,rate,depth,booster,auc")
-    end_of_history = start_of_history + 1 + 3
-    history_lines = lines[start_of_history:end_of_history]
-    (folder / "old.csv").write_text("\n".join(history_lines) + "\n")
 
-    unbroken_lines = [line.removesuffix("\\") for line in lines[end_of_history:]]
-    _, first, second = " ".join(unbroken_lines).split("hpobench-ordered ")
-    first_command, _comment, _ = first.partition("five configurations")
-    second_command, _comment, _ = second.partition("the next five")
+    header = lines_of_example.index("month,rate,depth,booster,auc")
+    header_and_evaluations = lines_of_example[header : header + 1 + 3]
+    (folder / "old.csv").write_text("\n".join(header_and_evaluations) + "\n")
+    return folder
+
+
+@pytest.fixture
+def commands_of_example(lines_of_example):
+    """The words of both commands of the example, without the name of the program."""
+    # A long line ends in a backslash, and goes on in the next one.
+    text = " ".join(line.removesuffix("\\") for line in lines_of_example)
+    _files, first, second = text.split("hpobench-ordered ")
+
+    # A comment comes after each command.
+    first_command, _, _ = first.partition("five configurations")
+    second_command, _, _ = second.partition("the next five")
     return first_command.split(), second_command.split()
 
 
 @pytest.fixture
-def configs_of_help(cli, folder, commands_of_help):
+def first_configs(cli, folder_of_example, commands_of_example):
     """The five configurations that the first command of the example suggests."""
-    first_command, _ = commands_of_help
+    first_command, _ = commands_of_example
     result = cli(*first_command)
     assert result.returncode == 0, result.stderr
-    return read_csv_text((folder / "next.csv").read_text())
+    return read_csv_text((folder_of_example / "next.csv").read_text())
 
 
-def test_first_command_of_help_works(configs_of_help):
+def test_first_command_of_help_works(first_configs):
     """It begins with the best configurations of the two earlier tasks in the example."""
-    first_two = {tuple(config.values()) for config in configs_of_help[:2]}
+    first_two = {tuple(config.values()) for config in first_configs[:2]}
 
     assert first_two == {("0.01", "4", "tree"), ("0.02", "5", "tree")}
 
 
-def test_second_command_of_help_works(cli, folder, commands_of_help, configs_of_help):
+def test_second_command_of_help_works(cli, folder_of_example, commands_of_example, first_configs):
     """It reads results of the first five configurations, and suggests five others."""
-    with (folder / "this.csv").open("w", newline="") as file:
+    with (folder_of_example / "this.csv").open("w", newline="") as file:
         writer = csv.DictWriter(file, ["rate", "depth", "booster", "auc"])
         writer.writeheader()
-        for config in configs_of_help:
+        for config in first_configs:
             made_up_auc = -abs(math.log10(float(config["rate"])) + 2)
             writer.writerow(config | {"auc": made_up_auc})
-    _, second_command = commands_of_help
+    _, second_command = commands_of_example
 
     result = cli(*second_command)
 
     assert result.returncode == 0, result.stderr
-    next_configs = read_csv_text((folder / "next.csv").read_text())
+    next_configs = read_csv_text((folder_of_example / "next.csv").read_text())
     assert len(next_configs) == 5
-    assert all(config not in configs_of_help for config in next_configs)
+    assert all(config not in first_configs for config in next_configs)
 
 
 def test_short_form_of_space_is_read(tmp_path):

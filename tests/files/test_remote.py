@@ -2,7 +2,9 @@
 
 import gzip
 import hashlib
+import math
 import threading
+from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -17,43 +19,53 @@ from hpobench_ordered.generation._openml.client import Connection, connected
 # Downloads use the real client, and a server on the loopback interface.
 CONTENT = b"published " * 20_000
 """Content of the published file, larger than what is read at once."""
-DIGEST = hashlib.sha256(CONTENT).hexdigest()
-NOWHERE = "http://127.0.0.1:9/file"
+HASH_OF_CONTENT = hashlib.sha256(CONTENT).hexdigest()
+UNREACHABLE_URL = "http://127.0.0.1:9/file"
 """An address where no server answers."""
 
-requested: list[str] = []
-"""Path of every request."""
+requested_paths: list[str] = []
+"""What the server was asked for in a test, such as "/good"."""
+
+
+NUMBER_OF_FAILURES = {"/cut": math.inf, "/cut-once": 1, "/always-busy": math.inf, "/busy": 2}
+"""How many requests of a path fail, the first ones."""
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Serves the file in the way that the path says.
+    """Serves the published file in the way that the path says.
 
-    It is whole at "good", one byte too short at "cut", "cut-once" only the first time; "to-good"
-    leads to "good", "busy" refuses twice, "always-busy" each time. There is nothing else.
+    The file is whole at "/good", to which "/to-good" redirects. At "/cut" it always lacks its last
+    byte, at "/cut-once" only in the first answer. The server refuses twice to send "/busy", and
+    "/always-busy" each time. There is nothing else.
     """
 
     def do_GET(self) -> None:
-        """Answer a request of "/good" and so on; some fail only at first, so requests count."""
-        kind = self.path[1:]
-        earlier_requests = requested.count(self.path)
-        requested.append(self.path)
-        if kind == "cut" or (kind == "cut-once" and earlier_requests == 0):
-            self.answer(CONTENT[:-1], announced=len(CONTENT))
-        elif kind == "always-busy" or (kind == "busy" and earlier_requests < 2):
-            self.send_error(503)
-        elif kind in ("good", "cut-once", "busy"):
-            self.answer(CONTENT)
-        elif kind == "to-good":
-            self.send_response(302)
+        """Answer a request as the class says; some paths fail only at first."""
+        earlier_requests = requested_paths.count(self.path)
+        requested_paths.append(self.path)
+        number_of_failures = NUMBER_OF_FAILURES.get(self.path, 0)
+        if earlier_requests < number_of_failures:
+            self.fail()
+        elif self.path in ("/good", "/cut-once", "/busy"):
+            self.send_file(CONTENT)
+        elif self.path == "/to-good":
+            self.send_response(HTTPStatus.FOUND)  # a redirection
             self.send_header("Location", "/good")
             self.end_headers()
         else:
-            self.send_error(404)
+            self.send_error(HTTPStatus.NOT_FOUND)
 
-    def answer(self, data: bytes, *, announced: int | None = None) -> None:
-        """Send data; `announced` is the length that the header says, by default the true one."""
-        self.send_response(200)
-        self.send_header("Content-Length", str(announced or len(data)))
+    def fail(self) -> None:
+        """Send all but the last byte of the file, or refuse to send it."""
+        if "cut" in self.path:
+            self.send_file(CONTENT[:-1])
+        else:
+            self.send_error(HTTPStatus.SERVICE_UNAVAILABLE)
+
+    def send_file(self, data: bytes) -> None:
+        """Send data after a header that announces the length of the whole file."""
+        self.send_response(HTTPStatus.OK)
+        self.send_header("Content-Length", str(len(CONTENT)))
         self.end_headers()
         self.wfile.write(data)
 
@@ -64,7 +76,8 @@ class Handler(BaseHTTPRequestHandler):
 @pytest.fixture(scope="module")
 def server():
     """Address of a server that answers as `Handler` says, such as "http://127.0.0.1:50000"."""
-    instance = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    any_free_port = 0
+    instance = ThreadingHTTPServer(("127.0.0.1", any_free_port), Handler)
     thread = threading.Thread(target=instance.serve_forever)
     thread.start()
     yield f"http://127.0.0.1:{instance.server_port}"
@@ -75,8 +88,11 @@ def server():
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch):
-    """An empty folder for the cache; downloads are permitted, and tried again without a pause."""
-    requested.clear()
+    """The folder of the cache, which does not exist yet; downloads are permitted.
+
+    Failed downloads are tried again at once.
+    """
+    requested_paths.clear()  # of other tests
     monkeypatch.delenv(OFFLINE_VARIABLE, raising=False)
     monkeypatch.setattr(_download, "FIRST_PAUSE", 0.0)
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
@@ -88,10 +104,10 @@ def list_cache(cache: Path) -> list[str]:
     return sorted(str(path.relative_to(cache)) for path in cache.rglob("*") if path.is_file())
 
 
-@pytest.mark.parametrize("kind", ["good", "to-good"])
-def test_downloaded_file_is_in_cache(server, cache, kind):
-    """Directly, and by a redirection."""
-    file = RemoteFile("folder/file", f"{server}/{kind}", DIGEST)
+@pytest.mark.parametrize("path", ["/good", "/to-good"])
+def test_downloaded_file_is_in_cache(server, cache, path):
+    """The file is at the URL itself, or the server redirects to where it is."""
+    file = RemoteFile("folder/file", server + path, HASH_OF_CONTENT)
 
     file.download()
 
@@ -99,38 +115,38 @@ def test_downloaded_file_is_in_cache(server, cache, kind):
     assert list_cache(cache) == ["folder/file"]
 
 
-@pytest.mark.parametrize("kind", ["good", "to-good"])
-def test_download_reports_its_progress(server, kind):
-    """Bytes that were received, and those in all."""
+@pytest.mark.parametrize("path", ["/good", "/to-good"])
+def test_download_reports_its_progress(server, path):
+    """Reports are the number of bytes received so far, and that of the whole file."""
     reports: list[tuple[int, int]] = []
-    file = RemoteFile("folder/file", f"{server}/{kind}", DIGEST)
+    file = RemoteFile("folder/file", server + path, HASH_OF_CONTENT)
 
-    file.download(progress=lambda done, total: reports.append((done, total)))
+    file.download(progress=lambda received, whole: reports.append((received, whole)))
 
-    assert reports == sorted(reports)
+    assert reports == sorted(reports)  # they never go back
     assert reports[-1] == (len(CONTENT), len(CONTENT))
 
 
 def test_file_must_be_fetched_before_opening():
-    file = RemoteFile("folder/file", NOWHERE, DIGEST)
+    """Opening a file looks for it in the cache, and never downloads it."""
+    file = RemoteFile("folder/file", UNREACHABLE_URL, HASH_OF_CONTENT)
 
     with pytest.raises(NotFetchedError, match="folder/file"):
         file.open_path()
 
 
 @pytest.mark.parametrize(
-    ("path", "digest", "message"),
+    ("path", "expected_hash", "message"),
     [
-        # The wrong hash, no such file, failures whenever it is tried, and a cut connection
         ("/good", "0" * 64, r"^http://127.*/good is not the published file"),
-        ("/missing", DIGEST, "HTTP 404"),
-        ("/always-busy", DIGEST, r"HTTP 503, in 4 attempts.*--from"),
+        ("/missing", HASH_OF_CONTENT, "HTTP 404"),
+        ("/always-busy", HASH_OF_CONTENT, r"HTTP 503, in 4 attempts.*--from"),
         ("/cut", None, "the connection broke, in 4 attempts"),
     ],
 )
-def test_failed_download_leaves_no_file(server, cache, path, digest, message):
-    """A file of another hash, a missing one, a busy server, or a connection that breaks."""
-    file = RemoteFile("file", server + path, digest)
+def test_failed_download_leaves_no_file(server, cache, path, expected_hash, message):
+    """The file has another hash or is missing, the server is busy, or the connection breaks."""
+    file = RemoteFile("file", server + path, expected_hash)
 
     with pytest.raises(DownloadError, match=message):
         file.download()
@@ -140,12 +156,12 @@ def test_failed_download_leaves_no_file(server, cache, path, digest, message):
 
 def test_missing_file_is_requested_once(server):
     """Unlike a busy server, a missing file is not tried again."""
-    file = RemoteFile("file", f"{server}/missing", DIGEST)
+    file = RemoteFile("file", f"{server}/missing", HASH_OF_CONTENT)
 
     with pytest.raises(DownloadError, match="HTTP 404"):
         file.download()
 
-    assert requested == ["/missing"]
+    assert requested_paths == ["/missing"]
 
 
 @pytest.mark.parametrize(
@@ -153,12 +169,12 @@ def test_missing_file_is_requested_once(server):
     [
         ("ftp://127.0.0.1/file", "cannot download"),  # only HTTP is supported
         ("http://[/x", "cannot download"),  # not a URL
-        (NOWHERE, "no connection.*--from"),
+        (UNREACHABLE_URL, "no connection.*--from"),
     ],
 )
 def test_url_without_server_is_refused(url, message, cache):
-    """Another protocol, a malformed URL, or an address where no server answers."""
-    file = RemoteFile("file", url, DIGEST)
+    """The URL has another protocol than HTTP, is malformed, or of an address without a server."""
+    file = RemoteFile("file", url, HASH_OF_CONTENT)
 
     with pytest.raises(DownloadError, match=message):
         file.download()
@@ -166,65 +182,70 @@ def test_url_without_server_is_refused(url, message, cache):
     assert list_cache(cache) == []
 
 
-@pytest.mark.parametrize(("kind", "number_of_requests"), [("busy", 3), ("cut-once", 2)])
-def test_passing_failures_are_tried_again(server, cache, kind, number_of_requests):
-    """The server refuses twice, or cuts only the first answer."""
-    file = RemoteFile("file", f"{server}/{kind}", DIGEST)
+@pytest.mark.parametrize(("path", "number_of_requests"), [("/busy", 3), ("/cut-once", 2)])
+def test_passing_failures_are_tried_again(server, cache, path, number_of_requests):
+    """The server refuses the first two requests of "/busy", and cuts the first "/cut-once"."""
+    file = RemoteFile("file", server + path, HASH_OF_CONTENT)
 
     file.download()
 
     assert file.open_path().read_bytes() == CONTENT
-    assert len(requested) == number_of_requests
+    assert len(requested_paths) == number_of_requests
     assert list_cache(cache) == ["file"]
 
 
 def test_nothing_is_downloaded_offline(server, cache, monkeypatch):
+    """The user has forbidden downloads; the message says how to use a local copy."""
     monkeypatch.setenv(OFFLINE_VARIABLE, "1")
-    file = RemoteFile("file", f"{server}/good", DIGEST)
+    file = RemoteFile("file", f"{server}/good", HASH_OF_CONTENT)
 
     with pytest.raises(DownloadError, match=r"OFFLINE is set.*fetch NAME --from"):
         file.download()
 
     assert list_cache(cache) == []
-    assert requested == []
+    assert requested_paths == []
 
 
 def test_openml_is_not_asked_offline(monkeypatch):
+    """The user has forbidden downloads, so that no client for OpenML is made."""
     monkeypatch.setenv(OFFLINE_VARIABLE, "1")
-    connection = connected(Connection(NOWHERE))
+    connection_to_openml = connected(Connection(UNREACHABLE_URL))
 
-    with pytest.raises(DownloadError, match="OFFLINE is set"), connection:
-        pytest.fail("there is no connection")
+    with pytest.raises(DownloadError, match="OFFLINE is set"), connection_to_openml:
+        pytest.fail("there must be no connection")
 
 
 def test_offline_zero_permits_downloads(server, cache, monkeypatch):
     monkeypatch.setenv(OFFLINE_VARIABLE, "0")
 
-    RemoteFile("file", f"{server}/good", DIGEST).download()
+    RemoteFile("file", f"{server}/good", HASH_OF_CONTENT).download()
 
     assert list_cache(cache) == ["file"]
 
 
 @pytest.mark.parametrize("name", ["copy", "copy.gz"])
 def test_copy_of_other_content_is_refused(tmp_path, cache, name):
-    """A file that has another hash, and one that is not compressed as its name says."""
+    """The user's copy has another hash than the published file.
+
+    One that is called copy.gz is not even compressed.
+    """
     copy = tmp_path / name
     copy.write_bytes(b"something else")
 
     with pytest.raises(DownloadError):
-        RemoteFile("file", NOWHERE, DIGEST).store(copy)
+        RemoteFile("file", UNREACHABLE_URL, HASH_OF_CONTENT).store(copy)
 
     assert not cache.exists()
 
 
 def test_cache_must_be_a_folder(tmp_path, monkeypatch):
+    """The user's variable names a file as the cache: here the very copy that is to be stored."""
     copy = tmp_path / "copy"
     copy.write_bytes(CONTENT)
-    # The variable names a file, here the copy itself.
     monkeypatch.setenv(CACHE_VARIABLE, str(copy))
 
     with pytest.raises(ArtifactError, match="cannot write to the cache"):
-        RemoteFile("file", NOWHERE, DIGEST).store(copy)
+        RemoteFile("file", UNREACHABLE_URL, HASH_OF_CONTENT).store(copy)
 
 
 def link_to_endless_device(path: Path) -> None:
@@ -241,33 +262,38 @@ def make_expanding_file(path: Path) -> None:
     path.write_bytes(gzip.compress(b"0" * 1001, compresslevel=1))
 
 
-# How each is made, its name, and why it is refused.
-UNREADABLE = {
+UNREADABLE_COPIES = {
     "device": (link_to_endless_device, "file", "not a regular file"),
     "folder": (Path.mkdir, "file", "not a regular file"),
     "large file": (make_large_file, "file", "more than 1,000 bytes"),
     "expanding file": (make_expanding_file, "file.gz", "more than 1,000 bytes"),
 }
+"""How each is made at a path, its name, and why it is refused."""
 
 
-@pytest.mark.parametrize(("make", "name", "reason"), UNREADABLE.values(), ids=UNREADABLE)
-def test_only_regular_files_are_copied(tmp_path, cache, monkeypatch, make, name, reason):
-    """At most 1000 bytes are read here; the files have 1001, and the device never ends."""
+@pytest.mark.parametrize(
+    ("make_copy", "name", "reason"), UNREADABLE_COPIES.values(), ids=UNREADABLE_COPIES
+)
+def test_only_regular_files_are_copied(tmp_path, cache, monkeypatch, make_copy, name, reason):
+    """A copy may have at most 1000 bytes here; the user's has 1001, or is no regular file."""
     monkeypatch.setattr("hpobench_ordered.files.remote.MAX_COPY_SIZE", 1000)
     copy = tmp_path / name
-    make(copy)
+    make_copy(copy)
 
     with pytest.raises(DownloadError, match=f"cannot read .*{name}: .*{reason}"):
-        RemoteFile("file", NOWHERE, DIGEST).store(copy)
+        RemoteFile("file", UNREACHABLE_URL, HASH_OF_CONTENT).store(copy)
 
     assert not cache.exists()
 
 
-def store_copy(folder: Path, digest: str | None, content: bytes = CONTENT) -> RemoteFile:
-    """Put a local copy of a file into the cache, and return the file; its hash may be unknown."""
+def store_copy(folder: Path, *, published_hash: str | None, content: bytes = CONTENT) -> RemoteFile:
+    """Put a copy of a published file from a folder into the cache, and return the file.
+
+    Where no hash is published, that of the copy is recorded in the cache.
+    """
     copy = folder / "copy"
     copy.write_bytes(content)
-    file = RemoteFile("file", NOWHERE, digest)
+    file = RemoteFile("file", UNREACHABLE_URL, published_hash)
     file.store(copy)
     return file
 
@@ -275,27 +301,28 @@ def store_copy(folder: Path, digest: str | None, content: bytes = CONTENT) -> Re
 def test_compressed_local_copy_is_unpacked(tmp_path):
     copy = tmp_path / "copy.gz"
     copy.write_bytes(gzip.compress(CONTENT))
-    file = RemoteFile("file", NOWHERE, DIGEST)
+    file = RemoteFile("file", UNREACHABLE_URL, HASH_OF_CONTENT)
 
     file.store(copy)
 
     assert file.open_path().read_bytes() == CONTENT
 
 
-WITH_OR_WITHOUT_DIGEST = pytest.mark.parametrize("digest", [DIGEST, None])
-"""Some published files have no hash in the package: that of their first content is recorded."""
+WITH_OR_WITHOUT_HASH = pytest.mark.parametrize("published_hash", [HASH_OF_CONTENT, None])
+"""Where the publisher states no hash, that of the first content is recorded in the cache."""
 
 
-@WITH_OR_WITHOUT_DIGEST
-def test_local_copy_is_stored(tmp_path, digest):
-    file = store_copy(tmp_path, digest)
+@WITH_OR_WITHOUT_HASH
+def test_local_copy_is_stored(tmp_path, published_hash):
+    file = store_copy(tmp_path, published_hash=published_hash)
 
     assert file.open_path().read_bytes() == CONTENT
 
 
-@WITH_OR_WITHOUT_DIGEST
-def test_damage_in_cache_is_noticed(tmp_path, digest):
-    file = store_copy(tmp_path, digest)
+@WITH_OR_WITHOUT_HASH
+def test_damage_in_cache_is_noticed(tmp_path, published_hash):
+    """A file in the cache lacks its last byte."""
+    file = store_copy(tmp_path, published_hash=published_hash)
     file.path.write_bytes(CONTENT[:-1])
 
     with pytest.raises(ArtifactError, match="damaged"):
@@ -303,29 +330,35 @@ def test_damage_in_cache_is_noticed(tmp_path, digest):
 
 
 def test_other_content_of_unpinned_file_is_refused(tmp_path, cache):
-    """Without a published hash, that of the first content is recorded and must stay the same."""
-    file = store_copy(tmp_path, digest=None)
+    """Without a published hash, that of the first content is recorded, and counts from then on.
+
+    It is kept beside the file, and stays when the file is deleted.
+    """
+    file = store_copy(tmp_path, published_hash=None)
     file.path.unlink()
 
     with pytest.raises(DownloadError, match=r"first fetched .* delete .*file\.sha256"):
-        store_copy(tmp_path, digest=None, content=b"other")
+        store_copy(tmp_path, published_hash=None, content=b"other")
 
     assert list_cache(cache) == ["file.sha256"]
 
 
 def test_first_content_is_accepted_again(tmp_path):
-    """Without a published hash, that of the first content is recorded and must stay the same."""
-    first_file = store_copy(tmp_path, digest=None)
+    """Without a published hash, that of the first content is recorded, and counts from then on.
+
+    The file is deleted, and then stored again with the same content.
+    """
+    first_file = store_copy(tmp_path, published_hash=None)
     first_file.path.unlink()
 
-    file = store_copy(tmp_path, digest=None)
+    file = store_copy(tmp_path, published_hash=None)
 
     assert file.open_path().read_bytes() == CONTENT
 
 
 def test_unpinned_file_needs_recorded_hash(tmp_path, cache):
     """Without a published hash, the recorded one is all there is to check a file by."""
-    file = store_copy(tmp_path, digest=None)
+    file = store_copy(tmp_path, published_hash=None)
     (cache / "file.sha256").unlink()
 
     with pytest.raises(ArtifactError, match="no recorded hash; delete it"):
@@ -334,26 +367,26 @@ def test_unpinned_file_needs_recorded_hash(tmp_path, cache):
 
 def test_other_content_replaces_file_without_hash(tmp_path, cache):
     """The recorded hash was deleted, so the next content counts as the first."""
-    store_copy(tmp_path, digest=None)
+    store_copy(tmp_path, published_hash=None)
     (cache / "file.sha256").unlink()
 
-    file = store_copy(tmp_path, digest=None, content=b"other")
+    file = store_copy(tmp_path, published_hash=None, content=b"other")
 
     assert file.open_path().read_bytes() == b"other"
 
 
-@WITH_OR_WITHOUT_DIGEST
+@WITH_OR_WITHOUT_HASH
 @pytest.mark.parametrize("error", [ValueError, ArtifactError])
-def test_content_is_checked_before_it_is_stored(tmp_path, cache, digest, error):
-    """Besides its hash, a file may have a function that checks its content."""
+def test_content_is_checked_before_it_is_stored(tmp_path, cache, published_hash, error):
+    """A published file may come with a function that checks content, here one that refuses all."""
 
-    def refuse(data: bytes) -> None:
-        assert data == CONTENT
+    def refuse(content: bytes) -> None:
+        assert content == CONTENT
         raise error("not such a file")
 
     copy = tmp_path / "copy"
     copy.write_bytes(CONTENT)
-    file = RemoteFile("file", NOWHERE, digest, refuse)
+    file = RemoteFile("file", UNREACHABLE_URL, published_hash, check=refuse)
 
     with pytest.raises(DownloadError, match="not the published file: not such a file"):
         file.store(copy)

@@ -1,23 +1,17 @@
-"""A small paper, and evidence that tests make up."""
+"""A small paper to reproduce, with every kind of figure and table."""
 
-from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 
-import numpy as np
 import pytest
+from reproduction_support import make_figure
 
 from hpobench_ordered.analysis.differences import Estimate
-from hpobench_ordered.experiment.store import Store
 from hpobench_ordered.protocols import Ordered
 from hpobench_ordered.reproduction.checks import ahead
-from hpobench_ordered.reproduction.evidence import Evidence
 from hpobench_ordered.reproduction.paper import (
     Claim,
-    Drawing,
     MethodComparison,
     Paper,
-    PaperFigure,
     PaperTable,
     Setting,
 )
@@ -34,29 +28,23 @@ from hpobench_ordered.reproduction.papers.othpo.drawings import (
 )
 from hpobench_ordered.reproduction.papers.othpo.paper import drop_first_task
 
-NAME = "newsvendor"
+BENCHMARK = "newsvendor"
 WITH_TRANSFER, WITHOUT_TRANSFER = "simple-previous-no-bo", "random-search"
-NO_METHODS = (MethodComparison(NAME),)
-BOTH_METHODS = (MethodComparison(NAME, (WITHOUT_TRANSFER, WITH_TRANSFER)),)
-
-
-def make_figure(
-    number: int, needs: Sequence[MethodComparison], make: Callable[..., Drawing], *claims: Claim
-) -> PaperFigure:
-    """A figure with invented texts that needs these comparisons and is drawn by `make`."""
-    return PaperFigure(
-        number, f"caption {number}.", f"What figure {number} shows.", tuple(needs), make, claims
-    )
+NO_METHODS = (MethodComparison(BENCHMARK),)
+BOTH_METHODS = (MethodComparison(BENCHMARK, (WITHOUT_TRANSFER, WITH_TRANSFER)),)
 
 
 @pytest.fixture(scope="session")
 def small_paper():
-    """Every kind of figure and table, on short runs of two cheap methods."""
-    prices = Slice(NAME, "price_0", "price_1", tasks=(0, 8), crosses=3)
+    """A paper with every kind of figure and table, on short runs of two cheap methods.
+
+    The methods are run with three seeds, for three trials on each of the nine tasks of newsvendor.
+    """
+    prices = Slice(BENCHMARK, "price_0", "price_1", tasks=(0, 8), crosses=3)
     make_landscapes = partial(landscapes, slices=[prices])
-    make_bars = partial(bars, trial=1, tops={NAME: 200}, tasks={NAME: (1, 8)})
+    make_bars = partial(bars, trial=1, tops={BENCHMARK: 200}, tasks={BENCHMARK: (1, 8)})
     make_points = partial(points, trials=(1, 3), methods=(WITH_TRANSFER,), columns=2)
-    make_curves = partial(curves, tasks={NAME: (1, 8)}, top=300)
+    make_curves = partial(curves, tasks={BENCHMARK: (1, 8)}, top=300)
     make_rank_curves = partial(rank_curves, methods=(WITH_TRANSFER,))
     make_locations = partial(
         locations,
@@ -71,8 +59,8 @@ def small_paper():
         trial=1,
         published={
             # An interval that contains whatever is measured, and one that never does, in %
-            (REDUCTION, NAME): Estimate(0, -1e6, 1e6),
-            (IMPROVEMENT, NAME): Estimate(-1e6, -2e6, -1e6),
+            (REDUCTION, BENCHMARK): Estimate(0, -1e6, 1e6),
+            (IMPROVEMENT, BENCHMARK): Estimate(-1e6, -2e6, -1e6),
         },
     )
     is_ahead = Claim(
@@ -82,7 +70,7 @@ def small_paper():
     is_ahead_on_half = Claim(
         "2", "on most tasks", ahead_on_tasks(WITH_TRANSFER, WITHOUT_TRANSFER, trial=1, share=0.5)
     )
-    only_with_transfer = [MethodComparison(NAME, (WITH_TRANSFER,))]
+    only_with_transfer = [MethodComparison(BENCHMARK, (WITH_TRANSFER,))]
     return Paper(
         name="small",
         citation="Someone (2020), Something",
@@ -100,20 +88,3 @@ def small_paper():
             PaperTable(1, "caption.", "says", BOTH_METHODS, make_table),
         ),
     )
-
-
-class InventedEvidence(Evidence):
-    """Evidence from losses that a test makes up, shape (S, T, M), by benchmark and method."""
-
-    def __init__(self, losses: Mapping[tuple[str, str], np.ndarray]) -> None:
-        # Nothing is read from the store; the first task, which has no history, does not count.
-        super().__init__(Store(Path("nowhere")), {}, surrogates={}, counted=drop_first_task)
-        for (benchmark, method), losses_of_method in losses.items():
-            no_protocol = None
-            self._arrays[benchmark, method, no_protocol] = {"loss": losses_of_method}
-
-
-@pytest.fixture(scope="session")
-def make_evidence_of():
-    """Make evidence from losses, shape (S, T, M), by benchmark and method."""
-    return InventedEvidence

@@ -1,0 +1,62 @@
+"""Evidence and figures that tests of reproduced papers make up."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.experiment.store import Store
+from hpobench_ordered.protocols import Protocol
+from hpobench_ordered.reproduction.evidence import Evidence
+from hpobench_ordered.reproduction.paper import Claim, Drawing, MethodComparison, PaperFigure
+from hpobench_ordered.reproduction.papers.othpo.paper import drop_first_task
+
+
+def make_figure(
+    number: int, needs: Sequence[MethodComparison], make: Callable[..., Drawing], *claims: Claim
+) -> PaperFigure:
+    """A figure that is drawn by `make` from these comparisons, with made-up texts."""
+    return PaperFigure(
+        number=number,
+        caption=f"caption {number}.",
+        says=f"What figure {number} shows.",
+        needs=tuple(needs),
+        make=make,
+        claims=claims,
+    )
+
+
+class InventedEvidence(Evidence):
+    """Evidence from losses or regrets that a test makes up; nothing is read from a store."""
+
+    def __init__(
+        self,
+        losses: Mapping[tuple[str, str], np.ndarray] | None = None,
+        *,
+        counted: Callable[[FloatArray], FloatArray] = drop_first_task,
+    ) -> None:
+        """Start with the losses of some runs, by benchmark and method; see `add_runs`.
+
+        Args:
+            losses: Default: none.
+            counted: Chooses the tasks that count. By default not the first one, without history.
+        """
+        super().__init__(Store(Path("nowhere")), cells={}, surrogates={}, counted=counted)
+        for (benchmark, method), losses_of_method in (losses or {}).items():
+            self.add_runs(benchmark, method, loss=losses_of_method)
+
+    def add_runs(
+        self,
+        benchmark: str,
+        method: str,
+        *,
+        protocol: Protocol | None = None,
+        **measures: FloatArray,
+    ) -> None:
+        """Add all runs of a method on a benchmark, by default under the paper's protocol.
+
+        Args:
+            measures: The `loss` or `regret` of every trial, of shape (seeds, tasks, trials).
+        """
+        self._arrays[benchmark, method, protocol] = measures
