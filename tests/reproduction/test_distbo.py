@@ -1,5 +1,6 @@
-"""The paper whose benchmarks are drawn by the seed, and whose methods compare tasks."""
+"""The paper distbo: benchmarks are drawn by the seed, and methods compare data sets of tasks."""
 
+import sys
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -8,11 +9,11 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 import pytest
+from reproduction_support import InventedEvidence, make_figure
 
 import hpobench_ordered as hbo
 from hpobench_ordered._typing import Config, FloatArray
 from hpobench_ordered.core.identity import BenchmarkIdentity
-from hpobench_ordered.experiment.store import Store
 from hpobench_ordered.methods.random_search import RandomSearch
 from hpobench_ordered.registry import benchmark_spec, method_spec
 from hpobench_ordered.reproduction import Paper, checks, paper, reproduce
@@ -23,7 +24,6 @@ from hpobench_ordered.reproduction.paper import (
     Exhibit,
     MethodComparison,
     Outcome,
-    PaperFigure,
     Setting,
 )
 from hpobench_ordered.reproduction.papers.distbo.checks import near, on
@@ -36,19 +36,18 @@ from hpobench_ordered.reproduction.papers.distbo.similarities import (
 )
 
 TOY = "distbo-toy"
-MULTI_BLR_IS_BEST = "distbo-classification-b"
+WHERE_MULTI_BLR_IS_BEST = "distbo-classification-b"
 """The one benchmark where the paper's best method is `multi-blr`."""
-KINDS = ("dist", "manual", "multi", "init", "none", "random")
-"""From best to worst, as the paper has them on the other benchmarks."""
+KINDS_FROM_BEST = ("dist", "manual", "multi", "init", "none", "random")
+"""Kinds of methods, as the paper ranks them on the other benchmarks."""
+DISTBO = paper("distbo")
 
 
 def make_evidence(regrets: dict[tuple[str, str], FloatArray | float]) -> Evidence:
-    """Runs of 3 seeds, 2 tasks and 100 trials with these regrets, by benchmark and method."""
-    evidence = Evidence(Store(Path("nowhere")), {}, surrogates={}, counted=count_runs_as_seeds)
-    default_protocol = None
+    """Evidence of 3 seeds, 2 tasks and 100 trials with these regrets, by benchmark and method."""
+    evidence = InventedEvidence(counted=count_runs_as_seeds)
     for (benchmark, method), values in regrets.items():
-        regrets_of_runs = np.broadcast_to(values, (3, 2, 100))
-        evidence._arrays[benchmark, method, default_protocol] = {"regret": regrets_of_runs}
+        evidence.add_runs(benchmark, method, regret=np.broadcast_to(values, (3, 2, 100)))
     return evidence
 
 
@@ -71,70 +70,90 @@ def test_near_fails_with_one_regret_above_margin():
     assert finding.measured == "a 0.04, b 0.06 (asked: 0.05)"
 
 
-def test_on_checks_one_comparison():
-    on_x = MethodComparison("x", ("a", "b"))
-    on_y = MethodComparison("y", ("a", "b"))
+@pytest.mark.parametrize(("checked", "outcome"), [("x", Outcome.HOLDS), ("y", Outcome.FAILS)])
+def test_on_checks_one_comparison(checked, outcome):
+    """Method a is ahead of b on benchmark x and behind it on y; one of them is checked."""
+    comparisons = {name: MethodComparison(name, ("a", "b")) for name in ("x", "y")}
     evidence = make_evidence({("x", "a"): 0.1, ("x", "b"): 0.2, ("y", "a"): 0.4, ("y", "b"): 0.3})
     a_is_ahead = checks.ahead(("a",), ("b",), trial=1, measure=Measure.REGRET)
+    a_is_ahead_on_one = on(comparisons[checked], a_is_ahead)
 
-    (finding_on_x,) = on(on_x, a_is_ahead)(evidence, (on_x, on_y))
-    (finding_on_y,) = on(on_y, a_is_ahead)(evidence, (on_x, on_y))
+    (finding,) = a_is_ahead_on_one(evidence, tuple(comparisons.values()))
 
-    assert (finding_on_x.subject, finding_on_x.outcome) == ("x", Outcome.HOLDS)
-    assert (finding_on_y.subject, finding_on_y.outcome) == ("y", Outcome.FAILS)
+    assert (finding.subject, finding.outcome) == (checked, outcome)
 
 
 def test_errors_are_between_runs():
-    """Seeds and tasks together make one sample of 6 runs, where a seed is another benchmark."""
-    regrets_of_runs = np.array([0.0, 0.1, 0.2, 0.3, 0.4, 0.5])  # three below 0.25
-    regrets = regrets_of_runs.reshape(3, 2, 1)  # seeds, tasks, the same after every trial
-    evidence = make_evidence({("x", "a"): regrets, ("x", "b"): 0.25})
+    """Three seeds on two tasks make one sample of 6 runs, as each seed has its own benchmark.
+
+    Method a is better than b in three of the runs, those with a regret below 0.25.
+    """
+    regrets_of_a = np.array([0.0, 0.1, 0.2, 0.3, 0.4, 0.5])
+    by_seed_and_task = regrets_of_a.reshape(3, 2, 1)  # the same after every trial
+    evidence = make_evidence({("x", "a"): by_seed_and_task, ("x", "b"): 0.25})
     a_is_ahead = checks.ahead(("a",), ("b",), trial=1, measure=Measure.REGRET)
 
     (finding,) = a_is_ahead(evidence, [MethodComparison("x", ("a", "b"))])
 
-    two_errors = 2 * regrets_of_runs.std(ddof=1) / np.sqrt(6)
-    assert f"± {two_errors:.3g}, better in 3 of 6 runs" in finding.measured
+    standard_error = regrets_of_a.std(ddof=1) / np.sqrt(6)
+    assert f"± {2 * standard_error:.3g}, better in 3 of 6 runs" in finding.measured
 
 
-def invent_regrets(*, as_in_paper: bool) -> dict[tuple[str, str], FloatArray | float]:
-    """Invent the regret of every run of the paper, by benchmark and method.
+def list_comparisons() -> list[MethodComparison]:
+    """Which methods the paper compares on which benchmarks, in any figure."""
+    comparisons: list[MethodComparison] = []
+    for figure in DISTBO.exhibits:
+        comparisons.extend(figure.needs)
+    return comparisons
 
-    A method's name begins with its kind, as `dist-gp`. Regrets grow tenfold from each kind to the
-    next, in the order of the paper or, so that none of its claims holds, in reversed order.
+
+def invent_regret(benchmark: str, method: str, *, as_in_paper: bool) -> float:
+    """Invent the regret of a method on a benchmark: 0.001 for the best kind, then 0.01, ...
+
+    The order of kinds is that of the paper or, so that none of its claims holds, the reversed one.
+    The name of a method begins with its kind, as `dist-gp`.
     """
-    kinds_from_best = KINDS if as_in_paper else KINDS[::-1]
+    kind = method.partition("-")[0]
+    place = KINDS_FROM_BEST.index(kind)
+    if benchmark == WHERE_MULTI_BLR_IS_BEST and method == "multi-blr":
+        place = -1  # before all others
+    if not as_in_paper:
+        last_place = len(KINDS_FROM_BEST) - 1
+        place = last_place - place
+    regret = 1e-3 * 10.0**place
+
+    # `dist-gp-joint` differs from `dist-gp` in how it embeds data sets. The paper says that it is
+    # no worse; it is clearly better here, or clearly worse.
+    if method.endswith("-joint"):
+        regret *= 0.5 if as_in_paper else 3
+    return regret
+
+
+def invent_evidence(*, as_in_paper: bool) -> Evidence:
+    """Evidence of all runs of the paper in which all its claims about results hold, or none."""
     regrets: dict[tuple[str, str], FloatArray | float] = {}
-    for figure in paper("distbo").exhibits:
-        for comparison in figure.needs:
-            for method in comparison.methods:
-                kind = method.partition("-")[0]
-                place = kinds_from_best.index(kind)
-                if comparison.benchmark == MULTI_BLR_IS_BEST and method == "multi-blr":
-                    before_all, after_all = -1, len(KINDS)
-                    place = before_all if as_in_paper else after_all
-                regret = 1e-3 * 10.0**place
-                # `dist-gp-joint` differs from `dist-gp` in how it embeds data sets. The paper says
-                # that it is no worse; it is clearly better here, or clearly worse.
-                if method.endswith("-joint"):
-                    regret *= 0.5 if as_in_paper else 3
-                regrets[comparison.benchmark, method] = regret
-    return regrets
+    for comparison in list_comparisons():
+        for method in comparison.methods:
+            regret = invent_regret(comparison.benchmark, method, as_in_paper=as_in_paper)
+            regrets[comparison.benchmark, method] = regret
+    return make_evidence(regrets)
 
 
 def list_claims_about_results() -> list[tuple[Exhibit, Claim]]:
-    """Every claim about regrets with its figure; the others are about similarities of tasks."""
+    """Every claim about regrets with its figure; other claims are about similarities of tasks."""
     claims = []
-    for figure in paper("distbo").exhibits:
+    for figure in DISTBO.exhibits:
         for claim in figure.claims:
-            if "most similar" not in claim.sentence:
+            is_about_similarities = "most similar" in claim.sentence
+            if not is_about_similarities:
                 claims.append((figure, claim))
     return claims
 
 
 @pytest.mark.parametrize("as_in_paper", [True, False])
 def test_claims_hold_only_where_true(as_in_paper):
-    evidence = make_evidence(invent_regrets(as_in_paper=as_in_paper))
+    """All claims about results hold with the paper's order of methods, none with the reversed."""
+    evidence = invent_evidence(as_in_paper=as_in_paper)
 
     for figure, claim in list_claims_about_results():
         for finding in claim.check(evidence, figure.needs):
@@ -142,29 +161,35 @@ def test_claims_hold_only_where_true(as_in_paper):
 
 
 def test_findings_are_on_most_figures():
-    """So that the test of all claims is not empty."""
-    evidence = make_evidence(invent_regrets(as_in_paper=True))
+    """Checks find something, so that the test of all claims cannot pass without any finding.
 
-    figures = set()
+    The paper has figures 1 to 15; claims about figures 6, 8, 10, 14 and 15 are none or others.
+    """
+    evidence = invent_evidence(as_in_paper=True)
+
+    figures_with_findings = set()
     for figure, claim in list_claims_about_results():
         if list(claim.check(evidence, figure.needs)):
-            figures.add(figure.number)
+            figures_with_findings.add(figure.number)
 
-    assert figures >= {1, 2, 3, 4, 5, 7, 9, 11, 12, 13}
+    assert figures_with_findings >= {1, 2, 3, 4, 5, 7, 9, 11, 12, 13}
 
 
 def list_benchmarks_and_methods() -> list[tuple[str, hbo.MethodSpec]]:
-    """Every benchmark of the paper with each method that runs on it."""
-    chosen = paper("distbo")
+    """Every benchmark of the paper with each method that runs on it.
+
+    Methods are of the paper alone, or registered in the package.
+    """
     pairs = []
-    for figure in chosen.exhibits:
-        for comparison in figure.needs:
-            for name in comparison.methods:
-                pairs.append((comparison.benchmark, chosen.methods.get(name) or method_spec(name)))
+    for comparison in list_comparisons():
+        for name in comparison.methods:
+            method = DISTBO.methods.get(name) or method_spec(name)
+            pairs.append((comparison.benchmark, method))
     return pairs
 
 
 def test_benchmarks_have_data_that_methods_use():
+    """Some methods compare the training data of tasks, which not every benchmark has."""
     for benchmark, method in list_benchmarks_and_methods():
         if method.uses_data:
             assert benchmark_spec(benchmark).data is not None
@@ -172,16 +197,16 @@ def test_benchmarks_have_data_that_methods_use():
 
 def test_methods_can_run_under_their_protocol():
     for benchmark, method in list_benchmarks_and_methods():
-        protocol = paper("distbo").setting_of(benchmark).protocol
+        protocol = DISTBO.setting_of(benchmark).protocol
 
-        # Raises an error if the method cannot.
+        # An error is raised if the method cannot.
         protocol.check(benchmark_spec(benchmark), method)
 
 
 def test_random_trials_are_the_papers():
-    """One method without transfer for each number of random trials in appendix C."""
+    """Appendix C has four numbers of random trials, and a method such as `none-gp-5` for each."""
     numbers = set()
-    for name in paper("distbo").methods:
+    for name in DISTBO.methods:
         if name.startswith("none-gp-"):
             numbers.add(int(name.removeprefix("none-gp-")))
 
@@ -189,7 +214,8 @@ def test_random_trials_are_the_papers():
 
 
 def test_name_tells_number_of_random_trials():
-    spec = paper("distbo").methods["none-blr-20"]
+    """The method `none-blr-20` begins with 20 random trials."""
+    spec = DISTBO.methods["none-blr-20"]
 
     method = spec.method(
         space=benchmark_spec(TOY).define().space,
@@ -203,22 +229,22 @@ def test_name_tells_number_of_random_trials():
 
 
 def test_drawn_data_have_benchmark_of_each_seed():
-    runs_on = paper("distbo").runs_on
+    """The toy example is drawn anew for each seed; its plain name is that of seed 0."""
+    seeds_of_benchmarks = DISTBO.runs_on("distbo-toy", (0, 3))
 
-    # Seeds by benchmark; the plain name is that of seed 0.
-    assert runs_on("distbo-toy", (0, 3)) == {"distbo-toy": (0,), "distbo-toy-seed-3": (3,)}
+    assert seeds_of_benchmarks == {"distbo-toy": (0,), "distbo-toy-seed-3": (3,)}
 
 
 def test_recorded_data_have_one_benchmark():
-    runs_on = paper("distbo").runs_on
+    """The data of distbo-parkinsons were recorded, so they are the same for all seeds."""
+    seeds_of_benchmarks = DISTBO.runs_on("distbo-parkinsons", (0, 3))
 
-    # Seeds by benchmark: the data are the same for both.
-    assert runs_on("distbo-parkinsons", (0, 3)) == {"distbo-parkinsons": (0, 3)}
+    assert seeds_of_benchmarks == {"distbo-parkinsons": (0, 3)}
 
 
 # -- a reproduction whose every seed has a benchmark of its own ------------------------------------
 
-SEEDS = (1, 2, 5)
+TOY_SEEDS = (1, 2, 5)
 
 
 @dataclass
@@ -237,15 +263,17 @@ class RecordingGenerator:
 
 def make_paper_on_toy() -> Paper:
     """A paper with curves of two methods on the toy example, and with its functions."""
-    toy = MethodComparison(TOY, ("random-search", "bo"))
-    curves = partial(progress, over_runs=True, measures=(Measure.VALUE, Measure.RANK))
+    two_methods = [MethodComparison(TOY, ("random-search", "bo"))]
+    no_methods = [MethodComparison(TOY)]
+    draw_curves = partial(progress, over_runs=True, measures=(Measure.VALUE, Measure.RANK))
+    draw_functions = illustration
     return Paper(
         name="small",
         citation="Someone (2019), Something",
-        setting=Setting(hbo.LeaveOneOut(trials=4, tasks=("target",)), SEEDS),
+        setting=Setting(hbo.LeaveOneOut(trials=4, tasks=("target",)), seeds=TOY_SEEDS),
         exhibits=(
-            PaperFigure(1, "caption.", "says.", (toy,), curves),
-            PaperFigure(2, "caption.", "says.", (MethodComparison(TOY),), illustration),
+            make_figure(1, two_methods, draw_curves),
+            make_figure(2, no_methods, draw_functions),
         ),
         notes="Regret.",
         runs_on=draw_by_seed,
@@ -267,20 +295,26 @@ def toy_generator(toy_folder):
 
 @pytest.fixture(scope="module")
 def toy_result(toy_folder, toy_generator):
-    """The reproduction of the paper on the toy example, with a stub of the generator of data."""
+    """The reproduction of the paper on the toy example; nothing is generated, only recorded."""
+    # The package's name `reproduce` stands for the function, which hides its module.
+    module_of_reproduce = sys.modules["hpobench_ordered.reproduction.reproduce"]
     with pytest.MonkeyPatch.context() as patch:
         no_benchmarks_of_user = toy_folder / "none"
         patch.setenv("HPOBENCH_ORDERED_BENCHMARKS", str(no_benchmarks_of_user))
-        # Whatever generator `reproduce` looks up by name, it gets the stub.
-        patch.setitem(reproduce.__globals__, "generator", lambda name: toy_generator)
+        # Generators are looked up by the name of a benchmark.
+        patch.setattr(module_of_reproduce, "generator", lambda name: toy_generator)
         return reproduce(make_paper_on_toy(), folder=toy_folder)
 
 
 @pytest.fixture(scope="module")
 def toy_best_values(toy_result):
-    """Every run of the paper on the toy example: the best value so far after each trial."""
+    """All trials of the paper on the toy example, with the best value so far as column `best`.
+
+    Values are maximised.
+    """
     trials = toy_result.setup.store.read(cell.key for cell in toy_result.cells)
-    return trials.assign(best=trials.groupby(["method", "seed"])["value"].cummax())
+    best_so_far = trials.groupby(["method", "seed"])["value"].cummax()
+    return trials.assign(best=best_so_far)
 
 
 @pytest.fixture(scope="module")
@@ -293,20 +327,23 @@ def toy_curves(toy_folder, toy_result):
 @pytest.mark.slow
 @pytest.mark.usefixtures("toy_result")
 def test_benchmark_of_each_seed_is_generated(toy_generator):
-    assert toy_generator.names == [f"{TOY}-seed-{seed}" for seed in SEEDS]
+    assert toy_generator.names == [f"{TOY}-seed-{seed}" for seed in TOY_SEEDS]
 
 
 @pytest.mark.slow
 def test_seeds_run_on_own_benchmarks(toy_result):
+    """A cell is a run: of a method on a benchmark, with a seed."""
     benchmarks_and_seeds = set()
     for cell in toy_result.cells:
-        benchmarks_and_seeds.add((BenchmarkIdentity.parse(cell.benchmark).name, cell.seed))
+        name = BenchmarkIdentity.parse(cell.benchmark).name  # without the version
+        benchmarks_and_seeds.add((name, cell.seed))
 
-    assert benchmarks_and_seeds == {(f"{TOY}-seed-{seed}", seed) for seed in SEEDS}
+    assert benchmarks_and_seeds == {(f"{TOY}-seed-{seed}", seed) for seed in TOY_SEEDS}
 
 
 @pytest.mark.slow
 def test_curves_have_two_errors_between_runs(toy_best_values, toy_curves):
+    """Curves of the best value are means over runs, with a band of two standard errors."""
     by_method_and_trial = toy_best_values.groupby(["method", "trial"], observed=True)["best"]
     for (method, trial), best in by_method_and_trial:
         point = toy_curves.loc["best value", method, trial]
@@ -329,24 +366,27 @@ def test_ranks_have_deviation_between_runs(toy_best_values, toy_curves):
 @pytest.mark.slow
 @pytest.mark.usefixtures("toy_result")
 def test_illustration_shows_all_functions(toy_folder):
+    """Figure 2 of the paper on the toy example shows the functions of its 16 tasks.
+
+    The maximum of each function is 1, but may lie between two points that are drawn.
+    """
     functions = pd.read_csv(toy_folder / "figure-2.csv")
 
-    assert functions["task"].nunique() == 16
     maxima = functions.groupby("task")["value"].max()
-    # The maximum of each is 1, but may lie between two points that are drawn.
+    assert len(maxima) == 16
     assert maxima.between(0.99, 1).all()
 
 
 # -- similarities of source tasks ------------------------------------------------------------------
 
-SOURCE = 1
-"""Number of the source task that `Finder` takes for the most similar one."""
+SOURCE_OF_FINDER = 1
+"""Index of the source task that `Finder` takes for the most similar one."""
 
 
 class Finder(RandomSearch):
     """Random search that claims a source task is the most similar one, from the second trial on."""
 
-    most_similar: ClassVar[int] = SOURCE
+    most_similar: ClassVar[int] = SOURCE_OF_FINDER
     suggestions: ClassVar[list[Config]] = []
     """All suggestions of all runs since the test cleared them."""
 
@@ -368,31 +408,38 @@ class Finder(RandomSearch):
 
 
 class MisledFinder(Finder):
-    """Claims it of another source task."""
+    """Claims this of another source task."""
 
-    most_similar = SOURCE + 1
+    most_similar = SOURCE_OF_FINDER + 1
 
 
-METHODS = {"finder": Finder, "misled": MisledFinder}
+FINDERS = {"finder": Finder, "misled": MisledFinder}
 
 
 def make_paper_on_similarities(*claims: Claim) -> Paper:
-    """A paper with the similarities over 3 of 4 trials; figure 1 also has values, and claims."""
-    needs = (MethodComparison("forrester", tuple(METHODS)),)
-    draw = partial(similarity_curves, methods=tuple(METHODS), trials=3)
-    specs = {
-        name: hbo.MethodSpec(name, method, "Compares.", "tests") for name, method in METHODS.items()
-    }
+    """A paper on how similar the finders, two methods, take source tasks to be after each trial.
+
+    There are two runs of each method, of four trials, the first three of which are shown. Figure 1
+    also shows best values, and has the claims.
+    """
+    names = tuple(FINDERS)
+    two_methods = [MethodComparison("forrester", names)]
+    draw = partial(similarity_curves, methods=names, trials=3)
+    draw_with_values = partial(draw, values=True)
+    draw_similarities_alone = partial(draw, values=False)
+    methods = {}
+    for name, method in FINDERS.items():
+        methods[name] = hbo.MethodSpec(name, method, summary="Compares.", source="tests")
     return Paper(
         name="comparing",
         citation="Someone (2019), Something",
-        setting=Setting(hbo.LeaveOneOut(trials=4, tasks=1), (0, 1)),
+        setting=Setting(hbo.LeaveOneOut(trials=4, tasks=1), seeds=(0, 1)),
         exhibits=(
-            PaperFigure(1, "caption.", "says.", needs, partial(draw, values=True), claims),
-            PaperFigure(2, "caption.", "says.", needs, partial(draw, values=False)),
+            make_figure(1, two_methods, draw_with_values, *claims),
+            make_figure(2, two_methods, draw_similarities_alone),
         ),
         notes="Regret.",
-        methods=specs,
+        methods=methods,
         counted=count_runs_as_seeds,
     )
 
@@ -410,61 +457,76 @@ def similarities_folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def similarities_result(similarities_folder):
-    """The reproduction of the paper on similarities, with three claims."""
-    small = make_paper_on_similarities(
-        claim_that_only_one_finds("finder", "misled", source=SOURCE),
-        claim_that_only_one_finds("misled", "finder", source=SOURCE),
-        claim_that_only_one_finds("finder", "misled", source=5),  # which neither of them finds
+    """The reproduction of the paper on similarities, with three claims.
+
+    The first is true, the second has the methods exchanged. The third is about a source task that
+    neither of them takes for the most similar one.
+    """
+    source_that_none_finds = 5
+    small_paper = make_paper_on_similarities(
+        claim_that_only_one_finds("finder", "misled", source=SOURCE_OF_FINDER),
+        claim_that_only_one_finds("misled", "finder", source=SOURCE_OF_FINDER),
+        claim_that_only_one_finds("finder", "misled", source=source_that_none_finds),
     )
-    return reproduce(small, folder=similarities_folder)
+    return reproduce(small_paper, folder=similarities_folder)
 
 
 @pytest.mark.slow
 def test_one_finds_and_other_does_not(similarities_result):
-    """A verdict is of two findings: the one finds the source task, the other does not."""
+    """A claim says of one method that it finds a source task, and of the other that it does not.
+
+    The first claim is true, the second exchanges the methods; in the third, neither finds it.
+    """
     verdicts = [claim.verdict for claim in similarities_result.claims]
 
-    # The third claim is about a source task that neither method finds.
     assert verdicts == ["holds", "fails", "1 of 2 hold"]
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("similarities_result")
 def test_summary_counts_runs_that_find(similarities_folder):
+    """Three claims name two methods each, with two runs.
+
+    In the first two claims, one of the methods finds the source task in both runs.
+    """
     summary = (similarities_folder / "summary.md").read_text()
 
-    # Both methods in three claims: "finder" finds it in both runs for the first two claims.
     assert summary.count("first in 2 of 2 runs") == 2
     assert summary.count("in 0 of 2 runs") == 4
 
 
 @pytest.mark.slow
 def test_similarities_are_those_of_trials(similarities_result):
-    first_run = similarities_result.cells[0]  # of "finder"
+    """At its first trial `Finder` knows no similarity; later that of one source task is 0.9."""
+    first_run_of_finder = similarities_result.cells[0]
 
     Finder.suggestions.clear()
-    similarities = compute_similarities(first_run, trials=3)
+    similarities = compute_similarities(first_run_of_finder, trials=3)
 
     assert similarities.shape == (3, 9)  # trials, source tasks
-    assert np.isnan(similarities[0]).all()  # `Finder` knows none at its first trial
-    assert (similarities[1:, SOURCE] == 0.9).all()
+    at_first_trial, *later = similarities
+    assert np.isnan(at_first_trial).all()
+    assert [of_sources[SOURCE_OF_FINDER] for of_sources in later] == [0.9, 0.9]
 
 
 @pytest.mark.slow
 def test_similarities_are_of_stored_run(similarities_result):
     """They are computed by running the method again, which suggests what it did before."""
-    first_run = similarities_result.cells[0]  # of the method `Finder`
-    stored = similarities_result.setup.store.configurations([first_run.key]).sort_values("trial")
+    first_run_of_finder = similarities_result.cells[0]
+    store = similarities_result.setup.store
+    stored_configs = store.configurations([first_run_of_finder.key]).sort_values("trial")
 
     Finder.suggestions.clear()
-    compute_similarities(first_run, trials=3)
+    compute_similarities(first_run_of_finder, trials=3)
 
-    assert [config["x"] for config in Finder.suggestions] == stored["x"].tolist()[:3]
+    suggested = [config["x"] for config in Finder.suggestions]
+    assert suggested == stored_configs["x"].tolist()[:3]
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("similarities_result")
 def test_similarities_are_not_computed_again(similarities_folder):
+    """The folder has them already, so that no method has to suggest anything."""
     Finder.suggestions.clear()
 
     reproduce(make_paper_on_similarities(), folder=similarities_folder)
@@ -475,11 +537,12 @@ def test_similarities_are_not_computed_again(similarities_folder):
 @pytest.mark.slow
 @pytest.mark.usefixtures("similarities_result")
 def test_curves_name_source_tasks(similarities_folder):
+    """Figure 2 shows similarities by the name of the source task, for each method and trial."""
     table = pd.read_csv(similarities_folder / "figure-2.csv")
     is_last_of_finder = (table["trial"] == 3) & (table["method"] == "finder")
-    mean_of_source = table[is_last_of_finder].set_index("source")["mean"]
+    similarities = table[is_last_of_finder].set_index("source")["mean"]
 
-    tasks = benchmark_spec("forrester").define().tasks
-    name = int(tasks[SOURCE + 1].name)  # the first task is the target, so sources come after it
-    assert mean_of_source.loc[name] == 0.9
-    assert mean_of_source.drop(name).eq(0.1).all()
+    _target, *sources = benchmark_spec("forrester").define().tasks
+    name = int(sources[SOURCE_OF_FINDER].name)
+    assert similarities.loc[name] == 0.9
+    assert similarities.drop(name).eq(0.1).all()

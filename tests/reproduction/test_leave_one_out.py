@@ -1,10 +1,11 @@
-"""The papers whose tasks are left out one by one."""
+"""The papers ablr, abrac and distbo: each task is left out, and all others are its history."""
 
 from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
+from reproduction_support import InventedEvidence, make_figure
 
 import hpobench_ordered as hbo
 from hpobench_ordered.errors import ExperimentError
@@ -16,12 +17,13 @@ from hpobench_ordered.reproduction.paper import (
     Claim,
     MethodComparison,
     Outcome,
-    PaperFigure,
     Setting,
     experiments,
 )
+from hpobench_ordered.reproduction.papers.ablr.learned_contexts import LearnedContexts
+from hpobench_ordered.reproduction.papers.abrac.posteriors import fit_belief
 
-PAPERS = ("ablr", "abrac", "distbo")
+PAPER_NAMES = ("ablr", "abrac", "distbo")
 
 
 @pytest.mark.parametrize(("name", "last_figure"), [("ablr", 10), ("abrac", 9), ("distbo", 15)])
@@ -31,23 +33,25 @@ def test_every_figure_exists(name, last_figure):
     assert titles == [f"Figure {number}" for number in range(1, last_figure + 1)]
 
 
-@pytest.mark.parametrize("name", PAPERS)
+@pytest.mark.parametrize("name", PAPER_NAMES)
 def test_every_benchmark_leaves_tasks_out(name):
+    """The protocol on every benchmark of a paper is leave-one-out."""
     chosen = paper(name)
     for benchmark in experiments(chosen.exhibits):
         assert isinstance(chosen.setting_of(benchmark).protocol, hbo.LeaveOneOut)
 
 
-@pytest.mark.parametrize("name", PAPERS)
+@pytest.mark.parametrize("name", PAPER_NAMES)
 def test_methods_are_registered_or_the_papers(name):
+    """Every method of a paper's experiments is in the package, or of the paper alone."""
     chosen = paper(name)
     for methods in experiments(chosen.exhibits).values():
         assert set(methods) <= {*hbo.list_methods(), *chosen.methods}
 
 
-@pytest.mark.parametrize("name", PAPERS)
+@pytest.mark.parametrize("name", PAPER_NAMES)
 def test_benchmarks_have_surrogate_of_setting(name):
-    """No surrogate in the setting stands for the benchmark's default."""
+    """The setting of a paper names one of the benchmark's surrogates, or None: its default."""
     chosen = paper(name)
     for benchmark in experiments(chosen.exhibits):
         surrogates = [option.name for option in benchmark_spec(benchmark).surrogates]
@@ -56,22 +60,24 @@ def test_benchmarks_have_surrogate_of_setting(name):
 
 # -- a reproduction on two left-out tasks ----------------------------------------------------------
 
-METHODS = ("random-search", "bo")
 TASKS, SEEDS, TRIALS = 2, 2, 5
 
 
 def make_small_paper(*claims: Claim) -> Paper:
-    """A paper that compares two methods: figure 1 by task, figure 2 over tasks, with times."""
-    needs = (MethodComparison("forrester", METHODS),)
-    by_task = partial(progress, by_task=True, times=False)
-    over_tasks = partial(progress, times=True)
+    """A paper that compares bo with random-search on two tasks of forrester.
+
+    Figure 1 has curves for each task, and the claims; figure 2 has means over tasks, and times.
+    """
+    two_methods = [MethodComparison("forrester", ("random-search", "bo"))]
+    draw_by_task = partial(progress, by_task=True, times=False)
+    draw_means_over_tasks = partial(progress, times=True)
     return Paper(
         name="small",
         citation="Someone (2020), Something",
-        setting=Setting(hbo.LeaveOneOut(trials=TRIALS, tasks=TASKS), tuple(range(SEEDS))),
+        setting=Setting(hbo.LeaveOneOut(trials=TRIALS, tasks=TASKS), seeds=tuple(range(SEEDS))),
         exhibits=(
-            PaperFigure(1, "caption.", "says.", needs, by_task, claims),
-            PaperFigure(2, "caption.", "says.", needs, over_tasks),
+            make_figure(1, two_methods, draw_by_task, *claims),
+            make_figure(2, two_methods, draw_means_over_tasks),
         ),
         notes="Regret.",
     )
@@ -90,17 +96,23 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def result(folder):
-    """The small paper with four claims: two on times, one by task, one chosen afterwards."""
-    bo_is_ahead = partial(
-        checks.ahead, ("bo",), ("random-search",), trial=TRIALS, measure=Measure.RANK
+    """The reproduction of the small paper, with four claims.
+
+    Two are on times, the third on each task, and the fourth was chosen when results were known.
+    """
+    bo_is_ahead = checks.ahead(
+        ("bo",), ("random-search",), trial=TRIALS, measure=Measure.RANK, by_task=False
     )
-    small = make_small_paper(
+    bo_is_ahead_by_task = checks.ahead(
+        ("bo",), ("random-search",), trial=TRIALS, measure=Measure.RANK, by_task=True
+    )
+    small_paper = make_small_paper(
         is_cheaper("random-search", "bo"),
         is_cheaper("bo", "random-search"),
-        Claim("2", "by task", bo_is_ahead(by_task=True)),
-        Claim("2", "all", bo_is_ahead(), afterwards=True),
+        Claim("2", "by task", bo_is_ahead_by_task),
+        Claim("2", "all", bo_is_ahead, afterwards=True),
     )
-    return reproduce(small, folder=folder)
+    return reproduce(small_paper, folder=folder)
 
 
 @pytest.fixture(scope="module")
@@ -117,16 +129,21 @@ def curves_over_tasks(folder, result):
 
 @pytest.mark.slow
 def test_opposite_claims_on_times_do_not_both_hold(result):
-    # Four short runs on a busy machine may not tell which method is cheaper.
-    verdicts_on_times = sorted(claim.verdict for claim in result.claims[:2])
-    assert verdicts_on_times in (["fails", "holds"], ["undecided", "undecided"])
+    """One claim says that random-search is cheaper than bo, the other one says the opposite.
+
+    Short runs on a busy machine may not tell which of them holds.
+    """
+    first, second, *_on_other_measures = result.claims
+
+    verdicts = {first.verdict, second.verdict}
+    assert verdicts in ({"holds", "fails"}, {"undecided"})
 
 
 @pytest.mark.slow
 def test_claim_by_task_has_finding_per_task(result):
+    """Of four claims, the third is checked on each task."""
     numbers_of_findings = [len(claim.findings) for claim in result.claims]
 
-    # Of four claims, the third is by task.
     assert numbers_of_findings == [1, 1, TASKS, 1]
 
 
@@ -177,16 +194,18 @@ def test_figure_over_tasks_has_means_of_tasks(curves_by_task, curves_over_tasks)
 
 @pytest.mark.slow
 def test_summary_counts_claims_chosen_afterwards(folder, result):
+    """The last of four claims was chosen when results were known, and is counted separately."""
     *chosen_before, chosen_afterwards = [claim.outcome for claim in result.claims]
     summary = (folder / "summary.md").read_text(encoding="utf-8")
 
-    counts = (
-        f"{chosen_before.count(Outcome.HOLDS)} of 3 hold everywhere, "
-        f"{chosen_before.count(Outcome.FAILS)} fail somewhere, and "
-        f"{chosen_before.count(Outcome.UNDECIDED)} are undecided. "
-        f"Of those chosen afterwards {[chosen_afterwards].count(Outcome.HOLDS)} of 1"
-    )
-    assert counts in summary
+    hold = chosen_before.count(Outcome.HOLDS)
+    fail = chosen_before.count(Outcome.FAILS)
+    are_undecided = chosen_before.count(Outcome.UNDECIDED)
+    hold_afterwards = 1 if chosen_afterwards is Outcome.HOLDS else 0
+    assert (
+        f"{hold} of 3 hold everywhere, {fail} fail somewhere, and {are_undecided} are undecided. "
+        f"Of those chosen afterwards {hold_afterwards} of 1"
+    ) in summary
     assert "| all (chosen afterwards) |" in summary
 
 
@@ -205,6 +224,31 @@ def test_trials_in_flight_are_for_ordered_tasks(tmp_path):
 # -- methods and checks ----------------------------------------------------------------------------
 
 
+def suggest_and_tell(spec: hbo.MethodSpec, losses: list[float]) -> list[object]:
+    """Tell a method these losses one after another; returns the configurations it suggests.
+
+    It tunes the third task of forrester, with the same seed and history each time.
+    """
+    benchmark = hbo.load("forrester")
+    trials = len(losses)
+    assignment = hbo.LeaveOneOut(trials=trials).assignment(
+        benchmark, spec, position=2, evaluated=(), rng=np.random.default_rng(0)
+    )
+    method = spec.method(
+        space=benchmark.space,
+        rng=np.random.default_rng(1),
+        history=assignment.history,
+        context=assignment.task.context,
+        budget=trials,
+    )
+    configs = []
+    for loss in losses:
+        config = method.ask()
+        method.tell(config, loss)
+        configs.append(config)
+    return configs
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("spec", "independent_trials"),
@@ -217,34 +261,12 @@ def test_trials_in_flight_are_for_ordered_tasks(tmp_path):
 )
 def test_first_trials_do_not_depend_on_losses(spec, independent_trials):
     """Told other losses, a method suggests the same configurations up to some trial."""
-    benchmark = hbo.load("forrester")
-    assignment = hbo.LeaveOneOut(trials=4).assignment(
-        benchmark, spec, position=2, evaluated=(), rng=np.random.default_rng(0)
-    )
+    configs = suggest_and_tell(spec, [0, 1, 2, 3])
+    other_configs = suggest_and_tell(spec, [9, 1, 0, 3])
 
-    def suggest(spec: hbo.MethodSpec, losses: list[float]) -> list[object]:
-        """Configurations that the method suggests when told these losses one after another."""
-        method = spec.method(
-            space=benchmark.space,
-            rng=np.random.default_rng(1),
-            history=assignment.history,
-            context=assignment.task.context,
-            budget=4,
-        )
-        configs = []
-        for loss in losses:
-            config = method.ask()
-            method.tell(config, loss)
-            configs.append(config)
-        return configs
-
-    configs = suggest(spec, [0, 1, 2, 3])
-    configs_after_others = suggest(spec, [9, 1, 0, 3])
-
-    pairs = zip(configs, configs_after_others, strict=True)
-    is_independent_of_losses = [config == other for config, other in pairs]
-    # The place of the first that differs is the number of those before it.
-    assert is_independent_of_losses.index(False) == independent_trials
+    n = independent_trials
+    assert configs[:n] == other_configs[:n]
+    assert configs[n] != other_configs[n]
 
 
 @pytest.mark.parametrize(
@@ -256,66 +278,75 @@ def test_first_trials_do_not_depend_on_losses(spec, independent_trials):
         (20.0, Outcome.FAILS),
     ],
 )
-def test_difference_within_two_errors_is_undecided(make_evidence_of, mean_difference, outcome):
-    """Of two seeds, 3 below and 3 above the mean: two standard errors of the difference are 6."""
+def test_difference_within_two_errors_is_undecided(mean_difference, outcome):
+    """One of two seeds is 3 below the mean difference, the other one 3 above it.
+
+    So two standard errors are 6.
+    """
     noise_of_seeds = np.array([-3.0, 3.0])[:, None, None]
     regret_of_random_search = np.full((2, 3, 4), 50.0)  # seeds, tasks, trials
     regret_of_bo = regret_of_random_search + mean_difference + noise_of_seeds
-    evidence = make_evidence_of({})
-    default_protocol = None
-    evidence._arrays = {
-        ("forrester", "bo", default_protocol): {"regret": regret_of_bo},
-        ("forrester", "random-search", default_protocol): {"regret": regret_of_random_search},
-    }
-    check = checks.not_behind("bo", "random-search", trial=4, measure=Measure.REGRET)
+    evidence = InventedEvidence()
+    evidence.add_runs("forrester", "random-search", regret=regret_of_random_search)
+    evidence.add_runs("forrester", "bo", regret=regret_of_bo)
+    bo_is_not_behind = checks.not_behind("bo", "random-search", trial=4, measure=Measure.REGRET)
 
-    (finding,) = check(evidence, [MethodComparison("forrester", ("random-search", "bo"))])
+    (finding,) = bo_is_not_behind(
+        evidence, [MethodComparison("forrester", ("random-search", "bo"))]
+    )
 
     assert finding.outcome is outcome
 
 
-@pytest.mark.slow
-def test_posterior_is_close_to_evaluations():
-    """The method has eight random evaluations of task 2 of forrester, and one that it chose.
+@pytest.fixture(scope="module")
+def belief():
+    """The model that the method abrac fits to task 2 of forrester: its mean, basis functions, ...
 
-    Its mean misses them by less than a third of the function's deviation, on average.
+    It is fitted to eight random evaluations, and one that the method chose.
     """
-    from hpobench_ordered.reproduction.papers.abrac.posteriors import fit_belief
+    return fit_belief("forrester", task=2, method="abrac", fixed=8, own=1)
 
-    belief = fit_belief("forrester", 2, "abrac", fixed=8, own=1)
 
+@pytest.mark.slow
+def test_posterior_is_close_to_evaluations(belief):
+    """The model's mean misses the values that it was fitted to by little, on average.
+
+    Compared with the function's standard deviation, it is less than a third.
+    """
     mean_at_points = np.interp(belief.points, belief.x, belief.mean)
+
     mean_error = np.abs(mean_at_points - belief.values).mean()
     assert mean_error < 0.3 * belief.truth.std()
 
 
 @pytest.mark.slow
-def test_posterior_has_fixed_and_own_evaluations():
-    """Eight random evaluations of task 2 of forrester, and one that the method chose."""
-    from hpobench_ordered.reproduction.papers.abrac.posteriors import fit_belief
-
-    belief = fit_belief("forrester", 2, "abrac", fixed=8, own=1)
-
+def test_posterior_has_fixed_and_own_evaluations(belief):
+    """The model is fitted to eight random evaluations of task 2, and one that the method chose."""
     assert len(belief.points) == 8 + 1
-    target = hbo.load("forrester").tasks[2]
-    np.testing.assert_allclose(belief.values, target.evaluate_many(belief.points[:, None]))
+
+    configurations = belief.points[:, None]  # of one hyperparameter
+    values = hbo.load("forrester").tasks[2].evaluate_many(configurations)
+    np.testing.assert_allclose(belief.values, values)
 
 
 @pytest.mark.slow
-def test_posterior_uses_some_basis_functions():
-    """Those whose weights are not negligible."""
-    from hpobench_ordered.reproduction.papers.abrac.posteriors import fit_belief
+def test_posterior_uses_some_basis_functions(belief):
+    """Of its basis functions, the model uses those whose weights are not negligible.
 
-    belief = fit_belief("forrester", 2, "abrac", fixed=8, own=1)
+    Weights are relative to the largest.
+    """
+    number_of_functions = belief.bases.shape[1]
 
-    # Weights are relative to the largest.
     assert belief.weights.max() == 1
-    assert 1 <= belief.used <= belief.bases.shape[1]
+    assert 1 <= belief.used <= number_of_functions
 
 
 @pytest.fixture(scope="module")
 def assignment():
-    """The third task of openml-svm, and 10 evaluations of each other task."""
+    """What a method is to tune: the third task of openml-svm.
+
+    Its history is 10 evaluations of each other task.
+    """
     benchmark = hbo.load("openml-svm", surrogate="nearest")
     return hbo.LeaveOneOut(trials=3, history=10).assignment(
         benchmark,
@@ -328,11 +359,12 @@ def assignment():
 
 @pytest.fixture(scope="module")
 def method_with_learned_contexts(assignment):
-    """A method on openml-svm whose contexts are learned on openml-xgboost."""
-    from hpobench_ordered.reproduction.papers.ablr.learned_contexts import LearnedContexts
+    """A method on openml-svm whose contexts of tasks are learned on openml-xgboost.
 
-    make = LearnedContexts("openml-xgboost", "nearest")
-    return make(
+    Both benchmarks have tasks on the same data sets.
+    """
+    make_method = LearnedContexts("openml-xgboost", surrogate="nearest")
+    return make_method(
         space=hbo.load("openml-svm", surrogate="nearest").space,
         rng=np.random.default_rng(0),
         history=assignment.history,
@@ -343,19 +375,20 @@ def method_with_learned_contexts(assignment):
 
 @pytest.mark.slow
 def test_contexts_are_embeddings(method_with_learned_contexts):
+    """A context that is learned for a task is its embedding, four numbers."""
     for task in method_with_learned_contexts.history:
         assert set(task.context) == {"e_0", "e_1", "e_2", "e_3"}
 
 
 @pytest.mark.slow
 def test_learned_contexts_differ_by_task(method_with_learned_contexts):
+    """There are 13 tasks in the history, and the current one."""
     method = method_with_learned_contexts
 
-    contexts = {tuple(task.context.values()) for task in method.history}
-    contexts.add(tuple(method.context.values()))
+    distinct_contexts = {tuple(task.context.values()) for task in method.history}
+    distinct_contexts.add(tuple(method.context.values()))
 
-    # Of 13 other tasks and the current one.
-    assert len(contexts) == 14
+    assert len(distinct_contexts) == 13 + 1
 
 
 @pytest.mark.slow

@@ -1,9 +1,10 @@
-"""The paper whose figures 1 and 4 to 19, and table 4, compare methods on ordered tasks."""
+"""The paper othpo: methods on tasks in their order; figures 1 and 4 to 19, and table 4."""
 
 from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from reproduction_support import InventedEvidence
 
 import hpobench_ordered as hbo
 from hpobench_ordered.benchmarks import xgboost_mnist
@@ -11,14 +12,14 @@ from hpobench_ordered.experiment.store import Store
 from hpobench_ordered.files.remote import CACHE_VARIABLE
 from hpobench_ordered.reproduction import paper
 from hpobench_ordered.reproduction.evidence import Evidence, Landscape
-from hpobench_ordered.reproduction.paper import Exhibit, Setting, experiments
+from hpobench_ordered.reproduction.paper import Exhibit, MethodComparison, Setting, experiments
 from hpobench_ordered.reproduction.papers.othpo import paper as othpo
 
 OTHPO = paper("othpo")
 
 
 def count_experiments(exhibits: Sequence[Exhibit]) -> int:
-    """Pairs of a benchmark and a method that these figures and tables need, each counted once."""
+    """Count pairs of a benchmark and a method that figures and tables need, each pair once."""
     return sum(len(methods) for methods in experiments(exhibits).values())
 
 
@@ -44,9 +45,12 @@ def test_benchmarks_are_those_of_suite():
 
 
 def test_experiments_are_as_many_as_in_paper():
-    """Appendix H of the paper counts 65, without those of section G.7."""
-    section_g7 = ("Figure 18", "Figure 19")  # they add dre-ordered on three benchmarks
-    before_g7 = [exhibit for exhibit in OTHPO.exhibits if exhibit.title not in section_g7]
+    """Appendix H of the paper counts 65 experiments, without those that section G.7 adds.
+
+    Its figures 18 and 19 add one method on three benchmarks.
+    """
+    figures_of_g7 = ("Figure 18", "Figure 19")
+    before_g7 = [exhibit for exhibit in OTHPO.exhibits if exhibit.title not in figures_of_g7]
 
     assert count_experiments(before_g7) == 65
     assert count_experiments(OTHPO.exhibits) == 65 + 3
@@ -78,36 +82,45 @@ def test_table_needs_own_experiments():
     assert count_experiments(OTHPO.select(tables=[4])) == 3 * 2
 
 
-def test_dre_ordered_changes_no_other_figure(make_evidence_of):
-    """Scores are 0 at the lowest loss of all methods compared, so a better method changes all."""
+def test_dre_ordered_changes_no_other_figure():
+    """A score of 0 is the lowest loss of all methods compared, so a better method changes all.
+
+    Most figures compare ten methods. The method dre-ordered, here far better, is only in others.
+    """
     rng = np.random.default_rng(0)
     shape = (2, 9, 25)  # seeds, tasks, trials
-    losses = {(othpo.NEWSVENDOR, method): rng.random(shape) for method in othpo.TEN}
-    losses[othpo.NEWSVENDOR, "random-search"] += 1  # worse than all others: it defines 100
-    losses[othpo.NEWSVENDOR, "dre-ordered"] = rng.random(shape) - 5  # far better than all others
-    evidence = make_evidence_of(losses)
-    ten_methods = othpo.MAIN[0]
-    ten_methods_and_dre = othpo.WITH_DRE[0]
-    assert ten_methods.benchmark == ten_methods_and_dre.benchmark == othpo.NEWSVENDOR
+    losses = {("newsvendor", method): rng.random(shape) for method in othpo.TEN}
+    losses["newsvendor", "random-search"] += 1  # worse than all others: it defines a score of 100
+    losses["newsvendor", "dre-ordered"] = rng.random(shape) - 5  # far better than all others
+    evidence = InventedEvidence(losses)
+    ten_methods = find_comparison(othpo.MAIN, "newsvendor")
+    ten_methods_and_dre = find_comparison(othpo.WITH_DRE, "newsvendor")
 
+    # By method and task, after the last trial.
     scores_of_ten = evidence.scores(ten_methods).mean[..., -1]
     scores_with_dre = evidence.scores(ten_methods_and_dre).mean[..., -1]
 
     assert scores_of_ten.min() == pytest.approx(0)
-    *others, dre = scores_with_dre
-    assert np.min(others) > 0
+    *scores_of_others, scores_of_dre = scores_with_dre
     assert ten_methods_and_dre.methods[-1] == "dre-ordered"
-    assert dre.min() == pytest.approx(0)
+    assert scores_of_dre.min() == pytest.approx(0)
+    assert np.min(scores_of_others) > 0
+
+
+def find_comparison(comparisons: Sequence[MethodComparison], benchmark: str) -> MethodComparison:
+    """The comparison on a benchmark, of which there must be one."""
+    (of_benchmark,) = [item for item in comparisons if item.benchmark == benchmark]
+    return of_benchmark
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", othpo.SHOWN)
 def test_tasks_shown_reach_last(name):
-    """The first task, number 0, has no history and is not shown."""
-    tasks = othpo.SHOWN[name]
+    """Figures show some tasks of a benchmark: not the first, which has no history, but the last."""
+    tasks_shown = othpo.SHOWN[name]  # numbered from 0
 
-    assert min(tasks) == 1
-    assert max(tasks) == len(hbo.load(name).tasks) - 1
+    assert min(tasks_shown) == 1
+    assert max(tasks_shown) == len(hbo.load(name).tasks) - 1
 
 
 def test_plotted_ranges_are_of_trials_in_figures():
@@ -120,37 +133,43 @@ YAHPO_BENCHMARKS = [name for name in hbo.suite("othpo") if name.startswith("yahp
 @pytest.mark.slow
 @pytest.mark.parametrize("name", YAHPO_BENCHMARKS)
 def test_axes_of_landscapes_are_hyperparameters(name):
-    scenario = name.rpartition("-")[0]  # "yahpo-svm" of "yahpo-svm-1220"
+    """The axes are listed by scenario, such as yahpo-svm for the benchmark yahpo-svm-1220."""
+    scenario, _, _instance = name.rpartition("-")
+    axes = othpo.AXES[scenario]
 
-    assert set(othpo.AXES[scenario]) <= set(hbo.load(name).space.names)
+    assert set(axes) <= set(hbo.load(name).space.names)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", YAHPO_BENCHMARKS)
 def test_landscapes_are_of_quarters_of_data(name):
+    """Landscapes are of the tasks with all data and each quarter less, and of the first task.
+
+    Tasks are named after the share of the data to train on.
+    """
     tasks = hbo.load(name).tasks
 
-    shares_of_data = [tasks[number].name for number in othpo.QUARTERS]
+    shares_of_data = [tasks[index].name for index in othpo.QUARTERS]
 
     assert shares_of_data == ["5%", "25%", "50%", "75%", "100%"]
 
 
 def test_landscape_of_small_space_is_complete():
+    """A landscape has the values of all configurations of newsvendor: three prices from 0 to 20."""
     landscape = Landscape.of(hbo.load("newsvendor"))
 
     assert landscape.is_complete
-    # Nine tasks; three prices of 21 values each
-    assert landscape.objective.shape == (9, 21**3)
+    assert landscape.objective.shape == (9, 21**3)  # tasks, configurations
     best_values = [task.best_value for task in landscape.benchmark.tasks]
     np.testing.assert_array_equal(landscape.objective.max(axis=1), best_values)
 
 
 def test_landscape_of_large_space_is_sample():
+    """The search space of yahpo-svm-1220 is continuous; 1000 configurations are drawn from it."""
     landscape = Landscape.of(hbo.load("yahpo-svm-1220"))
 
     assert not landscape.is_complete
-    # Twenty tasks, and a thousand configurations.
-    assert landscape.objective.shape == (20, 1000)
+    assert landscape.objective.shape == (20, 1000)  # tasks, configurations
 
 
 def test_sampled_landscape_is_the_same_again():
@@ -162,9 +181,13 @@ def test_sampled_landscape_is_the_same_again():
 
 @pytest.mark.slow
 def test_nearest_shows_what_the_authors_evaluated(shared, tmp_path, monkeypatch):
-    """The surrogate "nearest" has the authors' 1000 configurations, the best of them included."""
+    """With the surrogate "nearest", a landscape has the 1000 configurations that it looks up.
+
+    The best known value of each task is one of theirs.
+    """
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
-    xgboost_mnist.PUBLISHED.store(shared / "data" / f"{xgboost_mnist.PUBLISHED.name}.gz")
+    published_file = xgboost_mnist.PUBLISHED
+    published_file.store(shared / "data" / f"{published_file.name}.gz")
     evidence = Evidence(
         Store(tmp_path / "none"),
         cells={},

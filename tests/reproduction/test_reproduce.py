@@ -18,13 +18,16 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def result(small_paper, folder):
-    """The small paper with all its figures and tables: 2 methods, 3 seeds, 3 trials."""
+    """The reproduction of all figures and tables of the small paper.
+
+    They need two methods with three seeds, for three trials on each of nine tasks.
+    """
     return reproduce(small_paper, folder=folder)
 
 
 @pytest.fixture(scope="module")
 def results_folder(folder, result):
-    """The folder, after everything was written to it."""
+    """The folder with all figures and tables of the small paper, once they are written."""
     return folder
 
 
@@ -46,26 +49,32 @@ def test_figure_is_png(results_folder):
 
 @pytest.mark.slow
 def test_every_run_is_stored(results_folder, result):
-    files = list((results_folder / "results" / "runs").iterdir())
-    # Two methods, each with three seeds.
-    assert len(files) == len(result.cells) == 2 * 3
+    """The small paper needs runs of two methods with three seeds; a cell stands for a run."""
+    files_of_runs = list((results_folder / "results" / "runs").iterdir())
+
+    assert len(result.cells) == 2 * 3
+    assert len(files_of_runs) == 2 * 3
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [1, 2, 3, 5, 6, 7])
 def test_gallery_shows_every_figure(small_paper, results_folder, number):
+    """With each figure, the gallery has what the paper says of it."""
     gallery = (results_folder / "figures.md").read_text(encoding="utf-8")
 
     (figure,) = small_paper.select(figures=[number])
-    assert figure.says in gallery  # what is to be seen in it
+    assert figure.says in gallery
     assert f"(figure-{number}.png)" in gallery
 
 
 @pytest.mark.slow
 def test_claims_have_verdicts(result):
+    """The small paper claims three things of a method with transfer, against random search.
+
+    The second claim says that it is behind, which is wrong.
+    """
     verdicts = {claim.claim.sentence: claim.verdict for claim in result.claims}
 
-    # A method with transfer against random search, after the first trial.
     assert verdicts == {
         "transfer is ahead": "holds",
         "and behind": "fails",
@@ -81,9 +90,12 @@ def test_findings_are_written(results_folder):
 
 @pytest.mark.slow
 def test_entries_are_compared_with_published_ones(result):
+    """The small paper has "published" two intervals, in percent, for its table.
+
+    One is from -1e6 to 1e6, which contains anything; the other one is below -1e6.
+    """
     reduction, improvement = result.entries["table-1"]
 
-    # The small paper has "published" an interval from -1e6 to 1e6 %, and one below -1e6 %.
     assert reduction.is_inside
     assert not improvement.is_inside
 
@@ -106,76 +118,77 @@ def test_summary_has(results_folder, text):
 
 @pytest.mark.slow
 def test_curves_have_all_scores(results_folder):
+    """Figure 5 of the small paper has curves of two methods on nine tasks, over three trials."""
     curves = pd.read_csv(results_folder / "figure-5.csv")
-    # Two methods, nine tasks and three trials.
+
     assert len(curves) == 2 * 9 * 3
 
 
 @pytest.mark.slow
 def test_random_search_ends_at_100(results_folder):
-    """Scores are scaled so on every task; the last of its trials is the third."""
-    table = pd.read_csv(results_folder / "figure-5.csv")
+    """Scores are scaled so on every task. Figure 5 of the small paper has three trials of each."""
+    curves = pd.read_csv(results_folder / "figure-5.csv")
 
-    is_last = (table["trial"] == 3) & (table["method"] == "random-search")
-    scores = table.loc[is_last, "score"].dropna()
+    is_last_of_random_search = (curves["trial"] == 3) & (curves["method"] == "random-search")
+    scores = curves.loc[is_last_of_random_search, "score"].dropna()
     assert len(scores) > 0
     assert scores.tolist() == pytest.approx([100] * len(scores))
 
 
 @pytest.mark.slow
-def test_locations_are_on_tasks_shown(small_paper, results_folder):
-    (figure,) = small_paper.select(figures=[7])
-    # Its views are pairs of a task, numbered from 0, and a trial.
-    positions = {task for task, _ in figure.make.keywords["views"]}
-
+def test_locations_are_on_tasks_shown(results_folder):
+    """Figure 7 of the small paper shows the tasks with indices 1 and 8; in figures, 1 is first."""
     locations = pd.read_csv(results_folder / "figure-7.csv")
 
-    # The figure numbers tasks from 1.
-    assert set(locations["task"]) == {position + 1 for position in positions} == {2, 9}
+    assert set(locations["task"]) == {1 + 1, 8 + 1}
 
 
 @pytest.mark.slow
 def test_landscapes_show_whole_grids(results_folder):
-    landscape = pd.read_csv(results_folder / "figure-1.csv")
-    # Two tasks, and 21 values of each of two hyperparameters.
-    assert len(landscape) == 2 * 21 * 21
+    """Figure 1 of the small paper shows two tasks, over two hyperparameters of 21 values each."""
+    landscapes = pd.read_csv(results_folder / "figure-1.csv")
+
+    assert len(landscapes) == 2 * 21 * 21
 
 
 @pytest.mark.slow
 def test_landscapes_cross_the_best(results_folder):
-    landscape = pd.read_csv(results_folder / "figure-1.csv")
+    """Figure 1 of the small paper marks the three best configurations of each of two tasks."""
+    landscapes = pd.read_csv(results_folder / "figure-1.csv")
 
-    # Three crosses on each of two tasks.
-    crosses_by_task = landscape.groupby("task")["crossed"].sum()
+    crosses_by_task = landscapes.groupby("task")["crossed"].sum()
     assert crosses_by_task.tolist() == [3, 3]
-    crossed = landscape[landscape["crossed"]]
-    assert crossed["objective"].max() == landscape["objective"].max()
+    crossed = landscapes[landscapes["crossed"]]
+    assert crossed["objective"].max() == landscapes["objective"].max()
 
 
 @pytest.mark.slow
 def test_finished_runs_are_not_repeated(results_folder, small_paper):
-    files = read_files(results_folder)
-    run_files = list((results_folder / "results" / "runs").iterdir())
-    times = [path.stat().st_mtime_ns for path in run_files]
+    """A second reproduction in the same folder writes the same, and leaves runs as they are."""
+    files_before = read_files(results_folder)
+    files_of_runs = list((results_folder / "results" / "runs").iterdir())
+    times_before = [path.stat().st_mtime_ns for path in files_of_runs]
 
     reproduce(small_paper, folder=results_folder)
 
-    assert read_files(results_folder) == files
-    assert [path.stat().st_mtime_ns for path in run_files] == times
+    assert read_files(results_folder) == files_before
+    assert [path.stat().st_mtime_ns for path in files_of_runs] == times_before
 
 
 @pytest.mark.slow
 def test_selected_figures_equal_those_of_all(results_folder, small_paper, tmp_path):
+    """Two figures are the same whether they are made alone or with all others."""
     reproduce(small_paper, folder=tmp_path, figures=[2, 3], workers=2)
 
     files_of_all = read_files(results_folder)
     files_of_selection = read_files(tmp_path)
-    about_selection = {"summary.md", "figures.md", "claims.csv"}
-    for name in files_of_selection.keys() - about_selection:
+    files_that_list_figures = {"summary.md", "figures.md", "claims.csv"}
+    for name in files_of_selection.keys() - files_that_list_figures:
         assert files_of_selection[name] == files_of_all[name], name
 
 
 def test_only_needed_methods_are_run(small_paper, tmp_path):
+    """Figure 7 is of one method, while the small paper has two."""
     result = reproduce(small_paper, folder=tmp_path, figures=[7], seeds=[4])
 
     assert {cell.method.name for cell in result.cells} == {"simple-previous-no-bo"}
@@ -190,6 +203,7 @@ def test_repeated_seed_runs_once(small_paper, tmp_path):
 
 
 def test_simulated_workers_enter_protocol(small_paper, tmp_path):
+    """With one seed, figure 7 needs one run."""
     result = reproduce(small_paper, folder=tmp_path, figures=[7], seeds=[4], workers_simulated=2)
 
     (cell,) = result.cells
@@ -197,7 +211,11 @@ def test_simulated_workers_enter_protocol(small_paper, tmp_path):
 
 
 def test_progress_counts_runs_and_figures(small_paper, tmp_path):
-    steps: list[tuple[str, int, int]] = []  # what is counted, finished, in all
+    """A step says what is counted, how many of it are finished, and how many there are in all.
+
+    With two seeds, figure 7 needs two runs.
+    """
+    steps: list[tuple[str, int, int]] = []
 
     reproduce(
         small_paper,
@@ -219,18 +237,28 @@ def test_landscapes_need_no_runs(small_paper, tmp_path):
 
 @pytest.mark.slow
 def test_one_seed_leaves_intervals_empty(small_paper, tmp_path):
+    """A row of the table is the published interval, which ends at 1e6, then ours and a verdict.
+
+    With a single seed there is no standard error, so the last two are missing: "-".
+    """
     reproduce(small_paper, folder=tmp_path, seeds=[0])
 
     summary = (tmp_path / "summary.md").read_text(encoding="utf-8")
     assert "nan" not in summary
-    # After the published interval, our own and the verdict are empty.
     assert "1000000.0) | - | - |" in summary
 
 
 def test_selection_keeps_order_of_paper(small_paper):
+    """Figure 5 is asked for before figure 2."""
     chosen = small_paper.select(figures=[5, 2], tables=[1])
-    # Figures were asked for as 5 and 2.
+
     assert [exhibit.title for exhibit in chosen] == ["Figure 2", "Figure 5", "Table 1"]
+
+
+def test_experiments_are_methods_by_benchmark(small_paper):
+    """Both figures and the table compare the same two methods on newsvendor."""
+    chosen = small_paper.select(figures=[5, 2], tables=[1])
+
     assert experiments(chosen) == {"newsvendor": ("random-search", "simple-previous-no-bo")}
 
 
@@ -244,7 +272,7 @@ def test_unknown_paper_is_refused():
 
 
 @pytest.mark.parametrize(
-    ("wrong", "error", "message"),
+    ("wrong_options", "error", "message"),
     [
         ({"figures": [2, 4]}, ExperimentError, "no figure 4 to reproduce, only 1, 2, 3, 5, 6"),
         ({"tables": [2]}, ExperimentError, "no table 2 to reproduce, only 1"),
@@ -252,13 +280,17 @@ def test_unknown_paper_is_refused():
         ({"workers": -1}, ExperimentError, "at least 1 worker"),
     ],
 )
-def test_wrong_requests_are_refused(small_paper, tmp_path, wrong, error, message):
+def test_wrong_requests_are_refused(small_paper, tmp_path, wrong_options, error, message):
+    """The small paper has no such figure or table; nothing is written then."""
     with pytest.raises(error, match=message):
-        reproduce(small_paper, folder=tmp_path, **wrong)
+        reproduce(small_paper, folder=tmp_path, **wrong_options)
+
     assert not list(tmp_path.iterdir())
 
 
 def test_file_in_place_of_folder_is_named(small_paper, tmp_path):
+    """The user names a file as the folder to write to."""
     (tmp_path / "file").write_text("")
+
     with pytest.raises(StoreError, match="file"):
         reproduce(small_paper, folder=tmp_path / "file", figures=[1])
