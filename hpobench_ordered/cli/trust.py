@@ -52,11 +52,11 @@ def fetch(name: str, surrogate: str | None, source: Path | None) -> None:
     if not files:
         say(f"{spec.id}: nothing to fetch, it comes with the package")
     for file in files:
-        _fetch_file(file, source)
+        _fetch_file(file, source, benchmark=spec.name)
     click.echo(str(cache_folder()))
 
 
-def _fetch_file(file: PublishedFile, source: Path | None) -> None:
+def _fetch_file(file: PublishedFile, source: Path | None, *, benchmark: str) -> None:
     """Check a file in the cache, or else copy it from a source, or else download it."""
     if file.is_fetched:
         file.open_path()  # raises unless its hash is right
@@ -66,7 +66,10 @@ def _fetch_file(file: PublishedFile, source: Path | None) -> None:
         say(f"{file.name}: copied")
     else:
         with progress_bar() as show_progress:
-            file.download(progress=lambda done, total: show_progress(file.name, done, total))
+            file.download(
+                benchmark=benchmark,
+                progress=lambda done, total: show_progress(file.name, done, total),
+            )
 
 
 @click.command(

@@ -44,8 +44,13 @@ class PublishedFile(Protocol):
         """Copy a local file into the cache if it is the published one."""
         ...
 
-    def download(self, *, progress: Callable[[int, int], None] | None = None) -> None:
-        """Download the file into the cache."""
+    def download(
+        self,
+        *,
+        benchmark: str = "NAME",
+        progress: Callable[[int, int], None] | None = None,
+    ) -> None:
+        """Download the file into the cache; errors say how to fetch a copy of `benchmark`."""
         ...
 
 

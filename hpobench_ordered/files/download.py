@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     import requests
 
 OFFLINE_VARIABLE = "HPOBENCH_ORDERED_OFFLINE"
-FROM_COPY = "A copy obtained elsewhere is accepted with: hpobench-ordered fetch NAME --from PATH"
+FROM_COPY = "A copy obtained elsewhere is accepted with: hpobench-ordered fetch {} --from PATH"
+"""What to do without a network, with the name of the benchmark."""
 
 ATTEMPTS = 4
 FIRST_PAUSE = 0.5  # seconds before the second attempt; each further pause is twice as long
@@ -23,14 +24,21 @@ _STATUS_OF_PASSING_FAILURES = (429, 500, 502, 503, 504)
 Progress = Callable[[int, int], None]  # called with the number of bytes received and of all bytes
 
 
-def check_online(what: str, *, instead: str = FROM_COPY) -> None:
-    """Raise a `DownloadError` if the user has disabled downloads."""
+def check_online(what: str, *, instead: str) -> None:
+    """Raise a `DownloadError` if the user has disabled downloads.
+
+    Its message ends with `instead`, what else to do.
+    """
     if os.environ.get(OFFLINE_VARIABLE, "") not in ("", "0"):
         raise DownloadError(f"{what} is not downloaded: {OFFLINE_VARIABLE} is set. {instead}")
 
 
-def download(url: str, *, progress: Progress | None = None) -> bytes:
-    """Download a file and return its content; raise a `DownloadError` if that fails."""
+def download(url: str, *, instead: str, progress: Progress | None = None) -> bytes:
+    """Download a file and return its content.
+
+    Raises:
+        DownloadError: It cannot be downloaded; the message ends with `instead`, what else to do.
+    """
     import requests
 
     for attempt in range(1, ATTEMPTS + 1):
@@ -39,10 +47,10 @@ def download(url: str, *, progress: Progress | None = None) -> bytes:
         except requests.RequestException as error:
             reason, may_pass = _describe_failure(error)
             if not may_pass:
-                raise DownloadError(f"cannot download {url}: {reason}. {FROM_COPY}") from None
+                raise DownloadError(f"cannot download {url}: {reason}. {instead}") from None
         if attempt < ATTEMPTS:
             time.sleep(FIRST_PAUSE * 2.0 ** (attempt - 1))
-    raise DownloadError(f"cannot download {url}: {reason}, in {ATTEMPTS} attempts. {FROM_COPY}")
+    raise DownloadError(f"cannot download {url}: {reason}, in {ATTEMPTS} attempts. {instead}")
 
 
 def _receive(url: str, progress: Progress) -> bytes:

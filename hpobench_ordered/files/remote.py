@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hpobench_ordered.errors import ArtifactError, DownloadError, NotFetchedError
-from hpobench_ordered.files.download import Progress, check_online, download
+from hpobench_ordered.files.download import FROM_COPY, Progress, check_online, download
 from hpobench_ordered.files.writing import file_sha256, write_atomically
 
 CACHE_VARIABLE = "HPOBENCH_ORDERED_CACHE"
@@ -81,10 +81,12 @@ class RemoteFile:
         """Copy a local file, gzipped or not, into the cache if it is the published one."""
         self._write_to_cache(_read(source), str(source))
 
-    def download(self, *, progress: Progress | None = None) -> None:
-        """Download the file into the cache."""
-        check_online(self.name)
-        self._write_to_cache(download(self.url, progress=progress), self.url)
+    def download(self, *, benchmark: str = "NAME", progress: Progress | None = None) -> None:
+        """Download the file into the cache; errors say how to fetch a copy of `benchmark`."""
+        instead = FROM_COPY.format(benchmark)
+        check_online(self.name, instead=instead)
+        data = download(self.url, instead=instead, progress=progress)
+        self._write_to_cache(data, self.url)
 
     def _write_to_cache(self, data: bytes, origin: str) -> None:
         """Write the published file into the cache."""

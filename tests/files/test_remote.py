@@ -199,8 +199,8 @@ def test_nothing_is_downloaded_offline(server, cache, monkeypatch):
     monkeypatch.setenv(OFFLINE_VARIABLE, "1")
     file = RemoteFile("file", f"{server}/good", HASH_OF_CONTENT)
 
-    with pytest.raises(DownloadError, match=r"OFFLINE is set.*fetch NAME --from"):
-        file.download()
+    with pytest.raises(DownloadError, match=r"OFFLINE is set.*fetch fcnet --from"):
+        file.download(benchmark="fcnet")
 
     assert list_cache(cache) == []
     assert requested_paths == []
