@@ -59,6 +59,6 @@ def page_input():
 
 @pytest.fixture(scope="session")
 def page_report(page_input, tmp_path_factory):
-    """The written report of three benchmarks under one protocol, and of one under another."""
+    """A written report: of three benchmarks under one protocol, and of one under another."""
     folder: Path = tmp_path_factory.mktemp("written") / "report"
     return write_report(page_input, folder)

@@ -24,7 +24,7 @@ CHROMIUM = (
 )
 DRIVER = shutil.which("chromedriver")
 AXE = find_spec("axe_playwright_python")
-"""A package with a copy of axe-core, the only part of it that is used."""
+"""A package with a copy of axe-core, the only part of it that is used; None without it."""
 
 pytestmark = [
     pytest.mark.slow,
@@ -33,11 +33,11 @@ pytestmark = [
     ),
 ]
 
-OPTIONS = "headless no-sandbox disable-gpu no-first-run disable-background-networking "
-OPTIONS += "disable-component-update disable-sync"
+CHROMIUM_OPTIONS = "headless no-sandbox disable-gpu no-first-run disable-background-networking "
+CHROMIUM_OPTIONS += "disable-component-update disable-sync"
 """Options of Chromium that keep it from showing a window or asking for anything by itself."""
-READY = "return document.documentElement.dataset.ready === 'true'"
-"""Whether the page's own script has shown everything."""
+PAGE_IS_READY = "return document.documentElement.dataset.ready === 'true'"
+"""A script of JavaScript: whether the page's own script has shown everything."""
 MOST_SECONDS = 2.0
 """Limit of the time until the page with forty methods is shown."""
 MOST_BYTES = 1_500_000
@@ -45,13 +45,17 @@ MOST_BYTES = 1_500_000
 MOST_PAGES = 15
 """Limit of the pages of paper that the page with forty methods is printed on."""
 NO_PART_IS_MISSING = "return document.querySelector('#missing').textContent === ''"
-"""Whether the page says of no part, a file with results, that it cannot be read."""
-CAPTION_HAS = "return document.querySelector('#lb-about').textContent.includes(arguments[0])"
-"""Whether the caption of the leaderboard, which says what it shows, has a text."""
+"""A script: whether the page says of no part, a file with results, that it is missing."""
+OPEN_ALL_DETAILS = "for (const node of document.querySelectorAll('details')) node.open = true"
+"""A script that shows all parts of the page that can be folded away."""
+CAPTION_CONTAINS = "return document.querySelector('#lb-about').textContent.includes(arguments[0])"
+"""A script: whether the caption of the leaderboard, which says what it shows, has a text."""
 WIDE = 1400
 """Pixels across the window of a computer."""
 NARROW = 390
 """Pixels across the screen of a phone."""
+SECONDS_TO_DRAW = 0.3
+"""After a choice the page needs less time than this to draw its chart and to write its address."""
 
 
 class Browser:
@@ -62,21 +66,21 @@ class Browser:
         self.address = address
 
     def open(self, *, width: int = WIDE, view: str = "") -> None:
-        """Open the page in a window so many pixels wide, and wait until it has shown everything.
+        """Open the page, with a view as the end of its address, and wait until it has shown all.
 
-        `view` is the end of its address, after "#".
+        A window is `width` pixels wide; a narrow one counts as the screen of a phone.
         """
         is_phone = width < 600
-        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": is_phone}
-        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        screen = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": is_phone}
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
         address = f"{self.address}#{view}" if view else self.address
-        # From another page: a change after "#" alone would not load the page anew.
+        # An empty page comes between: a change after "#" alone would not load the page anew.
         self.driver.get("about:blank")
         self.driver.get(address)
-        self.wait(READY)
+        self.wait(PAGE_IS_READY)
 
     def set_system_scheme(self, scheme: str) -> None:
-        """Let the system ask pages for "light" or "dark" colours; "" for no wish."""
+        """Let the system prefer "light" or "dark" pages, as its user may choose; "" for neither."""
         features = []
         if scheme:
             features.append({"name": "prefers-color-scheme", "value": scheme})
@@ -98,13 +102,13 @@ class Browser:
         self.driver.find_element("css selector", selector).click()
 
     def choose(self, selector: str, value: str) -> None:
-        """Set a control: to the option of a list that has this text, or to the text itself.
+        """Set a control: a list to the option that has this text, another one to the text itself.
 
-        The events tell the page's own script, as when a user does it.
+        The page's own script gets the events of a control that its user changes.
         """
         self.run(
             "const node = document.querySelector(arguments[0]), value = arguments[1];"
-            "const option = [...(node.options ?? [])].find((one) => one.textContent === value);"
+            "const option = [...(node.options ?? [])].find((item) => item.textContent === value);"
             "node.value = option ? option.value : value;"
             "for (const kind of ['input', 'change'])"
             " node.dispatchEvent(new Event(kind, {bubbles: true}))",
@@ -137,8 +141,8 @@ class Browser:
         )
 
     def read_view(self) -> str:
-        """Read the end of the address, after "#", which tells the view."""
-        time.sleep(0.3)  # the page changes it a while after a click
+        """Read the end of the address, after "#", which says what the page shows."""
+        time.sleep(SECONDS_TO_DRAW)
         return self.run("return location.hash.slice(1)")
 
     def read_curves(self) -> str:
@@ -156,7 +160,7 @@ def start_driver(profile: Path) -> Any:
     """
     options = webdriver.ChromeOptions()
     options.binary_location = CHROMIUM
-    for option in (*OPTIONS.split(), f"user-data-dir={profile}"):
+    for option in (*CHROMIUM_OPTIONS.split(), f"user-data-dir={profile}"):
         options.add_argument(f"--{option}")
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     return webdriver.Chrome(options=options, service=Service(DRIVER))
@@ -164,6 +168,7 @@ def start_driver(profile: Path) -> Any:
 
 @pytest.fixture(scope="module")
 def driver(tmp_path_factory):
+    """The browser of most tests; they open their pages in it, one after the other."""
     started = start_driver(tmp_path_factory.mktemp("profile"))
     yield started
     started.quit()
@@ -179,7 +184,7 @@ def other_driver(tmp_path_factory):
 
 @pytest.fixture
 def browser(driver, page_report):
-    """A wide browser with the page of a report of four methods in it."""
+    """The page of a report of four methods, open in a wide window."""
     opened = Browser(driver, page_report.page.as_uri())
     opened.open()
     return opened
@@ -188,7 +193,7 @@ def browser(driver, page_report):
 @pytest.fixture
 def used_browser(driver, browser):
     """The page after each of its controls was used once; the logs of the browser begin with it."""
-    # Reading the logs empties them.
+    # To read the logs is to empty them.
     driver.get_log("browser")
     driver.get_log("performance")
     browser.open()
@@ -202,9 +207,9 @@ def used_browser(driver, browser):
     ):
         browser.choose(selector, value)
         browser.wait(NO_PART_IS_MISSING)
-        time.sleep(0.2)
+        time.sleep(SECONDS_TO_DRAW)
     browser.press("#theme")
-    time.sleep(0.3)
+    time.sleep(SECONDS_TO_DRAW)
     return browser
 
 
@@ -226,98 +231,133 @@ def test_page_logs_no_errors(driver):
 
 
 def test_page_requests_its_parts_alone(driver, used_browser, page_report):
-    """It requests itself and the parts of what is chosen, files with results, and nothing else.
+    """The page loads the parts, files with results, of what was chosen, and nothing else.
 
-    A part is named by the numbers of its protocol and of its benchmark.
+    A part is named "protocol-benchmark", by their numbers. The benchmark "own" was chosen, one of
+    its tasks, and then the other protocol, with its only benchmark.
     """
     parts = page_report.page.parent / "report_parts"
-    of_own = (parts / "0-2.js").as_uri()  # the third benchmark, "own", of the first protocol
-    of_tasks_of_own = (parts / "0-2-tasks.js").as_uri()
-    of_other_protocol = (parts / "1-0.js").as_uri()
+    own = (parts / "0-2.js").as_uri()  # after all benchmarks together, 0-0, and newsvendor, 0-1
+    tasks_of_own = (parts / "0-2-tasks.js").as_uri()
+    other_protocol = (parts / "1-0.js").as_uri()
 
     requested = read_requested_addresses(driver)
 
-    # The browser comes from about:blank.
-    assert requested - {"about:blank"} == {
+    empty_page = "about:blank"  # which is opened before any other
+    assert requested - {empty_page} == {
         used_browser.address,
-        of_own,
-        of_tasks_of_own,
-        of_other_protocol,
+        own,
+        tasks_of_own,
+        other_protocol,
     }
 
 
 def test_html_in_names_is_text(used_browser):
-    """Names in the results hold these elements, such as <i>1</i>; none is one of the page."""
-    count_of_elements = "return document.querySelectorAll('img, b, i, u, s, em').length"
-    assert used_browser.run(count_of_elements) == 0
-    # And the page goes on to show its results.
-    assert "leads" in used_browser.run("return document.querySelector('#verdict').textContent")
+    """Names in the results hold these elements, such as <i>1</i>; the page itself has none."""
+    number_of_elements = "return document.querySelectorAll('img, b, i, u, s, em').length"
+    assert used_browser.run(number_of_elements) == 0
+
+
+def test_page_with_html_in_names_says_who_leads(used_browser):
+    """The page goes on to show its results, whatever names they have."""
+    text_of_verdict = "return document.querySelector('#verdict').textContent"
+    assert "leads" in used_browser.run(text_of_verdict)
+
+
+def press_enter_on_mean_rank(browser: Browser) -> None:
+    """Press Enter on the heading of mean ranks, which turns the order of the leaderboard.
+
+    The leaderboard is sorted by mean ranks at first, in ascending order.
+    """
+    browser.run("document.querySelector(\"#lb button[data-key='rank']\").focus()")
+    ActionChains(browser.driver).send_keys(Keys.ENTER).perform()
+
+
+def read_known_ranks(browser: Browser) -> list[float]:
+    """Read the mean ranks of the leaderboard, from the top, but for a dash in place of one."""
+    dash = "\u2013"
+    return [float(text) for text in browser.read_column("Mean rank") if text != dash]
 
 
 def test_headings_sort_by_keyboard(browser):
-    """Enter on the heading of mean ranks turns the order, which is ascending at first."""
-    heading = "#lb thead th:nth-child(3)"  # of mean ranks, after the number and the method
-    order_of_heading = "return document.querySelector(arguments[0]).getAttribute('aria-sort')"
-    count_of_sorted = "return document.querySelectorAll('#lb [aria-sort]').length"
-    for order in ("descending", "ascending"):
-        browser.run("document.querySelector(arguments[0] + ' button').focus()", heading)
-        ActionChains(browser.driver).send_keys(Keys.ENTER).perform()
+    press_enter_on_mean_rank(browser)
+    descending = read_known_ranks(browser)
+    press_enter_on_mean_rank(browser)
+    ascending = read_known_ranks(browser)
 
-        dash = "\u2013"  # stands for no rank
-        ranks = [float(text) for text in browser.read_column("Mean rank") if text != dash]
-        assert ranks == sorted(ranks, reverse=order == "descending")
-        # The heading tells the order to screen readers, and no other heading does.
-        assert browser.run(order_of_heading, heading) == order
-        assert browser.run(count_of_sorted) == 1
-        # The method without a rank, as it has not finished a benchmark, comes last in any order.
-        *_, last_method = browser.read_column("Method")
-        assert last_method == "cts"
+    assert descending == sorted(descending, reverse=True)
+    assert ascending == sorted(ascending)
+
+
+def test_heading_tells_order_to_screen_readers(browser):
+    """The heading of the sorted column has the attribute aria-sort, and no other heading has."""
+    orders = (
+        "return [...document.querySelectorAll('#lb [aria-sort]')]"
+        ".map((node) => node.getAttribute('aria-sort'))"
+    )
+    sorted_heading = "return document.querySelector('#lb [aria-sort]').textContent"
+
+    press_enter_on_mean_rank(browser)
+    assert browser.run(orders) == ["descending"]
+    press_enter_on_mean_rank(browser)
+    assert browser.run(orders) == ["ascending"]
+    assert browser.run(sorted_heading) == "Mean rank"
+
+
+@pytest.mark.parametrize("number_of_presses", [1, 2])
+def test_method_without_rank_is_last_in_any_order(browser, number_of_presses):
+    """The method cts has not finished a benchmark; each press turns the order of the others."""
+    for _ in range(number_of_presses):
+        press_enter_on_mean_rank(browser)
+
+    *_, last_method = browser.read_column("Method")
+    assert last_method == "cts"
 
 
 @pytest.mark.parametrize("trial", [2, 6])
 def test_leaderboard_shows_chosen_ranks(browser, page_report, trial):
-    """Ranks of the four methods on one benchmark, after the chosen trial, are as by Python."""
+    """On one benchmark, after the chosen trial, the ranks are those that Python computes."""
     browser.choose("#benchmark", "xgboost-mnist@1 (forest)")
-    browser.wait(CAPTION_HAS, "xgboost-mnist@1")
+    browser.wait(CAPTION_CONTAINS, "xgboost-mnist@1")
     browser.choose("#trial", str(trial))
 
-    shown_ranks = dict(
-        zip(browser.read_column("Method"), browser.read_column("Mean rank"), strict=True)
-    )
+    methods = browser.read_column("Method")
+    ranks = browser.read_column("Mean rank")
 
     board = leaderboard(page_report.benchmarks, trial=trial)
     board = board[board["benchmark"] == "xgboost-mnist@1"].set_index("method")
-    assert len(shown_ranks) == 4
+    assert len(methods) == 4
     half_a_digit = 0.0051  # the page shows two decimals; a little more for binary numbers
-    for method, rank in shown_ranks.items():
+    for method, rank in zip(methods, ranks, strict=True):
         assert float(rank) == pytest.approx(board.loc[method, "rank"], abs=half_a_digit)
 
 
 def test_choices_draw_other_curves(browser):
-    """Curves of all benchmarks, which are shown at first, of one benchmark, and of one task."""
+    """The chart shows all benchmarks at first, then the chosen benchmark, then the chosen task."""
     of_all_benchmarks = browser.read_curves()
 
     browser.choose("#benchmark", "xgboost-mnist@1 (forest)")
-    browser.wait(CAPTION_HAS, "xgboost-mnist@1")
-    time.sleep(0.2)
+    browser.wait(CAPTION_CONTAINS, "xgboost-mnist@1")
+    time.sleep(SECONDS_TO_DRAW)
     of_benchmark = browser.read_curves()
 
     browser.choose("#task", "<i>2</i>")
-    browser.wait(CAPTION_HAS, "<i>2</i>")
-    time.sleep(0.2)
+    browser.wait(CAPTION_CONTAINS, "<i>2</i>")
+    time.sleep(SECONDS_TO_DRAW)
     of_task = browser.read_curves()
 
-    assert len({of_all_benchmarks, of_benchmark, of_task}) == 3
+    different_charts = {of_all_benchmarks, of_benchmark, of_task}
+    assert len(different_charts) == 3
 
 
 def test_filter_chooses_rows(browser):
-    """Rows whose method has the text in its name, in letters of either case."""
+    """Shown are the methods with the text in their names, in letters of either case."""
     browser.choose("#filter", "RANDOM")
 
     assert browser.read_column("Method") == ["random-search"]
-    # It keeps its number among all methods.
-    assert browser.read_column("No.") == ["3"]
     assert browser.read_caption().endswith("1 of 4 methods")
+    # A shown method keeps its number among all methods.
+    assert browser.read_column("No.") == ["3"]
 
 
 def test_empty_filter_shows_all_rows(browser):
@@ -328,25 +368,25 @@ def test_empty_filter_shows_all_rows(browser):
     assert browser.read_caption().endswith("4 methods")
 
 
-SELECTED = (
+CHOICES = (
     ("#benchmark", "xgboost-mnist@1 (forest)"),
     ("#task", "<i>2</i>"),
     ("#measure", "Value"),
     ("#trial", "3"),
     ("#filter", "b"),
 )
-"""Controls with texts of options or values, none of which a page shows at first."""
+"""Selectors of controls, and what they are set to: nothing that a page shows at first."""
 
 
 @pytest.fixture
 def two_browsers(browser, other_driver):
     """A browser in which a view was chosen, and another that opened the address of that view.
 
-    The view has the values of `SELECTED`, descending ranks, and the method "bo" without colour.
+    The view has the `CHOICES`, ranks in descending order, and the method "bo" without colour.
     """
-    for selector, value in SELECTED:
+    for selector, value in CHOICES:
         browser.choose(selector, value)
-        time.sleep(0.1)
+        time.sleep(SECONDS_TO_DRAW)
     browser.press("#lb button[data-key='rank']")
     browser.press("#lb button[data-key='rank']")  # once more: descending
     browser.press("#lb button[data-method='bo']")  # takes its colour away
@@ -360,16 +400,17 @@ def test_address_keeps_controls(two_browsers):
     browser, other = two_browsers
     assert other.read_controls() == browser.read_controls()
     assert other.read_caption() == browser.read_caption()
-    # As selected.
+    # As was chosen.
     assert "xgboost-mnist@1 (forest); <i>2</i>" in other.read_caption()
     assert "after trial 3 of 6" in other.read_caption()
 
 
 def test_address_keeps_rows(two_browsers):
-    """Their order too, of which the heading of the sorted column tells screen readers."""
+    """The rows and their order, which the heading of the sorted column tells screen readers."""
     browser, other = two_browsers
     order = "return document.querySelector('#lb [aria-sort]').getAttribute('aria-sort')"
-    assert other.run(order) == browser.run(order) == "descending"
+    assert browser.run(order) == "descending"
+    assert other.run(order) == "descending"
     for heading in ("Method", "Mean rank", "Score"):
         assert other.read_column(heading) == browser.read_column(heading)
 
@@ -393,7 +434,7 @@ def test_address_keeps_curves(two_browsers):
 
 
 def test_address_is_plain_to_read(browser):
-    """It tells what was changed; the leaderboard is sorted by the measure of the chart."""
+    """The address has what was changed: with the measure of the chart, the leaderboard's order."""
     browser.choose("#measure", "Score")
     browser.choose("#trial", "2")
 
@@ -401,30 +442,31 @@ def test_address_is_plain_to_read(browser):
 
 
 def test_first_view_has_plain_address(browser):
-    """Chosen anew, what the page shows at first has the address of the leaderboard alone."""
+    """After changes, a return to what a newly opened page shows removes them from the address."""
     browser.choose("#measure", "Score")
     browser.choose("#trial", "2")
-    # The page writes the address once it is drawn; without this view there is nothing to undo.
+    # The address is written a little later, and there is nothing to remove before.
     browser.wait("return location.hash === '#measure=score&trial=2&sort=score'")
 
     browser.choose("#measure", "Normalised regret")
     browser.choose("#trial", "6")
-    browser.press("#lb button[data-key='rank']")
+    browser.press("#lb button[data-key='rank']")  # sorts by mean ranks
 
     browser.wait("return location.hash === '#leaderboard'")
 
 
 def test_changed_address_changes_view(browser):
-    """In the open page, which is not loaded anew."""
+    """A change of the address alone does not load the page anew: its script shows the view."""
     browser.run("location.hash = 'benchmark=own@1 (forest)&trial=2'")
-    browser.wait("return document.querySelector('#lb-about').textContent.startsWith('own@1')")
+
+    browser.wait(CAPTION_CONTAINS, "own@1")
     assert browser.read_controls()["trial"] == "2"
 
 
 def test_unknown_names_in_address_are_ignored(browser):
-    """All controls but that of the measure are set as they are at first.
+    """An address may be old: all that it calls by unknown names is as on a newly opened page.
 
-    In place of an unknown measure another than the usual one may be shown.
+    The measure alone may be another one than there.
     """
     controls_at_first = browser.read_controls()
     names = ("protocol", "benchmark", "task", "measure", "trial", "sort", "order", "methods")
@@ -440,7 +482,7 @@ def test_unknown_names_in_address_are_ignored(browser):
 
 @pytest.fixture
 def browser_without_parts(driver, page_report, tmp_path):
-    """The page copied without its parts, the files with results of single benchmarks."""
+    """A copy of the page without its parts, the files with results of single benchmarks."""
     page = tmp_path / "report.html"
     shutil.copy(page_report.page, page)
     opened = Browser(driver, page.as_uri())
@@ -456,12 +498,13 @@ def test_missing_part_is_named(browser_without_parts):
     browser_without_parts.choose("#benchmark", "own@1 (forest)")
     browser_without_parts.wait(f"{message} !== ''")
 
-    assert "report_parts/0-2.js" in browser_without_parts.run(message)
+    part_of_own = "report_parts/0-2.js"
+    assert part_of_own in browser_without_parts.run(message)
     assert browser_without_parts.read_controls() == controls_before
 
 
 def test_page_goes_on_after_missing_part(browser_without_parts):
-    """A choice that needs no part takes the message away and is shown."""
+    """A choice that needs no part is shown, and the message is gone."""
     browser_without_parts.choose("#benchmark", "own@1 (forest)")
     browser_without_parts.wait("return document.querySelector('#missing').textContent !== ''")
 
@@ -473,13 +516,13 @@ def test_page_goes_on_after_missing_part(browser_without_parts):
 
 def test_click_takes_colour_of_method(browser):
     """All four methods are in colour at first; the clicked button keeps the focus."""
-    count_of_coloured = "return document.querySelectorAll('#lb button[aria-pressed=true]').length"
+    number_of_coloured = "return document.querySelectorAll('#lb button[aria-pressed=true]').length"
     focused_method = "return document.activeElement.dataset.method"
-    assert browser.run(count_of_coloured) == 4
+    assert browser.run(number_of_coloured) == 4
 
     browser.press("#lb button[data-method='bo']")
 
-    assert browser.run(count_of_coloured) == 3
+    assert browser.run(number_of_coloured) == 3
     assert browser.run(focused_method) == "bo"
 
 
@@ -495,14 +538,14 @@ def pointed_browser(browser):
     """The page with no method in colour, and the pointer in the middle of the chart of ranks."""
     browser.choose("#measure", "Mean rank")
     browser.press("#choose-none")
-    time.sleep(0.3)
+    time.sleep(SECONDS_TO_DRAW)
     chart = browser.driver.find_element("css selector", "#chart svg")
     ActionChains(browser.driver).move_to_element(chart).perform()
     return browser
 
 
 def test_pointer_shows_values(pointed_browser):
-    """Of the nearest curve: the method, the trial, one of six, and its mean rank among four."""
+    """A tip has the nearest curve's method, its trial, from 1 to 6, and its mean rank, 1 to 4."""
     tip = pointed_browser.run("return document.querySelector('#tip').innerText")
     method = pointed_browser.run("return document.querySelector('#tip strong').textContent")
 
@@ -512,30 +555,32 @@ def test_pointer_shows_values(pointed_browser):
 
 def test_click_on_curve_chooses_method(pointed_browser):
     """Clicks from the middle of the chart upwards, 15 pixels apart, until a curve is hit."""
-    count_of_coloured = "return document.querySelectorAll('#lb .chosen').length"
+    number_of_coloured = "return document.querySelectorAll('#lb .chosen').length"
 
     for _ in range(12):
         ActionChains(pointed_browser.driver).click().move_by_offset(0, -15).perform()
-        if pointed_browser.run(count_of_coloured) > 0:
+        if pointed_browser.run(number_of_coloured) > 0:
             break
 
-    assert pointed_browser.run(count_of_coloured) == 1
+    assert pointed_browser.run(number_of_coloured) == 1
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_theme_follows_system_until_chosen(browser, scheme):
-    """A press of the button changes from the system's theme to the other one."""
-    lightness = (  # of the background: its brightest part of red, green and blue, 0 to 255
+    """The page has the system's scheme, light or dark; a press of the button changes to the other.
+
+    A page is dark if the brightest part of its background, of red, green and blue, is below 128.
+    """
+    background = (
         "const rgb = getComputedStyle(document.documentElement).backgroundColor.match(/[0-9]+/g);"
-        "return Math.max(...rgb.slice(0, 3).map(Number))"
+        "return rgb.slice(0, 3).map(Number)"
     )
     browser.set_system_scheme(scheme)
     browser.open()
 
-    middle = 128
-    is_dark_at_first = browser.run(lightness) < middle
+    is_dark_at_first = max(browser.run(background)) < 128
     browser.press("#theme")
-    is_dark_after_press = browser.run(lightness) < middle
+    is_dark_after_press = max(browser.run(background)) < 128
 
     browser.set_system_scheme("")  # as before, for other tests
     assert is_dark_at_first == (scheme == "dark")
@@ -547,34 +592,45 @@ def test_theme_follows_system_until_chosen(browser, scheme):
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing(driver, browser, scheme, width):
     """The program axe-core checks the page by rules of accessibility, with all details open."""
-    # The test is skipped without the package; this tells so to checkers of types.
-    assert AXE is not None
-    assert AXE.origin is not None
-    program = Path(AXE.origin).with_name("axe.min.js").read_text(encoding="utf-8")
     browser.set_system_scheme(scheme)
     browser.open(width=width)
-    browser.run("for (const node of document.querySelectorAll('details')) node.open = true")
+    browser.run(OPEN_ALL_DETAILS)
 
-    driver.execute_cdp_cmd("Runtime.evaluate", {"expression": program})
+    driver.execute_cdp_cmd("Runtime.evaluate", {"expression": read_axe()})
     result = driver.execute_async_script("axe.run().then(arguments[0], arguments[0])")
 
     browser.set_system_scheme("")  # as before, for other tests
     violations = [(rule["id"], rule["nodes"][0]["html"]) for rule in result["violations"]]
     assert violations == []
-    # It did check: the page keeps more than thirty rules.
+    # The program did check: the page keeps more than thirty rules.
     assert len(result["passes"]) > 30
+
+
+def read_axe() -> str:
+    """Read the program axe-core from the package that has it."""
+    # Tests that need the package are skipped without it; this tells so to checkers of types.
+    assert AXE is not None
+    assert AXE.origin is not None
+    return Path(AXE.origin).with_name("axe.min.js").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
 def report_of_forty_methods(tmp_path_factory):
-    """Forty methods on ten benchmarks."""
-    methods = ["random-search", *(f"a-method-with-a-name-{n}" for n in range(39))]
-    trials = [
-        made_up_trials(f"benchmark-{n}@1", trials=25, entropy=n, methods=methods, tasks=12, seeds=3)
-        for n in range(10)
-    ]
+    """The report of random search and 39 other methods on ten benchmarks."""
+    methods = ["random-search", *(f"a-method-with-a-name-{number}" for number in range(39))]
+    trials_of_benchmarks = []
+    for number in range(10):
+        trials = made_up_trials(
+            f"benchmark-{number}@1",
+            trials=25,
+            entropy=number,  # each benchmark has other losses
+            methods=methods,
+            tasks=12,
+            seeds=3,
+        )
+        trials_of_benchmarks.append(trials)
     folder: Path = tmp_path_factory.mktemp("large")
-    return write_report(ReportInput(pd.concat(trials, ignore_index=True)), folder)
+    return write_report(ReportInput(pd.concat(trials_of_benchmarks, ignore_index=True)), folder)
 
 
 BOXES_SAY_WHETHER_THEY_SCROLL = (
@@ -582,12 +638,12 @@ BOXES_SAY_WHETHER_THEY_SCROLL = (
     " getComputedStyle(box, '::before').content.includes('Scroll')"
     " === box.scrollWidth > box.clientWidth)"
 )
-"""Whether exactly those boxes have a note "Scroll" that hold more than fits into their width."""
+"""A script: whether those boxes have a note "Scroll", and no others, that are too narrow."""
 
 
 @pytest.fixture(params=[WIDE, NARROW])
 def large_browser(driver, report_of_forty_methods, request):
-    """A wide and a narrow browser with forty methods in it, after its layout has settled."""
+    """The page of forty methods in a wide or a narrow window, after its layout has settled."""
     opened = Browser(driver, report_of_forty_methods.page.as_uri())
     opened.open(width=request.param)
     opened.wait(BOXES_SAY_WHETHER_THEY_SCROLL)
@@ -598,81 +654,99 @@ def test_scrolling_boxes_say_so(large_browser):
     assert large_browser.run(BOXES_SAY_WHETHER_THEY_SCROLL)
 
 
-def test_all_rows_are_shown_and_counted(large_browser):
-    """Without scrolling down: the box around the table is as high as the table."""
-    height_of_box = "return document.querySelector('.board').clientHeight"
-    height_of_table = "return document.querySelector('#lb').offsetHeight"
+def test_all_rows_are_numbered_and_counted(large_browser):
     assert large_browser.read_column("No.") == [str(number) for number in range(1, 41)]
     assert large_browser.read_caption().endswith("40 methods")
+
+
+def test_all_rows_are_shown(large_browser):
+    """The box around the table has the height of the table, so that it need not be scrolled."""
+    height_of_box = "return document.querySelector('.board').clientHeight"
+    height_of_table = "return document.querySelector('#lb').offsetHeight"
     assert large_browser.run(height_of_box) >= large_browser.run(height_of_table)
 
 
 def test_reference_is_visible_in_chart(large_browser):
     """The chart names the five best methods and the reference, random search, beside dots.
 
-    Names that end beyond the chart's right edge do not count.
+    A name that ends beyond the right edge of the chart is cut off, and does not count.
     """
+    # Marks of the chart's layer 4 are the dots at the ends of curves, those of layer 5 the names.
     names_within_chart = (
         "const svg = document.querySelector('#chart svg').getBoundingClientRect();"
         "return [...document.querySelectorAll('#chart .layer_5_marks text')]"
         ".filter((node) => node.getBoundingClientRect().right <= svg.right)"
         ".map((node) => node.textContent)"
     )
-    count_of_dots = "return document.querySelectorAll('#chart .layer_4_marks path').length"
+    number_of_dots = "return document.querySelectorAll('#chart .layer_4_marks path').length"
 
     names = large_browser.run(names_within_chart)
 
-    assert len(names) == 5 + 1
+    named_methods = 5 + 1
+    assert len(names) == named_methods
     assert "random-search" in names
-    assert large_browser.run(count_of_dots) == 5 + 1
+    assert large_browser.run(number_of_dots) == named_methods
 
 
 def test_names_in_chart_are_dark(large_browser):
-    """Text in the colours of the curves would be too pale."""
+    """The names at the ends of curves: text in the colours of the curves would be too pale."""
     fill = "return getComputedStyle(document.querySelector('#chart .layer_5_marks text')).fill"
     almost_black = "rgb(26, 26, 27)"
     assert large_browser.run(fill) == almost_black
 
 
-def test_table_of_many_methods_is_wide(driver, report_of_forty_methods):
-    """On a phone, the class "wide" marks the box of a table that is wider than the screen."""
+def test_table_too_wide_for_phone_is_marked(driver, report_of_forty_methods):
+    """The box around a table that is wider than the screen has the class "wide"."""
     browser = Browser(driver, report_of_forty_methods.page.as_uri())
     browser.open(width=NARROW)
     browser.wait(BOXES_SAY_WHETHER_THEY_SCROLL)
+
     assert browser.run("return document.querySelector('.board').classList.contains('wide')")
 
 
-COLOURED_METHODS = (
+NAMES_OF_COLOURED_METHODS = (
     "return [...document.querySelectorAll('#lb button[aria-pressed=true]')]"
     ".map((node) => node.dataset.method)"
 )
-"""Names of the methods whose buttons in the table are pressed, from the top."""
+"""A script: names of the methods whose buttons in the table are pressed, from the top."""
 
 
-@pytest.mark.parametrize("key", ["rank", "score", "regret"])
-def test_first_methods_of_table_are_coloured(driver, report_of_forty_methods, key):
-    """The first five in the order of the table, whatever it is sorted by, and random search."""
+@pytest.fixture
+def wide_browser_of_forty_methods(driver, report_of_forty_methods):
+    """The page of forty methods in a wide window, newly opened: it is sorted by mean ranks."""
     browser = Browser(driver, report_of_forty_methods.page.as_uri())
     browser.open()
-    if key != "rank":  # by which the table is sorted at first: a press would turn the order
-        browser.press(f"#lb button[data-key='{key}']")
+    return browser
 
+
+def assert_first_five_are_coloured(browser: Browser) -> None:
+    """The first five methods of the table are in colour, and random search, wherever it is."""
     first_five = browser.read_column("Method")[:5]
-    assert browser.run(COLOURED_METHODS) == [*first_five, "random-search"]
+    assert browser.run(NAMES_OF_COLOURED_METHODS) == [*first_five, "random-search"]
 
 
-def test_chosen_colours_stay_in_other_order(driver, report_of_forty_methods):
-    """A click on the second method takes its colour; from then on no order changes colours."""
-    browser = Browser(driver, report_of_forty_methods.page.as_uri())
-    browser.open()
-    browser.press("#lb button[data-key='regret']")
-    first, second, *others = browser.run(COLOURED_METHODS)
+def test_best_methods_are_coloured_at_first(wide_browser_of_forty_methods):
+    assert_first_five_are_coloured(wide_browser_of_forty_methods)
 
-    browser.press(f"#lb button[data-method='{second}']")
-    assert set(browser.run(COLOURED_METHODS)) == {first, *others}
 
-    browser.press("#lb button[data-key='rank']")
-    assert set(browser.run(COLOURED_METHODS)) == {first, *others}
+@pytest.mark.parametrize("measure", ["score", "regret"])
+def test_colours_follow_order_of_table(wide_browser_of_forty_methods, measure):
+    wide_browser_of_forty_methods.press(f"#lb button[data-key='{measure}']")  # sorts by it
+
+    assert_first_five_are_coloured(wide_browser_of_forty_methods)
+
+
+def test_chosen_colours_stay_in_other_order(wide_browser_of_forty_methods):
+    """Once the user took the colour of a method, the order of the table changes no colours."""
+    browser = wide_browser_of_forty_methods
+    browser.press("#lb button[data-key='regret']")  # sorts by regrets
+    first, second, *others = browser.run(NAMES_OF_COLOURED_METHODS)
+    browser.press(f"#lb button[data-method='{second}']")  # takes its colour away
+    assert set(browser.run(NAMES_OF_COLOURED_METHODS)) == {first, *others}
+
+    browser.press("#lb button[data-key='rank']")  # sorts by mean ranks
+
+    assert set(browser.run(NAMES_OF_COLOURED_METHODS)) == {first, *others}
 
 
 def test_page_of_forty_methods_is_small(report_of_forty_methods):
@@ -681,12 +755,12 @@ def test_page_of_forty_methods_is_small(report_of_forty_methods):
 
 def test_forty_methods_fit(large_browser):
     """The page needs no scrolling to the side, also with all details open."""
-    large_browser.run("for (const node of document.querySelectorAll('details')) node.open = true")
+    large_browser.run(OPEN_ALL_DETAILS)
     assert large_browser.run("return document.scrollingElement.scrollWidth <= innerWidth")
 
 
 def test_forty_methods_are_shown_soon(driver, report_of_forty_methods):
-    """The fastest of three times counts, as a busy machine makes the others slower."""
+    """The fastest of three times counts: other programs may slow down the others."""
     browser = Browser(driver, report_of_forty_methods.page.as_uri())
     time_when_ready = "return performance.getEntriesByName('ready')[0].startTime"
 
@@ -699,7 +773,7 @@ def test_forty_methods_are_shown_soon(driver, report_of_forty_methods):
 
 
 def test_forty_methods_are_printed(driver, report_of_forty_methods):
-    """On paper of the size A4: on few pages, but at least three, as the page is long."""
+    """On paper, the page is neither cut off, as on less than three pages, nor blown up."""
     Browser(driver, report_of_forty_methods.page.as_uri()).open()
     a4 = {"paperWidth": 8.27, "paperHeight": 11.7}  # inches
 
@@ -711,7 +785,7 @@ def test_forty_methods_are_printed(driver, report_of_forty_methods):
 
 
 def test_page_has_one_family_of_type(browser):
-    """All texts are sans-serif but messages of failures, which are output of programs."""
+    """All texts are sans-serif but the messages of failures, which are the output of programs."""
     families = browser.run(
         "const texts = document.querySelectorAll("
         " 'h1, h2, p:not(.message), td, th, a, button, figure svg text');"
@@ -723,9 +797,9 @@ def test_page_has_one_family_of_type(browser):
 
 @pytest.mark.parametrize("selector", ["#verdict table", "#lb", "#chart", "#run table"])
 def test_width_of_page_is_used(driver, report_of_forty_methods, selector):
-    """Tables and the chart end at the right margin of a wide page."""
+    """The tables and the chart reach to the right margin of a wide page."""
     browser = Browser(driver, report_of_forty_methods.page.as_uri())
     browser.open(width=WIDE)
     right_end = "return document.querySelector(arguments[0]).getBoundingClientRect().right"
-    margin = 50  # pixels, of the page
-    assert WIDE - margin < browser.run(right_end, selector) <= WIDE
+    largest_margin = 50  # pixels
+    assert WIDE - largest_margin < browser.run(right_end, selector) <= WIDE

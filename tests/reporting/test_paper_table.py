@@ -22,27 +22,36 @@ from hpobench_ordered.reporting.paper_table import (
 METHODS = ("random-search", "bo", "cts")
 """Each is better than the one before."""
 LAST_TRIAL = 6
-FAMILY = {"a1@1": "a_family", "a2@1": "a_family"}
-"""Benchmarks that resemble each other, by their ids; `b@1` is of no family."""
+FAMILY_OF_BENCHMARK = {"a1@1": "a_family", "a2@1": "a_family"}
+"""The family of benchmarks that resemble each other; `b@1` is of none."""
+A1_IS_PLATEAU = {("a1@1", "forest"): "It is a plateau."}
+"""Why means leave out the benchmark a1, on its surrogate "forest"."""
 
 
 def trials_on(
-    name: str, *, methods: tuple[str, ...] = METHODS, seeds: int = 5, trials: int = LAST_TRIAL
+    benchmark: str,
+    *,
+    methods: tuple[str, ...] = METHODS,
+    seeds: int = 5,
+    trials: int = LAST_TRIAL,
 ) -> pd.DataFrame:
-    """Make up trials on a benchmark, whose name decides the numbers."""
-    return made_up_trials(
-        name, methods=methods, seeds=seeds, trials=trials, entropy=list(name.encode())
-    )
+    """Make up trials on a benchmark: random losses, which differ between benchmarks."""
+    entropy = list(benchmark.encode())  # the bytes of its name
+    return made_up_trials(benchmark, methods=methods, seeds=seeds, trials=trials, entropy=entropy)
 
 
 def scores_of(
     *frames: pd.DataFrame, left_out: Mapping[tuple[str, str], str] | None = None
 ) -> list[BenchmarkScores]:
-    """Score the benchmarks of these trials.
+    """Score the benchmarks of these trials, one in each frame.
 
-    Means leave out those of `left_out`: a reason, by benchmark and surrogate.
+    Args:
+        frames: Trials, as `trials_on` makes them up.
+        left_out: Why means over benchmarks leave some out, by benchmark and surrogate.
     """
-    scores, _ = score_benchmarks(pd.concat(frames), left_out=left_out or {}, families=FAMILY)
+    scores, _ = score_benchmarks(
+        pd.concat(frames), left_out=left_out or {}, families=FAMILY_OF_BENCHMARK
+    )
     return scores
 
 
@@ -52,18 +61,18 @@ def scores():
     return scores_of(trials_on("a1@1"), trials_on("a2@1"), trials_on("b@1"))
 
 
-def get_column(table: PaperTable, title: str) -> dict[str, Cell]:
-    """The cells of a column by method."""
-    place = table.header.index(title)
+def get_column(table: PaperTable, heading: str) -> dict[str, Cell]:
+    """The cells of a column, found by its heading, by method."""
+    place = table.header.index(heading)
     return {method: cells[place] for method, cells in zip(table.methods, table.rows, strict=True)}
 
 
 def assert_equal_to_board(column: dict[str, Cell], board: pd.DataFrame, measure: str) -> None:
-    """Check the means and the intervals of a column against rows of a leaderboard."""
-    rows = board.set_index("method")
-    assert set(column) == set(rows.index)
+    """Check the means of a column, and the ends of their intervals, against a leaderboard."""
+    row_of_method = board.set_index("method")
+    assert set(column) == set(row_of_method.index)
     for method, cell in column.items():
-        expected = rows.loc[method, [measure, f"{measure}_low", f"{measure}_high"]]
+        expected = row_of_method.loc[method, [measure, f"{measure}_low", f"{measure}_high"]]
         estimate = cell.estimate
         assert [estimate.mean, estimate.low, estimate.high] == pytest.approx(list(expected))
 
@@ -86,33 +95,36 @@ def test_mean_rank_is_the_leaderboards(scores):
 
     table = make_paper_table(scores)
 
-    overall = board[board["benchmark"] == ALL]
-    assert_equal_to_board(get_column(table, "mean rank"), overall, "rank")
-    assert list(table.methods) == list(overall["method"])
+    means_over_benchmarks = board[board["benchmark"] == ALL]
+    assert_equal_to_board(get_column(table, "mean rank"), means_over_benchmarks, "rank")
+    assert list(table.methods) == list(means_over_benchmarks["method"])
 
 
 def test_cells_of_a_family_are_its_means(scores):
-    """A family has the benchmarks a1 and a2; b is alone."""
-    board_of_family = leaderboard([item for item in scores if item.family == "a_family"])
+    """The benchmarks a1 and a2 are a family; b is of none, and has a column of its own."""
+    scores_of_family = [item for item in scores if item.family == "a_family"]
+    board_of_family = leaderboard(scores_of_family)
 
     table = make_paper_table(scores, columns="families")
 
     assert table.header == ("a_family", "b", "mean rank")
-    overall = board_of_family[board_of_family["benchmark"] == ALL]
-    assert_equal_to_board(get_column(table, "a_family"), overall, "score")
+    means_over_family = board_of_family[board_of_family["benchmark"] == ALL]
+    assert_equal_to_board(get_column(table, "a_family"), means_over_family, "score")
 
 
 def test_columns_may_be_all_measures(scores):
+    """The columns are measures over all benchmarks, in the place of benchmarks."""
     board = leaderboard(scores)
 
     table = make_paper_table(scores, columns="measures")
 
     assert table.header == ("score", "regret", "mean rank")
-    overall = board[board["benchmark"] == ALL]
-    assert_equal_to_board(get_column(table, "regret"), overall, "regret")
+    means_over_benchmarks = board[board["benchmark"] == ALL]
+    assert_equal_to_board(get_column(table, "regret"), means_over_benchmarks, "regret")
 
 
 def test_named_methods_keep_order_and_numbers(scores):
+    """Rows are in the order of the names; their numbers are those of a table of all methods."""
     all_cells = get_column(make_paper_table(scores), "a1")
 
     table = make_paper_table(scores, methods=["random-search", "cts"])
@@ -123,20 +135,19 @@ def test_named_methods_keep_order_and_numbers(scores):
 
 
 def test_mean_rank_is_over_named_benchmarks(scores):
-    _, a2, b = scores
+    """Named are b and a2, with or without its version; the mean leaves out a1."""
+    _a1, a2, b = scores
     board = leaderboard([a2, b])
 
     table = make_paper_table(scores, benchmarks=["b", "a2@1"])
 
     assert table.header == ("b", "a2", "mean rank")
-    overall = board[board["benchmark"] == ALL]
-    assert_equal_to_board(get_column(table, "mean rank"), overall, "rank")
+    means_over_benchmarks = board[board["benchmark"] == ALL]
+    assert_equal_to_board(get_column(table, "mean rank"), means_over_benchmarks, "rank")
 
 
 def test_benchmarks_that_means_leave_out_are_named():
-    scores = scores_of(
-        trials_on("a1@1"), trials_on("b@1"), left_out={("a1@1", "forest"): "It is a plateau."}
-    )
+    scores = scores_of(trials_on("a1@1"), trials_on("b@1"), left_out=A1_IS_PLATEAU)
 
     table = make_paper_table(scores)
 
@@ -146,9 +157,7 @@ def test_benchmarks_that_means_leave_out_are_named():
 
 
 def test_named_benchmark_is_never_left_out():
-    scores = scores_of(
-        trials_on("a1@1"), trials_on("b@1"), left_out={("a1@1", "forest"): "It is a plateau."}
-    )
+    scores = scores_of(trials_on("a1@1"), trials_on("b@1"), left_out=A1_IS_PLATEAU)
 
     table = make_paper_table(scores, benchmarks=["a1", "b"])
 
@@ -157,10 +166,11 @@ def test_named_benchmark_is_never_left_out():
 
 
 def test_surrogates_of_a_benchmark_have_columns():
+    """The same trials count as those on another surrogate, too."""
     on_forest = trials_on("b@1")
-    scores = scores_of(on_forest, on_forest.assign(surrogate="table"))
+    on_table = on_forest.assign(surrogate="table")
 
-    table = make_paper_table(scores)
+    table = make_paper_table(scores_of(on_forest, on_table))
 
     assert table.header == ("b@1 (forest)", "b@1 (table)", "mean rank")
 
@@ -175,31 +185,34 @@ def test_best_and_second_best_are_marked(scores):
 
 
 def test_numbers_printed_alike_are_marked_alike():
+    """A method with the results of the best one is best, too; the third is second best."""
     trials = trials_on("b@1")
     copy_of_best = trials[trials["method"] == "cts"].assign(method="copy")
 
     table = make_paper_table(scores_of(trials, copy_of_best), measure="rank")
 
     marks = {method: cell.mark for method, cell in get_column(table, "b").items()}
-    assert marks["cts"] is marks["copy"] is Mark.BEST
+    assert marks["cts"] is Mark.BEST
+    assert marks["copy"] is Mark.BEST
     assert marks["bo"] is Mark.SECOND_BEST
 
 
 def test_method_missing_somewhere_is_last_without_mean_rank():
-    """The method cts has no runs on b."""
+    """The method cts, elsewhere the best one, has no runs on b."""
     scores = scores_of(trials_on("a1@1"), trials_on("b@1", methods=("random-search", "bo")))
 
     table = make_paper_table(scores)
 
     assert table.methods[-1] == "cts"
-    # Three lines end the table after the last row.
-    *_, last_row, _, _, _ = format_latex(table).splitlines()
-    *_, cell_of_b, cell_of_mean_rank = last_row.removesuffix(r" \\").split(" & ")
+    rows_of_methods = [line for line in format_latex(table).splitlines() if " & " in line]
+    last_row = rows_of_methods[-1].removesuffix(r" \\")
+    _method, _cell_of_a1, cell_of_b, cell_of_mean_rank = last_row.split(" & ")
     assert cell_of_b == "--"
     assert cell_of_mean_rank == "--"
 
 
 def test_caption_says_trial_seeds_and_measure(scores):
+    """Also how many benchmarks, families and methods there are: a1 and a2 are one family, b one."""
     caption = make_paper_table(scores, measure="regret", trial=3).caption
 
     assert caption.startswith("Regret after trial 3 (ordered, 6 trials), means over 5 seeds")
@@ -212,8 +225,8 @@ def test_caption_counts_different_seeds():
     assert "means over 2 to 5 seeds" in make_paper_table(scores).caption
 
 
-def test_default_trial_is_made_on_all_benchmarks():
-    """It is the last of the benchmark with fewest trials."""
+def test_default_trial_is_last_of_shortest_benchmark():
+    """Methods have six trials on a1, and four on b: after trial 4 there are numbers of both."""
     scores = scores_of(trials_on("a1@1", trials=6), trials_on("b@1", trials=4))
 
     assert "after trial 4" in make_paper_table(scores).caption
@@ -243,7 +256,8 @@ def test_no_score_without_random_search():
         make_paper_table(scores)
 
 
-def test_measures_leave_out_the_undefined():
+def test_undefined_score_has_no_column():
+    """A score of 100 is what random search reaches, so that it needs results of random search."""
     scores = scores_of(trials_on("b@1", methods=("bo", "cts")))
 
     table = make_paper_table(scores, columns="measures")
@@ -252,43 +266,45 @@ def test_measures_leave_out_the_undefined():
 
 
 def test_one_table_has_one_protocol():
-    other = made_up_trials("c@1", protocol=OTHER, trials=4)
-    scores = scores_of(trials_on("a1@1"), other)
+    """The trials on c are under another protocol, leave-one-out, than those on a1."""
+    trials_of_other_protocol = made_up_trials("c@1", protocol=OTHER, trials=4)
+    scores = scores_of(trials_on("a1@1"), trials_of_other_protocol)
 
     with pytest.raises(ExperimentError, match=r"under leave-one-out.* under ordered, 6 trials"):
         make_paper_table(scores, benchmarks=["a1", "c"])
 
 
 def test_latex_marks_and_has_distances_to_interval_ends(scores):
-    cell = get_column(make_paper_table(scores), "b")["cts"]
-    above = cell.estimate.high - cell.estimate.mean
-    below = cell.estimate.mean - cell.estimate.low
+    """The best mean of a column, that of cts, is bold; the ends of its interval stand beside it."""
+    estimate = get_column(make_paper_table(scores), "b")["cts"].estimate
+    above = estimate.high - estimate.mean
+    below = estimate.mean - estimate.low
 
     text = format_latex(make_paper_table(scores))
 
-    expected = rf"\textbf{{{cell.estimate.mean:.1f}}}$^{{+{above:.1f}}}_{{-{below:.1f}}}$"
-    assert expected in text
-    # The second best is underlined, once in each of four columns.
-    assert text.count(r"\underline{") == 4
+    assert rf"\textbf{{{estimate.mean:.1f}}}$^{{+{above:.1f}}}_{{-{below:.1f}}}$" in text
+    # The second best of each column, of three benchmarks and of mean ranks, is underlined.
+    assert text.count(r"\underline{") == 3 + 1
 
 
 def test_markdown_marks_and_has_interval_ends(scores):
+    """The best mean of a column, that of cts, is bold; its interval stands in brackets."""
     estimate = get_column(make_paper_table(scores), "b")["cts"].estimate
 
     text = format_markdown(make_paper_table(scores))
 
     assert f"**{estimate.mean:.1f}** ({estimate.low:.1f} to {estimate.high:.1f})" in text
-    # The second best is underlined, once in each of four columns.
-    assert text.count("<u>") == 4
+    # The second best of each column, of three benchmarks and of mean ranks, is underlined.
+    assert text.count("<u>") == 3 + 1
 
 
 def test_intervals_may_be_left_out(scores):
-    """In Markdown, intervals would be in brackets."""
+    """Cells in Markdown have intervals in brackets, and captions in LaTeX say what they are."""
     table = make_paper_table(scores, intervals=False)
 
-    _headings, _alignments, *rows = format_markdown(table).splitlines()
-    rows_of_three_methods = rows[:3]  # before the caption
-    assert "(" not in "".join(rows_of_three_methods)
+    _headings, _alignments, *rows_and_caption = format_markdown(table).splitlines()
+    rows = rows_and_caption[: len(METHODS)]
+    assert "(" not in "".join(rows)
     assert "interval" not in format_latex(table)
 
 
@@ -299,29 +315,44 @@ def test_few_seeds_have_no_intervals():
     assert "interval" not in format_latex(table)
 
 
-def test_latex_is_well_formed():
-    r"""Braces and environments are closed; rows have as many cells as columns, and end with \\."""
+@pytest.fixture(scope="module")
+def latex_of_odd_names():
+    """The table in LaTeX of a method and a benchmark whose names are full of its special signs."""
     methods = ("random-search", "bo", HOSTILE)
     scores = scores_of(trials_on("a1@1", methods=methods), trials_on("b_&%#@1", methods=methods))
+    return format_latex(make_paper_table(scores))
 
-    text = format_latex(make_paper_table(scores))
 
-    without_escaped = re.sub(r"\\[&%$#_{}]", "", text)
+def remove_escaped(latex: str) -> str:
+    r"""Remove signs that LaTeX takes for text, such as \&."""
+    return re.sub(r"\\[&%$#_{}]", "", latex)
+
+
+def test_latex_closes_braces_and_environments(latex_of_odd_names):
+    without_escaped = remove_escaped(latex_of_odd_names)
+
     assert without_escaped.count("{") == without_escaped.count("}")
-    assert re.findall(r"\\(?:begin|end)\{\w+\}", text) == [
+    assert re.findall(r"\\(?:begin|end)\{\w+\}", latex_of_odd_names) == [
         r"\begin{table}",
         r"\begin{tabular}",
         r"\end{tabular}",
         r"\end{table}",
     ]
-    rows = [line for line in without_escaped.splitlines() if line.endswith(r" \\")]
-    # A row of headings and one a method, with four cells: method, two benchmarks, mean rank.
-    assert len(rows) == 1 + len(methods)
-    assert {line.count(" & ") for line in rows} == {3}
-    assert r"\begin{tabular}{lrrr}" in text
+
+
+def test_latex_rows_have_cells_of_all_columns(latex_of_odd_names):
+    r"""Cells of a row are separated by &, and a row ends with \\."""
+    lines = remove_escaped(latex_of_odd_names).splitlines()
+
+    rows = [line for line in lines if line.endswith(r" \\")]
+    assert len(rows) == 1 + 3  # the headings, and three methods
+    # Four columns: the method at the left; two benchmarks and the mean rank at the right.
+    assert r"\begin{tabular}{lrrr}" in latex_of_odd_names
+    assert {line.count(" & ") for line in rows} == {4 - 1}
 
 
 def test_names_are_escaped_for_latex():
+    """The name of a method begins with "a_b & 5% </script>", that of the benchmark is "b_1"."""
     scores = scores_of(trials_on("b_1@1", methods=("random-search", HOSTILE)))
 
     text = format_latex(make_paper_table(scores))
@@ -331,6 +362,7 @@ def test_names_are_escaped_for_latex():
 
 
 def test_names_are_escaped_for_markdown():
+    """The name of a method begins with "a_b & 5% </script>", that of the benchmark is "b_1"."""
     scores = scores_of(trials_on("b_1@1", methods=("random-search", HOSTILE)))
 
     text = format_markdown(make_paper_table(scores))
@@ -340,6 +372,7 @@ def test_names_are_escaped_for_markdown():
 
 
 def test_long_titles_are_turned_in_latex():
+    """A comment at the top of the table says which package of LaTeX turns them."""
     text = format_latex(make_paper_table(scores_of(trials_on("a-benchmark-of-long-name@1"))))
 
     assert r"\rotatebox{90}{a-benchmark-of-long-name}" in text

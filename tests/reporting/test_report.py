@@ -33,9 +33,9 @@ def read_page(report: Report) -> str:
     return report.page.read_text(encoding="utf-8")
 
 
-def unpack_data(page: str, name: str) -> Any:
-    """Unpack the data that the page's script reads from the element of this name."""
-    element = re.search(f'id="{name}">([^<]*)<', page)
+def unpack_data(page: str) -> Any:
+    """Unpack the data that the page's script reads: protocols, and numbers of their entries."""
+    element = re.search('id="data">([^<]*)<', page)
     assert element is not None
     return unpack_json(element.group(1))
 
@@ -46,20 +46,24 @@ def unpack_json(packed: str) -> Any:
 
 
 def read_numbers_of_entry(report: Report, entry: int) -> Any:
-    """Numbers of an entry of the first protocol: the page has the first, its parts the others."""
+    """Read the numbers of an entry, a benchmark or all of them, of the report's first protocol.
+
+    The page itself has those of the first entry. Every other entry has a part, a file beside the
+    page, which is named by the numbers of the protocol and of the entry.
+    """
     if entry == 0:
-        return unpack_data(read_page(report), "data")["parts"]["0-0"]
+        return unpack_data(read_page(report))["parts"]["0-0"]
     return unpack_part(report, f"0-{entry}")
 
 
 def unpack_part(report: Report, name: str) -> Any:
-    """Unpack the data in a file beside the page, which is a call with its name and the data."""
+    """Unpack the data of a part, a script beside the page: it calls `receivePart(name, data)`."""
     script = (report.page.parent / "report_parts" / f"{name}.js").read_text(encoding="utf-8")
     call = re.fullmatch(r'receivePart\("([^"]*)", "([^"]*)"\);\n', script)
     assert call is not None
-    name_in_call, packed = call.groups()
+    name_in_call, packed_data = call.groups()
     assert name_in_call == name
-    return unpack_json(packed)
+    return unpack_json(packed_data)
 
 
 def make_small_trials() -> pd.DataFrame:
@@ -84,7 +88,11 @@ def test_report_has_page_summary_and_tables(page_report):
 
 
 def test_report_has_parts_of_entries(page_report):
-    """Entries are numbered by protocol and place; the page itself holds the first, 0-0."""
+    """Each benchmark of each protocol has a file with its numbers, and one with those of its tasks.
+
+    They are named by the number of the protocol and the place of the benchmark on the page. The
+    first place, 0-0, is of all benchmarks together, which the page itself has.
+    """
     parts = {name for name in list_files(page_report) if name.startswith("report_parts/")}
 
     expected = set()
@@ -95,33 +103,33 @@ def test_report_has_parts_of_entries(page_report):
 
 def test_every_figure_is_in_every_format(page_report):
     figure_files = {name for name in list_files(page_report) if name.startswith("figures/")}
-    figures = {name.rpartition(".")[0] for name in figure_files}
 
+    figures = {name.rpartition(".")[0] for name in figure_files}
+    expected = set()
     for figure in figures:
-        assert {f"{figure}.png", f"{figure}.svg", f"{figure}.pdf"} <= figure_files
-    assert len(figure_files) == 3 * len(figures)
+        expected |= {f"{figure}.png", f"{figure}.svg", f"{figure}.pdf"}
+    assert figure_files == expected
 
 
 def test_page_links_to_all_files(page_report):
-    """But for itself, and for its parts, which its script loads."""
-    files = list_files(page_report) - {"report.html"}
-
+    """There is no link to the page itself, nor to its parts, which its script loads."""
     linked = set(re.findall(r'href="([^"#]+)"', read_page(page_report)))
 
-    assert linked == {name for name in files if not name.startswith("report_parts/")}
+    other_files = list_files(page_report) - {"report.html"}
+    assert linked == {name for name in other_files if not name.startswith("report_parts/")}
 
 
 @pytest.mark.parametrize("kind", ["heatmap", "differences", "attainment"])
 @pytest.mark.parametrize(
-    ("ending", "start"), [("png", b"\x89PNG"), ("pdf", b"%PDF"), ("svg", b"<svg")]
+    ("ending", "first_bytes"), [("png", b"\x89PNG"), ("pdf", b"%PDF"), ("svg", b"<svg")]
 )
-def test_figures_are_written_in_three_formats(page_report, kind, ending, start):
-    """A format is recognised by the first bytes of a file."""
+def test_figures_are_written_in_three_formats(page_report, kind, ending, first_bytes):
+    """The first protocol, "ordered", has a figure of each kind; its first bytes tell its format."""
     folder = page_report.page.parent / "figures"
 
     (figure,) = folder.glob(f"{kind}-ordered*.{ending}")
 
-    assert figure.read_bytes().startswith(start)
+    assert figure.read_bytes().startswith(first_bytes)
 
 
 def test_leaderboard_file_has_ranks(page_report):
@@ -139,26 +147,27 @@ def test_means_file_has_curves(page_report):
 
 
 def test_pairs_file_has_adjusted_p_values(page_report):
-    """Those of the first method against each of the others, under one of two protocols."""
+    """The file compares pairs of methods; checked are those with the first method.
+
+    The p values are of one of two protocols, with benchmarks as samples, adjusted as by Holm.
+    """
     scores_by_protocol = group_by_protocol(page_report.benchmarks)
-    benchmarks = BenchmarkGroup.for_means(scores_by_protocol[ORDERED])
-    comparison = compare_pairs(benchmarks)
+    comparison = compare_pairs(BenchmarkGroup.for_means(scores_by_protocol[ORDERED]))
     assert comparison is not None
     first_method = comparison.methods[0]
-    # A matrix of all pairs of methods; its first row begins with the method against itself.
-    _against_itself, *expected = comparison.adjusted[0]
+    row_of_first_method = comparison.adjusted[0]  # of a matrix, (methods, methods)
+    _against_itself, *expected = row_of_first_method
 
     pairs = pd.read_csv(page_report.page.parent / "pairs.csv")
 
     is_of_first = (pairs["protocol"] == ORDERED) & (pairs["method"] == first_method)
-    # Adjusted by Holm's method; benchmarks, not tasks, are the samples.
     p_values = pairs.loc[is_of_first, "p_holm_benchmarks"]
     # pandas does not read the last digit exactly.
     np.testing.assert_allclose(p_values, expected, rtol=1e-15)
 
 
 def test_page_says_who_leads(page_report):
-    """By a sentence for each protocol in its section "verdict"."""
+    """The section "verdict" has a sentence for each protocol: the best methods, their mean rank."""
     _, _, after_heading = read_page(page_report).partition('id="verdict"')
     section, _, _ = after_heading.partition("</section>")
 
@@ -175,73 +184,84 @@ def test_summary_says_who_leads(page_report):
 
 
 def test_page_has_all_benchmarks_of_protocols(page_report):
-    """Three benchmarks under the first protocol, and newsvendor with four trials under another."""
-    ordered, other = unpack_data(read_page(page_report), "data")["protocols"]
+    """Entries of a protocol are its benchmarks, after all of them together if there are several.
 
-    labels = [f"{name}@1 (forest)" for name in ("newsvendor", "own", "xgboost-mnist")]
-    assert [entry["label"] for entry in ordered["entries"]] == ["all 3 benchmarks", *labels]
-    assert [entry["trials"] for entry in other["entries"]] == [4]
+    The first protocol has three benchmarks, the second has one, with four trials.
+    """
+    first, second = unpack_data(read_page(page_report))["protocols"]
+
+    benchmarks = [f"{name}@1 (forest)" for name in ("newsvendor", "own", "xgboost-mnist")]
+    assert [entry["label"] for entry in first["entries"]] == ["all 3 benchmarks", *benchmarks]
+    assert [entry["trials"] for entry in second["entries"]] == [4]
 
 
-ENTRIES = pytest.mark.parametrize(
-    ("entry", "name"), [(0, "all"), (1, "newsvendor@1"), (3, "xgboost-mnist@1")]
+with_entries_of_first_protocol = pytest.mark.parametrize(
+    ("entry", "benchmark_id"), [(0, "all"), (1, "newsvendor@1"), (3, "xgboost-mnist@1")]
 )
-"""Places of benchmarks among the entries of the first protocol."""
+"""Numbers of entries, and their benchmarks."""
+
+
+def get_methods_of_first_protocol(report: Report) -> list[str]:
+    """The names of methods in the order in which the page has their numbers."""
+    first_protocol, *_ = unpack_data(read_page(report))["protocols"]
+    methods: list[str] = first_protocol["methods"]
+    return methods
 
 
 def rows_of_leaderboard(report: Report, benchmark: str, *, trial: int = 6) -> list[dict[str, Any]]:
-    """Rows of the leaderboard that the page should show for a benchmark, or for "all"."""
+    """Rows of the leaderboard for a benchmark, or for "all", under the first protocol."""
     table = leaderboard(report.benchmarks, trial=trial)
     is_shown = (table["protocol"] == ORDERED) & (table["benchmark"] == benchmark)
     return table[is_shown].to_dict("records")
 
 
-@ENTRIES
+@with_entries_of_first_protocol
 @pytest.mark.parametrize("trial", [1, 6])
 @pytest.mark.parametrize("measure", ["score", "regret", "rank"])
-def test_page_has_means_of_leaderboard(page_report, entry, name, trial, measure):
-    """Of a benchmark, the page has the mean and both ends of its interval, by method and trial.
+def test_page_has_means_of_leaderboard(page_report, entry, benchmark_id, trial, measure):
+    """After each trial, the page has the leaderboard's means and the ends of their intervals."""
+    methods = get_methods_of_first_protocol(page_report)
+    # Three lists with a curve for each method, or None where a method failed.
+    means, lower_ends, upper_ends = read_numbers_of_entry(page_report, entry)["measures"][measure]
 
-    It has no curves of a method whose mean is undefined, because it failed. `entry` is the place of
-    the benchmark, `name`, on the page.
-    """
-    protocol, _ = unpack_data(read_page(page_report), "data")["protocols"]
-    measures = read_numbers_of_entry(page_report, entry)["measures"]
-    means, lower_ends, upper_ends = measures[measure]
-    for row in rows_of_leaderboard(page_report, name, trial=trial):
-        place = protocol["methods"].index(row["method"])
+    for row in rows_of_leaderboard(page_report, benchmark_id, trial=trial):
+        place = methods.index(row["method"])
         if means[place] is None:
             assert np.isnan(row[measure])
             continue
         shown = [curves[place][trial - 1] for curves in (means, lower_ends, upper_ends)]
         expected = [row[measure], row[f"{measure}_low"], row[f"{measure}_high"]]
-        # Numbers of the page have four digits; None stands for an undefined one.
+        # The page rounds to four digits; None, which becomes NaN here, is an undefined number.
         np.testing.assert_allclose(np.array(shown, dtype=float), expected, rtol=1e-4)
 
 
-@ENTRIES
+@with_entries_of_first_protocol
 @pytest.mark.parametrize("trial", [1, 6])
-def test_page_has_wins_of_leaderboard(page_report, entry, name, trial):
-    """Of the benchmark `name` at the place `entry`; the page has none of a method that failed."""
-    protocol, _ = unpack_data(read_page(page_report), "data")["protocols"]
-    wins = read_numbers_of_entry(page_report, entry)["wins"]
-    wins_of_method = dict(zip(protocol["methods"], wins, strict=True))
+def test_page_has_wins_of_leaderboard(page_report, entry, benchmark_id, trial):
+    """After each trial, the page has the wins, ties and losses of each method that has not failed.
 
-    for row in rows_of_leaderboard(page_report, name, trial=trial):
+    They are counted against all other methods.
+    """
+    methods = get_methods_of_first_protocol(page_report)
+    wins = read_numbers_of_entry(page_report, entry)["wins"]
+    wins_of_method = dict(zip(methods, wins, strict=True))
+
+    for row in rows_of_leaderboard(page_report, benchmark_id, trial=trial):
         wins_by_trial = wins_of_method[row["method"]]
-        if wins_by_trial is not None:
+        has_failed = wins_by_trial is None
+        if not has_failed:
             assert wins_by_trial[trial - 1] == [row["wins"], row["ties"], row["losses"]]
 
 
-@ENTRIES
-def test_page_has_failures_of_leaderboard(page_report, entry, name):
-    """Of the benchmark `name` at the place `entry`, as a number to sort by and a text to show."""
-    protocol, _ = unpack_data(read_page(page_report), "data")["protocols"]
+@with_entries_of_first_protocol
+def test_page_has_failures_of_leaderboard(page_report, entry, benchmark_id):
+    """The page has, for each method, a number to sort by, and the text that it shows."""
+    methods = get_methods_of_first_protocol(page_report)
     failures = read_numbers_of_entry(page_report, entry)["failed"]
-    failures_of_method = dict(zip(protocol["methods"], failures, strict=True))
+    failures_of_method = dict(zip(methods, failures, strict=True))
 
-    for row in rows_of_leaderboard(page_report, name):
-        _number, text = failures_of_method[row["method"]]
+    for row in rows_of_leaderboard(page_report, benchmark_id):
+        _number_to_sort_by, text = failures_of_method[row["method"]]
         assert text == f"{row['failed']} of {row['runs']}"
 
 
@@ -256,10 +276,10 @@ def test_no_runs_give_no_report(tmp_path):
 
 def test_curves_of_few_seeds_have_no_interval(page_report):
     """The second protocol has four seeds; intervals need five."""
-    numbers = unpack_part(page_report, "1-0")
+    only_benchmark_of_second_protocol = unpack_part(page_report, "1-0")
 
-    for mean_without_ends in numbers["measures"].values():
-        assert len(mean_without_ends) == 1
+    for curves_of_measure in only_benchmark_of_second_protocol["measures"].values():
+        assert len(curves_of_measure) == 1  # means, without lower and upper ends
 
 
 def test_summary_of_few_seeds_has_no_interval(page_report):
@@ -268,87 +288,94 @@ def test_summary_of_few_seeds_has_no_interval(page_report):
 
     _, _, last_table = summary.rpartition("| method |")
 
-    assert "2.25 |" in last_table  # a mean rank
+    mean_rank_of_a_method = "2.25 |"
+    assert mean_rank_of_a_method in last_table
     assert " to " not in last_table
 
 
 def test_leaderboard_of_few_seeds_has_no_interval(page_report):
-    """Each of four measures has a lower and an upper end, which need five seeds."""
+    """Intervals need five seeds. Each of four measures has columns for their two ends."""
     table = pd.read_csv(page_report.page.parent / "leaderboard.csv")
 
-    ends = [column for column in table.columns if column.endswith(("_low", "_high"))]
+    ends_of_intervals = [name for name in table.columns if name.endswith(("_low", "_high"))]
     has_few_seeds = table["seeds"] < 5
-    assert len(ends) == 4 * 2
+    assert len(ends_of_intervals) == 4 * 2
     assert has_few_seeds.any()
-    assert table.loc[has_few_seeds, ends].isna().all(axis=None)
+    assert table.loc[has_few_seeds, ends_of_intervals].isna().all(axis=None)
 
 
 @pytest.mark.parametrize("measure", ["regret", "rank", "value"])
 def test_page_has_curves_of_tasks(page_report, measure):
-    """Those of the first method on the three tasks of newsvendor, to three digits."""
-    first_protocol, _ = unpack_data(read_page(page_report), "data")["protocols"]
-    tasks_of_newsvendor = unpack_part(page_report, "0-1-tasks")  # it follows all benchmarks, 0-0
+    """The part "0-1-tasks" has the means of each method on each task of newsvendor.
+
+    Checked are those of one method, which the page rounds to three digits.
+    """
+    tasks_of_newsvendor = unpack_part(page_report, "0-1-tasks")
     scores = {(item.benchmark, item.protocol): item for item in page_report.benchmarks}
-    of_newsvendor = scores["newsvendor@1", ORDERED]
-    place_of_first_method = first_protocol["methods"].index(of_newsvendor.methods[0])
+    scores_on_newsvendor = scores["newsvendor@1", ORDERED]
+    expected_means = scores_on_newsvendor.measures[measure].mean  # (methods, tasks, trials)
+    method = scores_on_newsvendor.methods[0]
+    place = get_methods_of_first_protocol(page_report).index(method)
 
     assert len(tasks_of_newsvendor) == 3
     for number, task in enumerate(tasks_of_newsvendor):
-        mean_curves, *_ends = task[measure]
-        # Means have the shape (methods, tasks, trials).
-        expected = of_newsvendor.measures[measure].mean[0, number]
-        np.testing.assert_allclose(mean_curves[place_of_first_method], expected, rtol=1e-3)
+        means_of_methods, *_ends = task[measure]
+        np.testing.assert_allclose(means_of_methods[place], expected_means[0, number], rtol=1e-3)
 
 
 def test_page_counts_unfinished_runs(page_report):
-    """Four methods have five seeds on three benchmarks, and four seeds by another protocol.
-
-    On one benchmark, a run of one method failed, and four of another are missing.
-    """
-    runs = 4 * (5 * 3 + 4)
+    """On one benchmark, a run of one method failed, and four runs of another are missing."""
+    methods = 4
+    runs_of_method = 3 * 5 + 4  # three benchmarks with five seeds; another protocol with four
+    runs = methods * runs_of_method
 
     assert f"Not finished, of {runs} runs: 1 failed, 4 missing." in read_page(page_report)
 
 
 def test_page_counts_runs_of_other_versions(page_report):
-    # As the report is told of them.
+    """The report was told of two runs of methods that have changed since."""
     sentence = "2 runs of other versions of a method are there and count nowhere."
 
     assert sentence in read_page(page_report)
 
 
 def test_page_shows_failures_machines_and_limits(page_report):
-    """The results have these texts, which are escaped."""
+    """The results have a failure, a session's platform and a benchmark's limit with these texts."""
     page = read_page(page_report)
 
     message_of_failure = "<b onclick=alert(2)>bad</b>"
+    platform = "Linux-6.18.44"
     limit_of_benchmark = "<em>rough</em> near the edge"
     assert html.escape(message_of_failure) in page
-    assert "Linux-6.18.44" in page  # the platform
+    assert platform in page
     assert html.escape(limit_of_benchmark) in page
 
 
 @pytest.mark.parametrize(
-    "mark", ["<img", "<b ", "<u>", "<s>", "<em>", "<i>", "</pre><script", "\u2028<"]
+    "markup", ["<img", "<b ", "<u>", "<s>", "<em>", "<i>", "</pre><script", "\u2028<"]
 )
-def test_text_from_results_is_escaped(page_report, mark):
-    """The results have names and messages with this mark; data for the script are compressed."""
-    _, _, body = read_page(page_report).partition("<body>")
-    text_before_data, _, _ = body.partition('id="data"')
+def test_text_from_results_is_escaped(page_report, markup):
+    """Names and messages in the results have this markup, which would become elements of the page.
 
-    assert mark not in text_before_data
+    The data for the script may have it: they are compressed.
+    """
+    _, _, body = read_page(page_report).partition("<body>")
+    body_before_data, _, _ = body.partition('id="data"')
+
+    assert markup not in body_before_data
 
 
 def test_data_from_results_close_no_script(page_report):
-    """The name of a method contains such a tag, too; the page's own scripts are three."""
+    """The page has three scripts; the tag "</script>" in a method's name ends none of them."""
     page = read_page(page_report)
 
-    first_protocol, _ = unpack_data(page, "data")["protocols"]
-    assert HOSTILE in first_protocol["methods"]
+    assert "</script>" in HOSTILE
+    assert HOSTILE in get_methods_of_first_protocol(page_report)
     assert page.count("</script>") == 3
 
 
 def test_page_forbids_requests(page_report):
+    """Its policy of content names no server, and no texts that are run as scripts."""
     (policy,) = re.findall(r'Content-Security-Policy" content="([^"]*)"', read_page(page_report))
 
     assert "unsafe-eval" not in policy
@@ -356,19 +383,19 @@ def test_page_forbids_requests(page_report):
 
 
 def test_parts_change_with_their_address(tmp_path):
-    """Otherwise a browser might show numbers that it keeps of an earlier report.
+    """A browser keeps files by their addresses, and must not show those of an earlier report.
 
-    The edition is in the address; the results of two seeds differ.
+    The addresses of a page's parts end with its edition, which follows from the results.
     """
 
-    def write_and_read_edition(seed: int) -> str:
-        trials = made_up_trials("newsvendor@1", trials=3, tasks=2, entropy=seed)
+    def write_and_read_edition(random_seed: int) -> str:
+        trials = made_up_trials("newsvendor@1", trials=3, tasks=2, entropy=random_seed)
         report = write_report(ReportInput(trials), tmp_path)
-        return unpack_data(read_page(report), "data")["edition"]
+        return unpack_data(read_page(report))["edition"]
 
-    first = write_and_read_edition(seed=1)
-    second = write_and_read_edition(seed=2)
-    second_again = write_and_read_edition(seed=2)
+    first = write_and_read_edition(random_seed=1)
+    second = write_and_read_edition(random_seed=2)
+    second_again = write_and_read_edition(random_seed=2)
 
     assert second != first
     assert second_again == second
@@ -395,6 +422,7 @@ def test_same_results_give_same_files(tmp_path):
 
 @pytest.mark.slow
 def test_report_compares_surrogates(tmp_path):
+    """The same trials count as those on another surrogate of the benchmark, too."""
     trials = make_small_trials()
     on_both = pd.concat([trials, trials.assign(surrogate="nearest")])
 
@@ -420,22 +448,25 @@ def test_report_without_random_search_has_no_score(tmp_path):
 
     report = write_report(ReportInput(trials), tmp_path)
 
-    (protocol,) = unpack_data(read_page(report), "data")["protocols"]
+    (protocol,) = unpack_data(read_page(report))["protocols"]
     (entry,) = protocol["entries"]
     assert set(read_numbers_of_entry(report, 0)["measures"]) == {"regret", "rank", "value"}
     assert any("The score is not available" in note for note in entry["notes"])
 
 
 def trials_with_configurations() -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Trials on newsvendor, and random configurations of each by the key of its run."""
+    """Made-up trials on newsvendor, and a table of them with configurations, drawn at random.
+
+    The table tells the run of each trial by its key.
+    """
     trials = made_up_trials("newsvendor@1", trials=6, tasks=2).assign(surrogate="table")
-    keys = overview_runs(trials)[["method", "seed", "key"]]
-    evaluations = trials.merge(keys, on=["method", "seed"])
+    key_of_run = overview_runs(trials)[["method", "seed", "key"]]
+    evaluations = trials.merge(key_of_run, on=["method", "seed"])
     evaluations = evaluations[["key", "task", "trial", "value", "loss"]]
 
     space = hbo.load("newsvendor").space
-    unit_rows = space.sample_unit(np.random.default_rng(0), len(evaluations))
-    configs = space.configs(space.decode(unit_rows))
+    rng = np.random.default_rng(0)
+    configs = [space.sample(rng) for _ in range(len(evaluations))]
     return trials, evaluations.join(pd.DataFrame(configs))
 
 
@@ -462,7 +493,7 @@ def test_page_shows_landscapes_of_configurations(folder_with_landscapes):
 
 @pytest.mark.slow
 def test_landscapes_are_over_two_hyperparameters(folder_with_landscapes):
-    """Of the three prices of newsvendor."""
+    """Newsvendor has three, price_0 to price_2; the figure names those of its axes."""
     (figure,) = (folder_with_landscapes / "figures").glob("landscapes-*.svg")
 
     axes = set(re.findall("price_[0-9]", figure.read_text(encoding="utf-8")))
@@ -471,12 +502,12 @@ def test_landscapes_are_over_two_hyperparameters(folder_with_landscapes):
 
 
 def test_caption_without_intervals_mentions_no_brackets():
-    """Benchmarks of five and of three seeds have no interval together.
+    """A caption ends with the number of seeds, or goes on with what the brackets in the table are.
 
-    Otherwise the caption goes on: intervals are in brackets.
+    There are no intervals over benchmarks of which one has less than five seeds.
     """
-    five_seeds = made_up_trials("a@1", protocol=ORDERED, methods=["bo", "cts"], seeds=5)
-    three_seeds = made_up_trials("b@1", protocol=ORDERED, methods=["bo", "cts"], seeds=3)
+    five_seeds = made_up_trials("a@1", methods=["bo", "cts"], seeds=5)
+    three_seeds = made_up_trials("b@1", methods=["bo", "cts"], seeds=3)
     scores, _ = score_benchmarks(pd.concat([five_seeds, three_seeds]))
 
     table_of_all_benchmarks, *_ = leaderboard_tables(leaderboard(scores))
@@ -485,6 +516,7 @@ def test_caption_without_intervals_mentions_no_brackets():
 
 
 TIME_COLUMN = "CPU ms per suggestion"
+"""Heading of the column with the time that methods take for a suggestion."""
 
 
 def test_known_times_have_a_column(page_report):
