@@ -249,7 +249,11 @@ def sample_standardised(
 
 
 def draw_sample_counts(
-    tasks: Sequence[Evaluations], max_per_task: int, max_total: int, rng: np.random.Generator
+    tasks: Sequence[Evaluations],
+    *,
+    max_per_task: int,
+    max_total: int,
+    rng: np.random.Generator,
 ) -> list[int]:
     """Draw how many evaluations of each task to use.
 

@@ -127,8 +127,10 @@ class ContextBohamiann(TaskByTask, Bohamiann):
         Returns:
             Evaluations of each task with losses standardised, `MAX_SOURCES` at most of all tasks.
         """
-        # At most that many of all tasks together, and so of each task.
-        counts = draw_sample_counts(tasks, MAX_SOURCES, MAX_SOURCES, self.rng)
+        # The limit is for all tasks together; a single task may use it up.
+        counts = draw_sample_counts(
+            tasks, max_per_task=MAX_SOURCES, max_total=MAX_SOURCES, rng=self.rng
+        )
         return sample_standardised(tasks, counts, self.rng)
 
     def observations(self) -> tuple[FloatArray, FloatArray]:

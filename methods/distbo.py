@@ -105,8 +105,11 @@ class JointlyModelled(ModelBased):
         # A linear model is faster and may use more evaluations.
         max_sources = MAX_SOURCES_OF_LINEAR if self.is_linear else MAX_SOURCES_OF_PROCESS
         if sum(counts) > max_sources:
-            # No limit for one task alone, but for all together.
-            counts = draw_sample_counts(tasks, max(counts), max_sources, self.rng)
+            # The limit is for all tasks together; there is none for a single one.
+            largest_count = max(counts)
+            counts = draw_sample_counts(
+                tasks, max_per_task=largest_count, max_total=max_sources, rng=self.rng
+            )
 
         sources = []
         for task, count in zip(tasks, counts, strict=True):

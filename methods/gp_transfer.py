@@ -110,7 +110,9 @@ class GPTransferSubsample(GPTransfer):
         Returns:
             Evaluations of each task with losses standardised.
         """
-        counts = draw_sample_counts(tasks, MAX_PER_TASK, MAX_SOURCES, self.rng)
+        counts = draw_sample_counts(
+            tasks, max_per_task=MAX_PER_TASK, max_total=MAX_SOURCES, rng=self.rng
+        )
         return sample_standardised(tasks, counts, self.rng)
 
 

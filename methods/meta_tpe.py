@@ -139,8 +139,8 @@ class MetaTPE(TPE):
         good = Mixture([self._fit_density(task.good) for task in tasks], weights)
         bad = Mixture([self._fit_density(task.bad) for task in tasks], weights)
         self._good = good  # candidates are drawn from it
-        free = self._is_searched  # which hyperparameters have more than one value
-        return lambda unit: good.log(unit[:, free]) - bad.log(unit[:, free])
+        is_searched = self._is_searched  # hyperparameters with one value are not in the densities
+        return lambda unit: good.log(unit[:, is_searched]) - bad.log(unit[:, is_searched])
 
     def iter_candidates(self) -> Iterator[FloatArray]:
         """Yield draws around each task's good configurations; if all were tried, random ones.

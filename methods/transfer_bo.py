@@ -59,8 +59,8 @@ class TransferBO(MultiTaskGP):
         features = np.empty(table.shape)
         for quantity, values in enumerate(table.T):
             distinct = np.unique(values)
-            ranks = np.searchsorted(distinct, values)
-            highest_rank = max(1, len(distinct) - 1)
+            ranks = np.searchsorted(distinct, values)  # from 0; equal values have equal ranks
+            highest_rank = max(1, len(distinct) - 1)  # nothing is divided by 0
             features[:, quantity] = ranks / highest_rank
         return features
 

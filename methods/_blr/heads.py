@@ -188,21 +188,21 @@ class Head:
         """Compute the posterior mean (m,) and standard deviation (m,) of the noise-free losses.
 
         Args:
-            Phi: Features phi* of the configurations to predict, shape (m, d).
+            Phi: Features of the configurations to predict, shape (m, d).
         """
-        scaled_Phi = Phi * self._scales  # like the evaluations' features, which become Phi~
+        scaled_Phi = Phi * self._scales  # as those of the evaluations were scaled
         mean = scaled_Phi @ self.weights
 
-        # The weights' posterior covariance is C = (I + beta Phi~^T Phi~)^-1, with the scaled
-        # features Phi~ of the evaluations; the variance of a prediction is phi*^T C phi*. R and
-        # V = R^-T Phi~ are from `__init__`.
-        if self._has_more_evaluations:  # C = (R^T R)^-1
+        # The variance of a prediction is phi^T C phi, with its scaled features phi and the
+        # posterior covariance C of the weights. `__init__` has computed what C follows from.
+        if self._has_more_evaluations:  # C = (R^T R)^-1: the variance is |R^-T phi|^2
             solved = _solve_transposed(self._R, scaled_Phi.T)
             variance = np.einsum("ij,ij->j", solved, solved)
-        else:  # C = I - beta V^T V
+        else:  # C = I - beta V^T V: the variance is |phi|^2 - beta |V phi|^2
             projected = self._V @ scaled_Phi.T
             prior_variance = np.einsum("ij,ij->i", scaled_Phi, scaled_Phi)
-            variance = prior_variance - self._beta * np.einsum("ij,ij->j", projected, projected)
+            explained_variance = self._beta * np.einsum("ij,ij->j", projected, projected)
+            variance = prior_variance - explained_variance
 
         # Rounding may give a variance below 0.
         return mean, np.sqrt(np.maximum(variance, 0.0))

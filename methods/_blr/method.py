@@ -106,8 +106,10 @@ class LinearHead(ModelBased):
         tasks = remove_failed_evaluations(self.history) if self.uses_history else []
         evaluation_count = sum(map(len, tasks))
         if evaluation_count > MAX_SOURCES:
-            # One limit for each task, one for all tasks together: only the second one matters.
-            counts = draw_sample_counts(tasks, MAX_SOURCES, MAX_SOURCES, self.rng)
+            # The limit is for all tasks together; a single task may use it up.
+            counts = draw_sample_counts(
+                tasks, max_per_task=MAX_SOURCES, max_total=MAX_SOURCES, rng=self.rng
+            )
             tasks = sample_standardised(tasks, counts, self.rng)
 
         # A context maps names of quantities to numbers. The current task's comes last.

@@ -48,7 +48,7 @@ FIRST_EVALUATIONS, LATER_EVALUATIONS = 100, 10
 """Largest number of likelihoods in the first fit, and in each fit after a new evaluation."""
 MIN_GAIN = 1e-3
 """Smallest gain of a step of the fit to continue, in nats per evaluation."""
-MAX_LOSS = 1.0
+MAX_NATS_PER_EVALUATION = 1.0
 """Nats per evaluation above which a fit is poor; for pure noise they are 0.5."""
 LOG_LENGTH_BOUNDS = (-6.0, 8.0)
 """Bounds of the log length scales of the configuration."""
@@ -130,7 +130,7 @@ class JointModel(ABC):
             evaluations=evaluations,
             tolerance=MIN_GAIN * n,
         )
-        is_good = nll <= MAX_LOSS * n  # false if it is NaN
+        is_good = nll <= MAX_NATS_PER_EVALUATION * n  # false if it is NaN
         if not is_good:
             raise ModelError(f"the fit is poor: {nll / n:.3g} nats per evaluation")
         self._is_fitted = True

@@ -447,8 +447,8 @@ def _pad(rows: FloatArray, count: int, width: int) -> FloatArray:
 def _trace_features(phi: FeatureMap, z: Any, X: Any) -> Any:
     """Compute features (m, d) of inputs X (m, p) with parameters z (size,).
 
-    JAX compiles it. It is at the top of the module and so the same object in each call, by which
-    compiled programs are found again.
+    JAX compiles it. Compiled programs are found again by the function, so it stands here and is not
+    made in each call.
     """
     return phi(z, X)
 

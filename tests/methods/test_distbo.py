@@ -275,7 +275,7 @@ def test_wrong_number_of_data_is_refused(name):
 def test_poor_fit_falls_back_to_random(monkeypatch):
     method = Toy(0).make_method("manual-gp")
     # A limit on the fitted loss that no fit satisfies.
-    monkeypatch.setattr(models, "MAX_LOSS", -1e9)
+    monkeypatch.setattr(models, "MAX_NATS_PER_EVALUATION", -1e9)
     method.ask()
     assert method.fallbacks == 1
     # There is no model that would know them.
@@ -286,7 +286,7 @@ def test_next_fit_after_poor_one_succeeds(monkeypatch):
     method = Toy(0).make_method("manual-gp")
     # A limit on the fitted loss that no fit satisfies.
     with monkeypatch.context() as patched:
-        patched.setattr(models, "MAX_LOSS", -1e9)
+        patched.setattr(models, "MAX_NATS_PER_EVALUATION", -1e9)
         method.tell(method.ask(), 0.0)
     method.ask()
     assert method.fallbacks == 1
