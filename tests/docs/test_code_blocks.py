@@ -15,8 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-import numpy as np
-import pandas as pd
 import pytest
 from click.testing import CliRunner
 
@@ -25,8 +23,8 @@ from hpobench_ordered.cli import app
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PROGRAM = "hpobench-ordered"
-FENCE = re.compile(r"^(?P<indent> *)```(?P<language>\w*) *$")
-SKIPPED = re.compile(r"^ *<!-- skip: (?P<reason>\S.*) -->$")
+OPENING_FENCE_PATTERN = re.compile(r"^(?P<indent> *)```(?P<language>\w*) *$")
+SKIP_COMMENT_PATTERN = re.compile(r"^ *<!-- skip: (?P<reason>\S.*) -->$")
 
 
 @dataclass(frozen=True)
@@ -47,11 +45,15 @@ class Block:
 
 
 def find_skip_reason(lines_before: list[str]) -> str:
-    """Read the reason of a comment `<!-- skip: reason -->` that ends the lines, or ""."""
-    text_lines = [line for line in lines_before if line.strip()]
-    if not text_lines:
+    """Read the reason in a comment `<!-- skip: reason -->` before a block; "" without a comment.
+
+    Args:
+        lines_before: All lines of the page before the block. Empty ones may follow the comment.
+    """
+    lines_with_text = [line for line in lines_before if line.strip()]
+    if not lines_with_text:
         return ""
-    comment = SKIPPED.match(text_lines[-1])
+    comment = SKIP_COMMENT_PATTERN.match(lines_with_text[-1])
     return comment["reason"] if comment else ""
 
 
@@ -60,20 +62,22 @@ def find_blocks(text: str) -> Iterator[Block]:
     lines = text.splitlines()
     index = 0
     while index < len(lines):
-        opening_fence = FENCE.match(lines[index])
+        opening_fence = OPENING_FENCE_PATTERN.match(lines[index])
         if opening_fence is None:
             index += 1
             continue
 
-        first = index + 1  # index of the first line of code; its number in the page is one more
-        end = lines.index(f"{opening_fence['indent']}```", first)  # the closing fence
+        closing_fence = f"{opening_fence['indent']}```"
+        first_of_code = index + 1
+        end_of_code = lines.index(closing_fence, first_of_code)
+        code = lines[first_of_code:end_of_code]
         yield Block(
             language=opening_fence["language"],
-            line=first + 1,
-            text=textwrap.dedent("\n".join(lines[first:end])),
+            line=first_of_code + 1,  # lines are numbered from 1, indexes from 0
+            text=textwrap.dedent("\n".join(code)),
             skip_reason=find_skip_reason(lines[:index]),
         )
-        index = end + 1
+        index = end_of_code + 1
 
 
 def join_python_blocks(text: str) -> str:
@@ -90,13 +94,17 @@ def join_python_blocks(text: str) -> str:
     return "\n".join(lines) + "\n"
 
 
+def join_continued_lines(shell: str) -> str:
+    """Write every shell command on one line: a backslash at the end of a line continues it."""
+    return shell.replace("\\\n", " ")
+
+
 def find_commands(text: str) -> list[list[str]]:
     """Find the package's commands in a page, each as its words after `hpobench-ordered`."""
     shell_lines = []
     for block in find_blocks(text):
         if block.language == "sh":
-            one_line_per_command = block.text.replace("\\\n", " ")
-            shell_lines.extend(one_line_per_command.splitlines())
+            shell_lines.extend(join_continued_lines(block.text).splitlines())
 
     commands = []
     for line in shell_lines:
@@ -111,14 +119,18 @@ def name_of(page: Path) -> str:
     return page.relative_to(ROOT).as_posix()
 
 
-TUNING = ROOT / "docs" / "tuning.md"
-"""A page that is run by a test of its own, with its commands between the blocks of Python."""
+PAGE_ON_TUNING = ROOT / "docs" / "tuning.md"
+"""A page whose Python reads files that its commands write; another test runs both in turn."""
 
 
 def find_pages_with_python() -> list[Path]:
-    """Find the pages whose Python is run without their commands."""
-    others = [page for page in PAGES if page != TUNING]
-    return [page for page in others if join_python_blocks(page.read_text()).strip()]
+    """Find the pages whose Python can be run without the commands of the page."""
+    pages = []
+    for page in PAGES:
+        has_python = join_python_blocks(page.read_text()).strip() != ""
+        if has_python and page != PAGE_ON_TUNING:
+            pages.append(page)
+    return pages
 
 
 def find_commands_of_all_pages() -> dict[str, list[str]]:
@@ -133,21 +145,11 @@ def find_commands_of_all_pages() -> dict[str, list[str]]:
 COMMANDS = find_commands_of_all_pages()
 
 
-def write_evaluations_of_readme() -> None:
-    """Write the table that the README reads: ten evaluations of each of two tasks."""
-    rng = np.random.default_rng(0)
-    frame = pd.DataFrame({"task": ["a", "b"] * 10})
-    frame["depth"] = rng.integers(1, 10, len(frame))
-    frame["rate"] = rng.random(len(frame))
-    frame["error"] = rng.random(len(frame))
-    frame.to_csv("evaluations.csv", index=False)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("page", find_pages_with_python(), ids=name_of)
 def test_python_of_page_runs(page, own_folder):
-    write_evaluations_of_readme()
-    script = own_folder / "page.py"  # a file, as methods need the source text of their classes
+    # Written to a file, as the package reads the source of methods that a page defines.
+    script = own_folder / "page.py"
     script.write_text(join_python_blocks(page.read_text()))
 
     # Fails if it raises an error.
@@ -155,7 +157,8 @@ def test_python_of_page_runs(page, own_folder):
 
 
 @pytest.mark.slow
-def test_tables_of_report_page_are_of_its_runs(own_folder):
+def test_report_page_shows_tables_of_its_code(own_folder):
+    """The page prints tables in LaTeX and in Markdown: those of the variable `result`."""
     page = (ROOT / "docs" / "report.md").read_text()
     script = own_folder / "page.py"
     script.write_text(join_python_blocks(page))
@@ -173,9 +176,11 @@ def is_placeholder_of_path(word: str) -> bool:
 
 
 def parse_command(words: list[str], folder: Path) -> None:
-    """Let the command line parse a command without running it; raises where it is misused.
+    """Let the command line parse a command without running it; raises an error if it is invalid.
 
-    Words such as RESULTS stand for paths that exist, so these folders are made first.
+    Args:
+        words: The words after `hpobench-ordered`.
+        folder: Where the placeholders of paths, such as RESULTS, are made as empty folders.
     """
     for word in words:
         if is_placeholder_of_path(word):
@@ -184,10 +189,13 @@ def parse_command(words: list[str], folder: Path) -> None:
     context = click.Context(app, info_name=PROGRAM)
     name, command, arguments = app.resolve_command(context, list(words))
     if arguments == ["--help"]:
-        return  # click would print the help and exit
-    arguments = [word for word in arguments if word != "--help"]
-    arguments = [re.sub(r"\$\w+", "0", word) for word in arguments]  # variables, as of job arrays
-    command.make_context(name, arguments, parent=context)
+        return  # the arguments that the command requires may be missing
+
+    # At --help, click would exit instead of parsing the other arguments.
+    to_parse = [word for word in arguments if word != "--help"]
+    # A shell replaces variables, such as $SLURM_ARRAY_TASK_ID, by numbers.
+    to_parse = [re.sub(r"\$\w+", "0", word) for word in to_parse]
+    command.make_context(name, to_parse, parent=context)
 
 
 @pytest.mark.parametrize("words", COMMANDS.values(), ids=COMMANDS)
@@ -199,12 +207,14 @@ def test_command_is_understood(words, own_folder):
 def run_tuning_page() -> dict[str, Any]:
     """Run the Python and the commands of the page on tuning in turn; returns its variables."""
     variables: dict[str, Any] = {}
-    for block in find_blocks(TUNING.read_text()):
+    for block in find_blocks(PAGE_ON_TUNING.read_text()):
         if block.language == "python":
-            exec(compile(block.text, f"line {block.line}", "exec"), variables)
+            # Tracebacks name the line of the page in the place of a file.
+            code = compile(block.text, f"line {block.line}", "exec")
+            exec(code, variables)
         else:
-            one_line = block.text.replace("\\\n", " ")
-            program_name, *words = shlex.split(one_line)
+            # All other blocks of this page are a single command of the package.
+            program_name, *words = shlex.split(join_continued_lines(block.text))
             assert program_name == PROGRAM
             result = CliRunner().invoke(app, words, catch_exceptions=False)
             assert result.exit_code == 0, result.output
@@ -213,13 +223,13 @@ def run_tuning_page() -> dict[str, Any]:
 
 @pytest.mark.slow
 def test_page_on_tuning_runs_with_its_commands(own_folder):
-    """The page tunes with a study, and then with the command: both suggest the same at first."""
+    """On the page a study tunes first, then the command `suggest`: both suggest the same."""
     variables = run_tuning_page()
 
     configs_of_command = variables["configs"].to_dict("records")
-    first_of_study = variables["study"].trials[: len(configs_of_command)]
-    assert len(configs_of_command) == 5
-    assert configs_of_command == [trial.params for trial in first_of_study]
+    assert len(configs_of_command) == 5  # the command has the option --trials 5
+    first_trials_of_study = variables["study"].trials[:5]
+    assert configs_of_command == [trial.params for trial in first_trials_of_study]
 
 
 PAGE_OF_THREE_BLOCKS = """a
@@ -241,7 +251,7 @@ y = 1
 
 
 def test_blocks_have_language_line_and_reason():
-    """The page has three blocks, which begin at these lines; the second says that it is slow."""
+    """The second block is preceded by a comment that skips it, as it is slow."""
     assert list(find_blocks(PAGE_OF_THREE_BLOCKS)) == [
         Block(language="python", line=4, text="x = 1", skip_reason=""),
         Block(language="python", line=10, text="y = 1", skip_reason="slow"),
@@ -274,12 +284,10 @@ def test_unknown_option_is_noticed(own_folder):
 
 
 def test_few_blocks_are_skipped():
-    """Each is an example that nobody runs; at most three may be skipped.
-
-    The page on other tools is left out: its recipes need packages that tests do not install.
-    """
+    """At most three: skipped examples may be wrong without being noticed."""
     blocks = []
     for page in PAGES:
+        # The recipes of that page need packages that are not installed for tests.
         if page.name != "other-tools.md":
             blocks.extend(find_blocks(page.read_text()))
 

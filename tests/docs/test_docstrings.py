@@ -11,7 +11,8 @@ import pytest
 
 import hpobench_ordered as hbo
 
-OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+TOLERANCE_OF_OUTPUT = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+"""Amounts of space do not matter, and "..." in an example stands for any output."""
 
 
 def iter_public_modules() -> Iterator[ModuleType]:
@@ -40,7 +41,7 @@ EXAMPLES = find_examples()
 def test_example_gives_what_it_says(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     failures: list[str] = []
-    runner = doctest.DocTestRunner(optionflags=OPTIONS)
+    runner = doctest.DocTestRunner(optionflags=TOLERANCE_OF_OUTPUT)
 
     runner.run(EXAMPLES[name], out=failures.append)
 
@@ -53,11 +54,12 @@ PUBLIC_NAMES = [name for name in hbo.__all__ if not name.startswith("__")]
 
 @pytest.mark.parametrize("name", PUBLIC_NAMES)
 def test_public_name_has_an_example(name, root):
-    """In its docstring, or on a page that uses it."""
-    public = getattr(hbo, name)
-    # Constants have neither name nor module, and so no docstring.
-    full_name = f"{getattr(public, '__module__', '')}.{getattr(public, '__qualname__', '')}"
-    has_docstring_example = full_name in EXAMPLES
+    """The example is in its docstring, or on a page that uses it."""
+    public_object = getattr(hbo, name)
+    # Constants have no docstring, nor a module and a name of their own.
+    module_name = getattr(public_object, "__module__", "")
+    own_name = getattr(public_object, "__qualname__", "")
+    has_docstring_example = f"{module_name}.{own_name}" in EXAMPLES
 
     pages = "".join(page.read_text() for page in (root / "docs").glob("*.md"))
     is_used_on_a_page = re.search(rf"hbo\.{name}\b", pages) is not None

@@ -80,7 +80,7 @@ def test_example_on_a_page_runs(name):
 
 
 @pytest.mark.slow
-def test_figure_is_the_same_again():
+def test_figure_is_deterministic():
     from landscape import MeanLandscape
 
     first = MeanLandscape.of(hbo.load("quadratic")).svg(("x_0", "x_1"))
@@ -90,36 +90,38 @@ def test_figure_is_the_same_again():
 
 
 def test_effects_of_quadratic_are_alike():
-    """The quadratic x'x + 1'x treats its five coordinates alike.
+    """It is a sum over five coordinates x, each with the term a x² + b x.
 
-    It is a sum of functions of one coordinate each, so that their effects have a sum of 1. Effects
-    are on ranks of values, which adds some interaction, and are estimated by sampling.
+    An effect is the share of the variance that a coordinate explains by itself.
     """
     from landscape import MeanLandscape
 
     effects = MeanLandscape.of(hbo.load("quadratic")).effects
 
-    assert np.ptp(effects) < 0.05
+    assert effects.max() - effects.min() < 0.05
+    # The shares of a sum add up to 1. These are estimated from a sample, and from ranks, of which
+    # a small part depends on several coordinates together.
     assert 0.85 < effects.sum() <= 1.02
 
 
 def test_cells_are_means_over_other_hyperparameters():
-    """The same draws of the other three hyperparameters are used for every cell."""
+    """Of five hyperparameters, a cell fixes two; the other three are drawn as for every cell."""
     from landscape import DRAWS, MeanLandscape
 
     from hpobench_ordered.plotting.evaluations import MAX_CELLS
 
     quadratic = hbo.load("quadratic")
     task = quadratic.tasks[0]
-    column, row = 3, 7
-    unit_values = np.random.default_rng(0).random((DRAWS, 5))
-    unit_values[:, 0] = (column + 0.5) / MAX_CELLS  # the middle of the cell in x_0
-    unit_values[:, 1] = (row + 0.5) / MAX_CELLS  # and in x_1
-    expected = task.evaluate_many(quadratic.space.decode(unit_values)).mean()
+    column, row = 3, 7  # of any cell
+    points_in_unit_cube = np.random.default_rng(0).random((DRAWS, 5))
+    # x_0 and x_1 are in the middle of the cell.
+    points_in_unit_cube[:, 0] = (column + 0.5) / MAX_CELLS
+    points_in_unit_cube[:, 1] = (row + 0.5) / MAX_CELLS
+    expected_mean = task.evaluate_many(quadratic.space.decode(points_in_unit_cube)).mean()
 
-    means = MeanLandscape.of(quadratic).means(task, ("x_0", "x_1"))
+    means_of_cells = MeanLandscape.of(quadratic).means(task, ("x_0", "x_1"))
 
-    assert means[row, column] == pytest.approx(expected)
+    assert means_of_cells[row, column] == pytest.approx(expected_mean)
 
 
 def test_inactive_cells_are_empty():
@@ -138,20 +140,21 @@ def test_inactive_cells_are_empty():
 
 @pytest.mark.parametrize("name", hbo.list_methods())
 def test_method_page_shows_spec(name, root):
-    """A method has a page written by hand, or a draft, which is filled with what its spec says."""
+    """The page has the source that the spec names, and the docstring of the method's class."""
     import method_pages
     from markdown_text import plain
 
     spec = method_spec(name)
     path = root / "docs" / "methods" / f"{name}.md"
-    page = path.read_text() if path.exists() else method_pages.draft(spec)
+    # Methods without a page that was written by hand have a draft.
+    unfilled_page = path.read_text() if path.exists() else method_pages.draft(spec)
 
-    text = method_pages.filled(page, spec)
+    page = method_pages.filled(unfilled_page, spec)
 
-    assert text.startswith(f"# {name}\n")
-    assert plain(spec.source) in text
+    assert page.startswith(f"# {name}\n")
+    assert plain(spec.source) in page
     directive_for_docstring = f"::: {spec.method.__module__}.{spec.method.__qualname__}"
-    assert directive_for_docstring in text
+    assert directive_for_docstring in page
 
 
 def test_special_characters_are_shown_as_they_are():
@@ -171,12 +174,14 @@ def test_numbers_are_set_to_the_right():
 
 
 def test_settings_are_the_described_constants():
+    """Constants of a module's source that a docstring follows."""
     import method_pages
 
     described = 'A = 5\n"""Five."""\nB, C = 1, 2.5\n"""Both."""\n'
     not_described = 'D = 1\ndef f():\n    """No."""\n'
+    source = described + not_described
 
-    settings = list(method_pages.settings(described + not_described))
+    settings = list(method_pages.settings(source))
 
     assert settings == [("A", "5", "Five."), ("B, C", "1, 2.5", "Both.")]
 
@@ -199,9 +204,8 @@ def test_command_page_describes_commands():
         help_text = CliRunner().invoke(app, [name, "--help"]).output
         # Paragraphs of a help text: usage, description, options.
         _usage, description, *_options = help_text.split("\n\n")
-        first_line, *_ = description.strip().splitlines()
-        before_ellipsis, *_ = first_line.split("...")
-        begin = before_ellipsis[:40]  # the page breaks lines elsewhere
+        # The page breaks lines elsewhere, so that only the begin of the description is searched.
+        begin = description.strip().splitlines()[0][:40]
         assert begin in page
 
 
@@ -220,10 +224,15 @@ def test_undescribed_public_names_are_added():
 
 @cache
 def build_leaderboards() -> str:
-    """The page of leaderboards: methods without reference results by name, then the tables."""
+    """The page of leaderboards, of two parts.
+
+    They are a sentence that names the methods without reference results, and a section with a
+    table for each suite.
+    """
     import leaderboard_page
 
-    return leaderboard_page.filled("<!-- missing -->\n\n<!-- leaderboards -->\n\nafter")
+    markers_to_be_replaced = "<!-- missing -->\n\n<!-- leaderboards -->\n\nafter"
+    return leaderboard_page.filled(markers_to_be_replaced)
 
 
 def get_section_of_othpo() -> str:
@@ -239,21 +248,26 @@ def test_leaderboard_has_reference_ranks():
     ranks = board[board["benchmark"] == "all"].set_index("method")["rank"]
     expected_ranks = {method: f"{rank:.2f}" for method, rank in ranks.items()}
 
-    # Lines are: | [method](link) | rank | score | ...
-    methods_and_ranks = re.findall(
-        r"^\| \[([^]]+)\][^|]*\| ([^ ]+) \|", get_section_of_othpo(), re.MULTILINE
-    )
+    # Lines of the table begin with: | [method](link) | rank |
+    method_and_rank = r"^\| \[([^]]+)\][^|]*\| ([^ ]+) \|"
+    shown_ranks = re.findall(method_and_rank, get_section_of_othpo(), re.MULTILINE)
 
-    assert dict(methods_and_ranks) == expected_ranks
+    assert dict(shown_ranks) == expected_ranks
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "mark"), [("yahpo-ranger-4154", "i"), ("yahpo-svm-458", "p")])
-def test_leaderboard_marks_what_means_leave_out(name, mark):
-    """The marks stand for reasons: i for implausible values, p for a plateau."""
-    link = f"[`{name}`](benchmarks/{name}.md)"
+@pytest.mark.parametrize(
+    ("benchmark", "mark_of_reason"),
+    [
+        ("yahpo-ranger-4154", "i"),  # implausible values
+        ("yahpo-svm-458", "p"),  # a plateau
+    ],
+)
+def test_leaderboard_marks_benchmarks_left_out(benchmark, mark_of_reason):
+    """Means over the suite leave some benchmarks out; a letter after their name says why."""
+    link = f"[`{benchmark}`](benchmarks/{benchmark}.md)"
 
-    assert f"{link}<sup>[{mark}](#left-out)</sup>" in get_section_of_othpo()
+    assert f"{link}<sup>[{mark_of_reason}](#left-out)</sup>" in get_section_of_othpo()
 
 
 @pytest.mark.slow
@@ -265,34 +279,34 @@ def test_suites_of_leaderboard_are_in_order():
 
 @pytest.mark.slow
 def test_methods_are_ranked_or_named_missing():
-    """Methods without reference results are named before the first leaderboard."""
-    leaderboards = build_leaderboards()
-    text_before_first, _, _ = leaderboards.partition("###")
-    words_before_first = set(re.findall("[a-z-]+", text_before_first))
+    """Each is in a table, or else the sentence before the tables says that it has no results."""
+    page = build_leaderboards()
+    sentence_on_missing, _, _ = page.partition("###")  # the heading of the first table
+    methods = set(hbo.list_methods())
+    words_of_sentence = set(re.findall("[a-z-]+", sentence_on_missing))
 
-    ranked = set(re.findall(r"methods/([a-z-]+)\.md", leaderboards))
+    named_missing = methods & words_of_sentence
+    ranked = set(re.findall(r"methods/([a-z-]+)\.md", page))
 
-    named_missing = set(hbo.list_methods()) & words_before_first
-    assert ranked == set(hbo.list_methods()) - named_missing
-    assert not ranked & named_missing
+    assert ranked == methods - named_missing
 
 
 @pytest.mark.slow
 def test_linked_reports_are_written(tmp_path, monkeypatch):
-    """Reports are recorded instead of written, which takes long."""
+    """The page of leaderboards links a report of each suite, by its path in the site."""
     import leaderboard_page
 
-    leaderboards = build_leaderboards()
+    links = re.findall('href="([^"]+)"', build_leaderboards())
     reports: list[Path] = []
 
     def record_report(_results: hbo.Results, folder: Path) -> None:
+        """Record the path instead of writing the report, which takes long."""
         reports.append(folder / "report.html")
 
     monkeypatch.setattr(hbo, "report", record_report)
 
     leaderboard_page.write_reports(tmp_path)
 
-    links = re.findall('href="([^"]+)"', leaderboards)
     assert reports == [tmp_path / link for link in links]
 
 
@@ -304,9 +318,9 @@ def test_figure_names_eight_methods():
     others_from_best = [f"method-{number}" for number in range(10)]
     methods = ["bo", "random-search", *others_from_best]
     mean_ranks = range(len(methods))
-    frame = pd.DataFrame({"method": methods, "trial": 25, "mean": mean_ranks})
+    ranks_after_last_trial = pd.DataFrame({"method": methods, "trial": 25, "mean": mean_ranks})
 
-    named = choose_named_methods(frame)
+    named = choose_named_methods(ranks_after_last_trial)
 
     assert named == [*others_from_best[:6], "bo", "random-search"]
 
@@ -321,13 +335,13 @@ def test_overview_of_methods_links_each_once():
 
 
 def test_formulas_become_mathml():
-    """The class arithmatex is that of formulas in TeX; there are two, one with a fraction."""
+    """In HTML as Markdown's extension arithmatex leaves it, formulas are still TeX."""
     import mathml
 
-    in_line = '<p><span class="arithmatex">\\(a &lt; b\\)</span></p>'
-    displayed = '<div class="arithmatex">\\[\n\\frac{x}{2}\n\\]</div>'
+    formula_in_text = '<p><span class="arithmatex">\\(a &lt; b\\)</span></p>'
+    displayed_fraction = '<div class="arithmatex">\\[\n\\frac{x}{2}\n\\]</div>'
 
-    page = mathml.with_mathml(in_line + displayed)
+    page = mathml.with_mathml(formula_in_text + displayed_fraction)
 
     tags = re.findall(r"<(\w+)", page)
     assert tags.count("math") == 2

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.usefixtures("builders")
 
 @pytest.mark.slow
 def test_stored_recommendations_follow_from_results():
-    """If they do not, `python docs/_build/recommend.py` stores them anew."""
+    """After a failure, run `python docs/_build/recommend.py`, which stores them anew."""
     import recommend
 
     recommendations = recommend_methods(recommend.read_milliseconds())
@@ -24,20 +24,24 @@ def test_stored_recommendations_follow_from_results():
 
 
 def test_readme_holds_stored_recommendations(root):
-    """Filling them in changes nothing; otherwise, `python docs/_build/recommend.py` does it."""
+    """After a failure, run `python docs/_build/recommend.py`, which writes them to the README."""
     import recommend
 
     readme = (root / "README.md").read_text()
 
-    assert recommend.fill_readme(readme, read_recommendations()) == readme
+    filled_anew = recommend.fill_readme(readme, read_recommendations())
+
+    assert filled_anew == readme
 
 
 @pytest.mark.parametrize("name", ["leaderboard.md", "methods/index.md", "tuning.md"])
 def test_page_holds_recommendations(name, root):
-    """A row of a table for each situation, in the place of a marker."""
+    """A table, with a row for each situation, replaces the marker in the page."""
     import recommend
 
-    page = recommend.fill_page((root / "docs" / name).read_text(), methods_folder="methods/")
+    source_of_page = (root / "docs" / name).read_text()
+
+    page = recommend.fill_page(source_of_page, methods_folder="methods/")
 
     assert recommend.MARKER not in page
     for recommendation in read_recommendations():
@@ -51,7 +55,7 @@ def test_every_situation_has_a_recommendation():
 
 
 def test_times_are_read_from_their_page(tmp_path):
-    """The second of four times is that of a suggestion after 200 evaluations."""
+    """Of four times in milliseconds, the second is that of a suggestion after 200 evaluations."""
     import recommend
 
     page = tmp_path / "times.md"
