@@ -7,7 +7,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from yahpo_files import define
+from yahpo_files import define_benchmark
 
 from hpobench_ordered.benchmarks.yahpo import (
     FAMILIES,
@@ -71,7 +71,7 @@ def test_files_are_those_of_the_release(scenario):
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_inputs_of_network_are_hyperparameters(shared, scenario):
     """A network takes the hyperparameters, and a data set, a share of it, and repetitions."""
-    space = define(shared, scenario).space
+    space = define_benchmark(shared, scenario).space
     categorical = {parameter.name for parameter in space.parameters if parameter.choices}
     numeric = set(space.names) - categorical
 
@@ -83,7 +83,7 @@ def test_inputs_of_network_are_hyperparameters(shared, scenario):
 
 def test_svm_space_is_yahpos(shared):
     """As in YAHPO's file `config_space.json`."""
-    space = define(shared, "svm").space
+    space = define_benchmark(shared, "svm").space
 
     imputation = "num.impute.selected.cpo"
     assert space.names == ("cost", "kernel", imputation, "tolerance", "degree", "gamma")
@@ -95,7 +95,7 @@ def test_svm_space_is_yahpos(shared):
 
 def test_inactive_hyperparameters_are_coded_as_nan(shared):
     """A linear kernel has no degree and no gamma, the last two hyperparameters of an SVM."""
-    space = define(shared, "svm").space
+    space = define_benchmark(shared, "svm").space
     config = {
         "cost": 1.0,
         "kernel": "linear",
@@ -112,7 +112,7 @@ def test_inactive_hyperparameters_are_coded_as_nan(shared):
 
 def test_tasks_are_twenty_fractions(shared):
     """The tasks train on 5 %, 10 %, ..., 100 % of a data set."""
-    definition = define(shared, "glmnet", "375")
+    definition = define_benchmark(shared, "glmnet", "375")
 
     fraction_of_task = {task.name: task.context["train_fraction"] for task in definition.tasks}
     percents = range(5, 101, 5)
@@ -120,13 +120,13 @@ def test_tasks_are_twenty_fractions(shared):
 
 
 def test_auc_is_maximised(shared):
-    definition = define(shared, "glmnet", "375")
+    definition = define_benchmark(shared, "glmnet", "375")
 
     assert definition.objective.direction is Direction.MAXIMIZE
 
 
 def test_name_has_scenario_and_data_set(shared):
-    definition = define(shared, "glmnet", "375")
+    definition = define_benchmark(shared, "glmnet", "375")
 
     assert definition.name == "yahpo-glmnet-375"
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.metrics import r2_score
-from yahpo_files import define, defined_network
+from yahpo_files import define_benchmark, load_definition_and_network
 
 from hpobench_ordered.benchmarks import yahpo as benchmarks
 from hpobench_ordered.benchmarks.yahpo import GENERATED_BENCHMARKS, PAPER_BENCHMARKS, name_benchmark
@@ -80,7 +80,7 @@ def test_published_evaluations_are_read(shared, yahpo_folder, scenario, instance
 
     One evaluation is compared with its row in the file.
     """
-    space = define(shared, scenario, instance).space
+    space = define_benchmark(shared, scenario, instance).space
     path = find_evaluations(yahpo_folder, scenario, instance)
 
     evaluations = read_evaluations(path, space)
@@ -141,7 +141,7 @@ def test_damaged_evaluations_are_refused(shared, yahpo_folder, tmp_path, damage,
     damage(frame).to_parquet(tmp_path / "375.parquet")
 
     with pytest.raises(ArtifactError, match=message):
-        read_evaluations(tmp_path / "375.parquet", define(shared, "glmnet", "375").space)
+        read_evaluations(tmp_path / "375.parquet", define_benchmark(shared, "glmnet", "375").space)
 
 
 def test_other_files_are_refused(shared, tmp_path):
@@ -149,7 +149,7 @@ def test_other_files_are_refused(shared, tmp_path):
     (tmp_path / "375.parquet").write_text("no parquet")
 
     with pytest.raises(ArtifactError, match="does not hold evaluations"):
-        read_evaluations(tmp_path / "375.parquet", define(shared, "glmnet", "375").space)
+        read_evaluations(tmp_path / "375.parquet", define_benchmark(shared, "glmnet", "375").space)
 
 
 def test_changed_search_space_is_refused(yahpo_folder, tmp_path):
@@ -172,7 +172,7 @@ def test_changed_search_space_is_refused(yahpo_folder, tmp_path):
 @pytest.fixture
 def sample_network_with_seed(shared, tmp_path):
     """A function that draws thirty configurations with a seed, and evaluates them by a network."""
-    definition, network = defined_network(shared, "rpart", "4154")
+    definition, network = load_definition_and_network(shared, "rpart", "4154")
     request = Request(tmp_path, configurations=30)
 
     def sample(seed: int) -> yahpo.EvaluatedConfigurations:

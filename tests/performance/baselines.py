@@ -38,8 +38,9 @@ class Baseline(Method):
     random_trials = 3
 
     def prepare(self) -> None:
-        self._tried: set[bytes] = set()
-        self._features: list[FloatArray] = []
+        """Begin without evaluations."""
+        self._tried: set[bytes] = set()  # coded configurations
+        self._features: list[FloatArray] = []  # of each evaluation, (p,)
         self._losses: list[float] = []
 
     def ask(self) -> Config:
@@ -47,7 +48,8 @@ class Baseline(Method):
         if len(self._losses) < self.random_trials:
             return self._random()
 
-        for unit in self.ranked(np.array(self._features), np.array(self._losses)):
+        candidates = self.ranked(np.array(self._features), np.array(self._losses))
+        for unit in candidates:
             values = self.space.decode(unit[None])
             if values.tobytes() not in self._tried:
                 (config,) = self.space.configs(values)
@@ -86,6 +88,10 @@ class BoTorch(Baseline):
     """
 
     def ranked(self, features: FloatArray, losses: FloatArray) -> Iterable[FloatArray]:
+        """Yield what maximises the acquisition function, and random configurations after it.
+
+        Nothing is yielded where no model can be fitted.
+        """
         from botorch.exceptions.errors import ModelFittingError
         from botorch.utils.sampling import manual_seed
 
@@ -99,11 +105,11 @@ class BoTorch(Baseline):
             if has_choices:
                 # `optimize_acqf` cannot choose: choices are those of the best random candidate.
                 random_candidates = self._best_random(acquisition)
-                yield from self._optimised(acquisition, random_candidates[0])
+                yield from self._optimised(acquisition, start=random_candidates[0])
                 yield from random_candidates
             else:
-                yield from self._optimised(acquisition, None)
-                # Only for when all that was optimised has been tried.
+                yield from self._optimised(acquisition, start=None)
+                # Reached only if all that was optimised has been tried.
                 yield from self._best_random(acquisition)
 
     def fitted(self, features: FloatArray, losses: FloatArray) -> "AcquisitionFunction":
@@ -114,7 +120,7 @@ class BoTorch(Baseline):
         from botorch.models import SingleTaskGP
         from gpytorch.mlls import ExactMarginalLogLikelihood
 
-        outcomes = -torch.from_numpy(losses).unsqueeze(1)
+        outcomes = -torch.from_numpy(losses).unsqueeze(1)  # BoTorch maximises
         model = SingleTaskGP(torch.from_numpy(features), outcomes)
         fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
         return qLogExpectedImprovement(model, best_f=outcomes.max())
@@ -122,41 +128,54 @@ class BoTorch(Baseline):
     def _optimised(
         self, acquisition: "AcquisitionFunction", start: FloatArray | None
     ) -> FloatArray:
-        """Result of every restart, canonical unit vectors (m, d), the best first.
+        """Maximise the acquisition function over the active numbers.
 
-        Categorical and inactive hyperparameters are those of `start` (d,); None: there are none.
+        Args:
+            acquisition: The function, of features.
+            start: A unit vector (d,). Categorical and inactive hyperparameters keep its values;
+                None if there are no such hyperparameters.
+
+        Returns:
+            The result of every restart, canonical unit vectors (restarts, d), the best first.
         """
         import torch
         from botorch.optim import optimize_acqf
 
-        columns = self._columns()  # of every numeric hyperparameter, among the features
-        n_features = self.space.dimension
-        begin = np.zeros(self.space.dimension)
-        fixed = None
-        if start is not None:
-            begin = start
-            (row,) = self.space.features(start[None])
-            n_features = len(row)
-            # Active numbers are optimised; all other features keep their values of `start`.
-            columns = {j: column for j, column in columns.items() if not np.isnan(start[j])}
-            fixed_columns = set(range(n_features)) - set(columns.values())
-            fixed = {column: float(row[column]) for column in fixed_columns}
+        feature_of_number = self._columns()
+        if start is None:
+            unit_to_complete = np.zeros(self.space.dimension)
+            n_features = self.space.dimension
+            fixed_features = None
+        else:
+            unit_to_complete = start
+            (features_of_start,) = self.space.features(start[None])
+            n_features = len(features_of_start)
+            feature_of_number = {
+                j: feature for j, feature in feature_of_number.items() if not np.isnan(start[j])
+            }
+            fixed = set(range(n_features)) - set(feature_of_number.values())
+            fixed_features = {feature: float(features_of_start[feature]) for feature in fixed}
 
         bounds = torch.tensor([[0.0] * n_features, [1.0] * n_features], dtype=torch.double)
-        options = {"num_restarts": RESTARTS, "raw_samples": RAW_SAMPLES, "fixed_features": fixed}
         points, scores = optimize_acqf(
-            acquisition, bounds=bounds, q=1, return_best_only=False, **options
+            acquisition,
+            bounds=bounds,
+            q=1,  # one configuration is suggested at a time
+            return_best_only=False,
+            num_restarts=RESTARTS,
+            raw_samples=RAW_SAMPLES,
+            fixed_features=fixed_features,
         )
 
         best_first = scores.flatten().argsort(descending=True)
-        best_points = points[best_first, 0].numpy()  # (restarts, features), of one point each
-        unit = np.tile(begin, (len(best_points), 1))
-        for j, column in columns.items():
-            unit[:, j] = best_points[:, column]
+        best_points = points[best_first, 0].numpy()  # (restarts, p): index 0 is the only one of q
+        unit = np.tile(unit_to_complete, (len(best_points), 1))
+        for j, feature in feature_of_number.items():
+            unit[:, j] = best_points[:, feature]
         return self.space.canonical(unit)
 
     def _best_random(self, acquisition: "AcquisitionFunction") -> FloatArray:
-        """Random configurations, canonical unit vectors (512, d), the best first."""
+        """Random configurations, canonical unit vectors (RAW_SAMPLES, d), the best first."""
         import torch
 
         unit = self.space.sample_unit(self.rng, RAW_SAMPLES)
@@ -165,9 +184,9 @@ class BoTorch(Baseline):
         return unit[np.argsort(-scores.numpy(), kind="stable")]
 
     def _columns(self) -> dict[int, int]:
-        """Feature column of every numeric hyperparameter, by its index.
+        """Index of the feature of every numeric hyperparameter, by the hyperparameter's index.
 
-        A categorical hyperparameter has a column for each of its choices.
+        A categorical hyperparameter has a feature for each of its choices.
         """
         columns = {}
         next_column = 0
@@ -187,42 +206,51 @@ class BoTorchMultiTask(BoTorch):
     task. It starts with the best configurations of the last 3 tasks.
     """
 
+    tasks_of_model = 8
+    evaluations_of_task = 25
+    first_suggestions = 3
+
     def prepare(self) -> None:
+        """Choose the evaluations that the model sees, and what is suggested first."""
         super().prepare()
-        self._tasks = []
-        self._earlier = []
-        for evaluations in self.history[-8:]:
-            first_values = evaluations.values[:25]
-            self._tasks.append(self.space.features(self.space.encode(first_values)))
-            self._earlier.append(evaluations.losses[:25])
+        self._features_of_tasks = []
+        self._losses_of_tasks = []
+        for evaluations in self.history[-self.tasks_of_model :]:
+            values = evaluations.values[: self.evaluations_of_task]
+            self._features_of_tasks.append(self.space.features(self.space.encode(values)))
+            self._losses_of_tasks.append(evaluations.losses[: self.evaluations_of_task])
 
         self._first = []
-        for evaluations in reversed(self.history[-3:]):
+        for evaluations in reversed(self.history[-self.first_suggestions :]):
             best_row = int(np.nanargmin(evaluations.losses))
             (best_config,) = self.space.configs(evaluations.values[[best_row]])
             self._first.append(best_config)
-        self.random_trials = max(0, 3 - len(self._first))
+        # After fewer earlier tasks, random configurations take the place of their best ones.
+        self.random_trials = self.first_suggestions - len(self._first)
 
     def ask(self) -> Config:
         return self._first.pop(0) if self._first else super().ask()
 
     def ranked(self, features: FloatArray, losses: FloatArray) -> Iterable[FloatArray]:
         """As for one task, on features with the number of the task as a last column."""
-        self._current = len(self._tasks)
+        self._current = len(self._features_of_tasks)
         with_task = []
-        for number, features_of_task in enumerate([*self._tasks, features]):
+        for number, features_of_task in enumerate([*self._features_of_tasks, features]):
             task_column = np.full(len(features_of_task), number)
             with_task.append(np.c_[features_of_task, task_column])
 
         standardised = []
-        for losses_of_task in (*self._earlier, losses):
-            deviation = losses_of_task.std() or 1.0  # where all losses are the same
+        for losses_of_task in (*self._losses_of_tasks, losses):
+            deviation = losses_of_task.std() or 1.0  # 1 where all losses are the same
             standardised.append((losses_of_task - losses_of_task.mean()) / deviation)
 
         yield from super().ranked(np.concatenate(with_task), np.concatenate(standardised))
 
     def fitted(self, features: FloatArray, losses: FloatArray) -> "AcquisitionFunction":
-        """Fit all tasks, whose number is the last feature; the current one is to be improved on."""
+        """Fit a model to all tasks, and return the acquisition function of the current one.
+
+        The last feature is the number of the task.
+        """
         import torch
         from botorch import fit_gpytorch_mll
         from botorch.acquisition import qLogExpectedImprovement
@@ -246,13 +274,17 @@ class ScikitLearn(Baseline):
     """
 
     def ranked(self, features: FloatArray, losses: FloatArray) -> Iterable[FloatArray]:
+        """Rank random configurations by their expected improvement."""
         from scipy.stats import norm
         from sklearn.gaussian_process import GaussianProcessRegressor
         from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 
-        kernel = ConstantKernel(1.0, (1e-2, 1e2)) * Matern(
-            [0.7] * features.shape[1], (1e-2, 1e2), nu=2.5
-        ) + WhiteKernel(1e-3, (1e-6, 1.0))
+        # Each kernel has its initial hyperparameters, and the bounds of the fit.
+        factor = ConstantKernel(1.0, (1e-2, 1e2))
+        matern = Matern([0.7] * features.shape[1], (1e-2, 1e2), nu=2.5)
+        noise = WhiteKernel(1e-3, (1e-6, 1.0))
+        kernel = factor * matern + noise
+
         unit = self.space.sample_unit(self.rng, CANDIDATES)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of hyperparameters at their bounds

@@ -34,7 +34,7 @@ from hpobench_ordered.files.writing import write_atomically
 from hpobench_ordered.methods.base import Method
 from hpobench_ordered.registry import method_spec
 
-TASKS = {
+TASKS_OF_BENCHMARK = {
     "xgboost-mnist": (0, 7, 14, 21, 27),
     "newsvendor": (0, 2, 4, 6, 8),
     "yahpo-svm-1220": (0, 5, 10, 15, 19),
@@ -42,8 +42,8 @@ TASKS = {
     "yahpo-aknn-4538": (0, 5, 10, 15, 19),
     "yahpo-glmnet-375": (0, 5, 10, 15, 19),
 }
-SURROGATES = {"xgboost-mnist": "nearest"}
-RECORDED: dict[str, type[Method]] = {"botorch": BoTorch, "scikit-learn": ScikitLearn}
+NOT_THE_DEFAULT_SURROGATE = {"xgboost-mnist": "nearest"}
+OTHER_LIBRARIES: dict[str, type[Method]] = {"botorch": BoTorch, "scikit-learn": ScikitLearn}
 REFERENCE = "random-search"
 TRIALS = 25
 
@@ -58,15 +58,20 @@ def joined(parts: Sequence[Runs]) -> Runs:
 
 
 def run(method: type[Method], benchmark: Benchmark, tasks: Sequence[int], seed: int) -> Runs:
-    """Run a method with one seed on some tasks of a benchmark, without history."""
+    """Run a method with one seed on the tasks of these indexes, without history.
+
+    Arrays have the shape (1, T, M) or (1, T), so that those of several seeds can be joined.
+    """
     losses = np.empty((1, len(tasks), TRIALS))
     seconds = np.empty(losses.shape)
     fallbacks = np.empty((1, len(tasks)))
+    number_of_benchmark = zlib.crc32(benchmark.id.encode())
     for t, index in enumerate(tasks):
         task = benchmark.tasks[index]
         optimiser = method(
             space=benchmark.space,
-            rng=np.random.default_rng([seed, zlib.crc32(benchmark.id.encode()), index]),
+            # The same for all methods, so that they begin with the same random trials.
+            rng=np.random.default_rng([seed, number_of_benchmark, index]),
             history=(),
             context=task.context,
             budget=TRIALS,
@@ -81,82 +86,139 @@ def run(method: type[Method], benchmark: Benchmark, tasks: Sequence[int], seed: 
     return {"losses": losses, "seconds": seconds, "fallbacks": fallbacks}
 
 
-def recorded(
-    name: str, benchmark: Benchmark, tasks: Sequence[int], *, seeds: int, folder: Path, make: bool
+def record_run(
+    library: str, benchmark: Benchmark, tasks: Sequence[int], seed: int, path: Path
+) -> None:
+    """Run another library with one seed, and write its arrays to a file."""
+    begin = time.perf_counter()
+    buffer = io.BytesIO()
+    np.savez(buffer, **run(OTHER_LIBRARIES[library], benchmark, tasks, seed))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, buffer.getvalue())
+    spent = time.perf_counter() - begin
+    print(f"{benchmark.id}: {library}, seed {seed}: {spent:.0f} s", flush=True)
+
+
+def read_runs(
+    library: str,
+    benchmark: Benchmark,
+    tasks: Sequence[int],
+    *,
+    seeds: int,
+    folder: Path,
+    record_missing: bool,
 ) -> Runs | None:
-    """Read another library's runs up to the first missing seed, or make them; None: no seed."""
-    parts = []
+    """Read another library's recorded runs, up to the first seed that is missing.
+
+    Returns:
+        The runs; None if there are none.
+    """
+    folder_of_runs = folder / f"{benchmark.id}-{benchmark.surrogate}" / library
+    runs_of_seeds = []
     for seed in range(seeds):
-        path = folder / f"{benchmark.id}-{benchmark.surrogate}" / name / f"{seed}.npz"
+        path = folder_of_runs / f"{seed}.npz"
+        if not path.exists() and record_missing:
+            record_run(library, benchmark, tasks, seed, path)
         if not path.exists():
-            if not make:
-                break
-            begin = time.perf_counter()
-            buffer = io.BytesIO()
-            np.savez(buffer, **run(RECORDED[name], benchmark, tasks, seed))
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(path, buffer.getvalue())
-            spent = time.perf_counter() - begin
-            print(f"{benchmark.id}: {name}, seed {seed}: {spent:.0f} s", flush=True)
+            break
         with np.load(path, allow_pickle=False) as arrays:
-            parts.append({kind: arrays[kind] for kind in arrays.files})  # losses, seconds, ...
-    return joined(parts) if parts else None
+            runs_of_seeds.append(dict(arrays))
+    return joined(runs_of_seeds) if runs_of_seeds else None
 
 
-def table(runs: dict[str, Runs], tasks: Sequence[Task], ours: str) -> pd.DataFrame:
-    """Compare methods on the tasks of one benchmark, after all trials.
+def mean_regrets(runs: dict[str, Runs], tasks: Sequence[Task]) -> dict[str, FloatArray]:
+    """Regret after all trials, mean over tasks, with each seed (S,), by method.
 
-    Regret is the distance from the best value known, and 1 where random search ends on the
-    average over seeds; its mean over tasks is given. "against" is the paired difference of this
-    regret from that of `ours` with the same seeds; positive where `ours` is better. Errors are two
-    standard errors over seeds.
+    A regret of 0 is the best value known of a task; 1 is where random search ends on the average
+    over seeds.
+    """
+    best_values = np.array([task.best_value for task in tasks], dtype=np.float64)
+    lowest_losses = tasks[0].objective.losses(best_values)
+    scale = final_losses(runs[REFERENCE]).mean(axis=0) - lowest_losses
+    regrets = {}
+    for method, runs_of_method in runs.items():
+        regret = (final_losses(runs_of_method) - lowest_losses) / scale
+        regrets[method] = regret.mean(axis=1)
+    return regrets
+
+
+def final_losses(runs: Runs) -> FloatArray:
+    """The lowest loss of each run, (S, T)."""
+    return incumbents(runs["losses"])[..., -1]
+
+
+def compare_runs(runs: dict[str, Runs], tasks: Sequence[Task], ours: str) -> pd.DataFrame:
+    """Compare methods on the tasks of one benchmark, after all trials; one method a row.
+
+    The column "against" is how much the regret exceeds that of the method `ours` with the same
+    seeds. Columns that begin with ± are two standard errors over seeds.
     """
     objective = tasks[0].objective
-    best_values = np.array([task.best_value for task in tasks], dtype=np.float64)
-    lowest = objective.losses(best_values)
-    # The best loss of each run, (S, T), by method.
-    final = {name: incumbents(run["losses"])[..., -1] for name, run in runs.items()}
-    scale = final[REFERENCE].mean(axis=0) - lowest
-    regret = {name: ((best - lowest) / scale).mean(axis=1) for name, best in final.items()}
+    regrets = mean_regrets(runs, tasks)
     rows = {}
-    for name, best in final.items():
-        seeds = len(best)
-        against = regret[name] - regret[ours][:seeds]
-        samples = np.stack([objective.losses(best).mean(axis=1), regret[name], against])
-        mean, error = samples.mean(axis=1), two_standard_errors(samples)
-        rows[name] = {"seeds": seeds}
-        for place, what in enumerate(("value", "regret", "against")):
-            heading = f"against {ours}" if what == "against" else what
-            rows[name] |= {heading: mean[place], f"± {what}": error[place]}
-        rows[name] |= {
-            "ms": 1e3 * np.median(runs[name]["seconds"][..., TRIALS // 2 :]),
-            "fallbacks": runs[name]["fallbacks"].sum(),
+    for method, runs_of_method in runs.items():
+        best_values = objective.losses(final_losses(runs_of_method))  # losses become values
+        n_seeds = len(best_values)
+        difference = regrets[method] - regrets[ours][:n_seeds]
+        samples = np.stack([best_values.mean(axis=1), regrets[method], difference])
+        value, regret, against = samples.mean(axis=1)
+        value_error, regret_error, against_error = two_standard_errors(samples)
+        seconds_of_later_trials = runs_of_method["seconds"][..., TRIALS // 2 :]
+        rows[method] = {
+            "seeds": n_seeds,
+            "value": value,
+            "± value": value_error,
+            "regret": regret,
+            "± regret": regret_error,
+            f"against {ours}": against,
+            "± against": against_error,
+            "ms": 1e3 * np.median(seconds_of_later_trials),
+            "fallbacks": runs_of_method["fallbacks"].sum(),
         }
     return pd.DataFrame.from_dict(rows, orient="index").sort_values("regret")
 
 
 def compare(name: str, arguments: argparse.Namespace) -> pd.DataFrame:
-    """Run and read all methods on one benchmark."""
-    benchmark = hbo.load(name, surrogate=SURROGATES.get(name))
-    tasks = TASKS[name]
+    """Compare all methods on one benchmark: recorded runs of other libraries, and new ones of ours.
+
+    Args:
+        name: The benchmark.
+        arguments: The options of the command line.
+    """
+    benchmark = hbo.load(name, surrogate=NOT_THE_DEFAULT_SURROGATE.get(name))
+    indexes_of_tasks = TASKS_OF_BENCHMARK[name]
     runs = {}
-    for method in RECORDED:
-        options = {"seeds": arguments.seeds, "folder": arguments.folder}
-        made = recorded(method, benchmark, tasks, make=method in arguments.record, **options)
-        if made is not None:
-            runs[method] = made
-    for method in dict.fromkeys([*arguments.methods, REFERENCE]):
-        class_of_method = method_spec(method).method
-        parts = [run(class_of_method, benchmark, tasks, seed) for seed in range(arguments.seeds)]
-        runs[method] = joined(parts)
-    return table(runs, [benchmark.tasks[index] for index in tasks], arguments.methods[0])
+    for library in OTHER_LIBRARIES:
+        runs_of_library = read_runs(
+            library,
+            benchmark,
+            indexes_of_tasks,
+            seeds=arguments.seeds,
+            folder=arguments.folder,
+            record_missing=library in arguments.record,
+        )
+        if runs_of_library is not None:
+            runs[library] = runs_of_library
+
+    methods = dict.fromkeys([*arguments.methods, REFERENCE])  # each once
+    for method in methods:
+        method_class = method_spec(method).method
+        runs_of_seeds = []
+        for seed in range(arguments.seeds):
+            runs_of_seeds.append(run(method_class, benchmark, indexes_of_tasks, seed))
+        runs[method] = joined(runs_of_seeds)
+
+    tasks = [benchmark.tasks[index] for index in indexes_of_tasks]
+    return compare_runs(runs, tasks, ours=arguments.methods[0])
 
 
-def parse() -> argparse.Namespace:
+def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--benchmarks", nargs="+", choices=TASKS, default=list(TASKS))
+    parser.add_argument(
+        "--benchmarks", nargs="+", choices=TASKS_OF_BENCHMARK, default=list(TASKS_OF_BENCHMARK)
+    )
     parser.add_argument("--methods", nargs="+", default=["bo"], help="of this package")
-    parser.add_argument("--record", nargs="+", choices=RECORDED, default=[])
+    parser.add_argument("--record", nargs="+", choices=OTHER_LIBRARIES, default=[])
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--folder", type=Path, default=cache_folder() / "recorded-libraries")
     return parser.parse_args()
@@ -164,7 +226,7 @@ def parse() -> argparse.Namespace:
 
 def main() -> None:
     """Print one table a benchmark and write them all to `FOLDER/quality.csv`."""
-    arguments = parse()
+    arguments = parse_arguments()
     tables = {}
     with threadpool_limits(1):
         if "botorch" in arguments.record:

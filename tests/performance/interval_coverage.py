@@ -19,15 +19,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.stats import t as student
 
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.analysis import bootstrap
 from hpobench_ordered.analysis.bootstrap import mean_intervals
 
-SIZES = (3, 4, 5, 10, 20, 50)
+SAMPLE_COUNTS = (3, 4, 5, 10, 20, 50)
 CONFIDENCE = 0.95
 BATCH = 500  # simulations that share their resamples
+RESAMPLES = 999
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,17 +46,20 @@ def lognormal(sigma: float) -> Distribution:
     """Lognormal distribution whose logarithm has the mean 0 and the standard deviation `sigma`."""
     spread = np.exp(sigma**2)
     return Distribution(
-        f"lognormal {sigma}",
-        float(np.exp(sigma**2 / 2)),
-        float((spread + 2) * np.sqrt(spread - 1)),
-        lambda rng, shape: rng.lognormal(0, sigma, shape),
+        name=f"lognormal {sigma}",
+        mean=float(np.exp(sigma**2 / 2)),
+        skewness=float((spread + 2) * np.sqrt(spread - 1)),
+        draw=lambda rng, shape: rng.lognormal(0, sigma, shape),
     )
 
 
-def gamma(shape: float) -> Distribution:
-    """Gamma distribution of a shape, and scale 1."""
+def gamma(parameter: float) -> Distribution:
+    """Gamma distribution with this parameter of its form, and scale 1."""
     return Distribution(
-        f"gamma {shape:g}", shape, 2 / np.sqrt(shape), lambda rng, size: rng.gamma(shape, size=size)
+        name=f"gamma {parameter:g}",
+        mean=parameter,
+        skewness=2 / np.sqrt(parameter),
+        draw=lambda rng, shape: rng.gamma(parameter, size=shape),
     )
 
 
@@ -65,42 +70,60 @@ def mean_rank(tasks: int) -> Distribution:
     mean = float(probabilities @ ranks)
     variance = float(probabilities @ (ranks - mean) ** 2)
     third_moment = float(probabilities @ (ranks - mean) ** 3)
+    skewness_of_rank = third_moment / variance**1.5
+
+    def draw(rng: np.random.Generator, shape: tuple[int, int]) -> FloatArray:
+        ranks_on_tasks = rng.choice(ranks, (*shape, tasks), p=probabilities)
+        return np.asarray(ranks_on_tasks.mean(axis=2))
+
     return Distribution(
-        f"rank, {tasks} task" + "s" * (tasks > 1),
-        mean,
-        float(third_moment / variance**1.5 / np.sqrt(tasks)),
-        lambda rng, shape: rng.choice(ranks, (*shape, tasks), p=probabilities).mean(axis=2),
+        name=f"rank, {tasks} task" + "s" * (tasks > 1),
+        mean=mean,
+        skewness=float(skewness_of_rank / np.sqrt(tasks)),  # of a mean of so many
+        draw=draw,
     )
 
 
 def mostly_zero(share: float) -> Distribution:
-    """Exponential values of mean 1, but for a share of exact zeros.
+    """Exponential values of mean 1, but for a share of exact zeros."""
+    share_of_others = 1 - share
+    # For an exponential value x, the means of x, x² and x³ are 1, 2 and 6.
+    mean = share_of_others
+    mean_square = 2 * share_of_others
+    mean_cube = 6 * share_of_others
+    variance = mean_square - mean**2
+    third_moment = mean_cube - 3 * mean * variance - mean**3  # about the mean
 
-    The first three moments about 0 of an exponential value are 1, 2 and 6.
-    """
-    mean = 1 - share
-    variance = 2 * (1 - share) - mean**2
-    third_moment = 6 * (1 - share) - 3 * mean * variance - mean**3  # about the mean
+    def draw(rng: np.random.Generator, shape: tuple[int, int]) -> FloatArray:
+        exponential_values = rng.exponential(size=shape)
+        is_zero = rng.random(shape) < share
+        return np.where(is_zero, 0.0, exponential_values)
+
     return Distribution(
-        f"{share:.0%} zeros",
-        mean,
-        float(third_moment / variance**1.5),
-        lambda rng, shape: rng.exponential(size=shape) * (rng.random(shape) >= share),
+        name=f"{share:.0%} zeros",
+        mean=mean,
+        skewness=float(third_moment / variance**1.5),
+        draw=draw,
     )
 
 
 def mostly_first(share: float) -> Distribution:
     """Rank, 1 or 2, of one of two methods that is first in a share of the samples."""
+    skewness_of_two_values = (2 * share - 1) / np.sqrt(share * (1 - share))
     return Distribution(
-        f"first in {share:.0%}",
-        2 - share,
-        float((2 * share - 1) / np.sqrt(share * (1 - share))),
-        lambda rng, shape: np.where(rng.random(shape) < share, 1.0, 2.0),
+        name=f"first in {share:.0%}",
+        mean=2 - share,
+        skewness=float(skewness_of_two_values),
+        draw=lambda rng, shape: np.where(rng.random(shape) < share, 1.0, 2.0),
     )
 
 
-NORMAL = Distribution("normal", 0.0, 0.0, lambda rng, shape: rng.standard_normal(shape))
-UNIFORM = Distribution("uniform", 0.5, 0.0, lambda rng, shape: rng.random(shape))
+NORMAL = Distribution(
+    name="normal", mean=0.0, skewness=0.0, draw=lambda rng, shape: rng.standard_normal(shape)
+)
+UNIFORM = Distribution(
+    name="uniform", mean=0.5, skewness=0.0, draw=lambda rng, shape: rng.random(shape)
+)
 DISTRIBUTIONS = (NORMAL, UNIFORM, lognormal(0.25), gamma(4), gamma(2), lognormal(0.5), gamma(1))
 DISTRIBUTIONS += (lognormal(1.0), *map(mean_rank, (1, 3, 20)), mostly_zero(0.8), mostly_first(0.7))
 
@@ -129,10 +152,14 @@ class Coverage:
 def measure(
     distribution: Distribution, count: int, *, simulations: int, rng: np.random.Generator
 ) -> Coverage:
-    """Simulate experiments of some number of samples each."""
-    sizes = [min(BATCH, simulations - start) for start in range(0, simulations, BATCH)]
-    batches = [simulate_batch(distribution, count, size, rng) for size in sizes]
-    return Coverage(*np.nanmean(np.concatenate(batches, axis=1), axis=1))
+    """Simulate experiments of `count` samples each, in batches, and average over them."""
+    batches = []
+    for start in range(0, simulations, BATCH):
+        size = min(BATCH, simulations - start)
+        batches.append(simulate_batch(distribution, count, size, rng))
+    figures_of_simulations = np.concatenate(batches, axis=1)
+    # The relative width is NaN where all samples are alike.
+    return Coverage(*np.nanmean(figures_of_simulations, axis=1))
 
 
 def simulate_batch(
@@ -147,23 +174,29 @@ def simulate_batch(
     intervals = mean_intervals(samples, rng=rng)
 
     standard_error = samples.std(axis=0, ddof=1) / np.sqrt(count)
-    half_of_student = student.isf((1 - CONFIDENCE) / 2, count - 1) * standard_error
+    half_width_of_student = student.isf((1 - CONFIDENCE) / 2, count - 1) * standard_error
 
-    weights = rng.multinomial(count, np.full(count, 1 / count), size=999) / count
+    # How often each sample is in each resample, as a share.
+    weights = rng.multinomial(count, np.full(count, 1 / count), size=RESAMPLES) / count
     sorted_means = np.sort(weights @ samples, axis=0)
-    percentiles = sorted_means[24], sorted_means[974]  # 2.5 % and 97.5 % of 999 resamples
+    lower_percentile = sorted_means[24]  # 2.5 % of the resamples
+    upper_percentile = sorted_means[974]  # 97.5 %
 
-    ends = (
-        (intervals.lower, intervals.upper),
-        (intervals.mean - half_of_student, intervals.mean + half_of_student),
-        percentiles,
-    )
-    is_covered = [(low <= distribution.mean) & (distribution.mean <= high) for low, high in ends]
+    def covers_mean(lower: FloatArray, upper: FloatArray) -> NDArray[np.bool_]:
+        return (lower <= distribution.mean) & (distribution.mean <= upper)
+
     is_alike = standard_error == 0
-    half = (intervals.upper - intervals.lower) / 2
-    relative = half / np.where(is_alike, np.nan, half_of_student)
-    deviations = half / distribution.draw(rng, (1000, 1)).std()
-    return np.stack([*is_covered, relative, deviations, is_alike]).astype(np.float64)
+    half_width = (intervals.upper - intervals.lower) / 2
+    deviation = distribution.draw(rng, (1000, 1)).std()  # estimated, as there is no formula for it
+    figures = [
+        covers_mean(intervals.lower, intervals.upper),
+        covers_mean(intervals.mean - half_width_of_student, intervals.mean + half_width_of_student),
+        covers_mean(lower_percentile, upper_percentile),
+        half_width / np.where(is_alike, np.nan, half_width_of_student),
+        half_width / deviation,
+        is_alike,
+    ]
+    return np.stack(figures).astype(np.float64)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -172,13 +205,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--simulations", type=int, default=10_000, help="a line of the table")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args(arguments)
+
     error = 100 * np.sqrt(CONFIDENCE * (1 - CONFIDENCE) / options.simulations)
     print(f"coverage in %, of nominally {100 * CONFIDENCE:g}; standard error {error:.2f}")
     print(f"{'distribution':14} skewness   n  studentised  Student  percentile  width   sd  alike")
-    bootstrap.MIN_SAMPLES_OF_INTERVAL = min(SIZES)
+
+    # The package gives no intervals of so few samples; the table shows why.
+    bootstrap.MIN_SAMPLES_OF_INTERVAL = min(SAMPLE_COUNTS)
     rng = np.random.default_rng(options.seed)
     for distribution in DISTRIBUTIONS:
-        for count in SIZES:
+        for count in SAMPLE_COUNTS:
             measured = measure(distribution, count, simulations=options.simulations, rng=rng)
             print(
                 f"{distribution.name:14} {distribution.skewness:8.2f} {count:3} "

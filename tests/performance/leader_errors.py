@@ -63,44 +63,64 @@ def draw_ranks(
     return np.asarray(rankdata(losses, axis=0))
 
 
+def make_ranked_experiment(
+    quality: FloatArray, rng: np.random.Generator, *, benchmarks: int, seeds: int, tasks: int
+) -> tuple[FloatArray, list[FloatArray]]:
+    """Make up ranks of methods on several benchmarks.
+
+    Returns:
+        Mean rank of each method, (A,); and how much every seed, and every task, of each benchmark
+        moves the mean ranks, which is what `compare_with_leader` tests them by.
+    """
+    strata = []
+    mean_ranks = np.zeros(len(quality))
+    for _ in range(benchmarks):
+        ranks = draw_ranks(quality, rng, seeds=seeds, tasks=tasks)
+        mean_ranks += ranks.mean(axis=(1, 2)) / benchmarks
+        ranks_by_seed = ranks.mean(axis=2).T  # (S, A)
+        ranks_by_task = ranks.mean(axis=1).T  # (T, A)
+        weight = 1 / benchmarks
+        strata.append(influences(ranks_by_seed, weight))
+        strata.append(influences(ranks_by_task, weight))
+    return mean_ranks, strata
+
+
 def count_leaders(
     quality: FloatArray, *, benchmarks: int, seeds: int, tasks: int, repetitions: int
 ) -> LeaderCounts:
-    """Test the leader on made-up benchmarks and count what is said of it.
+    """Test the leader on made-up benchmarks again and again, and count what the test claims.
 
     Args:
         quality: Mean losses of the methods, (A,).
         benchmarks: Number of benchmarks.
         seeds: Number of seeds S.
         tasks: Number of tasks T of each benchmark.
-        repetitions: How often.
+        repetitions: Number of tests, each on other made-up ranks.
     """
     rng = np.random.default_rng(0)
     false_claims = 0
     best_of_all = 0
     best_of_some = 0
     for _ in range(repetitions):
-        strata = []
-        mean_ranks = np.zeros(len(quality))
-        for _ in range(benchmarks):
-            ranks = draw_ranks(quality, rng, seeds=seeds, tasks=tasks)
-            mean_ranks += ranks.mean(axis=(1, 2)) / benchmarks
-            # Mean ranks vary with the seeds, and with the tasks: samples (S, A) and (T, A).
-            ranks_by_seed, ranks_by_task = ranks.mean(axis=2).T, ranks.mean(axis=1).T
-            strata.append(influences(ranks_by_seed, 1 / benchmarks))
-            strata.append(influences(ranks_by_task, 1 / benchmarks))
-
+        mean_ranks, strata = make_ranked_experiment(
+            quality, rng, benchmarks=benchmarks, seeds=seeds, tasks=tasks
+        )
         comparison = compare_with_leader(mean_ranks, strata)
         if comparison is None:
-            continue
-        is_worse = comparison.is_worse
+            continue  # nothing is claimed
+
+        is_called_worse = comparison.is_worse
         is_truly_worse = quality > quality[comparison.leader]
-        is_best = is_truly_worse.sum() == len(quality) - 1
-        false_claims += bool((is_worse & ~is_truly_worse).any())
-        best_of_all += bool(is_best and is_worse.sum() == len(quality) - 1)
-        best_of_some += bool(is_best and is_worse.any())
+        n_others = len(quality) - 1
+        leader_is_best = is_truly_worse.sum() == n_others
+        false_claims += bool((is_called_worse & ~is_truly_worse).any())
+        best_of_all += bool(leader_is_best and is_called_worse.sum() == n_others)
+        best_of_some += bool(leader_is_best and is_called_worse.any())
+
     return LeaderCounts(
-        false_claims / repetitions, best_of_all / repetitions, best_of_some / repetitions
+        false_claims=false_claims / repetitions,
+        best_of_all=best_of_all / repetitions,
+        best_of_some=best_of_some / repetitions,
     )
 
 

@@ -26,14 +26,15 @@ from hpobench_ordered.methods.ordered_gp import OrderedGP
 from hpobench_ordered.runtime.threads import one_thread
 from hpobench_ordered.space.parameters import Parameter
 
-CASES = {25: (3, 6, 7), 100: (3, 25, 25), 225: (8, 25, 25)}
+SIZES = {25: (3, 6, 7), 100: (3, 25, 25), 225: (8, 25, 25)}
 """By evaluations in all: earlier tasks, evaluations of each, and of the current task."""
 SPACE = SearchSpace([Parameter.number(f"x{j}", 0, 1) for j in range(6)])
 BENCHMARKS = ("newsvendor", "yahpo-svm-1220", "retrain-weather-xgboost")
 TASKS, TRIALS = 3, 8
 BESTS_OF_EARLIER_TASKS = 3
 """The first suggestions of a task, which both methods take from the last tasks."""
-RIVALS = ("ordered-gp", "optuna.samplers:TPESampler", "simple-ordered", "random-search")
+COMPARED_METHODS = ("ordered-gp", "optuna.samplers:TPESampler", "simple-ordered", "random-search")
+"""Methods whose quality is compared with that of BoTorch's."""
 
 
 def compute_losses(x: np.ndarray, task: int, rng: np.random.Generator) -> np.ndarray:
@@ -56,13 +57,17 @@ def make_history(tasks: int, evaluations: int, rng: np.random.Generator) -> list
     return history
 
 
-def measure_seconds(method: type[Method], case: int, seed: int, *, timed: int) -> float:
-    """Measure the mean CPU seconds of the last suggestions of a task, told their losses included.
+def measure_seconds(method: type[Method], in_all: int, seed: int, *, timed: int) -> float:
+    """Measure the mean CPU seconds of a suggestion and of being told its loss.
 
-    Both methods begin with the best configurations of three earlier tasks, which are not timed;
-    between these and the timed ones random configurations are told.
+    Args:
+        method: The method.
+        in_all: Number of evaluations of all tasks, one of `SIZES`.
+        seed: Seed of the evaluations and of the method.
+        timed: Number of last trials of the current task that are timed. Before them the method is
+            asked for the best configurations of earlier tasks, and then told random ones.
     """
-    earlier_tasks, evaluations, trials = CASES[case]
+    earlier_tasks, evaluations, trials = SIZES[in_all]
     rng = np.random.default_rng(seed)
     history = make_history(earlier_tasks, evaluations, rng)
     optimiser = method(space=SPACE, rng=rng, history=history, context={}, budget=trials)
@@ -72,7 +77,9 @@ def measure_seconds(method: type[Method], case: int, seed: int, *, timed: int) -
         optimiser.tell(config, loss)
 
     for trial in range(trials - timed):
-        tell(optimiser.ask() if trial < BESTS_OF_EARLIER_TASKS else SPACE.sample(rng))
+        is_best_of_earlier_task = trial < BESTS_OF_EARLIER_TASKS
+        tell(optimiser.ask() if is_best_of_earlier_task else SPACE.sample(rng))
+
     start = time.process_time()
     for _ in range(timed):
         tell(optimiser.ask())
@@ -102,25 +109,25 @@ def measure_seconds_of_optuna(evaluations: int, seed: int) -> float:
 def print_times() -> None:
     """Print median times of suggestions.
 
-    The methods take turns, as the machine may have other work; BoTorch, which takes seconds, less
-    often.
+    The methods take turns, so that other work of the machine slows down all of them. Ours and
+    Optuna's are timed with ten seeds, BoTorch's, which takes seconds, with two.
     """
     print("evaluations  ordered-gp, ms  Optuna's TPE, ms  BoTorch, ms")
-    for case, (_, _, trials) in CASES.items():
-        measure_seconds(OrderedGP, case, 0, timed=1)  # compiles
+    for in_all, (_, _, trials) in SIZES.items():
+        measure_seconds(OrderedGP, in_all, 0, timed=1)  # compiles
+        all_but_first = trials - BESTS_OF_EARLIER_TASKS
         ours = []
         tpe = []
         botorch = []
-        for turn in range(2):
-            five_seeds = range(5 * turn, 5 * turn + 5)
-            for seed in five_seeds:
-                timed = trials - BESTS_OF_EARLIER_TASKS
-                ours.append(measure_seconds(OrderedGP, case, seed, timed=timed))
-                tpe.append(measure_seconds_of_optuna(case, seed))
-            botorch.append(measure_seconds(BoTorchMultiTask, case, turn, timed=1))
+        for seed in range(10):
+            ours.append(measure_seconds(OrderedGP, in_all, seed, timed=all_but_first))
+            tpe.append(measure_seconds_of_optuna(in_all, seed))
+            if seed % 5 == 4:  # after every fifth seed
+                seed_of_botorch = seed // 5
+                botorch.append(measure_seconds(BoTorchMultiTask, in_all, seed_of_botorch, timed=1))
 
         milliseconds = [1e3 * np.median(seconds) for seconds in (ours, tpe, botorch)]
-        print("{:11}{:16.2f}{:18.2f}{:13.0f}".format(case, *milliseconds), flush=True)
+        print("{:11}{:16.2f}{:18.2f}{:13.0f}".format(in_all, *milliseconds), flush=True)
 
 
 def print_quality(folder: Path) -> None:
@@ -128,9 +135,9 @@ def print_quality(folder: Path) -> None:
     botorch = f"{Path(__file__).with_name('baselines.py')}:BoTorchMultiTask"
     result = hbo.run(
         benchmarks=BENCHMARKS,
-        methods=[*RIVALS, botorch],
+        methods=[*COMPARED_METHODS, botorch],
         protocol=hbo.Ordered(trials=TRIALS, tasks=TASKS),
-        seeds=range(1),
+        seeds=[0],  # one only, as BoTorch takes seconds a suggestion
         folder=folder,
     )
     for trial in (1, 5, TRIALS):

@@ -11,15 +11,20 @@ from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.methods.random_search import RandomSearch
 
 CANDIDATES = 1000
-CONDITIONAL = "yahpo-svm-1220"
+BENCHMARK_WITH_CONDITIONS = "yahpo-svm-1220"
 """A benchmark with conditional hyperparameters."""
-LOG_INTEGERS = "retrain-bike-sharing-mlp"
+BENCHMARK_WITH_LOG_INTEGERS = "retrain-bike-sharing-mlp"
 """A benchmark with integers on a logarithmic scale."""
 
 
 def measure_seconds(function: Callable[[], object], *, calls: int) -> float:
-    """Measure the CPU seconds of a call: the least of 30 means, as what is slower was disturbed."""
-    function()  # what is computed at the first call only does not count
+    """Measure the CPU seconds of a call: the least of 30 means, as other processes only slow down.
+
+    Args:
+        function: What is called.
+        calls: Number of calls in each mean.
+    """
+    function()  # the first call is not timed, as it may compile or fill a cache
     seconds_of_call = []
     for _ in range(30):
         start = time.process_time()
@@ -39,8 +44,8 @@ def snap_by_column(space: SearchSpace, unit: FloatArray) -> FloatArray:
 
 
 def test_snapping_arrays_halves_time():
-    """`canonical` moves all columns together; beside it, one column after the other is moved."""
-    space = load(LOG_INTEGERS).space
+    """`canonical` moves all hyperparameters to the middle of their bins together."""
+    space = load(BENCHMARK_WITH_LOG_INTEGERS).space
     drawn = np.random.default_rng(0).random((CANDIDATES, space.dimension))
 
     together = measure_seconds(lambda: space.canonical(drawn), calls=10)
@@ -49,7 +54,7 @@ def test_snapping_arrays_halves_time():
     assert together < 0.5 * by_column
 
 
-@pytest.mark.parametrize("name", [CONDITIONAL, LOG_INTEGERS])
+@pytest.mark.parametrize("name", [BENCHMARK_WITH_CONDITIONS, BENCHMARK_WITH_LOG_INTEGERS])
 def test_random_search_is_faster_than_single_draws(name):
     """It draws in blocks, which takes less than a quarter of the time."""
     space = load(name).space

@@ -25,7 +25,8 @@ from hpobench_ordered.testing.toy import construct_method, random_history, toy_b
 
 TASKS = 100
 EVALUATIONS = 1000
-SUGGESTIONS = 10  # beyond the initial trials of every method
+SUGGESTIONS = 10
+"""More than any method has initial trials, so that some are suggested by its model."""
 MOST_SECONDS = 10.0  # for the first suggestion, construction included, and for each later one
 MOST_MEBIBYTES = 2048
 SPACE = SearchSpace([Parameter.number(name, 0, 1) for name in "abcd"])

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from yahpo_files import defined_network
+from yahpo_files import load_definition_and_network
 
 from hpobench_ordered.benchmarks.yahpo import FRACTIONS
 from hpobench_ordered.core.benchmark import Benchmark
@@ -38,13 +38,14 @@ def scenario(request):
 
 @pytest.fixture
 def task(shared, scenario):
-    """A task in the middle of a scenario, on YAHPO's network."""
-    definition, network = defined_network(shared, scenario)
-    unknown_best_values = [None] * len(FRACTIONS)
+    """A task of a scenario, on YAHPO's network."""
+    definition, network = load_definition_and_network(shared, scenario)
+    unknown_best_values = [None] * len(FRACTIONS)  # a task is a fraction of the training data
     benchmark = Benchmark.build(
         definition, surrogate="onnx", model=network, best_values=unknown_best_values
     )
-    return benchmark.tasks[9]
+    middle = len(benchmark.tasks) // 2
+    return benchmark.tasks[middle]
 
 
 def test_single_evaluations_are_fast(task, scenario, record_property):

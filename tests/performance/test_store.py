@@ -19,7 +19,7 @@ def unpacked(tmp_path_factory):
     """A store with a file for each of a thousand runs."""
     folder = tmp_path_factory.mktemp("unpacked")
     with pytest.MonkeyPatch.context() as patch:
-        # So many runs that they would be packed are far more than there are here.
+        # From this number of runs on, their files are packed into one: never here.
         patch.setattr("hpobench_ordered.experiment.parallel.MANY", 100 * RUNS)
         hbo.run(
             benchmarks=["newsvendor"],

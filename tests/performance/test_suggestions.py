@@ -79,8 +79,9 @@ def measure_seconds(
 ) -> tuple[float, float]:
     """Measure the CPU seconds of the first suggestion, and of a later one in the median.
 
-    The first includes the construction of the method. Before the later ones the method is told
-    random configurations, as many as make the median that of the case's number of evaluations.
+    The first includes the construction of the method. Random configurations are told between the
+    first and the later ones, so that half of the later ones are suggested before the task has the
+    case's number of evaluations, and half after.
     """
     task, history = make_task_and_history(case)
     start = time.process_time()
@@ -89,11 +90,11 @@ def measure_seconds(
     seconds_of_first = time.process_time() - start
 
     rng = np.random.default_rng(1)
-    number_told = max(case.own - 1 - suggestions // 2, 0)
-    told = [first_config, *(task.space.sample(rng) for _ in range(number_told))]
-    for config in told:
+    n_random = max(case.own - 1 - suggestions // 2, 0)
+    random_configs = [task.space.sample(rng) for _ in range(n_random)]
+    for config in [first_config, *random_configs]:
         method.tell(config, task.evaluate(config))
-    suggest_once(method, task)
+    suggest_once(method, task)  # not timed, as it fits a model to all random configurations at once
 
     seconds = []
     for _ in range(suggestions):
@@ -105,7 +106,7 @@ def measure_seconds(
 
 
 def suggest_once(method: Method, task: Task) -> None:
-    """Let a method suggest once, untimed, for which it fits to all that it was told."""
+    """Ask a method for a configuration, and tell it the loss."""
     config = method.ask()
     method.tell(config, task.evaluate(config))
 
@@ -158,9 +159,9 @@ def test_beside_botorch(evaluations, ratio):
     torch.set_num_threads(1)
     without_history = Case(dimension=4, tasks=0, evaluations=0, own=evaluations)
 
-    _, theirs = measure_seconds(
-        MethodSpec("botorch", BoTorch, "", ""), without_history, suggestions=7
-    )
+    botorch = MethodSpec("botorch", BoTorch, summary="", source="")
+
+    _, theirs = measure_seconds(botorch, without_history, suggestions=7)
     _, ours = measure_seconds(method_spec("bo"), without_history)
 
     print(f"\n{evaluations} evaluations: BoTorch takes {1e3 * theirs:.0f} ms, {theirs / ours:.0f}x")
@@ -171,6 +172,7 @@ class OptunaTPE(Method):
     """Optuna's TPE, asked and told without this package's adapter."""
 
     def prepare(self) -> None:
+        """Create a study, and tell it all evaluations of earlier tasks as if of this one."""
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         unit_interval = optuna.distributions.FloatDistribution(0, 1)
         self.distributions = dict.fromkeys(self.space.names, unit_interval)
@@ -198,8 +200,9 @@ def test_beside_optuna(name, case, ratio):
     """Optuna's TPE takes at least `ratio` times as long."""
     spec = method_spec(name)
     compile_kernels(spec, case)
+    optuna_tpe = MethodSpec("optuna", OptunaTPE, summary="", source="")
 
-    _, theirs = measure_seconds(MethodSpec("optuna", OptunaTPE, "", ""), case)
+    _, theirs = measure_seconds(optuna_tpe, case)
     _, ours = measure_seconds(spec, case)
 
     print(f"\n{name}: Optuna's TPE takes {1e3 * theirs:.2f} ms, {theirs / ours:.1f} times as long")
@@ -216,7 +219,7 @@ def draw_rows(count: int) -> tuple[FloatArray, FloatArray]:
 
 @pytest.mark.parametrize(("rows", "seconds"), [(25, 2e-3), (700, 40e-3), (20_000, 5.0)])
 def test_boosted_trees_fit_in_limited_time(benchmark, rows, seconds):
-    """The median over more rounds where a fit takes less time."""
+    """In the median over some rounds; over more of them where there are fewer rows to fit to."""
     rounds = max(3, min(200, 20_000 // rows))
 
     benchmark.pedantic(BoostedTrees.fit, draw_rows(rows), rounds=rounds, warmup_rounds=1)

@@ -5,16 +5,16 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from hpobench_ordered.benchmarks.yahpo import definition, network
+from hpobench_ordered.benchmarks import yahpo
 from hpobench_ordered.core.benchmark import Definition
 from hpobench_ordered.surrogates.onnx import OnnxSurrogate
 
 
 @cache
-def files(shared: Path, scenario: str) -> tuple[dict[str, Any], dict[str, Any], bytes]:
-    """Search space, encoding and bytes of the network of a scenario of YAHPO.
+def read_scenario(shared: Path, scenario: str) -> tuple[dict[str, Any], dict[str, Any], bytes]:
+    """Read the search space, the encoding and the network of a scenario.
 
-    The network is empty where the shared data lack it.
+    The network is a file of ONNX as bytes; it is empty where the shared data lack it.
     """
     folder = shared / "data" / "yahpo" / "yahpo_data-1.0.2" / f"rbv2_{scenario}"
     config_space = json.loads((folder / "config_space.json").read_text())
@@ -24,23 +24,23 @@ def files(shared: Path, scenario: str) -> tuple[dict[str, Any], dict[str, Any], 
     return config_space, encoding, model
 
 
-def define(shared: Path, scenario: str, instance: str = "1220") -> Definition:
-    """The package's definition of a benchmark: of a scenario on an instance, a data set."""
-    config_space, encoding, _ = files(shared, scenario)
-    return definition(scenario, instance, config_space, encoding)
+def define_benchmark(shared: Path, scenario: str, instance: str = "1220") -> Definition:
+    """The package's definition of the benchmark of a scenario on a data set of OpenML."""
+    config_space, encoding, _ = read_scenario(shared, scenario)
+    return yahpo.definition(scenario, instance, config_space, encoding)
 
 
-def defined_network(
+def load_definition_and_network(
     shared: Path, scenario: str, instance: str = "1220"
 ) -> tuple[Definition, OnnxSurrogate]:
-    """A benchmark's definition, and its network as a surrogate."""
-    definition_of_instance = define(shared, scenario, instance)
-    _, encoding, model = files(shared, scenario)
-    surrogate = network(
-        model,
-        definition=definition_of_instance,
+    """The definition of the benchmark of a scenario on a data set, and YAHPO's network for it."""
+    definition = define_benchmark(shared, scenario, instance)
+    _, encoding, network_file = read_scenario(shared, scenario)
+    surrogate = yahpo.network(
+        network_file,
+        definition=definition,
         scenario=scenario,
         instance=instance,
         encoding=encoding,
     )
-    return definition_of_instance, surrogate
+    return definition, surrogate

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from yahpo_files import define, files
+from yahpo_files import define_benchmark, read_scenario
 
 from hpobench_ordered.benchmarks.yahpo import FRACTIONS, SCENARIOS
 from hpobench_ordered.core.benchmark import Benchmark, Definition
@@ -31,8 +31,8 @@ def build(
     The network also takes the data set (instance) and a number of repetitions, which are fixed, and
     the share of the data to train on, which varies from task to task.
     """
-    definition = define(shared, scenario, instance)
-    _, encoding, network = files(shared, scenario)
+    definition = define_benchmark(shared, scenario, instance)
+    _, encoding, network = read_scenario(shared, scenario)
     surrogate = OnnxSurrogate.for_space(
         network,
         space=definition.space,
@@ -149,7 +149,7 @@ def test_values_do_not_depend_on_threads(shared, monkeypatch):
 
 def test_network_is_cut_to_one_output(shared):
     """What only the other outputs need is left out of the network, so it is smaller."""
-    *_, network = files(shared, "rpart")
+    *_, network = read_scenario(shared, "rpart")
 
     # Any of the outputs, each of which is a measure, such as the AUC.
     cut_network = keep_output(network, column=2, width=N_OUTPUTS)
@@ -159,7 +159,7 @@ def test_network_is_cut_to_one_output(shared):
 
 def test_network_of_another_width_stays_whole(shared):
     """A network that has not the expected number of outputs is not understood, so not changed."""
-    *_, network = files(shared, "rpart")
+    *_, network = read_scenario(shared, "rpart")
 
     assert keep_output(network, column=2, width=N_OUTPUTS - 1) is network
 
@@ -177,7 +177,7 @@ def test_unreadable_network_is_refused(shared, content):
 
 def test_network_of_another_scenario_is_refused(shared):
     definition, surrogate = build(shared, "rpart")
-    *_, surrogate.model = files(shared, "xgboost")
+    *_, surrogate.model = read_scenario(shared, "xgboost")
 
     with pytest.raises(ArtifactError, match="inputs"):
         surrogate.predict(sample_values(definition, 1), ANY_TASK)
@@ -194,10 +194,10 @@ def build_rpart(
 
     `build` explains what is fixed and what varies.
     """
-    _, encoding, network = files(shared, "rpart")
+    _, encoding, network = read_scenario(shared, "rpart")
     return OnnxSurrogate.for_space(
         network,
-        space=define(shared, "rpart").space,
+        space=define_benchmark(shared, "rpart").space,
         layout=layout,
         encoding={**encoding, **(changed_codes or {})},
         fixed={"task_id": instance, "repl": 10},
