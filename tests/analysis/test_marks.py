@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from toy_artifacts import definition
+from toy_artifacts import make_definition
 
 import hpobench_ordered as hbo
 from hpobench_ordered import Benchmark
@@ -58,7 +58,7 @@ def make_benchmark(*functions: LossFunction, best: float | None = 0.0) -> Benchm
     space = hbo.SearchSpace([hbo.Parameter.number("x", 0, 1)])
     context_of_task = {f"t{number}": {"task": float(number)} for number in range(len(functions))}
     return Benchmark.build(
-        definition(space, context_of_task),
+        make_definition(space, context_of_task),
         surrogate="exact",
         model=FunctionsOfTasks(functions),
         best_values=[best] * len(functions),

@@ -20,9 +20,9 @@ from toy_artifacts import (
     change_json,
     copy_artifact,
     find_problem,
+    make_surrogates,
     replace_arrays,
     replace_file,
-    surrogates,
     update_hashes,
     write_artifact,
 )
@@ -425,7 +425,7 @@ def test_only_whole_trees_are_accepted(intact_artifact, copy_folder, features, t
     artifact_copy = copy_artifact(intact_artifact, copy_folder)
     number_of_leaves = features.count(LEAF)
     number_of_splits = len(features) - number_of_leaves
-    _type, intact_forest = surrogates()["forest"]
+    _type, intact_forest = make_surrogates()["forest"]
     arrays = intact_forest.to_arrays() | {
         "feature": np.array(features, dtype=np.uint8),
         "nodes": np.array(tree_sizes, dtype=np.int32),

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from by_hand import clip_config
-from toy_artifacts import card_of, definition
+from toy_artifacts import make_card, make_definition
 
 from hpobench_ordered.benchmarks._adjustment import SpaceAdjustment, Steps
 from hpobench_ordered.benchmarks.adjustments import SEARCHED
@@ -55,7 +55,7 @@ def write_flow(folder: Path, adjustment: SpaceAdjustment, *, optimum: float = 0.
         recipe=ForestRecipe(trees=5),
         seed=0,
     )
-    definition_of_flow = definition(
+    definition_of_flow = make_definition(
         space,
         {task: {"n_rows": 10.0 * int(task)} for task in TASKS_OF_FOREST},
         name=benchmark_name,
@@ -63,7 +63,7 @@ def write_flow(folder: Path, adjustment: SpaceAdjustment, *, optimum: float = 0.
     )
     best_values = [1.0] * len(TASKS_OF_FOREST)
     surrogate = bundle.BundledSurrogate("forest", "Made up.", forest, best_values)
-    card = card_of(TASKS_OF_FOREST, benchmark=benchmark_name, limits=("Nothing was trained.",))
+    card = make_card(TASKS_OF_FOREST, benchmark=benchmark_name, limits=("Nothing was trained.",))
     bundle.write_bundle(folder, definition_of_flow, [surrogate], card)
     return bundle.folder_spec(folder)
 

@@ -89,12 +89,15 @@ class WaitsToBeKilled(Good):
     KILLS = 3
 
     def ask(self):
-        """Write the process id to the folder and wait to be killed; after `KILLS`, only suggest."""
+        """Wait to be killed, as one of the first `KILLS` processes that ask; later ones suggest.
+
+        A waiting process leaves a file that is named by its id.
+        """
         folder = Path(os.environ[self.FOLDER])
         for number in range(self.KILLS):
-            # Only one process can make each folder, so each place is taken once.
+            # A folder is made by one process only: the others fail here, and do not wait.
             with contextlib.suppress(FileExistsError):
-                (folder / f"place-{number}").mkdir()
+                (folder / f"taken-{number}").mkdir()
                 (folder / str(os.getpid())).touch()
                 time.sleep(60)
         return super().ask()
@@ -184,16 +187,20 @@ class Vandal(Good):
 
     def tell(self, config, loss):
         self.trials_told += 1
-        # At the last of three trials, so that its own run ends as usual.
+        # Runs have three trials. After the last one, this run needs nothing that is changed.
         if self.trials_told == 3:
             vandalise([self.space, self.history, self.context, config, self.rng])
 
 
 def vandalise(values) -> None:
-    """Change all that is reached from these values through attributes, items and arrays."""
+    """Change all that is reached from these values through attributes, items and arrays.
+
+    Classes, modules, texts and members of enumerations are shared by the whole process and stay.
+    """
     never_changed = type | types.ModuleType | str | bytes | Enum
     stack = list(values)
-    visited = {}  # by id; holding the values, so that no id is used again
+    # By id. The dict also keeps the values alive, as an id may be used again after its value.
+    visited = {}
 
     while stack:
         value = stack.pop()
@@ -201,10 +208,10 @@ def vandalise(values) -> None:
             continue
         visited[id(value)] = value
 
-        # Before the value is spoiled, as its parts cannot be reached afterwards.
+        # Its parts are listed first: they cannot be reached any more once the value is spoiled.
         stack += _list_parts(value)
         for spoil in (_spoil_array, _spoil_container, _spoil_attributes):
-            # What cannot be changed, such as a read-only attribute, stays.
+            # Read-only attributes, for instance, cannot be changed.
             with contextlib.suppress(Exception):
                 spoil(value)
 
@@ -216,12 +223,14 @@ def _list_parts(value):
     if isinstance(value, list | tuple | set | frozenset):
         return list(value)
 
-    # Arrays, generators and search spaces hold these parts outside of `__dict__` and `__slots__`.
-    names = [*getattr(value, "__dict__", ()), "base", "bit_generator", "conditions"]
+    names = [*getattr(value, "__dict__", ())]
     for base in type(value).__mro__:
         names += getattr(base, "__slots__", ())
-    parts = [getattr(value, name, None) for name in names]
-    return [part for part in parts if part is not None]
+    # Neither `__dict__` nor `__slots__` lists these of arrays, generators and search spaces.
+    names += ["base", "bit_generator", "conditions"]
+
+    values_of_attributes = [getattr(value, name, None) for name in names]
+    return [part for part in values_of_attributes if part is not None]
 
 
 def _spoil_array(value) -> None:
@@ -249,11 +258,13 @@ def _spoil_attributes(value) -> None:
 class SharesState(Good):
     """Every 13th suggestion of all runs together is drawn from another generator."""
 
-    number_asked = itertools.count(1)
+    suggestion_numbers = itertools.count(1)
+    """One counter for all objects of the class, and so for all runs of the process."""
 
     def ask(self):
-        """Suggest at random; `number_asked` is an attribute of the class, which all runs share."""
-        if next(self.number_asked) % 13 == 0:
+        """Suggest at random, from the method's own generator or from another one."""
+        is_13th = next(self.suggestion_numbers) % 13 == 0
+        if is_13th:
             (other_rng,) = self.rng.spawn(1)
             return self.space.sample(other_rng)
         return super().ask()

@@ -30,11 +30,12 @@ def make_bowl_task(
     Losses are multiplied by the factor, which makes a hill if it is negative, and the offset is
     added to them.
     """
-    # Every task draws other points.
-    rng = np.random.default_rng([trials, int(1000 * place)])
-    values = rng.random((trials, 2))
+    # The seed depends on the place, so that tasks of other places have other points.
+    seed = [trials, int(1000 * place)]
+    values = np.random.default_rng(seed).random((trials, 2))
     losses = factor * bowl(values, place=place) + offset
-    return minimised(f"{place} {factor}", context, values, losses, UNIT_SQUARE)
+    name = f"{place} {factor}"
+    return minimised(name, context, values, losses, UNIT_SQUARE)
 
 
 def suggest_on_bowl(

@@ -7,34 +7,33 @@ from hpobench_ordered.registry import method_spec
 
 METHODS = hbo.list_methods()
 
-LINEAR = {
+MODULES_WITH_TRAINED_NETWORKS = {
     "hpobench_ordered.methods.ablr",
     "hpobench_ordered.methods.abrac",
     "hpobench_ordered.methods.distbo",
     "hpobench_ordered.methods.fsbo",
 }
-"""Modules of methods with a linear head on a network, which is compiled and trained."""
+"""Their methods compile and train a network, which takes long."""
 
-SAMPLED = {"hpobench_ordered.methods.bohamiann"}
-"""Modules of methods that sample the weights of a network, which is slower still."""
+MODULES_WITH_SAMPLED_NETWORKS = {"hpobench_ordered.methods.bohamiann"}
+"""Their methods sample the weights of networks, which takes longer still."""
 
 
 def by_speed(
     names: list[str],
     *,
-    linear: pytest.MarkDecorator = pytest.mark.long,
+    trained: pytest.MarkDecorator = pytest.mark.long,
     further: dict[str, pytest.MarkDecorator] | None = None,
 ) -> list[object]:
-    """Build the parameters of a test that runs once for each method.
-
-    Methods that sample the weights of a network, in the modules `SAMPLED`, are marked as long.
+    """Build the parameters of a test that runs once for each method, and mark the slow ones.
 
     Args:
         names: The methods.
-        linear: Mark of those with a linear head on a network, in the modules `LINEAR`.
+        trained: Mark of methods that train a network. Those that sample networks are always long.
         further: Further marks, by method.
     """
-    mark_of_module = dict.fromkeys(LINEAR, linear) | dict.fromkeys(SAMPLED, pytest.mark.long)
+    mark_of_module = dict.fromkeys(MODULES_WITH_TRAINED_NETWORKS, trained)
+    mark_of_module |= dict.fromkeys(MODULES_WITH_SAMPLED_NETWORKS, pytest.mark.long)
     further_marks = further or {}
 
     parameters = []

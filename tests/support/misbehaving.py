@@ -151,7 +151,7 @@ raise hpobench_ordered.errors.BenchmarkFailedError("mine")
 raise child.ChildDiedError("mine")
 raise child.StepTimeoutError("mine", 1.0, "")
 """
-HEADER = """
+IMPORTS_FOR_STATEMENTS = """
 import atexit, builtins, copy, ctypes, faulthandler, functools, gc, hashlib, importlib, io, json
 import logging, math, os, pathlib, pickle, queue, random, resource, signal, struct, subprocess, sys
 import threading, time, traceback, warnings
@@ -171,15 +171,15 @@ class Strange(BaseException):
 class Misbehaving(Method):
     """Suggests at random, and does something bad at the second suggestion."""
 
-    asked = 0
+    times_asked = 0
     statement = ""
 
     def ask(self):
-        """Suggest at random; at the second suggestion, run the statement after its imports."""
+        """Suggest at random, and run the statement when asked for the second time."""
         config = self.space.sample(self.rng)
-        self.asked += 1
-        if self.asked == 2:
-            exec(HEADER + self.statement, {"self": self})
+        self.times_asked += 1
+        if self.times_asked == 2:
+            exec(IMPORTS_FOR_STATEMENTS + self.statement, {"self": self})
         return config
 
     def tell(self, config, loss): ...

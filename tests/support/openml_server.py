@@ -64,16 +64,16 @@ class OpenMLServer:
 
     def start(self) -> None:
         """Listen on a free port; after a stop, on the same port as before."""
-        owner = self
+        openml_server = self
 
         class Handler(BaseHTTPRequestHandler):
             disable_nagle_algorithm = True  # small answers wait 40 ms for each other otherwise
 
             def do_GET(self) -> None:
-                owner._handle(self)
+                openml_server._handle(self)
 
             def log_message(self, format: str, *args: object) -> None:
-                pass
+                """Print nothing: by default, each request is logged on standard error."""
 
         self._stopping = threading.Event()
         self._server = ThreadingHTTPServer(("127.0.0.1", self._port), Handler)
@@ -98,22 +98,19 @@ class OpenMLServer:
 
     @property
     def pages(self) -> list[str]:
-        """Pages of evaluations that were asked for."""
-        return [p for p in self.requests if p.startswith("evaluation/list") and "per_fold" not in p]
+        """Requests for a page of evaluations."""
+        return [path for path in self.requests if _asks_for_page(path)]
 
     def count(self, part: str) -> int:
         """Number of requests with a part in their address."""
         return sum(part in path for path in self.requests)
 
     def _handle(self, handler: BaseHTTPRequestHandler) -> None:
-        """Record a request, then answer it or let it fail, whichever comes next."""
+        """Record a request, then answer it, or let it fail where a fault is planned for it."""
         path = handler.path.removeprefix(API)
-        pages_before = len(self.pages)
         self.requests.append(path)
-        # `pages` are the requests for a page of evaluations.
-        is_page = len(self.pages) > pages_before
-        if is_page:
-            self.before_page(pages_before)
+        if _asks_for_page(path):
+            self.before_page(len(self.pages) - 1)
 
         fault = self._next_fault(path)
         if fault is Fault.HANG:
@@ -131,7 +128,8 @@ class OpenMLServer:
         elif fault is Fault.EMPTY:
             _send(handler, 200, _document("evaluations", ""))
         else:
-            _send(handler, *self._answer(path), cut=fault is Fault.CUT)
+            status, text = self._answer(path)
+            _send(handler, status, text, cut=fault is Fault.CUT)
 
     def _next_fault(self, path: str) -> Fault | None:
         """The next fault of an address like this one, which is used up; None if there is none."""
@@ -141,7 +139,10 @@ class OpenMLServer:
         return None
 
     def _answer(self, path: str) -> tuple[int, str]:
-        """Status and XML for a path; filters are names and values in turn: task/3/limit/100."""
+        """Status and XML for a request.
+
+        Its path names a list and ends with filters: names and values in turn, as task/3/limit/100.
+        """
         match path.split("/"):
             case ["evaluation", "list", *filters]:
                 return self._list_evaluations(_pair_up(filters))
@@ -151,7 +152,8 @@ class OpenMLServer:
                 return _list_users(ids.split(","))
             case ["flow", number] if int(number) == self.content.flow:
                 head = _tags(id=number, name="mlr.classif.svm", version=7)
-                return 200, _document("flow", head, *map(_default, self.content.defaults.items()))
+                parameters = [_default(item) for item in self.content.defaults.items()]
+                return 200, _document("flow", head, *parameters)
         return _error(100, "Function not valid")
 
     def _list_evaluations(self, filters: Mapping[str, str]) -> tuple[int, str]:
@@ -188,6 +190,11 @@ class OpenMLServer:
             if number in self.content.setups:
                 entries.append(_setup(self.content.flow, number, self.content.setups[number]))
         return _listing("setups", entries, filters, error_if_empty=674)
+
+
+def _asks_for_page(path: str) -> bool:
+    """Whether a request asks for a page of the list of evaluations, without values of folds."""
+    return path.startswith("evaluation/list") and "per_fold" not in path
 
 
 @contextmanager
@@ -238,7 +245,10 @@ class _Xml(str):
 
 
 def _tags(**values: object) -> _Xml:
-    """Elements of these names; values that are no XML yet are escaped."""
+    """XML elements, one for each argument: its name is the tag, its value the content.
+
+    Values that are plain text are escaped.
+    """
     elements = []
     for name, value in values.items():
         text = value if isinstance(value, _Xml) else escape(str(value))
@@ -266,28 +276,37 @@ def _listing(
 
 
 def _evaluation(flow: int, task: int, evaluation: Evaluation, per_fold: bool) -> str:
-    """The XML of an evaluation, with a value of each fold or one of all; the rest is made up."""
+    """The XML of an evaluation, with a value for each fold or with one value."""
     fields: dict[str, object] = {
         "run_id": evaluation.run,
         "task_id": task,
         "setup_id": evaluation.setup,
         "flow_id": flow,
+        "function": "area_under_roc_curve",
+        # OpenML tells these, too, but nothing depends on them.
         "flow_name": "mlr.classif.svm(7)",
         "data_id": 1,
         "data_name": "data",
-        "function": "area_under_roc_curve",
         "upload_time": "2017-07-16 13:36:20",
         "uploader": 2702,
     }
     if per_fold:
         fields["values"] = f"[{','.join(map(repr, evaluation.folds))}]"
+    elif evaluation.raw is not None:
+        fields["value"] = evaluation.raw  # a text that need not be a number
     else:
-        fields["value"] = repr(evaluation.value) if evaluation.raw is None else evaluation.raw
+        fields["value"] = repr(evaluation.value)
     return _tags(evaluation=_tags(**fields))
 
 
 def _setup(flow: int, number: int, parameters: Mapping[str, str] | str) -> str:
-    """The XML of a setup; parameters are values by name, or XML that is taken as it is."""
+    """The XML of a setup.
+
+    Args:
+        flow: Number of the flow that it is a setup of.
+        number: Its own number.
+        parameters: Values by name; or XML, such as a damaged one, which is sent as it is.
+    """
     head = _tags(setup_id=number, flow_id=flow)
     if isinstance(parameters, str):
         return _tags(setup=_Xml(head + parameters))
@@ -295,7 +314,7 @@ def _setup(flow: int, number: int, parameters: Mapping[str, str] | str) -> str:
     elements = []
     for index, (name, value) in enumerate(parameters.items()):
         fields = _tags(
-            id=number * 100 + index,  # another one for every parameter of every setup
+            id=number * 100 + index,  # different for every parameter of every setup
             full_name=f"mlr.classif.svm(7)_{name}",
             parameter_name=name,
             default_value="",

@@ -29,6 +29,7 @@ def pair(space, rng, budget):
     results: list[tuple[float, Config]] = []
 
     def ask() -> Config:
+        """Suggest a random configuration, or later a neighbour of the best one."""
         if len(results) < budget / 2:
             return space.sample(rng)
         _, best_config = min(results, key=lambda result: result[0])

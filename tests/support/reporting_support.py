@@ -14,7 +14,7 @@ HOSTILE = 'a_b & 5% </script><img src=x onerror="alert(1)"> \u2028ü|'
 
 METHODS = ("random-search", "bo", HOSTILE, "cts")
 EFFECTS = (0.4, 0.2, 0.1, 0.0)
-"""What is added to the losses of each method."""
+"""What is added to the losses of each of four methods."""
 
 COLUMNS_OF_RUN = ["benchmark", "surrogate", "protocol", "method", "seed"]
 
@@ -36,10 +36,9 @@ def made_up_trials(
     )
     frame = pd.DataFrame(index=index).reset_index()
 
-    # What is added to the losses of each method.
-    effects = EFFECTS
-    if len(methods) != len(EFFECTS):
-        effects = tuple(np.linspace(0.4, 0.0, len(methods)))
+    # Each method has something added to its losses, and later methods less.
+    has_usual_number = len(methods) == len(EFFECTS)
+    effects = EFFECTS if has_usual_number else np.linspace(0.4, 0.0, len(methods)).tolist()
     effect_of_method = dict(zip(methods, effects, strict=True))
     noise = np.random.default_rng(entropy).random(len(frame))
     loss = noise + frame["method"].map(effect_of_method)
@@ -50,8 +49,8 @@ def made_up_trials(
         protocol=protocol,
         task_name=frame["task"].map("<i>{}</i>".format),  # a report must escape it
         loss=loss,
-        value=-loss,
-        regret=loss + 0.5,
+        value=-loss,  # as of an objective that is maximised
+        regret=loss + 0.5,  # as if the lowest loss were -0.5
         fallbacks=0,
     )
 

@@ -41,51 +41,62 @@ SPACE = SearchSpace(
 TASKS = {"early": {"age": 0}, "late": {"age": 1}}
 
 
-def values() -> NDArray[np.float64]:
-    """Coded values of all 24 configurations of the space, (24, 3)."""
-    grid = np.indices((3, 4, 2)).reshape(3, -1).T.astype(np.float64)
-    # Sizes are 1 to 3, depths 1 to 4, and the kernels are coded as 0 and 1.
-    return grid + [1, 1, 0]
+GRID_SHAPE = (3, 4, 2)
+"""Numbers of sizes, depths and kernels."""
+LOWEST_CODES = (1, 1, 0)
+"""Sizes and depths are coded as they are, kernels from 0."""
+N_CONFIGURATIONS = 24
 
 
-def forest(tasks: int) -> ForestSurrogate:
-    """A forest of one or two tasks, with two trees: the first has three leaves, the second two."""
+def code_all_configurations() -> NDArray[np.float64]:
+    """Coded values of all configurations of the space, (24, 3)."""
+    steps_along_axes = np.indices(GRID_SHAPE).reshape(len(GRID_SHAPE), -1).T
+    return steps_along_axes.astype(np.float64) + LOWEST_CODES
+
+
+def make_forest(tasks: int) -> ForestSurrogate:
+    """A forest of one or two tasks, made by hand.
+
+    It has two trees. The first splits at node 0 into a leaf and node 2, which splits into two
+    leaves; the second splits once.
+    """
+    first_output_alone = TaskMix(0, 0)
+    mean_of_outputs = TaskMix(0, 1, 0.5)
     return ForestSurrogate(
         coding=space_coding(SPACE),
-        nodes=np.array([5, 3]),  # of each tree
-        # Of each node: the feature that it splits.
-        feature=np.array([0, LEAF, 1, LEAF, LEAF, 2, LEAF, LEAF]),
-        threshold=np.array([1.5, 0.7, 0.5]),  # of each node that splits
-        # Two sets of codes of the five leaves; a code stands for the value offset + step * code.
+        nodes=np.array([5, 3]),  # number of nodes of each tree
+        feature=np.array([0, LEAF, 1, LEAF, LEAF, 2, LEAF, LEAF]),  # that each node splits
+        threshold=np.array([1.5, 0.7, 0.5]),  # of each split
+        # Each output has a code for each of the five leaves: it predicts offset + step * code.
         codes=np.array([[0, 100, 65535, 7, 9], [5, 4, 3, 2, 1]]),
         offset=np.array([0.5, 0.25]),
         step=np.array([1e-5, 2e-5]),
-        # The first task is predicted by the first set, the second by the mean of both.
-        tasks=(TaskMix(0, 0), TaskMix(0, 1, 0.5))[:tasks],
+        tasks=(first_output_alone, mean_of_outputs)[:tasks],
     )
 
 
-def surrogates() -> dict[str, tuple[SurrogateType, Surrogate]]:
-    """A surrogate of every kind, with its type, by name; all have two tasks."""
-    targets = np.random.default_rng(0).random((24, 2))  # of 24 configurations on two tasks
-    nearest = NearestSurrogate.from_evaluations(
-        values(), targets, coding=log_coding(SPACE, values())
-    )
-    table = TableSurrogate.from_values(targets.T.reshape(2, 3, 4, 2), lower=[1, 1, 0])
+def make_surrogates() -> dict[str, tuple[SurrogateType, Surrogate]]:
+    """Make a surrogate of every kind, with its type, by name; all have two tasks."""
+    values = code_all_configurations()
+    objective = np.random.default_rng(0).random((N_CONFIGURATIONS, 2))  # a column for each task
+    nearest = NearestSurrogate.from_evaluations(values, objective, coding=log_coding(SPACE, values))
+    grids_of_tasks = objective.T.reshape(2, *GRID_SHAPE)
+    table = TableSurrogate.from_values(grids_of_tasks, lower=list(LOWEST_CODES))
+    forests_of_tasks = PerTaskSurrogate((make_forest(1), make_forest(1)))
     return {
-        "forest": (SurrogateType.FOREST, forest(2)),
+        "forest": (SurrogateType.FOREST, make_forest(2)),
         "nearest": (SurrogateType.NEAREST, nearest),
         "table": (SurrogateType.TABLE, table),
-        "apart": (SurrogateType.PER_TASK, PerTaskSurrogate((forest(1), forest(1)))),
+        "apart": (SurrogateType.PER_TASK, forests_of_tasks),
     }
 
 
-def definition(
+def make_definition(
     space: SearchSpace = SPACE,
     tasks: Mapping[str, Mapping[str, float]] = TASKS,
     **changes: Any,
 ) -> Definition:
-    """A toy benchmark's definition, from the context of each task, with some fields changed."""
+    """A toy benchmark's definition, from the context of each task by name; `changes` are fields."""
     toy = Definition(
         name="toy",
         version=1,
@@ -98,17 +109,20 @@ def definition(
     return replace(toy, **changes)
 
 
-def card_of(tasks: Iterable[str] = TASKS, **changes: Any) -> Card:
-    """A toy's quality card for some tasks, with some fields changed."""
+def make_card(tasks: Iterable[str] = TASKS, **changes: Any) -> Card:
+    """A toy's quality card for tasks of these names; `changes` are fields."""
+    quality_of_tasks = []
+    for name in tasks:
+        quality_of_tasks.append(TaskQuality(name, r2=-1e3, spearman=0.5, top_decile=0.5))
     card = Card(
         benchmark="toy",
         surrogate=SurrogateType.FOREST,
         source="nowhere",
         licence="CC0",
-        evaluations=48,
-        configurations=24,
+        evaluations=2 * N_CONFIGURATIONS,  # on two tasks
+        configurations=N_CONFIGURATIONS,
         folds=2,
-        figures=tuple(TaskQuality(name, -1e3, 0.5, 0.5) for name in tasks),
+        figures=tuple(quality_of_tasks),
         limits=("A toy.",),
         command="none",
         versions=versions_of("numpy"),
@@ -118,24 +132,30 @@ def card_of(tasks: Iterable[str] = TASKS, **changes: Any) -> Card:
 
 def write_artifact(folder: Path) -> Path:
     """Write an artifact with surrogates of every kind, and raw evaluations; return its folder."""
+    values = code_all_configurations()
     bundled = []
-    for name, (_, model) in surrogates().items():
-        best_values = [float(model.predict(values(), task).min()) for task in range(2)]
-        bundled.append(BundledSurrogate(name, "One.", model, best_values))
+    for name, (_type, model) in make_surrogates().items():
+        best_values = [float(model.predict(values, task).min()) for task in range(len(TASKS))]
+        bundled.append(BundledSurrogate(name, "A toy.", model, best_values))
 
-    raw = RawEvaluations(
-        values=values(),
-        objective=np.linspace(0, 1, 24),
-        spread=np.full(24, np.nan),  # unknown
-        training=np.arange(24),  # each evaluation has its own
+    evaluations_of_task = RawEvaluations(
+        values=values,
+        objective=np.linspace(0, 1, N_CONFIGURATIONS),
+        spread=np.full(N_CONFIGURATIONS, np.nan),  # unknown
+        training=np.arange(N_CONFIGURATIONS),  # each evaluation comes from a training of its own
     )
-    evaluations_of_tasks = [raw, raw]
-    write_bundle(folder, definition(), bundled, card_of(), evaluations=evaluations_of_tasks)
+    write_bundle(
+        folder,
+        make_definition(),
+        bundled,
+        make_card(),
+        evaluations=[evaluations_of_task] * len(TASKS),
+    )
     return folder
 
 
 def copy_artifact(source: Path, folder: Path) -> Path:
-    """Make a copy to be damaged, in the place of the last one."""
+    """Copy an artifact into a folder, in the place of whatever is there."""
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(source, folder)
     return folder
@@ -156,9 +176,9 @@ def replace_file(folder: Path, name: str, data: bytes) -> None:
 
 
 def replace_arrays(folder: Path, name: str, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Replace an array file, and update its hash; objects are pickled, as by `numpy.savez`."""
+    """Replace an array file, and update its hash; arrays of objects are pickled."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+        warnings.simplefilter("ignore")  # of formats that older NumPy cannot read
         np.savez(folder / name, **arrays)
     update_hashes(folder)
 

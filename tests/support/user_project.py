@@ -236,17 +236,18 @@ def contribute(x):
     "site-packages/installed-1.0.dist-info/RECORD": "installed_of_user.py,,\n",
 }
 ARCHIVE = "archive.zip"
-ARCHIVED = "ARCHIVED = 70\n"
+ARCHIVED_MODULE = "ARCHIVED = 70\n"
 
 
 def write_project(
-    folder: Path, *, changed: Mapping[str, str] | None = None, archived: str = ARCHIVED
+    folder: Path, *, changed: Mapping[str, str] | None = None, archived: str = ARCHIVED_MODULE
 ) -> Path:
     """Write the files of the method, and an archive of one module; return the folder.
 
     Args:
-        changed: Texts of files that differ from `FILES`, or are not among them.
-        archived: Text of the module in the archive.
+        folder: Where to write them.
+        changed: Texts by name, of files that replace the usual ones or are added to them.
+        archived: Source of the module in the archive.
     """
     texts = FILES | dict(changed or {})
     for name, text in texts.items():

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import spearmanr
 from sklearn.metrics import r2_score
-from toy_artifacts import card_of
+from toy_artifacts import make_card
 
 from hpobench_ordered.core.objective import Direction
 from hpobench_ordered.errors import ArtifactError
@@ -143,7 +143,7 @@ def test_names_and_predictions_must_fit(names, n_predicted, message):
         measure_quality(truth, predicted, names=names, direction=Direction.MINIMIZE)
 
 
-CARD = card_of(
+CARD = make_card(
     evaluations=200,
     figures=(
         TaskQuality("a", r2=0.9, spearman=0.8, top_decile=0.7),
