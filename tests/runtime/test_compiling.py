@@ -10,28 +10,31 @@ from hpobench_ordered.runtime import announcements, compiling
 
 @pytest.fixture
 def no_cache(monkeypatch):
-    """Let numba refuse to cache, as where no folder is writable; compiling changes nothing."""
+    """Replaces numba's compiler by one that fails to cache, as where no folder is writable.
 
-    def njit(*, cache=False, **_):
-        def refuse(function):
+    Without caching it returns the function itself.
+    """
+
+    def njit(*, cache=False, **_options):
+        def fail_to_cache(function):
             raise RuntimeError("cannot cache function: no locator available")
 
-        def leave(function):
+        def return_itself(function):
             return function
 
-        return refuse if cache else leave
+        return fail_to_cache if cache else return_itself
 
     monkeypatch.setattr(compiling, "njit", njit)
 
 
 @pytest.mark.filterwarnings("ignore:compiled code cannot be cached")
 def test_functions_compile_without_cache(no_cache):
-    """What stands for the compiler here returns the function itself."""
+    """In the place of numba's, the compiler here returns the function itself."""
     assert compiling.compiled(abs) is abs
 
 
 def test_missing_cache_is_warned_of_once(no_cache):
-    """Where numba finds no folder for its cache, though two functions are compiled."""
+    """Two functions are compiled, but one warning names the variable for another folder."""
     with warnings.catch_warnings(record=True) as caught_warnings:
         warnings.simplefilter("default")
         compiling.compiled(abs)
@@ -43,15 +46,15 @@ def test_missing_cache_is_warned_of_once(no_cache):
 
 @pytest.mark.parametrize(("is_wanted", "number_of_messages"), [(True, 1), (False, 0)])
 def test_compiling_is_announced_once(monkeypatch, caplog, is_wanted, number_of_messages):
-    """If it is wanted; numba tells the announcer of two functions of the package."""
+    """Numba compiles two functions of the package, which is announced once if it is wanted."""
     monkeypatch.setattr(announcements, "announces_compiling", is_wanted)
     announcer = compiling._Announcer()
-    dispatcher_of_package = SimpleNamespace(
-        py_func=SimpleNamespace(__module__="hpobench_ordered.methods.some_kernel")
-    )
-    start_of_compilation = SimpleNamespace(data={"dispatcher": dispatcher_of_package})
+    # What numba hands to its listeners, with nothing but the module of the function.
+    function = SimpleNamespace(__module__="hpobench_ordered.methods.some_kernel")
+    dispatcher = SimpleNamespace(py_func=function)
+    event_of_start = SimpleNamespace(data={"dispatcher": dispatcher})
 
-    announcer.on_start(start_of_compilation)
-    announcer.on_start(start_of_compilation)
+    announcer.on_start(event_of_start)
+    announcer.on_start(event_of_start)
 
     assert caplog.text.count("compiling the numerics, once") == number_of_messages

@@ -16,12 +16,15 @@ def notebook_lines(monkeypatch):
     lines: list[str] = []
 
     def display(line: str, *, display_id: bool) -> SimpleNamespace:
-        assert display_id
+        """Record the first line; `update` of what is returned records those that replace it."""
+        assert display_id  # without it, lines could not be replaced
         lines.append(line)
         return SimpleNamespace(update=lines.append)
 
-    shell = type("ZMQInteractiveShell", (), {})()  # a notebook is known by this class
-    ipython = SimpleNamespace(get_ipython=lambda: shell)
+    class ZMQInteractiveShell:
+        """IPython's shell has a class of this name in notebooks only."""
+
+    ipython = SimpleNamespace(get_ipython=ZMQInteractiveShell)
     monkeypatch.setitem(sys.modules, "IPython", ipython)
     monkeypatch.setitem(sys.modules, "IPython.display", SimpleNamespace(HTML=str, display=display))
     return lines
@@ -29,8 +32,8 @@ def notebook_lines(monkeypatch):
 
 @pytest.fixture
 def lines_of_four_moves(notebook_lines, monkeypatch):
-    """The lines of a bar that moves to 0, 1, 2 and 3 of 3 runs and is shown at once."""
-    monkeypatch.setattr(progress, "DELAY", 0.0)
+    """The lines of a bar that moves to 0, 1, 2 and 3 of 3 runs."""
+    monkeypatch.setattr(progress, "DELAY", 0.0)  # seconds until a bar is shown
     with show_progress(True, unit="runs") as move:
         for finished in range(4):
             move(finished, 3)
@@ -62,8 +65,7 @@ def test_quick_runs_show_no_bar(notebook_lines):
 
 
 def test_terminal_shows_bar(monkeypatch, capsys):
-    """At once, as there is no delay here."""
-    monkeypatch.setattr(progress, "DELAY", -1.0)
+    monkeypatch.setattr(progress, "DELAY", -1.0)  # a bar is shown at once, not after some seconds
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
 
     with show_progress(True, unit="runs") as move:

@@ -18,7 +18,10 @@ def read_thread_counts() -> dict[str, int]:
 
 
 def copy_linear_algebra_library(folder) -> str:
-    """Copy the file of a loaded library: the process takes the copy for another library."""
+    """Copy the file of a loaded library, and return the path of the copy.
+
+    When the copy is loaded, the process takes it for another library.
+    """
     library = next(pool for pool in threadpool_info() if pool["internal_api"] == "openblas")
     return shutil.copy(library["filepath"], folder)
 
@@ -29,7 +32,7 @@ def test_every_library_is_on_one_thread():
 
 
 def test_earlier_thread_counts_return():
-    """After the block in which linear algebra is on one thread."""
+    """When `one_thread` ends, every library has as many threads as before."""
     counts_before = read_thread_counts()
 
     with one_thread():
@@ -40,7 +43,7 @@ def test_earlier_thread_counts_return():
 
 @on_linux
 def test_pools_are_searched_once():
-    """As long as no library is loaded, the very same object comes back."""
+    """The search is slow, so its result is kept as long as no other library is loaded."""
     first = find_thread_pools()
     second = find_thread_pools()
 
@@ -49,14 +52,14 @@ def test_pools_are_searched_once():
 
 @on_linux
 def test_library_loaded_later_is_on_one_thread(tmp_path):
-    """It was not there when threads were limited first."""
+    """Libraries are found at the first `one_thread`, but this one is loaded after it."""
     with one_thread():
         pass
-    path = copy_linear_algebra_library(tmp_path)
-    ctypes.CDLL(path)
+    late_library = copy_linear_algebra_library(tmp_path)
+    ctypes.CDLL(late_library)
 
     with one_thread():
-        assert read_thread_counts()[path] == 1
+        assert read_thread_counts()[late_library] == 1
 
 
 @on_linux

@@ -11,9 +11,9 @@ from hpobench_ordered.registry import benchmark_spec
 from hpobench_ordered.testing import BenchmarkConformance, ConformanceError, check_benchmark
 from hpobench_ordered.testing.toy import conditional_space, numeric_space, toy_benchmark
 
-READY = hbo.list_benchmarks(ready=True)
-TRAIN = [name for name in READY if benchmark_spec(name).option().trains]
-DO_NOT_TRAIN = [name for name in READY if name not in TRAIN]
+AVAILABLE = hbo.list_benchmarks(ready=True)
+THAT_TRAIN = [name for name in AVAILABLE if benchmark_spec(name).option().trains]
+THAT_DO_NOT_TRAIN = [name for name in AVAILABLE if name not in THAT_TRAIN]
 TOYS = [
     pytest.param(toy_benchmark(space(), tasks=5, direction=direction), id=space.__name__)
     for space, direction in itertools.product((numeric_space, conditional_space), hbo.Direction)
@@ -22,20 +22,20 @@ TOYS = [
 
 @pytest.fixture(scope="class")
 def every_benchmark(request, executor):
-    """Sets the benchmark and the executor that the class of the suite asks for."""
+    """Sets the attributes that the class of the suite reads: the benchmark and the executor."""
     request.cls.benchmark = request.param
     request.cls.executor = executor
 
 
 @pytest.mark.usefixtures("every_benchmark")
-@pytest.mark.parametrize("every_benchmark", DO_NOT_TRAIN + TOYS, indirect=True)
+@pytest.mark.parametrize("every_benchmark", THAT_DO_NOT_TRAIN + TOYS, indirect=True)
 class TestEveryBenchmark(BenchmarkConformance):
     pass
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("every_benchmark")
-@pytest.mark.parametrize("every_benchmark", TRAIN, indirect=True)
+@pytest.mark.parametrize("every_benchmark", THAT_TRAIN, indirect=True)
 class TestEveryBenchmarkThatTrains(BenchmarkConformance):
     configurations = 6
 
@@ -88,7 +88,7 @@ class LostInPickle(Broken):
             return super().predict(values, task) + 1
 
 
-class Constant:
+class ConstantSurrogate:
     """A surrogate that predicts 0 everywhere."""
 
     def predict(self, values, task):
@@ -138,34 +138,36 @@ class ClippingSpace(hbo.SearchSpace):
     def __init__(self, parameters: list[hbo.Parameter], name: str, bound: str) -> None:
         super().__init__(parameters)
         self.clipped_name = name
-        self.clip = max if bound == "lower" else min
-        self.limit = getattr(self[name], bound)
+        self.bound = bound
 
     def row(self, config):
         """Code a configuration, with the value of that hyperparameter clipped."""
         value = config.get(self.clipped_name)
         if isinstance(value, int | float):
-            config = {**config, self.clipped_name: self.clip(value, self.limit)}
+            parameter = self[self.clipped_name]
+            is_lower = self.bound == "lower"
+            clipped = max(value, parameter.lower) if is_lower else min(value, parameter.upper)
+            config = {**config, self.clipped_name: clipped}
         return super().row(config)
 
 
 @pytest.mark.parametrize("name", ["x", "y"])
 @pytest.mark.parametrize("bound", ["lower", "upper"])
 def test_accepting_values_beyond_bounds_does_not_conform(name, bound, executor):
-    """A space that clips values beyond one bound, instead of refusing them, is noticed.
-
-    The suite cannot try multiples of a bound: twice the upper bound of x is -20, inside its range.
-    """
+    """The suite notices a space that clips values beyond one bound, instead of refusing them."""
+    # Twice the upper bound of x is inside of its range: values beyond a bound are no multiples.
     x = hbo.Parameter.number("x", -20, -10)
     y = hbo.Parameter.number("y", -9, 2, integer=True)
     benchmark = hbo.load("newsvendor")
-    task = replace(
+    task_that_clips = replace(
         benchmark.tasks[0],
         space=ClippingSpace([x, y], name, bound),
         best_value=None,
-        _surrogate=Constant(),  # as that of newsvendor has another space
+        _surrogate=ConstantSurrogate(),  # the surrogate of newsvendor needs its own space
     )
-    clipping = replace(benchmark, space=hbo.SearchSpace([x, y]), tasks=(task,))
+    benchmark_that_clips = replace(
+        benchmark, space=hbo.SearchSpace([x, y]), tasks=(task_that_clips,)
+    )
 
     with pytest.raises(ConformanceError, match=f"accepts {name} .* its bounds"):
-        check_benchmark(clipping, executor=executor)
+        check_benchmark(benchmark_that_clips, executor=executor)

@@ -7,7 +7,7 @@ from hpobench_ordered.cli import app
 
 pytestmark = pytest.mark.slow
 
-SOURCE = """
+SOURCE_OF_METHODS = """
 import os, warnings
 import hpobench_ordered as hbo
 
@@ -24,16 +24,16 @@ class Ends(Noisy):
 
 
 @pytest.fixture
-def module(tmp_path):
-    """The file of two methods: Noisy, which warns "noise", and Ends, which ends its process."""
+def file_of_methods(tmp_path):
+    """A file with two methods: Noisy, which warns "noise", and Ends, which ends its process."""
     path = tmp_path / "mine.py"
-    path.write_text(SOURCE)
+    path.write_text(SOURCE_OF_METHODS)
     return path
 
 
-def test_conforming_method_passes_without_noise(module):
+def test_conforming_method_passes_without_noise(file_of_methods):
     """What the method warns of is not shown; the verdict is the last line."""
-    result = CliRunner().invoke(app, ["check", f"{module}:Noisy"])
+    result = CliRunner().invoke(app, ["check", f"{file_of_methods}:Noisy"])
 
     *_, last_line = result.output.splitlines()
     assert result.exit_code == 0
@@ -41,17 +41,17 @@ def test_conforming_method_passes_without_noise(module):
     assert "noise" not in result.output
 
 
-def test_method_that_ends_process_fails(module):
-    result = CliRunner().invoke(app, ["check", f"{module}:Ends"])
+def test_method_that_ends_process_fails(file_of_methods):
+    result = CliRunner().invoke(app, ["check", f"{file_of_methods}:Ends"])
 
     assert result.exit_code != 0
     assert "ends or crashes its process" in str(result.exception)
     assert "noise" not in result.output
 
 
-def test_run_checks_method_first(module, tmp_path):
-    """The method ends its process whenever it is asked."""
-    arguments = ["run", "--method", f"{module}:Ends", "--output", str(tmp_path)]
+def test_run_checks_method_first(file_of_methods, tmp_path):
+    """The command `run` fails as `check` does: the method ends its process when it is asked."""
+    arguments = ["run", "--method", f"{file_of_methods}:Ends", "--output", str(tmp_path)]
 
     result = CliRunner().invoke(app, arguments)
 

@@ -28,10 +28,10 @@ class NeedsHistory(Good):
     """It fails without earlier tasks."""
 
     def ask(self):
-        # Fails without earlier tasks.
-        last = self.history[-1]
-        best_row = last.losses.argmin()
-        return self.space.configs(last.values[[best_row]])[0]
+        """Suggest the best configuration of the last earlier task, which must exist."""
+        last_task = self.history[-1]
+        best_row = last_task.losses.argmin()
+        return self.space.configs(last_task.values[[best_row]])[0]
 
 
 class NeedsTwoEvaluations(Good):
@@ -46,17 +46,20 @@ class NeedsDistinctEvaluations(Good):
     """It divides by zero where an evaluation is repeated."""
 
     def prepare(self):
+        """Divide by differences of the first hyperparameter; NumPy warns where one is 0."""
         for evaluations in self.history:
-            differences = np.diff(np.sort(evaluations.values[:, 0]))
-            # Warns of a division by zero where an evaluation is repeated.
-            1 / differences
+            sorted_values = np.sort(evaluations.values[:, 0])
+            1 / np.diff(sorted_values)
 
 
 class NeedsDifferentOptima(Good):
     """It fails where all earlier tasks have the same best configuration."""
 
     def prepare(self):
-        """Fail where all earlier tasks have the same optimum, as if its range were empty."""
+        """Fail as methods do that search within the box around the optima of earlier tasks.
+
+        The box is empty where all of them are the same configuration.
+        """
         optima = set()
         for evaluations in self.history:
             best_row = evaluations.losses.argmin()
@@ -72,8 +75,9 @@ class NeedsDifferentLosses(Good):
         self.last_loss = None
 
     def tell(self, config, loss):
-        # As if a deviation of zero were divided by; the suite's constant loss is 1.
-        if loss == self.last_loss == 1.0:
+        """Warn as NumPy does where losses without a deviation are standardised."""
+        constant_loss_of_suite = 1.0
+        if loss == self.last_loss == constant_loss_of_suite:
             warnings.warn("cannot standardise", RuntimeWarning, stacklevel=2)
         self.last_loss = loss
 

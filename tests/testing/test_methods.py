@@ -74,12 +74,12 @@ SIMILAR_METHODS = (
     scope="class",
     params=by_speed(
         METHODS,
-        linear=pytest.mark.slow,
+        trained=pytest.mark.slow,
         further=dict.fromkeys(SLOW_METHODS + SIMILAR_METHODS, pytest.mark.slow),
     ),
 )
 def every_method(request, executor):
-    """Sets the method and the executor that the class of the suite asks for."""
+    """Sets the attributes that the class of the suite reads: the method and the executor."""
     request.cls.method = request.param
     request.cls.executor = executor
 
@@ -94,9 +94,9 @@ class TestEveryMethod(MethodConformance):
     "name", by_speed(sorted(set(METHODS) - {"random-search"}), further=EXPECTED_FAILURES)
 )
 def test_every_method_beats_random_search(name):
-    """Some methods need more trials or seeds than the others."""
     usual_trials_and_seeds = (BUDGET, SEEDS)
     trials, seeds = MORE_TRIALS_OR_SEEDS.get(name, usual_trials_and_seeds)
+
     check_beats_random_search(name, trials=trials, seeds=seeds)
 
 
@@ -117,11 +117,10 @@ class IgnoresSpawned(Good):
 
 
 class ChangesHistory(Good):
-    """It writes into the history that it was given."""
+    """It writes into the history that it was given, which no method may do."""
 
     def ask(self):
         for evaluations in self.history:
-            # No method may write into the history.
             evaluations.context["seen"] = 1
         return super().ask()
 
@@ -171,6 +170,7 @@ class Maximises(Good):
     """Suggests the worst configuration of the history."""
 
     def ask(self):
+        """Suggest the configuration with the highest loss of all earlier tasks."""
         worst_task = max(self.history, key=lambda evaluations: evaluations.losses.max())
         worst_row = worst_task.losses.argmax()
         return self.space.configs(worst_task.values[[worst_row]])[0]
@@ -187,22 +187,22 @@ class AssumesSameSpace(Good):
 
 
 @pytest.fixture
-def this_process():
-    """An executor in this process, as another process could not import this module."""
+def executor_in_this_process():
+    """An executor of this process, as another process could not import this module's methods."""
     with ThreadPoolExecutor(1) as pool:
         yield pool
 
 
-def test_changed_spaces_are_not_tried_unasked(this_process):
-    """The method fails where earlier tasks had another search space, but does not say it can."""
-    spec = hbo.MethodSpec("assumes", AssumesSameSpace, "", "")
+def test_changed_spaces_are_not_tried_unasked(executor_in_this_process):
+    """The method would fail where earlier tasks had another search space, but claims no support."""
+    spec = hbo.MethodSpec("assumes", AssumesSameSpace, summary="", source="")
 
-    check_method(spec, executor=this_process)
+    check_method(spec, executor=executor_in_this_process)
 
 
 def test_false_claim_of_changed_spaces_fails(executor):
-    """The method fails where earlier tasks had another search space, and says that it can."""
-    spec = hbo.MethodSpec("assumes", AssumesSameSpace, "", "", changed_spaces=True)
+    """The method claims to support earlier tasks with another search space, but fails there."""
+    spec = hbo.MethodSpec("assumes", AssumesSameSpace, summary="", source="", changed_spaces=True)
 
     with pytest.raises(ConformanceError, match="assumes on task '0', trial 1: "):
         check_method(spec, executor=executor)
@@ -227,8 +227,8 @@ def test_broken_methods_do_not_conform(method, message, executor):
         check_method(method, executor=executor)
 
 
-def test_deterministic_method_conforms(this_process):
-    check_method(Deterministic, executor=this_process)
+def test_deterministic_method_conforms(executor_in_this_process):
+    check_method(Deterministic, executor=executor_in_this_process)
 
 
 class Oracle(Good):
@@ -260,8 +260,8 @@ def test_dependence_on_direction_fails():
 
 @pytest.mark.parametrize("method", [Good, Maximises])
 def test_methods_that_do_not_learn_fail(method):
-    # One of the methods needs the history of an earlier task.
-    spec = hbo.MethodSpec(method.__name__, method, "", "", min_history=1)
+    """One suggests at random, the other the worst configuration of the history."""
+    spec = hbo.MethodSpec(method.__name__, method, summary="", source="", min_history=1)
 
     with pytest.raises(ConformanceError, match="not better than random search with twice the"):
         check_beats_random_search(spec)

@@ -15,7 +15,7 @@ from hpobench_ordered.testing.toy import (
     toy_spec,
 )
 
-ADJUSTMENTS = [
+SPACES_BEFORE_AND_AFTER_ADJUSTMENT = [
     pytest.param(numeric_space_before(), numeric_space(), id="numeric"),
     pytest.param(conditional_space_before(), conditional_space(), id="conditional"),
 ]
@@ -23,26 +23,28 @@ ADJUSTMENTS = [
 
 @pytest.mark.parametrize("index", range(7))
 def test_loss_is_squared_distance_to_optimum(index):
-    """In the unit square: of the optimum, and of a configuration 0.1 away in both dimensions."""
+    """Distances are those in the unit square, whatever the ranges and scales of the numbers."""
     space = numeric_space()
     task = toy_benchmark(space, tasks=7).tasks[index]
     optimum = np.full(2, optimum_position(index))
+    away_from_optimum = optimum + [0.1, 0.2]
 
-    losses = task.evaluate_many(space.decode(np.array([optimum, optimum + 0.1])))
+    losses = task.evaluate_many(space.decode(np.array([optimum, away_from_optimum])))
 
-    assert losses == pytest.approx([0, 2 * 0.1**2], abs=1e-30, rel=1e-6)
+    assert losses == pytest.approx([0, 0.1**2 + 0.2**2], abs=1e-30, rel=1e-6)
 
 
 def test_optimum_drifts_slowly():
-    """By a hundredth of the range from task to task."""
+    """It moves by a hundredth of the range from task to task."""
     positions = [optimum_position(task) for task in range(3)]
 
     assert positions == pytest.approx([0.4, 0.41, 0.42])
 
 
 def test_discrete_optimum_has_no_loss():
+    """The optimum is at 0.4 of each range: the second of three choices, and 3 of n from 1 to 50."""
     (task,) = toy_benchmark(conditional_space(), tasks=1).tasks
-    optimum = {"kind": "b", "level": 10, "n": 3, "x": optimum_position(0), "fixed": "always"}
+    optimum = {"kind": "b", "level": 10, "n": 3, "x": 0.4, "fixed": "always"}
 
     loss = task.evaluate(optimum)
 
@@ -50,12 +52,13 @@ def test_discrete_optimum_has_no_loss():
 
 
 def test_inactive_hyperparameters_do_not_count():
-    """x is inactive; kind and level are one of three choices away from the optimum, b and 10."""
+    """With the kind c, x is inactive: only kind and level are away from the optimum, b and 10."""
     (task,) = toy_benchmark(conditional_space(), tasks=1).tasks
 
     loss = task.evaluate({"kind": "c", "level": 1, "n": 3, "x": 0.9})
 
-    assert loss == pytest.approx(2 * (1 / 3) ** 2)
+    distance_to_next_choice = 1 / 3  # of three choices, in the unit cube
+    assert loss == pytest.approx(2 * distance_to_next_choice**2)
 
 
 def test_maximised_objective_has_opposite_sign():
@@ -71,17 +74,21 @@ def test_maximised_objective_has_opposite_sign():
     np.testing.assert_array_equal(evaluations_maximised.objective, -evaluations.objective)
 
 
-@pytest.mark.parametrize(("before", "after"), ADJUSTMENTS)
-def test_adjustments_change_all_kinds(before, after):
-    shared = set(before.names) & set(after.names)
+@pytest.mark.parametrize(("before", "after"), SPACES_BEFORE_AND_AFTER_ADJUSTMENT)
+def test_adjustment_removes_adds_and_changes(before, after):
+    """An adjustment of the search space removes, adds and changes hyperparameters."""
+    names_before = set(before.names)
+    names_after = set(after.names)
+    in_both = names_before & names_after
 
-    assert set(before.names) - shared
-    assert set(after.names) - shared
-    assert any(before[name] != after[name] for name in shared)
+    assert names_before - in_both, "none is removed"
+    assert names_after - in_both, "none is added"
+    assert any(before[name] != after[name] for name in in_both), "none is changed"
 
 
-@pytest.mark.parametrize(("before", "after"), ADJUSTMENTS)
+@pytest.mark.parametrize(("before", "after"), SPACES_BEFORE_AND_AFTER_ADJUSTMENT)
 def test_previous_benchmark_has_same_tasks(before, after):
+    """The previous benchmark has the search space before the adjustment."""
     benchmark = toy_benchmark(after, tasks=3, previous=before)
 
     assert benchmark.space == after
@@ -91,7 +98,7 @@ def test_previous_benchmark_has_same_tasks(before, after):
     assert [task.name for task in benchmark.previous.tasks] == names
 
 
-@pytest.mark.parametrize(("before", "after"), ADJUSTMENTS)
+@pytest.mark.parametrize(("before", "after"), SPACES_BEFORE_AND_AFTER_ADJUSTMENT)
 def test_spec_loads_same_benchmark(before, after):
     benchmark = toy_benchmark(after, tasks=3, previous=before)
 
