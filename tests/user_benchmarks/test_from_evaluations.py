@@ -40,7 +40,7 @@ def make_table(
     """A shuffled table of n evaluations of each toy task, with a column `host` of no use.
 
     Tasks are called t0, t1, t2, and their context `size` is 10, 100, 1000. With `shared`, all
-    tasks have the same configurations.
+    tasks have the same configurations. The objective is the column `error`.
     """
     rng = np.random.default_rng(seed)
     shared_unit = space.sample_unit(rng, n)
@@ -82,6 +82,14 @@ def sample_values(space: SearchSpace, n: int, *, seed: int = 0) -> np.ndarray:
     return space.decode(space.sample_unit(np.random.default_rng(seed), n))
 
 
+def make_table_with_repeated_rows(space: SearchSpace, *, shared: bool, seed: int) -> pd.DataFrame:
+    """A table where some configurations are evaluated more than once, with different errors."""
+    evaluated_once = make_table(space, n=20, shared=shared, seed=seed)
+    repeated = evaluated_once.sample(15, random_state=seed, replace=True)
+    repeated["error"] += np.random.default_rng(seed).normal(size=15)
+    return pd.concat([evaluated_once, repeated])
+
+
 @given(
     seed=st.integers(0, 10**6),
     shared=st.booleans(),
@@ -89,28 +97,49 @@ def sample_values(space: SearchSpace, n: int, *, seed: int = 0) -> np.ndarray:
     space=st.sampled_from(list(SPACES.values())),
 )
 def test_evaluated_configurations_have_their_mean(seed, shared, direction, space):
-    """Some configurations are evaluated more than once, with different errors."""
-    evaluated_once = make_table(space, n=20, shared=shared, seed=seed)
-    repeated = evaluated_once.sample(15, random_state=seed, replace=True)
-    repeated["error"] += np.random.default_rng(seed).normal(size=15)
-    frame = pd.concat([evaluated_once, repeated])
+    frame = make_table_with_repeated_rows(space, shared=shared, seed=seed)
 
     benchmark = make_benchmark(frame, space, direction=direction)
 
-    # One model serves all tasks only if they have the same configurations.
-    assert isinstance(model_of(benchmark), NearestSurrogate if shared else PerTaskSurrogate)
     for task in benchmark.tasks:
         rows = frame[frame["task"] == task.name]
         means = rows.groupby(list(space.names), dropna=False)["error"].transform("mean")
         values = task.evaluate_many(select_configurations(rows, space))
         np.testing.assert_allclose(values, means, rtol=1e-12)
+
+
+@given(
+    seed=st.integers(0, 10**6),
+    shared=st.booleans(),
+    direction=st.sampled_from(Direction),
+    space=st.sampled_from(list(SPACES.values())),
+)
+def test_best_value_is_that_of_an_evaluation(seed, shared, direction, space):
+    frame = make_table_with_repeated_rows(space, shared=shared, seed=seed)
+
+    benchmark = make_benchmark(frame, space, direction=direction)
+
+    for task in benchmark.tasks:
+        rows = frame[frame["task"] == task.name]
+        values = task.evaluate_many(select_configurations(rows, space))
         best = values.min() if direction is Direction.MINIMIZE else values.max()
         assert task.best_value == best
 
 
+@pytest.mark.parametrize(
+    ("shared", "surrogate_class"), [(True, NearestSurrogate), (False, PerTaskSurrogate)]
+)
+@pytest.mark.parametrize("space", SPACES.values(), ids=SPACES)
+def test_shared_configurations_share_a_surrogate(shared, surrogate_class, space):
+    """Without shared configurations, each task has nearest neighbours of its own."""
+    benchmark = make_benchmark(make_table(space, shared=shared), space)
+
+    assert isinstance(model_of(benchmark), surrogate_class)
+
+
 @pytest.mark.parametrize("shared", [False, True])
 def test_other_configurations_have_nearest_value(shared):
-    """By distances in x as it is and y on its log scale, standardised over all tasks together."""
+    """Distances are those in x and log y, standardised over the evaluations of all tasks."""
     space = numeric_space()
     frame = make_table(space, n=200, shared=shared)
     queries = pd.DataFrame(space.configs(sample_values(space, 500, seed=1)))
@@ -170,7 +199,7 @@ def test_forests_predict_the_toy_tasks(shared):
 
 @pytest.mark.parametrize("shared", [False, True])
 def test_no_row_beats_the_best_value(shared):
-    """A regret is the distance from the best value, negative where that is beaten."""
+    """Rows of one task are evaluated on all: no regret, the distance to the best, is negative."""
     forest = make_forest(shared=shared)
     values_of_rows = np.concatenate([recorded.values for recorded in forest.recorded()])
 
@@ -186,8 +215,9 @@ def test_saved_forests_are_cross_validated(tmp_path, shared):
     card = read_card(benchmark_spec(folder).artifact)
     assert card.surrogate is SurrogateType.FOREST
     assert card.folds == 10
-    # Good, but not perfect as on the evaluations that a forest was fitted to.
-    assert all(0.6 < quality.r2 < 1 for quality in card.figures)
+    for quality in card.figures:
+        # Good, but not perfect, as it nearly is on the evaluations that the forest was fitted to.
+        assert 0.6 < quality.r2 < 1
 
 
 @pytest.mark.parametrize("shared", [False, True])
@@ -212,7 +242,8 @@ def test_benchmark_records_rows_of_table(direction, make_copy):
     """All rows of a task in their order, also those that repeat a configuration."""
     space = conditional_space()
     table = make_table(space)
-    frame = pd.concat([table, table.head(5)])
+    repeated_rows = table.head(5)
+    frame = pd.concat([table, repeated_rows])
 
     benchmark = make_copy(make_benchmark(frame, space, direction=direction))
 
@@ -227,10 +258,11 @@ def test_benchmark_records_rows_of_table(direction, make_copy):
 @pytest.mark.parametrize("make_copy", [return_itself, copy_by_pickle])
 @pytest.mark.parametrize("direction", Direction)
 def test_history_of_task_has_all_rows(direction, make_copy):
-    """Also those that repeat a configuration, here five."""
+    """The history of a task has all its rows, also those that repeat a configuration."""
     space = conditional_space()
     table = make_table(space)
-    frame = pd.concat([table, table.head(5)])
+    repeated_rows = table.head(5)
+    frame = pd.concat([table, repeated_rows])
 
     benchmark = make_copy(make_benchmark(frame, space, direction=direction))
 
@@ -243,13 +275,13 @@ def names_of_tasks(benchmark: Benchmark) -> list[str]:
     return [task.name for task in benchmark.tasks]
 
 
-def make_table_with_largest_first() -> pd.DataFrame:
+def make_table_of_largest_task_first() -> pd.DataFrame:
     """A table whose rows are in the order of the tasks t2, t1 and t0, of sizes 1000, 100 and 10."""
     return make_table(numeric_space()).sort_values("size", ascending=False, kind="stable")
 
 
 def test_tasks_keep_order_of_table():
-    frame = make_table_with_largest_first()
+    frame = make_table_of_largest_task_first()
 
     benchmark = make_benchmark(frame, numeric_space(), ordered=None)
 
@@ -257,7 +289,7 @@ def test_tasks_keep_order_of_table():
 
 
 def test_tasks_are_sorted_by_context():
-    frame = make_table_with_largest_first()
+    frame = make_table_of_largest_task_first()
 
     benchmark = make_benchmark(frame, numeric_space(), ordered="size")
 
@@ -267,7 +299,7 @@ def test_tasks_are_sorted_by_context():
 
 
 def test_context_may_name_the_tasks():
-    frame = make_table_with_largest_first()
+    frame = make_table_of_largest_task_first()
 
     benchmark = make_benchmark(frame, numeric_space(), task="size")
 
@@ -309,13 +341,13 @@ def test_tasks_have_several_contexts():
 
     benchmark = make_benchmark(frame, numeric_space(), context=["share", "size"])
 
-    # The second task has the size 100.
-    assert benchmark.tasks[1].context == {"share": 0.25, "size": 100.0}
+    contexts = [task.context for task in benchmark.tasks]
+    assert contexts == [{"share": 0.25, "size": size} for size in (10.0, 100.0, 1000.0)]
 
 
 @pytest.mark.parametrize("dtype", ["Int64", object, float])
 def test_types_of_columns_do_not_matter(dtype):
-    """Choices that are booleans, nullable integers, and various markers where k is inactive."""
+    """The choices are booleans, and where k is inactive each type has another mark for it."""
     space = SearchSpace.from_json(
         {
             "hyperparameters": [
@@ -341,76 +373,84 @@ def test_types_of_columns_do_not_matter(dtype):
     assert task.evaluate({"bagged": False}) == 3
 
 
-def unchanged(table: pd.DataFrame) -> pd.DataFrame:
-    return table
-
-
 @pytest.mark.parametrize(
-    ("change", "options", "message"),
+    ("options", "message"),
     [
-        (lambda table: table.drop(columns="x"), {}, "no column 'x' for a hyperparameter"),
-        (
-            unchanged,
-            {"objective": "eror"},
-            r"'eror' for the objective\n.* use: .*'error'",
-        ),
-        (unchanged, {"task": "tsk"}, r"no column 'tsk' for the task\n.* without a use: 'task'"),
-        (
-            unchanged,
-            {"context": ["sizes"], "ordered": None},
-            r"'sizes' for a context\n.* use: 'size'",
-        ),
-        (unchanged, {"ordered": "host"}, "one of the contexts, but got 'host'; .*'size'"),
-        (unchanged, {"context": "size"}, r"a list, such as \['size'\]"),
-        (unchanged, {"task": "kind"}, "'kind' is a hyperparameter; it cannot be the task"),
-        (unchanged, {"task": "fixed"}, "'fixed' is a hyperparameter; it cannot be the task"),
-        (unchanged, {"objective": "size"}, "'size' is the objective; it cannot be"),
-        (unchanged, {"surrogate": SurrogateType.TABLE}, "'table'; choose from 'forest', 'near"),
-        (unchanged, {"surrogate": "nearset"}, "'nearset'; did you mean 'nearest'"),
-        (lambda table: table.assign(n=60), {"drop_invalid": True}, r"(?s)no usable .*: row 0 \(60"),
-        (
-            lambda table: table.assign(n=60),
-            {},
-            r"(?s)of 90 of 90 .*'n' must be an integer .*: row 0 \(60",
-        ),
-        (lambda table: table.assign(size="big"), {}, "'size' must hold one finite number .* 'big'"),
-        (
-            lambda table: table.assign(size=np.inf),
-            {},
-            r"'size' must .* finite .*, but task 't\d' has inf",
-        ),
-        (
-            lambda table: table.assign(size=range(90)),
-            {},
-            r"'size' must .* one .*, but task 't\d' has \d",
-        ),
+        ({"objective": "eror"}, r"'eror' for the objective\n.* use: .*'error'"),
+        ({"task": "tsk"}, r"no column 'tsk' for the task\n.* without a use: 'task'"),
+        ({"context": ["sizes"], "ordered": None}, r"'sizes' for a context\n.* use: 'size'"),
+        ({"ordered": "host"}, "one of the contexts, but got 'host'; .*'size'"),
+        ({"context": "size"}, r"a list, such as \['size'\]"),
+        ({"task": "kind"}, "'kind' is a hyperparameter; it cannot be the task"),
+        ({"task": "fixed"}, "'fixed' is a hyperparameter; it cannot be the task"),
+        ({"objective": "size"}, "'size' is the objective; it cannot be"),
+        ({"surrogate": SurrogateType.TABLE}, "'table'; choose from 'forest', 'near"),
+        ({"surrogate": "nearset"}, "'nearset'; did you mean 'nearest'"),
     ],
 )
-def test_invalid_tables_and_arguments_are_refused(change, options, message):
-    """A changed table, or other options than usual.
-
-    The table has 90 rows, 30 of each of three tasks; n is a hyperparameter up to 50, and `fixed` a
-    constant.
-    """
+def test_options_that_do_not_fit_are_refused(options, message):
+    """Options that name the wrong columns or another surrogate; `fixed` is a constant."""
     space = conditional_space()
-    table = change(make_table(space))
+    table = make_table(space)
 
     with pytest.raises(EvaluationsError, match=message):
         make_benchmark(table, space, **options)
 
 
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda table: table.drop(columns="x"), "no column 'x' for a hyperparameter"),
+        (lambda table: table.assign(size="big"), "'size' must hold one finite number .* 'big'"),
+        (
+            lambda table: table.assign(size=np.inf),
+            r"'size' must .* finite .*, but task 't\d' has inf",
+        ),
+        (
+            lambda table: table.assign(size=range(90)),
+            r"'size' must .* one .*, but task 't\d' has \d",
+        ),
+    ],
+)
+def test_columns_that_do_not_fit_are_refused(change, message):
+    """The hyperparameter x has no column, or the context `size` is not one number for each task."""
+    space = conditional_space()
+    table = change(make_table(space))
+
+    with pytest.raises(EvaluationsError, match=message):
+        make_benchmark(table, space)
+
+
+@pytest.mark.parametrize(
+    ("drop_invalid", "message"),
+    [
+        (False, r"(?s)of 90 of 90 .*'n' must be an integer .*: row 0 \(60"),
+        (True, r"(?s)no usable .*: row 0 \(60"),
+    ],
+)
+def test_values_beyond_bounds_are_refused(drop_invalid, message):
+    """In all 90 rows, which therefore cannot be dropped either; n is at most 50."""
+    space = conditional_space()
+    table = make_table(space).assign(n=60)
+
+    with pytest.raises(EvaluationsError, match=message):
+        make_benchmark(table, space, drop_invalid=drop_invalid)
+
+
 def make_three_fail(table: pd.DataFrame) -> pd.DataFrame:
-    """The table with three errors, in rows 4, 5 and 50, that are not finite."""
-    failed = table.copy()
-    failed.iloc[[4, 5, 50], failed.columns.get_loc("error")] = [np.nan, np.inf, -np.inf]
-    return failed
+    """The table with errors in its rows 4, 5 and 50 that are not finite."""
+    with_failures = table.copy()
+    column = with_failures.columns.get_loc("error")
+    with_failures.iloc[[4, 5, 50], column] = [np.nan, np.inf, -np.inf]
+    return with_failures
 
 
 def test_failed_evaluations_are_refused():
+    """The message names the first failed row, and the option that drops failed rows."""
     frame = make_three_fail(make_table(numeric_space()))
 
-    # The message names the first of them and the option that leaves them out.
-    message = r"(?s)3 of 90 .* finite number: .*row 4 \(nan\).*drop_in"
+    several_lines = "(?s)"  # lets ".*" match line ends, too
+    message = several_lines + r"3 of 90 .* finite number: .*row 4 \(nan\).*drop_invalid"
     with pytest.raises(EvaluationsError, match=message):
         make_benchmark(frame, numeric_space())
 
@@ -431,10 +471,10 @@ def test_failed_evaluations_can_be_dropped():
         assert task.evaluate_many(values).tolist() == expected_task.evaluate_many(values).tolist()
 
 
-MINIMAL_NUMBERS = pytest.mark.parametrize(
+FOR_EACH_MINIMAL_NUMBER = pytest.mark.parametrize(
     ("surrogate", "needed"), [(SurrogateType.NEAREST, 2), (SurrogateType.FOREST, 10)]
 )
-"""Numbers of different configurations that each task needs."""
+"""Each surrogate needs this number of different configurations of every task."""
 
 
 def drop_rows_of_t1(table: pd.DataFrame, *, remaining: int) -> pd.DataFrame:
@@ -443,9 +483,9 @@ def drop_rows_of_t1(table: pd.DataFrame, *, remaining: int) -> pd.DataFrame:
     return table.drop(rows_of_t1[remaining:])
 
 
-@MINIMAL_NUMBERS
+@FOR_EACH_MINIMAL_NUMBER
 def test_tasks_need_some_evaluations(surrogate, needed):
-    """One of three tasks has one evaluation too few: two are needed, or ten for a forest."""
+    """One of three tasks has one evaluation fewer than the surrogate needs of every task."""
     space = numeric_space()
     frame = drop_rows_of_t1(make_table(space), remaining=needed - 1)
 
@@ -453,9 +493,9 @@ def test_tasks_need_some_evaluations(surrogate, needed):
         make_benchmark(frame, space, surrogate=surrogate)
 
 
-@MINIMAL_NUMBERS
+@FOR_EACH_MINIMAL_NUMBER
 def test_repeated_configurations_count_once(surrogate, needed):
-    """A task has enough rows, but one configuration too few."""
+    """A task has enough rows, but one different configuration too few."""
     space = numeric_space()
     one_too_few = drop_rows_of_t1(make_table(space), remaining=needed - 1)
     repeated_rows = one_too_few[one_too_few["task"] == "t1"]
@@ -465,9 +505,9 @@ def test_repeated_configurations_count_once(surrogate, needed):
         make_benchmark(frame, space, surrogate=surrogate)
 
 
-@MINIMAL_NUMBERS
+@FOR_EACH_MINIMAL_NUMBER
 def test_failed_evaluations_are_not_counted(surrogate, needed):
-    """A task has enough rows, but one too few have a finite value; the others are dropped."""
+    """A task has enough rows, but without those that failed it has one too few."""
     space = numeric_space()
     frame = make_table(space)
     rows_of_t1 = frame.index[frame["task"] == "t1"]
@@ -539,13 +579,18 @@ def test_saved_card_describes_the_table(tmp_path, shared, space):
     assert [quality.name for quality in card.figures] == ["t0", "t1", "t2"]
 
 
+def make_noise() -> tuple[SearchSpace, pd.DataFrame]:
+    """A space of one number x, and 80 evaluations whose errors do not depend on it."""
+    space = SearchSpace([Parameter.number("x", 0, 1)])
+    rng = np.random.default_rng(0)
+    return space, pd.DataFrame({"x": rng.random(80), "error": rng.normal(size=80)})
+
+
 @pytest.mark.parametrize("surrogate", [SurrogateType.NEAREST, SurrogateType.FOREST])
 @pytest.mark.filterwarnings(f"ignore::{PoorSurrogateWarning.__module__}.PoorSurrogateWarning")
 def test_cross_validation_ignores_other_tasks(tmp_path, surrogate):
-    """Noise that is the same on every task could be predicted from the other tasks alone."""
-    space = SearchSpace([Parameter.number("x", 0, 1)])
-    rng = np.random.default_rng(0)
-    noise = pd.DataFrame({"x": rng.random(80), "error": rng.normal(size=80)})
+    """Each task has the same noise, which could be predicted only from the other tasks."""
+    space, noise = make_noise()
     tables = [noise.assign(task=task).sample(frac=1, random_state=task) for task in range(3)]
     benchmark = make_benchmark(
         pd.concat(tables), space, context=(), ordered=None, surrogate=surrogate
@@ -560,14 +605,14 @@ def test_cross_validation_ignores_other_tasks(tmp_path, surrogate):
 
 
 def test_poor_nearest_neighbours_are_warned_of():
-    """Pure noise cannot be predicted; a forest is suggested instead."""
-    space = SearchSpace([Parameter.number("x", 0, 1)])
-    rng = np.random.default_rng(0)
-    noise = pd.DataFrame({"x": rng.random(80), "error": rng.normal(size=80), "task": "a"})
+    """They cannot predict noise. The warning tells how badly, and suggests a forest."""
+    space, noise = make_noise()
+    table = noise.assign(task="a")
 
+    # The overlap is that of the truly best tenth and the best tenth by prediction.
     message = r"overlap of 0\.\d\d.*surrogate=\"forest\""
     with pytest.warns(PoorSurrogateWarning, match=message):
-        make_benchmark(noise, space, context=(), ordered=None)
+        make_benchmark(table, space, context=(), ordered=None)
 
 
 @pytest.mark.parametrize("name", ["a\x1b[2Jb", "x" * 300, " ", "two\nlines", 7])
@@ -610,21 +655,25 @@ def test_saving_same_content_again_succeeds(saved_folder):
     assert benchmark_spec(saved_folder).content == digest
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        # Other evaluations, and another name.
-        ({}, r"mine@1 with other .*version=2.*overwrite=True"),
-        ({"name": "yours", "version": 2}, "choose another folder"),
-    ],
-)
-def test_saving_other_content_is_refused(saved_folder, options, message):
-    """Other evaluations of the same benchmark, or another benchmark, in the same folder."""
+def test_saving_other_evaluations_is_refused(saved_folder):
+    """The folder has the same version of the benchmark, but of other evaluations."""
     digest = benchmark_spec(saved_folder).content
-    other_toy = make_toy(seed_of_rows=1, **options)
+    other_toy = make_toy(seed_of_rows=1)
 
+    message = r"mine@1 with other .*version=2.*overwrite=True"
     with pytest.raises(EvaluationsError, match=message):
         save(other_toy, saved_folder)
+
+    assert benchmark_spec(saved_folder).content == digest
+
+
+def test_saving_other_benchmark_is_refused(saved_folder):
+    """The folder has a benchmark of another name."""
+    digest = benchmark_spec(saved_folder).content
+    yours = make_toy(seed_of_rows=1, name="yours", version=2)
+
+    with pytest.raises(EvaluationsError, match="choose another folder"):
+        save(yours, saved_folder)
 
     assert benchmark_spec(saved_folder).content == digest
 

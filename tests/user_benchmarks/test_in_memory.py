@@ -18,28 +18,28 @@ from hpobench_ordered.user_benchmarks.in_memory import identify_benchmark, spec_
 # Whether results belong to the same benchmark is decided by its identity: the content of a table,
 # or a version that the user gives.
 
-ROWS = {"task": list("aabb"), "depth": [1, 5, 1, 5], "error": [3.0, 2.0, 1.0, 0.5]}
-"""Two evaluations of each of the tasks a and b."""
+TABLE = {"task": list("aabb"), "depth": [1, 5, 1, 5], "error": [3.0, 2.0, 1.0, 0.5]}
+"""Columns of a table: two evaluations of each of the tasks a and b."""
 
 
-def make_from_table(rows: dict[str, Any] = ROWS, *, upper: int = 9, **options: Any) -> Benchmark:
-    """A benchmark of evaluations, with the hyperparameter `depth` from 1 to `upper`."""
+def make_from_table(
+    columns: dict[str, Any] = TABLE, *, largest_depth: int = 9, **options: Any
+) -> Benchmark:
+    """Make a benchmark of evaluations, with one hyperparameter, `depth`."""
     defaults = {"name": "mine", "objective": "error", "direction": "minimize"}
-    space = hbo.SearchSpace([hbo.Parameter.number("depth", 1, upper, integer=True)])
-    return hbo.from_evaluations(pd.DataFrame(rows), space, **(defaults | options))
+    depth = hbo.Parameter.number("depth", 1, largest_depth, integer=True)
+    space = hbo.SearchSpace([depth])
+    return hbo.from_evaluations(pd.DataFrame(columns), space, **(defaults | options))
 
 
-class Slope:
-    """A surrogate of the user's own, which cannot be stored as arrays."""
-
-    def __init__(self, slope: float) -> None:
-        self.slope = slope
+class OwnSurrogate:
+    """A surrogate of a user's class; only the package's own can be stored as arrays."""
 
     def predict(self, values: np.ndarray, task: int) -> np.ndarray:
-        return self.slope * values[:, 0]
+        return values[:, 0]
 
     def predict_one(self, row: np.ndarray, task: int) -> float:
-        return self.slope * float(row[0])
+        return float(row[0])
 
 
 def make_with_own_surrogate(**options: Any) -> Benchmark:
@@ -54,32 +54,36 @@ def make_with_own_surrogate(**options: Any) -> Benchmark:
         provenance=Provenance("", "", ""),
     )
     return Benchmark.build(
-        definition, surrogate="own", model=Slope(1.0), best_values=[0.0], **options
+        definition, surrogate="own", model=OwnSurrogate(), best_values=[0.0], **options
     )
 
 
-CHANGES = {
-    "objective value": lambda: make_from_table(ROWS | {"error": [3.0, 2.0, 1.0, 0.6]}),
-    "configuration": lambda: make_from_table(ROWS | {"depth": [1, 5, 1, 6]}),
-    "task name": lambda: make_from_table(ROWS | {"task": list("aacc")}),
-    "range": lambda: make_from_table(upper=10),
+MAKE_CHANGED_BENCHMARK = {
+    "objective value": lambda: make_from_table(TABLE | {"error": [3.0, 2.0, 1.0, 0.6]}),
+    "configuration": lambda: make_from_table(TABLE | {"depth": [1, 5, 1, 6]}),
+    "task name": lambda: make_from_table(TABLE | {"task": list("aacc")}),
+    "range": lambda: make_from_table(largest_depth=10),
     "objective name": lambda: make_from_table(
-        {"task": ROWS["task"], "depth": ROWS["depth"], "loss": ROWS["error"]}, objective="loss"
+        {"task": TABLE["task"], "depth": TABLE["depth"], "loss": TABLE["error"]}, objective="loss"
     ),
     "direction": lambda: make_from_table(direction="maximize"),
-    "context": lambda: make_from_table(ROWS | {"size": [1, 1, 2, 2]}, context=["size"]),
-    "order of rows": lambda: make_from_table({name: cells[::-1] for name, cells in ROWS.items()}),
+    "context": lambda: make_from_table(TABLE | {"size": [1, 1, 2, 2]}, context=["size"]),
+    "order of rows": lambda: make_from_table({name: cells[::-1] for name, cells in TABLE.items()}),
     "version": lambda: make_from_table(version=2),
     "name": lambda: make_from_table(name="yours"),
 }
-"""Functions that make the benchmark with one change."""
+"""Functions that make the benchmark of the table with one change."""
 
 
-@pytest.mark.parametrize("make_changed", CHANGES.values(), ids=CHANGES)
+@pytest.mark.parametrize(
+    "make_changed", MAKE_CHANGED_BENCHMARK.values(), ids=MAKE_CHANGED_BENCHMARK
+)
 def test_every_change_of_table_changes_identity(make_changed):
-    identity = identify_benchmark(make_from_table())
+    """The table, its search space, or an option of `from_evaluations` is changed."""
+    unchanged = identify_benchmark(make_from_table())
+    changed = identify_benchmark(make_changed())
 
-    assert identify_benchmark(make_changed()) != identity
+    assert changed != unchanged
 
 
 def test_same_table_has_the_same_identity():
@@ -104,7 +108,7 @@ def test_own_surrogate_is_new_each_time():
 
 
 def test_one_object_stays_the_same():
-    """Even of a surrogate whose content cannot be compared."""
+    """The very same benchmark has one identity, even if its surrogate cannot be compared."""
     benchmark = make_with_own_surrogate()
 
     assert identify_benchmark(benchmark) == identify_benchmark(benchmark)
@@ -123,7 +127,7 @@ def test_other_model_version_is_another():
 
 
 def test_unidentified_benchmark_is_not_divided():
-    """Shards of an experiment run in several processes, which must tell that it is the same."""
+    """Each process runs a shard of the experiment: all must know that the benchmark is the same."""
     with pytest.raises(ExperimentError, match=r"mine@1 exists in memory only .*model_version"):
         hbo.run(
             benchmarks=[make_with_own_surrogate()],
