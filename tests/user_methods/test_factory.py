@@ -30,7 +30,7 @@ def tasks():
 
 @pytest.fixture
 def arguments(tasks):
-    """What a method is made with."""
+    """The arguments that a method is made with, by name."""
     earlier_task, task = tasks
     return {
         "space": task.space,
@@ -57,20 +57,24 @@ def test_options_replace_name_and_summary():
 
 
 def test_factory_gets_arguments_it_names(arguments):
-    """Of a budget of 9 and a context {"t": 1.0}; an argument with another name has its default."""
+    """An argument of its own, here `other`, keeps its default."""
     received: dict[str, object] = {}
 
-    def make(context, budget, unused=3):
-        received.update(context=context, budget=budget, unused=unused)
+    def make(context, budget, other=3):
+        received.update(context=context, budget=budget, other=other)
         return Sampling(arguments["space"], arguments["rng"])
 
     as_method_spec(make).method(**arguments)
 
-    assert received == {"context": {"t": 1.0}, "budget": 9, "unused": 3}
+    assert received == {
+        "context": arguments["context"],
+        "budget": arguments["budget"],
+        "other": 3,
+    }
 
 
 def test_factory_gets_seed_from_generator(arguments):
-    """The generator has the seed 0; seeds are non-negative integers of 32 bits."""
+    """A factory that names `seed` gets an integer, which is drawn from the method's generator."""
     received: dict[str, object] = {}
 
     def make(seed):
@@ -79,11 +83,12 @@ def test_factory_gets_seed_from_generator(arguments):
 
     as_method_spec(make).method(**arguments)
 
-    assert received == {"seed": np.random.default_rng(0).integers(2**31)}
+    same_generator = np.random.default_rng(0)
+    assert received == {"seed": same_generator.integers(2**31)}
 
 
 def test_factory_of_any_keyword_gets_all(arguments):
-    """Not only those that it names: it takes any keyword."""
+    """A factory that takes any keyword gets all arguments that a method is made with."""
     received: dict[str, object] = {}
 
     def make(**keywords):
@@ -108,7 +113,7 @@ def test_subclass_of_method_is_not_wrapped():
 
 
 def test_method_from_factory_is_not_wrapped(arguments):
-    """`Good` is a subclass of `Method`."""
+    """The factory makes a `Good`, which is a subclass of `Method` and needs no wrapper."""
 
     def make(**keywords):
         return Good(**keywords)
@@ -119,7 +124,7 @@ def test_method_from_factory_is_not_wrapped(arguments):
 
 
 def test_method_spec_is_returned_unchanged():
-    spec = MethodSpec("mine", Good, "", "")
+    spec = MethodSpec("mine", Good, summary="", source="")
 
     assert as_method_spec(spec) is spec
 
@@ -155,7 +160,7 @@ def configspace_optimiser(tasks):
 
 
 def test_optimiser_is_told_its_own_objects(tasks, configspace_optimiser):
-    """The very same objects, not equal ones; also where three trials are in flight."""
+    """An optimiser may tell its suggestions apart by identity, here three at a time."""
     _, task = tasks
     spec = as_method_spec(configspace_optimiser)
 
@@ -210,7 +215,7 @@ def test_suggestion_must_be_a_mapping(tasks, suggestion):
         run_one_trial(task, suggestion)
 
 
-NO_OPTIMISERS = {
+REFUSED_OBJECTS = {
     "an object": (
         Sampling(numeric_space(), np.random.default_rng(0)),
         r"pass its class Sampling",
@@ -224,7 +229,7 @@ NO_OPTIMISERS = {
 }
 
 
-@pytest.mark.parametrize(("optimiser", "message"), NO_OPTIMISERS.values(), ids=NO_OPTIMISERS)
+@pytest.mark.parametrize(("optimiser", "message"), REFUSED_OBJECTS.values(), ids=REFUSED_OBJECTS)
 def test_other_things_are_refused(optimiser, message):
     with pytest.raises(ExperimentError, match=message):
         as_method_spec(optimiser)

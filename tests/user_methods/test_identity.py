@@ -25,39 +25,40 @@ from hpobench_ordered.user_methods.loaded_files import LoadedFile, LoadedFiles, 
 from hpobench_ordered.user_methods.source import digest_of_method, source_in_files
 
 
-def test_registered_method_has_its_number():
+def test_version_of_registered_method_is_its_number():
     for name in list_methods():
         spec = method_spec(name)
         assert method_version(spec) == str(spec.version)
 
 
 @pytest.fixture
-def unregistered():
+def unregistered_spec():
     """A spec of random search under a name that is not registered."""
     return replace(method_spec("random-search"), name="twin", changed_spaces=False)
 
 
-def test_equal_specs_have_same_version(unregistered):
-    copy = replace(unregistered)
+def test_equal_specs_have_same_version(unregistered_spec):
+    copy = replace(unregistered_spec)
 
-    assert method_version(copy) == method_version(unregistered)
-
-
-def test_settings_of_unregistered_method_count(unregistered):
-    changed = replace(unregistered, version=2)
-
-    assert method_version(changed) != method_version(unregistered)
+    assert method_version(copy) == method_version(unregistered_spec)
 
 
-def test_unregistered_method_with_source_is_resumable(unregistered):
-    assert not identify_here(unregistered).is_new_at_each_start
+def test_settings_of_unregistered_method_count(unregistered_spec):
+    changed = replace(unregistered_spec, version=2)
+
+    assert method_version(changed) != method_version(unregistered_spec)
+
+
+def test_unregistered_method_with_source_is_resumable(unregistered_spec):
+    assert not identify_here(unregistered_spec).is_new_at_each_start
 
 
 def make_factory_around(value: object) -> object:
-    """Make a factory that is the same for every value but for what it refers to."""
+    """Make a factory of methods that refers to a value."""
 
     def factory(space, rng):
-        return Sampling(space, rng) if value else None
+        _unused = value  # so that the value belongs to the function
+        return Sampling(space, rng)
 
     return factory
 
@@ -89,17 +90,16 @@ def test_same_values_give_same_digests():
 
 
 def test_arguments_of_partial_functions_count():
-    """The same function with a budget of 3 twice, and with a budget of 4."""
-    of_three = digest_of_method(functools.partial(pair, budget=3))
-    of_three_again = digest_of_method(functools.partial(pair, budget=3))
-    of_four = digest_of_method(functools.partial(pair, budget=4))
+    digest = digest_of_method(functools.partial(pair, budget=3))
+    digest_of_same = digest_of_method(functools.partial(pair, budget=3))
+    digest_of_other_budget = digest_of_method(functools.partial(pair, budget=4))
 
-    assert of_three_again == of_three
-    assert of_four != of_three
+    assert digest_of_same == digest
+    assert digest_of_other_budget != digest
 
 
 def test_lambdas_count_by_their_place():
-    """Two that are alike stand on two lines."""
+    """Lambdas of the same text, but on different lines, are different methods."""
     first_lambda, second_lambda = (
         lambda space, rng: (space, 1),
         lambda space, rng: (space, 1),
@@ -131,10 +131,12 @@ def make_factory_with_lock() -> object:
     return functools.partial(pair, budget=threading.Lock())
 
 
-@pytest.mark.parametrize("make", [make_local_class, make_typed_class, make_factory_with_lock])
-def test_methods_without_files_are_new(make):
-    """Whether their source has changed cannot be known, so that no run of theirs is resumed."""
-    method = make()
+@pytest.mark.parametrize(
+    "make_method", [make_local_class, make_typed_class, make_factory_with_lock]
+)
+def test_methods_without_files_are_new(make_method):
+    """Whether they have changed cannot be known, so that none of their runs is resumed."""
+    method = make_method()
     spec = replace(method_spec("random-search"), name="new", method=method)
 
     assert source_in_files(method) is None
@@ -155,15 +157,22 @@ def test_local_class_is_always_new():
 
 # -- the version of a method that loads a file, late.py, while it runs -----------------------------
 
+# The results of a run have a record of what the method loaded. A later run reads it, and the
+# method keeps its version if these files have not changed.
+
 BASE_VERSION = "0123456789ab"
-"""The version by what a method imports before it runs."""
+"""Hash of what a method imports before it runs: its version if it loads nothing more."""
 
 
 def make_record(folder, *, version: str = BASE_VERSION) -> MethodRecord:
-    """A record that a method loaded late.py while it ran, with what it holds now."""
+    """Record a run of a version of the method, which loaded late.py as it is now."""
     late_file = LoadedFile("late", file_digest(folder / "late.py"), "late.py")
     return MethodRecord(
-        "mine", version, BASE_VERSION, imported=LoadedFiles(), later=LoadedFiles((late_file,))
+        method="mine",
+        version=version,
+        base=BASE_VERSION,
+        imported=LoadedFiles(),
+        later=LoadedFiles(files=(late_file,)),
     )
 
 
@@ -181,69 +190,81 @@ def test_first_version_is_the_base(folder):
 
 
 def test_unchanged_later_files_keep_version(folder):
-    """The record tells what the method loaded while it ran: late.py, with its present content."""
+    """The record tells that the method loaded late.py, which is the same now."""
     record = make_record(folder)
 
     assert choose_version(BASE_VERSION, [record], folder) == BASE_VERSION
 
 
 def test_version_changes_with_later_files(folder):
-    """The record tells what the method loaded while it ran: late.py, which changes afterwards."""
+    """After the recorded run, late.py changes."""
     record = make_record(folder)
     (folder / "late.py").write_text("VALUE = 2\n")
 
-    version = choose_version(BASE_VERSION, [record], folder)
+    assert choose_version(BASE_VERSION, [record], folder) != BASE_VERSION
 
-    assert version != BASE_VERSION
-    # It is not a new one each time.
-    assert choose_version(BASE_VERSION, [record], folder) == version
+
+def test_changed_file_gives_same_version_again(folder):
+    """Two runs after the same change of late.py have the same version."""
+    record = make_record(folder)
+    (folder / "late.py").write_text("VALUE = 2\n")
+
+    first_version = choose_version(BASE_VERSION, [record], folder)
+    second_version = choose_version(BASE_VERSION, [record], folder)
+
+    assert second_version == first_version
 
 
 def test_version_is_that_of_record_that_fits(folder):
-    """Of two records, made with other contents of late.py, the second fits the present one."""
-    first = make_record(folder)
+    """late.py changed between two runs, and is still as it was in the second."""
+    first_run = make_record(folder)
     (folder / "late.py").write_text("VALUE = 2\n")
-    second = make_record(folder, version="1")
+    second_run = make_record(folder, version="1")
 
-    assert choose_version(BASE_VERSION, [first, second], folder) == second.version
+    assert choose_version(BASE_VERSION, [first_run, second_run], folder) == second_run.version
 
 
 def test_restored_files_restore_the_version(folder):
-    """Of two records, made with other contents of late.py, the first fits the present one again."""
-    first = make_record(folder)
+    """late.py changed between two runs, and is now as it was in the first again."""
+    first_run = make_record(folder)
     (folder / "late.py").write_text("VALUE = 2\n")
-    second = make_record(folder, version="1")
+    second_run = make_record(folder, version="1")
     (folder / "late.py").write_text("VALUE = 1\n")
 
-    assert choose_version(BASE_VERSION, [first, second], folder) == first.version
+    assert choose_version(BASE_VERSION, [first_run, second_run], folder) == first_run.version
 
 
 def test_missing_files_make_new_version(folder):
-    """Also where a version was chosen before without the file."""
-    record = make_record(folder)
+    """Where late.py cannot be found, a run may have loaded it from anywhere, and is not resumed."""
+    first_run = make_record(folder)
     (folder / "late.py").unlink()
-    record_without_file = replace(record, version=choose_version(BASE_VERSION, [record], folder))
+    version_without_file = choose_version(BASE_VERSION, [first_run], folder)
+    second_run = replace(first_run, version=version_without_file)
 
-    version = choose_version(BASE_VERSION, [record, record_without_file], folder)
+    version = choose_version(BASE_VERSION, [first_run, second_run], folder)
 
     assert version.startswith(NEW_AT_EACH_START)
 
 
 def test_hiding_a_file_changes_the_version(folder, tmp_path_factory, monkeypatch):
-    """Another file of this name comes first on the path of imports."""
+    """Another late.py comes first on the path of imports, and would be loaded instead."""
     record = make_record(folder)
-    folder_before = tmp_path_factory.mktemp("before")
-    (folder_before / "late.py").write_text("VALUE = 2\n")
-    monkeypatch.syspath_prepend(folder_before)
+    other_folder = tmp_path_factory.mktemp("other")
+    (other_folder / "late.py").write_text("VALUE = 2\n")
+    monkeypatch.syspath_prepend(other_folder)
 
     assert choose_version(BASE_VERSION, [record], folder) != BASE_VERSION
 
 
 def test_other_package_version_changes_it(folder):
-    """The record tells that the method imported another version of a package while it ran."""
-    other_version = LoadedFiles(packages=("pytest 0.0.1",))  # not the installed version
+    """The method imported a package while it ran, of which another version is installed now."""
+    not_installed = LoadedFiles(packages=("pytest 0.0.1",))
     record = MethodRecord(
-        "mine", BASE_VERSION, BASE_VERSION, imported=LoadedFiles(), later=other_version
+        method="mine",
+        version=BASE_VERSION,
+        base=BASE_VERSION,
+        imported=LoadedFiles(),
+        later=not_installed,
     )
 
     assert choose_version(BASE_VERSION, [record], folder) != BASE_VERSION

@@ -10,7 +10,7 @@ from hpobench_ordered.adapters import as_method_spec, import_object
 from hpobench_ordered.errors import ExperimentError, UnknownNameError
 from hpobench_ordered.user_methods.importing import FILE_PREFIX
 
-SOURCE = """
+SOURCE_OF_METHOD = """
 from helper_of_mine import draw
 
 class Mine:
@@ -26,17 +26,17 @@ class Mine:
     def tell(self, config, loss):
         pass
 """
-HELPER = "def draw(space, rng):\n    return space.sample(rng)\n"
+SOURCE_OF_HELPER = "def draw(space, rng):\n    return space.sample(rng)\n"
 
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """The working folder, with modules of a user; what is imported is forgotten again."""
-    (tmp_path / "optimiser_of_mine.py").write_text(SOURCE)
-    (tmp_path / "helper_of_mine.py").write_text(HELPER)
+    (tmp_path / "optimiser_of_mine.py").write_text(SOURCE_OF_METHOD)
+    (tmp_path / "helper_of_mine.py").write_text(SOURCE_OF_HELPER)
     (tmp_path / "package_of_mine").mkdir()
     (tmp_path / "package_of_mine" / "__init__.py").write_text("")
-    (tmp_path / "package_of_mine" / "inner_of_mine.py").write_text(SOURCE)
+    (tmp_path / "package_of_mine" / "inner_of_mine.py").write_text(SOURCE_OF_METHOD)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
     modules_before = set(sys.modules)
@@ -48,7 +48,7 @@ def folder(tmp_path, monkeypatch):
             del sys.modules[name]
 
 
-PLACES = [
+PLACES_OF_METHOD = [
     "optimiser_of_mine:Mine",
     "optimiser_of_mine.py:Mine",
     "package_of_mine.inner_of_mine:Mine",
@@ -56,7 +56,7 @@ PLACES = [
 ]
 
 
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("place", PLACES_OF_METHOD)
 def test_class_is_imported_by_module_or_file(folder, place):
     """The place is MODULE:CLASS or FILE:CLASS."""
     imported = import_object(place)
@@ -65,9 +65,9 @@ def test_class_is_imported_by_module_or_file(folder, place):
     assert imported.__qualname__ == "Mine"
 
 
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("place", PLACES_OF_METHOD)
 def test_inner_class_is_imported(folder, place):
-    """By the place of the outer class and its own name after a dot."""
+    """An inner class has the place of the outer one, with its own name after a dot."""
     outer = import_object(place)
 
     inner = import_object(f"{place}.Inner")
@@ -75,9 +75,9 @@ def test_inner_class_is_imported(folder, place):
     assert inner is outer.Inner
 
 
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("place", PLACES_OF_METHOD)
 def test_imported_class_gives_method_its_name(folder, place):
-    """The name of its module, and its own."""
+    """The method has the names of its module and of its class."""
     imported = import_object(place)
 
     spec = as_method_spec(place)
@@ -86,13 +86,13 @@ def test_imported_class_gives_method_its_name(folder, place):
 
 
 def test_file_replaces_no_module_of_python(folder):
-    """Python has a module of this name, with a function `getrandbits`."""
+    """A user's file may have the name of a module of Python, such as `random`."""
     (folder / "random.py").write_text("class Mine:\n    pass\n")
 
     imported = import_object("random.py:Mine")
 
     assert imported.__module__ == f"{FILE_PREFIX}random"
-    assert hasattr(sys.modules["random"], "getrandbits")
+    assert hasattr(sys.modules["random"], "getrandbits")  # a function of Python's module
 
 
 @pytest.mark.slow
@@ -116,7 +116,7 @@ def test_other_processes_need_not_find_module(folder, place):
     np.testing.assert_array_equal(losses, run_losses(workers=1))
 
 
-MISSPELT = {
+MISSPELT_PLACES = {
     "optimiser_of_mine:Mime": "did you mean 'Mine'",
     "optimizer_of_mine:Mine": "did you mean 'optimiser_of_mine'",
     "package_of_mine.inners_of_mine:Mine": "did you mean 'package_of_mine.inner_of_mine'",
@@ -126,27 +126,27 @@ MISSPELT = {
 }
 
 
-@pytest.mark.parametrize(("text", "message"), MISSPELT.items())
-def test_misspelt_place_suggests_nearest(folder, text, message):
+@pytest.mark.parametrize(("place", "message"), MISSPELT_PLACES.items())
+def test_misspelt_place_suggests_nearest(folder, place, message):
     with pytest.raises(UnknownNameError, match=message):
-        import_object(text)
+        import_object(place)
 
 
 @pytest.mark.parametrize("text", ["optimiser_of_mine", ":Mine", "optimiser_of_mine:", ":"])
-def test_text_without_two_parts_is_refused(folder, text):
+def test_place_without_two_parts_is_refused(folder, text):
     with pytest.raises(ExperimentError, match=r"package.module:name"):
         import_object(text)
 
 
-@pytest.mark.parametrize("text", ["broken_of_mine:x", "broken_of_mine.py:x", "random.py:x"])
-def test_exception_during_import_is_the_cause(folder, text):
-    """A module or a file imports another module that does not exist."""
+@pytest.mark.parametrize("place", ["broken_of_mine:x", "broken_of_mine.py:x", "random.py:x"])
+def test_exception_during_import_is_the_cause(folder, place):
+    """The module, or the file, imports a module that does not exist."""
     for name in ("broken_of_mine.py", "random.py"):
-        (folder / name).write_text("import nothing_of_this_name_of_mine\n")
+        (folder / name).write_text("import missing_module_of_mine\n")
 
     with pytest.raises(ExperimentError, match="ModuleNotFoundError") as caught:
-        import_object(text)
+        import_object(place)
 
     cause = caught.value.__cause__
     assert isinstance(cause, ModuleNotFoundError)
-    assert cause.name == "nothing_of_this_name_of_mine"
+    assert cause.name == "missing_module_of_mine"

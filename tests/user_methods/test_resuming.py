@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pytest
 from user_project import FILES, run_python, write_project
 
-RUN = """
+RUN_IN_STORES = """
 import json, sys, warnings
 import hpobench_ordered as hbo
 from hpobench_ordered.experiment.store import Store
@@ -29,6 +29,10 @@ for store in stores:
     stores_read.append([len(Store(result.store.folder).keys()), *prices])
 print(json.dumps(stores_read))
 """
+"""Runs a method in stores; prints the number of runs, and the first suggestion, of each store.
+
+Its arguments are the method and, for each store, FOLDER=WORKERS.
+"""
 METHOD = "mine_of_user.py:Mine"
 STORES = ("one=1", "two=2")
 """Two stores, as FOLDER=WORKERS: folder "one" with one worker, and "two" with two."""
@@ -39,7 +43,7 @@ class StoreState(NamedTuple):
 
     Attributes:
         runs: Number of finished runs, which grows only if none was resumed.
-        prices: Configuration that the method suggested first.
+        prices: The configuration that the method suggested first: the prices of three products.
     """
 
     runs: int
@@ -49,8 +53,15 @@ class StoreState(NamedTuple):
 def run_in_stores(
     folder: Path, *stores: str, method: str = METHOD, **environment: str
 ) -> list[StoreState]:
-    """Run a method in a new process, in stores given as FOLDER=WORKERS, one after the other."""
-    output = run_python(folder, "-c", RUN, method, *stores, **environment)
+    """Run a method in one store after the other, all of them in a new process.
+
+    Args:
+        folder: Where the files of the method and the stores are.
+        stores: Each as FOLDER=WORKERS.
+        method: The method, by its file or module and its name.
+        environment: Variables of the environment.
+    """
+    output = run_python(folder, "-c", RUN_IN_STORES, method, *stores, **environment)
     last_line = output.splitlines()[-1]
     return [StoreState(runs, prices) for runs, *prices in json.loads(last_line)]
 
@@ -60,9 +71,15 @@ def run_and_count(folder: Path, *stores: str, method: str = METHOD) -> list[int]
     return [state.runs for state in run_in_stores(folder, *stores, method=method)]
 
 
+def assert_run_is_resumed(folder: Path, method: str) -> None:
+    """Run a method twice in an empty store, which must have one run in the end."""
+    assert run_and_count(folder, "store=1", method=method) == [1]
+    assert run_and_count(folder, "store=1", method=method) == [1]
+
+
 def assert_run_again(states: Sequence[StoreState]) -> None:
-    """Check that each store has a second run, which suggested the same in all of them."""
-    assert [state.runs for state in states] == [2] * len(states)
+    """Check that each store, which had one run, has a second: the same in all of them."""
+    assert all(state.runs == 2 for state in states)
     assert all(state.prices == states[0].prices for state in states)
 
 
@@ -76,12 +93,12 @@ def finished_project(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def prices_of_unchanged(finished_project, tmp_path_factory):
-    """What the unchanged method suggests first, in both stores."""
+    """What the unchanged method suggests first, as prices of products: the same in both stores."""
     copy = tmp_path_factory.mktemp("copy") / "project"
     shutil.copytree(finished_project, copy)
-    first, second = run_in_stores(copy, *STORES)
-    assert first == second
-    return first.prices
+    state_of_one, state_of_two = run_in_stores(copy, *STORES)
+    assert state_of_one == state_of_two
+    return state_of_one.prices
 
 
 def in_file(name: str, old: str, new: str) -> dict[str, str]:
@@ -273,7 +290,10 @@ def test_changed_archive_is_run_again(finished_project, tmp_path):
 
 @pytest.mark.slow
 def test_values_are_those_of_changed_code(finished_project, prices_of_unchanged, tmp_path):
-    """Bytecode of before is not used, though it fits a file of the same size and second."""
+    """Python caches bytecode by the size of a file and the second of its last change.
+
+    The changed file may have both in common with the unchanged one, but must be compiled anew.
+    """
     changed = in_mine("CONSTANT = 1", "CONSTANT = 2")
 
     states = run_changed_copy(finished_project, tmp_path, changed=changed)
@@ -298,21 +318,31 @@ def test_unchanged_method_is_resumed(finished_project, prices_of_unchanged, tmp_
 
 @pytest.mark.slow
 def test_method_changed_back_is_resumed(finished_project, tmp_path):
-    """The project has one finished run in each of its two stores."""
+    """The unchanged method has one finished run in each of the two stores."""
     copy = tmp_path / "project"
     shutil.copytree(finished_project, copy)
-
     write_project(copy, changed=in_file("late_of_user.py", "64", "65"))
     assert run_and_count(copy, *STORES) == [2, 2]
 
     write_project(copy)  # as it was at first
-    assert run_and_count(copy, *STORES) == [2, 2], "it was run again"
+
+    assert run_and_count(copy, *STORES) == [2, 2]
+
+
+@pytest.mark.slow
+def test_method_changed_twice_is_run_again(finished_project, tmp_path):
+    """The unchanged method has one finished run in each of the two stores."""
+    copy = tmp_path / "project"
+    shutil.copytree(finished_project, copy)
+    write_project(copy, changed=in_file("late_of_user.py", "64", "65"))
+    assert run_and_count(copy, *STORES) == [2, 2]
 
     write_project(copy, changed=in_file("late_of_user.py", "64", "66"))
+
     assert run_and_count(copy, *STORES) == [3, 3]
 
 
-OTHER_KINDS = """
+METHOD_OF_BYTECODE_AND_LINK = """
 import functools
 import compiled_of_user
 import linked_of_user.inner
@@ -333,51 +363,61 @@ def make(space, rng, function=cached):
 """
 
 
-def write_other_kinds(folder: Path, *, compiled: int = 1, linked: int = 2, text: str = OTHER_KINDS):
-    """Write a method that imports bytecode without source and a package behind a link.
+def write_method_of_bytecode_and_link(
+    folder: Path,
+    *,
+    number_in_bytecode: int = 1,
+    number_in_linked_package: int = 2,
+    source: str = METHOD_OF_BYTECODE_AND_LINK,
+) -> None:
+    """Write a method that imports bytecode without source, and a package behind a link."""
+    write_bytecode(folder, number_in_bytecode)
+    write_linked_package(folder, number_in_linked_package)
+    (folder / "mine_of_user.py").write_text(source)
 
-    The bytecode defines a number, `compiled`, and the package another one, `linked`.
-    """
+
+def write_bytecode(folder: Path, number: int) -> None:
+    """Write a module as bytecode alone, as its source is removed."""
     source = folder / "source.py"
-    source.write_text(f"NUMBER = {compiled}\n")
+    source.write_text(f"NUMBER = {number}\n")
     py_compile.compile(str(source), cfile=str(folder / "compiled_of_user.pyc"))
     source.unlink()
 
+
+def write_linked_package(folder: Path, number: int) -> None:
+    """Write a package that is imported by the name of a link to it."""
     package = folder / "target"
     package.mkdir(exist_ok=True)
     (package / "__init__.py").write_text("")
-    (package / "inner.py").write_text(f"NUMBER = {linked}\n")
+    (package / "inner.py").write_text(f"NUMBER = {number}\n")
     link = folder / "linked_of_user"
     if not link.exists():
         link.symlink_to(package)
-
-    (folder / "mine_of_user.py").write_text(text)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "change",
     [
-        {"compiled": 3},
-        {"linked": 4},
-        {"text": OTHER_KINDS.replace("return x\n", "return x + 1\n")},
-        {"text": OTHER_KINDS.replace("@functools.lru_cache\n", "")},
+        {"number_in_bytecode": 3},
+        {"number_in_linked_package": 4},
+        {"source": METHOD_OF_BYTECODE_AND_LINK.replace("return x\n", "return x + 1\n")},
+        {"source": METHOD_OF_BYTECODE_AND_LINK.replace("@functools.lru_cache\n", "")},
     ],
     ids=["bytecode", "linked package", "cached argument", "cache"],
 )
 def test_bytecode_links_and_cached_arguments_count(tmp_path, change):
     """A change of bytecode, of a linked package or of a cached argument repeats the run."""
     method = "mine_of_user.py:make"
-    write_other_kinds(tmp_path)
-    assert run_and_count(tmp_path, "store=1", method=method) == [1]
-    assert run_and_count(tmp_path, "store=1", method=method) == [1], "unchanged, it is resumed"
+    write_method_of_bytecode_and_link(tmp_path)
+    assert_run_is_resumed(tmp_path, method)
 
-    write_other_kinds(tmp_path, **change)
+    write_method_of_bytecode_and_link(tmp_path, **change)
 
     assert run_and_count(tmp_path, "store=1", method=method) == [2]
 
 
-INSTALLED = {
+INSTALLED_PACKAGES = {
     "site-packages/method_of_user/__init__.py": "from method_of_user.deep import Mine\n",
     "site-packages/method_of_user/deep.py": """
 from number_of_user import NUMBER
@@ -389,28 +429,29 @@ class Mine:
 """,
     "site-packages/number_of_user.py": "NUMBER = 1\n",
 }
-for _name, _files in {
+METADATA = "Metadata-Version: 2.1\nName: {}\nVersion: {}\n"
+_FILES_OF_PACKAGE = {
     "method": "method_of_user/__init__.py,,\nmethod_of_user/deep.py,,\n",
     "number": "number_of_user.py,,\n",
-}.items():
+}
+for _name, _files in _FILES_OF_PACKAGE.items():
     _info = f"site-packages/{_name}-1.0.dist-info"
-    INSTALLED[f"{_info}/METADATA"] = f"Metadata-Version: 2.1\nName: {_name}\nVersion: 1.0\n"
-    INSTALLED[f"{_info}/top_level.txt"] = f"{_name}_of_user\n"
-    INSTALLED[f"{_info}/RECORD"] = _files
+    INSTALLED_PACKAGES[f"{_info}/METADATA"] = METADATA.format(_name, "1.0")
+    INSTALLED_PACKAGES[f"{_info}/top_level.txt"] = f"{_name}_of_user\n"
+    INSTALLED_PACKAGES[f"{_info}/RECORD"] = _files
 NOT_FROM_INDEX = {"site-packages/method-1.0.dist-info/direct_url.json": "{}"}
-NEWER = "Metadata-Version: 2.1\nName: {}\nVersion: 1.1\n"
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("before", "change"),
     [
-        ({}, {"site-packages/method-1.0.dist-info/METADATA": NEWER.format("method")}),
-        ({}, {"site-packages/number-1.0.dist-info/METADATA": NEWER.format("number")}),
+        ({}, {"site-packages/method-1.0.dist-info/METADATA": METADATA.format("method", "1.1")}),
+        ({}, {"site-packages/number-1.0.dist-info/METADATA": METADATA.format("number", "1.1")}),
         (
             NOT_FROM_INDEX,
             {
-                "site-packages/method_of_user/deep.py": INSTALLED[
+                "site-packages/method_of_user/deep.py": INSTALLED_PACKAGES[
                     "site-packages/method_of_user/deep.py"
                 ]
                 + "# edited\n"
@@ -421,11 +462,10 @@ NEWER = "Metadata-Version: 2.1\nName: {}\nVersion: 1.1\n"
 def test_installed_methods_and_their_imports_count(tmp_path, before, change):
     """The project has two installed packages: the method's, and one that it imports."""
     method = "method_of_user:Mine"
-    write_project(tmp_path, changed=INSTALLED | before)
-    assert run_and_count(tmp_path, "store=1", method=method) == [1]
-    assert run_and_count(tmp_path, "store=1", method=method) == [1], "unchanged, it is resumed"
+    write_project(tmp_path, changed=INSTALLED_PACKAGES | before)
+    assert_run_is_resumed(tmp_path, method)
 
-    write_project(tmp_path, changed=INSTALLED | before | change)
+    write_project(tmp_path, changed=INSTALLED_PACKAGES | before | change)
 
     assert run_and_count(tmp_path, "store=1", method=method) == [2]
 
@@ -453,26 +493,36 @@ print(len(Store(result.store.folder).keys()))
 """Runs the method that it defines, and prints the number of finished runs in the store."""
 
 
+def run_program_and_count(folder: Path, name: str) -> int:
+    """Run the program, which prints the number of finished runs in its store."""
+    return int(run_python(folder, name))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["program.py", "program", ".hidden-program"])
-def test_method_in_program_is_resumed_until_changed(tmp_path, name):
-    """The program defines a method, runs it and prints how many runs are finished."""
-
-    def count_runs_of_program() -> int:
-        """Run the program, which prints the number of finished runs in its store."""
-        return int(run_python(tmp_path, name))
-
+def test_program_resumes_until_its_method_changes(tmp_path, name):
+    """The program defines a method and runs it; it must not matter how its file is called."""
     write_project(tmp_path, changed={name: PROGRAM})
-    assert count_runs_of_program() == 1
-    assert count_runs_of_program() == 1, "unchanged, it is resumed"
+    assert run_program_and_count(tmp_path, name) == 1
+    assert run_program_and_count(tmp_path, name) == 1
 
     (tmp_path / name).write_text(PROGRAM.replace("bonus = 1", "bonus = 2"))
-    assert count_runs_of_program() == 2
-    assert count_runs_of_program() == 2, "unchanged, it is resumed"
+
+    assert run_program_and_count(tmp_path, name) == 2
+    assert run_program_and_count(tmp_path, name) == 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["program.py", "program", ".hidden-program"])
+def test_program_runs_again_after_imports_change(tmp_path, name):
+    """The program defines a method and runs it; it imports another file, which is edited."""
+    write_project(tmp_path, changed={name: PROGRAM})
+    assert run_program_and_count(tmp_path, name) == 1
 
     imported_file = tmp_path / "helpers_of_user.py"
     imported_file.write_text(FILES["helpers_of_user.py"] + "# more\n")
-    assert count_runs_of_program() == 3
+
+    assert run_program_and_count(tmp_path, name) == 2
 
 
 SESSION = """
@@ -541,35 +591,38 @@ PATCHES_OF_MODULE = [
 @pytest.mark.parametrize("workers", ["1", "2"])
 @pytest.mark.parametrize("kind", EDITS_OF_FILE)
 def test_edit_during_session_is_run(tmp_path, kind, workers):
-    """The second run suggests what a new process does."""
+    """A session runs a method, edits its file and runs it again: as the file is now."""
     write_project(tmp_path)
     old_text, new_text = EDITS_OF_FILE[kind]
-    edit = (
+    code_that_edits = (
         "path = Path('mine_of_user.py'); text = path.read_text(); "
         f"path.write_text(text.replace({old_text!r}, {new_text!r}, 1))"
     )
 
-    before, after = run_session(tmp_path, edit, workers=workers)
+    before, after = run_session(tmp_path, code_that_edits, workers=workers)
 
-    (in_new_process,) = run_in_stores(tmp_path, "fresh=1")
+    (in_new_process,) = run_in_stores(tmp_path, "empty-store=1")
     assert (before.runs, after.runs) == (1, 2)
     assert after.prices != before.prices
     assert after.prices == in_new_process.prices
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("patch", PATCHES_OF_MODULE)
-def test_patch_in_session_is_not_run(tmp_path, patch):
-    """The run is resumed: it was made by the code in the files."""
+@pytest.mark.parametrize("code_that_patches", PATCHES_OF_MODULE)
+def test_patch_in_session_is_not_run(tmp_path, code_that_patches):
+    """A session patches the imported module between two runs; what counts is the file.
+
+    It has not changed, so that the second run resumes the first.
+    """
     write_project(tmp_path)
 
-    before, after = run_session(tmp_path, patch, workers="1")
+    before, after = run_session(tmp_path, code_that_patches, workers="1")
 
     assert before.runs == 1
     assert after == before
 
 
-WHILE_IT_RUNS = """
+RUN_WITH_FOUR_SEEDS = """
 import hpobench_ordered as hbo
 result = hbo.run(
     benchmarks=["newsvendor"], methods=["editing_of_user.py:Edits"], seeds=range(4),
@@ -577,7 +630,10 @@ result = hbo.run(
 )
 print(len(result.store.keys()), *[failure.message for failure in result.failures()], sep="\\n")
 """
-"""Runs a method with four seeds; prints the number of finished runs, and messages of failures."""
+"""Runs a method with four seeds and a number of WORKERS, which is to be filled in.
+
+It prints the number of finished runs, and the messages of all failures.
+"""
 METHOD_THAT_EDITS = """
 from pathlib import Path
 import helpers_of_user
@@ -599,12 +655,14 @@ def test_files_edited_during_runs_fail(tmp_path, workers, edited):
     """The method edits its own file, or one that it imports, whenever it suggests something."""
     source = METHOD_THAT_EDITS.replace("EDITED", edited)
     write_project(tmp_path, changed={"editing_of_user.py": source})
-    script = WHILE_IT_RUNS.replace("WORKERS", workers)
+    script = RUN_WITH_FOUR_SEEDS.replace("WORKERS", workers)
 
-    finished_runs, *messages = run_python(tmp_path, "-W", "ignore", "-c", script).splitlines()
+    # Warnings of the failures are not printed.
+    output = run_python(tmp_path, "-W", "ignore", "-c", script)
 
+    finished_runs, *messages = output.splitlines()
     assert finished_runs == "0"
-    assert len(messages) == 4  # seeds
+    assert len(messages) == 4  # one of each seed
     module = edited.removesuffix(".py")
     expected = f"editing_of_user.Edits: its files changed while it ran: {module}"
     assert all(message.startswith(expected) for message in messages)
