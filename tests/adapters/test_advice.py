@@ -240,7 +240,10 @@ def compare_numbered_methods(shares):
 
 @given(SHARES_OF_METHODS)
 def test_methods_within_error_come_first(shares):
-    """The methods within the margin of error of the best one, which is one of them."""
+    """The table begins with the methods within error of the best one, which is itself one of them.
+
+    Within error are those that leave at most the margin of error more.
+    """
     table, _ = compare_numbered_methods(shares)
     assert table["left"].is_monotonic_increasing
     is_within_error = table["is_within_error"].tolist()
@@ -517,8 +520,8 @@ def test_failed_method_is_not_compared():
 def test_failed_methods_alone_are_refused():
     """The only method, `Raises`, fails in its first trial: a warning, and then the error."""
     history = evaluate_tasks(loss_with_fixed_best, tasks=3, n=12)
-    is_error = pytest.raises(ExperimentError, match="no run is finished")
-    with pytest.warns(FailedRunsWarning), is_error:
+    expected_error = pytest.raises(ExperimentError, match="no run is finished")
+    with pytest.warns(FailedRunsWarning), expected_error:
         get_advice(history, methods=[Raises], surrogate="nearest", seeds=[0])
 
 

@@ -147,6 +147,7 @@ def test_wrong_columns_are_refused(table, message, options):
 
 
 def test_other_columns_are_ignored_with_warning():
+    """Columns that are neither hyperparameters nor the objective nor the task are named."""
     table = make_tuning_table().assign(run=range(18), momentum=0.9)
     with pytest.warns(HistoryWarning, match="hyperparameters .* are ignored: 'run', 'momentum'"):
         history = read_history(table)
@@ -578,7 +579,10 @@ def test_arrays_are_read_only(evaluations, array):
 
 
 def test_frame_has_native_values():
-    """In evaluations a choice is a number, in their table a text; gamma is inactive if linear."""
+    """The kernels of two evaluations, the numbers 1 and 0, are texts in the table.
+
+    With the linear kernel gamma is inactive, and so missing.
+    """
     frame = Evaluations(**VALID_ARGUMENTS).frame(objective="accuracy")
     assert list(frame) == ["task", "rate", "depth", "kernel", "gamma", "accuracy"]
     assert frame["kernel"].tolist() == ["radial", "linear"]

@@ -289,7 +289,8 @@ def test_restoring_a_journal_reports_progress(tmp_path, monkeypatch):
     file = tmp_path / "tuning.jsonl"
     tuner, task = make_tuner("random-search", file=file)
     tune(tuner, task, trials=2)
-    # `show_progress` is a context whose value is called with the lines read, and with all lines.
+    # `show_progress`, whose first argument is whether to show anything, is a context. Its value is
+    # called with the number of lines read, and with that of all lines.
     report_lines = Mock()
     show_progress = Mock(return_value=nullcontext(report_lines))
     monkeypatch.setattr(optimiser_module, "show_progress", show_progress)

@@ -197,7 +197,7 @@ def test_sampler_class_is_recognised_as_method():
 
 
 def test_method_version_depends_on_settings():
-    """The version is another if the history is replayed, or if the sampler is another one."""
+    """Replaying the history, allowing changed spaces, and the sampler: each changes the version."""
     plain = optuna_method(TPESampler)
     with_history = optuna_method(TPESampler, history=True)
     for_changed_spaces = replace(with_history, changed_spaces=True)
@@ -275,7 +275,10 @@ def test_method_keeps_optuna_quiet(verbose_optuna, caplog):
 
 @pytest.mark.parametrize("form", ["ours", "configspace", "distributions"])
 def test_a_space_is_given_in_any_form(form, told_results):
-    """As a space of this package, of ConfigSpace, or as distributions of Optuna."""
+    """The space is one of this package, one of ConfigSpace, or distributions of Optuna.
+
+    The method is told the parameters of all trials, so that it can be on the same space.
+    """
     space = numeric_space()
     space_of_form = {
         "ours": space,

@@ -90,7 +90,7 @@ def test_optuna_objective_suggests_native_ordinals(task):
 
 
 def test_optunahub_space_has_all_hyperparameters(task):
-    """Without conditions, which spaces of OptunaHub do not have."""
+    """All are in the search space, also x, which is conditional: Optuna's spaces cannot say so."""
     search_space = OptunaHubProblem(task).search_space
     assert list(search_space) == list(task.space.names)
     assert search_space == {

@@ -288,7 +288,10 @@ def test_numeric_error_score_is_a_score(counter):
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.FitFailedWarning")
 def test_error_if_all_candidates_fail(counter):
-    """Levels are from 0 to 1, so that all fail; the search ends with both fits of the first one."""
+    """Levels are from 0 to 1, so that all fail.
+
+    The search ends after the first candidate, which is fitted on two folds.
+    """
     search = make_search(estimator=counter(fails_below=1.0), space=LEVELS)
     with pytest.raises(ValueError, match=r"All the 2 fits failed(.|\n)*is too low"):
         search.fit(X, Y)
@@ -647,9 +650,13 @@ class ModelOfSixParameters(CountingClassifier):
 
 
 def write_history_of_2000_rows(path):
-    """Write 20 tasks, `task 0` to `task 19`, of 100 rows each of `ModelOfSixParameters`."""
+    """Write 20 tasks, `task 0` to `task 19`, with 100 random evaluations each.
+
+    The hyperparameters and the score are those of `ModelOfSixParameters`.
+    """
     rng = np.random.default_rng(0)
-    frame = pd.DataFrame({"task": np.repeat([f"task {i}" for i in range(20)], 100)})
+    names_of_tasks = [f"task {number}" for number in range(20)]
+    frame = pd.DataFrame({"task": np.repeat(names_of_tasks, 100)})
     for name in "abcdef":
         frame[name] = rng.random(len(frame))
     frame["score"] = -((frame["a"] - 0.5) ** 2) - frame["b"]
@@ -658,7 +665,7 @@ def write_history_of_2000_rows(path):
 
 @pytest.mark.slow
 def test_suggestion_after_2000_rows_takes_less_than_a_second(tmp_path):
-    """On average over 20 suggestions of a search whose history has 2000 rows."""
+    """The time is the average over 20 suggestions of a search whose history has 2000 rows."""
     write_history_of_2000_rows(tmp_path / "tuning.parquet")
     n_suggestions = 20
     search = make_search(

@@ -153,7 +153,7 @@ def test_unfinished_trials_are_left_out():
 
 @pytest.mark.parametrize("space", [CONDITIONAL_SPACE, None], ids=["space", "inferred"])
 def test_inactive_parameters_are_nan(space):
-    """On the conditional space as it is given, or as it is inferred from the trials."""
+    """The conditional space is given, or inferred from the trials."""
     study = run_random_study(suggest_conditionally, trials=60)
     (may,) = hbo.history_from_studies([study], space=space)
     assert_trials_are_read(may, study.trials)
@@ -235,9 +235,9 @@ def test_other_scale_or_step_is_refused(second):
 
 
 def test_changed_range_with_steps_is_refused():
-    """Ranges without steps are merged to a larger one, which steps do not allow.
+    """A changed range is read as a larger one, which has no steps.
 
-    Between the steps it would have numbers that no trial could have.
+    Of ranges with steps it would have numbers between the steps, which no trial could have.
     """
 
     def suggest_step_from_growing_range(trial: optuna.Trial) -> float:
@@ -282,6 +282,7 @@ def test_infinite_value_is_refused():
 
 
 def test_infinite_value_can_be_dropped():
+    """Of trials 0 to 5 number 3 has the infinite value."""
     study = run_study_with_infinite_trial()
     with pytest.warns(HistoryWarning, match="1 of 6 evaluations are left out"):
         (may,) = hbo.history_from_studies([study], drop_invalid=True)
@@ -305,6 +306,7 @@ def test_enqueued_value_out_of_range_is_refused(space):
 
 @pytest.mark.filterwarnings("ignore:Fixed parameter:UserWarning")
 def test_enqueued_value_out_of_range_is_dropped():
+    """The first of four trials has a rate of 3, the others of at most 0.5."""
     study = run_study_with_rate_out_of_range()
     with pytest.warns(HistoryWarning, match="1 of 4 evaluations"):
         (may,) = hbo.history_from_studies([study], drop_invalid=True)

@@ -131,7 +131,7 @@ def test_effects_agree_with_predictions_on_grid(seed):
     np.testing.assert_allclose(effects.total, total, atol=rounding)
 
 
-def test_boxes_without_choice_do_not_count():
+def test_leaves_without_choice_do_not_count():
     """Both columns are choices of one hyperparameter, of which a row has exactly one.
 
     So the leaves of no choice and of both choices do not count. The other two have equal values,
@@ -176,6 +176,7 @@ def leaves_of_numbers_and_choice():
 
 
 def test_order_of_columns_does_not_matter(leaves_of_numbers_and_choice):
+    """The effects stay in the order of hyperparameters, whose columns are exchanged."""
     leaves = leaves_of_numbers_and_choice
     order = [3, 1, 4, 0, 2]  # the column that comes to each place
     permuted = Leaves(leaves.lower[:, order], leaves.upper[:, order], leaves.values)

@@ -33,7 +33,7 @@ def make_rng() -> np.random.Generator:
 
 
 def measure_coverage(samples: np.ndarray, truth: float) -> float:
-    """Compute the percentage of intervals that contain the true mean; each column has an interval.
+    """Compute how many per cent of intervals, one for each column, contain the true mean.
 
     The columns are taken 500 at a time, which needs less memory.
     """
@@ -140,8 +140,9 @@ def test_intervals_shift_and_scale(samples, scale, shift):
 
 
 def test_interval_does_not_depend_on_others():
-    samples = np.random.default_rng(0).normal(size=(10, 7, 3))  # of 7 x 3 means
-    row, column = 4, 1  # of any one of them
+    """The interval of a mean is the same alone as among 7 x 3 means."""
+    samples = np.random.default_rng(0).normal(size=(10, 7, 3))  # ten of each mean
+    row, column = 4, 1
 
     together = mean_intervals(samples, rng=make_rng())
     alone = mean_intervals(samples[:, row, column], rng=make_rng())
@@ -152,6 +153,7 @@ def test_interval_does_not_depend_on_others():
 
 
 def test_interval_does_not_depend_on_chunks(monkeypatch):
+    """Means are resampled in chunks that fit into memory."""
     samples = np.random.default_rng(0).normal(size=(10, 7, 3))
     at_once = mean_intervals(samples, rng=make_rng())
 
@@ -225,24 +227,33 @@ def test_outlier_does_not_widen_without_bound():
 
 
 def test_samples_are_means_of_seeds():
+    """A sample is a seed's mean over the tasks that count, here without the first."""
     values = np.random.default_rng(0).random((2, 6, 5, 4))  # (methods, seeds, tasks, trials)
 
     samples = independent_samples(values, Resampling.SEEDS, first_task=1)
 
-    means_of_seeds = values[:, :, 1:].mean(axis=2)  # (methods, seeds, trials), without task 0
-    np.testing.assert_allclose(samples, np.swapaxes(means_of_seeds, 0, 1))
+    means_over_tasks = values[:, :, 1:].mean(axis=2)  # (methods, seeds, trials)
+    seeds_first = means_over_tasks.transpose(1, 0, 2)
+    np.testing.assert_allclose(samples, seeds_first)
 
 
 def test_samples_are_means_of_tasks():
-    n_tasks = 5
-    values = np.random.default_rng(0).random((2, 6, n_tasks, 4))  # (methods, seeds, tasks, trials)
+    """A sample is a task's mean over all seeds."""
+    values = np.random.default_rng(0).random((2, 6, 5, 4))  # (methods, seeds, tasks, trials)
 
     samples = independent_samples(values, Resampling.TASKS)
-    interval = mean_intervals(samples, rng=make_rng())
 
-    means_of_tasks = values.mean(axis=1)  # (methods, tasks, trials)
-    np.testing.assert_allclose(samples, np.swapaxes(means_of_tasks, 0, 1))
-    assert interval.samples == n_tasks
+    means_over_seeds = values.mean(axis=1)  # (methods, tasks, trials)
+    tasks_first = means_over_seeds.transpose(1, 0, 2)
+    np.testing.assert_allclose(samples, tasks_first)
+
+
+def test_interval_over_tasks_counts_tasks():
+    """The mean over five samples, one a task, is that over all seeds and tasks."""
+    values = np.random.default_rng(0).random((2, 6, 5, 4))  # (methods, seeds, tasks, trials)
+    samples = independent_samples(values, Resampling.TASKS)
+    interval = mean_intervals(samples, rng=make_rng())
+    assert interval.samples == 5
     np.testing.assert_allclose(interval.mean, values.mean(axis=(1, 2)))
 
 
@@ -253,12 +264,13 @@ def test_undefined_tasks_are_left_out(kind, count):
     Six samples are left if they are seeds, and four of five if they are tasks.
     """
     values = np.random.default_rng(0).random((2, 6, 5))  # (methods, seeds, tasks)
-    values[1, 3, 2] = np.nan
+    method, seed, task = 1, 3, 2
+    values[method, seed, task] = np.nan
 
     interval = mean_intervals(independent_samples(values, kind), rng=make_rng())
 
-    defined_tasks = np.delete(values, 2, axis=2)
-    np.testing.assert_allclose(interval.mean, defined_tasks.mean(axis=(1, 2)))
+    values_on_defined_tasks = np.delete(values, task, axis=2)
+    np.testing.assert_allclose(interval.mean, values_on_defined_tasks.mean(axis=(1, 2)))
     assert interval.samples == count
 
 
@@ -301,13 +313,10 @@ def test_missing_samples_change_no_other_mean():
     interval = mean_intervals(incomplete, rng=make_rng())
 
     expected = mean_intervals(complete, rng=make_rng())
-    first_and_third = [0, 2]
-    for computed, expected_of_all in (
-        (interval.mean, expected.mean),
-        (interval.lower, expected.lower),
-        (interval.upper, expected.upper),
-    ):
-        np.testing.assert_array_equal(computed[first_and_third], expected_of_all[first_and_third])
+    others = [0, 2]
+    np.testing.assert_array_equal(interval.mean[others], expected.mean[others])
+    np.testing.assert_array_equal(interval.lower[others], expected.lower[others])
+    np.testing.assert_array_equal(interval.upper[others], expected.upper[others])
 
 
 def test_missing_samples_are_left_out_of_their_mean():

@@ -213,7 +213,10 @@ def test_two_different_methods_have_no_bar(post_hoc):
     [(30, 3, PostHoc.WILCOXON_HOLM), (6, 9, PostHoc.NEMENYI)],
 )
 def test_usual_test_depends_on_numbers(samples, methods, expected):
-    """Wilcoxon's test is usual, but cannot find any difference in few samples of many methods."""
+    """By default the test is Wilcoxon's, or Nemenyi's where that could find no difference at all.
+
+    It could not in few samples of many methods.
+    """
     losses = np.random.default_rng(0).random((samples, methods))
     ranking = critical_difference(losses, make_names(losses))
     assert ranking.post_hoc is expected

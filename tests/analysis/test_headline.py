@@ -91,7 +91,7 @@ def test_means_stay_within_possible_values(losses, best):
 @settings(max_examples=8)
 @given(losses=losses_on_benchmarks(), best=st.floats(-0.5, 0.5))
 def test_intervals_stay_within_possible_values(losses, best, suffix):
-    """Intervals over seeds, and those over tasks, whose columns end in `_tasks`."""
+    """The intervals are over seeds, or over tasks, whose columns end in `_tasks`."""
     table = make_leaderboard(*losses, best=best)
     for measure in MEASURES:
         columns = [f"{measure}_low{suffix}", measure, f"{measure}_high{suffix}"]
@@ -121,7 +121,7 @@ def test_intervals_need_five_seeds(losses):
 @settings(max_examples=8)
 @given(losses_on_benchmarks(), st.permutations(METHODS))
 def test_dominating_method_is_better_everywhere(losses, order):
-    """No loss of one method is above that of another, to which it is lowered where it was."""
+    """All losses of one method are lowered to those of another one, where they were higher."""
     better, worse, _ = order
     for losses_of_methods in losses:
         losses_of_better = losses_of_methods[METHODS.index(better)]

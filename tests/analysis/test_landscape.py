@@ -34,9 +34,9 @@ def test_equal_losses_have_nothing_to_explain():
 
 
 def test_inactive_hyperparameters_share_a_bin():
-    """One bin has the inactive ones, NaN, another the places near 0.05; losses are equal in each.
+    """Places of inactive hyperparameters are NaN. They share a bin, and those near 0.05 another.
 
-    So the bin explains the loss.
+    In each bin losses are equal, so that the bin explains them.
     """
     places_of_one = np.array([[np.nan], [np.nan], [0.05], [0.06]])
     (share,) = explained_shares(places_of_one, losses=np.array([0.0, 0.0, 1.0, 1.0]))

@@ -99,7 +99,7 @@ def test_overall_means_are_within_intervals(eight_benchmarks, measure):
 
 
 def test_overall_rows_add_wins(eight_benchmarks):
-    """Each win of a method is the loss of another one."""
+    """Wins are summed over benchmarks; each win of a method is the loss of another one."""
     table = leaderboard(eight_benchmarks)
     wins_on_benchmarks = table.loc[table["benchmark"] != ALL, "wins"].sum()
     overall = select_overall_rows(table)
@@ -125,7 +125,7 @@ def test_surrogates_count_once_together():
 def benchmarks_with_family():
     """Seven benchmarks of one to seven tasks, of which the first three are one family."""
     frames = [make_trials(f"b{number}@1", tasks=1 + number) for number in range(7)]
-    # A benchmark without a family is named so, or is not named.
+    # A benchmark of no family has the family "", or is left out.
     families = {"b0@1": "f", "b1@1": "f", "b2@1": "f", "b3@1": ""}
     scores, _ = score_benchmarks(pd.concat(frames), families=families)
     return scores
@@ -217,13 +217,12 @@ def test_left_out_benchmark_changes_no_curve(benchmarks_one_left_out):
 
 @pytest.mark.slow
 def test_left_out_benchmark_is_shown_alone(benchmarks_one_left_out):
-    """The second of three benchmarks, b1, is left out of means over benchmarks."""
+    """The benchmark b1, left out of means, has the rows that it has in a leaderboard of its own."""
     table = leaderboard(benchmarks_one_left_out)
-    of_benchmark_alone = leaderboard(score_trials(make_trials("b1@1", tasks=2)))
-    pd.testing.assert_frame_equal(
-        table[table["benchmark"] == "b1@1"].reset_index(drop=True),
-        of_benchmark_alone[of_benchmark_alone["benchmark"] == "b1@1"].reset_index(drop=True),
-    )
+    table_of_b1 = leaderboard(score_trials(make_trials("b1@1", tasks=2)))
+    rows = table[table["benchmark"] == "b1@1"]
+    expected = table_of_b1[table_of_b1["benchmark"] == "b1@1"]
+    pd.testing.assert_frame_equal(rows.reset_index(drop=True), expected.reset_index(drop=True))
 
 
 def test_left_out_benchmark_says_why(benchmarks_one_left_out):
@@ -412,7 +411,7 @@ def test_partly_failed_method_has_no_overall_mean(leaderboard_with_failures):
 
 
 def test_overall_row_counts_failed_runs(leaderboard_with_failures):
-    """Of five seeds on two benchmarks four failed; their times are unknown."""
+    """Of ten runs of bo, with five seeds on two benchmarks, four failed and have no times."""
     row_of_bo = leaderboard_with_failures.loc[ALL].loc["bo"]
     assert row_of_bo["runs"] == 2 * 5
     assert row_of_bo["failed"] == 4
@@ -503,7 +502,7 @@ def test_final_verdict_is_after_chosen_trial(eight_benchmarks):
 
 
 def test_differences_from_leader_are_those_of_leaderboard(benchmarks_with_family):
-    """Differences are in mean rank; cts leads."""
+    """The difference of a method is its mean rank less that of cts, which leads."""
     frame = leader_differences(BenchmarkGroup.for_means(benchmarks_with_family))
     ranks = select_overall_rows(leaderboard(benchmarks_with_family))["rank"]
     assert set(frame["method"]) == {"random-search", "bo"}

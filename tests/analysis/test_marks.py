@@ -84,7 +84,7 @@ def test_opposed_tasks_have_no_marks():
 def test_flat_tasks_are_plateaus():
     """The loss is the best, 0, up to x = 0.3, and then rises to the median, 0.2, at x = 0.5.
 
-    Near the best are these, and losses up to 5 % of the way to the median.
+    So near the best are x up to 0.3, and a little more: up to 5 % of the way to the median.
     """
     marks = Marks.compute(make_benchmark(flat, flat, best=None))
     assert marks.near_best == pytest.approx(0.3 + 0.05 * 0.2, abs=0.02)

@@ -39,19 +39,19 @@ def test_normalised_scores_computed_by_hand():
     Here 10 is the last mean incumbent of random search, and 6 the best of all methods. The mean
     incumbents are 11.5 and 10 of random search, 8 and 6 of a, and 8 twice of b.
     """
-    losses = np.empty((3, 2, 1, 2))  # (methods, seeds, tasks, trials)
-    random_search, a, b = losses
-    random_search[:, 0] = [[12, 9], [11, 13]]
-    a[:, 0] = [[7, 9], [9, 5]]
-    b[:, 0] = [[8, 8], [8, 8]]
+    random_search, a, b = [[12, 9], [11, 13]], [[7, 9], [9, 5]], [[8, 8], [8, 8]]  # (seeds, trials)
+    losses = np.array([random_search, a, b], dtype=float)[:, :, None]  # on a single task
 
     scores = normalised_scores(losses, METHODS)
 
-    scores_by_trial = scores.mean[:, 0]
-    np.testing.assert_allclose(scores_by_trial, [[137.5, 100], [50, 0], [50, 50]])
-    # After one trial a has the losses 7 and 9: standard deviation sqrt(2), standard error 1.
-    error_of_a = scores.two_standard_errors[1, 0, 0]
-    np.testing.assert_allclose(error_of_a, 2 * 100 * 1 / (10 - 6))
+    task = 0
+    scores_of_random_search, scores_of_a, scores_of_b = scores.mean[:, task]  # each (trials,)
+    np.testing.assert_allclose(scores_of_random_search, [137.5, 100])
+    np.testing.assert_allclose(scores_of_a, [50, 0])
+    np.testing.assert_allclose(scores_of_b, [50, 50])
+    # After the first trial a has the losses 7 and 9: standard deviation sqrt(2), standard error 1.
+    _, errors_of_a, _ = scores.two_standard_errors[:, task]
+    assert errors_of_a[0] == pytest.approx(2 * 100 * 1 / (10 - 6))
 
 
 def draw_losses_with_undefined_task() -> np.ndarray:
@@ -59,11 +59,9 @@ def draw_losses_with_undefined_task() -> np.ndarray:
 
     Scores are not defined on that task.
     """
-    losses = np.random.default_rng(0).random((3, 4, 3, 5))  # from 0 to 1
-    random_search, _, _ = losses
-    for task, difference in ((0, 1), (1, -10), (2, 1)):
-        random_search[:, task] += difference
-    return losses
+    random_search, a, b = np.random.default_rng(0).random((3, 4, 3, 5))
+    difference_on_task = np.array([1, -10, 1])  # losses of random search are higher, lower, higher
+    return np.stack([random_search + difference_on_task[:, None], a, b])
 
 
 def test_mean_leaves_out_undefined_tasks():
@@ -73,9 +71,11 @@ def test_mean_leaves_out_undefined_tasks():
     summary = scores.over_tasks(trial=5, first_task=1)  # on tasks 1 and 2
 
     final_scores = scores.mean[:, :, -1]  # (methods, tasks), after the fifth trial
-    assert np.isnan(final_scores[:, 1]).all()
-    assert (summary.defined, summary.tasks) == (1, 2)
-    np.testing.assert_allclose(summary.mean, final_scores[:, 2])
+    scores_on_task_1, scores_on_task_2 = final_scores[:, 1], final_scores[:, 2]
+    assert np.isnan(scores_on_task_1).all()
+    assert summary.tasks == 2
+    assert summary.defined == 1
+    np.testing.assert_allclose(summary.mean, scores_on_task_2)
 
 
 def test_single_seed_has_no_standard_error():
@@ -237,7 +237,7 @@ def test_normalised_regret_has_no_scale(losses, scale, shift):
 
 @given(RANDOM_LOSSES)
 def test_normalised_regret_is_from_zero_to_one(losses):
-    """It is undefined, NaN, where all losses on a task are equal."""
+    """A regret is undefined, NaN, where all losses on a task are equal."""
     best = losses.min(axis=(0, 1, 3))  # of each task
     regrets = normalised_regrets(losses, best, highest_losses(losses))
     defined = regrets[~np.isnan(regrets)]

@@ -70,7 +70,7 @@ def test_scores_have_no_scale():
 
 
 def test_first_ordered_task_does_not_count():
-    """It has no history, unlike the first of the four tasks under other protocols."""
+    """Under the ordered protocol the first of four tasks has no history; under others it has."""
     ordered = score_one_benchmark(make_trials())
     leave_one_out = score_one_benchmark(make_trials(protocol="leave-one-out()"))
     assert ordered.over_tasks("value", LAST_TRIAL).tasks == 3
@@ -133,9 +133,12 @@ def test_ranks_are_of_lowest_losses():
 
     computed = scores.over_tasks("rank", trial=10).mean
 
-    losses = select_best_trials(frame, trials=10).set_index(["method", "seed", "task"])["loss"]
-    mean_ranks = losses.groupby(["seed", "task"]).rank().groupby("method").mean()
-    np.testing.assert_allclose(computed, mean_ranks[list(scores.methods)])
+    lowest_losses = select_best_trials(frame, trials=10).set_index(["method", "seed", "task"])[
+        "loss"
+    ]
+    ranks = lowest_losses.groupby(["seed", "task"]).rank()
+    mean_rank_of_method = ranks.groupby("method").mean()
+    np.testing.assert_allclose(computed, mean_rank_of_method[list(scores.methods)])
 
 
 def test_regret_is_relative_to_worst_loss():
@@ -220,7 +223,7 @@ def test_ranks_compare_on_common_seeds():
 
 
 def test_method_with_few_seeds_is_excluded():
-    """Of the seeds 0, 1 and 2 only one is left."""
+    """The method bo has finished one of three seeds, fewer than half."""
     frame = make_trials()
     scores = score_one_benchmark(without_runs(frame, "bo", [0, 2]), runs_of_trials(frame))
     assert scores.methods == ("random-search", "simple-ordered")
@@ -230,7 +233,7 @@ def test_method_with_few_seeds_is_excluded():
 
 
 def test_method_with_half_its_seeds_stays():
-    """Of the seeds 0, 1 and 2 two are left."""
+    """The method bo has finished two of three seeds."""
     frame = make_trials()
     scores = score_one_benchmark(without_runs(frame, "bo", [2]), runs_of_trials(frame))
     assert "bo" in scores.methods
@@ -238,15 +241,17 @@ def test_method_with_half_its_seeds_stays():
 
 @pytest.mark.parametrize("finished_seeds", [0, 1])
 def test_excluded_method_changes_no_measure(finished_seeds):
-    """Methods with fewer than half of their seeds, here of three, are not compared."""
+    """The method bo has finished fewer than half of three seeds, and is not compared."""
     frame = make_trials()
-    others = frame[frame["method"] != "bo"]
-    finished = frame[(frame["method"] != "bo") | (frame["seed"] < finished_seeds)]
+    is_of_bo = frame["method"] == "bo"
+    others = frame[~is_of_bo]
+    finished = frame[~is_of_bo | (frame["seed"] < finished_seeds)]
     planned = runs_of_trials(frame)
 
     scores = score_one_benchmark(finished, planned)
 
-    assert set(scores.runs) - set(scores.methods) == {"bo"}
+    excluded_methods = set(scores.runs) - set(scores.methods)
+    assert excluded_methods == {"bo"}
     for name, expected in score_one_benchmark(others).measures.items():
         np.testing.assert_array_equal(scores.measures[name].values, expected.values)
 
@@ -261,7 +266,7 @@ def plan_runs_of_failing_method(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def test_method_that_always_failed_is_counted():
-    """It is not compared with others, but its runs are counted."""
+    """A method of which all runs failed is not compared with others, but its runs are counted."""
     frame = make_trials()
     scores = score_one_benchmark(frame, plan_runs_of_failing_method(frame))
     assert "worse" not in scores.methods
@@ -270,7 +275,7 @@ def test_method_that_always_failed_is_counted():
 
 
 def test_method_that_always_failed_changes_no_measure():
-    """It is planned with 20 seeds, of which the other methods have three."""
+    """The failing method is planned with 20 seeds, of which the other methods have three."""
     frame = make_trials()
     scores = score_one_benchmark(frame, plan_runs_of_failing_method(frame))
     for name, expected in score_one_benchmark(frame).measures.items():
@@ -278,10 +283,11 @@ def test_method_that_always_failed_changes_no_measure():
 
 
 def test_score_needs_random_search():
+    """Scores compare with random search, as the note says; regrets do not."""
     frame = make_trials()
     scores = score_one_benchmark(frame[frame["method"] != "random-search"])
     (note,) = scores.notes()
-    assert note.startswith("The score is not available: scores compare with")
+    assert note.startswith("The score is not available: scores compare with 'random-search'")
     assert not scores.is_defined("score")
     assert scores.is_defined("regret")
 

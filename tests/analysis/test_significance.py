@@ -129,16 +129,20 @@ def make_samples_with_zero_differences() -> FloatArray:
     return np.stack([differences, np.zeros(21)], axis=1)
 
 
+EQUAL_METHODS = np.tile(np.arange(5.0)[:, None], (1, 3))
+"""Five samples of three methods that are the same in each."""
+
+
 def test_equal_methods_do_not_differ():
-    same = np.tile(np.arange(5.0)[:, None], (1, 3))  # (samples, methods)
-    np.testing.assert_array_equal(pairwise_wilcoxon(same, "abc").p_values, 1)
+    np.testing.assert_array_equal(pairwise_wilcoxon(EQUAL_METHODS, "abc").p_values, 1)
 
 
 def test_equal_methods_have_equal_ranks():
-    same = np.tile(np.arange(5.0)[:, None], (1, 3))  # (samples, methods)
-    mean_ranks, statistic, p_value = friedman(same, "abc")
+    """Each of three methods has the rank 2, the mean of 1, 2 and 3."""
+    mean_ranks, statistic, p_value = friedman(EQUAL_METHODS, "abc")
     assert mean_ranks.tolist() == [2, 2, 2]
-    assert (statistic, p_value) == (0, 1)
+    assert statistic == 0
+    assert p_value == 1
 
 
 def test_single_sample_shows_no_difference():

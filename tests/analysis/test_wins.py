@@ -31,6 +31,7 @@ def test_counts_agree_with_single_comparisons(losses, trial):
 
 @given(TIED_LOSSES)
 def test_method_is_not_compared_with_itself(losses):
+    """Counts of a method with itself are on the diagonal."""
     counted = count_wins(losses, "abcd", trial=3)
     for counts in (counted.wins, counted.losses, counted.ties):
         assert np.diag(counts).tolist() == [0, 0, 0, 0]
@@ -40,15 +41,15 @@ def test_first_task_can_be_left_out():
     """Method 0 is better than method 1 on the first task, and ties with it on the two others."""
     n_seeds, n_tasks = 5, 3
     losses = np.zeros((2, n_seeds, n_tasks, 2))  # (methods, seeds, tasks, trials)
-    method, first_task = 0, 0
-    losses[method, :, first_task] = -1
+    better, other, first_task = 0, 1, 0
+    losses[better, :, first_task] = -1
 
     every_task = count_wins(losses, "ab", trial=2)
     later_tasks = count_wins(losses, "ab", trial=2, first_task=1)
 
-    assert every_task.wins[0, 1] == n_seeds
+    assert every_task.wins[better, other] == n_seeds
     assert later_tasks.wins.sum() == 0
-    assert later_tasks.ties[0, 1] == n_seeds * (n_tasks - 1)
+    assert later_tasks.ties[better, other] == n_seeds * (n_tasks - 1)
 
 
 @pytest.mark.parametrize("trial", [0, 3])
