@@ -23,15 +23,17 @@ SMALL_NETWORK = features.Network(8, (6,))
 
 
 def compute_covariance(Phi: FloatArray, precisions: Precisions) -> FloatArray:
-    """Sigma (n, n) as defined, without any of the core's formulas."""
-    weights = np.eye(Phi.shape[1]) / np.exp(precisions.log_alpha)
-    return Phi @ weights @ Phi.T + np.eye(len(Phi)) / np.exp(precisions.log_beta)
+    """Covariance Sigma (n, n) of n losses, by its definition."""
+    covariance_of_weights = np.eye(Phi.shape[1]) / np.exp(precisions.log_alpha)
+    covariance_of_noise = np.eye(len(Phi)) / np.exp(precisions.log_beta)
+    return Phi @ covariance_of_weights @ Phi.T + covariance_of_noise
 
 
 def compute_rho_directly(Phi: FloatArray, y: FloatArray, precisions: Precisions) -> float:
-    """Minus log marginal likelihood by its definition."""
+    """Minus log marginal likelihood by its definition, without the constant."""
     Sigma = compute_covariance(Phi, precisions)
-    return float(0.5 * np.linalg.slogdet(Sigma)[1] + 0.5 * y @ np.linalg.solve(Sigma, y))
+    _sign, log_determinant = np.linalg.slogdet(Sigma)
+    return float(0.5 * log_determinant + 0.5 * y @ np.linalg.solve(Sigma, y))
 
 
 def make_problem(
@@ -55,10 +57,9 @@ SIZES = st.tuples(st.integers(1, 12), st.integers(1, 8), st.booleans(), st.integ
 def test_likelihood_equals_the_definition(sizes):
     """There are n evaluations of d features; with ARD each feature has a precision of its own."""
     n, d, ard, seed = sizes
-    problem = make_problem(n, d, ard=ard, seed=seed)
-    assert_allclose(
-        compute_likelihood_with(*problem).rho, compute_rho_directly(*problem), rtol=1e-8
-    )
+    Phi, y, precisions = make_problem(n, d, ard=ard, seed=seed)
+    likelihood = compute_likelihood_with(Phi, y, precisions)
+    assert_allclose(likelihood.rho, compute_rho_directly(Phi, y, precisions), rtol=1e-8)
 
 
 @given(SIZES)

@@ -89,7 +89,8 @@ class TestMixedSpace:
     def test_choices_are_redrawn_at_times(self):
         """The linear kernel is kept, or redrawn as any of the three."""
         kernel, _cost, _gamma, _degree = draw_values_near(LINEAR).T
-        share_of_linear = np.mean(kernel == 0)
+        is_linear = kernel == 0
+        share_of_linear = is_linear.mean()
         expected_share = (1 - REDRAW_PROBABILITY) + REDRAW_PROBABILITY / 3
         np.testing.assert_allclose(share_of_linear, expected_share, atol=0.02)
 
@@ -98,20 +99,22 @@ class TestMixedSpace:
         unit = draw_many_near(Region(KERNEL_SPACE), LINEAR)
         kernel, _cost, _gamma, _degree = KERNEL_SPACE.decode(unit).T
         _unit_kernel, _unit_cost, unit_gamma, _unit_degree = unit.T
-        gamma_of_radial = unit_gamma[kernel == 1]
+        is_radial = kernel == 1
+        gamma_of_radial = unit_gamma[is_radial]
         counts_in_quarters, _ = np.histogram(gamma_of_radial, bins=4, range=(0, 1))
         np.testing.assert_allclose(counts_in_quarters / len(gamma_of_radial), 0.25, atol=0.06)
 
     def test_activated_integer_is_drawn_from_range(self):
         """A linear kernel has no degree that candidates with a polynomial one could be near to."""
         kernel, _cost, _gamma, degree = draw_values_near(LINEAR).T
-        degrees_of_polynomial = set(degree[kernel == 2])
-        assert degrees_of_polynomial == set(range(2, 10))
+        is_polynomial = kernel == 2
+        assert set(degree[is_polynomial]) == set(range(2, 10))
 
     def test_integers_move_by_whole_steps(self):
         """Most degrees move by at most one, and some to the ends of the range, 2 and 9."""
         kernel, _cost, _gamma, degree = draw_values_near(POLYNOMIAL).T
-        degree = degree[kernel == 2]  # NaN with other kernels
+        is_polynomial = kernel == 2
+        degree = degree[is_polynomial]  # NaN with other kernels
         step = np.abs(degree - POLYNOMIAL["degree"])
         assert (degree == np.rint(degree)).all()
         assert np.mean(step <= 1) > 0.5

@@ -123,8 +123,8 @@ def test_number_outside_becomes_nearest_allowed():
 
 # -- what is drawn from the new space --------------------------------------------------------------
 
-BEFORE = SearchSpace([Parameter.choice("kind", ("a", "b", "gone"))], constants={"k": 3})
-AFTER = SearchSpace(
+SPACE_BEFORE = SearchSpace([Parameter.choice("kind", ("a", "b", "gone"))], constants={"k": 3})
+SPACE_AFTER = SearchSpace(
     [
         Parameter.choice("kind", ("b", "a")),
         Parameter.number("y", 0, 1),
@@ -141,17 +141,18 @@ def assert_covers_unit_interval(values: FloatArray) -> None:
 
 
 def test_new_hyperparameter_is_drawn():
-    new = convert(make_task(BEFORE, n=4000), AFTER)
-    # y, from 0 to 1, did not exist before.
-    assert_covers_unit_interval(new.values[:, AFTER.names.index("y")])
+    """y, from 0 to 1, did not exist before."""
+    new = convert(make_task(SPACE_BEFORE, n=4000), SPACE_AFTER)
+    column_of_y = SPACE_AFTER.names.index("y")
+    assert_covers_unit_interval(new.values[:, column_of_y])
 
 
 def convert_kinds() -> list[tuple[Value, Value]]:
     """The kind in each of 4000 configurations, before and after it is converted."""
-    old = make_task(BEFORE, n=4000)
-    new = convert(old, AFTER)
-    old_configs = BEFORE.configs(old.values)
-    new_configs = AFTER.configs(new.values)
+    old = make_task(SPACE_BEFORE, n=4000)
+    new = convert(old, SPACE_AFTER)
+    old_configs = SPACE_BEFORE.configs(old.values)
+    new_configs = SPACE_AFTER.configs(new.values)
     return [(o["kind"], n["kind"]) for o, n in zip(old_configs, new_configs, strict=True)]
 
 
@@ -170,9 +171,10 @@ def test_remaining_choice_stays():
 
 
 def test_former_constant_is_drawn():
-    new = convert(make_task(BEFORE, n=4000), AFTER)
-    # k, an integer from 0 to 9, was a constant before.
-    assert set(new.values[:, AFTER.names.index("k")]) == set(range(10))
+    """k, an integer from 0 to 9, was a constant before."""
+    new = convert(make_task(SPACE_BEFORE, n=4000), SPACE_AFTER)
+    column_of_k = SPACE_AFTER.names.index("k")
+    assert set(new.values[:, column_of_k]) == set(range(10))
 
 
 # -- methods ---------------------------------------------------------------------------------------

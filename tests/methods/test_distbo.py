@@ -199,6 +199,7 @@ def test_task_without_comparable_data_is_ignored(name, unusable):
     data[2] = unusable
     suggestion = toy.make_method(name, data=data).ask()
 
+    # Without the third task.
     remaining_history = toy.history[:2] + toy.history[3:]
     remaining_data = toy.data[:2] + toy.data[3:]
     expected = toy.make_method(name, history=remaining_history, data=remaining_data).ask()
@@ -289,6 +290,7 @@ def test_next_fit_after_poor_one_succeeds(monkeypatch):
         patched.setattr(models, "MAX_NATS_PER_EVALUATION", -1e9)
         method.tell(method.ask(), 0.0)
     method.ask()
+    # The first suggestion was random; now there is a model, which knows similarities.
     assert method.fallbacks == 1
     assert np.isfinite(method.similarities()).all()
 

@@ -325,11 +325,17 @@ def test_prediction_ignores_other_candidates(n):
 
     They are equal to the bit with few observations, which compiled functions compute.
     """
-    model = make_process(*make_observations(n, 2), (-1.0, 0.0, 0.0, -6.0))
+    X, y = make_observations(n, 2)
+    theta = (-1.0, 0.0, 0.0, -6.0)  # two log length scales, log signal, log noise
+    model = make_process(X, y, theta)
     candidates = np.random.default_rng(3).random((300, 2))
-    four = slice(37, 41)  # in the middle, not at the start of a block
-    among_others = np.array(model.predict(candidates))[:, four]
-    alone = np.array(model.predict(candidates[four]))
+    four_in_the_middle = slice(37, 41)  # not at the start of a block
+
+    mean, sd = model.predict(candidates)
+    mean_alone, sd_alone = model.predict(candidates[four_in_the_middle])
+
+    among_others = [mean[four_in_the_middle], sd[four_in_the_middle]]
+    alone = [mean_alone, sd_alone]
     assert_allclose(among_others, alone, rtol=1e-10, atol=1e-12)
     if n <= COMPILED_LIMIT:
         assert_array_equal(among_others, alone)

@@ -268,9 +268,9 @@ def compute_losses_of_new(values: FloatArray) -> FloatArray:
 
 @each_only_new
 def test_shared_hyperparameters_keep_best_values(name):
-    """All suggestions have the values of the best old configuration, but for the new one.
+    """Suggestions differ from the best old configuration in the new hyperparameter alone.
 
-    It is what the method `best-first` begins with.
+    With that configuration the method `best-first` begins.
     """
     best = ask_many(make_method("best-first", make_old_step()), 1)
     values = run_trials(make_method(name, make_old_step()), compute_losses_of_new, trials=30)

@@ -143,6 +143,7 @@ def test_best_tenth_is_good():
 
 
 def test_large_tasks_are_subsampled():
+    """Of 1000 evaluations, `MAX_PER_TASK` are used, good and bad ones."""
     method = make_method(meta_tpe.MetaTPE, [make_bowl_task(place=0.5, trials=1000)])
     (task,) = method._sources
     assert len(task.good) + len(task.bad) == meta_tpe.MAX_PER_TASK

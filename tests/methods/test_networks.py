@@ -140,7 +140,7 @@ def test_trained_features_explain_new_task():
 def test_settings_of_jax_are_restored():
     """The package computes in double precision and in one thread, but leaves JAX's defaults.
 
-    The number of threads is a variable of the environment, with the name `runtime.THREADS`.
+    The number of threads is a variable of the environment, with the name `THREADS_VARIABLE`.
     """
     import jax
 

@@ -174,10 +174,14 @@ def make_method_with_large_history() -> tuple[OrderedGP, list[Evaluations]]:
 
 
 def test_model_uses_part_of_large_history():
-    method, _ = make_method_with_large_history()
-    tasks = OrderedGP.max_earlier_tasks
-    # Of twenty earlier tasks of 1000 evaluations.
-    assert method.sources.counts.tolist() == [MAX_SOURCES // tasks] * tasks
+    """Of twenty tasks of 1000 evaluations, the nearest tasks are used, and a part of each.
+
+    The hyperparameters are fitted to fewer evaluations still.
+    """
+    method, _history = make_method_with_large_history()
+    used_tasks = OrderedGP.max_earlier_tasks
+    evaluations_of_each = MAX_SOURCES // used_tasks
+    assert method.sources.counts.tolist() == [evaluations_of_each] * used_tasks
     assert method.sources.fitted_counts.sum() <= MAX_FITTED_SOURCES
 
 

@@ -138,7 +138,7 @@ def test_only_similar_task_has_weight():
 
 
 def test_large_current_task_has_weights():
-    """With four times as many evaluations as are ranked, of which a part is then used."""
+    """Of four times as many evaluations as are ranked, a part is used to compute weights."""
     method = make_method(rgpe.RGPE, [make_bowl_task(place=0.4)])
     X = np.random.default_rng(0).random((4 * rgpe.MAX_RANKED, 2))
     y = bowl(X, place=0.4)

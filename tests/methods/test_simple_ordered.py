@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hpobench_ordered as hbo
+from hpobench_ordered._typing import Config
 from hpobench_ordered.methods.simple_ordered import (
     SimpleOrdered,
     SimpleOrderedShuffled,
@@ -18,13 +19,14 @@ from hpobench_ordered.methods.simple_ordered import (
     order_configurations,
 )
 
-SPACE = hbo.SearchSpace([hbo.Parameter.number("k", 0, 99, integer=True)])
+SPACE_OF_K = hbo.SearchSpace([hbo.Parameter.number("k", 0, 99, integer=True)])
+"""A space of one integer, k, so that configurations can be written as numbers."""
 
 
 def make_task(evaluations: list[tuple[int, float]]) -> hbo.Evaluations:
-    """A finished task of pairs (configuration, loss); configurations are single numbers."""
-    configurations, losses = np.array(evaluations, dtype=float).T
-    return minimised("", {}, configurations[:, None], losses, SPACE)
+    """A finished task of pairs (k, loss): each configuration is a single number, k."""
+    k, losses = np.array(evaluations, dtype=float).T
+    return minimised("", {}, k[:, None], losses, SPACE_OF_K)
 
 
 def order_numbers(history: list[hbo.Evaluations], count: int = 5) -> list[int]:
@@ -81,37 +83,38 @@ def test_order_of_configurations(tasks, expected):
     assert order_numbers([make_task(evaluations) for evaluations in tasks]) == expected
 
 
+def group_by_loss(task: hbo.Evaluations) -> list[list[int]]:
+    """Groups of configurations with equal losses, the best group first, without repetition."""
+    configurations_of_loss: dict[float, list[int]] = {}
+    for loss, row in zip(task.losses.tolist(), task.values, strict=True):
+        configurations_of_loss.setdefault(loss, []).append(int(row[0]))
+    groups = []
+    for loss in sorted(configurations_of_loss):
+        without_repetition = dict.fromkeys(configurations_of_loss[loss])
+        groups.append(list(without_repetition))
+    return groups
+
+
 def order_slowly(history: list[hbo.Evaluations], count: int) -> list[int]:
     """Order configurations by the same rules as the package, on whole tasks.
 
     First come the best ones of all tasks, then the second best ones, and so on. Among these, tasks
     take turns, the latest first. No configuration comes twice.
     """
-    groups_of_tasks = []
-    for task in reversed(history):
-        configurations_of_loss: dict[float, list[int]] = {}
-        for loss, row in zip(task.losses.tolist(), task.values, strict=True):
-            configurations_of_loss.setdefault(loss, []).append(int(row[0]))
-        groups = []
-        for loss in sorted(configurations_of_loss):
-            without_repetition = dict.fromkeys(configurations_of_loss[loss])
-            groups.append(list(without_repetition))
-        groups_of_tasks.append(groups)
-
+    groups_of_tasks = [group_by_loss(task) for task in reversed(history)]
     ordered: list[int] = []
     for groups_of_rank in zip_longest(*groups_of_tasks, fillvalue=[]):
         for turn in zip_longest(*groups_of_rank):
             # None stands for a task whose group is exhausted.
-            for configuration in turn:
-                if configuration is not None and configuration not in ordered:
-                    ordered.append(configuration)
+            new = [k for k in turn if k is not None and k not in ordered]
+            ordered += dict.fromkeys(new)  # two tasks may have the same configuration
     return ordered[:count]
 
 
-EVALUATIONS = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 4)), min_size=1, max_size=25)
+any_evaluations = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 4)), min_size=1, max_size=25)
 
 
-@given(st.lists(EVALUATIONS, min_size=1, max_size=4), st.integers(1, 12))
+@given(st.lists(any_evaluations, min_size=1, max_size=4), st.integers(1, 12))
 def test_fast_order_equals_slow_one(tasks, count):
     history = [make_task(evaluations) for evaluations in tasks]
     assert order_numbers(history, count) == order_slowly(history, count)
@@ -133,12 +136,18 @@ def test_inactive_hyperparameters_compare_equal():
 
 TASKS = [make_task([(10 * t + i, float(i)) for i in range(10)]) for t in range(8)]
 """Eight tasks; configurations 10 t, 10 t + 1, ... of task t, the best first."""
+CURRENT_OPTIMUM = 33
+"""The best configuration of the current task, which is no earlier task's."""
 
 
 def suggest(kind: type[hbo.Method], trials: int, *, seed: int = 0) -> list[int]:
-    """The numbers suggested in some trials, after eight tasks; the optimum now is 33."""
-    method = make_method(kind, TASKS, space=SPACE, seed=seed)
-    configs = optimise(method, lambda config: abs(config["k"] - 33.0), trials=trials)
+    """The numbers k suggested in some trials after the eight tasks."""
+
+    def compute_loss(config: Config) -> float:
+        return float(abs(config["k"] - CURRENT_OPTIMUM))
+
+    method = make_method(kind, TASKS, space=SPACE_OF_K, seed=seed)
+    configs = optimise(method, compute_loss, trials=trials)
     return [int(config["k"]) for config in configs]
 
 
@@ -155,14 +164,14 @@ def test_first_suggestions(kind, expected):
     assert suggest(kind, len(expected)) == expected
 
 
-def test_random_ones_follow_last_task():
+def test_random_configurations_follow_last_task():
     """After the last task's ten configurations, others are drawn without repetition."""
     suggestions = suggest(SimplePreviousNoBO, 14)
     assert len(set(suggestions)) == 14
 
 
 def test_shuffled_starts_with_optima():
-    """Five of the optima of eight earlier tasks; that of task t is the configuration 10 t."""
+    """It starts with five of eight earlier optima; that of task t is the configuration 10 t."""
     optima = {10 * t for t in range(8)}
     for seed in range(20):
         start = suggest(SimpleOrderedShuffled, 5, seed=seed)
@@ -172,7 +181,10 @@ def test_shuffled_starts_with_optima():
 
 def test_shuffled_order_is_uniform():
     """Each of eight optima comes first equally often; that of task t is the configuration 10 t."""
-    firsts = [suggest(SimpleOrderedShuffled, 1, seed=seed)[0] for seed in range(200)]
+    firsts = []
+    for seed in range(200):
+        (first,) = suggest(SimpleOrderedShuffled, 1, seed=seed)
+        firsts.append(first)
     counts = [firsts.count(10 * t) for t in range(8)]
     # 25 on average, with a standard deviation of 5.
     assert min(counts) > 5
@@ -186,6 +198,7 @@ def test_shuffled_order_follows_from_seed():
 
 @pytest.mark.parametrize("kind", [SimpleOrdered, SimpleOrderedShuffled, SimplePrevious])
 def test_bayesian_optimisation_follows_start(kind):
-    """It finds the optimum of the current task, 33, which was no earlier task's."""
+    """It finds the optimum of the current task, which was no earlier task's."""
     suggestions = suggest(kind, trials=20)
-    assert min(abs(k - 33) for k in suggestions) <= 1
+    distances = [abs(k - CURRENT_OPTIMUM) for k in suggestions]
+    assert min(distances) <= 1

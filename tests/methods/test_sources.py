@@ -16,7 +16,7 @@ from hpobench_ordered.methods.rgpe import RGPE
 from hpobench_ordered.methods.stacked_gp import StackedGP
 from hpobench_ordered.methods.tst import TAFR, TSTR
 
-PLACES = (0.2, 0.3, 0.4)
+EARLIER_PLACES = (0.2, 0.3, 0.4)
 """Optima of three earlier tasks."""
 FAILED = minimised("failed", {}, np.full((3, 2), 0.5), np.full(3, math.nan), UNIT_SQUARE)
 
@@ -47,8 +47,11 @@ def test_first_suggestion_is_near_earlier_optimum(kind):
 
 @each_method
 def test_levels_and_scales_do_not_matter(kind):
-    """Every task has its losses multiplied by a factor, and earlier ones an offset added."""
-    plain_history = [make_bowl_task(place=place) for place in PLACES]
+    """Suggestions stay if losses are multiplied by a factor and raised by an offset.
+
+    Every earlier task has other ones; the current task has a factor alone.
+    """
+    plain_history = [make_bowl_task(place=place) for place in EARLIER_PLACES]
     # Powers of two, so that hardly anything is rounded differently.
     changed_history = [
         make_bowl_task(place=0.2, factor=4, offset=32),
@@ -62,20 +65,22 @@ def test_levels_and_scales_do_not_matter(kind):
 
 @each_method
 def test_large_tasks_are_subsampled(kind):
-    """Of 1000 evaluations a part is used, of 7 all."""
-    large, small = make_bowl_task(place=0.3, trials=1000), make_bowl_task(place=0.2, trials=7)
-    method = make_method(kind, [large, small])
-    counts = [len(losses) for _, losses in method.sources]
+    """Of a task of 1000 evaluations a part is used, of one with 7 all."""
+    large_task = make_bowl_task(place=0.3, trials=1000)
+    small_task = make_bowl_task(place=0.2, trials=7)
+    method = make_method(kind, [large_task, small_task])
+    used_evaluations = [len(losses) for _X, losses in method.sources]
     # Some methods use fewer than `MAX_PER_TASK`.
-    assert counts == [min(kind.max_per_task, MAX_PER_TASK), 7]
+    assert used_evaluations == [min(kind.max_per_task, MAX_PER_TASK), 7]
 
 
 @each_method
 def test_smooth_optimum_is_reached(kind):
     """The optimum of the current task is at 0.5, and the lowest loss 0."""
     # Earlier optima are at 0.2, 0.3 and 0.4.
-    method = make_method(kind, [make_bowl_task(place=place) for place in PLACES])
-    assert bowl(suggest_on_bowl(method, place=0.5, trials=15), place=0.5).min() < 2e-3
+    method = make_method(kind, [make_bowl_task(place=place) for place in EARLIER_PLACES])
+    suggestions = suggest_on_bowl(method, place=0.5, trials=15)
+    assert bowl(suggestions, place=0.5).min() < 2e-3
 
 
 @pytest.mark.parametrize(
@@ -90,15 +95,16 @@ def test_misleading_tasks_are_unlearned(kind, tasks):
 
 
 def test_earlier_tasks_are_fitted_once():
-    method = make_method(RGPE, [make_bowl_task(place=place) for place in PLACES])
+    method = make_method(RGPE, [make_bowl_task(place=place) for place in EARLIER_PLACES])
     suggest_on_bowl(method, place=0.5, trials=2)
-    processes = list(method.processes)
+    processes_before = list(method.processes)
     suggest_on_bowl(method, place=0.5, trials=3)
     # The same objects after three more trials.
-    assert all(now is before for now, before in zip(method.processes, processes, strict=True))
+    for process, process_before in zip(method.processes, processes_before, strict=True):
+        assert process is process_before
 
 
 def test_equal_losses_are_no_pair():
+    """A pair has the index of a lower loss, here 1, and that of a higher one, here 0 or 2."""
     lower, higher = find_ordered_pairs(np.array([2.0, 1.0, 2.0]))
-    # Only the loss of index 1 is lower than others.
     assert set(zip(lower, higher, strict=True)) == {(1, 0), (1, 2)}

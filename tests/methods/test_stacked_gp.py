@@ -10,8 +10,8 @@ from numpy.testing import assert_allclose
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.methods.stacked_gp import Level, StackedGP, predict_stack
 
-X = np.random.default_rng(0).random((15, 2))
-"""Fifteen random configurations, at which stacks are compared."""
+POINTS = np.random.default_rng(0).random((15, 2))
+"""Features of fifteen random configurations, at which stacks are compared."""
 
 
 @dataclass
@@ -26,46 +26,53 @@ class ConstantProcess:
 
 
 def make_stack() -> list[Level]:
-    """Three levels, each above a number of evaluations, with its process and its own number."""
-    return [
-        Level.above(0, ConstantProcess(2.0, 0.5), 10),  # beta 1: the bottom
-        Level.above(10, ConstantProcess(-0.5, 2.0), 30),  # beta 30 / (30 + 10)
-        Level.above(30, ConstantProcess(0.25, 4.0), 10),  # beta 10 / (10 + 30)
-    ]
+    """Three levels, of 10, 30 and 10 evaluations, whose processes predict constants.
+
+    A level's weight, beta, is the share of its own evaluations in these and those of the level
+    below: 1, 30 / (30 + 10) and 10 / (10 + 30).
+    """
+    bottom = Level.above(0, ConstantProcess(mean=2.0, sd=0.5), 10)
+    middle = Level.above(10, ConstantProcess(mean=-0.5, sd=2.0), 30)
+    top = Level.above(30, ConstantProcess(mean=0.25, sd=4.0), 10)
+    return [bottom, middle, top]
 
 
 def test_mean_is_sum_of_levels():
-    """Of three levels, which predict the same at all configurations."""
-    mean, _ = predict_stack(make_stack(), X)
-    # The constant means of the three levels.
+    """The levels have the means 2, -0.5 and 0.25 at all configurations."""
+    mean, _sd = predict_stack(make_stack(), POINTS)
     assert_allclose(mean, 2.0 - 0.5 + 0.25)
 
 
 def test_deviation_is_weighted_geometric_mean():
-    _, sd = predict_stack(make_stack(), X)
-    # The levels have deviations 0.5, 2 and 4; the weights beta of the upper two are 30 / (30 + 10)
-    # and 10 / (10 + 30).
+    """A level has the weight beta, and the levels below it the weight 1 - beta."""
+    _mean, sd = predict_stack(make_stack(), POINTS)
+
+    sd_of_bottom, sd_of_middle, sd_of_top = 0.5, 2.0, 4.0
     beta_of_middle, beta_of_top = 0.75, 0.25
-    sd_of_two_levels = 2.0**beta_of_middle * 0.5 ** (1 - beta_of_middle)
-    expected = 4.0**beta_of_top * sd_of_two_levels ** (1 - beta_of_top)
+    sd_of_lower_two = sd_of_middle**beta_of_middle * sd_of_bottom ** (1 - beta_of_middle)
+    expected = sd_of_top**beta_of_top * sd_of_lower_two ** (1 - beta_of_top)
     assert_allclose(sd, expected)
 
 
 def test_level_without_evaluations_changes_nothing():
-    """A fourth level, whose task has no evaluations."""
-    empty = Level.above(10, ConstantProcess(0.0, 1.0), 0)
-    expected = predict_stack(make_stack(), X)
-    assert_allclose(predict_stack([*make_stack(), empty], X), expected)
+    """A fourth level, whose task has no evaluations, predicts what an unfitted process does."""
+    empty = Level.above(10, ConstantProcess(mean=0.0, sd=1.0), 0)
+    expected = predict_stack(make_stack(), POINTS)
+    assert_allclose(predict_stack([*make_stack(), empty], POINTS), expected)
 
 
 def test_levels_are_fitted_to_residuals():
-    """The second earlier task's process is fitted to what the first one's mean leaves of its
-    losses.
+    """The process of the second earlier task is fitted to what the first one does not explain.
+
+    That is the difference of the second task's losses and the mean of the first task's process.
     """
     method = make_method(StackedGP, [make_bowl_task(place=0.3), make_bowl_task(place=0.4)])
-    # Features and standardised losses of both tasks.
-    (X1, y1), (X2, y2) = method.sources
-    first = method.fit_source(X1, y1)
-    second = method.fit_source(X2, y2 - first.predict(X2)[0])
-    mean, _ = predict_stack(method.levels, X)
-    assert_allclose(mean, first.predict(X)[0] + second.predict(X)[0])
+    (first_X, first_losses), (second_X, second_losses) = method.sources
+    mean, _sd = predict_stack(method.levels, POINTS)
+
+    first_process = method.fit_source(first_X, first_losses)
+    explained, _sd = first_process.predict(second_X)
+    second_process = method.fit_source(second_X, second_losses - explained)
+    first_mean, _sd = first_process.predict(POINTS)
+    second_mean, _sd = second_process.predict(POINTS)
+    assert_allclose(mean, first_mean + second_mean)

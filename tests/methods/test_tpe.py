@@ -13,80 +13,86 @@ from scipy.stats import kstest, truncnorm
 from statsmodels.nonparametric.kernel_density import KDEMultivariate
 
 import hpobench_ordered as hbo
-from hpobench_ordered._typing import FloatArray, IntArray
+from hpobench_ordered._typing import Config, FloatArray, IntArray
 from hpobench_ordered.methods import _tpe as tpe
 from hpobench_ordered.methods._coding import count_choices
 from hpobench_ordered.methods.tpe import TPE
 
-SPACE = hbo.SearchSpace(
+MIXED_SPACE = hbo.SearchSpace(
     [
         hbo.Parameter.number("x", -5, 5),
         hbo.Parameter.choice("kind", ("a", "b", "c")),
         hbo.Parameter.number("rate", 1e-4, 1, log=True),
     ]
 )
+"""Two numbers and, in column 1, one of three choices."""
 
 
 def make_evaluations(n: int, seed: int) -> tuple[FloatArray, FloatArray]:
-    """Unit vectors (n, 3) of random configurations of `SPACE`, and their losses (n,)."""
+    """Unit vectors (n, 3) of random configurations of `MIXED_SPACE`, and their losses (n,)."""
     rng = np.random.default_rng(seed)
-    unit = SPACE.sample_unit(rng, n)
-    return unit, np.nansum((unit - 0.4) ** 2, axis=1) + 0.1 * rng.standard_normal(n)
+    unit = MIXED_SPACE.sample_unit(rng, n)
+    bowl = np.sum((unit - 0.4) ** 2, axis=1)
+    return unit, bowl + 0.1 * rng.standard_normal(n)
 
 
-def code_for_statsmodels(unit: FloatArray, choices: IntArray) -> FloatArray:
-    """Choices as indices, which is how statsmodels codes them."""
-    return np.where(choices > 0, np.floor(unit * np.maximum(choices, 1)), unit)
+CHOICE_COUNTS = count_choices(MIXED_SPACE.parameters)
+"""Number of choices of each hyperparameter of `MIXED_SPACE`; 0 stands for a number."""
 
 
-def fit_statsmodels(data: FloatArray, choices: IntArray) -> KDEMultivariate:
-    """A kernel density of numbers (type c) and unordered choices (type u)."""
-    types = "".join("u" if count else "c" for count in choices)
+def code_for_statsmodels(unit: FloatArray) -> FloatArray:
+    """Unit vectors of `MIXED_SPACE`, with choices as indices, as statsmodels has them."""
+    index_of_choice = np.floor(unit * CHOICE_COUNTS)
+    return np.where(CHOICE_COUNTS > 0, index_of_choice, unit)
+
+
+def fit_statsmodels(unit: FloatArray) -> KDEMultivariate:
+    """Fit statsmodels' kernel density to unit vectors of `MIXED_SPACE`."""
+    types = "cuc"  # a continuous number, an unordered choice, a number
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # of random numbers it does not draw
-        coded = code_for_statsmodels(data, choices)
-        return KDEMultivariate(coded, types, bw="normal_reference")
-
-
-CHOICES = count_choices(SPACE.parameters)
-"""Number of choices of each hyperparameter of `SPACE`; 0 stands for a number."""
+        return KDEMultivariate(code_for_statsmodels(unit), types, bw="normal_reference")
 
 
 @given(st.integers(0, 10**6), st.integers(20, 120))
 def test_bandwidths_equal_those_of_statsmodels(seed, n):
-    """Of two numbers and a choice; `CHOICES` is 0 for numbers. Ours are bounded."""
-    data, _ = make_evaluations(n, seed)
-    density = tpe.Density.fit(data, CHOICES)
-    expected = np.maximum(fit_statsmodels(data, CHOICES).bw, tpe.MIN_BANDWIDTH)
-    # A choice among three is then drawn uniformly.
-    upper_bound = np.where(CHOICES > 0, 2 / 3, np.inf)  # statsmodels has none
-    assert_allclose(density.bandwidths, np.minimum(expected, upper_bound), rtol=1e-12)
+    """They do within our bounds, as statsmodels has none.
+
+    That of a choice among three is at most 2 / 3, with which all three are equally probable.
+    """
+    unit, _losses = make_evaluations(n, seed)
+    density = tpe.Density.fit(unit, CHOICE_COUNTS)
+    upper_bounds = [np.inf, 2 / 3, np.inf]
+    expected = np.clip(fit_statsmodels(unit).bw, tpe.MIN_BANDWIDTH, upper_bounds)
+    assert_allclose(density.bandwidths, expected, rtol=1e-12)
 
 
 @given(st.integers(0, 10**6), st.integers(20, 120))
 def test_densities_equal_those_of_statsmodels(seed, n):
-    """With our bandwidths, of two numbers and, in column 1, one of three choices."""
-    data, _ = make_evaluations(n, seed)
-    assume(len(np.unique(data[:, 1])) == 3)  # statsmodels counts the choices that occur
-    candidates = SPACE.sample_unit(np.random.default_rng(seed + 1), 64)
-    density = tpe.Density.fit(data, CHOICES)
-    reference = fit_statsmodels(data, CHOICES)
+    """With our bandwidths, statsmodels computes the same densities."""
+    unit, _losses = make_evaluations(n, seed)
+    # Statsmodels counts the choices that occur, so all three must.
+    occurring_choices = np.unique(unit[:, 1])
+    assume(len(occurring_choices) == 3)
+    candidates = MIXED_SPACE.sample_unit(np.random.default_rng(seed + 1), 64)
+    density = tpe.Density.fit(unit, CHOICE_COUNTS)
+    reference = fit_statsmodels(unit)
     reference.bw = density.bandwidths
-    expected = reference.pdf(code_for_statsmodels(candidates, CHOICES))
+    expected = reference.pdf(code_for_statsmodels(candidates))
     assert_allclose(np.exp(density.log(candidates)), expected, rtol=1e-6, atol=1e-30)
 
 
 @given(st.integers(0, 10**6), st.integers(40, 120))
 def test_score_is_ratio_of_densities(seed, n):
-    """The logarithm: of the density of the evaluations of lowest loss over that of the others."""
+    """The score is a log ratio: of the density of the best evaluations over that of the others."""
     unit, losses = make_evaluations(n, seed)
-    candidates = SPACE.sample_unit(np.random.default_rng(seed + 1), 64)
+    candidates = MIXED_SPACE.sample_unit(np.random.default_rng(seed + 1), 64)
     order = np.argsort(losses)
-    good_count = max(SPACE.dimension + 1, math.floor(tpe.GOOD_SHARE * n))
-    good = tpe.Density.fit(unit[order[:good_count]], CHOICES)
-    bad = tpe.Density.fit(unit[order[good_count:]], CHOICES)
+    good_count = max(MIXED_SPACE.dimension + 1, math.floor(tpe.GOOD_SHARE * n))
+    good = tpe.Density.fit(unit[order[:good_count]], CHOICE_COUNTS)
+    bad = tpe.Density.fit(unit[order[good_count:]], CHOICE_COUNTS)
 
-    scores = tpe.ParzenModel.fit(unit, losses, CHOICES).score(candidates)
+    scores = tpe.ParzenModel.fit(unit, losses, CHOICE_COUNTS).score(candidates)
 
     assert_allclose(scores, good.log(candidates) - bad.log(candidates))
 
@@ -95,58 +101,81 @@ def test_score_is_ratio_of_densities(seed, n):
     ("evaluations", "good"), [(2, 1), (5, 2), (6, 3), (10, 3), (40, 6), (100, 15)]
 )
 def test_evaluations_are_split_by_loss(evaluations, good):
-    """At first into halves, then at the share of good ones."""
+    """The best 15 % of evaluations are good ones, or three if that is more, but at most half.
+
+    The loss is the first of two numbers, so that it is known of evaluations on either side.
+    """
     unit = np.random.default_rng(evaluations).random((evaluations, 2))
-    model = tpe.ParzenModel.fit(unit, unit[:, 0], np.zeros(2, dtype=np.int64))
-    assert (len(model.good.data), len(model.bad.data)) == (good, evaluations - good)
-    assert model.good.data[:, 0].max() < model.bad.data[:, 0].min()
+    losses = unit[:, 0]
+    choice_counts = np.zeros(2, dtype=np.int64)  # both are numbers
+    model = tpe.ParzenModel.fit(unit, losses, choice_counts)
+    losses_of_good = model.good.data[:, 0]
+    losses_of_bad = model.bad.data[:, 0]
+    assert len(losses_of_good) == good
+    assert len(losses_of_bad) == evaluations - good
+    assert losses_of_good.max() < losses_of_bad.min()
 
 
 def test_conditional_density_integrates_to_one():
-    kind = SPACE.parameters[1]
-    x, y = (hbo.Parameter.number(name, 0, 1) for name in "xy")
-    only_a = hbo.Compare(0, hbo.Comparison.EQUAL, (0.0,))
-    space = hbo.SearchSpace([kind, x, y], conditions={"x": only_a})
+    """A choice of three kinds, of which the first alone has a number x, and a number y for all.
+
+    The integral is estimated from uniform draws.
+    """
+    kind = hbo.Parameter.choice("kind", ("a", "b", "c"))
+    x = hbo.Parameter.number("x", 0, 1)
+    y = hbo.Parameter.number("y", 0, 1)
+    is_a = hbo.Compare(0, hbo.Comparison.EQUAL, (0.0,))
+    space = hbo.SearchSpace([kind, x, y], conditions={"x": is_a})
     rng = np.random.default_rng(0)
-    data = 0.35 + 0.3 * rng.random((15, 3))  # far from the bounds, beyond which density is lost
-    # Five of each choice, a, b, c.
-    data[:, 0] = np.repeat([0.1, 0.5, 0.9], 5)
+    # Numbers are far from their bounds, as the density beyond would be lost.
+    data = 0.35 + 0.3 * rng.random((15, 3))
+    unit_values_of_kinds = [0.1, 0.5, 0.9]
+    data[:, 0] = np.repeat(unit_values_of_kinds, 5)
     density = tpe.Density.fit(space.canonical(data), count_choices(space.parameters))
-    assert density.bandwidths[1:].max() < 0.1
+    _bandwidth_of_kind, *bandwidths_of_numbers = density.bandwidths
+    assert max(bandwidths_of_numbers) < 0.1
 
-    draws = space.sample_unit(rng, 200_000)
-
-    probability_of_choice = 1 / 3
-    # The mean over uniform draws; the density of the choice is a probability.
-    integral = np.mean(np.exp(density.log(draws)) / probability_of_choice)
+    uniform_draws = space.sample_unit(rng, 200_000)
+    densities = np.exp(density.log(uniform_draws))
+    # Of a choice, the density is a probability: it sums to 1 over three kinds, each drawn with 1/3.
+    integral = np.mean(densities) / (1 / 3)
     assert_allclose(integral, 1.0, atol=0.03)
 
 
 def sample_around(value: float, *, choices: int, bandwidth: float, n: int) -> FloatArray:
-    """Draw from a density that is fitted to one value of one hyperparameter.
+    """Draw n unit values around a single evaluated one of a single hyperparameter.
 
-    The hyperparameter is a choice among so many `choices`, or a number if these are 0.
+    It is a choice among so many `choices`, or a number if these are 0.
     """
-    density = tpe.Density(np.array([[value]]), np.array([choices]), np.array([bandwidth]))
-    return density.sample(np.random.default_rng(0), n)[:, 0]
+    unit = np.array([[value]])
+    density = tpe.Density(unit, np.array([choices]), np.array([bandwidth]))
+    samples = density.sample(np.random.default_rng(0), n)
+    return samples[:, 0]
 
 
 def test_numbers_are_drawn_from_truncated_normals():
-    """Around an evaluated value, wider than the density's kernel by `SAMPLING_WIDTH`."""
+    """The normal distribution is wider than the density's kernel, by `SAMPLING_WIDTH`.
+
+    It is truncated to the range of unit values, 0 to 1.
+    """
     value, bandwidth = 0.1, 0.05
     drawn = sample_around(value, choices=0, bandwidth=bandwidth, n=4000)
     sd = tpe.SAMPLING_WIDTH * bandwidth
-    # scipy takes the bounds, 0 and 1, in standard deviations from the mean.
-    expected = truncnorm((0 - value) / sd, (1 - value) / sd, loc=value, scale=sd)
+    # scipy takes the bounds in standard deviations from the mean.
+    lower, upper = (0 - value) / sd, (1 - value) / sd
+    expected = truncnorm(lower, upper, loc=value, scale=sd)
     assert kstest(drawn, expected.cdf).pvalue > 1e-3
 
 
 def test_choices_are_kept_or_drawn_anew():
-    """A bandwidth of 0.3 is the probability that one of three choices is drawn instead."""
-    drawn = np.floor(3 * sample_around(0.5, choices=3, bandwidth=0.3, n=30_000))
-    frequencies = np.bincount(drawn.astype(int), minlength=3) / len(drawn)
-    # Kept with probability 0.7, otherwise any of three.
-    assert_allclose(frequencies, [0.1, 0.8, 0.1], atol=0.01)
+    """A bandwidth of 0.3 is the probability that a choice is drawn anew, as any of three.
+
+    The evaluated choice is the second, whose unit value is 0.5.
+    """
+    unit_values = sample_around(0.5, choices=3, bandwidth=0.3, n=30_000)
+    choices = np.floor(3 * unit_values).astype(int)
+    frequencies = np.bincount(choices, minlength=3) / len(choices)
+    assert_allclose(frequencies, [0.1, 0.7 + 0.1, 0.1], atol=0.01)
 
 
 def test_inactive_numbers_are_drawn_uniformly():
@@ -155,15 +184,15 @@ def test_inactive_numbers_are_drawn_uniformly():
 
 
 def make_tpe(*, random_fraction: float = 1 / 3, seed: int = 0) -> TPE:
-    """TPE on `SPACE`, with this share of random suggestions once there is a model."""
-    method = make_method(TPE, space=SPACE, seed=seed)
+    """TPE on `MIXED_SPACE`, with this share of random suggestions once there is a model."""
+    method = make_method(TPE, space=MIXED_SPACE, seed=seed)
     method.random_fraction = random_fraction
     return method
 
 
 @pytest.fixture
 def fitted_counts(monkeypatch):
-    """Numbers of evaluations that models are fitted to, one a fit."""
+    """A list that gets the number of evaluations of every model when it is fitted."""
     counts = []
     original = tpe.ParzenModel.fit
 
@@ -190,12 +219,13 @@ def test_a_third_of_suggestions_is_random(fitted_counts):
 
 
 def test_failed_evaluations_are_bad():
-    """Negative x fail: the last suggestions avoid them."""
+    """Evaluations fail where x, from -5 to 5, is negative: the last suggestions avoid it."""
     method = make_tpe(random_fraction=0.0, seed=1)
-    for _ in range(60):
-        config = method.ask()
-        method.tell(config, math.nan if config["x"] < 0 else 1.0 + config["rate"])
-    unit_x_of_last = method.evaluated_units()[-20:, 0]
-    has_positive_x = unit_x_of_last > 0.5  # x is from -5 to 5
+
+    def compute_loss(config: Config) -> float:
+        return math.nan if config["x"] < 0 else 1.0 + config["rate"]
+
+    configs = optimise(method, compute_loss, trials=60)
+    has_positive_x = [config["x"] > 0 for config in configs[-20:]]
     # Half of random configurations have.
     assert np.mean(has_positive_x) > 0.7

@@ -15,12 +15,18 @@ SIZE_COLUMN = 3
 
 
 def compute_losses(values: FloatArray, size: float) -> FloatArray:
-    """The optimum of x moves from 0 to 1 as the size grows from 1 to 10000; b is always worse."""
-    return (values[:, 0] - np.log10(size) / 4) ** 2 + 0.3 * values[:, 1] + 100 / size
+    """A parabola in x whose optimum moves from 0 to 1 as the size grows from 1 to 10000.
+
+    The second choice is worse than the first, and losses are higher on small sizes.
+    """
+    x, choice = values.T
+    best_x = np.log10(size) / 4
+    level = 100 / size
+    return level + (x - best_x) ** 2 + 0.3 * choice
 
 
 def make_task(size: float, *, trials: int = 20, seed: int = 0) -> Evaluations:
-    """Random evaluations of a task whose context is its size."""
+    """Random evaluations, of a number and a choice, on a task whose context is its size."""
     rng = np.random.default_rng([seed, int(size)])
     values = WITH_CHOICE.decode(WITH_CHOICE.sample_unit(rng, trials))
     losses = compute_losses(values, size)
@@ -38,24 +44,27 @@ def run_trials(method: TransferBO, size: float, trials: int) -> FloatArray:
 
 
 def test_first_suggestion_follows_optimum_trend():
+    """The optimum of x moves from 0 to 0.75 over four tasks, and is 1 on the current one."""
     firsts = []
     for seed in range(5):
         history = [make_task(size, seed=seed) for size in (1, 10, 100, 1000)]
-        firsts.append(run_trials(make_method(history, 10_000), size=10_000, trials=1)[0])
+        (first,) = run_trials(make_method(history, 10_000), size=10_000, trials=1)
+        firsts.append(first)
     x, choice = np.array(firsts).T
     assert (choice == 0).all()
-    optimum_of_last_task = 0.75  # that of the current task is 1
-    assert np.median(x) > optimum_of_last_task + 0.05
+    # Beyond the last earlier optimum.
+    assert np.median(x) > 0.75 + 0.05
 
 
 def test_context_ranks_are_features():
-    """Ranks are scaled to [0, 1]; the current size, 100, is between 10 and 1000."""
+    """The ranks of four sizes are scaled to [0, 1]; the current size, 100, is the third."""
     method = make_method([make_task(1), make_task(10), make_task(1000)], 100)
-    X, _ = method.observations()
-    any_two_values = np.zeros((2, 2))
-    current = method.features(WITH_CHOICE.encode(any_two_values))
-    np.testing.assert_array_equal(np.unique(X[:, SIZE_COLUMN]), [0.0, 1 / 3, 1.0])
-    np.testing.assert_array_equal(current[:, SIZE_COLUMN], 2 / 3)
+    X_of_earlier_tasks, _losses = method.observations()
+    any_configuration = np.zeros((1, 2))
+    (features_on_current_task,) = method.features(WITH_CHOICE.encode(any_configuration))
+    ranks_of_earlier_sizes = np.unique(X_of_earlier_tasks[:, SIZE_COLUMN])
+    np.testing.assert_array_equal(ranks_of_earlier_sizes, [0.0, 1 / 3, 1.0])
+    assert features_on_current_task[SIZE_COLUMN] == 2 / 3
 
 
 def test_context_has_its_own_length_scale():
@@ -71,10 +80,12 @@ def test_losses_are_standardised_together():
 
 
 def test_number_of_observations_is_limited():
-    # 280 evaluations.
+    """Of 280 evaluations, `MAX_OBSERVATIONS` different ones are used."""
     method = make_method([make_task(size, trials=70) for size in (1, 10, 100, 1000)], 10_000)
     X, y = method.observations()
-    assert len(np.unique(X, axis=0)) == len(X) == len(y) == MAX_OBSERVATIONS
+    assert len(X) == MAX_OBSERVATIONS
+    assert len(y) == MAX_OBSERVATIONS
+    assert len(np.unique(X, axis=0)) == MAX_OBSERVATIONS
 
 
 def test_every_suggestion_samples_other_observations():
@@ -97,35 +108,40 @@ def test_history_of_papers_size_is_whole():
 
 
 def test_larger_history_leaves_room_for_budget():
-    """A part of each of three tasks is used; the size column holds ranks, up to 1 of the current
-    task.
+    """A part of each of three tasks is used, which leaves room for all trials of the current one.
+
+    Tasks are told apart by the ranks of their sizes, of which the current one, 1, is the largest.
     """
     method = make_method(make_history_beyond_paper(), 10_000)
-    X, _ = method.observations()
+    X, _losses = method.observations()
     assert len(X) == MAX_OBSERVATIONS - method.budget
-    # Some of each of the three tasks.
     assert set(X[:, SIZE_COLUMN]) == {0.0, 1 / 3, 2 / 3}
 
 
 def test_all_current_evaluations_are_used():
     method = make_method(make_history_beyond_paper(), 10_000)
-    values = run_trials(method, size=10_000, trials=method.budget)
-    X, _ = method.observations()
+    suggested_x, _choice = run_trials(method, size=10_000, trials=method.budget).T
+    X, _losses = method.observations()
     # The size column holds ranks; that of the current size, the largest, is 1.
-    current_x = X[X[:, SIZE_COLUMN] == 1.0, 0]
+    is_of_current_task = X[:, SIZE_COLUMN] == 1.0
+    used_x = X[is_of_current_task, 0]
     assert len(X) == MAX_OBSERVATIONS
-    np.testing.assert_array_equal(np.sort(current_x), np.sort(values[:, 0]))
+    np.testing.assert_array_equal(np.sort(used_x), np.sort(suggested_x))
 
 
 def test_incumbent_is_of_current_task():
-    # Every loss on the small size is far below those here: it must not be the incumbent.
+    """No loss of the earlier task of size 1 is the incumbent, although all are lower by a million.
+
+    The incumbent is the loss to improve on. Standardised over all tasks, losses are about -1 on
+    the easy task and about 1 on the others.
+    """
     task = make_task(1)
     easy = minimised("easy", {"size": 1}, task.values, task.losses - 1e6, WITH_CHOICE)
     method = make_method([easy, make_task(100)], 1000)
     run_trials(method, size=1000, trials=4)
-    _, y = method.observations()
-    # Standardised, the losses of the easy task are about -1, and all others about 1.
-    assert method.incumbent(None, y) > 0.9
+    _X, standardised_losses = method.observations()
+    no_model = None  # the incumbent does not depend on it
+    assert method.incumbent(no_model, standardised_losses) > 0.9
 
 
 @pytest.mark.parametrize(
@@ -137,10 +153,14 @@ def test_incumbent_is_of_current_task():
     ],
 )
 def test_tasks_may_have_indistinguishable_contexts(previous_context, context):
-    """The optimum of size 10, at x = 0.25, is approached all the same."""
+    """Contexts are missing, equal or without a common quantity, and the optimum is approached.
+
+    The current task is the previous one again.
+    """
     task = make_task(10)
     previous = minimised("previous", previous_context, task.values, task.losses, WITH_CHOICE)
     method = by_hand.make_method(TransferBO, [previous], space=WITH_CHOICE, context=context)
-    x = run_trials(method, size=10, trials=3)[:, 0]
-    assert np.abs(x - 0.25).min() < 0.1
+    x, _choice = run_trials(method, size=10, trials=3).T
+    best_x = np.log10(10) / 4  # as in `compute_losses`
+    assert np.abs(x - best_x).min() < 0.1
     assert method.fallbacks == 0

@@ -19,7 +19,7 @@ from hpobench_ordered.methods.tst import (
 )
 
 both_methods = pytest.mark.parametrize("kind", [TSTR, TAFR])
-DISSIMILAR = [
+DISSIMILAR_TASKS = [
     make_bowl_task(place=0.4, factor=-1.0),
     make_bowl_task(place=0.95),
     make_bowl_task(place=0.05),
@@ -30,23 +30,29 @@ DISSIMILAR = [
 # -- distances and kernel --------------------------------------------------------------------------
 
 RNG = np.random.default_rng(0)
-MEAN, Y = RNG.standard_normal((2, 11))
-"""Mean of an earlier task's process at eleven evaluations, and their losses."""
+PREDICTED_MEAN, OBSERVED_LOSSES = RNG.standard_normal((2, 11))
+"""Mean of an earlier task's process at eleven evaluations of the current task, and their losses."""
 
 
 def test_distance_is_papers_double_sum():
-    """Share of pairs of eleven evaluations that the mean orders unlike the losses."""
+    """The share of pairs of eleven evaluations that the mean orders unlike the losses."""
     pairs = list(permutations(range(11), 2))
-    misranked = sum((MEAN[j] > MEAN[k]) != (Y[j] > Y[k]) for j, k in pairs)
-    assert compute_share_of_misranked_pairs(MEAN, Y) == misranked / len(pairs)
+    misranked_pairs = 0
+    for j, k in pairs:
+        predicted_order = PREDICTED_MEAN[j] > PREDICTED_MEAN[k]
+        observed_order = OBSERVED_LOSSES[j] > OBSERVED_LOSSES[k]
+        misranked_pairs += predicted_order != observed_order
+
+    share = compute_share_of_misranked_pairs(PREDICTED_MEAN, OBSERVED_LOSSES)
+    assert share == misranked_pairs / len(pairs)
 
 
 @pytest.mark.parametrize(
     ("mean", "y", "expected"),
     [
-        pytest.param(-Y, Y, 1.0, id="reversed"),
-        pytest.param(5.0 * Y + 1.0, Y, 0.0, id="same ranking"),
-        pytest.param(MEAN[:1], Y[:1], 0.0, id="no pair"),
+        pytest.param(-OBSERVED_LOSSES, OBSERVED_LOSSES, 1.0, id="reversed"),
+        pytest.param(5.0 * OBSERVED_LOSSES + 1.0, OBSERVED_LOSSES, 0.0, id="same ranking"),
+        pytest.param(PREDICTED_MEAN[:1], OBSERVED_LOSSES[:1], 0.0, id="no pair"),
     ],
 )
 def test_distance_of_special_rankings(mean, y, expected):
@@ -54,7 +60,7 @@ def test_distance_of_special_rankings(mean, y, expected):
 
 
 def test_epanechnikov_kernel():
-    """It is 0.75 (1 - t^2) for t up to 1, and 0 beyond."""
+    """It is 0.75 (1 - t^2) for distances t up to 1, and 0 beyond."""
     weights = evaluate_epanechnikov_kernel(np.array([0.0, 0.5, 1.0, 3.0]))
     assert_array_equal(weights, [0.75, 0.75 * (1 - 0.5**2), 0.0, 0.0])
 
@@ -75,21 +81,28 @@ def make_started_method(kind: type[TSTR]) -> TSTR:
     """
     same = make_bowl_task(place=0.4)
     similar = make_bowl_task(place=0.41, factor=100.0)
-    method = make_method(kind, [same, similar, *DISSIMILAR])
+    method = make_method(kind, [same, similar, *DISSIMILAR_TASKS])
     suggest_on_bowl(method, place=0.4, trials=10)
     return method
 
 
 @both_methods
 def test_weights_are_kernel_of_distances(kind):
-    """The distance of an earlier task: the share of pairs that its mean ranks unlike the losses."""
+    """The weight of a task is the Epanechnikov kernel of its distance, in units of the bandwidth.
+
+    The distance of an earlier task is the share of pairs that its process ranks unlike the losses.
+    """
     method = make_started_method(kind)
-    X, y = method.observations()
-    means = [process.predict(X)[0] for process in method.processes]
-    distances = np.array([compute_share_of_misranked_pairs(mean, y) for mean in means])
-    # The Epanechnikov kernel; the current task is at distance 0 from itself.
-    expected = 0.75 * np.maximum(1.0 - (distances / BANDWIDTH) ** 2, 0.0)
-    assert_allclose(compute_weights(method), [*expected, 0.75])
+    X, losses = method.observations()
+    distances = []
+    for process in method.processes:
+        mean, _sd = process.predict(X)
+        distances.append(compute_share_of_misranked_pairs(mean, losses))
+    distance_of_current_task = 0.0  # from itself
+
+    t = np.array([*distances, distance_of_current_task]) / BANDWIDTH
+    expected = 0.75 * np.maximum(1.0 - t**2, 0.0)
+    assert_allclose(compute_weights(method), expected)
 
 
 @both_methods
@@ -106,7 +119,7 @@ def test_only_similar_tasks_have_weight(kind):
 @both_methods
 def test_dissimilar_tasks_leave_bo(kind):
     """Earlier tasks get no weight, and the regret is of the order of that of `bo`."""
-    methods, regret, regret_of_bo = compare_with_bo(kind, DISSIMILAR, trials=15)
+    methods, regret, regret_of_bo = compare_with_bo(kind, DISSIMILAR_TASKS, trials=15)
     # All weight is the current task's.
     assert all(method.used_weights.tolist() == [1.0] for method in methods)
     # At most ten times that of `bo`, or small.
@@ -148,27 +161,33 @@ def expected_improvement(mean: FloatArray, sd: FloatArray, best: float) -> Float
     return sd * (z * norm.cdf(z) + norm.pdf(z))
 
 
-def test_acquisition_is_weighted_mean_improvement():
-    """The score is the logarithm of a weighted sum of improvements.
+def compute_improvements(method: TAFR, candidates: FloatArray) -> FloatArray:
+    """Improvement of each candidate on each task, the current one last.
 
-    Of the current task it is the expected improvement; of an earlier task, by how much the mean of
-    its process lies below the lowest mean at an evaluated configuration.
+    On an earlier task it is how far the mean of its process lies below the lowest mean at an
+    evaluated configuration, on the current task the expected improvement on the lowest loss.
     """
+    *processes_of_earlier_tasks, process_of_current = method.used_processes
+    evaluated, losses = method.observations()
+    improvements = []
+    for process in processes_of_earlier_tasks:
+        mean_of_evaluated, _sd = process.predict(evaluated)
+        mean_of_candidates, _sd = process.predict(candidates)
+        improvements.append(np.maximum(mean_of_evaluated.min() - mean_of_candidates, 0.0))
+    mean, sd = process_of_current.predict(candidates)
+    improvements.append(expected_improvement(mean, sd, losses.min()))
+    return np.array(improvements)
+
+
+def test_acquisition_is_weighted_mean_improvement():
+    """The score is the logarithm of a weighted sum of the improvements on all tasks."""
     method = make_method(TAFR, [make_bowl_task(place=0.4), make_bowl_task(place=0.45)])
     suggest_on_bowl(method, place=0.4, trials=5)
     score = method.make_scorer()
-    evaluated, y = method.observations()
     candidates = np.random.default_rng(0).random((200, 2))
 
-    *processes_of_earlier_tasks, process_of_current = method.used_processes
-    improvements = []
-    for process in processes_of_earlier_tasks:
-        mean_of_evaluated, _ = process.predict(evaluated)
-        mean_of_candidates, _ = process.predict(candidates)
-        improvements.append(np.maximum(mean_of_evaluated.min() - mean_of_candidates, 0.0))
-    mean, sd = process_of_current.predict(candidates)
-    improvements.append(expected_improvement(mean, sd, y.min()))
-    expected = method.used_weights @ np.array(improvements)
+    improvements = compute_improvements(method, candidates)
+    expected = method.used_weights @ improvements
 
     is_comparable = expected > 1e-9  # below, the formula without logarithms loses its digits
     assert is_comparable.sum() > 50  # of 200 candidates

@@ -18,7 +18,8 @@ import hpobench_ordered as hbo
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.methods.zero_shot import ZeroShot, choose_portfolio, rank_rows
 
-GRID = hbo.SearchSpace([hbo.Parameter.number("k", 0, 5, integer=True)])
+SPACE_OF_SIX = hbo.SearchSpace([hbo.Parameter.number("k", 0, 5, integer=True)])
+"""Six configurations, which are written as numbers k."""
 
 make_method = partial(by_hand.make_method, ZeroShot)
 
@@ -27,18 +28,20 @@ def make_task(n: int, *, seed: int = 0, optimum: float = 0.2) -> hbo.Evaluations
     """Random evaluations of a bowl with both coordinates of its optimum at the same value."""
     values = UNIT_SQUARE.sample_unit(np.random.default_rng(seed), n)
     losses = ((values - optimum) ** 2).sum(axis=1)
-    return minimised(f"{seed}", {}, values, losses, UNIT_SQUARE)
+    return minimised(f"task {seed}", {}, values, losses, UNIT_SQUARE)
 
 
-def make_grid_task(*losses: float, values: tuple[int, ...] = (0, 1, 2, 3, 4, 5)) -> hbo.Evaluations:
-    """Losses of configurations of the grid, 0 to 5 by default."""
-    coded = np.array(values, dtype=float)[:, None]
-    return minimised("", {}, coded, np.array(losses), GRID)
+def make_task_of_six(
+    *losses: float, configurations: tuple[int, ...] = (0, 1, 2, 3, 4, 5)
+) -> hbo.Evaluations:
+    """A task with these losses of configurations k, by default of all six in order."""
+    values = np.array(configurations, dtype=float)[:, None]
+    return minimised("", {}, values, np.array(losses), SPACE_OF_SIX)
 
 
-def suggest_on_grid(history: list[hbo.Evaluations], count: int, *, seed: int = 0) -> list[int]:
-    """The first suggestions on the grid, whose configurations are 0 to 5."""
-    method = make_method(history, seed=seed, space=GRID, budget=count)
+def suggest_of_six(history: list[hbo.Evaluations], count: int, *, seed: int = 0) -> list[int]:
+    """The first suggestions in the space of six configurations, as numbers k."""
+    method = make_method(history, seed=seed, space=SPACE_OF_SIX, budget=count)
     return [int(method.ask()["k"]) for _ in range(count)]
 
 
@@ -47,7 +50,7 @@ def suggest(method: ZeroShot, count: int = 25) -> FloatArray:
     return UNIT_SQUARE.values([method.ask() for _ in range(count)])
 
 
-def distances(values: FloatArray, optimum: float = 0.2) -> FloatArray:
+def compute_distances(values: FloatArray, optimum: float = 0.2) -> FloatArray:
     """Distances from an optimum with both coordinates at the same value."""
     return np.hypot(*(values - optimum).T)
 
@@ -72,19 +75,32 @@ def test_portfolio_starts_anew_when_nothing_helps(R, expected):
 
 
 def choose_portfolio_by_hand(R: FloatArray, count: int) -> list[int]:
-    """The same rules: next comes what lowers the mean over tasks of the best rank most."""
+    """Choose configurations one by one, by the rules of the package.
+
+    Each lowers the mean over tasks of the best rank in the portfolio as far as possible. When
+    nothing lowers it any more, a new portfolio starts.
+
+    Args:
+        R: Rank of each configuration (columns) on each task (rows).
+        count: Number of configurations to choose, if there are so many.
+    """
+
+    def compute_mean_of_best(configurations: list[int]) -> float:
+        return float(R[:, configurations].min(axis=1).mean())
+
     chosen: list[int] = []
-    first_of_current = 0
+    portfolio: list[int] = []
     while len(chosen) < min(count, R.shape[1]):
         remaining = [j for j in range(R.shape[1]) if j not in chosen]
-        current = chosen[first_of_current:]
-        means = {j: R[:, [*current, j]].min(axis=1).mean() for j in remaining}
-        # Nothing helps any more: start anew.
-        if current and min(means.values()) >= R[:, current].min(axis=1).mean():
-            first_of_current = len(chosen)
-            means = {j: R[:, j].mean() for j in remaining}
-        # Of equal ones, that of the lower mean rank by itself, and then the first.
-        chosen.append(min(remaining, key=lambda j: (means[j], R[:, j].mean(), j)))
+        means = {j: compute_mean_of_best([*portfolio, j]) for j in remaining}
+        if portfolio and min(means.values()) >= compute_mean_of_best(portfolio):
+            portfolio = []
+            means = {j: compute_mean_of_best([j]) for j in remaining}
+        # Of equally good ones, that of the lower mean rank by itself is next, and then the first.
+        ranking = [(means[j], compute_mean_of_best([j]), j) for j in remaining]
+        *_, next_configuration = min(ranking)
+        portfolio.append(next_configuration)
+        chosen.append(next_configuration)
     return chosen
 
 
@@ -126,67 +142,70 @@ def test_predicted_good_ones_follow_single_task():
 
     suggestions = suggest(make_method([task], budget=80), 80)
 
-    distances_of_new = distances(suggestions[60:])
-    distances_of_random = distances(task.values)
+    distances_of_new = compute_distances(suggestions[60:])
+    distances_of_random = compute_distances(task.values)
     assert np.median(distances_of_new) < 0.5 * np.median(distances_of_random)
 
 
 # -- several previous tasks ------------------------------------------------------------------------
 
-LOSSES = [(3, 1, 4, 5, 2, 6), (3, 5, 1, 4, 2, 6), (2, 4, 5, 1, 3, 6)]
-"""Losses of all six configurations of the grid on three tasks."""
+LOSSES_OF_TASKS = [(3, 1, 4, 5, 2, 6), (3, 5, 1, 4, 2, 6), (2, 4, 5, 1, 3, 6)]
+"""Losses of all six configurations on three tasks."""
 
 
 def test_complementary_configurations_come_first():
-    """Configuration 4 has the losses 2, 2 and 3 on three tasks, the lowest on average; then 3,
-    with 5, 4 and 1, helps most, as it is the best where 4 is worst.
+    """Configuration 4 has the lowest losses on average, 2, 2 and 3 on three tasks.
+
+    Then 3, with the losses 5, 4 and 1, helps most, as it is best on the third task, where 4 is
+    worst.
     """
-    history = [make_grid_task(*losses) for losses in LOSSES]
-    assert suggest_on_grid(history, 2) == [4, 3]
+    history = [make_task_of_six(*losses) for losses in LOSSES_OF_TASKS]
+    assert suggest_of_six(history, 2) == [4, 3]
 
 
 def test_measured_losses_need_no_seed():
-    """All six configurations of the grid are measured, so that nothing is drawn at random."""
-    history = [make_grid_task(*losses) for losses in LOSSES]
-    assert suggest_on_grid(history, 2, seed=1) == suggest_on_grid(history, 2, seed=0)
+    """All six configurations are measured, so that nothing is drawn at random."""
+    history = [make_task_of_six(*losses) for losses in LOSSES_OF_TASKS]
+    assert suggest_of_six(history, 2, seed=1) == suggest_of_six(history, 2, seed=0)
 
 
 def test_only_ranks_within_task_matter():
-    """Other losses with the same ranks, by an increasing function for each task, change nothing."""
-    history = [make_grid_task(*losses) for losses in LOSSES]
-    scaled = []
-    for task, losses in enumerate(LOSSES):
-        factor = 3.0 * task + 1.0
-        scaled_losses = np.exp(factor * np.array(losses))
-        scaled.append(make_grid_task(*scaled_losses))
+    """Other losses with the same ranks change nothing: an increasing function for each task."""
+    history = [make_task_of_six(*losses) for losses in LOSSES_OF_TASKS]
+    stretched = []
+    for factor, losses in zip((1.0, 4.0, 7.0), LOSSES_OF_TASKS, strict=True):
+        increasing_function = np.exp(factor * np.array(losses))
+        stretched.append(make_task_of_six(*increasing_function))
 
-    assert suggest_on_grid(scaled, 6) == suggest_on_grid(history, 6)
+    assert suggest_of_six(stretched, 6) == suggest_of_six(history, 6)
 
 
 def test_repeated_measurements_are_averaged():
-    """Configuration 0 was evaluated twice, with losses 0 and 9: its mean, 4.5, is between the
-    losses of configurations 4 and 5, which are 4 and 5.
-    """
-    noisy = make_grid_task(0, 9, 1, 2, 3, 4, 5, values=(0, 0, 1, 2, 3, 4, 5))
-    assert suggest_on_grid([noisy, noisy], 6) == [1, 2, 3, 4, 0, 5]
+    """Configuration 0 was evaluated twice, and has a mean loss between those of 4 and of 5."""
+    configurations = (0, 0, 1, 2, 3, 4, 5)
+    losses = (0, 9, 1, 2, 3, 4, 5)
+    task = make_task_of_six(*losses, configurations=configurations)
+    assert suggest_of_six([task, task], 6) == [1, 2, 3, 4, 0, 5]
 
 
 def test_missing_measurements_are_predicted():
-    """3, best on the first task, is predicted to be like its neighbours 2 and 4 on the second."""
-    complete = make_grid_task(6, 5, 4, 1, 3, 2)
-    without_3 = make_grid_task(6, 5, 1, 1, 3, values=(0, 1, 2, 4, 5))  # neighbours are the best
-    assert suggest_on_grid([complete, without_3], 1) == [3]
+    """Configuration 3 is the best on the first task, and was not evaluated on the second.
+
+    There it is predicted to be like its neighbours 2 and 4, which are the best.
+    """
+    complete_task = make_task_of_six(6, 5, 4, 1, 3, 2)
+    task_without_3 = make_task_of_six(6, 5, 1, 1, 3, configurations=(0, 1, 2, 4, 5))
+    assert suggest_of_six([complete_task, task_without_3], 1) == [3]
 
 
 def test_portfolio_covers_two_kinds_of_tasks():
-    """Optima of six tasks are at 0.2 and 0.8 in turn; four suggestions come near to both."""
-    history = []
-    for seed in range(6):
-        optimum = 0.2 if seed % 2 == 0 else 0.8
-        history.append(make_task(60, seed=seed, optimum=optimum))
-    first = suggest(make_method(history), 4)
-    assert distances(first, 0.2).min() < 0.25
-    assert distances(first, 0.8).min() < 0.25
+    """Optima of six tasks are at 0.2 and 0.8 in turn; the first four suggestions serve both."""
+    optima = (0.2, 0.8, 0.2, 0.8, 0.2, 0.8)
+    history = [make_task(60, seed=seed, optimum=optimum) for seed, optimum in enumerate(optima)]
+    suggestions = suggest(make_method(history), 4)
+    # One of them is near each optimum.
+    assert compute_distances(suggestions, optimum=0.2).min() < 0.25
+    assert compute_distances(suggestions, optimum=0.8).min() < 0.25
 
 
 def test_results_of_this_task_do_not_matter():
@@ -242,4 +261,4 @@ def test_limited_subset_of_history_suffices(monkeypatch):
 
     suggestions = suggest(make_method(history))
 
-    assert np.median(distances(suggestions)) < 0.2
+    assert np.median(compute_distances(suggestions)) < 0.2

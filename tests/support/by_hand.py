@@ -15,6 +15,7 @@ M = TypeVar("M", bound=Method)
 UNIT_SQUARE = SearchSpace([Parameter.number("x", 0, 1), Parameter.number("y", 0, 1)])
 """A space of two numbers between 0 and 1, so that coded values and unit vectors are equal."""
 WITH_CHOICE = SearchSpace([Parameter.number("x", 0, 1), Parameter.choice("c", ("a", "b"))])
+"""A space of a number, x, and one of two choices, c, whose coded values are 0 and 1."""
 SPACE_OF_TWELVE = SearchSpace(
     [Parameter.number("k", 1, 4, integer=True), Parameter.choice("c", ("a", "b", "c"))]
 )
