@@ -295,11 +295,13 @@ class Benchmark:
 
         A copy keeps the origin of the loaded benchmark, which need not be that of its own values.
         """
-        if self._origin is None:
+        if self._origin is None:  # it was made in memory
             return False
+        # What `replace` can change, but for the origin itself.
         names = [field.name for field in fields(self) if field.init and field.name != "_origin"]
-        loaded = self._origin.loaded
-        return [getattr(self, name) for name in names] != [getattr(loaded, name) for name in names]
+        values = [getattr(self, name) for name in names]
+        loaded_values = [getattr(self._origin.loaded, name) for name in names]
+        return values != loaded_values
 
     @property
     def id(self) -> str:

@@ -49,13 +49,17 @@ class TaskData:
     kind: DataKind
 
     def __post_init__(self) -> None:
+        """Check the kind and the arrays, and copy them; `kind` may be the name of one."""
         if not isinstance(self.kind, DataKind):
             kinds = [kind.value for kind in DataKind]
             if self.kind not in kinds:
                 raise UnknownNameError("kind of data", self.kind, kinds)
             self.kind = DataKind(self.kind)
-        features = _copy_numbers("features", self.features)
-        self.features = features
+        self.features = _copy_numbers("features", self.features)
+        self._copy_labels()
+
+    def _copy_labels(self) -> None:
+        """Check the labels, which data have unless they are unsupervised, and copy them."""
         if self.kind is DataKind.UNSUPERVISED:
             if self.labels is not None:
                 raise EvaluationsError("data for unsupervised must have no labels, but got some")
@@ -63,12 +67,12 @@ class TaskData:
         if self.labels is None:
             raise EvaluationsError(f"data for {self.kind.value} must have labels, but got None")
 
-        labels = _copy_numbers("labels", self.labels, (len(features),))
+        number_of_points = len(self.features)
+        labels = _copy_numbers("labels", self.labels, (number_of_points,))
         is_class = (labels >= 0) & (labels == np.floor(labels))
         if self.kind is DataKind.CLASSIFICATION and not is_class.all():
-            raise EvaluationsError(
-                f"classes must be whole numbers from 0, but got {labels[~is_class][0]:g}"
-            )
+            first_wrong = labels[~is_class][0]
+            raise EvaluationsError(f"classes must be whole numbers from 0, but got {first_wrong:g}")
         self.labels = labels
 
     def __len__(self) -> int:
@@ -105,11 +109,13 @@ def _copy_numbers(name: str, numbers: object, shape: tuple[int, ...] | None = No
             hint = "; np.unique(labels, return_inverse=True)[1] numbers classes"
         raise EvaluationsError(f"{name} must be an array of numbers: {error}{hint}") from None
 
-    has_shape = array.shape == shape
-    if shape is None:
-        has_shape = array.ndim == 2 and array.size > 0
-    if not has_shape or not np.isfinite(array).all():
-        problem = "some that are not finite" if has_shape else f"an array of shape {array.shape}"
+    has_right_shape = array.shape == shape
+    if shape is None:  # any (n, p) will do
+        has_right_shape = array.ndim == 2 and array.size > 0
+    if not has_right_shape or not np.isfinite(array).all():
+        problem = f"an array of shape {array.shape}"
+        if has_right_shape:
+            problem = "some that are not finite"
         raise EvaluationsError(
             f"{name} must be finite numbers, shape {shape or '(n, p)'}, but got {problem}"
         )

@@ -49,6 +49,9 @@ OPTUNA = Extra("optuna", "optuna", "optuna")
 def import_extra(module: str, *, package: str, extra: str, purpose: str) -> Any:
     """Import a module of an optional package without changing Python's global random state.
 
+    A package may draw from it when it is imported: other code that draws from it would get other
+    numbers afterwards.
+
     Args:
         module: The module, such as "sklearn.ensemble".
         package: Its package on PyPI, for the message.

@@ -10,7 +10,8 @@ DIGITS_OF_CONTENT = 12
 NEW_AT_EACH_START = "once-"
 """Beginning of the content, or version, of what cannot be identified: it is never used again."""
 
-_TEXT = re.compile(
+# "name", "name@version" or "name@version+content".
+_IDENTITY = re.compile(
     rf"(?P<name>.*?)(@(?P<version>0|[1-9][0-9]*)(\+(?P<content>({NEW_AT_EACH_START})?[0-9a-f]+))?)?",
     re.DOTALL,
 )
@@ -35,11 +36,15 @@ class BenchmarkIdentity:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read an identity; all of a text that does not end like one is the name."""
-        match = _TEXT.fullmatch(text)
+        """Read an identity from "name@version" or "name@version+content".
+
+        If the text does not end like one of these, all of it is the name.
+        """
+        match = _IDENTITY.fullmatch(text)
         assert match is not None, "the name takes any text"
-        version = match["version"]
-        return cls(match["name"], None if version is None else int(version), match["content"] or "")
+        version = None if match["version"] is None else int(match["version"])
+        content = match["content"] or ""
+        return cls(match["name"], version, content)
 
     def __str__(self) -> str:
         return f"{self.id}+{self.content}" if self.content else self.id

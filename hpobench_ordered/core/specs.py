@@ -58,7 +58,8 @@ class SurrogateOption:
 
         With the benchmark's version it determines the surrogate's values.
         """
-        # Files with a hash stated by their publisher cannot change, and have no `first_hash`.
+        # `first_hash` is that of the first download, of a file whose publisher states none. Other
+        # files cannot change.
         hashes = [(file.name, file.first_hash) for file in self.files if file.first_hash]
         if not hashes:
             return ""
@@ -190,9 +191,10 @@ class BenchmarkSpec:
         """
         option = self.option(surrogate)
         identity = BenchmarkIdentity(self.name, self.version)
-        contents = [option.content]
-        # Values of a surrogate of fetched files do not depend on the user's artifact.
-        if self.is_local and not option.files:
+        contents = [option.content]  # a hash, or ""
+        # Values of a surrogate of fetched files do not depend on the user's own artifact.
+        depends_on_own_artifact = self.is_local and not option.files
+        if depends_on_own_artifact:
             definition = self.define()
             identity = BenchmarkIdentity(definition.name, definition.version)
             contents = [self.content, option.content]
@@ -206,7 +208,9 @@ class BenchmarkSpec:
         return str(replace(identity, content=digest[:DIGITS_OF_CONTENT]))
 
     def check_artifact(self) -> None:
-        """Check that its artifact, and that of `previous`, have the content that was recorded.
+        """Check that its artifact has the content that was recorded.
+
+        So must that of `previous`, the benchmark before an adjustment of the search space.
 
         Results are stored under the benchmark's `identity`, which contains the recorded hash. If a
         file had changed since, its results would be confused with those of the file before.

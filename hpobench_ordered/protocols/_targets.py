@@ -51,8 +51,11 @@ def find_targets(targets: Targets, names: Sequence[str]) -> tuple[int, ...]:
     Raises:
         UnknownNameError: There is no such task.
     """
-    if targets is None or isinstance(targets, int):
-        return tuple(range(len(names)))[:targets]  # [:None] are all
+    all_indices = tuple(range(len(names)))
+    if targets is None:
+        return all_indices
+    if isinstance(targets, int):
+        return all_indices[:targets]
     # By name and by index; a name that is also an index cannot occur, as names are text.
     index_of: dict[str | int, int] = {index: index for index in range(len(names))}
     index_of |= {name: index for index, name in enumerate(names)}

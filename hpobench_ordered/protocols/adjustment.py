@@ -117,10 +117,10 @@ class Adjustment:
         """
         if benchmark.previous is None:
             raise ExperimentError(f"the search space of {benchmark.id} was never adjusted")
-        target_number, step = divmod(position, 2)  # step 0 is before the adjustment, 1 after it
+        target_number = position // 2
+        is_before_adjustment = position % 2 == 0
         task_index = self._targets(benchmark)[target_number]
         task = benchmark.tasks[task_index]
-        is_before_adjustment = step == 0
         if is_before_adjustment:
             return Assignment(
                 method=method_spec(self.first_method),

@@ -171,17 +171,18 @@ class SpaceChange:
         """
         shared = self._get_shared(name)
         new = self.new[name]
-        share = self.new_share(name)
-        if share == 0:
+        new_share = self.new_share(name)
+        if new_share == 0:
             raise InvalidSpaceError(f"no part of the range of {name!r} is new: {new.describe()}")
         if new.choices:
-            is_new = np.isnan(recode(np.arange(new.size), new, shared))
-            return float(rng.choice(np.flatnonzero(is_new)))
+            codes = np.arange(new.size)
+            is_new = np.isnan(recode(codes, new, shared))  # the shared range lacks them
+            return float(rng.choice(codes[is_new]))
 
         # In the unit interval of the new space, new values are below `begin` and above `end`.
         begin, end = _unit_bounds(shared, new)
         share_below = begin
-        is_below = rng.random() < share_below / share
+        is_below = rng.random() < share_below / new_share
         unit = rng.uniform(0, begin) if is_below else rng.uniform(end, 1)
         coded = float(new.decode(np.array(unit)))
         # Rounding may give an end of the shared range, which is not new: take the next value.
@@ -275,7 +276,7 @@ def _restrict_condition(
 
 
 def _unit_bounds(shared: Parameter, new: Parameter) -> tuple[float, float]:
-    """Map the bounds of a number's shared range to the unit interval of its new range."""
+    """Where the shared range of a number begins and ends on the unit interval of its new range."""
     margin = 0.5 if new.is_discrete else 0.0  # a whole number stands for half a step on each side
     bounds = np.array([shared.lower - margin, shared.upper + margin])
     begin, end = new.encode(bounds).tolist()

@@ -115,8 +115,8 @@ def code_stored(frame: "DataFrame", parameters: Sequence[Parameter]) -> FloatArr
     """Code configurations read from a store, shape (n, d), NaN where inactive.
 
     Args:
-        frame: A column for each hyperparameter: numbers, or choices as text; no column for a
-            hyperparameter that was never active.
+        frame: A column for each hyperparameter: numbers, or choices as text; where it is inactive,
+            NaN or a text that is no choice. There may be no column if it was never active.
         parameters: The tunable hyperparameters, by column of the result.
     """
     coded = np.full((len(frame), len(parameters)), np.nan)
@@ -126,6 +126,6 @@ def code_stored(frame: "DataFrame", parameters: Sequence[Parameter]) -> FloatArr
         column = frame[parameter.name]
         if parameter.choices:
             code_of = {str(choice): float(code) for code, choice in enumerate(parameter.choices)}
-            column = column.astype(str).map(code_of)  # other text, which marks inactive, is NaN
+            column = column.astype(str).map(code_of)  # NaN for the text of no choice
         coded[:, j] = column.to_numpy(dtype=np.float64, na_value=np.nan)
     return coded

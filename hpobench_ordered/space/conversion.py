@@ -57,12 +57,13 @@ def _read_dict(descriptions: Mapping[str, object]) -> SearchSpace:
 
 def _read_parameter(name: object, description: object) -> Parameter:
     """Read a tunable hyperparameter: a list of choices, or a tuple that describes a range."""
-    if isinstance(name, str) and isinstance(description, list) and all(map(_is_value, description)):
-        return Parameter.choice(name, tuple(description))
-    if isinstance(name, str) and isinstance(description, tuple) and is_range(description):
-        lower, upper, *scale = description
-        is_integer = isinstance(lower, Integral) and isinstance(upper, Integral)
-        return Parameter.number(name, lower, upper, log=scale == [LOG], integer=is_integer)
+    if isinstance(name, str):
+        if isinstance(description, list) and all(map(_is_value, description)):
+            return Parameter.choice(name, tuple(description))
+        if isinstance(description, tuple) and is_range(description):
+            lower, upper, *scale = description  # a scale, "log", may be left out
+            is_integer = isinstance(lower, Integral) and isinstance(upper, Integral)
+            return Parameter.number(name, lower, upper, log=scale == [LOG], integer=is_integer)
     raise InvalidSpaceError(
         f"hyperparameter {name!r}: the name must be a string and the value a tuple (low, high) or "
         f"(low, high, {LOG!r}), a list of choices or a constant, but got {description!r}"

@@ -85,12 +85,7 @@ def find_changes(old: SearchSpace, new: SearchSpace, name: str) -> Iterator[Chan
     elif now is None:
         yield Change.REMOVED
     elif isinstance(before, Parameter) and isinstance(now, Parameter):
-        if before.kind is not now.kind:
-            yield Change.TYPE
-        if before.choices and now.choices:
-            yield from _find_changes_of_choices(before, now)
-        elif not before.choices and not now.choices:
-            yield from _find_changes_of_numbers(before, now)
+        yield from _find_changes_of_values(before, now)
         if _condition_by_names(old, name) != _condition_by_names(new, name):
             yield Change.CONDITION
     elif isinstance(now, Parameter):
@@ -99,6 +94,19 @@ def find_changes(old: SearchSpace, new: SearchSpace, name: str) -> Iterator[Chan
         yield Change.FIXED
     elif before != now:  # two constants
         yield Change.VALUE
+
+
+def _find_changes_of_values(old: Parameter, new: Parameter) -> Iterator[Change]:
+    """Yield how the type and the values of a hyperparameter changed.
+
+    Of a range that became choices, or choices that became a range, the type alone has changed.
+    """
+    if old.kind is not new.kind:
+        yield Change.TYPE
+    if old.choices and new.choices:
+        yield from _find_changes_of_choices(old, new)
+    elif not old.choices and not new.choices:
+        yield from _find_changes_of_numbers(old, new)
 
 
 def _find_changes_of_choices(old: Parameter, new: Parameter) -> Iterator[Change]:

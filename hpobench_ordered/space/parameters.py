@@ -58,9 +58,10 @@ class Parameter:
     span: tuple[float, float] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        """Check the arguments, and set what follows from them; each step needs those before it."""
         self._check_range()
         self._set_codes()
-        self._set_span()  # a default in the middle of the range needs it
+        self._set_span()
         self._set_default()
 
     def _check_range(self) -> None:
@@ -191,12 +192,14 @@ class Parameter:
             raise InvalidConfigError(
                 f"{self.name} must be {self.describe()}, but got {value!r} ({value_type.__name__})"
             )
+
         try:
             number = float(value)
         except OverflowError:
             raise InvalidConfigError(
                 f"{self.name} must be {self.describe()}, but got an integer too large for a float"
             ) from None
+
         is_whole_if_integer = self.kind is Kind.FLOAT or number.is_integer()
         is_in_range = self.lower <= number <= self.upper  # False for NaN
         if not (is_whole_if_integer and is_in_range):

@@ -354,7 +354,8 @@ class SearchSpace:
             return self._values_of_frame(cast("DataFrame", configs))
 
         dicts = list(cast("Iterable[ConfigLike]", configs))
-        if isinstance(configs, Mapping) or not all(isinstance(c, Mapping) for c in dicts):
+        is_single_dict = isinstance(configs, Mapping)
+        if is_single_dict or not all(isinstance(config, Mapping) for config in dicts):
             raise InvalidConfigError(
                 f"configurations must be a list of dicts, but got {reprlib.repr(configs)}"
             )
@@ -419,7 +420,8 @@ class SearchSpace:
         """Validate coded values (n, d), and copy them with NaN where inactive."""
         check_coded(values, self.parameters)  # their shape and type
         values = np.array(values, dtype=np.float64)
-        active = self.active(values) if self._conditions else None  # None: all are
+        # Without conditions all hyperparameters are active, for which None stands.
+        active = self.active(values) if self._conditions else None
         check_allowed(values, active, self.parameters)  # each value
         if active is not None:
             values[~active] = np.nan

@@ -38,9 +38,9 @@ class UnitCube:
         self.upper: FloatArray = np.array([p.upper for p in parameters])
         self.is_discrete: BoolArray = np.array([p.is_discrete for p in parameters])
 
-        # The ends that the unit interval maps to (d,): logarithms on log scales, and half a step
-        # beyond the smallest and the largest value of discrete hyperparameters.
-        self._low, high = np.array([p.span for p in parameters]).T
+        # A parameter's span are the numbers that 0 and 1 of the unit interval stand for: logarithms
+        # on log scales, and half a step beyond the bounds of discrete hyperparameters.
+        self._low, high = np.array([p.span for p in parameters]).T  # (d,) each
         self._width = high - self._low
 
         self._find_scales()  # sets the columns that `decode` and `canonical` treat alike
@@ -121,7 +121,8 @@ class UnitCube:
         unit_rows = np.array(unit.T, dtype=np.float64, order="C")
         value_rows = np.empty_like(unit_rows)
 
-        # Evenly spaced ones all at once: decode, round, and encode again.
+        # Evenly spaced ones all at once: decode, round, and encode again. 0 and 1 of the unit
+        # interval stand for `low` and `low + width`, half a step beyond `lower` and `upper`.
         even = self._evenly_spaced
         low, width = self._low[even, None], self._width[even, None]
         lower, upper = self.lower[even, None], self.upper[even, None]
@@ -154,9 +155,10 @@ class UnitCube:
             return unit
         feature_rows: FloatArray = unit.T[self._column_of_feature]
         if len(self._one_hot):
-            # Of c choices, number i has the unit values from i / c to (i + 1) / c.
-            choices = np.floor(feature_rows[self._one_hot] * self._choice_count_of_one_hot)
-            feature_rows[self._one_hot] = choices == self._choice_of_one_hot  # 0 if NaN, inactive
+            # Of c choices, number i has the unit values from i / c to (i + 1) / c. A feature is 1
+            # if its choice is the one that was made; NaN, of an inactive one, equals no choice.
+            made_choices = np.floor(feature_rows[self._one_hot] * self._choice_count_of_one_hot)
+            feature_rows[self._one_hot] = made_choices == self._choice_of_one_hot
         if self._conditions:
             np.copyto(feature_rows, INACTIVE_FEATURE, where=np.isnan(feature_rows))
         return feature_rows.T.copy()
