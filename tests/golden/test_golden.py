@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from by_speed import LINEAR, SAMPLED
+from by_speed import MODULES_WITH_SAMPLED_NETWORKS, MODULES_WITH_TRAINED_NETWORKS
 
 import hpobench_ordered as hbo
 from hpobench_ordered.errors import ArtifactError
@@ -135,7 +135,10 @@ QUICK_NETWORKS = {"ablr", "none-gp"}
 
 
 def has_networks(method):
-    return method_spec(method).method.__module__ in LINEAR | SAMPLED
+    return (
+        method_spec(method).method.__module__
+        in MODULES_WITH_TRAINED_NETWORKS | MODULES_WITH_SAMPLED_NETWORKS
+    )
 
 
 def is_slow_method(method):
