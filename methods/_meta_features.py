@@ -265,8 +265,9 @@ def _compute_landmarkers(
     order = np.random.default_rng(0).permutation(len(Z))  # always the same split
     test_count = math.ceil(len(Z) / 4)
     test, train = np.split(order, [test_count])
-    varies: BoolArray = np.ptp(Z[train], axis=0) > 0
-    if not varies.any() or np.ptp(y[train]) == 0:
+    varies: BoolArray = np.ptp(Z[train], axis=0) > 0  # which features do
+    has_constant_labels = np.ptp(y[train]) == 0
+    if not varies.any() or has_constant_labels:
         return [0.0] * len(models)
     X = Z[:, varies]  # without features that are constant in the training part
     return [_score(model, X[train], y[train], X[test], y[test]) for model in models]

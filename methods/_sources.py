@@ -96,8 +96,8 @@ class FromSources(BayesianOptimisation):
         A fit starts at the hyperparameters that the last one has found, `_theta`.
         """
         if not len(y):
-            # Without evaluations, fitting gives the modes of the priors. They are not remembered,
-            # so that the first fit to evaluations starts like any other first fit.
+            # Without evaluations the priors alone decide. What they give is not remembered, so
+            # that the first fit to evaluations starts from the mean of the priors.
             return self.fit_source(X, y)
         target = self._fit(X, y)
         self._theta = target.theta  # the next fit starts here

@@ -199,7 +199,7 @@ class Transfer(AfterChange):
             p = change.new_share(name)
             if self.rng.random() < p:
                 values[j] = change.draw_only_new(name, self.rng)  # from the added part
-        # Draws those that are NaN.
+        # Hyperparameters that are NaN are drawn.
         return self.complete(values)
 
 

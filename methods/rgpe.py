@@ -65,7 +65,8 @@ class RGPE(Ensemble):
         if len(y) < MIN_RANKED:  # too few to learn weights from: all are equal
             return np.full(process_count, 1.0 / process_count)
 
-        ranked_rows = self.rng.permutation(len(y))[:MAX_RANKED]  # at most so many
+        # A random subset if there are many evaluations, as there are even more pairs.
+        ranked_rows = self.rng.permutation(len(y))[:MAX_RANKED]
         ranked_X = X[ranked_rows]
         ranked_y = y[ranked_rows]
         # Random numbers for `SAMPLES` samples of each process at these configurations.

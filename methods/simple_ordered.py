@@ -146,8 +146,8 @@ def _iter_in_order(history: Sequence[Evaluations], count: int) -> Iterator[Float
     groups_of_tasks = [_group_by_loss(task, count) for task in reversed(history)]
     rank_count = max((len(groups) for groups in groups_of_tasks), default=0)
     for rank in range(rank_count):
-        groups = [groups[rank] for groups in groups_of_tasks if rank < len(groups)]
-        for turn in zip_longest(*groups):
+        groups_of_rank = [groups[rank] for groups in groups_of_tasks if rank < len(groups)]
+        for turn in zip_longest(*groups_of_rank):
             for configuration in turn:
                 if configuration is not None:  # None stands for a task whose group is smaller
                     yield configuration

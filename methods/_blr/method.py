@@ -122,7 +122,7 @@ class LinearHead(ModelBased):
         inputs = []
         losses = []
         for task, context in zip(tasks, source_contexts, strict=True):
-            losses.append(standardise(task.losses))  # of a subset, by itself
+            losses.append(standardise(task.losses))  # among those that are used
             # Configurations in the unit cube.
             unit = self.space.canonical(self.space.encode(task.values))
             inputs.append(self._scale_and_append_context(unit, context))
