@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -46,10 +47,14 @@ def cells():
 
 @pytest.fixture(scope="module")
 def original_store(cells, tmp_path_factory) -> Store:
-    """A store of the sixteen runs of `cells`, with a file a run."""
+    """A store of sixteen finished runs, each in a file, and of their plan.
+
+    Tests that change a store take a copy, `store`.
+    """
     store = Store(tmp_path_factory.mktemp("stores") / "original")
     run_cells(cells, store)
-    store.records.write_experiment(grid_of_cells(cells))
+    plan_of_runs = grid_of_cells(cells)
+    store.records.write_experiment(plan_of_runs)
     return store
 
 
@@ -86,9 +91,13 @@ def count_files(store: Store) -> tuple[int, int]:
 
 
 def read_contents(store: Store) -> dict[str, bytes]:
-    """Read the content of every file of a store, by its path there."""
-    paths = [path for path in store.folder.rglob("*") if path.is_file()]
-    return {str(path.relative_to(store.folder)): path.read_bytes() for path in paths}
+    """Read the content of every file of a store, by its path in the store."""
+    content_of_file = {}
+    for path in store.folder.rglob("*"):
+        if path.is_file():
+            path_in_store = str(path.relative_to(store.folder))
+            content_of_file[path_in_store] = path.read_bytes()
+    return content_of_file
 
 
 def make_failure(seed: int = 0, **changes: Any) -> Failure:
@@ -106,25 +115,28 @@ def make_failure(seed: int = 0, **changes: Any) -> Failure:
 
 
 def make_store(folder: Path) -> Store:
+    """Make a store of no runs, whose folder exists already."""
     store = Store(folder)
     store.prepare()
     return store
 
 
 def add_to_losses(table: pa.Table, change: float) -> pa.Table:
-    """Copy a table of trials with changed losses."""
-    place = table.column_names.index("loss")
-    return table.set_column(place, "loss", pc.add(table["loss"], change))
+    """Copy a table of trials, with a number added to each loss."""
+    column = table.column_names.index("loss")
+    return table.set_column(column, "loss", pc.add(table["loss"], change))
 
 
-def replace_run(path: Path, table: pa.Table) -> Path:
-    """Replace a file of runs; its new name, KEY-HASH.parquet, fits the new content."""
+def replace_run(path: Path, table: pa.Table) -> None:
+    """Replace a file of runs by one of another table.
+
+    The name of a single run is KEY-HASH.parquet, that of packed runs is HASH.parquet. The new file
+    has the hash of its own content.
+    """
     hash_and_suffix, data = encode_runs(table)
     key, dash, _ = path.name.rpartition("-")
     path.unlink()
-    changed = path.with_name(f"{key}{dash}{hash_and_suffix}")
-    changed.write_bytes(data)
-    return changed
+    path.with_name(f"{key}{dash}{hash_and_suffix}").write_bytes(data)
 
 
 # Packing
@@ -132,24 +144,29 @@ def replace_run(path: Path, table: pa.Table) -> Path:
 
 def test_packing_leaves_one_file_a_benchmark(store):
     """The store has sixteen runs, each in a file, on two benchmarks."""
-    runs_packed = store.compact()
-    single, packed = count_files(store)
-    assert runs_packed == 16
-    assert (single, packed) == (0, 2)
+    n_runs_packed = store.compact()
+
+    assert n_runs_packed == 16
+    n_single_files, n_packed_files = count_files(store)
+    assert (n_single_files, n_packed_files) == (0, 2)
 
 
 def test_packing_again_changes_no_file(packed_store):
     before = read_contents(packed_store)
-    assert packed_store.compact() == 0
+
+    n_runs_packed = packed_store.compact()
+
+    assert n_runs_packed == 0
     assert read_contents(packed_store) == before
 
 
 def test_few_files_are_not_packed(store):
-    """The store has sixteen runs, each in a file: fewer than are asked for."""
-    runs_packed = store.compact(at_least=17)
-    single, packed = count_files(store)
-    assert runs_packed == 0
-    assert (single, packed) == (16, 0)
+    """The store has sixteen runs, each in a file, but seventeen are asked for."""
+    n_runs_packed = store.compact(at_least=17)
+
+    assert n_runs_packed == 0
+    n_single_files, n_packed_files = count_files(store)
+    assert (n_single_files, n_packed_files) == (16, 0)
 
 
 def test_packed_runs_have_same_trials(original_store, packed_store):
@@ -157,10 +174,15 @@ def test_packed_runs_have_same_trials(original_store, packed_store):
 
 
 def test_one_packed_run_is_read(cells, original_store, packed_store):
+    """Of a packed file, the trials of a single run can be read."""
     key = cells[0].key
-    trials = original_store.read()
-    expected = trials[trials["key"] == key].reset_index(drop=True)
-    pd.testing.assert_frame_equal(packed_store.read([key]), expected, check_categorical=False)
+    all_trials = original_store.read()
+    expected = all_trials[all_trials["key"] == key].reset_index(drop=True)
+
+    trials = packed_store.read([key])
+
+    # Texts are categories, of which all trials have more than those of a run.
+    pd.testing.assert_frame_equal(trials, expected, check_categorical=False)
 
 
 def test_packed_runs_have_same_configurations(cells, original_store, packed_store):
@@ -193,24 +215,27 @@ def test_store_has_failed_runs(store):
 
 
 def test_identities_are_read_without_plan(cells, store):
-    """From the files of runs, where the plans of experiments, which tell them, are missing."""
+    """Files of runs tell what runs they are of, even if the plan of the experiment is lost."""
     shutil.rmtree(store.folder / "experiments")
+
     assert store.cells() == {cell.key: cell.describe() for cell in cells}
 
 
 def test_files_with_room_are_packed_again(original_store, tmp_path, monkeypatch):
-    """Packed after each run: a packed file with fewer than three runs takes further ones.
+    """A store is packed after each run; a packed file takes further runs until it is full.
 
-    Three is the limit of this test; there are eight runs on each of two benchmarks.
+    A file is full with three runs here. Eight runs on each of two benchmarks need three files each.
     """
     monkeypatch.setattr(store_module, "MAX_PACKED_RUNS", 3)
     store = make_store(tmp_path / "store")
     for path in single_files(original_store):
         shutil.copy(path, store.folder / "runs")
         store.compact()
-    single, packed = count_files(store)
-    assert single == 0
-    assert packed <= 2 * 4  # three files would do for the runs on a benchmark
+
+    n_single_files, n_packed_files = count_files(store)
+    assert n_single_files == 0
+    three_and_one_to_spare = 4
+    assert n_packed_files <= 2 * three_and_one_to_spare
     assert store.digest() == original_store.digest()
 
 
@@ -229,87 +254,101 @@ print(len(store.read()))
 
 @pytest.mark.slow
 def test_several_processes_pack_at_once(original_store, store):
+    """Three processes pack the same store, and print how many trials it then has."""
     command = [sys.executable, "-c", SCRIPT_THAT_PACKS, str(store.folder)]
     processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
+
     outputs = [process.communicate(timeout=120)[0] for process in processes]
-    assert outputs == [f"{len(original_store.read())}\n"] * 3
+
+    n_trials = len(original_store.read())
+    assert [int(output) for output in outputs] == [n_trials] * 3
     assert store.digest() == original_store.digest()
 
 
 def test_runs_are_packed_while_read(cells, original_store, store, monkeypatch):
-    """Another process packs all runs, into two files, before the second of them is opened."""
-    read_runs = store_module.read_runs
-    opened: list[Path] = []
+    """While a store is read, all its runs are packed into two files, as by another process.
 
-    def pack_before_second_file(file, names=None):
-        opened.append(file.path)
-        if len(opened) == 2:
+    This happens just before the second file of a run is read, which does not exist any more.
+    """
+    read_runs = store_module.read_runs
+    paths_read: list[Path] = []
+
+    def read_and_pack_before_second_file(file, names=None):
+        """Read a file of runs as usual, but pack the store before the second one."""
+        paths_read.append(file.path)
+        if len(paths_read) == 2:
             store.compact()
         return read_runs(file, names)
 
-    monkeypatch.setattr(store_module, "read_runs", pack_before_second_file)
+    monkeypatch.setattr(store_module, "read_runs", read_and_pack_before_second_file)
+
     trials = store.read(cell.key for cell in cells)
 
-    single, packed = count_files(store)
     assert trials.equals(original_store.read())
-    assert (single, packed) == (0, 2)
+    n_single_files, n_packed_files = count_files(store)
+    assert (n_single_files, n_packed_files) == (0, 2)
 
 
-@pytest.fixture
-def interrupt_removal(monkeypatch):
-    """A function that makes the removal of files raise `KeyboardInterrupt` after some files."""
+def interrupt_removal_of_files(monkeypatch, *, after: int) -> None:
+    """From now on, let the removal of files raise `KeyboardInterrupt` after so many files."""
+    removed_paths: list[Path] = []
 
-    def interrupt_after(removals: int) -> None:
-        removed: list[Path] = []
+    def remove_or_interrupt(path, missing_ok=False):
+        """Stand in for `Path.unlink`: remove a file, or raise an interrupt after some files."""
+        if len(removed_paths) == after:
+            raise KeyboardInterrupt
+        removed_paths.append(path)
+        os.unlink(path)  # noqa: PTH108 - that of Path is replaced
 
-        def unlink(path, missing_ok=False):
-            if len(removed) == removals:
-                raise KeyboardInterrupt
-            removed.append(path)
-            os.unlink(path)  # noqa: PTH108 - that of Path is replaced
-
-        monkeypatch.setattr(Path, "unlink", unlink)
-
-    return interrupt_after
+    monkeypatch.setattr(Path, "unlink", remove_or_interrupt)
 
 
-@pytest.mark.parametrize("removals", [0, 2])
-def test_interrupted_packing_loses_nothing(original_store, store, interrupt_removal, removals):
-    """Packing writes two files, and then removes those of the sixteen runs."""
-    interrupt_removal(removals)
+@pytest.mark.parametrize("n_removed", [0, 2])
+def test_interrupted_packing_loses_nothing(original_store, store, monkeypatch, n_removed):
+    """Packing writes two files, and then removes the files of sixteen single runs.
+
+    It is interrupted when some of them are removed.
+    """
+    interrupt_removal_of_files(monkeypatch, after=n_removed)
+
     with pytest.raises(KeyboardInterrupt):
         store.compact()
-    single, packed = count_files(store)
-    assert (single, packed) == (16 - removals, 2)
+
+    n_single_files, n_packed_files = count_files(store)
+    assert (n_single_files, n_packed_files) == (16 - n_removed, 2)
     assert store.digest() == original_store.digest()
 
 
-def test_interrupted_packing_continues(original_store, store, interrupt_removal, monkeypatch):
-    """After it was interrupted when two files were removed; the runs are on two benchmarks."""
-    interrupt_removal(2)
+def test_interrupted_packing_continues(original_store, store, monkeypatch):
+    """Packing is interrupted when two files are removed, and then started again."""
+    interrupt_removal_of_files(monkeypatch, after=2)
     with pytest.raises(KeyboardInterrupt):
         store.compact()
     monkeypatch.undo()  # files can be removed again
 
     store.compact()
 
-    single, packed = count_files(store)
-    assert (single, packed) == (0, 2)
+    n_single_files, n_packed_files = count_files(store)
+    assert (n_single_files, n_packed_files) == (0, 2)
     assert store.digest() == original_store.digest()
 
 
 def test_wrongly_written_file_replaces_nothing(store, monkeypatch):
-    """Packing checks what it wrote, here without its last nine bytes, before it removes runs."""
+    """Packing reads what it wrote before it removes single runs.
+
+    Here the end of what is written gets lost.
+    """
     write = store_module.write_whole
 
     def write_without_end(path, data):
         return write(path, data[:-9])
 
     monkeypatch.setattr(store_module, "write_whole", write_without_end)
+
     with pytest.raises(StoreError, match="damaged"):
         store.compact()
-    # No run was removed.
-    assert len(single_files(store)) == 16
+    no_run_was_removed = len(single_files(store)) == 16
+    assert no_run_was_removed
 
 
 # Damage
@@ -323,7 +362,7 @@ def damage_content(store: Store) -> Path:
 
 
 def rename_to_other_run(store: Store) -> Path:
-    """Put the first run in the place of the second, under the second's key; return its file."""
+    """Rename the file of the first run to the key of the second, which it replaces; return it."""
     first, second, *_ = single_files(store)
     second.unlink()
     key_of_second = second.name[:KEY_LENGTH]
@@ -339,19 +378,25 @@ DAMAGES = {
 
 @pytest.mark.parametrize(("damage", "reason"), DAMAGES.values(), ids=DAMAGES)
 def test_damaged_run_is_named(store, damage, reason):
-    """The content of a run's file was cut off, or the file was renamed."""
+    """A file of a run is cut off, or renamed to the key of another; the error says which is it."""
     path = damage(store)
     key = path.name[:KEY_LENGTH]
-    with pytest.raises(StoreError, match=f"{path.name} is damaged .{reason}"):
+
+    with pytest.raises(StoreError, match=rf"{path.name} is damaged \({reason}"):
         store.read([key])
 
 
 @pytest.mark.parametrize(("damage", "reason"), DAMAGES.values(), ids=DAMAGES)
 def test_damaged_run_is_repeated(cells, original_store, store, damage, reason):
-    """The content of a run's file was cut off, or the file was renamed."""
+    """A file of a run is cut off, or renamed to the key of another.
+
+    When the experiment goes on, the file is moved away, and what is missing then runs again.
+    """
     path = damage(store)
+
     with pytest.warns(DamagedFilesWarning, match="1 damaged files"):
         run_cells(cells, store)
+
     assert store.digest() == original_store.digest()
     files_set_aside = [file.name for file in (store.folder / "damaged").iterdir()]
     assert files_set_aside == [path.name]
@@ -380,13 +425,14 @@ def move_failure_to_other_run(store: Store) -> Path:
 
 
 def damage_experiment(store: Store) -> Path:
-    """Change the name of a method in the plan of an experiment, so that its hash is wrong."""
+    """Change a letter in the plan of an experiment, so that the hash in its name is wrong."""
     (path,) = (store.folder / "experiments").iterdir()
     path.write_text(path.read_text().replace("random-search", "random-zearch"))
     return path
 
 
 def make_folder_among_runs(store: Store) -> Path:
+    """Make a folder where a store has files only; it counts as a damaged file."""
     path = store.folder / "runs" / "folder"
     path.mkdir()
     return path
@@ -403,8 +449,12 @@ ALL_DAMAGES = (
 
 @pytest.mark.parametrize("damage", ALL_DAMAGES)
 def test_damaged_file_is_named(packed_store, damage):
-    """Whatever kind of file it is: of runs, failures or plans, or a folder among them."""
+    """The file is of runs, of a failure or of a plan, or it is a folder among them.
+
+    The error is a single line of printable characters.
+    """
     path = damage(packed_store)
+
     with pytest.raises(StoreError, match=f"{path.name} is damaged") as caught:
         make_overview(Store(packed_store.folder))
     assert str(caught.value).isprintable()
@@ -412,50 +462,59 @@ def test_damaged_file_is_named(packed_store, damage):
 
 @pytest.mark.parametrize("damage", ALL_DAMAGES)
 def test_damaged_file_is_set_aside(packed_store, damage):
-    """Whatever kind of file it is: of runs, failures or plans, or a folder among them."""
+    """The file is of runs, of a failure or of a plan, or it is a folder among them.
+
+    After that nothing is damaged any more, and the overview raises no error.
+    """
     path = damage(packed_store)
 
-    (moved,) = packed_store.set_aside_damaged()
+    (moved_path,) = packed_store.set_aside_damaged()
 
-    assert moved.name == path.name
+    assert moved_path.name == path.name
     assert packed_store.set_aside_damaged() == []
-    # Now the overview can be made.
     make_overview(packed_store)
 
 
 def test_two_files_of_one_name_are_set_aside(store):
-    """Another damaged file comes in the place of the one that was moved."""
+    """Another damaged file comes in the place of one that was moved; its name gets a number."""
     path = damage_content(store)
     store.set_aside_damaged()
     path.write_text("damaged again")
     store.set_aside_damaged()
-    names = sorted(moved.name for moved in (store.folder / "damaged").iterdir())
+
+    names = sorted(moved_path.name for moved_path in (store.folder / "damaged").iterdir())
     assert names == [path.name, f"{path.name}-2"]
 
 
 def test_runs_of_damaged_packed_file_are_repeated(cells, original_store, packed_store):
+    """The damaged file is moved away first; its eight runs are then missing."""
     damage_packed(packed_store)
     packed_store.set_aside_damaged()
+
     run_cells(cells, packed_store)
+
     assert packed_store.digest() == original_store.digest()
 
 
 def test_overview_opens_no_single_run(store):
-    """The names of the files say enough: the contents of all sixteen are emptied here."""
+    """Names of files tell which runs are finished, as here, where all sixteen files are emptied."""
     for path in single_files(store):
         path.write_bytes(b"")
-    keys_of_finished = make_overview(store).keys(State.DONE)
-    assert len(keys_of_finished) == 16
+
+    keys_of_finished_runs = make_overview(store).keys(State.DONE)
+
+    assert len(keys_of_finished_runs) == 16
 
 
 def test_changed_value_changes_digest(original_store, store):
+    """The digest is a hash of all results; some losses are changed a little."""
     path = single_files(store)[0]
     replace_run(path, add_to_losses(pq.read_table(path), 1e-9))
     assert store.digest() != original_store.digest()
 
 
 def test_runs_of_earlier_format_have_same_digest(original_store, store):
-    """Earlier files had a column of digests."""
+    """Earlier files had a column with a hash of the run, which is not part of the results."""
     for path in single_files(store):
         table = pq.read_table(path)
         digests = pa.array(["0" * 32] * table.num_rows)
@@ -494,24 +553,42 @@ def test_forgotten_failure_is_removed(store):
 # The marker
 
 
-@pytest.mark.parametrize("place", range(len('{"format": 6}')))
-@pytest.mark.parametrize("byte", [b"\x00", b"7", b"x"])
-def test_damaged_marker_can_be_deleted(original_store, store, place, byte):
-    """One byte of store.json, which marks the folder as a store, is replaced by another."""
+EVERY_PLACE_IN_MARKER = pytest.mark.parametrize("place", range(len('{"format": 6}')))
+EVERY_WRONG_BYTE = pytest.mark.parametrize("byte", [b"\x00", b"7", b"x"])
+
+
+def damage_marker(store: Store, place: int, byte: bytes) -> Path:
+    """Replace one byte of store.json, which marks a folder as a store; return its path."""
     marker = store.folder / "store.json"
     content = marker.read_bytes()
     marker.write_bytes(content[:place] + byte + content[place + 1 :])
+    return marker
+
+
+@EVERY_PLACE_IN_MARKER
+@EVERY_WRONG_BYTE
+def test_error_says_to_delete_damaged_marker(store, place, byte):
+    """Some bytes, such as one of a space, may change without harm, so that there is no error."""
+    damage_marker(store, place, byte)
+
     try:
         Store(store.folder)
     except StoreError as error:
         assert "delete it: the folder is recognised by its other files" in str(error)
 
-    marker.unlink()
-    restored = Store(store.folder)
-    restored.prepare()
 
-    assert restored.digest() == original_store.digest()
+@EVERY_PLACE_IN_MARKER
+@EVERY_WRONG_BYTE
+def test_deleted_marker_is_restored(original_store, store, place, byte):
+    """A damaged marker is deleted by the user, and then written again as it was."""
+    content = (store.folder / "store.json").read_bytes()
+    marker = damage_marker(store, place, byte)
+    marker.unlink()
+
+    restored_store = make_store(store.folder)
+
     assert marker.read_bytes() == content
+    assert restored_store.digest() == original_store.digest()
 
 
 def test_folder_of_other_things_is_no_store(tmp_path):
@@ -534,14 +611,23 @@ def test_impossible_folder_is_named(name):
         make_store(Path(name))
 
 
-@pytest.mark.parametrize("module", ["store", "_run_file"])
-def test_other_format_is_refused(cells, tmp_path, monkeypatch, module):
-    """The format is that of the store as a whole, or that of a file of runs in it."""
+def test_other_format_of_store_is_refused(tmp_path, monkeypatch):
+    """The store was begun by a later version of the package, whose format is 7."""
     with monkeypatch.context() as patched:
-        patched.setattr(f"hpobench_ordered.experiment.{module}.FORMAT", 7)
-        store = make_store(tmp_path)
-        if module == "_run_file":
-            run_cells(cells[:1], store)
+        patched.setattr("hpobench_ordered.experiment.store.FORMAT", 7)
+        make_store(tmp_path)
+
+    with pytest.raises(StoreError, match=r"store format 7, .* with format 6"):
+        Store(tmp_path).read()
+
+
+def test_other_format_of_run_is_refused(cells, tmp_path, monkeypatch):
+    """A file of a run was written by a later version of the package, whose format is 7."""
+    store = make_store(tmp_path)
+    with monkeypatch.context() as patched:
+        patched.setattr("hpobench_ordered.experiment._run_file.FORMAT", 7)
+        run_cells(cells[:1], store)
+
     with pytest.raises(StoreError, match=r"store format 7, .* with format 6"):
         Store(tmp_path).read()
 
@@ -550,7 +636,7 @@ def test_other_format_is_refused(cells, tmp_path, monkeypatch, module):
 
 
 def test_different_values_are_not_merged(original_store, packed_store):
-    """The packed file that is changed holds all eight runs on a benchmark."""
+    """In one of two stores, the losses of all eight runs on a benchmark are changed a little."""
     path = packed_files(packed_store)[0]
     replace_run(path, add_to_losses(pq.read_table(path), 1e-9))
     with pytest.raises(StoreError, match="8 runs have two different results"):
@@ -558,60 +644,67 @@ def test_different_values_are_not_merged(original_store, packed_store):
 
 
 def make_other_result(original_store: Store, folder: Path) -> Store:
-    """Make a store with the first run of another store, but with other losses."""
+    """Make a store with the first run of another store, whose losses are changed a little."""
     other = make_store(folder)
     first_run = pq.read_table(single_files(original_store)[0])
     other.write(add_to_losses(first_run, 1e-9))
     return other
 
 
-@pytest.mark.parametrize("own_first", [True, False])
-def test_two_results_of_run_are_named(original_store, tmp_path, own_first):
-    """In whichever order the stores are merged."""
+@pytest.mark.parametrize("is_original_first", [True, False])
+def test_two_results_of_run_are_named(original_store, tmp_path, is_original_first):
+    """Two stores have the same run with different losses; the error names the run.
+
+    They are refused in whichever order they are merged.
+    """
     other = make_other_result(original_store, tmp_path / "other")
     (run,) = other.cells().values()
-    name = "{benchmark}, {method}, seed {seed} ".format(**run)
+    name_of_run = "{benchmark}, {method}, seed {seed} ".format(**run)
     folders = [original_store.folder, other.folder]
-    if not own_first:
+    if not is_original_first:
         folders.reverse()
 
-    with pytest.raises(StoreError, match=name):
+    with pytest.raises(StoreError, match=name_of_run):
         hbo.merge_stores(tmp_path / "merged", folders)
     assert not (tmp_path / "merged").exists()
 
 
 @pytest.mark.parametrize("operation", [Store.read, Store.digest, Store.compact])
-def test_two_results_in_store_are_named(original_store, store, tmp_path, operation):
-    """The first run is there twice, with other losses; reading, digest and packing refuse it."""
+def test_two_results_in_store_are_refused(original_store, store, tmp_path, operation):
+    """A store has two files of its first run, with different losses.
+
+    It can neither be read nor hashed nor packed, and no file is removed.
+    """
     other = make_other_result(original_store, tmp_path / "other")
     shutil.copy(single_files(other)[0], store.folder / "runs")
 
     with pytest.raises(StoreError, match="1 runs have two different results"):
         operation(store)
 
-    single, packed = count_files(store)
-    # No file was removed or packed.
-    assert (single, packed) == (16 + 1, 0)
+    n_single_files, n_packed_files = count_files(store)
+    assert (n_single_files, n_packed_files) == (16 + 1, 0)
 
 
-def write_foreign_failure(store: Store, key: str) -> None:
-    """Write a failure with this key into a file whose name has another."""
-    content = json.dumps({**fields_of(make_failure()), "key": key})
+def write_failure_with_key(store: Store, key: str) -> None:
+    """Write a failure whose content has this key into a file that is named after another key."""
+    fields = {name: getattr(make_failure(), name) for name in Failure.__dataclass_fields__}
+    content = json.dumps({**fields, "key": key})
     (store.folder / "failures" / f"{UNUSED_KEY}.json").write_text(content)
-
-
-def fields_of(failure: Failure) -> dict[str, Any]:
-    return {name: getattr(failure, name) for name in Failure.__dataclass_fields__}
 
 
 @pytest.mark.parametrize("key", ["../../EVIL", "/tmp/EVIL", "0" * 20, "0" * 20 + "\n"])
 def test_merging_writes_nothing_outside(original_store, store, tmp_path, key):
-    """The key of a failure in another's store, which names a file, may be a path."""
-    other = make_store(tmp_path / "theirs" / "other")
-    write_foreign_failure(other, key)
+    """Somebody else's store may have a failure whose key is a path, such as "../../EVIL".
+
+    A file that is named after it would be outside of one's own store.
+    """
+    store_of_others = make_store(tmp_path / "theirs" / "other")
+    write_failure_with_key(store_of_others, key)
     before = read_contents(store)
+
     with pytest.raises(StoreError, match="is damaged"):
-        store.merge(original_store, other)
+        store.merge(original_store, store_of_others)
+
     assert read_contents(store) == before
     assert not list(tmp_path.rglob("EVIL*"))
 
@@ -628,24 +721,26 @@ DAMAGES_OF_OTHER = (
 
 @pytest.mark.parametrize("damage", DAMAGES_OF_OTHER)
 def test_refused_merge_changes_nothing(cells, store, tmp_path, damage):
-    """A store of two runs and a failure refuses one with a damaged file."""
-    own = make_store(tmp_path / "own")
-    run_cells(cells[:2], own)
-    own.records.write_failure(make_failure())
-    before = read_contents(own)
+    """A store with a damaged file is not merged into one's own, of two runs and a failure."""
+    own_store = make_store(tmp_path / "own")
+    run_cells(cells[:2], own_store)
+    own_store.records.write_failure(make_failure())
+    before = read_contents(own_store)
     damage(store)
+
     with pytest.raises(StoreError, match="is damaged"):
-        own.merge(store)
-    assert read_contents(own) == before
+        own_store.merge(store)
+    assert read_contents(own_store) == before
 
 
 def test_run_with_key_of_other_is_not_merged(cells, store, tmp_path):
-    """The key of a run depends on its seed: with another one in the file, the key is wrong."""
+    """The seed in a run's file is changed, on which the key in its name depends."""
     path = single_files(store)[0]
     run = pq.read_table(path)
-    place = run.column_names.index("seed")
+    column = run.column_names.index("seed")
     other_seed = pc.add(run["seed"], 1000)
-    replace_run(path, run.set_column(place, "seed", other_seed))
+    replace_run(path, run.set_column(column, "seed", other_seed))
+
     with pytest.raises(StoreError, match="is not that of its run"):
         Store(tmp_path / "own").merge(store)
 
@@ -663,47 +758,52 @@ def test_failures_are_merged(store, tmp_path):
 
 
 def test_failure_of_finished_run_is_forgotten(cells, original_store, tmp_path):
-    """The run failed in one store, and is finished in the other."""
-    own = make_store(tmp_path / "own")
-    identity = cells[0].describe()
-    own.records.write_failure(make_failure(**identity, key=cells[0].key))
+    """A run failed in one store, and is finished in the other."""
+    own_store = make_store(tmp_path / "own")
+    run = cells[0]
+    failure_of_run = make_failure(**run.describe(), key=run.key)
+    own_store.records.write_failure(failure_of_run)
 
-    own.merge(original_store)
+    own_store.merge(original_store)
 
-    assert own.failures() == {}
+    assert own_store.failures() == {}
 
 
 @pytest.fixture
-def parts(cells, tmp_path) -> list[Store]:
-    """Three stores with a part of the runs each, and all with the first run.
+def three_parts(cells, tmp_path) -> list[Store]:
+    """Three stores, numbered from 0, of which each has a third of the runs, and the first run.
 
-    Each has a session, of which the last store's is the earliest; the second store is packed.
+    Store 1 is packed. Each has a record of when it was started: store 2 on 1 January 2026, store 1
+    on the next day, and store 0 on the day after that.
     """
+    started = ["2026-01-03", "2026-01-02", "2026-01-01"]
     stores = [Store(tmp_path / str(number)) for number in range(3)]
     for number, store in enumerate(stores):
-        run_cells([*select_shard(cells, (number, 3)), cells[0]], store)
-        session = {"started": f"2026-01-0{3 - number}", "experiment": str(number)}
+        third_of_runs = select_shard(cells, (number, 3))
+        run_cells([*third_of_runs, cells[0]], store)
+        session = {"started": started[number], "experiment": str(number)}
         store.records.write_session(session)
     stores[1].compact()
     return stores
 
 
 def test_parts_have_each_run_once(cells):
-    """Sixteen runs are divided into three parts."""
-    parts = [select_shard(cells, (number, 3)) for number in range(3)]
-    assert sorted(len(part) for part in parts) == [5, 5, 6]
-    keys = [cell.key for part in parts for cell in part]
+    """Sixteen runs are divided into three shards."""
+    shards = [select_shard(cells, (number, 3)) for number in range(3)]
+
+    assert sorted(len(shard) for shard in shards) == [5, 5, 6]
+    keys = [cell.key for cell in chain(*shards)]
     assert sorted(keys) == sorted(cell.key for cell in cells)
 
 
-def test_merged_parts_equal_whole(original_store, parts, tmp_path):
-    merged = hbo.merge_stores(tmp_path / "merged", [part.folder for part in parts])
+def test_merged_parts_equal_whole(original_store, three_parts, tmp_path):
+    merged = hbo.merge_stores(tmp_path / "merged", [part.folder for part in three_parts])
     assert merged.digest() == original_store.digest()
 
 
-def test_merging_does_not_depend_on_order(parts, tmp_path):
+def test_merging_does_not_depend_on_order(three_parts, tmp_path):
     """Neither the runs, nor their timings, nor the sessions do."""
-    folders = [part.folder for part in parts]
+    folders = [part.folder for part in three_parts]
     merged = hbo.merge_stores(tmp_path / "merged", folders)
     reversed_merge = hbo.merge_stores(tmp_path / "reversed", reversed(folders))
     assert merged.digest() == reversed_merge.digest()
@@ -711,24 +811,31 @@ def test_merging_does_not_depend_on_order(parts, tmp_path):
     assert merged.sessions() == reversed_merge.sessions()
 
 
-def test_merging_again_changes_nothing(parts, tmp_path):
-    folders = [part.folder for part in parts]
+def test_merging_again_changes_nothing(three_parts, tmp_path):
+    """One of three parts is merged once more into the store of all."""
+    folders = [part.folder for part in three_parts]
     merged = hbo.merge_stores(tmp_path / "merged", folders)
     before = read_contents(merged)
-    hbo.merge_stores(merged.folder, folders[1:2])
+
+    second_part = folders[1]
+    hbo.merge_stores(merged.folder, [second_part])
+
     assert read_contents(merged) == before
 
 
-def test_merged_sessions_are_in_order_of_time(parts, tmp_path):
-    """Part 0 began last, on 3 January, and part 2 first, on 1 January."""
-    merged = hbo.merge_stores(tmp_path / "merged", [part.folder for part in parts])
+def test_merged_sessions_are_in_order_of_time(three_parts, tmp_path):
+    """Part 2 was started first, on 1 January, and part 0 last, on 3 January."""
+    merged = hbo.merge_stores(tmp_path / "merged", [part.folder for part in three_parts])
     numbers_of_parts = [session["experiment"] for session in merged.sessions()]
     assert numbers_of_parts == ["2", "1", "0"]
 
 
 @pytest.fixture
 def store_of_two_versions(cells, tmp_path, monkeypatch) -> Store:
-    """A store that version 9.9 of the package began with five runs, and this one finished."""
+    """A store of sixteen runs, of which version 9.9 of the package made five, and this one others.
+
+    The runner is made to believe that it has the version 9.9.
+    """
     store = Store(tmp_path / "versions")
     with monkeypatch.context() as patched:
         versions = {"hpobench-ordered": "9.9"}
@@ -754,38 +861,45 @@ def test_runs_of_two_versions_are_same(original_store, store_of_two_versions):
 
 
 def test_grid_tells_all_cells(cells):
-    """A plan is stored as a grid: the values of benchmark, method, seed and protocol."""
+    """A plan is stored as a grid, which lists benchmarks, methods, seeds and protocols once each.
+
+    All runs follow from it: every combination is one.
+    """
     identity_of_key = {cell.key: cell.describe() for cell in cells}
     assert cells_of_grid(grid_of_cells(cells)) == identity_of_key
 
 
 def test_too_large_plan_is_refused(store):
-    """A grid of 3000 * 3000 runs, which is small as a file."""
-    axis = [[str(number), "1"] for number in range(3000)]
-    planned = {
-        "benchmark surrogate": axis,
-        "method method_version": axis,
+    """A plan is stored as a grid of benchmarks, methods, seeds and protocols.
+
+    A small one can mean very many runs: here each of 3000 methods on each of 3000 benchmarks.
+    """
+    pairs_of_texts = [[str(number), "1"] for number in range(3000)]
+    grid = {
+        "benchmark surrogate": pairs_of_texts,
+        "method method_version": pairs_of_texts,
         "seed": [[0]],
         "protocol": [["ordered()"]],
     }
+
     with pytest.raises(ExperimentError, match="at most 500,000 runs"):
-        store.records.write_experiment(planned)
+        store.records.write_experiment(grid)
 
 
 # The state of runs
 
-SMALL = {"benchmarks": ["newsvendor"], "protocol": hbo.Ordered(trials=2, tasks=1)}
+SHORT_RUNS = {"benchmarks": ["newsvendor"], "protocol": hbo.Ordered(trials=2, tasks=1)}
 """Options of short runs, without methods and seeds."""
 
 
 def run_shard(folder: Path, shard: tuple[int, int]) -> Store:
-    """Run one shard, of some, of an experiment with four runs."""
-    hbo.run(methods=["random-search"], seeds=range(4), shard=shard, folder=folder, **SMALL)
+    """Run a part of an experiment with four runs; the shard (0, 2) is the first half."""
+    hbo.run(methods=["random-search"], seeds=range(4), shard=shard, folder=folder, **SHORT_RUNS)
     return Store(folder)
 
 
 def test_runs_of_other_shards_are_missing(tmp_path):
-    """Of four runs one of two shards is run."""
+    """Of four runs, the first of two shards is run."""
     overview = make_overview(run_shard(tmp_path, (0, 2)))
     assert len(overview.keys(State.DONE)) == 2
     assert len(overview.keys(State.MISSING)) == 2
@@ -794,11 +908,14 @@ def test_runs_of_other_shards_are_missing(tmp_path):
 def test_counts_tell_runs_in_progress(tmp_path):
     """Of four runs two are finished, one is in progress and one is missing."""
     store = run_shard(tmp_path, (0, 2))
-    missing = make_overview(store).keys(State.MISSING)
-    with store.records.running(missing[0]):
-        (row,) = make_overview(store).counts().to_dict("records")
-    counts = {state: row[state.value] for state in State}
-    assert counts == {
+    one_of_two_missing, _ = make_overview(store).keys(State.MISSING)
+
+    with store.records.running(one_of_two_missing):
+        counts = make_overview(store).counts()
+
+    (row,) = counts.to_dict("records")  # of the only benchmark and method
+    count_of_state = {state: row[state.value] for state in State}
+    assert count_of_state == {
         State.DONE: 2,
         State.RUNNING: 1,
         State.FAILED: 0,
@@ -807,16 +924,24 @@ def test_counts_tell_runs_in_progress(tmp_path):
 
 
 def test_all_shards_finish_experiment(tmp_path):
-    """Two shards of two runs each."""
+    """Four runs are made in two shards, the first half and the second."""
     run_shard(tmp_path, (0, 2))
     overview = make_overview(run_shard(tmp_path, (1, 2)))
+
     assert len(overview.keys(State.DONE)) == 4
     assert [session["shard"] for session in overview.sessions] == ["0/2", "1/2"]
-    # No run is of an earlier version of a method.
+
+
+def test_runs_of_shards_supersede_none(tmp_path):
+    """Only runs of earlier versions of methods are superseded."""
+    run_shard(tmp_path, (0, 2))
+    overview = make_overview(run_shard(tmp_path, (1, 2)))
+
     assert overview.superseded == 0
 
 
 def test_run_of_this_process_is_in_progress(tmp_path):
+    """A run is in progress until the block ends that marks it."""
     store = make_store(tmp_path)
     with store.records.running(UNUSED_KEY):
         assert store.in_progress() == {UNUSED_KEY}
@@ -831,34 +956,41 @@ def id_of_ended_process() -> int:
 
 
 def test_run_of_ended_process_is_not_in_progress(tmp_path, id_of_ended_process):
-    """The mark of a run in progress has the number of its process."""
+    """A run in progress is marked by a file with the number of its process, which ended here."""
     store = make_store(tmp_path)
     with store.records.running(UNUSED_KEY):
-        path = tmp_path / "running" / f"{UNUSED_KEY}.json"
-        mark = json.loads(path.read_text()) | {"pid": id_of_ended_process}
-        path.write_text(json.dumps(mark))
+        path_of_mark = tmp_path / "running" / f"{UNUSED_KEY}.json"
+        mark = json.loads(path_of_mark.read_text())
+        mark["pid"] = id_of_ended_process
+        path_of_mark.write_text(json.dumps(mark))
+
         assert store.in_progress() == frozenset()
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"host": 1}', '{"host": "a", "pid": 1e99}'])
 def test_unreadable_mark_is_not_in_progress(tmp_path, content):
-    """The mark of a run in progress is broken, or lacks host and process."""
+    """A run in progress is marked by a file, which is broken here, or lacks host and process."""
     store = make_store(tmp_path)
     (tmp_path / "running" / f"{UNUSED_KEY}.json").write_text(content)
     assert store.in_progress() == frozenset()
 
 
-def test_last_planned_version_of_method_counts(tmp_path):
-    """The method `mine` is run in two versions, together with random search."""
-    for version in ("older", "newer"):
-        # The attribute `identity` of a factory tells the version of its method.
-        factory = partial(RandomSearch)
-        factory.identity = version  # type: ignore[attr-defined]
-        methods = ["random-search", hbo.MethodSpec("mine", factory, "", "")]
-        newest = hbo.run(methods=methods, seeds=[0], folder=tmp_path, **SMALL)
+def run_version_of_mine(folder: Path, version: str) -> hbo.Results:
+    """Run random search and a version of the method `mine`, with one seed each."""
+    # The attribute `identity` of what makes a method tells the version.
+    factory = partial(RandomSearch)
+    factory.identity = version  # type: ignore[attr-defined]
+    methods = ["random-search", hbo.MethodSpec("mine", factory, "", "")]
+    return hbo.run(methods=methods, seeds=[0], folder=folder, **SHORT_RUNS)
 
-    overview = make_overview(newest.store)
-    assert set(overview.runs["key"]) == {cell.key for cell in newest.cells}
+
+def test_last_planned_version_of_method_counts(tmp_path):
+    """The store has runs of random search, and of two versions of the method `mine`."""
+    run_version_of_mine(tmp_path, "older")
+    newer = run_version_of_mine(tmp_path, "newer")
+
+    overview = make_overview(newer.store)
+
+    assert set(overview.runs["key"]) == {cell.key for cell in newer.cells}
     assert overview.superseded == 1
-    # Random search, and both versions of `mine`.
-    assert len(newest.store.keys()) == 3
+    assert len(newer.store.keys()) == 3
