@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from histories import minimised
+from histories import minimised as make_minimised_evaluations
 
 import hpobench_ordered as hbo
 from hpobench_ordered import registry
@@ -29,17 +29,21 @@ def toy(monkeypatch):
 
 @pytest.fixture
 def make_assignments(toy):
-    """Makes all assignments of a run on the toy benchmark, as the runner does."""
+    """A function that makes all assignments of a run on the toy benchmark, as the runner does."""
 
-    def make(
+    def run_and_list_assignments(
         protocol: Protocol,
         *,
         method: str = "random-search",
         seed: int = 0,
         benchmark: hbo.Benchmark | None = None,
     ) -> list[Assignment]:
+        """Run a method under a protocol; list what it is assigned, in order.
+
+        An assignment depends on the evaluations before it, and on random numbers.
+        """
         benchmark = benchmark or toy.load()
-        # A cell is the plan of one run: its method, and its generators at each position.
+        # A cell is the plan of a run; it has random generators for each position of an assignment.
         (cell,) = plan(benchmarks=["toy"], methods=[method], seeds=[seed], protocol=protocol)
 
         assignments: list[Assignment] = []
@@ -57,39 +61,43 @@ def make_assignments(toy):
             assignments.append(assignment)
         return assignments
 
-    return make
+    return run_and_list_assignments
 
 
 @pytest.fixture
 def list_history():
-    """Lists what the histories of assignments hold, as values that can be compared by ==."""
+    """A function that lists what the histories of assignments hold, to compare them by ==."""
 
-    def list_contents(assignments: Sequence[Assignment]) -> list[object]:
+    def list_contents_of_histories(assignments: Sequence[Assignment]) -> list[object]:
+        """List task, values and losses of every history of every assignment."""
         contents: list[object] = []
         for assignment in assignments:
-            history = []
-            for earlier in assignment.history:
-                history.append((earlier.task, earlier.values.tolist(), earlier.losses.tolist()))
-            contents.append(history)
+            for evaluations in assignment.history:
+                values = evaluations.values.tolist()
+                losses = evaluations.losses.tolist()
+                contents.append((assignment.task.name, evaluations.task, values, losses))
         return contents
 
-    return list_contents
+    return list_contents_of_histories
 
 
 @pytest.fixture
 def recorded(toy):
-    """The toy benchmark with 30 recorded evaluations of each of its four tasks.
-
-    Losses of task t are 100 t, 100 t + 1, ..., so that they tell the task and the order.
-    """
-    space = numeric_space()
+    """The toy benchmark with 30 recorded evaluations of each of its four tasks."""
 
     def load_recorded() -> list[hbo.Evaluations]:
+        """Make 30 evaluations of each task t, with the losses 100 t, 100 t + 1, ..., 100 t + 29.
+
+        So a loss tells the task and the place in the order.
+        """
+        space = numeric_space()
         values = space.decode(space.sample_unit(np.random.default_rng(0), 30))
-        tasks = []
+        no_context: dict[str, float] = {}
+        recorded_tasks = []
         for t in range(4):
             losses = 100.0 * t + np.arange(30)
-            tasks.append(minimised(str(t), {}, values, losses, space))
-        return tasks
+            evaluations = make_minimised_evaluations(str(t), no_context, values, losses, space)
+            recorded_tasks.append(evaluations)
+        return recorded_tasks
 
     return replace(toy.load(), recorded=load_recorded)

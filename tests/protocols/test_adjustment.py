@@ -16,11 +16,13 @@ BO = method_spec("bo")
 
 
 def test_tasks_are_optimised_on_both_spaces(make_assignments):
-    """Each of two tasks: first on the old space by `bo`, for five trials that are not recorded.
+    """Each task is first optimised on the old space by `bo`, whose trials are not recorded.
 
-    Then on the new space by the method of the run, for three trials.
+    Then it is optimised on the new space by the method of the run.
     """
-    protocol = Adjustment(first_trials=5, trials=3, tasks=["2", 0])
+    # A task is given by its name or its index; they are not in their usual order.
+    two_tasks = ["2", 0]
+    protocol = Adjustment(first_trials=5, trials=3, tasks=two_tasks)
 
     assignments = make_assignments(protocol, method="simple-previous")
 
@@ -37,17 +39,23 @@ def test_tasks_are_optimised_on_both_spaces(make_assignments):
     ]
 
 
-def test_history_is_the_first_optimisation(make_assignments):
-    # Of the one task: on the old space, then on the new.
-    on_old_space, on_new_space = make_assignments(Adjustment(first_trials=5, trials=3, tasks=1))
+def test_first_optimisation_has_no_history(make_assignments):
+    """A task is optimised on the old search space, and then on the new."""
+    on_old_space, _ = make_assignments(Adjustment(first_trials=5, trials=3, tasks=1))
 
     assert on_old_space.history == ()
+
+
+def test_history_is_from_old_space(make_assignments):
+    """On the new search space, the history is of the same task on the old space."""
+    on_old_space, on_new_space = make_assignments(Adjustment(first_trials=5, trials=3, tasks=1))
+
     (history,) = on_new_space.history
     assert history.task == on_old_space.task.name
-    assert len(history) == 5
     assert history.space == numeric_space_before()
-    expected_losses = on_old_space.task.evaluate_many(history.values)
-    np.testing.assert_array_equal(history.losses, expected_losses)
+    assert len(history) == 5
+    losses_on_old_space = on_old_space.task.evaluate_many(history.values)
+    np.testing.assert_array_equal(history.losses, losses_on_old_space)
 
 
 def test_history_is_common_to_methods(make_assignments, list_history):
@@ -81,10 +89,12 @@ def test_history_varies_with_first_method(make_assignments, list_history):
 
 @pytest.mark.parametrize("name", list_methods())
 def test_methods_must_support_changed_spaces(toy, name):
-    """Only methods with the attribute `changed_spaces` can use a history on another space."""
+    """Only methods with the attribute `changed_spaces` can use a history on another space.
+
+    For them the check raises no error.
+    """
     method = method_spec(name)
     if method.changed_spaces:
-        # Raises no error.
         Adjustment().check(toy, method)
         return
 
@@ -105,9 +115,9 @@ NEEDS_TWO_TASKS = MethodSpec("two", RandomSearch, "", "", min_history=2, changed
     ],
 )
 def test_impossible_settings_are_refused(protocol, method, error, message, toy):
-    """The first method has no history, and the method after it only that of one task.
+    """A setting of the protocol is wrong, or a method needs a history that it does not have.
 
-    The toy benchmark has the tasks "0" to "3".
+    The first method has no history, the method of the run that of a single task.
     """
     with pytest.raises(error, match=message):
         protocol.check(toy, method)

@@ -13,12 +13,12 @@ from hpobench_ordered.testing.toy import numeric_space, toy_spec
 
 
 def make_method_that_needs(tasks: int) -> MethodSpec:
-    """A method that needs a history of at least so many tasks."""
+    """Make a method, called `mine`, that needs a history of at least so many tasks."""
     return MethodSpec("mine", RandomSearch, "", "", min_history=tasks)
 
 
 def test_every_task_is_a_target(make_assignments):
-    """Of the four tasks of the toy benchmark, with two trials each, all of them recorded."""
+    """Each of the four tasks of the toy benchmark is optimised, with two trials."""
     assignments = make_assignments(LeaveOneOut(trials=2, history=6))
 
     assert [assignment.task.index for assignment in assignments] == [0, 1, 2, 3]
@@ -28,7 +28,7 @@ def test_every_task_is_a_target(make_assignments):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_history_is_all_other_tasks(make_assignments, seed):
-    """Six evaluations of each; the toy benchmark has the tasks "0" to "3"."""
+    """The history of a target has six evaluations of each other task, of "0" to "3"."""
     for assignment in make_assignments(LeaveOneOut(trials=2, history=6), seed=seed):
         other_tasks = [name for name in "0123" if name != assignment.task.name]
         assert [evaluations.task for evaluations in assignment.history] == other_tasks
@@ -38,7 +38,7 @@ def test_history_is_all_other_tasks(make_assignments, seed):
 
 
 def test_random_evaluations_are_of_their_task(make_assignments, toy):
-    """Their losses are those of the task that they are said to be of."""
+    """Evaluations of a source task have the losses of that task, not of another."""
     benchmark = toy.load()
     for assignment in make_assignments(LeaveOneOut(trials=1)):
         for source in assignment.history:
@@ -67,7 +67,7 @@ def test_history_varies_with_seed(make_assignments, list_history):
 
 
 def test_history_is_recorded_evaluations(make_assignments, recorded):
-    """Of a benchmark that has recorded evaluations, all of them replace random ones."""
+    """If a benchmark has recorded evaluations, they are the history instead of random ones."""
     all_recorded = recorded.recorded()
     for assignment in make_assignments(LeaveOneOut(trials=1), benchmark=recorded):
         expected = [source for source in all_recorded if source.task != assignment.task.name]
@@ -77,42 +77,50 @@ def test_history_is_recorded_evaluations(make_assignments, recorded):
 
 
 def test_sample_of_recorded_evaluations_keeps_order(make_assignments, recorded):
-    """Seven are drawn of 30 recorded evaluations of each task.
+    """Seven of the 30 recorded evaluations of each task are drawn, in their order.
 
-    Task t has the losses 100 t, 100 t + 1, ..., in this order.
+    The recorded losses of task t are 100 t, 100 t + 1, ..., so that they tell the task.
     """
     for assignment in make_assignments(LeaveOneOut(trials=1, history=7), benchmark=recorded):
         for evaluations in assignment.history:
             losses = evaluations.losses.tolist()
+            hundreds = {loss // 100 for loss in losses}
             assert len(set(losses)) == 7
             assert losses == sorted(losses)
-            tasks_of_losses = {loss // 100 for loss in losses}
-            assert tasks_of_losses == {int(evaluations.task)}
+            assert hundreds == {int(evaluations.task)}
 
 
 def test_sample_of_recorded_varies_with_seed(make_assignments, list_history, recorded):
-    """Seven are drawn of 30 recorded evaluations of each task, the same for all methods."""
+    """The seed decides which seven of 30 recorded evaluations of each task are drawn."""
     protocol = LeaveOneOut(trials=1, history=7)
 
-    def draw_history(method: str, seed: int) -> list[object]:
-        return list_history(
-            make_assignments(protocol, benchmark=recorded, method=method, seed=seed)
-        )
+    history = list_history(make_assignments(protocol, benchmark=recorded, seed=0))
+    history_of_other_seed = list_history(make_assignments(protocol, benchmark=recorded, seed=1))
 
-    history = draw_history("bo", seed=0)
-    assert draw_history("cts", seed=0) == history
-    assert draw_history("bo", seed=1) != history
+    assert history_of_other_seed != history
+
+
+def test_sample_of_recorded_is_common_to_methods(make_assignments, list_history, recorded):
+    """Two methods get the same seven of 30 recorded evaluations of each task."""
+    protocol = LeaveOneOut(trials=1, history=7)
+
+    assignments_of_bo = make_assignments(protocol, benchmark=recorded, method="bo")
+    assignments_of_cts = make_assignments(protocol, benchmark=recorded, method="cts")
+
+    assert list_history(assignments_of_bo) == list_history(assignments_of_cts)
 
 
 @pytest.mark.parametrize(
     ("tasks", "targets"), [(2, [0, 1]), (9, [0, 1, 2, 3]), (("3", 1, "1"), [3, 1]), ([3], [3])]
 )
 def test_targets_may_be_chosen(tasks, targets, make_assignments):
-    """A number means the first so many of the four tasks; a list has their names or indices."""
+    """A number of tasks means the first ones; a list has their names or indices.
+
+    The history of a target is always of all three other tasks.
+    """
     assignments = make_assignments(LeaveOneOut(trials=1, history=2, tasks=tasks))
 
     assert [assignment.task.index for assignment in assignments] == targets
-    # The history is of all other tasks, whichever are targets.
     assert {len(assignment.history) for assignment in assignments} == {3}
 
 
@@ -127,7 +135,7 @@ def test_unknown_targets_are_refused(make_assignments, tasks, message):
 
 
 def test_targets_must_be_listed():
-    """A text, of one name, might be meant as a number of tasks."""
+    """A text such as "3" might be the name of a task or their number."""
     with pytest.raises(ExperimentError, match=r"such as \['3'\]"):
         LeaveOneOut(tasks="3")
 
@@ -144,7 +152,7 @@ def test_too_few_source_tasks_are_refused(toy):
 
 
 def test_single_task_is_refused():
-    """Even a method that needs no history: in this protocol every run has one."""
+    """In this protocol every run has a history, even that of a method which needs none."""
     spec_with_one_task = toy_spec(numeric_space(), tasks=1)
     with pytest.raises(ExperimentError, match=r"mine on toy@1 .* 1 source task.* are 0"):
         LeaveOneOut().check(spec_with_one_task, make_method_that_needs(0))

@@ -7,7 +7,7 @@ import hpobench_ordered as hbo
 from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.methods.random_search import RandomSearch
 
-TRANSFER = hbo.MethodSpec("transfer", RandomSearch, "", "", min_history=2)
+NEEDS_TWO_EARLIER_TASKS = hbo.MethodSpec("transfer", RandomSearch, "", "", min_history=2)
 """A method that needs two earlier tasks."""
 
 
@@ -38,7 +38,10 @@ def test_tasks_must_not_be_empty(tasks):
 
 @pytest.fixture
 def assignments():
-    """The first four assignments on newsvendor of a method that needs two earlier tasks."""
+    """The first four tasks of a run on newsvendor, each with its method and its history.
+
+    After each, one configuration is said to be evaluated, whose last price is the position.
+    """
     benchmark = hbo.load("newsvendor")
     protocol = hbo.Ordered(trials=3, workers_simulated=2)
     evaluated: list[hbo.Evaluations] = []
@@ -46,16 +49,15 @@ def assignments():
     for position in range(4):
         assignment = protocol.assignment(
             benchmark,
-            TRANSFER,
+            NEEDS_TWO_EARLIER_TASKS,
             position=position,
             evaluated=evaluated,
             rng=np.random.default_rng(0),
         )
         assignments.append(assignment)
-        # One configuration a task, whose last price tells the position; any objective would do.
         values = benchmark.space.values([{"price_0": 1, "price_1": 2, "price_2": position}])
-        any_objective = values[:, 0]
-        evaluated.append(assignment.task.evaluated(values, any_objective))
+        any_profit = values[:, 0]
+        evaluated.append(assignment.task.evaluated(values, any_profit))
     return assignments
 
 
@@ -64,11 +66,18 @@ def test_tasks_come_in_order(assignments):
 
 
 def test_history_is_all_earlier_tasks(assignments):
-    """One configuration of each task was evaluated, whose last price is the task's position."""
-    history_of_last = assignments[-1].history
-    last_prices = [evaluations.values[0, 2] for evaluations in history_of_last]
-    assert last_prices == [0, 1, 2]
+    """On each task one configuration was evaluated, whose last price is the task's position.
 
+    So the history of the task at position 3 has the last prices 0, 1 and 2.
+    """
+    for position, assignment in enumerate(assignments):
+        last_prices = [evaluations.values[0, 2] for evaluations in assignment.history]
+        assert last_prices == list(range(position))
+
+
+def test_history_grows_by_last_task(assignments):
+    """The history of each task is the beginning of the history of the last one."""
+    history_of_last = assignments[-1].history
     for position, assignment in enumerate(assignments):
         assert assignment.history == history_of_last[:position]
 
