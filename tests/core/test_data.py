@@ -63,6 +63,7 @@ def run_on_tasks_with_data(*, uses_data, data_of_task=toy_data, tasks=3):
 
 
 def test_data_are_not_read_for_other_methods():
+    """A method that does not use training data causes none to be loaded, and gets none."""
     tasks_read, data_of_runs = run_on_tasks_with_data(uses_data=False, tasks=3)
     assert tasks_read == []
     assert data_of_runs == [(), (), ()]

@@ -170,6 +170,7 @@ def test_card_is_that_of_the_forest(adjustment, tmp_path):
 
 
 def test_card_has_the_command(adjustment, tmp_path):
+    """The command would generate the artifact again."""
     folder = generate(adjustment, Request(tmp_path / adjustment.name, seed=1))
 
     command = bundle.read_card(Artifact(folder)).command

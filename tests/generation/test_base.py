@@ -101,9 +101,9 @@ def test_impossible_requests_start_nothing(generator, requests, tmp_path, option
 
 
 def test_folder_below_file_starts_nothing(generator, requests, tmp_path):
+    """The artifact's folder would be inside a file, so it cannot be made."""
     (tmp_path / "file").touch()
 
-    # The folder to write would be inside a file.
     with pytest.raises(ArtifactError, match="file"):
         generator.generate(tmp_path / "file" / "mine")
 

@@ -280,6 +280,7 @@ class TestData:
             read_data(str(tmp_path / "x.npz"))
 
     def test_dates_are_refused(self, tmp_path):
+        """The column a holds dates, which are neither numbers nor categories."""
         frame = pd.DataFrame({"a": pd.to_datetime(["2020-01-01"]), "b": [1]})
         frame.to_parquet(tmp_path / "x.parquet")
 
@@ -375,6 +376,7 @@ class TestSplit:
         assert len(set(digests)) == 7
 
     def test_same_split_has_same_digest(self):
+        """A digest depends on nothing else than data and split."""
         data = make_data_set(np.arange(40) % 2)
 
         assert make_split(data).digest == make_split(data).digest
@@ -516,7 +518,7 @@ class TestModel:
 
     @pytest.mark.usefixtures("xgboost")
     def test_inherited_keywords_are_fixed(self):
-        """XGBoost's classifier takes these keywords from the classes that it inherits from."""
+        """XGBoost's classifier inherits the keywords of seed and jobs from other classes."""
         model = Model.from_path("xgboost:XGBClassifier", fixed={}, seed=7)
 
         assert dict(model.fixed) == {"random_state": 7, "n_jobs": 1}
@@ -605,6 +607,7 @@ class TestTraining:
         assert unpickled({"max_depth": 7}, "300")["value"] == value
 
     def test_default_metric_is_the_error(self, digits, tree):
+        """Without a scorer, the value is the share of wrong predictions."""
         accuracy = tree.score(digits.validation, digits.validation_target)
 
         value = self.train_tree(digits, scorer=None)
@@ -612,6 +615,7 @@ class TestTraining:
         assert value == pytest.approx(1 - accuracy)
 
     def test_scores_are_scikit_learns(self, digits, tree):
+        """The value by a scorer is the score that scikit-learn computes."""
         accuracy = tree.score(digits.validation, digits.validation_target)
 
         value = self.train_tree(digits, scorer="accuracy")
@@ -654,9 +658,10 @@ class TestTraining:
         return make_trainer(split, f"{toy_module}:Line")
 
     def test_default_metric_is_the_squared_error(self, line_trainer):
+        """Without a scorer, the value of a regression is the mean squared error."""
         value = line_trainer({"a": 0.1}, "20")["value"]
 
-        # A line predicts a times the 20 training rows.
+        # A line predicts a times the number of training rows.
         prediction = 0.1 * 20
         target = line_trainer.split.validation_target
         assert value == pytest.approx(np.mean((target - prediction) ** 2))
@@ -867,7 +872,7 @@ class TestGeneration:
         ],
     )
     def test_impossible_requests_start_nothing(self, own_benchmarks, changes, error, message):
-        """Each case changes one thing of a request that is possible."""
+        """The benchmark `WINE_TREE` can be generated; each case changes one thing about it."""
         with pytest.raises(error, match=message):
             generate_custom(replace(WINE_TREE, **changes))
 
@@ -965,6 +970,7 @@ class TestOwnModels:
         assert set(frame["config.mode"]) == {"one", "2", "True"}
 
     def test_table_has_the_seconds_of_trainings(self, own_benchmarks, make_custom):
+        """Times are stored next to the values of the trainings."""
         generate_custom(make_custom(upper=2.0))
 
         frame = pd.read_parquet(own_benchmarks / "line-evaluations.parquet")

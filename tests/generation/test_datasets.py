@@ -113,27 +113,27 @@ def test_bad_files_are_refused(tmp_path, text, message):
 
 class TestFolder:
     @pytest.fixture
-    def folder(self, tmp_path):
-        """Files of the tasks 37, 3493 and 10101, and one of no task."""
+    def folder_of_data_sets(self, tmp_path):
+        """A folder with data sets of the tasks 37, 3493 and 10101, and a file that is none."""
         for name in ("10101_b.csv", "37_a.csv", "3493_real.csv", "README.md"):
             (tmp_path / name).write_text("a,class\n1,0\n2,1\n")
         return tmp_path
 
-    def test_tasks_are_in_ascending_order(self, folder):
+    def test_tasks_are_in_ascending_order(self, folder_of_data_sets):
         """Tasks of files come together with those that need no file."""
-        data_sets = datasets.offline_datasets(folder)
+        data_sets = datasets.offline_datasets(folder_of_data_sets)
 
         # 3492 to 3494 are generated, unless there is a file; 9946 comes with scikit-learn.
         assert list(data_sets) == ["37", "3492", "3493", "3494", "9946", "10101"]
 
-    def test_files_replace_generated_data(self, folder):
+    def test_files_replace_generated_data(self, folder_of_data_sets):
         """Data of task 3493 would be generated, but the folder has the file 3493_real.csv."""
-        data_sets = datasets.offline_datasets(folder)
+        data_sets = datasets.offline_datasets(folder_of_data_sets)
 
         assert data_sets["3493"].name == "real"
 
-    def test_data_sets_are_named_like_files(self, folder):
-        data_sets = datasets.offline_datasets(folder)
+    def test_data_sets_are_named_like_files(self, folder_of_data_sets):
+        data_sets = datasets.offline_datasets(folder_of_data_sets)
 
         # After 37_a.csv
         assert data_sets["37"].name == "a"
@@ -141,17 +141,18 @@ class TestFolder:
         assert data_sets["9946"].name == "wdbc"
 
     def test_folder_without_data_is_refused(self, tmp_path):
-        """Names of data sets begin with the number of a task, as 37_toy.csv."""
+        """The name of a data set begins with the number of its task, as in 37_toy.csv."""
         (tmp_path / "notes.csv").touch()
 
         with pytest.raises(ArtifactError, match="holds no file"):
             datasets.offline_datasets(tmp_path)
 
-    def test_two_data_sets_of_task_are_refused(self, folder):
-        (folder / "37_b.csv").write_text("a,class\n1,0\n2,1\n")
+    def test_two_data_sets_of_task_are_refused(self, folder_of_data_sets):
+        """The folder already has 37_a.csv."""
+        (folder_of_data_sets / "37_b.csv").write_text("a,class\n1,0\n2,1\n")
 
         with pytest.raises(ArtifactError, match="two data sets of task 37"):
-            datasets.offline_datasets(folder)
+            datasets.offline_datasets(folder_of_data_sets)
 
     def test_public_data_sets_are_binary(self, shared):
         data_sets = datasets.offline_datasets(shared / "data" / "openml_datasets")
@@ -304,6 +305,7 @@ class TestOpenML:
 
     @pytest.mark.usefixtures("openml")
     def test_downloaded_data_tell_their_source(self):
+        """The stub of the client has the data set 5, called toy, for task 37."""
         data = datasets.download_dataset("37")
 
         assert data.name == "toy"
@@ -318,6 +320,7 @@ class TestOpenML:
             datasets.download_dataset("37")
 
     def test_missing_client_names_the_extra(self, monkeypatch):
+        """The error names the extra of this package with which the client is installed."""
         # Makes the import fail.
         monkeypatch.setitem(sys.modules, "openml", None)
 
@@ -369,7 +372,9 @@ class TestFolds:
     def test_third_class_may_be_rare(self):
         """Two examples of a third class are enough, though some of the five folds test none."""
         data = _openml_data.make_monks_problem(1)
-        labels = np.array([2] * 2 + [1] * 54 + [0] * (len(data.y) - 56))
+        labels = np.zeros_like(data.y)
+        labels[:2] = 2
+        labels[2:56] = 1
 
         folds = list(datasets.iter_folds(replace(data, y=labels)))
 
@@ -422,6 +427,7 @@ class TestAUC:
         assert area == pytest.approx((area_of_0 + area_of_2) / 2)
 
     def test_scores_that_are_not_finite_count_as_zero(self):
+        """A model may predict NaN or infinity, which cannot be ranked."""
         y = np.array([0, 0, 1, 1])
         scores = np.array([-1, np.nan, np.inf, 1.0])
 

@@ -22,8 +22,9 @@ from hpobench_ordered.errors import MissingExtraError
 from hpobench_ordered.generation._flows import training as flow
 from hpobench_ordered.generation._flows.datasets import iter_folds
 
-# Trainers are called with a configuration and the name of the task, here any, "1"; they return
-# evaluations: several for XGBoost, after different numbers of rounds.
+# Trainers are called with a configuration and the name of the task; they return evaluations:
+# several for XGBoost, after different numbers of rounds.
+ANY_TASK = "1"
 SVM_CONFIGS: list[Config] = [
     {"kernel": "linear", "cost": 0.5},
     {"kernel": "polynomial", "cost": 2.0, "gamma": 0.2, "degree": 3},
@@ -67,6 +68,7 @@ class ScalerAsInR(TransformerMixin, BaseEstimator):
     """Scales as e1071 does, R's package of SVMs: by R's `scale`, without the constant columns."""
 
     def fit(self, x: np.ndarray, y: object = None) -> "ScalerAsInR":
+        """Learn mean and deviation of each column, such that constant columns are not changed."""
         frame = pd.DataFrame(x)
         is_constant = frame.nunique() == 1
         self.mean_ = frame.mean().mask(is_constant, 0)
@@ -111,7 +113,7 @@ class TestSVM:
             scoring=compute_weighted_auc,
         )
 
-        (evaluation,) = flow.SVMTrainer(data)(config, "1")["evaluations"]
+        (evaluation,) = flow.SVMTrainer(data)(config, ANY_TASK)["evaluations"]
 
         np.testing.assert_allclose(evaluation["folds"], expected, atol=1e-9)
         assert evaluation["value"] == pytest.approx(expected.mean())
@@ -121,7 +123,7 @@ class TestSVM:
     @pytest.mark.parametrize("config", SVM_CONFIGS, ids=lambda config: config["kernel"])
     def test_time_of_complete_fit_is_recorded(self, config, classes):
         """An evaluation tells the time, and whether the solver was stopped early: not here."""
-        (evaluation,) = flow.SVMTrainer(make_toy_data(classes))(config, "1")["evaluations"]
+        (evaluation,) = flow.SVMTrainer(make_toy_data(classes))(config, ANY_TASK)["evaluations"]
 
         assert evaluation["capped"] is False
         assert evaluation["seconds"] > 0
@@ -132,7 +134,7 @@ class TestSVM:
         monkeypatch.setattr(flow, "SOLVER_WORK", too_little_work)
         config = {"kernel": "linear", "cost": 900.0}
 
-        (evaluation,) = flow.SVMTrainer(make_toy_data())(config, "1")["evaluations"]
+        (evaluation,) = flow.SVMTrainer(make_toy_data())(config, ANY_TASK)["evaluations"]
 
         assert evaluation["capped"] is True
 
@@ -145,7 +147,9 @@ class TestSVM:
             "degree": 5,
         }
 
-        (evaluation,) = flow.SVMTrainer(make_toy_data())(close_to_upper_bounds, "1")["evaluations"]
+        (evaluation,) = flow.SVMTrainer(make_toy_data())(close_to_upper_bounds, ANY_TASK)[
+            "evaluations"
+        ]
 
         assert 0 <= evaluation["value"] <= 1
 
@@ -155,11 +159,11 @@ class TestSVM:
         The area under the curve changes by one example's worth, not by a whole class's.
         """
         data = make_toy_data()
-        (evaluation,) = flow.SVMTrainer(data)(RADIAL_CONFIG, "1")["evaluations"]
+        (evaluation,) = flow.SVMTrainer(data)(RADIAL_CONFIG, ANY_TASK)["evaluations"]
         any_row = 7
         data.y[any_row] = 2
 
-        (with_third_class,) = flow.SVMTrainer(data)(RADIAL_CONFIG, "1")["evaluations"]
+        (with_third_class,) = flow.SVMTrainer(data)(RADIAL_CONFIG, ANY_TASK)["evaluations"]
 
         assert with_third_class["value"] == pytest.approx(evaluation["value"], abs=0.15)
 
@@ -209,10 +213,10 @@ class TestBoosting:
         trainer = flow.BoostingTrainer(make_toy_data())
         numbers_of_rounds = [3, 9, 30]
 
-        together = trainer(config | {"rounds": numbers_of_rounds}, "1")["evaluations"]
+        together = trainer(config | {"rounds": numbers_of_rounds}, ANY_TASK)["evaluations"]
 
         for evaluation, rounds in zip(together, numbers_of_rounds, strict=True):
-            (alone,) = trainer(config | {"rounds": [rounds]}, "1")["evaluations"]
+            (alone,) = trainer(config | {"rounds": [rounds]}, ANY_TASK)["evaluations"]
             without_time = {"seconds": 0}
             assert alone | without_time == evaluation | without_time
 
@@ -222,7 +226,7 @@ class TestBoosting:
         """Each evaluation of a training has the time until its number of rounds."""
         trainer = flow.BoostingTrainer(make_toy_data())
 
-        after_3, _, after_30 = trainer(config | {"rounds": [3, 9, 30]}, "1")["evaluations"]
+        after_3, _, after_30 = trainer(config | {"rounds": [3, 9, 30]}, ANY_TASK)["evaluations"]
 
         assert after_3["seconds"] < after_30["seconds"]
 
@@ -248,7 +252,7 @@ class TestBoosting:
         (margins,) = flow._iter_margins(first_fold, config)
         probabilities = np.exp(flow._compute_scores(margins))
 
-        (evaluation,) = flow.BoostingTrainer(data)(config, "1")["evaluations"]
+        (evaluation,) = flow.BoostingTrainer(data)(config, ANY_TASK)["evaluations"]
 
         expected = roc_auc_score(
             first_fold.y_test, probabilities, multi_class="ovr", average="weighted"
@@ -258,19 +262,22 @@ class TestBoosting:
     @with_each_booster
     @pytest.mark.usefixtures("xgboost")
     def test_prints_nothing(self, capfd, config):
-        """XGBoost would write warnings past Python, hence `capfd`."""
-        flow.BoostingTrainer(make_toy_data())(config | {"rounds": [2]}, "1")
+        """XGBoost writes warnings past Python's `sys.stderr`, so the file descriptors are read."""
+        flow.BoostingTrainer(make_toy_data())(config | {"rounds": [2]}, ANY_TASK)
 
         output, errors = capfd.readouterr()
         assert output == ""
         assert errors == ""
 
     def test_missing_xgboost_names_the_extra(self, monkeypatch):
+        """The error names the extra of this package with which XGBoost is installed."""
         # Makes the import fail.
         monkeypatch.setitem(sys.modules, "xgboost", None)
 
         with pytest.raises(MissingExtraError, match=r"\[train\]"):
-            flow.BoostingTrainer(make_toy_data())(LINEAR_BOOSTING_CONFIG | {"rounds": [2]}, "1")
+            flow.BoostingTrainer(make_toy_data())(
+                LINEAR_BOOSTING_CONFIG | {"rounds": [2]}, ANY_TASK
+            )
 
 
 @pytest.mark.usefixtures("xgboost")
@@ -416,6 +423,7 @@ def select_configurations(frame: pd.DataFrame, space: hbo.SearchSpace) -> pd.Dat
 
 class TestSVMTable:
     def test_columns_are_named(self, tmp_path):
+        """A row has task, number of the training, configuration, and what was measured."""
         frame = train_svms(tmp_path)
 
         configs = [f"config.{name}" for name in svm_space().names]

@@ -111,8 +111,8 @@ def less_work():
 
 
 @pytest.fixture(scope="module")
-def generated(tmp_path_factory):
-    """The folder of an SVM artifact of made-up evaluations of the tasks 37, 3 and 10101."""
+def artifact_folder(tmp_path_factory):
+    """Folder of an SVM artifact of made-up evaluations of the tasks 37, 3 and 10101."""
     return generate_from_frame(tmp_path_factory.mktemp("generated"), workers=2)
 
 
@@ -121,46 +121,46 @@ def generated(tmp_path_factory):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("surrogate", ["forest", "nearest"])
-def test_artifacts_conform(generated, surrogate):
-    check_benchmark(hbo.load(generated, surrogate=surrogate))
+def test_artifacts_conform(artifact_folder, surrogate):
+    check_benchmark(hbo.load(artifact_folder, surrogate=surrogate))
 
 
-def test_artifact_has_space_of_flow(generated):
-    assert hbo.load(generated).space == SVM.space()
+def test_artifact_has_space_of_flow(artifact_folder):
+    assert hbo.load(artifact_folder).space == SVM.space()
 
 
-def test_artifact_has_tasks_of_evaluations(generated):
+def test_artifact_has_tasks_of_evaluations(artifact_folder):
     """Tasks are in the order in which they come first in the table."""
-    task_names = [task.name for task in hbo.load(generated).tasks]
+    task_names = [task.name for task in hbo.load(artifact_folder).tasks]
 
     assert task_names == list(make_evaluations(SVM)["task"].unique())
 
 
-def test_artifact_tells_what_table_does(generated):
+def test_artifact_tells_what_table_does(artifact_folder):
     """Contexts and source come from what the table of evaluations says about itself."""
     described = describe_evaluations(SVM)
 
-    benchmark = hbo.load(generated)
+    benchmark = hbo.load(artifact_folder)
 
     assert {task.name: task.context for task in benchmark.tasks} == described.contexts
     assert benchmark.provenance.source == described.source
 
 
 @pytest.mark.parametrize(("surrogate", "tolerance"), [("forest", 1e-5), ("nearest", 0)])
-def test_best_values_are_no_worse_than_evaluations(generated, surrogate, tolerance):
+def test_best_values_are_no_worse_than_evaluations(artifact_folder, surrogate, tolerance):
     """A task's best value is at least the best of its evaluations, up to the surrogate's error.
 
     Forests store what their leaves predict with few digits; nearest neighbours are exact.
     """
     best_evaluations = make_evaluations(SVM).groupby("task")["value"].max()
 
-    for task in hbo.load(generated, surrogate=surrogate).tasks:
+    for task in hbo.load(artifact_folder, surrogate=surrogate).tasks:
         assert task.best_value >= best_evaluations[task.name] - tolerance
 
 
-def test_raw_evaluations_are_recorded(generated):
+def test_raw_evaluations_are_recorded(artifact_folder):
     """The artifact keeps the evaluations that it was generated from."""
-    evaluations_of_tasks = read_evaluations(Artifact(generated))
+    evaluations_of_tasks = read_evaluations(Artifact(artifact_folder))
 
     frame = make_evaluations(SVM)
     for task, raw in zip(TASKS, evaluations_of_tasks, strict=True):
@@ -173,28 +173,30 @@ def test_raw_evaluations_are_recorded(generated):
 
 
 @pytest.mark.parametrize(("surrogate", "tolerance"), [("forest", 1e-4), ("nearest", 0)])
-def test_surrogates_predict_their_evaluations(generated, surrogate, tolerance):
+def test_surrogates_predict_their_evaluations(artifact_folder, surrogate, tolerance):
     """Each leaf of the forest holds one evaluation here, so the forest can predict it again.
 
     It does so up to rounding, as configurations are coded with few digits. Neighbours are exact.
     """
-    recorded = read_evaluations(Artifact(generated))
-    for task, raw in zip(hbo.load(generated, surrogate=surrogate).tasks, recorded, strict=True):
+    recorded = read_evaluations(Artifact(artifact_folder))
+    for task, raw in zip(
+        hbo.load(artifact_folder, surrogate=surrogate).tasks, recorded, strict=True
+    ):
         predicted = task.evaluate_many(raw.values)
 
         np.testing.assert_allclose(predicted, raw.objective, rtol=0, atol=tolerance)
 
 
-def test_card_counts_evaluations(generated):
-    card = read_card(Artifact(generated))
+def test_card_counts_evaluations(artifact_folder):
+    card = read_card(Artifact(artifact_folder))
 
     # 60 evaluations of each of three tasks, all of different configurations.
     assert card.evaluations == 3 * 60
     assert card.configurations == 3 * 60
 
 
-def test_card_has_figures_of_every_task(generated):
-    card = read_card(Artifact(generated))
+def test_card_has_figures_of_every_task(artifact_folder):
+    card = read_card(Artifact(artifact_folder))
 
     assert card.folds == 10
     assert [quality.name for quality in card.figures] == list(TASKS)
@@ -202,15 +204,16 @@ def test_card_has_figures_of_every_task(generated):
     assert set(card.comparisons["surrogate nearest"]["tasks"]) == set(TASKS)
 
 
-def test_forest_predicts_made_up_evaluations(generated):
+def test_forest_predicts_made_up_evaluations(artifact_folder):
     """Their values follow from the configurations; r2 is 1 if all are predicted, 0 by chance."""
-    card = read_card(Artifact(generated))
+    card = read_card(Artifact(artifact_folder))
 
     assert min(quality.r2 for quality in card.figures) > 0.5
 
 
-def test_card_has_the_command(generated):
-    assert read_card(Artifact(generated)).command == (
+def test_card_has_the_command(artifact_folder):
+    """The command would generate the artifact again; the seed is 0 by default."""
+    assert read_card(Artifact(artifact_folder)).command == (
         "hpobench-ordered generate openml-svm --source evaluations --from openml-svm.parquet "
         "--seed 0"
     )
@@ -225,8 +228,8 @@ def test_card_has_the_command(generated):
         "surrogate nearest",
     ],
 )
-def test_card_tells_limits(generated, text):
-    assert text in read_card(Artifact(generated)).describe()
+def test_card_tells_limits(artifact_folder, text):
+    assert text in read_card(Artifact(artifact_folder)).describe()
 
 
 def read_task_arrays(folder: Path, surrogate: str, task: int) -> dict[str, bytes]:
@@ -240,48 +243,49 @@ def read_task_arrays(folder: Path, surrogate: str, task: int) -> dict[str, bytes
 
 
 @pytest.fixture(scope="module")
-def generated_alone(tmp_path_factory):
-    """The artifact of task 3 alone, which is the second one of `generated`."""
+def artifact_folder_of_task_3(tmp_path_factory):
+    """Folder of an SVM artifact that was generated of task 3 alone, out of the same evaluations."""
     return generate_from_frame(tmp_path_factory.mktemp("alone"), tasks=["3"], workers=1)
 
 
 @pytest.mark.parametrize("surrogate", ["forest", "nearest"])
-def test_task_alone_has_same_surrogate(generated, generated_alone, surrogate):
+def test_task_alone_has_same_surrogate(artifact_folder, artifact_folder_of_task_3, surrogate):
     """An artifact of task 3 alone has, to the byte, the arrays of task 3 among others."""
-    arrays = read_task_arrays(generated_alone, surrogate, task=0)
+    arrays = read_task_arrays(artifact_folder_of_task_3, surrogate, task=0)
 
     # Task 3 is the second of three.
-    assert arrays == read_task_arrays(generated, surrogate, task=1)
+    assert arrays == read_task_arrays(artifact_folder, surrogate, task=1)
 
 
 @pytest.mark.parametrize("surrogate", ["forest", "nearest"])
-def test_task_alone_has_same_best_value(generated, generated_alone, surrogate):
+def test_task_alone_has_same_best_value(artifact_folder, artifact_folder_of_task_3, surrogate):
     """An artifact of task 3 alone has the best value of task 3 among others."""
-    task_alone = hbo.load(generated_alone, surrogate=surrogate).task("3")
-    task_among_others = hbo.load(generated, surrogate=surrogate).task("3")
+    task_alone = hbo.load(artifact_folder_of_task_3, surrogate=surrogate).task("3")
+    task_among_others = hbo.load(artifact_folder, surrogate=surrogate).task("3")
 
     assert task_alone.best_value == task_among_others.best_value
 
 
-def test_task_alone_has_same_figures(generated, generated_alone):
+def test_task_alone_has_same_figures(artifact_folder, artifact_folder_of_task_3):
     """An artifact of task 3 alone has the card's figures of task 3, the second of three."""
-    (quality,) = read_card(Artifact(generated_alone)).figures
+    (quality,) = read_card(Artifact(artifact_folder_of_task_3)).figures
 
     assert quality.name == "3"
-    _, second_quality, _ = read_card(Artifact(generated)).figures
+    _, second_quality, _ = read_card(Artifact(artifact_folder)).figures
     assert quality == second_quality
 
 
-def test_one_task_can_be_generated(generated_alone):
-    definition = read_definition(Artifact(generated_alone))
+def test_one_task_can_be_generated(artifact_folder_of_task_3):
+    """Of the three tasks in the table, only task 3 was asked for."""
+    definition = read_definition(Artifact(artifact_folder_of_task_3))
 
     assert [task.name for task in definition.tasks] == ["3"]
 
 
 @pytest.mark.parametrize(("surrogate", "ignores_seed"), [("forest", False), ("nearest", True)])
-def test_seed_decides_only_the_forest(generated_alone, tmp_path, surrogate, ignores_seed):
+def test_seed_decides_only_the_forest(artifact_folder_of_task_3, tmp_path, surrogate, ignores_seed):
     """Forests are fitted with random numbers, nearest neighbours are found without."""
-    arrays_of_seed_0 = read_task_arrays(generated_alone, surrogate, task=0)
+    arrays_of_seed_0 = read_task_arrays(artifact_folder_of_task_3, surrogate, task=0)
 
     folder_of_seed_1 = generate_from_frame(tmp_path, tasks=["3"], seed=1)
 
@@ -336,6 +340,7 @@ def test_number_of_evaluations_is_limited(tmp_path):
 
 
 def test_card_tells_of_limited_evaluations(tmp_path):
+    """The card says that 40 of 60 evaluations were chosen at random."""
     folder = generate_from_frame(tmp_path, configurations=40)
 
     description = read_card(Artifact(folder)).describe()
@@ -411,7 +416,7 @@ def training_calls(monkeypatch):
     calls: list[dict[str, Any]] = []
 
     def train_flow(learner: Any, data: Mapping[str, Any], **options: Any) -> pd.DataFrame:
-        """Stand for training; `data` has the data sets by task."""
+        """Stand for training; the learner tells the flow, and `data` has a data set a task."""
         flow = SVM if learner is flow_training.SVM else XGBOOST
         calls.append({"flow": flow, "tasks": list(data), **options})
         return make_evaluations(flow, list(data))
@@ -479,6 +484,7 @@ def trained_artifact(training_calls, tmp_path):
 
 @pytest.mark.slow
 def test_card_of_trainings_has_the_command(trained_artifact):
+    """The command tells seed and number of configurations, but hides the user's folder."""
     assert read_card(trained_artifact).command == (
         "hpobench-ordered generate openml-svm --source train --from DATA --seed 3 --configs 30"
     )
@@ -486,7 +492,10 @@ def test_card_of_trainings_has_the_command(trained_artifact):
 
 @pytest.mark.slow
 def test_card_of_trainings_tells_limits(trained_artifact):
-    """Trainings of one's own are less than OpenML's records, and of fewer tasks."""
+    """Trainings of one's own are fewer than OpenML's records, and on few of the paper's tasks.
+
+    The stub's data sets are of the paper's tasks 37 and 3492, and of 49, which is not the paper's.
+    """
     description = read_card(trained_artifact).describe()
 
     for text in (
@@ -517,6 +526,7 @@ def test_card_names_data_sets(trained_artifact):
 
 @pytest.mark.slow
 def test_trainings_are_the_source(trained_artifact):
+    """The artifact says where its evaluations come from."""
     source = read_definition(trained_artifact).provenance.source
 
     assert source.startswith("own trainings, ")
@@ -524,6 +534,7 @@ def test_trainings_are_the_source(trained_artifact):
 
 @pytest.mark.slow
 def test_objective_of_trainings_is_maximised(trained_artifact):
+    """The objective is the area under the curve."""
     objective = read_definition(trained_artifact).objective
 
     assert objective.direction is hbo.Direction.MAXIMIZE
@@ -671,6 +682,7 @@ def test_card_of_records_tells_limits(records_artifact):
 
 
 def test_card_of_records_has_the_command(records_artifact):
+    """Tasks that were asked for are in the command, even 31, which was left out."""
     assert read_card(records_artifact).command == (
         "hpobench-ordered generate openml-svm --source openml --seed 0 --tasks 37,3,31"
     )
@@ -678,7 +690,7 @@ def test_card_of_records_has_the_command(records_artifact):
 
 @pytest.mark.usefixtures("records_artifact")
 def test_table_counts_dropped_records(tmp_path):
-    """The stub that stands for the download says that seven were dropped."""
+    """The stub that stands for the download says that seven were out of bounds."""
     path = tmp_path / "openml-svm-evaluations.parquet"
 
     table = read_raw(path, benchmark=SVM.name, space=SVM.space())
@@ -801,6 +813,7 @@ def asked_tasks(monkeypatch):
     calls: list[int] = []
 
     def get_task(task: int) -> Any:
+        """Stand for OpenML's answer about a task; it does not know 404."""
         calls.append(task)
         if task == 404:
             raise openml.exceptions.OpenMLServerException("Unknown task", 151)
@@ -852,7 +865,7 @@ def test_sizes_are_asked_for_slowly(tmp_path):
 @pytest.mark.usefixtures("asked_tasks")
 @pytest.mark.parametrize("task", [404, 31])
 def test_unknown_sizes_are_an_error(tmp_path, task):
-    """The stub of the client does not know task 404, and no sizes of task 31."""
+    """The stub of the client has neither task 404 nor sizes of task 31; nothing is stored."""
     connection = Connection(sleep=lambda _: None)
 
     with pytest.raises(DownloadError, match=f"size of task {task}'s data"):

@@ -68,7 +68,7 @@ def list_pages(folder: Path) -> list[Path]:
 
 
 def sample_configs(space: SearchSpace, n: int, seed: int = 0) -> list[dict[str, Any]]:
-    """Random configurations."""
+    """Draw n random configurations of a search space."""
     unit_values = space.sample_unit(np.random.default_rng(seed), n)
     return space.configs(space.decode(unit_values))
 
@@ -99,7 +99,7 @@ def content():
 
 @pytest.fixture(autouse=True, scope="module")
 def client_uses_temporary_folders(tmp_path_factory):
-    """Set where the client looks for configuration and cache when it is first imported."""
+    """Let OpenML's client keep configuration and cache in a temporary folder, and use no proxy."""
     folder = tmp_path_factory.mktemp("openml")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CONFIG_HOME", str(folder / "config"))
@@ -118,9 +118,9 @@ def download_without_faults(content, tmp_path_factory):
 
 @pytest.fixture
 def server(content):
-    """A running server that holds `content`."""
-    with fake.serving(content) as server:
-        yield server
+    """A running server that holds what the fixture `content` made up."""
+    with fake.serving(content) as running_server:
+        yield running_server
 
 
 @pytest.fixture
@@ -814,7 +814,9 @@ class TestSetups:
     )
     def test_ways_to_write_choices(self, text):
         """Setups write a choice with spaces, quotes, brackets or a capital letter."""
-        config = MlrSetups(svm_space())(POLYNOMIAL_SETUP | {"kernel": text}, task=37)
+        read_setup = MlrSetups(svm_space())
+
+        config = read_setup(POLYNOMIAL_SETUP | {"kernel": text}, task=37)
 
         assert config == POLYNOMIAL_CONFIG | {"kernel": "radial"}
 
@@ -840,7 +842,9 @@ class TestSetups:
 
         So a value a little beyond one of them is read as this bound, if it rounds to it.
         """
-        assert MlrSetups(svm_space())(make_linear(text), task=37) == expected
+        read_setup = MlrSetups(svm_space())
+
+        assert read_setup(make_linear(text), task=37) == expected
 
     @pytest.mark.parametrize(
         ("text", "expected"),
@@ -857,20 +861,25 @@ class TestSetups:
 
     def test_inactive_hyperparameters_are_ignored(self):
         """A linear kernel has no gamma and no degree: unusable values of them do not matter."""
+        read_setup = MlrSetups(svm_space())
         setup = make_linear("1") | {"gamma": "?", "degree": "900"}
 
-        assert MlrSetups(svm_space())(setup, task=37) == make_linear(1.0)
+        assert read_setup(setup, task=37) == make_linear(1.0)
 
     @pytest.mark.parametrize("text", ["TRUE", "true", "True", '"TRUE"', "[true]"])
     def test_ways_to_write_true(self, text):
         """Of ranger's hyperparameters `replace` is true, in several spellings."""
-        config = MlrSetups(ranger_space())(RANGER_SETUP | {"replace": text}, task=37)
+        read_setup = MlrSetups(ranger_space())
+
+        config = read_setup(RANGER_SETUP | {"replace": text}, task=37)
 
         assert config == RANGER_CONFIG | {"replace": True}
 
     def test_ways_to_write_numbers(self):
         """Numbers have exponents, no leading zero, or quotes."""
-        config = MlrSetups(ranger_space())(RANGER_SETUP, task=37)
+        read_setup = MlrSetups(ranger_space())
+
+        config = read_setup(RANGER_SETUP, task=37)
 
         assert config == RANGER_CONFIG
 

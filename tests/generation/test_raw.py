@@ -81,6 +81,7 @@ def test_table_tells_about_itself_as_written(tmp_path):
 
 
 def test_same_evaluations_make_same_file(tmp_path):
+    """Files of equal tables are equal to the byte."""
     write_raw(tmp_path / "a", make_table(xgboost_space()), DESCRIPTION_OF_TABLE)
     write_raw(tmp_path / "b", make_table(xgboost_space()), DESCRIPTION_OF_TABLE)
 
@@ -88,6 +89,7 @@ def test_same_evaluations_make_same_file(tmp_path):
 
 
 def test_writing_leaves_no_temporary_file(tmp_path):
+    """The folder has the written file alone."""
     write_raw(tmp_path / "a", make_table(xgboost_space()), DESCRIPTION_OF_TABLE)
 
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
@@ -122,6 +124,7 @@ def test_unknown_task_cannot_be_selected(table_read_back):
 
 
 def test_evaluations_of_another_benchmark_are_refused(tmp_path):
+    """A table tells which benchmark its evaluations are of."""
     write_raw(
         tmp_path / "x", make_table(svm_space()), replace(DESCRIPTION_OF_TABLE, benchmark="yours")
     )

@@ -43,6 +43,9 @@ MONTHS = 6
 RIDGE_CLASS = "sklearn.linear_model:Ridge"
 TREES_CLASS = "sklearn.ensemble:ExtraTreesRegressor"
 
+# Trainings are given their seed as text.
+SEED_0, SEED_1 = "0", "1"
+
 
 @pytest.fixture(scope="module")
 def prices_path(tmp_path_factory):
@@ -190,7 +193,7 @@ def test_values_are_scikit_learns(prices_path, window, half_life):
     if half_life is not None:
         config["half_life"] = half_life
 
-    values = make_trainer(read_prices(prices_path))(config, "0")["values"]
+    values = make_trainer(read_prices(prices_path))(config, SEED_0)["values"]
 
     table = pd.read_csv(prices_path).sort_values("date")
     month = pd.to_datetime(table["date"]).dt.month
@@ -204,17 +207,14 @@ def test_values_are_scikit_learns(prices_path, window, half_life):
     assert values == pytest.approx(expected, rel=1e-9)
 
 
-def test_place_of_job_is_the_seed(prices_path):
-    """Trainings are jobs at a place, which other benchmarks use for the task.
-
-    Here the place, a number as text, is the seed.
-    """
+def test_seed_decides_values(prices_path):
+    """A trainer's second argument is the seed, as text; it decides what random trees predict."""
     trainer = make_trainer(read_prices(prices_path), path=TREES_CLASS, n_estimators=3)
 
-    values = trainer({"max_depth": 4}, "0")["values"]
+    values = trainer({"max_depth": 4}, SEED_0)["values"]
 
-    assert trainer({"max_depth": 4}, "0")["values"] == values
-    assert trainer({"max_depth": 4}, "1")["values"] != values
+    assert trainer({"max_depth": 4}, SEED_0)["values"] == values
+    assert trainer({"max_depth": 4}, SEED_1)["values"] != values
 
 
 def test_failure_stops_the_training(prices_path):
@@ -222,14 +222,14 @@ def test_failure_stops_the_training(prices_path):
     trainer = make_trainer(read_prices(prices_path))
 
     with pytest.raises(TrainingError, match="failed on the rows before 2024-04:"):
-        trainer({"alpha": -1.0}, "0")
+        trainer({"alpha": -1.0}, SEED_0)
 
 
 def test_failure_may_count_as_worst(prices_path):
     """A ridge regression refuses a negative alpha, so none of three months has a value."""
     trainer = make_trainer(read_prices(prices_path), failures=Failures.WORST)
 
-    outcome = trainer({"alpha": -1.0}, "0")
+    outcome = trainer({"alpha": -1.0}, SEED_0)
 
     assert outcome["values"] == [None, None, None]
     assert "alpha" in outcome["failure"]
@@ -517,6 +517,7 @@ def test_values_may_be_means_over_seeds(averaged_plan, averaged_artifact):
 
 @pytest.mark.slow
 def test_card_tells_of_several_seeds(averaged_artifact):
+    """The card tells the seeds, and how far other seeds would give other values."""
     card = json.loads((averaged_artifact / "card.json").read_text())
 
     assert any("trained 3 times, with seeds 4, 5, 6," in limit for limit in card["limits"])

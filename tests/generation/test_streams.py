@@ -203,7 +203,7 @@ def test_traffic_lags_are_earlier_targets(shared):
     data = read_public_stream("metro_traffic", shared / "data" / "streams").data
     lag_columns = data.numbers[:, -len(TRAFFIC_LAGS) :]
 
-    # The first rows have targets from before the stream.
+    # Rows whose earlier targets are all in the stream
     rows = np.arange(max(TRAFFIC_LAGS), len(data))
     for lag, column in zip(TRAFFIC_LAGS, lag_columns.T, strict=True):
         np.testing.assert_array_equal(column[rows], data.target[rows - lag])
@@ -347,7 +347,7 @@ AMBIGUOUS_DATES = ["01/02/2024", "03/04/2024"]
 
 @pytest.mark.parametrize("every", ["1", "month"])
 def test_ambiguous_dates_need_a_format(read_own_stream, every):
-    """01/02/2024 is in January or in February."""
+    """Without a format, 01/02/2024 could be in January or in February."""
     with pytest.raises(ExperimentError, match=r"day or month first.*--time-format %d/%m/%Y"):
         read_own_stream(AMBIGUOUS_DATES, every=every)
 

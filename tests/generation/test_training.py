@@ -95,6 +95,7 @@ def test_each_training_has_a_file(stub, folder):
 
 
 def test_file_has_job_trainer_and_outcome(stub, folder):
+    """A training is stored with all that decides whether it can be used again."""
     job = TrainingJob("37", {"x": 1, "mode": "a"})
 
     (outcome,) = run_trainings(stub, [job], folder)
@@ -159,6 +160,7 @@ FIRST_JOB = SIX_JOBS[0]
 
 
 def test_equal_jobs_are_trained_once(stub, folder):
+    """Both jobs get the outcome of the one training."""
     first, second = run_trainings(stub, [FIRST_JOB, FIRST_JOB], folder)
 
     assert stub.count_calls() == 1

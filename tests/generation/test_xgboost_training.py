@@ -45,6 +45,7 @@ class TestTraining:
         assert errors_of_300 < errors_of_20
 
     def test_training_again_gives_the_same(self, trainer):
+        """Nothing in a training is random."""
         errors = trainer(CONFIG_WITH_5_TREES, "300")["error_count"]
 
         assert trainer(CONFIG_WITH_5_TREES, "300")["error_count"] == errors

@@ -136,7 +136,7 @@ def test_impossible_numbers_write_nothing(yahpo_folder, tmp_path, configurations
     ],
 )
 def test_damaged_evaluations_are_refused(shared, yahpo_folder, tmp_path, damage, message):
-    """Rows of a configuration at its five fractions must follow one another."""
+    """The five rows of a configuration, by training fraction, must follow one another."""
     frame = pd.read_parquet(find_evaluations(yahpo_folder, "glmnet", "375")).head(50)
     damage(frame).to_parquet(tmp_path / "375.parquet")
 
@@ -232,6 +232,7 @@ def test_tasks_of_artifact_are_fractions(name, yahpo_folder, tmp_path):
 @pytest.mark.usefixtures("quick_search")
 @pytest.mark.parametrize("name", ONE_OF_EACH_SOURCE)
 def test_random_configuration_is_not_better_than_best(name, yahpo_folder, tmp_path):
+    """The best known value of a task is at least that of any configuration."""
     benchmark = load(str(generate(name, tmp_path, yahpo_folder)))
     config = benchmark.space.sample(np.random.default_rng(0))
 

@@ -87,6 +87,7 @@ def compute_digests(environment: dict[str, str]) -> tuple[dict[str, str], str]:
 
 @pytest.mark.slow
 def test_older_processor_has_same_bits():
+    """Methods and search spaces give the same bits with and without newer instructions."""
     digest_of_name, digest_of_exponential = compute_digests({})
     older_digest_of_name, older_digest_of_exponential = compute_digests(
         ENVIRONMENT_OF_OLDER_PROCESSOR

@@ -44,6 +44,7 @@ def mark_slow(names, is_slow):
 
 
 def test_every_benchmark_has_golden_values():
+    """Golden values are kept by name and version of a benchmark that comes with the package."""
     names = hbo.list_benchmarks(ready=True)
 
     assert set(GOLDEN_OF_BENCHMARK) == {benchmark_spec(name).id for name in names}

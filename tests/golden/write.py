@@ -47,7 +47,8 @@ def compute_golden_values(spec: hbo.BenchmarkSpec) -> dict[str, Any]:
     """Evaluate random configurations on the first, the middle and the last task of a benchmark.
 
     Returns:
-        What `read_golden` returns for one benchmark: "configs", and "values" by surrogate and task.
+        The configurations as "configs"; and as "values" a list of their values, by surrogate and
+        task.
     """
     definition = spec.define()
     space = definition.space
@@ -147,7 +148,7 @@ def main(benchmark_folder: Path, method_folder: Path) -> None:
 
 
 def _make_rows(outcome: Outcome) -> list[list[float | None]]:
-    """Configurations and losses to nine digits; inactive hyperparameters None, which JSON has."""
+    """Make rows of configurations and losses, to nine digits; NaN becomes None, for JSON."""
     table = np.column_stack([outcome.values, outcome.losses])
     return [[_round(number) for number in row] for row in table.tolist()]
 
