@@ -86,7 +86,8 @@ def main() -> None:
     # Treat a job scheduler's SIGTERM like Ctrl-C.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        # Not standalone: click raises errors, and returns an exit code, or None for success.
+        # Standalone, click would print errors and exit by itself. Here it raises errors, and
+        # returns None, for success, or the exit code that a command chose.
         code = app(prog_name="hpobench-ordered", standalone_mode=False)
     except click.ClickException as error:
         error.show()

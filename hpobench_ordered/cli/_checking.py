@@ -54,7 +54,8 @@ def check_and_report(
 
     Args:
         method: Name or place of the method.
-        time_limit: Seconds that a call may take; None: `CHECK_LIMIT`; 0: any time.
+        time_limit: Seconds that a call may take, as the user said them; None: `CHECK_LIMIT`, as
+            the user said nothing; 0: there is no limit.
         learns: Whether it must also beat random search.
         only_contract: Whether only the contract is checked, and success not reported.
 
@@ -64,7 +65,7 @@ def check_and_report(
     as_method_spec(method).check_installed()  # fails before a process is started
     if time_limit is None:
         time_limit = CHECK_LIMIT
-    limit_or_none = time_limit or None  # None: any time
+    limit_or_none = time_limit or None  # checks know "no limit" as None
     outcome = call_in_new_process(
         run_checks, method, limit_or_none, learns=learns, only_contract=only_contract
     )
@@ -91,6 +92,7 @@ def run_checks(
     except ConformanceError as error:
         cause = find_root_cause(error)
         if isinstance(cause, ImportError):
+            # A module that is not installed is no violation of the contract.
             return CheckOutcome(error=ExperimentError(f"{method} cannot be run here: {cause}"))
         violation = ConformanceError(f"{method} violates the contract: {error}")
         return CheckOutcome(remarks=describe_cause(error), error=violation)
@@ -135,9 +137,10 @@ def describe_cause(error: BaseException) -> list[str]:
     innermost_frames = frames[-MAX_FRAMES:]
     lines = ["".join(traceback.format_list(innermost_frames)).rstrip()]
 
+    # This package calls the method, whose file is the first outside; other files are called by it.
     outside = [frame for frame in frames if not Path(frame.filename).is_relative_to(PACKAGE_FOLDER)]
     if outside:
-        file_of_method = outside[0].filename  # what it calls in other files comes after it
+        file_of_method = outside[0].filename
         frames_of_method = [frame for frame in outside if frame.filename == file_of_method]
         last = frames_of_method[-1]
         lines.insert(0, f"{last.filename}:{last.lineno}: {last.line}")

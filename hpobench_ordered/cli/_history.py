@@ -152,6 +152,7 @@ class EarlierTasks:
         """Read the table of --history; `context` are its columns of contexts."""
         if self.task is None or self.objective is None:
             raise click.UsageError("--history needs --task COLUMN and --objective COLUMN")
+        # The reader collects the problems of all rows; `finish` raises an error that names them.
         reader = Reader(self.drop_invalid, self.clip, str(path), refuses_repeated=True)
         history = read_table(
             read_csv(path),
@@ -165,9 +166,9 @@ class EarlierTasks:
 
 
 def earlier_options(command: Command) -> Command:
-    """Add options that say where earlier tasks are; the command gets them as one argument.
+    """Add options that say where earlier tasks are to a command.
 
-    The argument is `earlier`, an `EarlierTasks`, whose fields are the options' values.
+    The command gets their values as one argument, `earlier`, whose fields they are.
     """
 
     @functools.wraps(command)
@@ -215,7 +216,8 @@ def read_csv(path: Path) -> "DataFrame":
         raise EvaluationsError(
             f"{path} is empty: its first line must hold the names of the columns"
         )
-    header = rows.pop(min(rows))  # the first line that is not empty
+    first_line = min(rows)  # that is not empty
+    header = rows.pop(first_line)
     _check_rows(path, header, rows)
     line_numbers = pd.Index(list(rows), name="line")
     return pd.DataFrame(list(rows.values()), index=line_numbers, columns=header, dtype=object)

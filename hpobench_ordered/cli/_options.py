@@ -107,8 +107,9 @@ def parse_seeds(
             f"must be a number of seeds (5), a range (10-19) or a list (3,7), but got {text!r}"
         )
 
-    seeds_over_limit = seeds[MAX_SEEDS:]  # not len(seeds), which overflows for a huge range
-    if seeds_over_limit:
+    # Not by len(seeds), which overflows for a huge range.
+    has_too_many = bool(seeds[MAX_SEEDS:])
+    if has_too_many:
         raise click.BadParameter(f"there must be at most {MAX_SEEDS} seeds, but got {text}")
     return list(seeds)
 
@@ -208,7 +209,6 @@ def open_results(folder: Path | None, *, with_reference: bool, suite_name: str |
     if folder is None:
         return reference() if suite_name is None else reference(suite_name)
     store = Store(folder)
-    # Results that those in the folder are compared with.
-    against = read_reference_for(store) if with_reference else None
-    # Cells are planned runs; without any, all runs of the store count.
-    return Results(store, cells=(), against=against)
+    reference_results = read_reference_for(store) if with_reference else None
+    # Of cells, which are planned runs, none are chosen: all runs of the store count.
+    return Results(store, cells=(), against=reference_results)

@@ -67,7 +67,7 @@ def parse_window(context: click.Context, option: click.Parameter, text: str) -> 
         least = int(first)
         most = int(last) if last else least
     except ValueError:
-        least = most = 0  # refused below, as a text that is no number
+        least = most = 0  # no number of periods, which is refused below
     if not 1 <= least <= most:
         raise click.BadParameter(f"must be a number or range such as 3 or 1-6, but got {text!r}")
     return least, most
@@ -265,7 +265,7 @@ def _generate(
         options: All other options of the command.
     """
     description = describe(**options)
-    sys.path.append(str(Path.cwd()))  # to import the user's module
+    sys.path.append(str(Path.cwd()))  # the user's model may be in a module of this folder
     with progress_bar() as show_progress, _workers_ignore_interrupt():
         written = generate(
             description, output=output, replace=replace, workers=workers, progress=show_progress

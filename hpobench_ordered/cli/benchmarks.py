@@ -102,8 +102,8 @@ def has_surrogate(spec: BenchmarkSpec, surrogate: str | None, *, ready: bool) ->
         options = tuple(option for option in spec.surrogates if option.name == surrogate)
     if not options:
         return False
-    first = options[0]  # that of the name, or the default one, which comes first
-    return first.is_ready if ready else True
+    chosen = options[0]  # the only one of that name, or the default one, which comes first
+    return chosen.is_ready or not ready
 
 
 def describe_in_list(spec: BenchmarkSpec) -> dict[str, Any]:
@@ -142,25 +142,34 @@ def contains_text(entry: Mapping[str, Any], text: str) -> bool:
     return any(text.lower() in value for value in searched)
 
 
-def _format_entry(entry: Mapping[str, Any]) -> tuple[str, ...]:
-    """The row of a benchmark in the table of `list`."""
-    is_damaged = entry["tasks"] is None
-    surrogates = []
+def _format_surrogate_names(surrogates: Iterable[Mapping[str, Any]]) -> str:
+    """The names of surrogates in a line, such as "forest [table] 4 repeats".
+
+    Those that cannot be used at once are in brackets. "repeat-1" and so on, surrogates that repeat
+    a table, are only counted.
+    """
+    words = []
     repeats = 0
-    for surrogate in entry["surrogates"]:
+    for surrogate in surrogates:
         name = surrogate["name"]
-        if name.startswith("repeat-"):  # a repetition of a table is only counted
+        if name.startswith("repeat-"):
             repeats += 1
         else:
-            surrogates.append(name if surrogate["ready"] else f"[{name}]")
+            words.append(name if surrogate["ready"] else f"[{name}]")
     if repeats:
-        surrogates.append(f"{repeats} repeats")
+        words.append(f"{repeats} repeats")
+    return " ".join(words)
+
+
+def _format_entry(entry: Mapping[str, Any]) -> tuple[str, ...]:
+    """The row of a benchmark, described by `describe_in_list`, in the table of `list`."""
+    is_damaged = entry["tasks"] is None
     return (
         f"{entry['name']}@{entry['version']}",
         "-" if is_damaged else str(entry["tasks"]),
         "-" if is_damaged else str(entry["dimension"]),
         "damaged" if is_damaged else f"{entry['direction']} {entry['objective']}",
-        " ".join(surrogates),
+        _format_surrogate_names(entry["surrogates"]),
         f"no: {entry['lacks']}" if entry["lacks"] else "yes",
         "-" if entry["marks"] is None else " ".join(entry["marks"]),
     )
@@ -377,17 +386,19 @@ def format_column(values: Sequence[float | None]) -> list[str]:
     """
     finite = [value for value in values if value is not None and math.isfinite(value)]
     largest = max(map(abs, finite), default=0.0)
-    # Zero or negative for numbers below 1, which then have more decimals. Zeros need none.
-    digits_before_point = 1 + math.floor(math.log10(largest)) if largest else 6
-    decimals = max(6 - digits_before_point, 0)
+    decimals = 0
+    if largest > 0:
+        # 1 from 1 on, 2 from 10 on; 0 or less below 1, where there are more than six decimals.
+        digits_before_point = 1 + math.floor(math.log10(largest))
+        decimals = max(6 - digits_before_point, 0)
     texts = ["-" if value is None else f"{value:.{decimals}f}" for value in values]
     if decimals == 0:
         return texts
 
-    number_of_zeros = min(_count_final_zeros(text) for text in texts if text != "-")
-    if number_of_zeros == decimals:
-        number_of_zeros += 1  # the point, too
-    return [text if text == "-" else text[: len(text) - number_of_zeros] for text in texts]
+    characters_to_cut = min(_count_final_zeros(text) for text in texts if text != "-")
+    if characters_to_cut == decimals:
+        characters_to_cut += 1  # the point, too
+    return [text if text == "-" else text[: len(text) - characters_to_cut] for text in texts]
 
 
 def _count_final_zeros(text: str) -> int:

@@ -340,7 +340,7 @@ def _parse_surrogates(words: Sequence[str], benchmarks: Sequence[str]) -> dict[s
     """
     surrogate_of_benchmark: dict[str, str] = {}
     for word in words:
-        benchmark, equals, surrogate = word.rpartition("=")
+        benchmark, equals, surrogate = word.rpartition("=")  # a path to a benchmark may have a "="
         names = [benchmark] if equals else benchmarks
         surrogate_of_benchmark |= dict.fromkeys(names, surrogate)
     return surrogate_of_benchmark
@@ -389,9 +389,10 @@ def _write_report(
 
 
 def _own_methods(results: api.Results) -> list[str]:
-    """The methods that are compared with other results; none without such a comparison."""
+    """The methods whose runs are compared with other results; none without such a comparison."""
     if results.against is None:
         return []
-    cells = results.cells or None  # None: all runs of the store
-    runs = make_overview(results.store, cells).runs
+    # Without a choice of planned runs, cells, the overview is of all runs of the store.
+    chosen_cells = results.cells or None
+    runs = make_overview(results.store, chosen_cells).runs
     return sorted(runs["method"].unique())

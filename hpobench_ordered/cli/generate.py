@@ -46,17 +46,21 @@ def list_sources() -> list[tuple[str, str]]:
     Benchmarks that differ in a number at the end of their name alone, and have the same sources,
     share an entry, such as ("yahpo-svm-ID --source evaluations", "... ID: 1220, 458.").
     """
+    # The numbers of an entry are empty if it is of a single benchmark without one.
     numbers_of_entry: dict[tuple[str, str], list[str]] = {}
     for name, generator_of_name in sorted(generators().items()):
         stem, _, ending = name.rpartition("-")
-        pattern = f"{stem}-ID" if ending.isdecimal() else name
+        has_number = ending.isdecimal()
+        pattern = f"{stem}-ID" if has_number else name
         for source, described in generator_of_name.sources.items():
             entry = (f"{pattern} --source {source}", described.summary)
-            numbers_of_entry.setdefault(entry, []).append(ending)
+            numbers = numbers_of_entry.setdefault(entry, [])
+            if has_number:
+                numbers.append(ending)
 
     entries = []
     for (words, summary), numbers in numbers_of_entry.items():
-        ids = f" ID: {', '.join(numbers)}." if "-ID " in words else ""
+        ids = f" ID: {', '.join(numbers)}." if numbers else ""
         entries.append((words, f"{summary}{ids}"))
     return entries
 
@@ -96,7 +100,8 @@ class _GenerateGroup(click.Group):
         is_subcommand = args[0] in self.commands
         if is_subcommand:
             return super().resolve_command(ctx, args)
-        return "", generate_named, args
+        no_name = ""
+        return no_name, generate_named, args
 
     def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the usage of `generate NAME`, and below it that of the group's commands."""
@@ -168,8 +173,9 @@ def generate_named(
 
     A source rejects options that it does not use.
     """
-    has_one = (name is None) != (suite_name is None)
-    if not has_one:
+    has_name = name is not None
+    has_suite = suite_name is not None
+    if has_name == has_suite:
         raise click.UsageError("give either the NAME of a benchmark or --suite")
     names = [name] if name is not None else _list_without_artifact(str(suite_name))
     task_names = None if tasks is None else tasks.split(",")

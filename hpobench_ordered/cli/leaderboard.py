@@ -67,9 +67,10 @@ def leaderboard(
     opened = open_results(results, with_reference=with_reference, suite_name=suite_name)
     scores, unscored = opened.scored(measured_only=measured_only)
     board = make_leaderboard(scores, trial=trial)
-    if not as_json:  # programs find the rows over all benchmarks in any case
+    if not as_json:  # programs should find the rows over all benchmarks in any case
         board = drop_repeated_overall(board)
-    if by is None:
+    is_by_benchmark = by is not None
+    if not is_by_benchmark:
         board = select_overall(board)
 
     if as_json:
@@ -80,7 +81,7 @@ def leaderboard(
         _print_agreement(scores, trial)
         _print_verdicts(scores, trial)
         click.echo()
-        if by is not None:
+        if is_by_benchmark:
             _print_notes(scores)
         print_text(LEGEND)
     for note in unscored:
@@ -113,6 +114,7 @@ def show_scores(
     if left_out and len(left_out) < len(scores):
         say(f"left out of means, plateaus or implausible: {', '.join(left_out)}")
     if scores:
+        # The user's methods are compared with the reference results; the command needs them, too.
         arguments = f"{folder} --reference" if own_methods else str(folder)
         say(
             "each benchmark, with what the columns mean: hpobench-ordered leaderboard "
@@ -169,12 +171,13 @@ def _print_board(
     """
     tables = list(leaderboard_tables(board))
     if not all(fits_console(table.header, table.rows) for table in tables):
-        tables = list(leaderboard_tables(board, narrow=True))
+        tables = list(leaderboard_tables(board, narrow=True))  # with fewer columns
     for table in tables:
-        first_rows = table.rows[:max_rows]
-        later_rows = table.rows[len(first_rows) :]
-        # The first cell of a row is the method.
-        rows = [*first_rows, *(row for row in later_rows if row[0] in always_shown)]
+        rows = list(table.rows[:max_rows])
+        for later_row in table.rows[len(rows) :]:
+            method = later_row[0]
+            if method in always_shown:
+                rows.append(later_row)
         number_left_out = len(table.rows) - len(rows)
         print_table(table.header, rows, title=table.caption)
         click.echo(f"and {number_left_out} more methods\n" if number_left_out else "")

@@ -100,7 +100,7 @@ def verify(names: tuple[str, ...]) -> None:
             verification = verify_next()
             is_damaged |= bool(verification.problems)
             for line in _describe(verification):
-                # A path may not be valid text.
+                # A path may have bytes that are no text, and that no terminal can show.
                 click.echo(line.encode(errors="backslashreplace").decode())
         show_progress("verifying", len(verifiers), len(verifiers))
     if is_damaged:

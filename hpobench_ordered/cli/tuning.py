@@ -170,6 +170,7 @@ def _read_results(path: Path, space: SearchSpace, earlier: EarlierTasks) -> list
     if earlier.objective is None:
         raise click.UsageError("--results needs --objective COLUMN")
     table = read_csv(path)
+    # All rows are of this task, and need not name it; the reader of tables needs a name.
     task_column = earlier.task
     if task_column is None or task_column not in table.columns:
         task_column = TASK_COLUMN
