@@ -138,13 +138,13 @@ class TestBlocksOfConditionalSpace:
         np.testing.assert_array_equal(block, self.space.canonical(block))
 
     def test_block_of_conditional_space_is_complete(self):
-        """Five configurations: linear, and polynomial with the degrees 2 to 5."""
+        """The space has five configurations: linear, and polynomial with the degrees 2 to 5."""
         (block,) = iter_candidate_blocks(Region(self.space), np.random.default_rng(0))
         configs = self.space.configs(self.space.decode(block))
         assert count_distinct(configs) == 5
 
     def test_whole_conditional_space_is_suggested(self):
-        """Five configurations: linear, and polynomial with the degrees 2 to 5."""
+        """The space has five configurations: linear, and polynomial with the degrees 2 to 5."""
 
         def loss(config: Config) -> float:
             return float(config.get("degree", 0))
@@ -229,7 +229,7 @@ def test_failed_evaluations_count_as_the_worst(loss):
 
 @pytest.mark.parametrize("loss", [math.nan, math.inf, -math.inf])
 def test_failed_losses_are_replaced(loss):
-    """The loss of the second of three evaluations is NaN or infinite."""
+    """The loss of the second of three evaluations is NaN or infinite, and counts as the worst."""
     method = make_method(TWO_NUMBERS)
     for x, told_loss in ((0.1, 3.0), (0.2, loss), (0.3, 5.0)):
         method.tell({"x": x, "y": 0.1}, told_loss)
@@ -269,7 +269,7 @@ def test_suggestions_do_not_depend_on_scale():
 
 
 def test_failed_model_means_random_trials():
-    """Each of them is counted as a fallback."""
+    """Each trial that is random for want of a model is counted as a fallback."""
     method = make_method(TWO_NUMBERS)
     optimise(method, bowl, trials=3)
     # An infinite input makes every fit fail.

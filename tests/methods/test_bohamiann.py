@@ -77,7 +77,7 @@ def make_method_with_three_tasks() -> ContextBohamiann:
 
 
 def test_losses_are_standardised_by_task():
-    """Of two earlier tasks, with 30 and 10 evaluations, and the current one with 3."""
+    """Losses of each task have mean 0 and deviation 1: of two earlier ones and the current one."""
     _, y = make_method_with_three_tasks().observations()
     assert len(y) == 30 + 10 + 3
     for rows in ROWS_OF_TASKS:
@@ -114,7 +114,7 @@ def test_subsample_depends_on_seed():
 
 
 def test_latest_current_evaluations_are_used():
-    """Of five more than the network is fitted to, the first five are left out."""
+    """The network is fitted to the last `MAX_CURRENT` evaluations; the five before are left out."""
     method = make_method()
     x_values = np.linspace(0, 1, MAX_CURRENT + 5)
     for x in x_values.tolist():

@@ -98,7 +98,7 @@ def sample_values(box: Box) -> FloatArray:
 
 
 def test_samples_are_canonical():
-    """Canonical unit vectors have numbers in the middle of their bins, and inactive ones NaN."""
+    """Canonical unit vectors have integers in the middle of their bins, and inactive ones NaN."""
     box = make_box(
         make_values(RADIAL, cost=0.1, gamma=0.5, degree=2),
         make_values(SIGMOID, cost=10.0, gamma=2.0, degree=5),

@@ -157,7 +157,7 @@ def test_process_starts_anywhere():
     """The process need not begin with an earlier task's best configuration."""
     toy = Toy(1)
     first = toy.make_method("dist-gp").ask()
-    # Here it does not: 1e-9 is for rounding.
+    # Here it does not, by more than rounding.
     assert distance_from_earlier_bests(toy, first) > 1e-9
 
 
