@@ -1,4 +1,4 @@
-"""Best known values: the search on a surrogate finds the optimum of each task."""
+"""Best known values: a search finds the best value of each task of a surrogate."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,8 @@ import hpobench_ordered as hbo
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.surrogates.best import best_known
 
-# `depth` is active only if `kind`, column 2, is "b", which is coded as 1.
+KIND = 2
+"""Column of `kind`, whose choices are coded as a = 0, b = 1 and c = 2."""
 SPACE = hbo.SearchSpace(
     [
         hbo.Parameter.number("x", 0, 1),
@@ -17,7 +18,8 @@ SPACE = hbo.SearchSpace(
         hbo.Parameter.choice("kind", ("a", "b", "c")),
         hbo.Parameter.number("depth", 1, 9, integer=True),
     ],
-    conditions={"depth": hbo.Compare(2, hbo.Comparison.EQUAL, (1.0,))},
+    # It is active only with the kind b.
+    conditions={"depth": hbo.Compare(KIND, hbo.Comparison.EQUAL, (1.0,))},
 )
 
 
@@ -31,45 +33,45 @@ class Hill:
     sign: float = 1.0
 
     def predict(self, values: FloatArray, task: int) -> FloatArray:
-        """Heights of coded configurations, (n, 4): lower the farther they are from the optimum.
+        """Heights at coded configurations, (n, 4): 10 + task at the optimum, lower elsewhere.
 
-        The highest is 10 + task; with a sign of -1 all are negated.
+        A sign of -1 turns the hill into a valley.
         """
         x, rate, kind, depth = values.T
-        is_b = kind == 1  # the choices are coded as a = 0, b = 1 and c = 2
-        penalty = (x - 0.3) ** 2 + (np.log(rate) - np.log(0.01)) ** 2
-        # The depth is active, and so counts, only with b; other kinds cost 1 instead.
-        penalty += np.where(is_b, np.abs(depth - 7), 1.0)
-        return self.sign * (10 + task - penalty)
+        is_b = kind == 1  # choices are coded as numbers
+        below_optimum = (x - 0.3) ** 2 + (np.log(rate) - np.log(0.01)) ** 2
+        # With the kind b, depth is active, and is best at 7; other kinds are lower by 1.
+        below_optimum += np.where(is_b, np.abs(depth - 7), 1.0)
+        return self.sign * (10 + task - below_optimum)
 
     def predict_one(self, row: FloatArray, task: int) -> float:
         return float(self.predict(row[None], task)[0])
 
 
 def find_best_values(
-    direction: hbo.Direction, *, seed: int = 0, known: FloatArray | None = None
+    direction: hbo.Direction, *, seed: int = 0, known_configs: FloatArray | None = None
 ) -> list[float]:
     """Search for the best values of three tasks: of a hill to maximise, or a valley to minimise.
 
     The search starts from 500 random configurations and, if there are some, from known ones.
     """
-    # The sign of a direction turns values into losses: it is -1 for maximising.
-    surrogate = Hill(sign=-direction.sign)
+    is_hill = direction is hbo.Direction.MAXIMIZE
     best_values = best_known(
-        surrogate,
+        Hill(sign=1.0 if is_hill else -1.0),
         SPACE,
         hbo.Objective("height", "m", direction),
         n_tasks=3,
         rng=np.random.default_rng(seed),
         draws=500,
-        known=known,
+        known=known_configs,
     )
     return list(best_values)
 
 
 def true_best_values(direction: hbo.Direction) -> np.ndarray:
     """Best values of the three tasks: 10, 11 and 12 of a hill, or their negatives of a valley."""
-    return -direction.sign * np.array([10.0, 11.0, 12.0])
+    heights = np.array([10.0, 11.0, 12.0])
+    return heights if direction is hbo.Direction.MAXIMIZE else -heights
 
 
 @pytest.mark.parametrize("direction", hbo.Direction)
@@ -87,10 +89,13 @@ def test_search_repeats_with_seed(direction):
 
 @pytest.mark.parametrize("direction", hbo.Direction)
 def test_known_configuration_is_never_lost(direction):
-    """The search also starts from known configurations, here the optimum, and keeps the best."""
-    # x, rate, kind (1 stands for "b") and depth.
-    optimum = np.array([[0.3, 0.01, 1.0, 7.0]])
+    """The search also starts from known configurations, here the optimum, and keeps the best.
 
-    best_values = find_best_values(direction, known=optimum)
+    So the best values are exact, while a search among numbers alone only comes close.
+    """
+    x, rate, kind_b, depth = 0.3, 0.01, 1.0, 7.0
+    optimum = np.array([[x, rate, kind_b, depth]])
+
+    best_values = find_best_values(direction, known_configs=optimum)
 
     assert best_values == true_best_values(direction).tolist()

@@ -5,7 +5,7 @@ import os
 import pickle
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
@@ -16,13 +16,14 @@ import pytest
 
 import hpobench_ordered as hbo
 from hpobench_ordered import BenchmarkSpec
+from hpobench_ordered.core.benchmark import Definition
 from hpobench_ordered.errors import ArtifactError, NotFetchedError, UnknownNameError
 from hpobench_ordered.files.artifact import Artifact, ArtifactWriter
 from hpobench_ordered.files.raw_evaluations import RawEvaluations
 from hpobench_ordered.registry import benchmark_spec
+from hpobench_ordered.surrogates.bundle import BENCHMARK as BENCHMARK_FILE
+from hpobench_ordered.surrogates.bundle import EVALUATIONS as EVALUATIONS_FILE
 from hpobench_ordered.surrogates.bundle import (
-    BENCHMARK,
-    EVALUATIONS,
     BundledSurrogate,
     bundled_spec,
     folder_spec,
@@ -34,11 +35,11 @@ from hpobench_ordered.surrogates.bundle import (
 )
 from hpobench_ordered.surrogates.table import TableSurrogate
 
-PRICES = {"price_0": 9, "price_1": 9, "price_2": 9}
+CONFIG = {"price_0": 9, "price_1": 9, "price_2": 9}
+"""A configuration of newsvendor: it has three prices from 0 to 20, and nine tasks."""
 ARTIFACTS = Path(str(resources.files("hpobench_ordered") / "artifacts"))
-BUNDLED = sorted(path.parent.name for path in ARTIFACTS.glob(f"*/{BENCHMARK}"))
-PACKAGED = Artifact.packaged("newsvendor")
-EVALUATIONS_FILE = re.escape(EVALUATIONS)
+PACKAGED_NAMES = sorted(path.parent.name for path in ARTIFACTS.glob(f"*/{BENCHMARK_FILE}"))
+PACKAGED_NEWSVENDOR = Artifact.packaged("newsvendor")
 
 
 def replace_file(folder: Path, name: str, data: bytes) -> None:
@@ -50,25 +51,31 @@ def replace_file(folder: Path, name: str, data: bytes) -> None:
             writer.write_bytes(file, content)
 
 
+def replace_array_file(folder: Path, name: str, arrays: Mapping[str, np.ndarray]) -> None:
+    """Replace an array file of an artifact and its recorded hash."""
+    # Only a writer of artifacts writes array files, so that another artifact is written first.
+    other_folder = folder.with_name("arrays")
+    with ArtifactWriter(other_folder) as writer:
+        writer.write_arrays(name, arrays)
+    replace_file(folder, name, (other_folder / name).read_bytes())
+
+
 def edit_benchmark_file(folder: Path, change: Callable[[Any], None]) -> None:
     """Change the JSON content of `benchmark.json` in place, and update its recorded hash."""
-    content = Artifact(folder).read_json(BENCHMARK)
+    content = Artifact(folder).read_json(BENCHMARK_FILE)
     change(content)
-    replace_file(folder, BENCHMARK, json.dumps(content).encode())
+    replace_file(folder, BENCHMARK_FILE, json.dumps(content).encode())
 
 
 @pytest.fixture
 def zeros_folder(tmp_path):
     """A folder `newsvendor` with an artifact like the packaged one, but all of its values are 0."""
-    path = tmp_path / "newsvendor"
-    shutil.copytree(str(PACKAGED.folder), path)
-    # Nine tasks, and three prices from 0 to 20.
-    values = np.zeros((9, 21, 21, 21))
+    folder = tmp_path / "newsvendor"
+    shutil.copytree(str(PACKAGED_NEWSVENDOR.folder), folder)
+    values = np.zeros((9, 21, 21, 21))  # tasks, and values of each of three prices
     arrays = TableSurrogate.from_values(values, lower=[0, 0, 0]).to_arrays()
-    with ArtifactWriter(tmp_path / "arrays") as writer:
-        writer.write_arrays("table.npz", arrays)
-    replace_file(path, "table.npz", (tmp_path / "arrays" / "table.npz").read_bytes())
-    return path
+    replace_array_file(folder, "table.npz", arrays)
+    return folder
 
 
 PATHS = [Path("newsvendor"), Path("./newsvendor"), "./newsvendor", "x/../newsvendor"]
@@ -85,12 +92,14 @@ def zeros_folder_here(zeros_folder, monkeypatch):
 
 @pytest.mark.parametrize("path", PATHS)
 def test_path_finds_the_folder(zeros_folder_here, path):
-    """However the path is written, as "./newsvendor"; a packaged benchmark has the same name."""
+    """However its path is written, a folder is not mistaken for the packaged benchmark newsvendor.
+
+    All values of the folder's benchmark are 0, unlike those of the packaged one.
+    """
     spec = benchmark_spec(path)
 
     assert spec.name == zeros_folder_here.resolve().as_posix()
-    # The folder's benchmark is 0 everywhere, unlike the packaged one.
-    assert hbo.load(path).tasks[0].evaluate(PRICES) == 0
+    assert hbo.load(path).tasks[0].evaluate(CONFIG) == 0
 
 
 @pytest.mark.usefixtures("zeros_folder_here")
@@ -98,38 +107,42 @@ def test_name_finds_the_packaged_benchmark():
     """A folder of the same name, whose values are all 0, lies in the current folder."""
     benchmark = hbo.load("newsvendor")
 
-    assert benchmark.tasks[0].evaluate(PRICES) != 0
+    assert benchmark.tasks[0].evaluate(CONFIG) != 0
 
 
 @pytest.mark.parametrize("attribute", ["name", "id"])
 @pytest.mark.usefixtures("zeros_folder_here")
 def test_spec_names_its_folder_from_everywhere(attribute, monkeypatch):
-    """The name and the id hold the absolute path, so that they are valid in any current folder."""
+    """The name and the id of a folder hold its absolute path, and find it from any other folder.
+
+    All values of the folder's benchmark are 0, unlike those of the packaged newsvendor.
+    """
     spec = benchmark_spec("./newsvendor")
-    name = getattr(spec, attribute)
+    name_or_id = getattr(spec, attribute)
 
     monkeypatch.chdir("/")
 
-    assert benchmark_spec(name).id == spec.id
-    # The folder's benchmark is 0 everywhere, unlike the packaged one.
-    assert hbo.load(name).tasks[0].evaluate(PRICES) == 0
+    assert benchmark_spec(name_or_id).id == spec.id
+    assert hbo.load(name_or_id).tasks[0].evaluate(CONFIG) == 0
 
 
 def test_other_version_of_a_folder_is_refused(zeros_folder):
-    # The artifact in the folder has version 1.
+    """The artifact in the folder has version 1, not 2."""
     with pytest.raises(UnknownNameError, match="newsvendor@1"):
         benchmark_spec(f"{zeros_folder}@2")
 
 
 @pytest.mark.usefixtures("zeros_folder_here")
 def test_slashes_make_paths_on_windows(monkeypatch):
-    """Also where the separator of paths is a backslash, a text with a slash is a path."""
-    monkeypatch.setattr(os, "sep", "\\")
-    has_artifact = benchmark_spec("./newsvendor").artifact is not None
-    # Before the assertion, as pytest needs the real separator.
-    monkeypatch.undo()
+    """Also where the separator of paths is a backslash, a text with a slash is a path.
 
-    assert has_artifact
+    It is that of a folder with an artifact, called newsvendor, in the current folder.
+    """
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "sep", "\\")
+        spec = benchmark_spec("./newsvendor")
+
+    assert spec.artifact is not None
 
 
 def test_folder_names_may_end_like_versions(zeros_folder):
@@ -146,12 +159,12 @@ def test_content_distinguishes_artifacts_of_one_name(zeros_folder):
     """The content of a spec is the digest of its artifact."""
     packaged = benchmark_spec("newsvendor")
 
-    assert packaged.content == PACKAGED.digest
+    assert packaged.content == PACKAGED_NEWSVENDOR.digest
     assert benchmark_spec(zeros_folder).content != packaged.content
 
 
 def test_benchmark_without_artifact_has_no_content():
-    # Of data set 1220, YAHPO's network for rpart is downloaded, so nothing is packaged.
+    """Nothing of yahpo-rpart-1220 is in the package: its network is downloaded."""
     spec = benchmark_spec("yahpo-rpart-1220")
 
     assert spec.artifact is None
@@ -165,12 +178,13 @@ def test_benchmark_without_raw_evaluations_has_no_history(zeros_folder):
 
 
 def test_missing_raw_evaluations_are_named():
-    # The packaged newsvendor has none; the error names the file that would hold them.
-    with pytest.raises(ArtifactError, match=EVALUATIONS_FILE):
-        read_evaluations(PACKAGED)
+    """The packaged newsvendor has none; the error names the file that would hold them."""
+    with pytest.raises(ArtifactError, match=re.escape(EVALUATIONS_FILE)):
+        read_evaluations(PACKAGED_NEWSVENDOR)
 
 
-TABLE = ("surrogates", "table")
+TABLE_ENTRY = ("surrogates", "table")
+"""Keys of the entry of `benchmark.json` that describes newsvendor's only surrogate, a table."""
 REMOVE = "REMOVE"
 """Stands for removing an entry instead of changing it."""
 ARRAY_NAMES = ("values", "objective", "spread", "training")
@@ -179,11 +193,11 @@ ARRAY_NAMES = ("values", "objective", "spread", "training")
 @pytest.mark.parametrize(
     ("keys", "value"),
     [
-        ((*TABLE, "best_values"), [0.0] * 8),  # one too few for nine tasks
-        ((*TABLE, "best_values"), REMOVE),
-        ((*TABLE, "best_values"), "ninevalue"),  # nine characters instead of nine numbers
-        ((*TABLE, "type"), "CRYSTAL"),
-        ((*TABLE, "file"), None),
+        ((*TABLE_ENTRY, "best_values"), [0.0] * 8),  # one too few for nine tasks
+        ((*TABLE_ENTRY, "best_values"), REMOVE),
+        ((*TABLE_ENTRY, "best_values"), "ninevalue"),  # nine characters instead of nine numbers
+        ((*TABLE_ENTRY, "type"), "CRYSTAL"),
+        ((*TABLE_ENTRY, "file"), None),
         (("surrogates",), "table"),
         (("surrogates",), {}),
         (("version",), "one"),
@@ -194,9 +208,9 @@ ARRAY_NAMES = ("values", "objective", "spread", "training")
     ],
 )
 def test_malformed_content_is_refused(zeros_folder, keys, value):
-    """One entry of `benchmark.json`, at a path of keys, is changed or removed."""
+    """One entry of `benchmark.json` is changed or removed: that of nested keys, outermost first."""
 
-    def change(content):
+    def change(content: Any) -> None:
         *outer_keys, last_key = keys
         entry = content
         for key in outer_keys:
@@ -208,30 +222,35 @@ def test_malformed_content_is_refused(zeros_folder, keys, value):
 
     edit_benchmark_file(zeros_folder, change)
 
-    # The error names the folder, which is called so.
-    with pytest.raises(ArtifactError, match="newsvendor"):
+    with pytest.raises(ArtifactError, match=zeros_folder.name):
         hbo.load(zeros_folder)
 
 
 def make_spec_to_generate(folder: Path) -> BenchmarkSpec:
-    """The spec of a newsvendor that users generate into a folder.
+    """The spec of newsvendor, as if it were a benchmark that users generate into a folder.
 
-    Before it is generated, it is defined by a plan, whose summary is "planned".
+    Until it is generated, it is defined by a plan, whose summary is "planned".
     """
-    plan = replace(read_definition(PACKAGED), summary="planned")
+
+    def plan_benchmark() -> Definition:
+        return replace(read_definition(PACKAGED_NEWSVENDOR), summary="planned")
+
     return generated_spec(
         "newsvendor",
         folder,
         version=1,
         summary="",
-        planned=lambda: plan,
+        planned=plan_benchmark,
         surrogates={"table": ""},
     )
 
 
 @pytest.mark.parametrize("make_spec", [folder_spec, make_spec_to_generate])
 def test_changed_version_of_folder_is_noticed(zeros_folder, make_spec):
-    """The version changes from 1 to 2 after the spec of the folder was made, in either way."""
+    """The version in the folder changes from 1 to 2, after a spec was made of the folder.
+
+    The folder is the user's own, or that of a benchmark which users generate.
+    """
     spec = make_spec(zeros_folder)
     edit_benchmark_file(zeros_folder, lambda content: content.update(version=2))
 
@@ -241,20 +260,23 @@ def test_changed_version_of_folder_is_noticed(zeros_folder, make_spec):
 
 @pytest.mark.parametrize(("name", "version"), [("newsvendor", 2), ("paperboy", 1)])
 def test_packaged_artifact_must_fit_its_spec(monkeypatch, name, version):
-    """Whatever the name, the artifact that is found is newsvendor's, of version 1."""
-    monkeypatch.setattr(Artifact, "packaged", lambda _: PACKAGED)
+    """A spec has another name or version than the artifact that the package has for it.
+
+    Whatever the name, the artifact is that of newsvendor, of version 1.
+    """
+    monkeypatch.setattr(Artifact, "packaged", lambda name: PACKAGED_NEWSVENDOR)
     spec = bundled_spec(name, version=version, summary="", surrogates={"table": ""})
 
     with pytest.raises(ArtifactError, match=f"newsvendor@1 instead of {name}@{version}"):
         spec.load()
 
 
-@pytest.mark.parametrize("name", BUNDLED)
+@pytest.mark.parametrize("name", PACKAGED_NAMES)
 def test_summaries_are_those_of_artifacts(name):
     """Specs repeat the summaries of benchmarks and surrogates, to list them without any reading."""
     spec = benchmark_spec(name)
 
-    content = spec.artifact.read_json(BENCHMARK)
+    content = spec.artifact.read_json(BENCHMARK_FILE)
 
     assert spec.summary == content["summary"]
     for option, surrogate in content["surrogates"].items():
@@ -265,7 +287,7 @@ def make_raw_evaluations() -> list[RawEvaluations]:
     """Random evaluations of newsvendor's nine tasks: five of the first, six of the second, ..."""
     rng = np.random.default_rng(0)
     all_evaluations = []
-    for n in range(5, 14):
+    for n in range(5, 5 + 9):
         evaluations = RawEvaluations(
             values=rng.integers(0, 21, (n, 3)).astype(np.float64),  # three prices from 0 to 20
             objective=rng.normal(size=n),
@@ -278,19 +300,20 @@ def make_raw_evaluations() -> list[RawEvaluations]:
 
 @pytest.fixture
 def recorded_folder(tmp_path):
-    """A folder with the packaged newsvendor and, besides, raw evaluations."""
-    path = tmp_path / "recorded"
-    model, best_values = benchmark_spec("newsvendor").option().load()
+    """A folder with an artifact like the packaged newsvendor and, besides, raw evaluations."""
+    folder = tmp_path / "recorded"
+    default_surrogate = benchmark_spec("newsvendor").option()
+    model, best_values = default_surrogate.load()
     table = BundledSurrogate("table", "", model, best_values)
-    definition = read_definition(PACKAGED)
-    card = read_card(PACKAGED)
-    write_bundle(path, definition, [table], card, evaluations=make_raw_evaluations())
-    return path
+    definition = read_definition(PACKAGED_NEWSVENDOR)
+    card = read_card(PACKAGED_NEWSVENDOR)
+    write_bundle(folder, definition, [table], card, evaluations=make_raw_evaluations())
+    return folder
 
 
 @pytest.mark.parametrize("name", ARRAY_NAMES)
 def test_raw_evaluations_are_read_as_written(recorded_folder, name):
-    """Each of the arrays: configurations, values, spreads, and numbers of trainings."""
+    """Every array comes back: configurations, values, spreads, or numbers of trainings."""
     evaluations_of_tasks = read_evaluations(Artifact(recorded_folder))
 
     for evaluations, expected in zip(evaluations_of_tasks, make_raw_evaluations(), strict=True):
@@ -299,7 +322,7 @@ def test_raw_evaluations_are_read_as_written(recorded_folder, name):
 
 @pytest.mark.parametrize("name", ARRAY_NAMES)
 def test_raw_evaluations_are_read_only(recorded_folder, name):
-    """Each of the arrays: configurations, values, spreads, and numbers of trainings."""
+    """No array can be changed: configurations, values, spreads, or numbers of trainings."""
     for evaluations in read_evaluations(Artifact(recorded_folder)):
         array = getattr(evaluations, name)
         with pytest.raises(ValueError, match="read-only"):
@@ -308,10 +331,11 @@ def test_raw_evaluations_are_read_only(recorded_folder, name):
 
 def test_size_on_card_includes_raw_evaluations(recorded_folder):
     # The packaged newsvendor has the same surrogate, but no raw evaluations.
-    assert read_card(Artifact(recorded_folder)).size > read_card(PACKAGED).size
+    assert read_card(Artifact(recorded_folder)).size > read_card(PACKAGED_NEWSVENDOR).size
 
 
 def test_raw_evaluations_are_history(recorded_folder):
+    """Newsvendor's profits are maximised, so that losses are negated profits."""
     benchmark = hbo.load(recorded_folder)
 
     history = benchmark.recorded()
@@ -321,7 +345,6 @@ def test_raw_evaluations_are_history(recorded_folder):
         assert evaluations.task == task.name
         assert evaluations.context == task.context
         np.testing.assert_array_equal(evaluations.values, raw.values)
-        # Losses are negated profits, which are maximised.
         np.testing.assert_array_equal(evaluations.losses, -raw.objective)
 
 
@@ -343,16 +366,16 @@ def test_unpickled_benchmark_has_same_history(recorded_folder):
 def test_evaluations_of_a_task_are_recorded_ones(recorded_folder):
     benchmark = hbo.load(recorded_folder)
 
-    # All of task 2, as no number is asked for.
+    # No number is asked for, so all evaluations of task 2 are meant.
     evaluations = benchmark.evaluations(2, rng=np.random.default_rng(0))
 
     assert evaluations is benchmark.recorded()[2]
 
 
 def test_fewer_evaluations_can_be_sampled(recorded_folder):
+    """Seven evaluations of task 2 are recorded; three are asked for."""
     benchmark = hbo.load(recorded_folder)
 
-    # Three of the seven of task 2.
     evaluations = benchmark.evaluations(2, rng=np.random.default_rng(0), n=3)
 
     assert len(evaluations) == 3
@@ -371,7 +394,7 @@ def test_fewer_evaluations_can_be_sampled(recorded_folder):
     ],
 )
 def test_arrays_of_raw_evaluations_must_fit(name, array):
-    """Of five evaluations of three prices, one array is replaced by one that does not fit."""
+    """One array of five evaluations is replaced: it has another shape, or is not finite."""
     five_evaluations = make_raw_evaluations()[0]
 
     with pytest.raises(ValueError, match=r"shapes|finite"):
@@ -379,13 +402,14 @@ def test_arrays_of_raw_evaluations_must_fit(name, array):
 
 
 def test_every_task_needs_raw_evaluations(tmp_path):
-    definition = read_definition(PACKAGED)
-    card = read_card(PACKAGED)
-    of_two_tasks = make_raw_evaluations()[:2]
+    """Newsvendor has nine tasks, but evaluations are of two; nothing is written."""
+    definition = read_definition(PACKAGED_NEWSVENDOR)
+    card = read_card(PACKAGED_NEWSVENDOR)
+    evaluations_of_two_tasks = make_raw_evaluations()[:2]
 
     with pytest.raises(ValueError, match="of 9 tasks, but got 2"):
-        write_bundle(tmp_path / "x", definition, [], card, evaluations=of_two_tasks)
-    # Nothing was written.
+        write_bundle(tmp_path / "x", definition, [], card, evaluations=evaluations_of_two_tasks)
+
     assert not list(tmp_path.iterdir())
 
 
@@ -398,36 +422,32 @@ def test_every_task_needs_raw_evaluations(tmp_path):
     ],
 )
 def test_damaged_raw_evaluations_are_refused(recorded_folder, name, array):
-    """One array is removed or, if `array` is not None, replaced.
+    """One array of one task, such as "0/objective", is replaced or, if `array` is None, removed."""
+    arrays = dict(Artifact(recorded_folder).read_arrays(EVALUATIONS_FILE))
+    if array is None:
+        del arrays[name]
+    else:
+        arrays[name] = array
+    replace_array_file(recorded_folder, EVALUATIONS_FILE, arrays)
 
-    Its name begins with the number of its task, as "0/objective".
-    """
-    arrays = Artifact(recorded_folder).read_arrays(EVALUATIONS)
-    damaged = {key: value for key, value in arrays.items() if key != name}
-    if array is not None:
-        damaged[name] = array
-    # Another artifact is written to take its array file.
-    other_folder = recorded_folder.with_name("arrays")
-    with ArtifactWriter(other_folder) as writer:
-        writer.write_arrays(EVALUATIONS, damaged)
-    replace_file(recorded_folder, EVALUATIONS, (other_folder / EVALUATIONS).read_bytes())
-
+    # They are read only when the history is asked for.
     read_history = hbo.load(recorded_folder).recorded
 
-    with pytest.raises(ArtifactError, match=EVALUATIONS_FILE):
+    with pytest.raises(ArtifactError, match=re.escape(EVALUATIONS_FILE)):
         read_history()
 
 
 def test_benchmark_to_be_generated_has_a_plan(tmp_path):
+    """There is no such folder yet, so that a plan, of the summary "planned", defines it."""
     spec = make_spec_to_generate(tmp_path / "missing")
 
-    # There is nothing in the folder, so the plan, of this summary, defines the benchmark.
     assert spec.artifact is None
     assert spec.content == ""
     assert spec.define().summary == "planned"
 
 
 def test_benchmark_to_be_generated_names_command(tmp_path):
+    """There is no such folder yet; the error says how to generate the benchmark."""
     spec = make_spec_to_generate(tmp_path / "missing")
 
     assert not spec.option().is_ready
@@ -436,17 +456,17 @@ def test_benchmark_to_be_generated_names_command(tmp_path):
 
 
 def test_spec_of_generated_benchmark_reads_artifact(recorded_folder):
+    """The benchmark has been generated, so that its plan, of the summary "planned", is not used."""
     spec = make_spec_to_generate(recorded_folder)
 
     assert spec.is_local
     assert spec.content == Artifact(recorded_folder).digest
-    # Not the summary of the plan, which is "planned".
-    assert spec.define().summary == read_definition(PACKAGED).summary
+    assert spec.define().summary == read_definition(PACKAGED_NEWSVENDOR).summary
 
 
 def test_generated_benchmark_is_loaded(recorded_folder):
+    """It comes with the raw evaluations of its nine tasks, which are in the folder."""
     benchmark = make_spec_to_generate(recorded_folder).load()
 
     assert benchmark.id == "newsvendor@1"
-    # Newsvendor has nine tasks.
     assert len(benchmark.recorded()) == 9

@@ -1,7 +1,8 @@
-"""Quality cards: their measures, their text, and how they are stored."""
+"""Quality cards, which say how well a surrogate predicts: measures, text, and storage."""
 
 import json
 import math
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -27,7 +28,7 @@ from hpobench_ordered.surrogates.card import (
 
 
 def draw_truth_and_predictions(seed: int, *, has_ties: bool) -> tuple[np.ndarray, np.ndarray]:
-    """True values of 60 configurations for three outputs, and predictions near them.
+    """True values of 60 configurations for three outputs, (60, 3), and predictions near them.
 
     With ties they are whole numbers, many of which are equal.
     """
@@ -39,14 +40,24 @@ def draw_truth_and_predictions(seed: int, *, has_ties: bool) -> tuple[np.ndarray
     return truth, predicted
 
 
+def apply_to_outputs(
+    measure: Callable[[np.ndarray, np.ndarray], float], truth: np.ndarray, predicted: np.ndarray
+) -> list[float]:
+    """Apply a measure of one output, such as scikit-learn's, to each of several, the columns."""
+    return [measure(*columns) for columns in zip(truth.T, predicted.T, strict=True)]
+
+
+def compute_spearman(truth: np.ndarray, predicted: np.ndarray) -> float:
+    return spearmanr(truth, predicted).statistic
+
+
 @given(st.integers(0, 2**32 - 1), st.booleans())
 def test_r_squared_is_scikit_learns(seed, has_ties):
     truth, predicted = draw_truth_and_predictions(seed, has_ties=has_ties)
 
     r2 = r_squared(truth, predicted)
 
-    expected = [r2_score(truth[:, output], predicted[:, output]) for output in range(3)]
-    assert r2 == pytest.approx(expected)
+    assert r2 == pytest.approx(apply_to_outputs(r2_score, truth, predicted))
 
 
 @given(st.integers(0, 2**32 - 1), st.booleans())
@@ -55,10 +66,7 @@ def test_rank_correlation_is_scipys(seed, has_ties):
 
     correlations = rank_correlation(truth, predicted)
 
-    expected = []
-    for output in range(3):
-        expected.append(spearmanr(truth[:, output], predicted[:, output]).statistic)
-    assert correlations == pytest.approx(expected)
+    assert correlations == pytest.approx(apply_to_outputs(compute_spearman, truth, predicted))
 
 
 def find_best_rows(values: np.ndarray, number: int, direction: Direction) -> set[int]:
@@ -77,7 +85,7 @@ def test_top_decile_overlap_is_share_of_best(seed, n, direction):
 
     overlaps = top_decile_overlap(truth, predicted, direction=direction)
 
-    size_of_tenth = max(1, n // 10)
+    size_of_tenth = max(1, n // 10)  # at least one configuration
     for output in range(2):
         truly_best = find_best_rows(truth[:, output], size_of_tenth, direction)
         predicted_best = find_best_rows(predicted[:, output], size_of_tenth, direction)
@@ -97,26 +105,28 @@ def test_upper_half_correlation_is_scipys(seed, direction):
     is_better = losses < np.median(losses, axis=0)
     for output in range(2):
         rows = is_better[:, output]
-        expected = spearmanr(truth[rows, output], predicted[rows, output]).statistic
+        expected = compute_spearman(truth[rows, output], predicted[rows, output])
         assert correlations[output] == pytest.approx(expected)
 
 
-CONSTANT = np.full((5, 1), 2.0)
+FIVE_EQUAL_VALUES = np.full((5, 1), 2.0)
 """Five equal values of one output."""
 
 
-@pytest.mark.parametrize(("predicted", "r2"), [(CONSTANT, 1), (CONSTANT + 1, -np.inf)])
+@pytest.mark.parametrize(
+    ("predicted", "r2"), [(FIVE_EQUAL_VALUES, 1), (FIVE_EQUAL_VALUES + 1, -np.inf)]
+)
 def test_r_squared_of_constant_truth(predicted, r2):
-    """1 if the prediction is exact, minus infinity otherwise."""
-    assert r_squared(CONSTANT, predicted).tolist() == [r2]
+    """It is 1 if the prediction of equal values is exact, minus infinity otherwise."""
+    assert r_squared(FIVE_EQUAL_VALUES, predicted).tolist() == [r2]
 
 
 def test_rank_correlation_of_constants_is_nan():
-    assert np.isnan(rank_correlation(CONSTANT, CONSTANT)).all()
+    assert np.isnan(rank_correlation(FIVE_EQUAL_VALUES, FIVE_EQUAL_VALUES)).all()
 
 
 def test_exact_predictions_have_best_quality():
-    """All four measures are 1, of each output."""
+    """All four measures of both outputs are 1."""
     truth = np.random.default_rng(0).random((20, 2))
 
     qualities = measure_quality(truth, truth, names=["a", "b"], direction=Direction.MINIMIZE)
@@ -135,7 +145,7 @@ def test_exact_predictions_have_best_quality():
     ],
 )
 def test_names_and_predictions_must_fit(names, n_predicted, message):
-    """Of two outputs and 20 evaluations, a name or a prediction is missing."""
+    """There are two outputs and 20 evaluations, but a name or a prediction is missing."""
     truth = np.zeros((20, 2))
     predicted = np.zeros((n_predicted, 2))
 
@@ -143,7 +153,7 @@ def test_names_and_predictions_must_fit(names, n_predicted, message):
         measure_quality(truth, predicted, names=names, direction=Direction.MINIMIZE)
 
 
-CARD = make_card(
+OLD_CARD = make_card(
     evaluations=200,
     figures=(
         TaskQuality("a", r2=0.9, spearman=0.8, top_decile=0.7),
@@ -152,9 +162,9 @@ CARD = make_card(
     versions={"numpy": "2"},
     comparisons={"training": {"sizes": [1, 2]}},
 )
-"""As cards were before they had the rank correlation in the better half."""
-WITH_UPPER_HALF = replace(
-    CARD, figures=tuple(replace(quality, upper_half=0.5) for quality in CARD.figures)
+"""A card of two tasks from when there was no rank correlation in the better half yet."""
+NEW_CARD = replace(
+    OLD_CARD, figures=tuple(replace(quality, upper_half=0.5) for quality in OLD_CARD.figures)
 )
 
 
@@ -162,32 +172,33 @@ WITH_UPPER_HALF = replace(
     "part", ["forest", "1.50 MB", "200", "nowhere", "R2 0.700 (mean 0.800)", "A toy.", "numpy 2"]
 )
 def test_description_holds_every_fact(part):
-    """Surrogate, size, evaluations, source, worst and mean quality, limits, and versions."""
-    card = replace(CARD, size=1_500_000)
+    """Facts are surrogate, size, evaluations, source, worst and mean quality, limits, versions."""
+    card = replace(OLD_CARD, size=1_500_000)
 
     assert part in card.describe()
 
 
 def test_description_leaves_out_missing_measure():
-    # Older cards, as `CARD`, have no rank correlation in the better half.
-    assert "better half" not in CARD.describe()
+    """Old cards have no rank correlation in the better half."""
+    assert "better half" not in OLD_CARD.describe()
 
 
 def test_description_has_correlation_in_better_half():
-    # It is 0.5 for both tasks of this card, so their minimum and their mean.
-    assert "Spearman in the better half 0.500 (mean 0.500)" in WITH_UPPER_HALF.describe()
+    """Both tasks of the card have 0.5, so that it is their minimum and their mean."""
+    assert "Spearman in the better half 0.500 (mean 0.500)" in NEW_CARD.describe()
 
 
-@pytest.mark.parametrize("card", [CARD, WITH_UPPER_HALF])
+@pytest.mark.parametrize("card", [OLD_CARD, NEW_CARD])
 def test_card_round_trips_through_json(card):
     assert Card.from_json(json.loads(json.dumps(card.to_json()))) == card
 
 
 def test_numbers_that_json_lacks_round_trip():
+    """A measure may be infinite or NaN, which is no number of JSON."""
     quality = TaskQuality("a", r2=-math.inf, spearman=math.nan, top_decile=0.0)
-    card = replace(CARD, figures=(quality,), comparisons={"x": {"r2": [math.nan]}})
+    card = replace(OLD_CARD, figures=(quality,), comparisons={"x": {"r2": [math.nan]}})
 
-    # With `allow_nan=False`, an infinity or NaN that is left would be an error.
+    # It is an error if an infinity or NaN is left.
     text = json.dumps(card.to_json(), allow_nan=False)
     (copy,) = Card.from_json(json.loads(text)).figures
 
@@ -196,11 +207,11 @@ def test_numbers_that_json_lacks_round_trip():
 
 
 def test_versions_name_missing_packages():
+    """Versions are of Python, and of packages that are asked for."""
     versions = versions_of("numpy", "no-such-package")
 
     assert versions["numpy"] == np.__version__
     assert versions["no-such-package"] == "not installed"
-    # Python's version is always there.
     assert "python" in versions
 
 
@@ -220,7 +231,7 @@ def test_versions_name_missing_packages():
 )
 def test_malformed_card_is_refused(change):
     """One entry of a valid card is changed or added."""
-    content = {**CARD.to_json(), **change}
+    content = OLD_CARD.to_json() | change
 
     with pytest.raises(ArtifactError, match="not a quality card"):
         Card.from_json(content)

@@ -22,13 +22,14 @@ SPACE = hbo.SearchSpace(
 CODING = space_coding(
     SPACE, products=[("rate", "depth")], ratios=[("rate", "depth")], also_raw=["rate"]
 )
+"""A coding with seven features, of every kind."""
 # Inactive numbers are coded as the middle of their range; here of the logarithms.
 LOG_MIDDLE_OF_RATE = (math.log(1e-4) + math.log(1.0)) / 2
 LOG_MIDDLE_OF_DEPTH = (math.log(2) + math.log(10)) / 2
 
 
 @pytest.mark.parametrize(
-    ("index", "kind", "active", "inactive"),
+    ("index", "kind", "number_if_active", "number_if_inactive"),
     [
         (0, "LOG", math.log(0.1), LOG_MIDDLE_OF_RATE),
         (1, "IDENTITY", 4, (2 + 10) / 2),
@@ -39,82 +40,97 @@ LOG_MIDDLE_OF_DEPTH = (math.log(2) + math.log(10)) / 2
         (6, "IDENTITY", 0.1, (1e-4 + 1) / 2),  # the rate once more, without its log scale
     ],
 )
-def test_feature_of_every_kind(index, kind, active, inactive):
-    """One feature, at an index of `CODING`, of one kind: a number that is made of a configuration.
+def test_feature_of_every_kind(index, kind, number_if_active, number_if_inactive):
+    """A feature is a number that is made of a configuration, in a way that its kind says.
 
-    `active` is its value for a configuration of active hyperparameters, `inactive` where none is.
+    One of the seven features of `CODING` is looked at: for a configuration whose hyperparameters
+    are all active, and for one where none is.
     """
-    # Choices are coded as their places: 1 is the radial kernel.
-    rate_depth_kernel = [0.1, 4.0, 1.0]
+    rate, depth, radial_kernel = 0.1, 4.0, 1.0  # choices are coded as their places
+    all_active = [rate, depth, radial_kernel]
     all_inactive = [np.nan, np.nan, np.nan]
 
-    encoded = CODING.encode(np.array([rate_depth_kernel, all_inactive]))
+    encoded = CODING.encode(np.array([all_active, all_inactive]))
 
     assert CODING.features[index].kind is FeatureKind[kind]
-    np.testing.assert_allclose(encoded[:, index], [active, inactive], rtol=1e-12)
+    numbers = encoded[:, index]
+    np.testing.assert_allclose(numbers, [number_if_active, number_if_inactive], rtol=1e-12)
 
 
 def test_coding_without_log_scales_is_raw():
+    """The rate and the depth are unchanged; a kernel gives two numbers: is linear, is radial."""
     coding = space_coding(SPACE, log_scales=False)
-    # Choices are coded as their places: 0 is the linear kernel.
-    rate_depth_kernel = [0.1, 4.0, 0.0]
+    rate, depth, linear_kernel = 0.1, 4.0, 0.0  # choices are coded as their places
 
-    encoded = coding.encode(np.array([rate_depth_kernel]))
+    encoded = coding.encode(np.array([[rate, depth, linear_kernel]]))
 
-    # The last two say whether the kernel is linear, and whether it is radial.
     assert encoded.tolist() == [[0.1, 4, 1, 0]]
 
 
-@given(st.integers(0, 2**32 - 1))
-def test_standardised_features_have_unit_variance(seed):
-    values = SPACE.decode(SPACE.sample_unit(np.random.default_rng(seed), 50))
+SEEDS = st.integers(0, 2**32 - 1)
+CODING_WITH_PRODUCT = space_coding(SPACE, products=[("rate", "depth")])
+"""A coding to be standardised; one of its features is the product of rate and depth."""
 
-    coding = space_coding(SPACE, products=[("rate", "depth")]).standardised(values)
+
+def sample_configurations(seed: int) -> np.ndarray:
+    """Fifty random configurations, (50, 3)."""
+    return SPACE.decode(SPACE.sample_unit(np.random.default_rng(seed), 50))
+
+
+@given(SEEDS)
+def test_standardised_features_have_unit_variance(seed):
+    """Over the configurations that a coding is standardised for, its features also have mean 0."""
+    values = sample_configurations(seed)
+
+    coding = CODING_WITH_PRODUCT.standardised(values)
 
     features = coding.encode(values)
     np.testing.assert_allclose(features.mean(axis=0), 0, atol=1e-12)
     np.testing.assert_allclose(features.std(axis=0), 1, atol=1e-12)
 
 
-@given(st.integers(0, 2**32 - 1))
+@given(SEEDS)
 def test_standardising_again_changes_nothing(seed):
-    values = SPACE.decode(SPACE.sample_unit(np.random.default_rng(seed), 50))
+    values = sample_configurations(seed)
 
-    coding = space_coding(SPACE, products=[("rate", "depth")]).standardised(values)
+    coding = CODING_WITH_PRODUCT.standardised(values)
 
     assert coding.standardised(values) == coding
 
 
-@given(st.integers(0, 2**32 - 1))
+@given(SEEDS)
 def test_coding_round_trips_through_table(seed):
-    values = SPACE.decode(SPACE.sample_unit(np.random.default_rng(seed), 50))
-
-    coding = space_coding(SPACE, products=[("rate", "depth")]).standardised(values)
+    """A coding is stored as a table of numbers, of which each row describes a feature."""
+    coding = CODING_WITH_PRODUCT.standardised(sample_configurations(seed))
 
     assert Coding.from_table(coding.table) == coding
 
 
 def test_constant_feature_is_only_centred():
-    """It has no deviation that it could be divided by."""
+    """A feature that is always 7 has no deviation that it could be divided by."""
     always_seven = np.full((3, 1), 7.0)
+    unchanged_number = Coding((Feature(FeatureKind.IDENTITY, 0),))
 
-    coding = Coding((Feature(FeatureKind.IDENTITY, 0),)).standardised(always_seven)
+    coding = unchanged_number.standardised(always_seven)
 
     assert coding.encode(np.array([[7.0], [8.0]])).tolist() == [[0], [1]]
 
 
 def test_width_is_up_to_last_column_needed():
-    features = space_coding(SPACE, ratios=[("rate", "depth")]).features
-    ratio = features[-1]
+    """The columns of a configuration are rate, depth and kernel; a ratio needs the first two.
 
-    # All features together need the three columns, the ratio only rate and depth, the first two.
-    assert Coding(features).width == 3
+    The width of a coding is the number of columns that it needs.
+    """
+    coding = space_coding(SPACE, ratios=[("rate", "depth")])
+    *_, ratio = coding.features
+
+    assert coding.width == 3
     assert Coding((ratio,)).width == 2
 
 
 @pytest.mark.parametrize("shape", [(4, 2), (3,)])
 def test_too_few_columns_are_refused(shape):
-    """Configurations of three hyperparameters are needed, (n, 3)."""
+    """The array has two columns for three hyperparameters, or is no table at all."""
     coding = space_coding(SPACE)
 
     with pytest.raises(ValueError, match=r"\(n, 3\)"):
@@ -134,8 +150,9 @@ def test_too_few_columns_are_refused(shape):
     ],
 )
 def test_damaged_tables_are_refused(table):
-    """Each row of six numbers describes a feature: kind, column, second column or choice, value
-    where it is inactive, mean and scale.
+    """Each row of a stored coding describes a feature by six numbers, one of which is wrong here.
+
+    They are kind, column, second column or choice, value where it is inactive, mean and scale.
     """
     with pytest.raises(ValueError):
         Coding.from_table(table)

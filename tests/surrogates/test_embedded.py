@@ -1,4 +1,4 @@
-"""Surrogates on a part of the search space that they were made for."""
+"""Embedded surrogates: a surrogate of a whole search space, used on a part of that space."""
 
 import math
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from hpobench_ordered.surrogates.coding import space_coding
 from hpobench_ordered.surrogates.embedded import EmbeddedSurrogate
 from hpobench_ordered.surrogates.fitting import ForestRecipe, fit_forest
 
-WHOLE = hbo.SearchSpace(
+WHOLE_SPACE = hbo.SearchSpace(
     # Children before their parents, so that the order of the columns is no order of evaluation.
     [
         hbo.Parameter.number("coef0", 0, 1),
@@ -35,7 +35,10 @@ TASKS = 3
 
 @dataclass(frozen=True)
 class Checksum:
-    """A surrogate whose values differ where anything differs: task, column, number, or NaN."""
+    """A surrogate whose values differ where anything differs: task, column, number, or NaN.
+
+    So it shows which configuration it was asked for.
+    """
 
     def predict(self, values: np.ndarray, task: int) -> np.ndarray:
         return np.array([self.predict_one(row, task) for row in values])
@@ -50,18 +53,23 @@ class Checksum:
 
 @pytest.fixture(scope="module")
 def forest():
-    """A forest of three tasks on the whole space, fitted to made-up losses."""
-    values = WHOLE.decode(WHOLE.sample_unit(np.random.default_rng(0), 300))
+    """A forest of three tasks on the whole space, fitted to made-up losses.
+
+    They depend on the cost, so that the forest splits at costs.
+    """
+    values = WHOLE_SPACE.decode(WHOLE_SPACE.sample_unit(np.random.default_rng(0), 300))
     _, degree, kernel, cost, units = values.T
-    losses = np.log(cost) ** 2 + np.nan_to_num(degree, nan=7.0) + kernel
+    inactive_degree = 7.0
+    losses = np.log(cost) ** 2 + np.nan_to_num(degree, nan=inactive_degree) + kernel
     losses_of_tasks = np.stack([losses, losses + units, -losses], axis=1)
+    coding = space_coding(WHOLE_SPACE)
     recipe = ForestRecipe(trees=30)
-    return fit_forest(values, losses_of_tasks, coding=space_coding(WHOLE), recipe=recipe, seed=0)
+    return fit_forest(values, losses_of_tasks, coding=coding, recipe=recipe, seed=0)
 
 
 @st.composite
 def draw_value(draw: st.DrawFn, parameter: hbo.Parameter) -> Value:
-    """A value of a hyperparameter, in its own terms: a number, or one of the choices."""
+    """Draw a value of a hyperparameter: a number, or one of its choices, as users write it."""
     unit = np.array(draw(st.floats(0, 1)))
     coded = float(parameter.decode(unit))
     return parameter.value(coded)
@@ -69,18 +77,18 @@ def draw_value(draw: st.DrawFn, parameter: hbo.Parameter) -> Value:
 
 @st.composite
 def draw_part(draw: st.DrawFn) -> tuple[hbo.SearchSpace, Config]:
-    """A part of the whole space in any order, and the values of hyperparameters fixed outside it.
+    """Draw a part of the whole space, and values of the hyperparameters that are not in it.
 
-    A hyperparameter of the whole space is tunable in the part, maybe with fewer choices, a constant
-    of the part, or fixed.
+    Each hyperparameter of the whole space has one of three roles. It is tunable in the part, maybe
+    with fewer choices; a constant of the part; or fixed to a value outside it.
     """
     tunable: list[hbo.Parameter] = []
     constants: Config = {}
     fixed: Config = {}
-    for parameter in draw(st.permutations(WHOLE.parameters)):
-        # A search space needs at least one hyperparameter that can be tuned.
-        is_last_chance = len(fixed) + len(constants) == WHOLE.dimension - 1
-        roles = ["tunable"] if is_last_chance else ["tunable", "constant", "fixed"]
+    for parameter in draw(st.permutations(WHOLE_SPACE.parameters)):
+        # A search space needs at least one hyperparameter that can be tuned: if need be, the last.
+        are_others_set = len(fixed) + len(constants) == WHOLE_SPACE.dimension - 1
+        roles = ["tunable"] if are_others_set else ["tunable", "constant", "fixed"]
         role = draw(st.sampled_from(roles))
         if role == "constant":
             constants[parameter.name] = draw(draw_value(parameter))
@@ -98,17 +106,19 @@ def draw_part(draw: st.DrawFn) -> tuple[hbo.SearchSpace, Config]:
 @settings(deadline=None)
 @given(draw_part(), st.integers(0, 2**32 - 1), st.permutations(range(TASKS)))
 def test_values_are_of_completed_configurations(part_and_fixed, seed, tasks):
-    """Constants of the part and fixed values complete a configuration of the whole space."""
+    """Constants of the part and fixed values complete a configuration of the whole space.
+
+    The surrogate of the whole space has other values where anything differs. Its tasks have another
+    order than those of the part.
+    """
     part, fixed = part_and_fixed
-    # A surrogate whose values differ where anything differs.
     inner = Checksum()
     values = part.decode(part.sample_unit(np.random.default_rng(seed), 20))
 
-    embedded = EmbeddedSurrogate(inner, WHOLE, part, fixed, tuple(tasks))
+    embedded = EmbeddedSurrogate(inner, WHOLE_SPACE, part, fixed, tuple(tasks))
 
-    # `configs` adds the constants of the part.
-    completed = WHOLE.values([{**config, **fixed} for config in part.configs(values)])
-    # Task k of the part is task tasks[k] of the whole.
+    configs_of_part = part.configs(values)  # constants of the part included
+    completed = WHOLE_SPACE.values([config | fixed for config in configs_of_part])
     for task, task_of_whole in enumerate(tasks):
         expected = inner.predict(completed, task_of_whole).tolist()
         assert embedded.predict(values, task).tolist() == expected
@@ -125,22 +135,25 @@ def make_space(*parameters: hbo.Parameter, **constants: Value) -> hbo.SearchSpac
 
 
 def test_numbers_beyond_the_whole_space_extrapolate(forest):
-    """The cost is from 2^-20 to 2^20 in the part, but from 2^-10 to 2^10 in the whole space."""
+    """The cost is from 2^-20 to 2^20 in the part, but from 2^-10 to 2^10 in the whole space.
+
+    A forest is constant beyond the bounds that it was fitted on. All other hyperparameters are
+    fixed, the degree at 1, below its range from 2 to 5.
+    """
     wider_cost = hbo.Parameter.number("cost", 2**-20, 2**20, log=True)
-    space = make_space(wider_cost, kernel="polynomial")
-    # All other hyperparameters are fixed; the degree, too, is below its range from 2 to 5.
-    embedded = EmbeddedSurrogate(forest, WHOLE, space, {**OTHERS_FIXED, "degree": 1}, (0,))
+    part = make_space(wider_cost, kernel="polynomial")
+    fixed = OTHERS_FIXED | {"degree": 1}
+    embedded = EmbeddedSurrogate(forest, WHOLE_SPACE, part, fixed, tasks=(0,))
     costs = np.array([[2.0**-20], [2.0**-10], [2.0**10], [2.0**20]])
 
     below, at_lower_bound, at_upper_bound, above = embedded.predict(costs, 0)
 
-    # A forest is constant beyond the bounds that it was fitted on.
     assert below == at_lower_bound
     assert above == at_upper_bound
     assert at_lower_bound != at_upper_bound
 
 
-COST = WHOLE["cost"]
+COST = WHOLE_SPACE["cost"]
 KERNEL_AS_NUMBER = hbo.Parameter.number("kernel", 0, 1)
 KERNEL_WITH_UNKNOWN_CHOICE = hbo.Parameter.choice("kernel", ("linear", "laplacian"))
 LINEAR = make_space(COST, kernel="linear")
@@ -151,7 +164,7 @@ CONDITIONAL = hbo.SearchSpace(
 
 
 @pytest.mark.parametrize(
-    ("space", "fixed", "error", "message"),
+    ("part", "fixed", "error", "message"),
     [
         # Hyperparameters of the whole space that are missing, named twice or unknown
         (LINEAR, {"coef0": 0.5, "degree": 3}, InvalidSpaceError, "see .'units'"),
@@ -177,9 +190,7 @@ CONDITIONAL = hbo.SearchSpace(
         ),
     ],
 )
-def test_spaces_that_do_not_fit_are_refused(space, fixed, error, message):
-    """The tunable space, its constants and the fixed values together must be configurations of the
-    whole space.
-    """
+def test_spaces_that_do_not_fit_are_refused(part, fixed, error, message):
+    """Tunable values, constants and fixed values do not make a configuration of the whole space."""
     with pytest.raises(error, match=message):
-        EmbeddedSurrogate(Checksum(), WHOLE, space, fixed, (0,))
+        EmbeddedSurrogate(Checksum(), WHOLE_SPACE, part, fixed, tasks=(0,))

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import pearsonr
 
 from hpobench_ordered.errors import ArtifactError
 from hpobench_ordered.surrogates import SurrogateType
@@ -16,6 +17,7 @@ from hpobench_ordered.surrogates.fitting import ForestRecipe, _build_ensemble, f
 from hpobench_ordered.surrogates.forest import LEAF, ForestSurrogate, TaskMix, interpolate
 from hpobench_ordered.surrogates.pipeline import SurrogateFit, row_folds
 
+# Of configurations by `make_evaluations`: a number on a log scale, a number, and a choice.
 CODING = Coding(
     (
         Feature(FeatureKind.LOG, 0),
@@ -24,17 +26,17 @@ CODING = Coding(
         Feature(FeatureKind.ONE_HOT, 2, 1),
     )
 )
-SMALL = ForestRecipe(trees=7)
+SMALL_RECIPE = ForestRecipe(trees=7)
 """A forest of few trees, where its quality does not matter."""
 OUTPUTS = 3
-"""Of `make_evaluations`."""
+"""Targets of a configuration by `make_evaluations`; a forest predicts each of them."""
 
 
 def make_evaluations(seed: int, n: int = 150) -> tuple[np.ndarray, np.ndarray]:
-    """Random configurations, and targets of three outputs, the last of which is constant.
+    """Random configurations, (n, 3), and made-up targets of three outputs, (n, 3).
 
     A configuration is a number on a log scale, a number, and a choice, 0 or 1. The second number is
-    inactive with choice 0.
+    inactive, NaN, with choice 0. The third output is constant.
     """
     rng = np.random.default_rng(seed)
     number_on_log_scale = np.exp(rng.uniform(-9, 0, n))
@@ -43,11 +45,11 @@ def make_evaluations(seed: int, n: int = 150) -> tuple[np.ndarray, np.ndarray]:
     number[choice == 0] = np.nan
     values = np.stack([number_on_log_scale, number, choice], axis=1)
 
-    active = np.nan_to_num(number)
-    first = np.sin(np.log(number_on_log_scale)) + active
-    second = 100 * first**2 + active
-    third = np.full(n, 3.0)
-    return values, np.stack([first, second, third], axis=1)
+    number_or_zero = np.nan_to_num(number)
+    first_output = np.sin(np.log(number_on_log_scale)) + number_or_zero
+    second_output = 100 * first_output**2 + number_or_zero
+    third_output = np.full(n, 3.0)
+    return values, np.stack([first_output, second_output, third_output], axis=1)
 
 
 class ScikitLearnForest:
@@ -56,6 +58,7 @@ class ScikitLearnForest:
     def __init__(
         self, values: np.ndarray, targets: np.ndarray, recipe: ForestRecipe, seed: int
     ) -> None:
+        """Fit the forest; constant targets, without a deviation, are only centred."""
         self.mean = targets.mean(axis=0)
         deviation = targets.std(axis=0)
         self.scale = np.where(deviation > 0, deviation, 1.0)
@@ -90,6 +93,7 @@ LEAF_SIZES = st.integers(1, 5) | st.just(80)
 @settings(deadline=None, max_examples=15)
 @given(st.integers(0, 2**32 - 1), LEAF_SIZES)
 def test_predictions_are_scikit_learns(seed, leaf_size):
+    """Those for the fitted configurations, and for others."""
     values, targets = make_evaluations(seed, 80)
     recipe = ForestRecipe(trees=5, min_samples_leaf=leaf_size)
     reference = ScikitLearnForest(values, targets, recipe, seed)
@@ -104,27 +108,29 @@ def test_predictions_are_scikit_learns(seed, leaf_size):
 @settings(deadline=None, max_examples=15)
 @given(st.integers(0, 2**32 - 1), LEAF_SIZES)
 def test_predictions_at_thresholds_are_scikit_learns(seed, leaf_size):
-    """A number at a threshold goes to the same side, though thresholds are stored as float32."""
+    """A number at a tree's threshold goes to the same side, though our thresholds are float32.
+
+    Configurations are made whose second hyperparameter, a number from 0 to 1, is at thresholds.
+    """
     values, targets = make_evaluations(seed, 80)
     recipe = ForestRecipe(trees=5, min_samples_leaf=leaf_size)
     reference = ScikitLearnForest(values, targets, recipe, seed)
     trees = [estimator.tree_ for estimator in reference.ensemble.estimators_]
     thresholds = np.concatenate([tree.threshold for tree in trees])
-    # The second number is from 0 to 1: thresholds in between are taken for its own.
-    is_of_number = (thresholds > 0) & (thresholds < 1)
-    at_most_200 = thresholds[is_of_number][:200]
-    numbers = np.append(at_most_200, 0.5)  # one more, as there may be none
+    is_between_0_and_1 = (thresholds > 0) & (thresholds < 1)
+    some_thresholds = thresholds[is_between_0_and_1][:200]
+    numbers = np.append(some_thresholds, 0.5)  # one more, as there may be none
     numbers_on_log_scale = np.full(len(numbers), 0.1)
     choices = np.ones(len(numbers))
+    at_thresholds = np.stack([numbers_on_log_scale, numbers, choices], axis=1)
 
     forest = fit_forest(values, targets, coding=CODING, recipe=recipe, seed=seed)
 
-    at_thresholds = np.stack([numbers_on_log_scale, numbers, choices], axis=1)
     assert_equal_up_to_half_a_step(forest, reference, at_thresholds)
 
 
 def fit_bytes(*, seed: int, workers: int = 1) -> dict[str, bytes]:
-    """Bytes of every array of a forest that is fitted with a seed on some workers."""
+    """Fit a forest to the same evaluations, and return the bytes of its arrays, by name."""
     values, targets = make_evaluations(0)
     recipe = ForestRecipe(trees=9)
     forest = fit_forest(values, targets, coding=CODING, recipe=recipe, seed=seed, workers=workers)
@@ -140,17 +146,19 @@ def test_seeds_fit_different_bytes():
 
 
 def test_fitted_tasks_need_no_mix():
-    """A forest has an output for each task it was fitted to; others are mixtures of two outputs.
+    """A forest has an output for each task that it was fitted to; other tasks mix two outputs.
 
-    The tasks here are the fitted ones, told by their contexts, so each is one output alone.
+    The tasks here are the fitted ones, told by their contexts. Each "mixes" one output with itself.
     """
     fitted_contexts = (0.05, 0.25, 1.0)
 
     tasks = interpolate(fitted_contexts, fitted_contexts)
 
-    # `low` and `high` are the outputs that are mixed: the same one, so that there is no mixture.
-    alone = [TaskMix(low=output, high=output, weight=0.0) for output in range(3)]
-    assert tasks == tuple(alone)
+    assert tasks == (
+        TaskMix(low=0, high=0, weight=0.0),
+        TaskMix(low=1, high=1, weight=0.0),
+        TaskMix(low=2, high=2, weight=0.0),
+    )
 
 
 @pytest.mark.parametrize(
@@ -158,48 +166,56 @@ def test_fitted_tasks_need_no_mix():
     [((0.0, 1.0), 1.1, "within"), ((0.0, 1.0), -0.1, "within"), ((1.0, 0.0), 0.5, "increase")],
 )
 def test_context_that_does_not_fit_is_refused(fitted_contexts, context, message):
-    """A context outside the fitted ones, or fitted ones that do not increase."""
+    """The context is outside the fitted ones, or the fitted ones do not increase."""
     with pytest.raises(ValueError, match=message):
         interpolate(fitted_contexts, (context,))
 
 
 def test_tasks_between_outputs_are_linear():
-    values, targets = make_evaluations(0)
-    forest = fit_forest(values, targets, coding=CODING, recipe=SMALL, seed=3)
-    contexts_of_outputs = (0.05, 0.25, 1.0)
-    contexts_of_tasks = (0.05, 0.1, 0.25, 0.7, 1.0)
+    """Values at a context between two fitted ones are interpolated between theirs.
 
-    tasks = interpolate(contexts_of_outputs, contexts_of_tasks)
+    0.1 is a quarter of the way from 0.05 to 0.25, and 0.7 is 0.6 of the way from 0.25 to 1.
+    """
+    values, targets = make_evaluations(0)
+    forest = fit_forest(values, targets, coding=CODING, recipe=SMALL_RECIPE, seed=3)
+    contexts = (0.05, 0.1, 0.25, 0.7, 1.0)
+
+    tasks = interpolate((0.05, 0.25, 1.0), contexts)
 
     interpolated = replace(forest, tasks=tasks)
-    at_005, at_010, at_025, at_070, at_100 = (interpolated.predict(values, k) for k in range(5))
-    # 0.1 is a quarter of the way from 0.05 to 0.25, and 0.7 is 0.6 of the way from 0.25 to 1.
-    np.testing.assert_allclose(at_010, 0.75 * at_005 + 0.25 * at_025, rtol=1e-12)
-    np.testing.assert_allclose(at_070, 0.4 * at_025 + 0.6 * at_100, rtol=1e-12)
+    at = {context: interpolated.predict(values, task) for task, context in enumerate(contexts)}
+    np.testing.assert_allclose(at[0.1], 0.75 * at[0.05] + 0.25 * at[0.25], rtol=1e-12)
+    np.testing.assert_allclose(at[0.7], 0.4 * at[0.25] + 0.6 * at[1.0], rtol=1e-12)
 
 
 def measure_error_of_first_output(output_weights: tuple[float, float]) -> float:
-    """Cross-validated squared error of an output, next to which a second is pure noise."""
+    """Measure how badly a forest of two outputs, the second of pure noise, predicts the first.
+
+    It is the mean squared error on configurations that the forest was not fitted to.
+    """
     values, targets = make_evaluations(0, 300)
+    first_output = targets[:, 0]
     noise = np.random.default_rng(0).normal(size=300)
-    first_and_noise = np.stack([targets[:, 0], noise], axis=1)
     recipe = ForestRecipe(trees=20, output_weights=output_weights, min_samples_leaf=5)
-    fitter = partial(fit_forest, coding=CODING, recipe=recipe)
-    fit = SurrogateFit.of_all_tasks(fitter, values, first_and_noise, seed=0, folds=3)
+    fit_with_weights = partial(fit_forest, coding=CODING, recipe=recipe)
+    fit = SurrogateFit.of_all_tasks(
+        fit_with_weights, values, np.stack([first_output, noise], axis=1), seed=0, folds=3
+    )
     predicted = fit.cross_validate()
-    return float(np.mean((predicted[:, 0] - targets[:, 0]) ** 2))
+    return float(np.mean((predicted[:, 0] - first_output) ** 2))
 
 
 def test_output_weights_favour_an_output():
-    """The error of the first of two outputs is lower with a large weight than with a small one."""
+    """An output with a larger weight than the other one has a clearly lower error."""
     error_with_large_weight = measure_error_of_first_output((20.0, 1.0))
     error_with_small_weight = measure_error_of_first_output((1.0, 20.0))
 
-    # Clearly lower: by at least a quarter.
+    # Lower by at least a quarter.
     assert error_with_large_weight < 0.75 * error_with_small_weight
 
 
 def test_every_output_needs_a_weight():
+    """There are two outputs, but one weight."""
     values, targets = make_evaluations(0)
     of_two_outputs = targets[:, :2]
     one_weight = ForestRecipe(output_weights=(1,))
@@ -210,31 +226,38 @@ def test_every_output_needs_a_weight():
 
 @pytest.fixture
 def noise_fit():
-    """A forest fitted to pure noise, with leaves of single evaluations, and five folds of rows."""
+    """A forest fitted to pure noise, to be cross-validated in five folds of the evaluations.
+
+    It has leaves of single evaluations, so that it can reproduce what it was fitted to.
+    """
     values, _ = make_evaluations(0, 60)
     noise = np.random.default_rng(0).normal(size=(60, 1))
     recipe = ForestRecipe(trees=20, min_samples_leaf=1)
-    fitter = partial(fit_forest, coding=CODING, recipe=recipe)
-    return SurrogateFit.of_all_tasks(fitter, values, noise, seed=0, folds=5)
+    fit_to_noise = partial(fit_forest, coding=CODING, recipe=recipe)
+    return SurrogateFit.of_all_tasks(fit_to_noise, values, noise, seed=0, folds=5)
 
 
 def test_fitted_targets_are_reproduced(noise_fit):
+    """Even noise, as leaves are of single evaluations; predictions are stored with few digits."""
     predicted = noise_fit.model.predict(noise_fit.values, 0)
 
     np.testing.assert_allclose(predicted, noise_fit.targets[:, 0], atol=1e-4)
 
 
 def test_cross_validation_does_not_see_targets(noise_fit):
-    """Noise is reproduced if it was fitted to, but cannot be predicted."""
+    """Noise cannot be predicted from other evaluations.
+
+    If the forest had been fitted to the same ones, the correlation would be about 1.
+    """
     predicted = noise_fit.cross_validate()
 
-    correlation = np.corrcoef(predicted[:, 0], noise_fit.targets[:, 0])[0, 1]
-    # It would be 1 if the targets had been fitted to.
+    correlation = pearsonr(predicted[:, 0], noise_fit.targets[:, 0]).statistic
     assert correlation < 0.6
 
 
 def test_cross_validation_reports_each_fold(noise_fit):
-    reports = []
+    """There are five folds."""
+    reports: list[str] = []
 
     noise_fit.cross_validate(lambda: reports.append("fold"))
 
@@ -247,9 +270,9 @@ def test_cross_validation_needs_two_folds():
 
 
 def test_too_few_columns_are_refused():
+    """The forest has three hyperparameters, but configurations have two columns."""
     values, targets = make_evaluations(0, 50)
-    forest = fit_forest(values, targets, coding=CODING, recipe=SMALL, seed=0)
-    # The forest has three hyperparameters.
+    forest = fit_forest(values, targets, coding=CODING, recipe=SMALL_RECIPE, seed=0)
     two_columns = values[:, :2]
 
     with pytest.raises(ValueError, match="values need shape"):
@@ -264,21 +287,24 @@ def test_too_few_columns_are_refused():
     ids=["one dimension", "one row too few", "not finite"],
 )
 def test_targets_that_do_not_fit_are_refused(targets):
-    """Targets of 50 configurations are finite numbers, (50, number of outputs)."""
+    """Targets of 50 configurations must be finite, and have the shape (50, number of outputs)."""
     values, _ = make_evaluations(0, 50)
 
     with pytest.raises(ValueError, match="targets must be finite"):
-        fit_forest(values, targets, coding=CODING, recipe=SMALL, seed=0)
+        fit_forest(values, targets, coding=CODING, recipe=SMALL_RECIPE, seed=0)
 
 
 def fit_arrays() -> dict[str, np.ndarray]:
     """The arrays that a small forest is stored as."""
     values, targets = make_evaluations(0, 50)
-    return fit_forest(values, targets, coding=CODING, recipe=SMALL, seed=0).to_arrays()
+    return fit_forest(values, targets, coding=CODING, recipe=SMALL_RECIPE, seed=0).to_arrays()
 
 
 def swap_root_and_leaf(feature: np.ndarray) -> np.ndarray:
-    """Make a leaf of the root, node 0, and of the first leaf a node that splits on feature 0."""
+    """Damage the features that nodes of trees split on, where `LEAF` stands for no split.
+
+    The root, node 0, becomes a leaf, and the first leaf a node that splits on feature 0.
+    """
     swapped = feature.copy()
     first_leaf = np.flatnonzero(feature == LEAF)[0]
     swapped[0] = LEAF
@@ -304,7 +330,7 @@ def swap_root_and_leaf(feature: np.ndarray) -> np.ndarray:
     ],
 )
 def test_damaged_arrays_are_refused(name, damage):
-    """One array of a stored forest no longer fits the others."""
+    """One array of a stored forest, by its name, is damaged: it no longer fits the others."""
     arrays = fit_arrays()
     arrays[name] = damage(arrays[name])
 
@@ -313,17 +339,20 @@ def test_damaged_arrays_are_refused(name, damage):
 
 
 def test_quality_does_not_depend_on_memory_layout():
-    """Sums of the same numbers in another order could have other last digits."""
+    """Whether rows or columns of targets are contiguous, R2 is the same to the last digit.
+
+    Sums of the same numbers in another order could have other last digits.
+    """
     rng = np.random.default_rng(0)
     targets, predicted = rng.normal(size=(2, 1000, 20))
     values = np.zeros((1000, 3))
-    fitter = partial(fit_forest, coding=CODING, recipe=SMALL)
+    fit_small_forest = partial(fit_forest, coding=CODING, recipe=SMALL_RECIPE)
 
-    with_rows_contiguous = SurrogateFit.of_all_tasks(fitter, values, targets, seed=0)
-    with_columns_contiguous = SurrogateFit.of_all_tasks(
-        fitter, values, np.asfortranarray(targets), seed=0
-    )
+    r2_by_layout = []
+    for make_contiguous in (np.ascontiguousarray, np.asfortranarray):
+        fit = SurrogateFit.of_all_tasks(fit_small_forest, values, make_contiguous(targets), seed=0)
+        true_targets = fit.truth()
+        r2_by_layout.append(r_squared(true_targets, predicted).tolist())
 
-    # `truth` is what predictions are compared with: the targets.
-    r2 = r_squared(with_rows_contiguous.truth(), predicted)
-    assert r_squared(with_columns_contiguous.truth(), predicted).tolist() == r2.tolist()
+    with_contiguous_rows, with_contiguous_columns = r2_by_layout
+    assert with_contiguous_columns == with_contiguous_rows

@@ -16,7 +16,10 @@ from hpobench_ordered.surrogates.nearest import NearestSurrogate, authors_coding
 
 
 def make_surrogate(points: np.ndarray) -> NearestSurrogate:
-    """A surrogate of two tasks; on task 0 the value of each point is its index."""
+    """A surrogate of two tasks; on task 0 the value of each point is its index.
+
+    So a prediction says which of the points is the nearest one.
+    """
     index = np.arange(float(len(points)))
     targets = np.stack([index, -index], axis=1)
     features = [Feature(FeatureKind.IDENTITY, column) for column in range(points.shape[1])]
@@ -24,23 +27,26 @@ def make_surrogate(points: np.ndarray) -> NearestSurrogate:
 
 
 def find_nearest_points(points: np.ndarray, queries: np.ndarray) -> np.ndarray:
-    """Index of the nearest point of each query, the lowest of ties, from all squared distances.
+    """Index of the nearest point of each query, the first of several, from all distances.
 
-    They are summed in blocks of four features, as the surrogate does, to be the same to the bit.
+    Squares are summed in blocks of four features, as the surrogate does: in another order, sums
+    could have other last bits, and ties another winner.
     """
-    squares = (points[None, :, :] - queries[:, None, :]) ** 2
-    distances = np.zeros(squares.shape[:2])
-    for begin in range(0, points.shape[1], 4):
-        block = squares[:, :, begin : begin + 4]
-        sum_of_block = block[:, :, 0]
-        for column in range(1, block.shape[2]):
-            sum_of_block = sum_of_block + block[:, :, column]
-        distances = distances + sum_of_block
-    return np.argmin(distances, axis=1)
+    squares = (points[None, :, :] - queries[:, None, :]) ** 2  # queries, points, features
+    n_queries, n_points, n_features = squares.shape
+    squared_distances = np.zeros((n_queries, n_points))
+    for begin in range(0, n_features, 4):
+        first_feature, *others = np.moveaxis(squares[:, :, begin : begin + 4], 2, 0)
+        sum_of_block = first_feature
+        for feature in others:
+            sum_of_block = sum_of_block + feature
+        squared_distances = squared_distances + sum_of_block
+    return np.argmin(squared_distances, axis=1)
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 300), st.integers(1, 9), st.booleans())
 def test_nearest_point_is_that_of_brute_force(seed, n_points, n_features, has_ties):
+    """On task 0 the value of a point is its index, so that indices are predicted."""
     rng = np.random.default_rng(seed)
     points = rng.normal(size=(n_points, n_features))
     queries = rng.normal(size=(40, n_features))
@@ -51,17 +57,18 @@ def test_nearest_point_is_that_of_brute_force(seed, n_points, n_features, has_ti
 
     predicted = make_surrogate(points).predict(queries, 0)
 
-    # On task 0, the value of a point is its index.
     assert predicted.tolist() == find_nearest_points(points, queries).tolist()
 
 
 def test_too_few_columns_are_refused():
+    """The surrogate has points of two features, but is asked for configurations of one."""
     surrogate = make_surrogate(np.zeros((3, 2)))
+    one_column = np.zeros((1, 1))
 
     with pytest.raises(ValueError, match="values need shape"):
-        surrogate.predict(np.zeros((1, 1)), 0)
+        surrogate.predict(one_column, 0)
     with pytest.raises(ValueError, match="a row needs 2"):
-        surrogate.predict_one(np.zeros(1), 0)
+        surrogate.predict_one(one_column[0], 0)
 
 
 @pytest.mark.parametrize(
@@ -74,7 +81,7 @@ def test_too_few_columns_are_refused():
     ],
 )
 def test_damaged_arrays_are_refused(damage):
-    """Stored are three points with two features, and their targets on two tasks."""
+    """Of three points with two features and their targets on two tasks, some are damaged."""
     arrays = make_surrogate(np.zeros((3, 2))).to_arrays()
 
     with pytest.raises(ArtifactError):
@@ -83,7 +90,10 @@ def test_damaged_arrays_are_refused(damage):
 
 @pytest.fixture(scope="module")
 def published(shared, tmp_path_factory):
-    """The authors' evaluations: configurations, (1000, 4), and their errors on 28 tasks."""
+    """What the authors of xgboost-mnist published: 1000 configurations, (1000, 4), and errors.
+
+    Each was evaluated on 28 tasks, which are sizes of training sets.
+    """
     packed = shared / "data" / "othpo" / "aggregated_experiments.json.gz"
     path = tmp_path_factory.mktemp("published") / "aggregated_experiments.json"
     path.write_bytes(gzip.decompress(packed.read_bytes()))
@@ -91,7 +101,7 @@ def published(shared, tmp_path_factory):
 
 
 def test_values_are_those_of_the_authors(published, shared):
-    """Recorded values of the authors' own benchmark, with their configurations."""
+    """The authors' own benchmark was asked for values of 300 configurations, which are recorded."""
     values, errors = published
     coding = authors_coding(space(), values)
     records = json.loads((shared / "reference" / "xgboost_mnist_recorded.json").read_text())
@@ -101,24 +111,26 @@ def test_values_are_those_of_the_authors(published, shared):
 
     for record in records:
         row = space().row({name: record[name] for name in space().names})
-        # Tasks are sizes of training sets, numbered in ascending order.
         task = SIZES.index(record["train_size"])
         assert surrogate.predict_one(row, task) == record["error_count"]
 
 
 def test_log_scales_predict_better(published):
-    """Of 1000 published configurations, 800 are stored and 200 are predicted, on one task."""
-    task = SIZES.index(723)  # tasks are sizes of training sets; this is one of 28
+    """A coding with log scales predicts clearly better than the authors' coding, without them.
+
+    Of 1000 published configurations, 800 are stored and 200 are predicted, on one of the tasks.
+    """
+    task = SIZES.index(723)
     values, errors = published
-    stored = slice(0, 800)
-    held_out = slice(800, 1000)
+    stored_values, held_out_values = values[:800], values[800:]
+    stored_errors, held_out_errors = errors[:800], errors[800:, task]
 
     squared_error = {}
     for make_coding in (authors_coding, log_coding):
-        coding = make_coding(space(), values[stored])
-        surrogate = NearestSurrogate.from_evaluations(values[stored], errors[stored], coding=coding)
-        predicted = surrogate.predict(values[held_out], task)
-        squared_error[make_coding] = np.mean((predicted - errors[held_out, task]) ** 2)
+        coding = make_coding(space(), stored_values)
+        surrogate = NearestSurrogate.from_evaluations(stored_values, stored_errors, coding=coding)
+        predicted = surrogate.predict(held_out_values, task)
+        squared_error[make_coding] = np.mean((predicted - held_out_errors) ** 2)
 
     # Clearly better: by at least 30 %.
     assert squared_error[log_coding] < 0.7 * squared_error[authors_coding]

@@ -1,7 +1,8 @@
-"""YAHPO's networks: as yahpo-gym evaluates them, in batches of any size, and cut to one output."""
+"""Surrogates that are YAHPO's networks: values of yahpo-gym, batches, and cut to one output."""
 
 import json
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -9,27 +10,29 @@ import pytest
 from yahpo_files import define_benchmark, read_scenario
 
 from hpobench_ordered.benchmarks.yahpo import FRACTIONS, SCENARIOS
-from hpobench_ordered.core.benchmark import Benchmark, Definition
+from hpobench_ordered.core.benchmark import Benchmark, Definition, Task
 from hpobench_ordered.errors import ArtifactError
 from hpobench_ordered.surrogates import onnx
 from hpobench_ordered.surrogates._onnx_graph import keep_output
-from hpobench_ordered.surrogates.onnx import BLOCK, GROUP, OnnxSurrogate
+from hpobench_ordered.surrogates.onnx import BLOCK as BLOCK_SIZE
+from hpobench_ordered.surrogates.onnx import GROUP as GROUP_SIZE
+from hpobench_ordered.surrogates.onnx import OnnxSurrogate
 
 ANY_TASK = 6
 """One of the twenty tasks, where it does not matter which."""
-N_OUTPUTS = len(SCENARIOS["rpart"].layout.targets)
+N_OUTPUTS_OF_RPART = len(SCENARIOS["rpart"].layout.targets)
 """Measures that the network of rpart predicts; AUC is one of them."""
-MORE_THAN_THREE_BLOCKS = 3 * BLOCK + 5
+MORE_THAN_THREE_BLOCKS = 3 * BLOCK_SIZE + 5
 """Configurations; the network evaluates at most a block at once."""
 
 
-def build(
+def build_surrogate(
     shared: Path, scenario: str, instance: str = "1220", target: str = "auc"
 ) -> tuple[Definition, OnnxSurrogate]:
-    """The definition of a YAHPO benchmark, and the surrogate of its network for one measure.
+    """The definition of a YAHPO benchmark, and the surrogate that is its network, for one measure.
 
-    The network also takes the data set (instance) and a number of repetitions, which are fixed, and
-    the share of the data to train on, which varies from task to task.
+    Besides hyperparameters, the network takes the data set (instance) and a number of repetitions,
+    which are fixed, and the share of the data to train on, which varies from task to task.
     """
     definition = define_benchmark(shared, scenario, instance)
     _, encoding, network = read_scenario(shared, scenario)
@@ -64,23 +67,20 @@ SLOW_TARGETS = [target for target in SCENARIOS["rpart"].layout.targets if target
     ["auc", *(pytest.param(target, marks=pytest.mark.slow) for target in SLOW_TARGETS)],
 )
 def test_agrees_with_yahpo_gym(shared, target):
-    """Recorded values of yahpo-gym for 160 configurations of some scenarios and instances."""
+    """A measure has the values that yahpo-gym gave for 160 configurations, which are recorded.
+
+    They are of several scenarios and instances: benchmarks of twenty tasks.
+    """
     records = json.loads((shared / "reference" / "yahpo_gym_values.json").read_text())
     assert len(records) == 160
-    benchmarks: dict[tuple[str, str], Benchmark] = {}
+    build_once = cache(build_benchmark)
+
     values = []
     recorded_values = []
     for record in records:
-        key = record["scenario"].removeprefix("rbv2_"), record["instance"]
-        if key not in benchmarks:
-            definition, surrogate = build(shared, *key, target)
-            unknown_best_values = [None] * 20  # of twenty tasks
-            benchmarks[key] = Benchmark.build(
-                definition, surrogate="onnx", model=surrogate, best_values=unknown_best_values
-            )
-        # Twenty tasks, training fractions of 5 %, 10 %, ...
-        task = benchmarks[key].tasks[round(20 * record["trainsize"]) - 1]
-        assert task.context["train_fraction"] == pytest.approx(record["trainsize"], abs=1e-15)
+        scenario = record["scenario"].removeprefix("rbv2_")
+        benchmark = build_once(shared, scenario, record["instance"], target)
+        task = find_task_of_share(benchmark, record["trainsize"])
         values.append(task.evaluate(record["config"]))
         recorded_values.append(record["values"][target])
 
@@ -91,10 +91,26 @@ def test_agrees_with_yahpo_gym(shared, target):
     np.testing.assert_allclose(values, recorded_values, rtol=rtol, atol=atol)
 
 
+def build_benchmark(shared: Path, scenario: str, instance: str, target: str) -> Benchmark:
+    """The benchmark whose surrogate is a YAHPO network, without any best values."""
+    definition, surrogate = build_surrogate(shared, scenario, instance, target)
+    unknown_best_values = [None] * len(FRACTIONS)
+    return Benchmark.build(
+        definition, surrogate="onnx", model=surrogate, best_values=unknown_best_values
+    )
+
+
+def find_task_of_share(benchmark: Benchmark, share: float) -> Task:
+    """The task whose models are trained on this share of the data: 5 %, 10 %, ... or 100 %."""
+    task = benchmark.tasks[round(20 * share) - 1]
+    assert task.context["train_fraction"] == pytest.approx(share, abs=1e-15)
+    return task
+
+
 @pytest.mark.parametrize("task", [-1, len(FRACTIONS)])
 def test_unknown_tasks_are_refused(shared, scenario, task):
     """Tasks are numbered from 0 to 19: 20 is too high, and -1 is not the last one."""
-    definition, surrogate = build(shared, scenario)
+    definition, surrogate = build_surrogate(shared, scenario)
     values = sample_values(definition, 2)
 
     with pytest.raises(IndexError, match="task must be from"):
@@ -104,14 +120,15 @@ def test_unknown_tasks_are_refused(shared, scenario, task):
 
 
 def test_empty_batch_has_no_values(shared, scenario):
-    definition, surrogate = build(shared, scenario)
+    definition, surrogate = build_surrogate(shared, scenario)
     no_rows = sample_values(definition, 1)[:0]
 
     assert surrogate.predict(no_rows, ANY_TASK).shape == (0,)
 
 
 def test_single_rows_agree_with_batch(shared, scenario):
-    definition, surrogate = build(shared, scenario)
+    """A large batch is evaluated in blocks, single rows are not."""
+    definition, surrogate = build_surrogate(shared, scenario)
     values = sample_values(definition, MORE_THAN_THREE_BLOCKS)
     predictions = surrogate.predict(values, ANY_TASK)
 
@@ -121,23 +138,27 @@ def test_single_rows_agree_with_batch(shared, scenario):
 
 
 def test_values_do_not_depend_on_batch(shared, scenario):
-    definition, surrogate = build(shared, scenario)
+    """Batches are evaluated in blocks, and padded to whole groups of rows.
+
+    Random subsets of rows have the same values as all rows, also around the sizes of both.
+    """
+    definition, surrogate = build_surrogate(shared, scenario)
     values = sample_values(definition, MORE_THAN_THREE_BLOCKS)
     predictions = surrogate.predict(values, ANY_TASK)
     rng = np.random.default_rng(1)
-    # Batches are padded to whole groups, and evaluated in blocks.
-    sizes_around_limits = [1, 2, 3, GROUP, GROUP + 1, BLOCK - 1, BLOCK, BLOCK + 1]
+    sizes_of_groups = [1, 2, 3, GROUP_SIZE, GROUP_SIZE + 1]
+    sizes_of_blocks = [BLOCK_SIZE - 1, BLOCK_SIZE, BLOCK_SIZE + 1]
     random_sizes = rng.integers(1, len(values), 12)
 
-    for size in [*sizes_around_limits, *random_sizes]:
+    for size in [*sizes_of_groups, *sizes_of_blocks, *random_sizes]:
         rows = rng.permutation(len(values))[:size]
         np.testing.assert_array_equal(surrogate.predict(values[rows], ANY_TASK), predictions[rows])
 
 
 def test_values_do_not_depend_on_threads(shared, monkeypatch):
-    definition, surrogate = build(shared, "rpart")
-    # More than two blocks, which several threads share.
-    values = sample_values(definition, 2 * BLOCK + 1)
+    """Several threads share the blocks of a batch: more than two blocks here."""
+    definition, surrogate = build_surrogate(shared, "rpart")
+    values = sample_values(definition, 2 * BLOCK_SIZE + 1)
 
     distinct_predictions = set()
     for threads in ("1", "2", "3"):
@@ -150,25 +171,26 @@ def test_values_do_not_depend_on_threads(shared, monkeypatch):
 def test_network_is_cut_to_one_output(shared):
     """What only the other outputs need is left out of the network, so it is smaller."""
     *_, network = read_scenario(shared, "rpart")
+    any_output = 2
 
-    # Any of the outputs, each of which is a measure, such as the AUC.
-    cut_network = keep_output(network, column=2, width=N_OUTPUTS)
+    cut_network = keep_output(network, column=any_output, width=N_OUTPUTS_OF_RPART)
 
     assert len(cut_network) < len(network)
 
 
 def test_network_of_another_width_stays_whole(shared):
-    """A network that has not the expected number of outputs is not understood, so not changed."""
+    """A network without the expected number of outputs, the width, is not changed."""
     *_, network = read_scenario(shared, "rpart")
+    wrong_width = N_OUTPUTS_OF_RPART - 1
 
-    assert keep_output(network, column=2, width=N_OUTPUTS - 1) is network
+    assert keep_output(network, column=2, width=wrong_width) is network
 
 
 # The last two begin like a network: one is cut short, the other has an empty graph.
 @pytest.mark.parametrize("content", [b"", b"not a network", b"\x3a\x7f\x00", b"\x3a\x00"])
 def test_unreadable_network_is_refused(shared, content):
-    """A file that is empty, a text, cut short, or a network without content."""
-    definition, surrogate = build(shared, "rpart")
+    """The network's file is empty, is a text, is cut short, or is a network without content."""
+    definition, surrogate = build_surrogate(shared, "rpart")
     surrogate.model = content
 
     with pytest.raises(ArtifactError, match="cannot be read"):
@@ -176,7 +198,8 @@ def test_unreadable_network_is_refused(shared, content):
 
 
 def test_network_of_another_scenario_is_refused(shared):
-    definition, surrogate = build(shared, "rpart")
+    """The network of xgboost takes other inputs than the search space of rpart has."""
+    definition, surrogate = build_surrogate(shared, "rpart")
     *_, surrogate.model = read_scenario(shared, "xgboost")
 
     with pytest.raises(ArtifactError, match="inputs"):
@@ -190,9 +213,12 @@ def build_rpart(
     changed_codes: onnx.Encoding | None = None,
     instance: str = "1220",
 ) -> OnnxSurrogate:
-    """The surrogate of rpart's network, with another layout of inputs or codes of some choices.
+    """The surrogate that is rpart's network, with another layout of its inputs, or other codes.
 
-    `build` explains what is fixed and what varies.
+    Args:
+        layout: Which inputs the network takes, in which order.
+        changed_codes: Numbers of choices, by hyperparameter, that replace YAHPO's.
+        instance: The data set.
     """
     _, encoding, network = read_scenario(shared, "rpart")
     return OnnxSurrogate.for_space(
@@ -207,8 +233,8 @@ def build_rpart(
 
 
 def test_layout_of_other_hyperparameters_is_refused(shared):
+    """The layout lacks the hyperparameter cp, the first number that the network takes."""
     layout = SCENARIOS["rpart"].layout
-    # The first number that the network takes is the hyperparameter cp.
     without_cp = replace(layout, continuous=layout.continuous[1:])
 
     with pytest.raises(ArtifactError, match=r"do not belong together.*cp"):
@@ -216,7 +242,7 @@ def test_layout_of_other_hyperparameters_is_refused(shared):
 
 
 def test_encoding_without_a_choice_is_refused(shared):
-    # No choice has a code; #na# stands for inactive.
+    """No choice of a hyperparameter has a code, only the inactive hyperparameter, #na#."""
     only_inactive = {"num.impute.selected.cpo": {"#na#": 0}}
 
     with pytest.raises(ArtifactError, match="does not know 'impute"):

@@ -21,7 +21,10 @@ def sample_values(seed: int, n: int) -> np.ndarray:
 
 
 def make_single(kind: SurrogateType, task: int, coding: Coding = CODING) -> StoredSurrogate:
-    """A surrogate of one task; each task has another number of evaluations, and other values."""
+    """A surrogate of one task, from made-up evaluations.
+
+    Each task has another number of them, and other values.
+    """
     values = sample_values(seed=task, n=40 + task)
     targets = np.sin(values.sum(axis=1) * (task + 1))[:, None]
     if kind is SurrogateType.NEAREST:
@@ -36,6 +39,7 @@ def make_per_task(kind: SurrogateType, n_tasks: int) -> PerTaskSurrogate:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_tasks_are_predicted_by_own_surrogates(kind):
+    """Predictions differ between tasks, so that no task is mistaken for another."""
     n_tasks = 12
     surrogate = make_per_task(kind, n_tasks)
     queries = sample_values(seed=99, n=50)
@@ -45,12 +49,12 @@ def test_tasks_are_predicted_by_own_surrogates(kind):
         expected = make_single(kind, task).predict(queries, 0).tolist()
         assert surrogate.predict(queries, task).tolist() == expected
         distinct_predictions.add(tuple(expected))
-    # So no task can have been mistaken for another.
     assert len(distinct_predictions) == n_tasks
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_kind_and_dimension_are_those_of_tasks(kind):
+    """Configurations have two numbers."""
     surrogate = make_per_task(kind, n_tasks=2)
 
     assert surrogate.kind == kind
@@ -80,6 +84,7 @@ def test_surrogates_of_two_dimensions_are_refused():
 
 
 def test_nested_surrogates_per_task_are_refused():
+    """The surrogate of a task cannot have surrogates per task itself."""
     per_task = make_per_task(SurrogateType.FOREST, n_tasks=1)
 
     with pytest.raises(ValueError, match="PER_TASK"):
@@ -89,7 +94,7 @@ def test_nested_surrogates_per_task_are_refused():
 @pytest.mark.parametrize("impossible_kind", ["CRYSTAL", "PER_TASK"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_impossible_kind_of_tasks_is_refused(kind, impossible_kind):
-    """A kind that does not exist, and surrogates per task within one another."""
+    """The stored kind of the tasks' surrogates does not exist, or is "per task" itself."""
     arrays = make_per_task(kind, n_tasks=3).to_arrays()
 
     with pytest.raises(ArtifactError):

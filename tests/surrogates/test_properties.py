@@ -1,4 +1,4 @@
-"""What surrogates of every kind have in common."""
+"""What surrogates of every kind have in common; each test runs for all of them."""
 
 import pickle
 from collections.abc import Callable
@@ -33,6 +33,7 @@ TARGETS = np.sin(POINTS.sum(axis=1)[:, None] * np.arange(1, TASKS + 1))
 
 
 SOME_TASKS = (0, 5, 10)
+"""Of the twelve tasks of each surrogate, to save time."""
 
 
 def make_nearest(targets: np.ndarray) -> NearestSurrogate:
@@ -44,15 +45,18 @@ def make_forest(targets: np.ndarray = TARGETS) -> ForestSurrogate:
 
 
 def make_mixed_forest() -> ForestSurrogate:
-    """A forest of three outputs, of which its twelve tasks are mixtures."""
+    """A forest of three outputs and twelve tasks, each of which is a mixture of two outputs.
+
+    Eleven tasks are between neighbours, outputs 0 and 1 or 1 and 2; the last one mixes 2 and 0.
+    """
     forest = make_forest(TARGETS[:, :3])
     between_neighbours = interpolate((0.0, 1.0, 2.0), np.linspace(0, 2, TASKS - 1))
-    between_last_and_first = TaskMix(2, 0, 0.5)
+    between_last_and_first = TaskMix(low=2, high=0, weight=0.5)
     return replace(forest, tasks=(*between_neighbours, between_last_and_first))
 
 
 def make_table(tasks: int, seed: int = 0) -> TableSurrogate:
-    """A table of random values of all configurations."""
+    """A table of random values of all configurations: two whole numbers from 1 to 9."""
     values = np.random.default_rng(seed).random((tasks, 9, 9))
     return TableSurrogate.from_values(values, lower=(1, 1))
 
@@ -109,7 +113,7 @@ def values(surrogate):
 
 @pytest.fixture
 def arrays(name, surrogate):
-    """The arrays that the surrogate is stored as."""
+    """The arrays that the surrogate is stored as, by name; some kinds cannot be stored so."""
     if name not in TYPES:
         pytest.skip("this surrogate cannot be stored as arrays")
     return surrogate.to_arrays()
@@ -121,6 +125,7 @@ def test_has_interface_of_surrogates(surrogate):
 
 @pytest.mark.parametrize("task", SOME_TASKS)
 def test_single_rows_agree_with_batch(surrogate, values, task):
+    """Single rows take long: 300 of them are predicted."""
     predictions = surrogate.predict(values, task).tolist()
 
     single_predictions = [surrogate.predict_one(row, task) for row in values[:300]]
@@ -139,11 +144,21 @@ def test_values_do_not_depend_on_order_of_rows(surrogate, values, task):
 
 
 @pytest.mark.parametrize("task", SOME_TASKS)
-def test_values_do_not_depend_on_batch(surrogate, values, task):
+def test_values_do_not_depend_on_size_of_batch(surrogate, values, task):
     predictions = surrogate.predict(values, task).tolist()
 
-    # A smaller batch, and another layout in memory.
-    predictions_of_first = surrogate.predict(np.asfortranarray(values)[:700], task)
+    predictions_of_first = surrogate.predict(values[:700], task)
+
+    assert predictions_of_first.tolist() == predictions[:700]
+
+
+@pytest.mark.parametrize("task", SOME_TASKS)
+def test_values_do_not_depend_on_memory_layout(surrogate, values, task):
+    """The rows of a batch, or its columns, may be contiguous; a part of a batch has gaps."""
+    predictions = surrogate.predict(values, task).tolist()
+    with_contiguous_columns = np.asfortranarray(values)
+
+    predictions_of_first = surrogate.predict(with_contiguous_columns[:700], task)
 
     assert predictions_of_first.tolist() == predictions[:700]
 
@@ -166,7 +181,7 @@ def test_arrays_need_no_pickle(arrays):
 
 
 def test_surrogate_from_arrays_agrees(name, surrogate, values, arrays):
-    # The order must not matter, as arrays are found by name.
+    """Arrays are found by name, so that their order does not matter."""
     in_another_order = dict(reversed(arrays.items()))
 
     copy = TYPES[name].from_arrays(in_another_order)
@@ -185,7 +200,7 @@ def test_missing_array_is_refused(name, arrays):
 
 @pytest.mark.parametrize("task", [-1, TASKS])
 def test_unknown_tasks_are_refused(surrogate, values, task):
-    """Tasks are numbered from 0 to 11; -1 is not the last one."""
+    """Tasks are numbered from 0 to 11, and -1 does not count from the end."""
     with pytest.raises(IndexError):
         surrogate.predict(values, task)
     with pytest.raises(IndexError):

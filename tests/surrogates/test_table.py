@@ -32,7 +32,7 @@ def table(values):
 
 
 def list_configurations() -> np.ndarray:
-    """All 60 configurations of the grid, (60, 3), in the order of the values."""
+    """All 60 configurations of the grid, (60, 3), in the order in which tables store values."""
     indices = np.indices(SHAPE).reshape(3, -1).T
     return (indices + LOWER).astype(float)
 
@@ -48,6 +48,7 @@ def store_and_read(table: TableSurrogate) -> TableSurrogate:
 
 @pytest.mark.parametrize("task", [0, 1])
 def test_batches_are_looked_up(table, values, task):
+    """The batch is all configurations; `values` are those that the table was made from."""
     predicted = table.predict(list_configurations(), task)
 
     np.testing.assert_array_equal(predicted, values[task].ravel())
@@ -55,6 +56,7 @@ def test_batches_are_looked_up(table, values, task):
 
 @pytest.mark.parametrize("task", [0, 1])
 def test_single_configurations_are_looked_up(table, values, task):
+    """`values` are those that the table was made from, as NumPy numbers."""
     for row, expected in zip(list_configurations(), values[task].ravel(), strict=True):
         predicted = table.predict_one(row, task)
 
@@ -72,11 +74,13 @@ def return_itself(table: TableSurrogate) -> TableSurrogate:
 
 
 def test_tenths_are_stored_as_small_integers(table, values):
-    """Values are codes divided by a divisor; here from -170 to 300 in steps of a tenth."""
-    np.testing.assert_array_equal(table.values, values)
-    # Codes from -1700 to 3000 need two bytes.
-    assert table.codes.dtype == np.int16
+    """A table stores values as integer codes, and a divisor.
+
+    Here values are tenths from -170 to 300, so codes from -1700 to 3000, which need two bytes.
+    """
     assert table.divisor == 10
+    assert table.codes.dtype == np.int16
+    np.testing.assert_array_equal(table.values, values)
 
 
 @pytest.mark.parametrize("make_copy", [return_itself, copy_by_pickle, store_and_read])
@@ -97,7 +101,11 @@ def test_copies_have_same_grid_and_divisor(table, make_copy):
 
 
 def test_table_keeps_its_values(values):
-    """The array that it was made from may change; thirds, not integers, are stored as they are."""
+    """A table does not change with the array that it was made from.
+
+    Values with many decimals, such as thirds, are stored as they are, not as integers: the table
+    could share the array by mistake.
+    """
     thirds = values / 3
     table = TableSurrogate.from_values(thirds, lower=LOWER)
     first_value = float(thirds[0, 0, 0, 0])
@@ -109,6 +117,7 @@ def test_table_keeps_its_values(values):
 
 @pytest.mark.parametrize("not_finite", [np.nan, np.inf])
 def test_values_that_are_not_finite_are_refused(values, not_finite):
+    """One value of a whole table is infinite or NaN."""
     values[0, 1, 1, 1] = not_finite
 
     with pytest.raises(ValueError, match="finite"):
@@ -120,19 +129,25 @@ def test_values_that_are_not_finite_are_refused(values, not_finite):
     divisor=st.sampled_from([1, 10, 100, 1000]),
 )
 def test_decimals_are_stored_as_integers_exactly(integers, divisor):
-    """Values with up to three decimals, of two tasks on a grid of 3 x 2."""
+    """Integers divided by 1, 10, 100 or 1000 come back to the last bit.
+
+    They are values of two tasks on a grid of 3 x 2 configurations.
+    """
     values = integers / divisor
 
     table = TableSurrogate.from_values(values, lower=(0, 0))
 
-    assert table.codes.dtype.kind == "i"
+    assert np.issubdtype(table.codes.dtype, np.signedinteger)
     assert table.values.tobytes() == values.tobytes()
     assert store_and_read(table).values.tobytes() == values.tobytes()
 
 
 @given(hnp.arrays(np.float64, (2, 3), elements=st.floats(allow_nan=False, allow_infinity=False)))
 def test_any_finite_values_are_stored_exactly(values):
-    """Values of two tasks on a grid of one hyperparameter, from 5 to 7."""
+    """Finite values come back to the last bit, whether they have few decimals or many.
+
+    They are values of two tasks on a grid of one hyperparameter, from 5 to 7.
+    """
     table = TableSurrogate.from_values(values, lower=(5,))
 
     assert table.values.tobytes() == values.tobytes()
@@ -140,22 +155,26 @@ def test_any_finite_values_are_stored_exactly(values):
 
 
 @pytest.mark.parametrize(
-    "row", [[4, 0, 7], [-1, 0, 7], [0, 1, 7], [0, 0, 7.5], [0, 0, np.nan], [0, np.inf, 7]]
+    "config", [[4, 0, 7], [-1, 0, 7], [0, 1, 7], [0, 0, 7.5], [0, 0, np.nan], [0, np.inf, 7]]
 )
-def test_configurations_off_the_grid_are_refused(table, row):
-    """The grid is 0 to 3, -2 to 0, 7 to 11."""
-    on_the_grid = [0, 0, 7]
+def test_configurations_off_the_grid_are_refused(table, config):
+    """The grid is of whole numbers, 0 to 3, -2 to 0 and 7 to 11.
+
+    A configuration off the grid is refused alone, and in a batch.
+    """
+    config_on_grid = [0, 0, 7]
+    batch = np.array([config_on_grid, config], dtype=float)
 
     with pytest.raises(InvalidConfigError, match="not on the grid"):
-        table.predict_one(np.array(row, dtype=float), 0)
+        table.predict_one(batch[1], 0)
     with pytest.raises(InvalidConfigError, match="not on the grid"):
-        table.predict(np.array([on_the_grid, row], dtype=float), 0)
+        table.predict(batch, 0)
 
 
 @pytest.mark.parametrize(
     "change", [{"lower": np.zeros(2, dtype=np.int64)}, {"divisor": np.array(0)}]
 )
 def test_arrays_that_do_not_fit_are_refused(table, change):
-    """Lowest values of two of the three hyperparameters, or division by 0."""
+    """Stored lowest values are of two hyperparameters, not three, or the divisor is 0."""
     with pytest.raises(ArtifactError, match="not those of a table surrogate"):
         SurrogateType.TABLE.from_arrays(table.to_arrays() | change)
