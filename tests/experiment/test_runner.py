@@ -45,36 +45,46 @@ def cells(small_plan):
 
 @pytest.fixture
 def store(cells, folder):
-    """The store of finished runs of `small_plan`."""
+    """A store of six finished runs: of random search and of `transfer`, with three seeds each."""
     store = Store(folder)
     run_cells(cells, store)
     return store
 
 
 def test_every_trial_is_stored(store):
+    """The store has six runs on three tasks, with four trials on each."""
     trials = store.read()
-    runs, tasks, trials_on_task = 6, 3, 4
-    assert len(trials) == runs * tasks * trials_on_task
+    assert len(trials) == 6 * 3 * 4
+
+
+def test_fallbacks_are_stored(store):
+    """A fallback is a random suggestion because a model failed, which happened in no run."""
+    trials = store.read()
     assert (trials["fallbacks"] == 0).all()
 
 
 def test_values_are_those_of_configurations(cells, store):
-    """Each stored configuration has the value that its task gives when evaluated again."""
+    """Each stored configuration has the value that its task gives when evaluated again.
+
+    Runs are on the first three tasks.
+    """
     benchmark = load("newsvendor")
+    names = list(benchmark.space.names)
     for cell in cells:
         trials = store.configurations([cell.key])
         for task in benchmark.tasks[:3]:
-            on_task = trials[trials["task"] == task.index]
-            values = task.evaluate_many(on_task[list(benchmark.space.names)])
-            np.testing.assert_array_equal(values, on_task["value"])
+            trials_on_task = trials[trials["task"] == task.index]
+            values = task.evaluate_many(trials_on_task[names])
+            np.testing.assert_array_equal(values, trials_on_task["value"])
 
 
 def test_table_has_values_of_configurations(cells, store):
+    """The table of all trials, without configurations, has the values of those with them."""
     trials = store.read()
     for cell in cells:
-        is_of_cell = (trials["method"] == cell.method.name) & (trials["seed"] == cell.seed)
-        stored = store.configurations([cell.key])
-        np.testing.assert_array_equal(trials.loc[is_of_cell, "value"], stored["value"])
+        is_of_run = (trials["method"] == cell.method.name) & (trials["seed"] == cell.seed)
+        with_configurations = store.configurations([cell.key])
+        np.testing.assert_array_equal(trials.loc[is_of_run, "value"], with_configurations["value"])
 
 
 def test_losses_are_negative_profits(store):
@@ -99,21 +109,29 @@ def test_bo_replaces_method_without_history(store):
 
 
 def test_history_has_trials_of_last_task(cells, store):
-    """The method `transfer` begins with the best configuration of the last task."""
-    cell = next(cell for cell in cells if cell.method.name == "transfer")
-    trials = store.configurations([cell.key]).set_index(["task", "trial"])
+    """The method `transfer` begins a task with the best configuration of the last one.
+
+    Tasks are numbered from 0, trials from 1.
+    """
+    run_of_transfer = next(cell for cell in cells if cell.method.name == "transfer")
+    trials = store.configurations([run_of_transfer.key]).set_index(["task", "trial"])
     configurations = trials[["price_0", "price_1", "price_2"]]
     losses_on_first_task = trials["loss"].loc[0]
     best_trial = losses_on_first_task.idxmin()
+
+    best_of_first_task = configurations.loc[(0, best_trial)]
     begin_of_second_task = configurations.loc[(1, 1)]
-    np.testing.assert_array_equal(begin_of_second_task, configurations.loc[(0, best_trial)])
+    np.testing.assert_array_equal(begin_of_second_task, best_of_first_task)
 
 
 @pytest.fixture
-def adjustment(monkeypatch, folder):
-    """A run on two tasks, and its store: seven trials before an adjustment, four after it."""
-    spec = toy_spec(numeric_space(), tasks=2, previous=numeric_space_before())
-    monkeypatch.setattr(registry, "_benchmarks", lambda: {"toy": spec})
+def adjustment_run_and_store(monkeypatch, folder):
+    """A run on two tasks with an adjusted search space, and the store of it.
+
+    On each task there are seven trials on the space before the adjustment, and four on the new.
+    """
+    toy_with_adjustment = toy_spec(numeric_space(), tasks=2, previous=numeric_space_before())
+    monkeypatch.setattr(registry, "_benchmarks", lambda: {"toy": toy_with_adjustment})
     protocol = Adjustment(first_trials=7, trials=4)
     (cell,) = plan(benchmarks=["toy"], methods=["simple-previous"], seeds=[0], protocol=protocol)
     store = Store(folder)
@@ -121,55 +139,99 @@ def adjustment(monkeypatch, folder):
     return cell, store
 
 
-def test_trials_before_adjustment_are_no_results(adjustment):
-    """Of seven trials before it and four after it, on each of two tasks, the four are stored."""
-    _, store = adjustment
+def test_trials_before_adjustment_are_no_results(adjustment_run_and_store):
+    """On each of two tasks only the four trials on the new space are stored.
+
+    The method of the run made them; another made the seven trials before the adjustment.
+    """
+    _, store = adjustment_run_and_store
     trials = store.read()
     task_and_trial = list(zip(trials["task"], trials["trial"], strict=True))
     assert task_and_trial == list(product((0, 1), (1, 2, 3, 4)))
     assert set(trials["optimiser"]) == {"simple-previous"}
 
 
-def test_configurations_are_on_adjusted_space(adjustment):
+def test_configurations_are_on_adjusted_space(adjustment_run_and_store):
     """The adjusted space has the hyperparameters x and y."""
-    cell, store = adjustment
+    cell, store = adjustment_run_and_store
     columns = list(store.configurations([cell.key]))
     assert columns == ["key", "task", "trial", "value", "loss", "x", "y"]
 
 
-def test_timing_counts_trials_before_adjustment(adjustment):
-    """On each of two tasks there are seven trials before it and four after it."""
-    _, store = adjustment
+def test_timing_counts_trials_before_adjustment(adjustment_run_and_store):
+    """On each of two tasks there are seven trials before the adjustment and four after it."""
+    _, store = adjustment_run_and_store
     assert store.records.timings()["suggestions"].to_list() == [2 * (7 + 4)]
 
 
-def test_regret_without_best_value_is_missing(adjustment):
-    _, store = adjustment
+def test_regret_without_best_value_is_missing(adjustment_run_and_store):
+    _, store = adjustment_run_and_store
     assert store.read()["regret"].isna().all()
 
 
+EVERY_PROTOCOL_OF_HISTORY = pytest.mark.parametrize(
+    "protocol", [Ordered(4, tasks=3), LeaveOneOut(4, history=10, tasks=3)]
+)
+
+
+def run_and_hash(cells, folder: Path, *, workers: int = 1) -> dict[str, str]:
+    """Run cells into a folder; return the hash of every run, by the name of its file."""
+    run_cells(cells, Store(folder), workers=workers)
+    return run_hashes(folder)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("protocol", [Ordered(4, tasks=3), LeaveOneOut(4, history=10, tasks=3)])
-def test_workers_and_resuming_change_no_byte(protocol, small_plan, tmp_path):
-    """Six runs by one process, by two, and by one that goes on after three runs."""
+@EVERY_PROTOCOL_OF_HISTORY
+def test_two_workers_write_same_bytes(protocol, small_plan, tmp_path):
+    """Six runs are made by one process, and by two."""
     cells = small_plan(methods=["random-search", "simple-ordered"], protocol=protocol)
-    (tmp_path / "one").mkdir()
-    # What an experiment leaves that was killed before its first run does no harm.
-    (tmp_path / "one" / ".store.json-0123").write_text("")
-    for name, workers in (("one", 1), ("two", 2)):
-        run_cells(cells, Store(tmp_path / name), workers=workers)
-    resumed = Store(tmp_path / "resumed")
-    run_cells(cells[::2], resumed)  # three of six
+
+    hashes_of_one = run_and_hash(cells, tmp_path / "one")
+    hashes_of_two = run_and_hash(cells, tmp_path / "two", workers=2)
+
+    assert len(hashes_of_one) == 6
+    assert hashes_of_two == hashes_of_one
+
+
+@pytest.mark.slow
+@EVERY_PROTOCOL_OF_HISTORY
+def test_resumed_experiment_writes_same_bytes(protocol, small_plan, tmp_path):
+    """Three of six runs are stored before the experiment goes on."""
+    cells = small_plan(methods=["random-search", "simple-ordered"], protocol=protocol)
+    three_cells = cells[::2]
+
+    hashes = run_and_hash(cells, tmp_path / "at once")
+    run_and_hash(three_cells, tmp_path / "resumed")
+    hashes_of_resumed = run_and_hash(cells, tmp_path / "resumed")
+
+    assert hashes_of_resumed == hashes
+
+
+def test_progress_counts_stored_runs(cells, folder):
+    """Progress is reported as (finished, all) runs; three of six are stored before."""
+    three_cells = cells[::2]
+    run_cells(three_cells, Store(folder))
     reported = []
-    run_cells(cells, resumed, progress=lambda done, total: reported.append((done, total)))
-    expected = run_hashes(tmp_path / "one")
-    assert len(expected) == 6
-    assert run_hashes(tmp_path / "two") == run_hashes(tmp_path / "resumed") == expected
+
+    run_cells(
+        cells, Store(folder), progress=lambda finished, total: reported.append((finished, total))
+    )
+
     assert reported == [(3, 6), (4, 6), (5, 6), (6, 6)]
 
 
+def test_file_of_killed_start_does_no_harm(cells, folder):
+    """An experiment that is killed while it begins a store leaves an empty file of this name."""
+    folder.mkdir()
+    (folder / ".store.json-0123").write_text("")
+
+    run_cells(cells, Store(folder))
+
+    assert len(run_hashes(folder)) == 6
+
+
 @pytest.mark.parametrize(
-    ("workers", "order"),
+    ("simulated_workers", "order_of_calls"),
     [
         (1, "a1 t1 a2 t2 a3 t3 a4 t4 a5 t5 a6 t6"),
         (2, "a1 a2 t1 a3 t2 a4 t3 a5 t4 a6 t5 t6"),
@@ -177,55 +239,77 @@ def test_workers_and_resuming_change_no_byte(protocol, small_plan, tmp_path):
         (9, "a1 a2 a3 a4 a5 a6 t1 t2 t3 t4 t5 t6"),
     ],
 )
-def test_simulated_workers_delay_results(workers, order):
-    """In `order`, a1 is the first configuration that is asked for, t1 its result that is told."""
-    optimise_and_record(workers)
-    assert " ".join(Records.calls) == order
+def test_simulated_workers_delay_results(simulated_workers, order_of_calls):
+    """With more workers, further configurations are asked for before results are told.
+
+    Of six trials, "a1" stands for the first that is asked for, and "t1" for being told its result.
+    """
+    optimise_and_record(simulated_workers)
+    assert " ".join(RecordsCalls.calls) == order_of_calls
 
 
-@pytest.mark.parametrize("workers", [1, 2, 4, 9])
-def test_outcome_is_in_order_of_asking(workers):
-    """The method suggests 1, 2, ..., 6 as its first price, and 0 as the others."""
-    task, outcome = optimise_and_record(workers)
+@pytest.mark.parametrize("simulated_workers", [1, 2, 4, 9])
+def test_outcome_is_in_order_of_asking(simulated_workers):
+    """The method suggests 1, 2, ..., 6 as its first price, and 0 as the two others."""
+    task, outcome = optimise_and_record(simulated_workers)
     np.testing.assert_array_equal(outcome.values[:, 0], [1, 2, 3, 4, 5, 6])
     np.testing.assert_array_equal(outcome.values[:, 1:], 0)
     np.testing.assert_array_equal(outcome.objective, task.evaluate_many(outcome.values))
+
+
+@pytest.mark.parametrize("simulated_workers", [1, 2, 4, 9])
+def test_outcome_has_fallbacks_at_asking(simulated_workers):
+    """The method counts one fallback more in each of six trials."""
+    _, outcome = optimise_and_record(simulated_workers)
     np.testing.assert_array_equal(outcome.fallbacks, [1, 2, 3, 4, 5, 6])
 
 
-def optimise_and_record(workers: int) -> tuple[Task, Outcome]:
-    """Let the method `Records` make six trials on a task; return the task and the outcome."""
-    Records.calls = []
-    task = load("newsvendor").tasks[3]
-    spec = MethodSpec("records", Records, "", "")
-    assignment = Assignment(spec, task, (), budget=6, workers_simulated=workers)
+def optimise_and_record(simulated_workers: int) -> tuple[Task, Outcome]:
+    """Let the method `RecordsCalls` make six trials on a task; return the task and the outcome."""
+    RecordsCalls.calls = []
+    task = load("newsvendor").tasks[3]  # any task would do
+    spec = MethodSpec("records", RecordsCalls, "", "")
+    no_history = ()
+    assignment = Assignment(spec, task, no_history, budget=6, workers_simulated=simulated_workers)
     return task, optimise(assignment, np.random.default_rng(0))
 
 
-class Records(Method):
+class RecordsCalls(Method):
     """Writes down what it is asked and told; asks for the number of its suggestion."""
 
     calls: list[str] = []  # noqa: RUF012
 
     def ask(self):
+        """Count a fallback, and suggest its number as the first price."""
         self.fallbacks += 1
-        self.calls.append(f"a{self.fallbacks}")
-        return {"price_0": self.fallbacks, "price_1": 0, "price_2": 0}
+        number_of_suggestion = self.fallbacks
+        self.calls.append(f"a{number_of_suggestion}")
+        return {"price_0": number_of_suggestion, "price_1": 0, "price_2": 0}
 
     def tell(self, config, loss):
         assert loss == -load("newsvendor").tasks[3].evaluate(config)
         self.calls.append(f"t{config['price_0']}")
 
 
-SCRIPT_OF_SIXTEEN_RUNS = (
-    "import sys, hpobench_ordered as hbo\n"
-    "hbo.run(benchmarks=['newsvendor'], methods=['random-search', 'bo'], seeds=range(8),"
-    " protocol=hbo.Ordered(trials=20, tasks=4), folder=sys.argv[1], workers=int(sys.argv[2]))"
+SCRIPT_OF_SIXTEEN_RUNS = """
+import sys
+
+import hpobench_ordered as hbo
+
+folder, workers = sys.argv[1:]
+hbo.run(
+    benchmarks=["newsvendor"],
+    methods=["random-search", "bo"],
+    seeds=range(8),
+    protocol=hbo.Ordered(trials=20, tasks=4),
+    folder=folder,
+    workers=int(workers),
 )
+"""
 
 
 def start_sixteen_runs(folder: Path, workers: int) -> subprocess.Popen[bytes]:
-    """Start an experiment in a process group of its own, which can be killed as a whole."""
+    """Start an experiment, and its workers, in a group of processes that can be killed together."""
     command = [sys.executable, "-c", SCRIPT_OF_SIXTEEN_RUNS, str(folder), str(workers)]
     return subprocess.Popen(command, start_new_session=True)
 
@@ -243,42 +327,77 @@ def kill_after_five_runs(process: subprocess.Popen[bytes], folder: Path) -> None
 
 @pytest.mark.slow
 def test_killed_experiment_is_continued(tmp_path):
-    """Two processes, killed or not, write the same bytes as one."""
+    """An experiment of two workers is killed and started again.
+
+    It writes the same bytes as one that runs undisturbed with one worker.
+    """
     folder = tmp_path / "killed"
     kill_after_five_runs(start_sixteen_runs(folder, workers=2), folder)
-    finished = run_hashes(folder)
-    assert 5 <= len(finished) < 16
-    # A run is stored before its timing: of two in flight at most the timings are missing.
-    timings = Store(folder).records.timings()
-    assert len(finished) - 2 <= len(timings) <= len(finished)
+    hashes_when_killed = run_hashes(folder)
+    assert 5 <= len(hashes_when_killed) < 16
 
-    assert start_sixteen_runs(folder, workers=2).wait(timeout=120) == 0
-    assert start_sixteen_runs(tmp_path / "undisturbed", workers=1).wait(timeout=120) == 0
+    exit_code = start_sixteen_runs(folder, workers=2).wait(timeout=120)
+    exit_code_of_other = start_sixteen_runs(tmp_path / "undisturbed", workers=1).wait(timeout=120)
 
-    expected = run_hashes(tmp_path / "undisturbed")
-    assert run_hashes(folder) == expected
-    assert finished.items() <= expected.items()
+    assert (exit_code, exit_code_of_other) == (0, 0)
+    hashes_of_undisturbed = run_hashes(tmp_path / "undisturbed")
+    assert run_hashes(folder) == hashes_of_undisturbed
+    # What was finished before was right, too.
+    assert hashes_when_killed.items() <= hashes_of_undisturbed.items()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="processes have no groups there")
+def test_kill_loses_at_most_timings_in_flight(folder):
+    """A run is stored before its timing: of two workers, at most two timings are missing."""
+    kill_after_five_runs(start_sixteen_runs(folder, workers=2), folder)
+
+    n_runs = len(run_hashes(folder))
+    n_timings = len(Store(folder).records.timings())
+    assert n_runs - 2 <= n_timings <= n_runs
 
 
 @pytest.mark.slow
 def test_first_run_is_on_one_thread(folder):
-    """In a fresh process, where a method is the first to load SciPy, with a BLAS of its own."""
-    script = (
-        "import sys, hpobench_ordered as hbo\n"
-        "class Checks(hbo.Method):\n"
-        "    def ask(self):\n"
-        "        import scipy.linalg, threadpoolctl\n"
-        "        pools = threadpoolctl.threadpool_info()\n"
-        "        threads = {p['num_threads'] for p in pools if p['user_api'] == 'blas'}\n"
-        "        assert threads == {1}, pools\n"
-        "        return self.space.sample(self.rng)\n"
-        "    def tell(self, config, loss): pass\n"
-        "hbo.run(benchmarks=['newsvendor'], methods=[Checks], seeds=[0], folder=sys.argv[1],"
-        " protocol=hbo.Ordered(tasks=1))"
-    )
-    threads = {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"}
-    environment = {name: value for name, value in os.environ.items() if name not in threads}
-    subprocess.run([sys.executable, "-c", script, str(folder)], env=environment, check=True)
+    """A method may be the first to load SciPy, whose linear algebra (BLAS) has threads of its own.
+
+    The script fails unless it has one thread. No environment variable limits the threads here.
+    """
+    limits = {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"}
+    without_limits = {name: value for name, value in os.environ.items() if name not in limits}
+
+    script = SCRIPT_THAT_COUNTS_THREADS
+    subprocess.run([sys.executable, "-c", script, str(folder)], env=without_limits, check=True)
+
+
+SCRIPT_THAT_COUNTS_THREADS = """
+import sys
+
+import hpobench_ordered as hbo
+
+
+class CountsThreads(hbo.Method):
+    def ask(self):
+        import scipy.linalg
+        import threadpoolctl
+
+        pools = threadpoolctl.threadpool_info()
+        threads = {pool["num_threads"] for pool in pools if pool["user_api"] == "blas"}
+        assert threads == {1}, pools
+        return self.space.sample(self.rng)
+
+    def tell(self, config, loss):
+        pass
+
+
+hbo.run(
+    benchmarks=["newsvendor"],
+    methods=[CountsThreads],
+    seeds=[0],
+    folder=sys.argv[1],
+    protocol=hbo.Ordered(tasks=1),
+)
+"""
 
 
 def test_new_store_is_empty(folder):
@@ -289,9 +408,10 @@ def test_new_store_is_empty(folder):
 
 @pytest.fixture
 def timed_cells_and_store(small_plan, folder):
-    """Runs of two methods on three tasks of four trials, and the store.
+    """Two finished runs, on three tasks with four trials each, and the store of them.
 
-    Every suggestion of `Slow` waits for 0.1 seconds; `BusyInThread` computes for 0.02.
+    A suggestion of the method `Slow` waits for 0.1 seconds; one of `BusyInThread` computes for
+    0.02 seconds in a thread.
     """
     cells = small_plan(methods=[bad.BusyInThread, bad.Slow], seeds=range(1))
     store = Store(folder)
@@ -300,7 +420,7 @@ def timed_cells_and_store(small_plan, folder):
 
 
 def test_timings_cover_every_run(timed_cells_and_store):
-    """Each run has three tasks of four trials."""
+    """Each run made four suggestions on each of three tasks."""
     cells, store = timed_cells_and_store
     timings = store.records.timings().set_index("key")
     assert set(timings.index) == store.keys()
@@ -328,9 +448,10 @@ def test_cpu_time_of_threads_counts(timed_cells_and_store):
 
 
 def test_results_have_timings_of_their_cells(timed_cells_and_store):
-    cells, store = timed_cells_and_store
-    results = Results(store, tuple(cells[:1]))
-    assert list(results.timings()["key"]) == [cells[0].key]
+    """The store has two runs, the results only the first of them."""
+    (first_cell, _), store = timed_cells_and_store
+    results = Results(store, (first_cell,))
+    assert list(results.timings()["key"]) == [first_cell.key]
 
 
 @pytest.mark.parametrize(
@@ -339,82 +460,102 @@ def test_results_have_timings_of_their_cells(timed_cells_and_store):
     ids=["wall", "cpu"],
 )
 def test_clock_stops_while_numba_compiles(clock, clock_that_goes_on):
-    """The package's clock, beside the one of Python that goes on."""
-    assert compiling.compilation_times  # it is imported, as by any method that compiles
-    compiled = njit(lambda values: np.exp(values).sum())
+    """The package's clock leaves out compilation, beside a clock of Python that goes on.
+
+    A function is called for the first time, of which compilation takes nearly all of the time.
+    """
+    # The module that stops the clock is imported, as by any method that compiles.
+    assert compiling.compilation_times
+    function_to_compile = njit(lambda values: np.exp(values).sum())
     start = clock()
     start_that_goes_on = clock_that_goes_on()
-    compiled(np.ones(3))  # compiles it, which takes nearly all of the time
-    elapsed = clock_that_goes_on() - start_that_goes_on
-    assert 0 <= clock() - start < 0.5 * elapsed
+
+    function_to_compile(np.ones(3))
+
+    elapsed_that_goes_on = clock_that_goes_on() - start_that_goes_on
+    elapsed = clock() - start
+    assert 0 <= elapsed < 0.5 * elapsed_that_goes_on
 
 
-TIMING_VALUES = ("a", "newsvendor@1", "table", "bo", "1", 0, "ordered()", 25, 2.0, 1.0, "9.9")
-"""Values of one line of timings, in the order of its fields `TIMING`: its key is "a"."""
+def make_timing(**changed_fields: object) -> dict[str, object]:
+    """Make the timing of a run whose key is "a", unless some fields are changed."""
+    usual_values = ("a", "newsvendor@1", "table", "bo", "1", 0, "ordered()", 25, 2.0, 1.0, "9.9")
+    usual_fields = dict(zip(TIMING, usual_values, strict=True))
+    return usual_fields | changed_fields
+
+
+def make_empty_store(folder: Path) -> Store:
+    """Make a store of no runs, whose folder exists already."""
+    store = Store(folder)
+    store.prepare()
+    return store
 
 
 def test_damaged_timings_are_left_out(folder):
-    """Lines of the file that are broken off, lack fields, are no record or no text."""
-    store = Store(folder)
-    store.prepare()
-    timing = dict(zip(TIMING, TIMING_VALUES, strict=True))  # of a run with the key "a"
-    store.records.write_timing(timing)
+    """Lines that are broken off, lack fields, are no record or no text are not read.
+
+    A timing that is written after a broken line begins a new one.
+    """
+    store = make_empty_store(folder)
+    store.records.write_timing(make_timing())
     path = folder / "timings.jsonl"
-    broken_off = path.read_bytes()[:-20]
-    path.write_bytes(broken_off + b'\n{"key": 1}\n[]\n\xff\n' + broken_off)
-    store.records.write_timing(timing | {"key": "b"})  # begins a new line after what broke off
+    broken_line = path.read_bytes()[:-20]
+    lacks_fields, no_record, no_text = b'{"key": 1}', b"[]", b"\xff"
+    lines = [broken_line, lacks_fields, no_record, no_text, broken_line]
+    path.write_bytes(b"\n".join(lines))
+
+    store.records.write_timing(make_timing(key="b"))
+
     assert list(store.records.timings()["key"]) == ["b"]
 
 
 def test_shortest_time_of_repeated_run_counts(folder):
-    """A run with three timings, as other work on the machine only adds to it."""
-    store = Store(folder)
-    store.prepare()
-    timing = dict(zip(TIMING, TIMING_VALUES, strict=True))
+    """Other work on the machine can only make a run longer, so the shortest time is nearest."""
+    store = make_empty_store(folder)
     for seconds in (9.0, 3.0, 5.0):
-        store.records.write_timing(timing | {"seconds": seconds})
+        store.records.write_timing(make_timing(seconds=seconds))
+
     assert list(store.records.timings()["seconds"]) == [3.0]
 
 
 def test_wall_times_of_earlier_versions_are_not_read(folder):
-    store = Store(folder)
-    store.prepare()
-    timing = dict(zip(TIMING, TIMING_VALUES, strict=True))
-    cpu_seconds = timing.pop("method_cpu_seconds")  # earlier, wall time was written instead
-    store.records.write_timing(timing | {"method_seconds": cpu_seconds})
-    (read,) = store.records.timings().to_dict("records")
-    assert np.isnan(read.pop("method_cpu_seconds"))
-    assert read == timing
+    """Earlier versions wrote a method's wall time, `method_seconds`, instead of its CPU time."""
+    store = make_empty_store(folder)
+    timing = make_timing()
+    del timing["method_cpu_seconds"]
+    store.records.write_timing(timing | {"method_seconds": 1.0})
+
+    (read_timing,) = store.records.timings().to_dict("records")
+
+    assert np.isnan(read_timing.pop("method_cpu_seconds"))
+    assert read_timing == timing
 
 
 def test_repetition_with_cpu_time_counts(folder):
     """Of two timings of a run the one without CPU time does not count, though it is shorter."""
-    store = Store(folder)
-    store.prepare()
-    timing = dict(zip(TIMING, TIMING_VALUES, strict=True))
-    store.records.write_timing(timing | {"seconds": 0.1, "method_cpu_seconds": None})
-    store.records.write_timing(timing)
-    assert list(store.records.timings()["method_cpu_seconds"]) == [timing["method_cpu_seconds"]]
+    store = make_empty_store(folder)
+    store.records.write_timing(make_timing(seconds=0.1, method_cpu_seconds=None))
+    store.records.write_timing(make_timing(seconds=2.0, method_cpu_seconds=1.0))
+
+    assert list(store.records.timings()["method_cpu_seconds"]) == [1.0]
 
 
 def test_unwritable_timings_are_one_error(folder):
     """A folder is in the place of the file of timings."""
-    store = Store(folder)
-    store.prepare()
+    store = make_empty_store(folder)
     (folder / "timings.jsonl").mkdir()
-    timing = dict(zip(TIMING, TIMING_VALUES, strict=True))
+
     with pytest.raises(StoreError, match="cannot write results"):
-        store.records.write_timing(timing)
+        store.records.write_timing(make_timing())
 
 
 @pytest.mark.slow
 def test_simultaneous_timings_are_all_written(folder):
-    store = Store(folder)
-    store.prepare()
-    timing = dict(zip(TIMING, TIMING_VALUES, strict=True))
-    long_timing = timing | {"protocol": "ordered()" * 1000}  # so that lines could mix
+    """Two processes write 200 timings, in lines so long that they could mix."""
+    store = make_empty_store(folder)
     keys = [str(number) for number in range(200)]
-    timings = [long_timing | {"key": key} for key in keys]
+    long_text = "ordered()" * 1000
+    timings = [make_timing(key=key, protocol=long_text) for key in keys]
 
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
         list(pool.map(store.records.write_timing, timings))
