@@ -16,11 +16,11 @@ from hpobench_ordered.experiment.store import Store
 from hpobench_ordered.registry import benchmark_spec
 from hpobench_ordered.reporting import ReportInput
 
-NETWORK = "yahpo-svm-1220@1"
+MEASURED = "yahpo-svm-1220@1"
 STAND_IN = "yahpo-ranger-40978@1"
 IMPLAUSIBLE_STAND_IN = "yahpo-ranger-4154@1"
-ALL = {NETWORK, STAND_IN, IMPLAUSIBLE_STAND_IN}
-"""Benchmarks: on a published network, and on surrogates that stand in for such networks."""
+ALL_BENCHMARKS = {MEASURED, STAND_IN, IMPLAUSIBLE_STAND_IN}
+"""Benchmarks on surrogates: on one that was measured, and on two stand-ins for networks."""
 
 
 def run_two_methods(folder: Path, benchmark: str) -> hbo.Results:
@@ -40,9 +40,13 @@ def newsvendor_results(tmp_path_factory) -> hbo.Results:
 
 
 def test_leaderboard_has_means_and_benchmarks(newsvendor_results):
-    """The means over benchmarks and the only benchmark have a row for each of two methods."""
+    """Each of two methods has a row for the mean over all benchmarks, and for the only one."""
     board = newsvendor_results.leaderboard()
     assert list(board["benchmark"]) == ["all", "all", "newsvendor@1", "newsvendor@1"]
+
+
+def test_leaderboard_has_times(newsvendor_results):
+    board = newsvendor_results.leaderboard()
     assert (board["seconds"] > 0).all()
 
 
@@ -51,18 +55,19 @@ def test_leaderboard_is_of_asked_trial(newsvendor_results):
 
 
 def test_short_leaderboard_is_part_of_full(newsvendor_results):
-    """By default only the most important columns are shown."""
+    """By default only the eleven most important columns are shown, which fit a page."""
     short = newsvendor_results.leaderboard()
     full = newsvendor_results.leaderboard(full=True)
-    columns_that_fit_a_page = 11
-    assert len(short.columns) == columns_that_fit_a_page
-    assert len(full.columns) > columns_that_fit_a_page
+
+    assert len(short.columns) == 11
+    assert len(full.columns) > 11
     pd.testing.assert_frame_equal(short, full[list(short)])
 
 
 def test_results_are_shown_as_table(newsvendor_results):
-    """The second line is a title, the third has names of columns, and rows begin with a method."""
+    """Results as a text have a title, a line of column names, and a row for each method."""
     _, title, _, *rows = str(newsvendor_results).splitlines()
+
     first_words = {row.split()[0] for row in rows}
     assert title == "all, after trial 3:"
     assert first_words == {"random-search", "zero-shot"}
@@ -70,75 +75,104 @@ def test_results_are_shown_as_table(newsvendor_results):
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory) -> Store:
-    """Runs on a network, and on two stand-ins for networks, one of them implausible."""
-    folder = tmp_path_factory.mktemp("three")
-    for name in sorted(ALL):
+    """A store of runs on three benchmarks.
+
+    One is on a surrogate that was measured, two are on stand-ins for a network, of which one is
+    implausible.
+    """
+    folder = tmp_path_factory.mktemp("three_benchmarks")
+    for name in sorted(ALL_BENCHMARKS):
         run_two_methods(folder, name)
     return Store(folder)
 
 
 def test_every_benchmark_is_scored(store):
     scores, _ = score_runs(store, make_overview(store))
-    assert {item.benchmark for item in scores} == ALL
+    assert {item.benchmark for item in scores} == ALL_BENCHMARKS
 
 
 def test_stand_ins_can_be_left_out(store):
     scores, _ = score_runs(store, make_overview(store), measured_only=True)
-    assert [item.benchmark for item in scores] == [NETWORK]
+    assert [item.benchmark for item in scores] == [MEASURED]
 
 
 def test_interpolated_tasks_can_be_left_out(store):
-    """Some tasks of the network's benchmark are interpolated between others, not measured."""
+    """The values of some tasks are interpolated between those of others, which were measured."""
     all_scores, _ = score_runs(store, make_overview(store))
-    (scores_on_measured,), _ = score_runs(store, make_overview(store), measured_only=True)
-    (scores_on_network,) = [scores for scores in all_scores if scores.benchmark == NETWORK]
-    assert set(scores_on_measured.task_names) < set(scores_on_network.task_names)
+    (measured_scores,), _ = score_runs(store, make_overview(store), measured_only=True)
+
+    (scores,) = [scores for scores in all_scores if scores.benchmark == MEASURED]
+    assert set(measured_scores.task_names) < set(scores.task_names)
 
 
-def test_leaderboard_of_measured_has_network_alone(store):
-    """Two methods have a row for the means, and one for the network."""
+def test_leaderboard_of_measured_leaves_stand_ins_out(store):
+    """Two methods have a row each for the means, and for the only benchmark that is left."""
     board = hbo.Results(store, ()).leaderboard(measured_only=True)
-    assert list(board["benchmark"]) == ["all", "all", NETWORK, NETWORK]
+    assert list(board["benchmark"]) == ["all", "all", MEASURED, MEASURED]
 
 
-def test_implausible_stand_in_is_ranked_alone(store):
+def test_implausible_stand_in_has_ranks(store):
+    """It is left out of means over benchmarks, but has its own rows on the leaderboard."""
     board = hbo.Results(store, ()).leaderboard(full=True)
-    assert set(board["benchmark"]) == {"all", *ALL}
-    assert board.loc[board["benchmark"] == IMPLAUSIBLE_STAND_IN, "rank"].notna().all()
+
+    assert set(board["benchmark"]) == {"all", *ALL_BENCHMARKS}
+    rows_of_implausible = board[board["benchmark"] == IMPLAUSIBLE_STAND_IN]
+    assert rows_of_implausible["rank"].notna().all()
 
 
 def test_means_leave_implausible_stand_in_out(store):
-    """Of three benchmarks the means are over the network and the plausible stand-in."""
+    """Of three benchmarks, the means over benchmarks are over the two that are plausible."""
     board = hbo.Results(store, ()).leaderboard(full=True)
-    overall = board[board["benchmark"] == "all"]
-    plausible = board[board["benchmark"].isin([NETWORK, STAND_IN])]
-    expected = plausible.groupby("method")["rank"].mean()
-    assert set(overall["benchmarks"]) == {2}
-    assert overall.set_index("method")["rank"].to_dict() == pytest.approx(expected.to_dict())
+
+    means = board[board["benchmark"] == "all"]
+    assert set(means["benchmarks"]) == {2}  # how many they are over
+    rows_of_plausible = board[board["benchmark"].isin([MEASURED, STAND_IN])]
+    mean_ranks = rows_of_plausible.groupby("method")["rank"].mean()
+    ranks = means.set_index("method")["rank"]
+    assert ranks.to_dict() == pytest.approx(mean_ranks.to_dict())
+
+
+@pytest.fixture
+def write_pages(store, tmp_path):
+    """A function that writes a report of the store."""
+
+    def write_pages_of_report(*, measured_only: bool) -> list[str]:
+        """Write a report; return the texts of its page and of its summary."""
+        report = hbo.report(store.folder, tmp_path, measured_only=measured_only)
+        paths = [report.page, tmp_path / "summary.md"]
+        return [path.read_text(encoding="utf-8") for path in paths]
+
+    return write_pages_of_report
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("measured_only", [False, True])
-def test_report_says_what_means_leave_out(store, tmp_path, measured_only):
-    """The stand-ins, if measured tasks alone are asked for; otherwise the implausible one."""
-    report = hbo.report(store.folder, tmp_path, measured_only=measured_only)
-    for page in (report.page, tmp_path / "summary.md"):
-        text = page.read_text(encoding="utf-8")
-        assert ("Measured tasks alone" in text) is measured_only
-        assert ("implausible" in text) is not measured_only
+def test_report_says_that_implausible_is_left_out(write_pages):
+    for text in write_pages(measured_only=False):
+        assert "implausible" in text
+        assert "Measured tasks alone" not in text
+
+
+@pytest.mark.slow
+def test_report_says_that_measured_tasks_count(write_pages):
+    """The implausible benchmark is not among the measured ones, so that nothing is said of it."""
+    for text in write_pages(measured_only=True):
+        assert "Measured tasks alone" in text
+        assert "implausible" not in text
 
 
 @pytest.fixture
 def make_report_input(store, monkeypatch):
-    """A function that returns what `hbo.report` passes on to be written."""
+    """A function that makes what a report of the store is written from."""
 
-    def make(*, measured_only: bool) -> ReportInput:
-        passed: list[ReportInput] = []
-        monkeypatch.setattr(reporting, "write_report", lambda content, _: passed.append(content))
+    def make_input_of_report(*, measured_only: bool) -> ReportInput:
+        """Report the store, but only take what would be written."""
+        inputs: list[ReportInput] = []
+        monkeypatch.setattr(reporting, "write_report", lambda content, _: inputs.append(content))
         hbo.report(store.folder, measured_only=measured_only)
-        return passed[0]
+        (only_input,) = inputs
+        return only_input
 
-    return make
+    return make_input_of_report
 
 
 FIRST_SIX_TASKS = {"5%", "10%", "15%", "20%", "25%", "30%"}
@@ -148,53 +182,70 @@ MEASURED_TASKS = {"5%", "25%"}
 
 @pytest.mark.parametrize(
     ("measured_only", "tasks", "benchmarks"),
-    [(False, FIRST_SIX_TASKS, ALL), (True, MEASURED_TASKS, {NETWORK})],
+    [(False, FIRST_SIX_TASKS, ALL_BENCHMARKS), (True, MEASURED_TASKS, {MEASURED})],
     ids=["all", "measured"],
 )
 def test_report_gets_tasks_and_benchmarks(make_report_input, measured_only, tasks, benchmarks):
-    """Those that count, if all are asked for or measured ones alone."""
+    """A report is either of all tasks and benchmarks, or of those that were measured."""
     content = make_report_input(measured_only=measured_only)
+
     assert content.measured_only is measured_only
     assert set(content.trials["task_name"]) == tasks
     assert set(content.trials["benchmark"]) == benchmarks
     assert set(content.overview.runs["benchmark"]) == benchmarks
 
 
-def test_report_gets_reasons_of_what_is_left_out(make_report_input):
-    assert list(make_report_input(measured_only=False).left_out) == [
-        (IMPLAUSIBLE_STAND_IN, "forest")
-    ]
-    assert not make_report_input(measured_only=True).left_out
+def test_report_gets_what_means_leave_out(make_report_input):
+    """They are named by benchmark and surrogate; measured benchmarks are all counted."""
+    content = make_report_input(measured_only=False)
+    assert list(content.left_out) == [(IMPLAUSIBLE_STAND_IN, "forest")]
+
+    content_of_measured = make_report_input(measured_only=True)
+    assert not content_of_measured.left_out
 
 
 def test_plateau_is_left_out_on_marked_surrogate():
+    """A benchmark is marked as a plateau if many random configurations are nearly the best.
+
+    The mark holds for its forest alone, not for its network; newsvendor has no such mark.
+    """
     plateau = "yahpo-svm-458@1"
-    # The marks, which call the benchmark a plateau, are of its forest, not of its network.
     pairs = [(plateau, "forest"), (plateau, "onnx"), ("newsvendor@1", "table")]
+
     reasons = explain_left_out(pd.DataFrame(pairs, columns=["benchmark", "surrogate"]))
+
     assert reasons == {
         (plateau, "forest"): "A plateau: 12% of random configurations are near the best."
     }
 
 
 def test_families_are_found_of_registered_benchmarks():
-    """A benchmark may have a hash; one that is not registered any more has no family."""
+    """A family has similar benchmarks; that of newsvendor, which is alone, is called "".
+
+    A hash after the version makes no difference; what is not registered any more is left out.
+    """
     with_hash = "yahpo-xgboost-458@1+0123456789ab"
     runs = pd.DataFrame({"benchmark": [with_hash, "gone@1", "newsvendor@1"]})
+
     families = find_families(runs)
+
     assert families == {with_hash: "rbv2_xgboost", "newsvendor@1": ""}
 
 
 def test_reference_on_wide_leaves_plateaus_out():
-    """Means over the suite wide leave out plateaus and the implausible stand-in."""
+    """Of the suite `wide`, means leave out plateaus and the implausible stand-in."""
     scores, _ = hbo.reference("wide", methods=["random-search", "bo"]).scored()
+
     plateaus = set()
-    for item in scores:
-        marks = find_marks(benchmark_spec(item.benchmark))
+    for scores_on_benchmark in scores:
+        benchmark = scores_on_benchmark.benchmark
+        marks = find_marks(benchmark_spec(benchmark))
         if marks and "plateau" in marks.names:
-            plateaus.add(item.benchmark)
+            plateaus.add(benchmark)
+
+    left_out = {item.benchmark for item in scores if item.left_out}
+    assert left_out == plateaus | {IMPLAUSIBLE_STAND_IN}
     assert len(plateaus) == 7
-    assert {item.benchmark for item in scores if item.left_out} == plateaus | {IMPLAUSIBLE_STAND_IN}
 
 
 def test_means_on_wide_have_all_families():
@@ -203,6 +254,7 @@ def test_means_on_wide_have_all_families():
 
 
 def test_report_without_measured_runs_is_refused(tmp_path):
+    """All runs are on a benchmark whose surrogate stands in for a network."""
     results = run_two_methods(tmp_path, "yahpo-ranger-40978")
     with pytest.raises(StoreError, match="on a stand-in surrogate"):
         hbo.report(results.store.folder, measured_only=True)

@@ -12,26 +12,36 @@ from hpobench_ordered.files.local import LOCAL_VARIABLE
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
-    """A benchmark of one's own, found by the name `mine` and by its path."""
+def folder_of_mine(tmp_path, monkeypatch):
+    """The folder of a user's own benchmark, which is found by the name `mine` and by its path."""
     monkeypatch.setenv(LOCAL_VARIABLE, str(tmp_path))
     packaged = Path(str(Artifact.packaged("newsvendor").folder))
     return shutil.copytree(packaged, tmp_path / "mine")
 
 
 @pytest.mark.parametrize("is_path", [True, False], ids=["path", "name"])
-def test_edited_artifact_resumes_no_run(is_path, folder, tmp_path):
-    """The benchmark is given by its path, or by its name in the folder of one's own."""
-    benchmark = folder if is_path else "mine"
-    settings = {"methods": ["random-search"], "seeds": [0], "folder": tmp_path / "store"}
-    protocol = hbo.Ordered(trials=1, tasks=1)
-    hbo.run(benchmarks=[benchmark], protocol=protocol, **settings)
+def test_edited_artifact_resumes_no_run(is_path, folder_of_mine, tmp_path):
+    """An experiment on a user's benchmark is started again after a file of it was changed.
 
-    table = folder / "table.npz"
-    data = bytearray(table.read_bytes())
-    middle = len(data) // 2
-    data[middle] ^= 1  # changes one bit
-    table.write_bytes(data)
+    The benchmark is given by its path, or else by its name.
+    """
+    settings = {
+        "benchmarks": [folder_of_mine if is_path else "mine"],
+        "methods": ["random-search"],
+        "seeds": [0],
+        "protocol": hbo.Ordered(trials=1, tasks=1),
+        "folder": tmp_path / "store",
+    }
+    hbo.run(**settings)
+    flip_bit_in_the_middle(folder_of_mine / "table.npz")
 
     with pytest.raises(ArtifactError, match=r"table\.npz is damaged"):
-        hbo.run(benchmarks=[benchmark], protocol=protocol, **settings)
+        hbo.run(**settings)
+
+
+def flip_bit_in_the_middle(path: Path) -> None:
+    """Change one bit of a file."""
+    data = bytearray(path.read_bytes())
+    middle = len(data) // 2
+    data[middle] ^= 1
+    path.write_bytes(data)
