@@ -21,7 +21,7 @@ from hpobench_ordered.experiment import reference
 from hpobench_ordered.experiment._reference_file import ReferenceFile
 from hpobench_ordered.experiment.joined import JoinedRuns
 from hpobench_ordered.experiment.overview import make_overview
-from hpobench_ordered.experiment.plan import plan
+from hpobench_ordered.experiment.plan import Cell, plan
 from hpobench_ordered.experiment.reference import read_reference
 from hpobench_ordered.experiment.runner import run_cell
 from hpobench_ordered.experiment.store import Store
@@ -32,18 +32,18 @@ from hpobench_ordered.protocols import format_protocol, parse_protocol
 from hpobench_ordered.registry import benchmark_spec
 
 BENCHMARKS = ("newsvendor", "yahpo-svm-1220", "forrester")
-METHODS = ("random-search", "cts", "zero-shot")
+METHODS_OF_REFERENCE = ("random-search", "cts", "zero-shot")
 PROTOCOL = hbo.Ordered(trials=6, tasks=4)
-NEWSVENDOR = "newsvendor@1-table-ordered.parquet"
+FILE_OF_NEWSVENDOR = "newsvendor@1-table-ordered.parquet"
 NUMBER_OF_RUNS_REPEATED = 8
 """Reference runs that a test repeats; 40 were repeated when the results were made."""
 
 
 def run_small_experiment(folder: Path, **changes: Any) -> hbo.Results:
-    """Run three methods with three seeds on three benchmarks; some options of `run` changed."""
+    """Run three methods with three seeds on three benchmarks, unless some options are changed."""
     settings = {
         "benchmarks": BENCHMARKS,
-        "methods": METHODS,
+        "methods": METHODS_OF_REFERENCE,
         "seeds": range(3),
         "protocol": PROTOCOL,
         "folder": folder,
@@ -53,17 +53,20 @@ def run_small_experiment(folder: Path, **changes: Any) -> hbo.Results:
 
 @pytest.fixture(scope="module")
 def all_results(tmp_path_factory) -> hbo.Results:
-    """Runs of the methods in the reference, and of one more, `Mine`."""
-    return run_small_experiment(tmp_path_factory.mktemp("all"), methods=[*METHODS, Mine])
+    """Results with all trials: of the methods in the reference, and of a user's method, `Mine`."""
+    return run_small_experiment(
+        tmp_path_factory.mktemp("all"), methods=[*METHODS_OF_REFERENCE, Mine]
+    )
 
 
 @pytest.fixture
 def reference_bundle(all_results, tmp_path, monkeypatch) -> Artifact:
-    """Reference files of these runs, in place of those that come with the package."""
-    n_seeds = 3
-    part = Part("", METHODS, n_seeds, PROTOCOL)
-    monkeypatch.setattr(_reference, "PARTS", (part,))
+    """Reference results of the runs of this file, in place of those that come with the package."""
+    # The plan of reference results: three methods with three seeds on the benchmarks here.
+    plan_here = Part(suite="", methods=METHODS_OF_REFERENCE, seeds=3, protocol=PROTOCOL)
+    monkeypatch.setattr(_reference, "PARTS", (plan_here,))
     monkeypatch.setattr(Part, "benchmarks", lambda self: list(BENCHMARKS))
+
     artifact = Artifact(tmp_path / "bundle")
     write_reference(all_results.store.folder, artifact.folder)
     monkeypatch.setattr(reference, "ARTIFACT", artifact)
@@ -76,11 +79,16 @@ def read_file(artifact: Artifact, name: str) -> ReferenceFile:
 
 
 def replace_file(artifact: Artifact, name: str, file: ReferenceFile) -> None:
-    """Write all files anew, one of them changed, so that the list of their hashes fits."""
-    contents = {other: artifact.read(other) for other in artifact.sums()}
+    """Replace a file of an artifact by another of the same name.
+
+    All files are written anew, so that the artifact's list of hashes fits.
+    """
+    names = list(artifact.sums())
+    content_of_file = {other_name: artifact.read(other_name) for other_name in names}
+    content_of_file[name] = file.to_bytes()
     with ArtifactWriter(Path(str(artifact.folder))) as writer:
-        for other, content in (contents | {name: file.to_bytes()}).items():
-            writer.write_bytes(other, content)
+        for any_name, content in content_of_file.items():
+            writer.write_bytes(any_name, content)
 
 
 def without_times(board: pd.DataFrame) -> pd.DataFrame:
@@ -88,20 +96,29 @@ def without_times(board: pd.DataFrame) -> pd.DataFrame:
     return board.drop(columns="seconds")
 
 
+@pytest.fixture
+def results_with_all_trials(all_results) -> hbo.Results:
+    """The same runs as in the reference, which has only some trials of each."""
+    cells = [cell for cell in all_results.cells if cell.method.name in METHODS_OF_REFERENCE]
+    return hbo.Results(all_results.store, tuple(cells))
+
+
 @pytest.mark.parametrize("trial", [None, 1, 3])
-def test_leaderboards_equal_those_of_all_trials(all_results, reference_bundle, trial):
+def test_leaderboards_equal_those_of_all_trials(results_with_all_trials, reference_bundle, trial):
     """The reference has the same runs, but of each only some trials."""
-    cells = tuple(cell for cell in all_results.cells if cell.method.name in METHODS)
-    expected = hbo.Results(all_results.store, cells).leaderboard(trial, full=True)
+    expected = results_with_all_trials.leaderboard(trial, full=True)
+
     board = hbo.reference(*BENCHMARKS).leaderboard(trial, full=True)
+
     pd.testing.assert_frame_equal(board, expected, check_exact=True)
 
 
-def test_scores_equal_those_of_all_trials(all_results, reference_bundle):
+def test_scores_equal_those_of_all_trials(results_with_all_trials, reference_bundle):
     """The reference has the same runs, but of each only some trials."""
-    cells = tuple(cell for cell in all_results.cells if cell.method.name in METHODS)
-    expected_scores, _ = hbo.Results(all_results.store, cells).scored()
+    expected_scores, _ = results_with_all_trials.scored()
+
     scores, _ = hbo.reference(*BENCHMARKS).scored()
+
     for actual, expected in zip(scores, expected_scores, strict=True):
         assert actual.runs == expected.runs
         assert actual.fallbacks == expected.fallbacks
@@ -112,50 +129,62 @@ def test_scores_equal_those_of_all_trials(all_results, reference_bundle):
 
 def test_every_run_is_written(all_results, reference_bundle):
     """Three methods ran with three seeds on each of three benchmarks, which have a file each."""
-    written = write_reference(all_results.store.folder, reference_bundle.folder)
-    assert [file.runs for file in written] == [3 * 3] * 3
-    assert [file.left_out for file in written] == [0] * 3
+    written_files = write_reference(all_results.store.folder, reference_bundle.folder)
+
+    n_runs = [file.runs for file in written_files]
+    n_left_out = [file.left_out for file in written_files]
+    assert n_runs == [3 * 3, 3 * 3, 3 * 3]
+    assert n_left_out == [0, 0, 0]
 
 
 def test_replacing_methods_gives_same_files(all_results, reference_bundle):
-    name, *_ = METHODS
-    contents = {file: reference_bundle.read(file) for file in reference_bundle.sums()}
-    written = replace_methods(all_results.store.folder, reference_bundle.folder, [name])
-    assert [file.runs for file in written] == [3] * 3  # seeds, on three benchmarks
-    # The same runs as before, so that the bytes are the same.
-    assert {file: reference_bundle.read(file) for file in contents} == contents
+    """The runs of a method, three on each benchmark, are replaced by the same runs."""
+    folder = reference_bundle.folder
+    before = {name: reference_bundle.read(name) for name in reference_bundle.sums()}
+
+    written_files = replace_methods(all_results.store.folder, folder, ["random-search"])
+
+    assert [file.runs for file in written_files] == [3, 3, 3]
+    after = {name: reference_bundle.read(name) for name in before}
+    assert after == before
 
 
 def test_unfinished_runs_replace_nothing(reference_bundle, tmp_path):
     with pytest.raises(ExperimentError, match="are not finished, such as"):
-        replace_methods(tmp_path / "empty", reference_bundle.folder, METHODS)
+        replace_methods(tmp_path / "empty", reference_bundle.folder, METHODS_OF_REFERENCE)
 
 
 def test_methods_without_reference_replace_nothing(all_results, reference_bundle):
-    """Only methods that the reference results are planned with can be replaced."""
-    assert "tpe" not in METHODS
+    """Only the runs of methods that the reference has can be replaced; `tpe` is not among them."""
+    assert "tpe" not in METHODS_OF_REFERENCE
     with pytest.raises(UnknownNameError, match="unknown method 'tpe' of the reference results"):
         replace_methods(all_results.store.folder, reference_bundle.folder, ["tpe"])
 
 
 @pytest.fixture
 def file_with_odd_losses(all_results) -> ReferenceFile:
-    """A file of results whose losses have ties, both zeros, and numbers near the range's ends."""
+    """A file of results, of which half of the losses are replaced by odd ones.
+
+    They are zeros of both signs, the smallest and nearly the largest numbers, and equal ones.
+    """
     spec = benchmark_spec("yahpo-svm-1220")
-    runs = make_overview(all_results.store).runs
-    runs = runs[runs["benchmark"] == spec.id].drop(columns="state")
+    all_runs = make_overview(all_results.store).runs
+    runs = all_runs[all_runs["benchmark"] == spec.id].drop(columns="state")
     keys = list(runs["key"])
-    trials, timings = all_results.store.read(keys), all_results.store.timings(keys)
+    trials = all_results.store.read(keys)
+    timings = all_results.store.timings(keys)
+
     odd_losses = [0.0, -0.0, 5e-324, -1e308, 1e308, 1 / 3, 1 / 3, -0.5]
     rng = np.random.default_rng(0)
-    drawn = rng.choice(odd_losses, len(trials))
+    drawn_losses = rng.choice(odd_losses, len(trials))
     is_replaced = rng.random(len(trials)) < 0.5
-    losses = np.where(is_replaced, drawn, trials["loss"])
-    trials = trials.assign(loss=losses, value=-losses)
-    return ReferenceFile.of_results(runs, trials, timings, spec)
+    losses = np.where(is_replaced, drawn_losses, trials["loss"])
+    odd_trials = trials.assign(loss=losses, value=-losses)
+    return ReferenceFile.of_results(runs, odd_trials, timings, spec)
 
 
 def test_losses_are_restored_to_last_bit(file_with_odd_losses):
+    """Bytes are compared, as 0.0 and -0.0 are equal as numbers."""
     restored = ReferenceFile.from_bytes(file_with_odd_losses.to_bytes(), name="file")
     assert restored.losses.tobytes() == file_with_odd_losses.losses.tobytes()
     assert restored.best_losses.tobytes() == file_with_odd_losses.best_losses.tobytes()
@@ -173,21 +202,23 @@ def test_files_are_same_bytes_each_time(file_with_odd_losses):
 
 
 def test_runs_without_timings_are_restored(file_with_odd_losses):
-    """Times and versions are missing, as of runs whose timings were lost."""
-    runs = file_with_odd_losses.runs.assign(
+    """The times and versions of runs may be lost; they are then missing in the file, too."""
+    runs_without_timings = file_with_odd_losses.runs.assign(
         suggestions=np.nan, seconds=np.nan, method_cpu_seconds=np.nan, version=None
     )
-    untimed = replace(file_with_odd_losses, runs=runs)
-    restored = ReferenceFile.from_bytes(untimed.to_bytes(), name="file")
+    untimed_file = replace(file_with_odd_losses, runs=runs_without_timings)
+
+    restored = ReferenceFile.from_bytes(untimed_file.to_bytes(), name="file")
+
     assert restored.timings()[["suggestions", "seconds", "version"]].isna().all(axis=None)
 
 
-def write_parquet(*, count: int = 1, **changes: Any) -> bytes:
-    """Write a file of one trial, with other values in some columns; None leaves a column out.
+def encode_trial(*, n_rows: int = 1, **changed_columns: Any) -> bytes:
+    """Encode a reference file of a single trial, or of none.
 
-    With `count` 0 it has no rows.
+    Some columns may have other values; a column that is None is left out.
     """
-    columns: dict[str, list[Any]] = {
+    usual_columns: dict[str, list[Any]] = {
         "benchmark": ["toy@1"],
         "surrogate": ["table"],
         "protocol": ["ordered()"],
@@ -207,27 +238,31 @@ def write_parquet(*, count: int = 1, **changes: Any) -> bytes:
         "trial": [1],
         "value": [0.5],
     }
-    columns = {name: values for name, values in (columns | changes).items() if values is not None}
-    return pd.DataFrame(columns)[:count].to_parquet(index=False)
+    columns = usual_columns | changed_columns
+    present_columns = {name: values for name, values in columns.items() if values is not None}
+    table = pd.DataFrame(present_columns)
+    return table[:n_rows].to_parquet(index=False)
 
 
 def test_wall_times_of_earlier_files_are_not_read():
-    """Earlier files have a column of the method's wall time instead of its CPU time."""
-    earlier = write_parquet(method_cpu_seconds=None, method_seconds=[0.25])
-    file = ReferenceFile.from_bytes(earlier, name="file")
+    """Earlier files have a method's wall time, `method_seconds`, instead of its CPU time."""
+    earlier_file = encode_trial(method_cpu_seconds=None, method_seconds=[0.25])
+
+    file = ReferenceFile.from_bytes(earlier_file, name="file")
+
     assert file.timings()["method_cpu_seconds"].isna().all()
 
 
 MALFORMED = {
     "no Parquet": (b"PAR1", "not a Parquet file"),
-    "no column": (write_parquet(value=None), "no column 'value'"),
-    "text as value": (write_parquet(value=["0.5"]), "'value' must hold floating-point numbers"),
-    "missing value": (write_parquet(method=pd.array([None], "string")), "'method' has missing"),
-    "control character": (write_parquet(task_name=["\x1b[2J"]), "control characters"),
-    "task out of range": (write_parquet(task=[5]), "tasks must be the first ones"),
-    "trial out of range": (write_parquet(trial=[2]), "trials must be from 1"),
-    "too many trials": (write_parquet(trials=[2**40]), "more than 100,000,000 losses"),
-    "no rows": (write_parquet(count=0), "no rows"),
+    "no column": (encode_trial(value=None), "no column 'value'"),
+    "text as value": (encode_trial(value=["0.5"]), "'value' must hold floating-point numbers"),
+    "missing value": (encode_trial(method=pd.array([None], "string")), "'method' has missing"),
+    "control character": (encode_trial(task_name=["\x1b[2J"]), "control characters"),
+    "task out of range": (encode_trial(task=[5]), "tasks must be the first ones"),
+    "trial out of range": (encode_trial(trial=[2]), "trials must be from 1"),
+    "too many trials": (encode_trial(trials=[2**40]), "more than 100,000,000 losses"),
+    "no rows": (encode_trial(n_rows=0), "no rows"),
 }
 
 
@@ -238,57 +273,78 @@ def test_malformed_files_are_refused(content, reason):
 
 
 def test_damaged_files_are_refused(reference_bundle):
-    path = Path(str(reference_bundle.folder)) / NEWSVENDOR
+    """The last byte of a file is cut off."""
+    path = Path(str(reference_bundle.folder)) / FILE_OF_NEWSVENDOR
     path.write_bytes(path.read_bytes()[:-1])
-    with pytest.raises(ArtifactError, match=f"{NEWSVENDOR} is damaged"):
+    with pytest.raises(ArtifactError, match=f"{FILE_OF_NEWSVENDOR} is damaged"):
         hbo.reference("newsvendor")
 
 
 def test_own_method_ranks_among_reference(all_results, reference_bundle, tmp_path):
-    """As in an experiment in which `Mine` and the methods of the reference ran together."""
+    """The leaderboard is that of an experiment in which all methods ran together.
+
+    A user runs `Mine` alone; without seeds of its own, it gets those of the reference.
+    """
     settings = {"methods": [Mine], "seeds": None, "folder": tmp_path / "mine"}
+
     compared = run_small_experiment(**settings, against="reference")
+
     board = without_times(compared.leaderboard(full=True))
     expected = without_times(all_results.leaderboard(full=True))
     pd.testing.assert_frame_equal(board, expected, check_exact=True)
 
 
 def test_own_method_ranks_among_folder(all_results, tmp_path):
-    """Seeds and protocol are those of the folder, in which `Mine` ran, too."""
+    """A user compares `Mine` with the results in a folder, whose seeds and protocol it gets.
+
+    The leaderboard is that of the folder, in which `Mine` ran, too.
+    """
     settings = {"methods": [Mine], "seeds": None, "protocol": None, "folder": tmp_path / "mine"}
+
     compared = run_small_experiment(**settings, against=all_results.store.folder)
+
     board = without_times(compared.leaderboard(full=True))
     expected = without_times(all_results.leaderboard(full=True))
     pd.testing.assert_frame_equal(board, expected, check_exact=True)
 
 
 def test_compared_method_gets_seeds_of_reference(reference_bundle, tmp_path):
+    """The reference has the seeds 0, 1 and 2, which hold if no others are chosen."""
     compared = run_small_experiment(
         tmp_path / "mine", methods=[Mine], seeds=None, against="reference"
     )
+
     assert {cell.seed for cell in compared.cells} == {0, 1, 2}
 
 
-def test_frame_of_comparison_has_own_runs(reference_bundle, tmp_path):
+def test_frame_of_comparison_has_own_runs_only(reference_bundle, tmp_path):
+    """The frame has a row for each trial, of which the reference does not store all."""
     compared = run_small_experiment(
         tmp_path / "mine", methods=[Mine], seeds=[0], against="reference"
     )
+
     assert set(compared.frame()["method"]) == {as_method_spec(Mine).name}
 
 
 def test_own_runs_replace_those_of_reference(reference_bundle, tmp_path):
-    """The reference has cts, too; means are over the seed that all methods have, 1."""
+    """A user runs cts, which the reference has, too; it counts once among the methods.
+
+    Only one seed is common to all methods then.
+    """
     compared = run_small_experiment(
         tmp_path / "mine", methods=["cts", Mine], seeds=[1], against="reference"
     )
+
     board = compared.leaderboard()
-    overall = board[board["benchmark"] == "all"]
-    assert set(overall["method"]) == {*METHODS, as_method_spec(Mine).name}
-    assert set(overall["seeds"]) == {1}
+    means_over_benchmarks = board[board["benchmark"] == "all"]
+    names = {*METHODS_OF_REFERENCE, as_method_spec(Mine).name}
+    assert set(means_over_benchmarks["method"]) == names
+    number_of_common_seeds = set(means_over_benchmarks["seeds"])
+    assert number_of_common_seeds == {1}
 
 
 def test_comparison_with_reference_has_no_landscape(reference_bundle, tmp_path):
-    """The reference has losses without configurations."""
+    """A landscape shows losses over configurations, which the reference does not have."""
     compared = run_small_experiment(
         tmp_path / "mine", methods=["cts"], seeds=[1], against="reference"
     )
@@ -297,28 +353,32 @@ def test_comparison_with_reference_has_no_landscape(reference_bundle, tmp_path):
 
 
 def test_fewer_tasks_are_first_ones(reference_bundle, tmp_path):
-    """The reference is relabelled as if all tasks had been run; the first two are asked for."""
-    fewer = hbo.Ordered(trials=6, tasks=2)
+    """From a reference of all tasks, the results on the first two can be read.
+
+    The files here, of four tasks, are relabelled as if these were all.
+    """
+    all_tasks = format_protocol(hbo.Ordered(trials=6))
+    two_tasks = hbo.Ordered(trials=6, tasks=2)
     for name in reference_bundle.sums():
         file = read_file(reference_bundle, name)
-        where = file.where | {"protocol": format_protocol(hbo.Ordered(trials=6))}
-        replace_file(reference_bundle, name, replace(file, where=where))
+        relabelled_file = replace(file, where=file.where | {"protocol": all_tasks})
+        replace_file(reference_bundle, name, relabelled_file)
 
-    results = hbo.Results(read_reference(BENCHMARKS, protocol=fewer), ())
+    results = hbo.Results(read_reference(BENCHMARKS, protocol=two_tasks), ())
 
-    expected_results = run_small_experiment(tmp_path / "fewer", protocol=fewer)
+    results_of_run = run_small_experiment(tmp_path / "two tasks", protocol=two_tasks)
     board = without_times(results.leaderboard(full=True))
-    expected = without_times(expected_results.leaderboard(full=True))
+    expected = without_times(results_of_run.leaderboard(full=True))
     pd.testing.assert_frame_equal(board, expected)
 
 
 def test_other_versions_of_methods_are_left_out(reference_bundle):
-    """The file of newsvendor is changed as if cts had had the version 0."""
-    file = read_file(reference_bundle, NEWSVENDOR)
+    """A file is changed as if its runs of the method cts were of the earlier version 0."""
+    file = read_file(reference_bundle, FILE_OF_NEWSVENDOR)
     is_cts = file.runs["method"] == "cts"
     versions = file.runs["method_version"].mask(is_cts, "0")
-    runs = file.runs.assign(method_version=versions)
-    replace_file(reference_bundle, NEWSVENDOR, replace(file, runs=runs))
+    runs_of_two_versions = file.runs.assign(method_version=versions)
+    replace_file(reference_bundle, FILE_OF_NEWSVENDOR, replace(file, runs=runs_of_two_versions))
 
     with pytest.warns(OutdatedReferenceWarning, match=r"left out: cts, version 0$"):
         results = hbo.reference("newsvendor")
@@ -326,10 +386,11 @@ def test_other_versions_of_methods_are_left_out(reference_bundle):
 
 
 def test_other_versions_of_benchmarks_are_left_out(reference_bundle):
-    """The file of newsvendor is relabelled as if it were of version 0."""
-    file = read_file(reference_bundle, NEWSVENDOR)
-    older = replace(file, where=file.where | {"benchmark": "newsvendor@0"})
-    replace_file(reference_bundle, NEWSVENDOR, older)
+    """A file is relabelled as if its runs were on the earlier version 0 of newsvendor."""
+    file = read_file(reference_bundle, FILE_OF_NEWSVENDOR)
+    outdated_file = replace(file, where=file.where | {"benchmark": "newsvendor@0"})
+    replace_file(reference_bundle, FILE_OF_NEWSVENDOR, outdated_file)
+
     with pytest.warns(OutdatedReferenceWarning, match=r"left out: newsvendor@0 \(table\)$"):
         results = hbo.reference(*BENCHMARKS)
     assert "newsvendor@0" not in set(results.overview().runs["benchmark"])
@@ -356,7 +417,8 @@ def test_benchmark_without_reference_is_named(reference_bundle):
 
 
 def test_comparison_names_benchmarks_without_reference(reference_bundle, tmp_path):
-    benchmarks = ["newsvendor", "quadratic"]  # the reference has the first one alone
+    """The reference has results on newsvendor, but none on quadratic."""
+    benchmarks = ["newsvendor", "quadratic"]
     with pytest.raises(ExperimentError, match="nothing to compare with on quadratic@1"):
         run_small_experiment(
             tmp_path / "mine", methods=[Mine], benchmarks=benchmarks, against="reference"
@@ -365,8 +427,9 @@ def test_comparison_names_benchmarks_without_reference(reference_bundle, tmp_pat
 
 @pytest.mark.parametrize("name", ["compact", "digest", "write", "merge", "prepare"])
 def test_reference_has_no_methods_of_stores(reference_bundle, name):
-    """It is no store, and lacks what changes or digests one."""
+    """The runs of a reference are no store: they lack the methods that change or hash one."""
     runs = hbo.reference("newsvendor").store
+
     assert not isinstance(runs, Store)
     assert not hasattr(runs, name)
 
@@ -374,65 +437,91 @@ def test_reference_has_no_methods_of_stores(reference_bundle, name):
 def test_reference_ignores_folder_named_reference(
     all_results, reference_bundle, tmp_path, monkeypatch
 ):
-    """A folder of this name in the current one, here a broken store, is not read."""
+    """If the current folder has a subfolder "reference", it is not read.
+
+    Here its file of a failure is damaged, so that reading it would raise an error.
+    """
     failures = tmp_path / "reference" / "failures"
     failures.mkdir(parents=True)
     (failures / "0.json").write_text("not a failure")
     monkeypatch.chdir(tmp_path)
+
     assert hbo.reference("newsvendor").failures() == ()
 
 
 def test_joined_runs_have_runs_of_both(all_results, reference_bundle):
-    """All runs of the reference are among one's own here, and must not be read twice."""
-    own = all_results.store
-    joined = JoinedRuns(own, read_reference(BENCHMARKS))
-    assert joined.keys() == own.keys() | read_reference(BENCHMARKS).keys()
-    assert len(joined.read()) == len(own.read())
-    assert len(joined.timings()) == len(own.timings())
+    """Runs that are both in a user's store and in the reference are read once, from the store.
+
+    Here the store has all runs of the reference.
+    """
+    own_store = all_results.store
+    reference_runs = read_reference(BENCHMARKS)
+
+    joined = JoinedRuns(own_store, reference_runs)
+
+    assert joined.keys() == own_store.keys() | reference_runs.keys()
+    assert len(joined.read()) == len(own_store.read())
+    assert len(joined.timings()) == len(own_store.timings())
 
 
 @pytest.mark.slow
 def test_report_of_reference_has_no_landscapes(reference_bundle, tmp_path):
+    """A landscape shows losses over configurations, which the reference does not have."""
     report = hbo.report(hbo.reference("newsvendor"), tmp_path / "report")
-    stems = {path.stem for path in report.files}
-    assert "leaderboard" in stems
-    assert not any(stem.startswith("landscapes") for stem in stems)
+
+    names_of_files = {path.stem for path in report.files}
+    assert "leaderboard" in names_of_files
+    assert not any(name.startswith("landscapes") for name in names_of_files)
 
 
 def draw_bundled_runs(number: int) -> list[tuple[ReferenceFile, int]]:
-    """Runs drawn from all that come with the package: for each its file, and its row in `runs`."""
+    """Draw runs of the reference that comes with the package: a file, and a row of it, for each."""
     packaged = reference.ARTIFACT
     all_runs = []
     for name in sorted(packaged.sums()):
         file = read_file(packaged, name)
-        all_runs += [(file, row) for row in range(len(file.runs))]
+        for row in range(len(file.runs)):
+            all_runs.append((file, row))
 
-    drawn = np.random.default_rng(0).choice(len(all_runs), number, replace=False)
-    return [all_runs[position] for position in drawn]
+    positions = np.random.default_rng(0).choice(len(all_runs), number, replace=False)
+    return [all_runs[position] for position in positions]
+
+
+def plan_run_of_file(file: ReferenceFile, row: int) -> Cell:
+    """Plan a run again that is a row of a reference file."""
+    run = file.runs.iloc[row]
+    benchmark = file.where["benchmark"]
+    (cell,) = plan(
+        benchmarks=[benchmark],
+        methods=[run["method"]],
+        seeds=[int(run["seed"])],
+        protocol=parse_protocol(file.where["protocol"]),
+        surrogates={benchmark: file.where["surrogate"]},
+    )
+    return cell
 
 
 @pytest.mark.slow
 def test_repeated_runs_equal_bundled_reference():
-    """A file holds losses (tasks, trials) of each run; NaN stands for trials that are not stored.
+    """A few runs of the reference are repeated, and have the same losses.
 
-    Every trial that improves on those before it must be stored.
+    A file holds the losses of each run, (tasks, trials), with NaN for trials that are not stored.
     """
     for file, row in draw_bundled_runs(NUMBER_OF_RUNS_REPEATED):
-        run_in_file, losses = file.runs.iloc[row], file.losses[row]
-        (cell,) = plan(
-            benchmarks=[file.where["benchmark"]],
-            methods=[run_in_file["method"]],
-            seeds=[int(run_in_file["seed"])],
-            protocol=parse_protocol(file.where["protocol"]),
-            surrogates={file.where["benchmark"]: file.where["surrogate"]},
-        )
-        outcomes, _ = run_cell(cell)
-        recorded = [outcome.losses for outcome in outcomes if outcome.is_recorded]
-        repeated = np.concatenate(recorded).reshape(losses.shape)  # tasks, trials
-        is_stored = ~np.isnan(losses)
-        incumbents = np.minimum.accumulate(repeated, axis=1)
-        improves_on_last = np.diff(incumbents, axis=1) < 0  # of the second trial and later ones
+        cell = plan_run_of_file(file, row)
+        losses_in_file = file.losses[row]
 
+        outcomes, _ = run_cell(cell)
+
+        losses_of_tasks = [outcome.losses for outcome in outcomes if outcome.is_recorded]
+        losses = np.array(losses_of_tasks)
+        is_stored = ~np.isnan(losses_in_file)
         assert cell.key == list(file.cells)[row]
-        np.testing.assert_array_equal(repeated[is_stored], losses[is_stored], err_msg=str(cell))
-        assert is_stored[:, 1:][improves_on_last].all()
+        np.testing.assert_array_equal(
+            losses[is_stored], losses_in_file[is_stored], err_msg=str(cell)
+        )
+        # Trials that improve on all earlier ones are always stored.
+        incumbents = np.minimum.accumulate(losses, axis=1)
+        improves = np.diff(incumbents, axis=1) < 0
+        is_later_trial_stored = is_stored[:, 1:]
+        assert is_later_trial_stored[improves].all()
