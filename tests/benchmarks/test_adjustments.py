@@ -351,7 +351,7 @@ def test_choices_are_in_order_of_table_2(hyperparameter, values):
 
 @EVERY_ADJUSTMENT
 def test_previous_spec_is_named_old(adjustment):
-    """The previous benchmark is the one before the adjustment."""
+    """The benchmark before an adjustment has the name of the one after it with "-old"."""
     spec = benchmark_spec(adjustment.name)
 
     assert spec.previous is not None
@@ -402,14 +402,14 @@ def test_old_benchmark_is_not_registered(adjustment):
 
 
 def load_both(name: str) -> tuple[hbo.Benchmark, hbo.Benchmark]:
-    """The benchmarks before and after an adjustment, given the name of the latter."""
+    """Load the benchmarks before and after an adjustment, by the name of the one after it."""
     after = hbo.load(name)
     assert after.previous is not None
     return after.previous, after
 
 
 def sample_configs(space: hbo.SearchSpace) -> list[Config]:
-    """A hundred random configurations."""
+    """Sample a hundred configurations."""
     rng = np.random.default_rng(0)
     return [space.sample(rng) for _ in range(100)]
 
@@ -450,9 +450,12 @@ def list_all_configs(space: hbo.SearchSpace) -> list[Config]:
     """List all configurations of a space whose hyperparameters are integers or choices."""
     values_of_parameters = []
     for parameter in space.parameters:
-        integers = np.arange(parameter.lower, parameter.upper + 1)
-        values = parameter.choices or [parameter.value(number) for number in integers]
-        values_of_parameters.append(values)
+        if parameter.choices:
+            values_of_parameters.append(parameter.choices)
+        else:
+            integers = np.arange(parameter.lower, parameter.upper + 1)
+            values_of_parameters.append([parameter.value(integer) for integer in integers])
+
     combinations = product(*values_of_parameters)
     return [dict(zip(space.names, combination, strict=True)) for combination in combinations]
 

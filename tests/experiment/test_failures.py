@@ -292,14 +292,18 @@ def test_slow_import_names_its_own_limit():
 
 
 def test_failed_runs_are_not_repeated(tmp_path):
+    """An experiment whose runs failed is started again; no failure is written anew."""
     times_of_failures = fail_and_list_times(tmp_path)
-    times_of_failures_afterwards = fail_and_list_times(tmp_path)
-    assert times_of_failures_afterwards == times_of_failures
+    times_after_second_start = fail_and_list_times(tmp_path)
+
+    assert times_after_second_start == times_of_failures
 
 
 def test_failed_runs_are_retried_on_request(tmp_path):
+    """An experiment whose runs failed is started again; they fail again, which is written later."""
     times_of_failures = fail_and_list_times(tmp_path)
     times_of_retries = fail_and_list_times(tmp_path, retry_failed=True)
+
     assert min(times_of_retries) > max(times_of_failures)
 
 

@@ -378,7 +378,7 @@ DAMAGES = {
 
 @pytest.mark.parametrize(("damage", "reason"), DAMAGES.values(), ids=DAMAGES)
 def test_damaged_run_is_named(store, damage, reason):
-    """A file of a run is cut off, or renamed to the key of another; the error says which is it."""
+    """A file of a run is cut off, or renamed to the key of another run; the error says which."""
     path = damage(store)
     key = path.name[:KEY_LENGTH]
 
@@ -386,8 +386,8 @@ def test_damaged_run_is_named(store, damage, reason):
         store.read([key])
 
 
-@pytest.mark.parametrize(("damage", "reason"), DAMAGES.values(), ids=DAMAGES)
-def test_damaged_run_is_repeated(cells, original_store, store, damage, reason):
+@pytest.mark.parametrize("damage", [damage_content, rename_to_other_run])
+def test_damaged_run_is_repeated(cells, original_store, store, damage):
     """A file of a run is cut off, or renamed to the key of another.
 
     When the experiment goes on, the file is moved away, and what is missing then runs again.
