@@ -54,6 +54,7 @@ def test_run_writes_report(cli, tmp_path):
 
 @pytest.mark.slow
 def test_report_repeats_that_of_run(cli, tmp_path):
+    """`run` writes a report; `report`, from the stored results, prints and writes the same."""
     report_folder = tmp_path / "results" / "report"
     run = cli("run", *SMALL_RUN_OF_DEFAULT_METHODS)
     files_of_run = read_files(report_folder)
@@ -79,6 +80,7 @@ def test_run_without_report_shows_scores(cli, tmp_path):
 
 @pytest.mark.slow
 def test_leaderboard_is_after_chosen_trial(cli):
+    """The run has four trials; the leaderboard after the second one is asked for."""
     cli("run", *SMALL_RUN_OF_DEFAULT_METHODS, "--no-report")
 
     board = cli("leaderboard", "results", "--trial", "2", "--json")

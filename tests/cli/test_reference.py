@@ -196,12 +196,14 @@ def exported_losses(cli, folder):
 
 
 def test_last_exported_incumbent_is_the_best(exported_losses):
+    """On each task of a run, the last incumbent has the lowest loss of all trials."""
     trials, incumbents = exported_losses
 
     pd.testing.assert_series_equal(incumbents.last(), trials.min())
 
 
 def test_exported_incumbents_improve(exported_losses):
+    """On each task of a run, an incumbent has a lower loss than the incumbent before."""
     _, incumbents = exported_losses
 
     differences_from_last = incumbents.diff().dropna()

@@ -56,7 +56,7 @@ class Handler(BaseHTTPRequestHandler):
             self.send_error(HTTPStatus.NOT_FOUND)
 
     def fail(self) -> None:
-        """Send all but the last byte of the file, or refuse to send it."""
+        """Send all but the last byte of the file, or refuse to send it, as the path says."""
         if "cut" in self.path:
             self.send_file(CONTENT[:-1])
         else:

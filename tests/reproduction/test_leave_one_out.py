@@ -154,6 +154,7 @@ def test_figure_by_task_has_all_tasks(curves_by_task):
 
 @pytest.mark.slow
 def test_mean_ranks_of_two_methods_add_to_3(curves_by_task):
+    """On each task, after each trial, one method has rank 1 and the other rank 2, or both 1.5."""
     ranks = curves_by_task[curves_by_task["measure"] == "rank"]
 
     sums = ranks.groupby(["benchmark", "trial"])["mean"].sum()
@@ -163,6 +164,7 @@ def test_mean_ranks_of_two_methods_add_to_3(curves_by_task):
 
 @pytest.mark.slow
 def test_regret_never_grows(curves_by_task):
+    """A curve shows the regret of the best trial so far."""
     regret = curves_by_task[curves_by_task["measure"] == "regret"]
 
     steps = regret.groupby(["benchmark", "method"])["mean"].diff().dropna()

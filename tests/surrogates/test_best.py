@@ -76,9 +76,9 @@ def true_best_values(direction: hbo.Direction) -> np.ndarray:
 
 @pytest.mark.parametrize("direction", hbo.Direction)
 def test_search_finds_the_best_values(direction):
+    """The search comes close to the best values, as some hyperparameters are continuous."""
     best_values = find_best_values(direction)
 
-    # A search among continuous values only comes close.
     np.testing.assert_allclose(best_values, true_best_values(direction), atol=1e-4)
 
 

@@ -91,6 +91,7 @@ def test_standardised_features_have_unit_variance(seed):
 
 @given(SEEDS)
 def test_standardising_again_changes_nothing(seed):
+    """Features are standardised from what they are without a mean and scale."""
     values = sample_configurations(seed)
 
     coding = CODING_WITH_PRODUCT.standardised(values)
