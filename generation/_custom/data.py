@@ -134,10 +134,9 @@ def split_table(path: Path, frame: "pd.DataFrame", target: str | None) -> DataSe
     is_number = np.array([pd.api.types.is_numeric_dtype(dtype) for dtype in inputs.dtypes])
     numbers = inputs.loc[:, is_number].to_numpy(dtype=np.float64, na_value=np.nan)
     other_inputs = inputs.loc[:, ~is_number]
-    codes_of_columns = [
-        _code_categories(path, other_inputs.iloc[:, index])
-        for index in range(other_inputs.shape[1])
-    ]
+    codes_of_columns = []
+    for index in range(other_inputs.shape[1]):  # not by name, as names may occur twice
+        codes_of_columns.append(_code_categories(path, other_inputs.iloc[:, index]))
     categories = _no_columns(len(frame))
     if codes_of_columns:
         categories = np.stack(codes_of_columns, axis=1)

@@ -35,13 +35,20 @@ class Model:
 
     @classmethod
     def from_path(cls, path: str, *, fixed: Mapping[str, Any], seed: int) -> "Model":
-        """Import a model, whose seed and number of jobs are fixed if it has such keywords."""
+        """Import a model from MODULE:CLASS.
+
+        Args:
+            path: The module and the class.
+            fixed: Keywords that are the same for all configurations. Where the class has them,
+                scikit-learn's keywords of the seed and of the number of jobs are fixed, too.
+            seed: The seed, unless `fixed` has another.
+        """
         keywords, _ = _list_keywords(_import_factory(path))
-        defaults = {"random_state": seed, "n_jobs": 1}
-        fixed_defaults = {name: value for name, value in defaults.items() if name in keywords}
+        fixed_by_default = {"random_state": seed, "n_jobs": 1}
+        supported = {name: value for name, value in fixed_by_default.items() if name in keywords}
 
         module, _, _ = path.partition(":")
-        model = cls(path, fixed_defaults | dict(fixed), _find_version(module))
+        model = cls(path, supported | dict(fixed), _find_version(module))
         model.check_keywords(fixed)
         return model
 
@@ -85,8 +92,10 @@ def _import_factory(path: str) -> Callable[..., Any]:
     module_name, colon, attribute = path.partition(":")
     if not module_name or not attribute:
         hint = ""
-        if "." in path and not colon:
-            hint = f"; did you mean {':'.join(path.rsplit('.', 1))!r}?"
+        if "." in path and not colon:  # MODULE.CLASS
+            module_name, _, class_name = path.rpartition(".")
+            suggestion = f"{module_name}:{class_name}"
+            hint = f"; did you mean {suggestion!r}?"
         raise ExperimentError(f"model must be MODULE:CLASS, such as {EXAMPLE}; got {path!r}{hint}")
 
     module = _import_module(module_name)

@@ -263,12 +263,21 @@ def train_flow(
 ) -> "pd.DataFrame":
     """Train a flow's learner with n configurations on every data set.
 
-    Trainings are stored in `folder`; those that it holds are not repeated.
+    Args:
+        learner: The learner.
+        data: The data sets, by task.
+        n: Number of configurations on each of them.
+        seed: Seed of the configurations.
+        folder: Where trainings are stored; those that it holds are not repeated.
+        workers: Number of processes.
+        progress: Is told how many trainings of each task are done.
+        space: The search space.
 
-    One row per evaluation, in the order of tasks, design and rounds: `task`, `training` (the same
-    for all evaluations of a training), `config.<hyperparameter>` (native, null where inactive),
-    `value`, `spread`, `capped`, `seconds`. All but the seconds is independent of workers and
-    interruptions; `progress` gets the number of trainings done of each task.
+    Returns:
+        One row per evaluation, in the order of tasks, configurations and rounds: `task`,
+        `training` (the same for all evaluations of a training), `config.<hyperparameter>` (native,
+        null where inactive), `value`, `spread`, `capped`, `seconds`. All but the seconds is
+        independent of workers and interruptions.
     """
     rows: list[dict[str, Any]] = []
     for task, dataset in data.items():

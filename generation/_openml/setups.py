@@ -109,7 +109,9 @@ class MlrSetups:
         name = parameter.name
         value = parse_value(stated[name]) if name in stated else self.defaults.get(name)
         if parameter.choices:
-            return Dropped.MISSING_PARAMETER if value is None else _code_choice(parameter, value)
+            if value is None:
+                return Dropped.MISSING_PARAMETER
+            return _code_choice(parameter, value)
 
         try:
             number = None if value is None else float(value)
@@ -117,7 +119,9 @@ class MlrSetups:
             return Dropped.UNPARSABLE
         if name in self.converters:  # which may fill in a missing number
             number = self.converters[name](number, task)
-        return Dropped.MISSING_PARAMETER if number is None else _clip_number(parameter, number)
+        if number is None:
+            return Dropped.MISSING_PARAMETER
+        return _clip_number(parameter, number)
 
 
 def merge_stated_values(
