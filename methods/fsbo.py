@@ -267,9 +267,10 @@ class FSBO(FromSources):
         best = np.stack([task.values[task.losses.argmin()] for task in self._tasks])
         random = self.space.decode(self.region.sample_unit(self.rng, RANDOM_CANDIDATES))
         candidates = np.concatenate([best, random])
-        unit = self.space.canonical(self.space.encode(candidates))  # in the unit cube
-        X = self.features(unit)
-        Phi = self.trained_kernel.features(X)
+        # Equal configurations have one point in the unit cube, whatever their inactive values.
+        unit = self.space.canonical(self.space.encode(candidates))
+        X = self.features(unit)  # inputs of the network
+        Phi = self.trained_kernel.features(X)  # its outputs, inputs of the process
 
         predicted_means = []  # losses of all candidates, for each task
         for task_X, task_y in self.sources:

@@ -208,8 +208,10 @@ class Parameter:
 
     def _code_choice(self, value: Value) -> float:
         """Code a choice as its index; `InvalidConfigError` if it is none."""
+        # True and 1 are equal, and so are False and 0: whether it is boolean is part of the key.
+        key = (isinstance(value, _BOOLEANS), value)
         try:
-            return self._codes[isinstance(value, _BOOLEANS), value]
+            return self._codes[key]
         except (KeyError, TypeError):  # not a choice, or a list or dict, which cannot be a key
             hint = suggest_nearest(value, map(str, self.choices)) if isinstance(value, str) else ""
             raise InvalidConfigError(
@@ -327,7 +329,10 @@ def check_keys(item: Mapping[str, Any], *needed: str) -> None:
 
 
 def parameter_from_json(item: Mapping[str, Any]) -> Parameter:
-    """Read a hyperparameter from ConfigSpace's JSON, old (0.4) or new."""
+    """Read a hyperparameter from ConfigSpace's JSON, old (0.4) or new.
+
+    Constants, which the JSON may have too, are no hyperparameters: the caller reads them.
+    """
     check_keys(item, "name", "type")
     try:
         kind = Kind(item["type"])  # raises a ValueError for other types

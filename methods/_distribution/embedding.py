@@ -216,6 +216,9 @@ class _TaskMoments:
             JOINT          C_yx, the mean of phi_y phi_x^T
             CLASSES        C_yx, and the shares of the classes, the mean of phi_y
             CONCATENATED   mu, and C_yx (C_xx + lambda I)^-1, with C_xx the mean of phi_x phi_x^T
+
+        For the last, sets `_A_inverse`, which is (C_xx + lambda I)^-1, and `_conditional`, which is
+        C_yx `_A_inverse`: the gradient in `pull_back` needs them.
         """
         mu: FloatArray = self._w * self._Phi_x.sum(axis=0)
         if embedded is Embedded.MARGINAL:
@@ -228,7 +231,6 @@ class _TaskMoments:
 
         C_xx = self._w * transposed_product(self._Phi_x, self._Phi_x)  # mean of phi_x phi_x^T
         A = C_xx + self._ridge * np.eye(OUTPUT_UNITS)
-        # `pull_back` uses both matrices again.
         self._A_inverse = _inverse(A)
         self._conditional = product(self._C_yx, self._A_inverse)
         return np.concatenate([mu, self._conditional.ravel()])

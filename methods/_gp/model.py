@@ -255,7 +255,7 @@ class GaussianProcess:
             Posterior mean (m,) and standard deviation (m,); 0 if the variance is below rounding
             errors.
         """
-        module = _faster_module(len(self._y))
+        module = _faster_module(len(self._y))  # depends on the size of the Cholesky factor
         mean, variance = module.predict(
             self._X,  # features of the observations
             self._R,  # upper Cholesky factor of their covariance K
@@ -298,7 +298,9 @@ class GaussianProcess:
         # Against rounding errors: a small share of the signal variance is added to the diagonal.
         signal_variance = math.exp(theta[g])
         covariance.flat[:: len(X) + 1] += SAMPLED_JITTER * signal_variance
-        is_positive_definite, R = _faster_module(len(X)).cholesky(covariance)
+        # Compiled code is faster for small matrices, LAPACK for large ones.
+        module = _faster_module(len(X))
+        is_positive_definite, R = module.cholesky(covariance)
         if not is_positive_definite:
             raise ModelError("the covariance matrix is not numerically positive definite")
         sampled: FloatArray = mean + normal @ R
