@@ -22,7 +22,7 @@ class Method(ABC):
     """An optimiser of one task.
 
     A new object is made for every task of a run; override `prepare` for its setup. Losses are
-    minimised: the protocol changes the sign of objectives that are maximised. All random numbers
+    minimised: the runner changes the sign of objectives that are maximised. All random numbers
     must come from `rng`.
 
     Attributes:
