@@ -158,7 +158,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Benchmark:
-    """A named family of tasks on one search space, in order.
+    """A named set of tasks on one search space, in order.
 
     Attributes:
         name: Name in the registry.
