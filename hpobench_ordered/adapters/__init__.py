@@ -73,7 +73,7 @@ __all__ = [
 ]
 
 
-_ROOM_OF_NAME = {
+_MODULE_OF_NAME = {
     "OptunaSampler": "adapters.optuna",
     "OrderedSearchCV": "adapters.sklearn",
     "history_from_results": "experiment.history",
@@ -81,11 +81,15 @@ _ROOM_OF_NAME = {
     "history_from_studies": "adapters.optuna",
     "optuna_method": "adapters.optuna",
 }
-"""What needs Optuna, scikit-learn or the experiments, and where it is."""
+"""The names above that are imported on first use, and the module of each in the package."""
 
 
 def __getattr__(name: str) -> object:
-    """Import what needs Optuna, scikit-learn or the experiments on first use."""
-    if name in _ROOM_OF_NAME:
-        return getattr(import_module(f"hpobench_ordered.{_ROOM_OF_NAME[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    """Import a name when it is first used: Optuna and scikit-learn may not be installed.
+
+    Python calls this for names that the module does not have.
+    """
+    if name not in _MODULE_OF_NAME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = import_module(f"hpobench_ordered.{_MODULE_OF_NAME[name]}")
+    return getattr(module, name)

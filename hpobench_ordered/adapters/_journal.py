@@ -14,10 +14,12 @@ from hpobench_ordered.core.history import Evaluations, describe_differences
 from hpobench_ordered.errors import StoreError
 from hpobench_ordered.space import SearchSpace
 
-FORMAT = 2  # version of the format, in the header
-BEGIN = b'{"journal":'  # first bytes of every journal
-CHECK = b', "checksum": "%s"}'  # end of every line
-CHECK_LENGTH = len(CHECK % bytes(16))
+FORMAT_VERSION = 2  # in the header
+FIRST_BYTES = b'{"journal":'  # of every journal
+HASH_LENGTH = 16  # hexadecimal digits that are kept of a hash; enough to notice any change
+LINE_END = b', "checksum": "%s"}'
+"""End of the JSON object on every line: its last entry, the checksum, and the closing brace."""
+LINE_END_LENGTH = len(LINE_END % bytes(HASH_LENGTH))
 
 
 class Journal:
@@ -36,19 +38,21 @@ class Journal:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         """Read and check the lines of the file, and remove a last one that was cut off."""
         self.path = Path(path)
-        self._checked = hashlib.sha256()  # of all lines so far; a checksum covers those before it
+        # Of all lines so far: the checksum of a line covers those before it, too.
+        self._hash_of_lines = hashlib.sha256()
         content = self.path.read_bytes() if self.path.exists() else b""
-        finished = content[: content.rfind(b"\n") + 1]
+        finished = content[: content.rfind(b"\n") + 1]  # all lines that end with a line break
 
         # A file without any finished line is a journal if it is the beginning of a header that was
         # cut off; anything else is another file, which must not be overwritten.
-        if not finished and not content.startswith(BEGIN[: len(content)]):
+        if not finished and not content.startswith(FIRST_BYTES[: len(content)]):
             raise self._error_in_line(1)
 
         *lines, unfinished = content.split(b"\n")
         self.lines = [self._read_line(n, line) for n, line in enumerate(lines, start=1)]
-        # A complete line with another byte in place of its line break was damaged, not cut off.
-        if self._is_checked(unfinished[:-1]):
+        # If the rest is a whole line and one more byte, its line break was damaged, not cut off.
+        is_line_and_byte = self._is_checked(unfinished[:-1])
+        if is_line_and_byte:
             raise self._error_in_line(len(lines) + 1)
 
         if len(finished) < len(content):
@@ -56,12 +60,12 @@ class Journal:
                 file.truncate(len(finished))
         self._size = len(finished)  # bytes that the file has, unless others write to it
         # Why nothing can be written any more; "" as long as all went well.
-        self._failed = ""
+        self._failure = ""
 
     def begin(self, settings: Mapping[str, Any]) -> None:
         """Write the header of a new journal, or check that this one has the same settings."""
         if not self.lines:
-            self.append({"journal": FORMAT, **settings})
+            self.append({"journal": FORMAT_VERSION, **settings})
             return
         changes = describe_changes(self.lines[0], settings)
         if changes:
@@ -75,29 +79,27 @@ class Journal:
 
         After a failure nothing is written any more: a line may be incomplete.
         """
-        if not self._failed:  # why writing failed before; "" if it never did
-            try:
-                self._append(line)
-            except OSError as error:
-                self._failed = (
-                    f"the journal {self.path} cannot be written: {error}. Fix that and create "
-                    "the optimiser again: it continues from the journal"
-                )
-        if self._failed:
-            raise StoreError(self._failed)
+        if self._failure:  # why writing failed before; "" if it never did
+            raise StoreError(self._failure)
+        try:
+            self._append(line)
+        except OSError as error:
+            self._failure = (
+                f"the journal {self.path} cannot be written: {error}. Fix that and create the "
+                "optimiser again: it continues from the journal"
+            )
+            raise StoreError(self._failure) from error
 
     def _append(self, line: Mapping[str, Any]) -> None:
         """Write one line; the checksum becomes the last entry of its JSON object.
 
-        The checksum is the hash `self._checked` of all lines up to this one. `self._size` is the
-        size that the file had after the last line: if it has another one now, somebody else wrote
-        to it.
+        `self._size` is the size that the file had after the last line: if it has another one now,
+        somebody else wrote to it.
         """
         json_text = json.dumps(line, allow_nan=False, default=_as_python_number).encode()
-        text = json_text[:-1]  # without the closing brace, which the line's end, `CHECK`, has
-        self._checked.update(text)
-        checksum = self._checked.hexdigest()[:16].encode()
-        text += CHECK % checksum + b"\n"
+        content = json_text.removesuffix(b"}")  # `LINE_END` closes the object again
+        text = content + LINE_END % self._checksum(content) + b"\n"
+        self._hash_of_lines.update(content)
         with self.path.open("ab") as file:
             if os.fstat(file.fileno()).st_size != self._size:
                 raise StoreError(
@@ -116,22 +118,26 @@ class Journal:
         if not self._is_checked(text):
             raise self._error_in_line(number)
         line: dict[str, Any] = json.loads(text)
-        if number == 1 and line.get("journal") != FORMAT:
+        if number == 1 and line.get("journal") != FORMAT_VERSION:
             raise self._error_in_line(number)
-        self._checked.update(text[:-CHECK_LENGTH])  # the next checksum covers this line, too
+        self._hash_of_lines.update(text[:-LINE_END_LENGTH])  # the next checksum covers it, too
         del line["checksum"]
         return line
 
     def _is_checked(self, text: bytes) -> bool:
-        """Whether a line ends with the right checksum, which covers it and all lines before it.
+        """Whether a line ends with the right checksum.
 
-        Every line ends with `CHECK`, `, "checksum": "..."}`, of constant length.
+        Every line ends with `LINE_END`, that is `, "checksum": "..."}`, which has a fixed length.
         """
-        content, end = text[:-CHECK_LENGTH], text[-CHECK_LENGTH:]
-        checked = self._checked.copy()  # the hash of the lines before, which stays as it is
-        checked.update(content)
-        checksum = checked.hexdigest()[:16].encode()
-        return end == CHECK % checksum
+        content = text[:-LINE_END_LENGTH]
+        end = text[-LINE_END_LENGTH:]
+        return end == LINE_END % self._checksum(content)
+
+    def _checksum(self, content: bytes) -> bytes:
+        """Checksum of a line: the hash of all lines before it and of its content."""
+        hash_with_line = self._hash_of_lines.copy()  # the hash of the lines before stays as it is
+        hash_with_line.update(content)
+        return hash_with_line.hexdigest()[:HASH_LENGTH].encode()
 
     def _error_in_line(self, number: int) -> StoreError:
         """Make the error of a damaged or foreign line, counted from 1."""
@@ -196,7 +202,7 @@ def describe_change_of_history(before: list[list[str]], now: list[list[str]]) ->
 
 def hash_evaluations(evaluations: Evaluations) -> str:
     """Hash of all that a method sees of an earlier task: its space, context and evaluations."""
-    described = [evaluations.space.to_json(), dict(evaluations.context)]
-    digest = hashlib.sha256(json.dumps(described, default=float).encode())
+    space_and_context = [evaluations.space.to_json(), dict(evaluations.context)]
+    digest = hashlib.sha256(json.dumps(space_and_context, default=float).encode())
     digest.update(evaluations.values.tobytes() + evaluations.losses.tobytes())
-    return digest.hexdigest()[:16]
+    return digest.hexdigest()[:HASH_LENGTH]

@@ -79,8 +79,13 @@ def space_of(distributions: "Mapping[str, BaseDistribution]") -> SearchSpace:
         if parameter.size > 1:  # number of different values
             tunable.append(parameter)
         else:
-            constants[name] = parameter.value(parameter.lower)
+            constants[name] = only_value_of(parameter)
     return SearchSpace(tunable, constants=constants)
+
+
+def only_value_of(parameter: Parameter) -> Value:
+    """The value of a hyperparameter that has a single one, whose code is then the lowest."""
+    return parameter.value(parameter.lower)
 
 
 def parameter_of(name: str, distribution: "BaseDistribution") -> Parameter:

@@ -63,8 +63,8 @@ class Reader:
         refuses_repeated: Whether a row that repeats another of its task is an error: so in tables
             of a history, but not in studies, whose trials have numbers.
         ignored: Columns that are not read.
-        wrong: Names of the rows that have a problem, by its description.
-        empty: Tasks without any usable evaluation, in words.
+        rows_with_problem: Names of the rows that have a problem, by its description.
+        unusable_tasks: Tasks without any usable evaluation, in words.
     """
 
     drop_invalid: bool
@@ -73,11 +73,12 @@ class Reader:
     allows_failed: bool = True
     refuses_repeated: bool = False
     ignored: list[str] = field(default_factory=list)
-    wrong: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
-    empty: list[str] = field(default_factory=list)
-    _dropped: int = 0  # rows with a problem
-    _read: int = 0  # all rows
-    _moved: dict[str, int] = field(default_factory=lambda: defaultdict(int))  # by hyperparameter
+    rows_with_problem: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    unusable_tasks: list[str] = field(default_factory=list)
+    _n_rows: int = 0
+    _n_dropped: int = 0  # rows with a problem
+    # Numbers that were moved into the range, by hyperparameter.
+    _n_moved: dict[str, int] = field(default_factory=lambda: defaultdict(int))
 
     def read(
         self,
@@ -97,10 +98,10 @@ class Reader:
         objective = self._read_objective(rows, is_good)
         if self.refuses_repeated:
             self._check_repeated(rows, values, objective, is_good)
-        self._read += n_rows
-        self._dropped += n_rows - int(is_good.sum())
+        self._n_rows += n_rows
+        self._n_dropped += n_rows - int(is_good.sum())
         if not is_good.any():
-            self.empty.append(f"task {rows.task!r}")
+            self.unusable_tasks.append(f"task {rows.task!r}")
             return None
         return Evaluations(
             rows.task,
@@ -113,17 +114,14 @@ class Reader:
 
     def leave_out(self, problem: str, where: str) -> None:
         """Record a problem of a row that belongs to no task; `where` names the row."""
-        self.wrong[problem].append(where)
-        self._read += 1
-        self._dropped += 1
+        self.rows_with_problem[problem].append(where)
+        self._n_rows += 1
+        self._n_dropped += 1
 
     def refuse(self, hint: str = "") -> None:
-        """Raise an EvaluationsError if any row has a problem; its message ends with the hint.
-
-        `wrong` has the names of the rows with each problem; `_dropped` of `_read` rows have one.
-        """
-        if self.wrong:
-            count = f"{self._dropped} of {self._read} evaluations"
+        """Raise an EvaluationsError if any row has a problem; its message ends with the hint."""
+        if self.rows_with_problem:
+            count = f"{self._n_dropped} of {self._n_rows} evaluations"
             raise EvaluationsError(
                 f"{self.source} cannot be read, because of {count}:{self._problems()}{hint}"
             )
@@ -131,7 +129,7 @@ class Reader:
     def _problems(self) -> str:
         """A line for each problem, with the rows that have it; "" without problems."""
         lines = []
-        for problem, names_of_rows in self.wrong.items():
+        for problem, names_of_rows in self.rows_with_problem.items():
             lines.append(f"\n- {problem}: {join_words(names_of_rows)}")
         return "".join(lines)
 
@@ -170,16 +168,19 @@ class Reader:
             self.refuse("\ndrop_invalid=True leaves these evaluations out")
         problems = self._problems()
         evaluations = tuple(e for e in history if e is not None)
-        if not any(np.isfinite(e.objective).any() for e in evaluations):
+        has_value = any(np.isfinite(e.objective).any() for e in evaluations)
+        if not has_value:
             raise EvaluationsError(f"no usable evaluation with a value in {self.source}{problems}")
-        if self._dropped:
-            empty = f"; nothing is left of {join_words(self.empty)}" if self.empty else ""
-            count = f"{self._dropped} of {self._read} evaluations"
-            warn(f"{count} are left out{empty}:{problems}")
-        elif self.empty:
-            warn(f"no evaluations of {join_words(self.empty)}")
-        if self._moved:
-            counts = ", ".join(f"{n} of {name!r}" for name, n in self._moved.items())
+        if self._n_dropped:
+            count = f"{self._n_dropped} of {self._n_rows} evaluations"
+            on_tasks = ""
+            if self.unusable_tasks:
+                on_tasks = f"; nothing is left of {join_words(self.unusable_tasks)}"
+            warn(f"{count} are left out{on_tasks}:{problems}")
+        elif self.unusable_tasks:
+            warn(f"no evaluations of {join_words(self.unusable_tasks)}")
+        if self._n_moved:
+            counts = ", ".join(f"{n} of {name!r}" for name, n in self._n_moved.items())
             warn(f"numbers out of range were moved to the nearest bound: {counts}")
         return evaluations
 
@@ -195,7 +196,8 @@ class Reader:
             is_asked = active[:, j]  # in which rows a value is needed
             if condition is not None:
                 active[:, j] = condition.holds(coded, active)
-                # Whether a conditional one is active is unknown where its parent is wrong.
+                # Where the parent's value is invalid, it is unknown whether one is needed. Such
+                # rows are left out anyway, so none is asked for there.
                 is_asked = active[:, j] & is_good
             coded[:, j] = self._read_column(rows, space.parameters[j], is_asked, is_good)
         for name, constant in space.constants.items():
@@ -218,33 +220,39 @@ class Reader:
         coded = np.full(len(column), np.nan)
         cells = column.tolist()
         asked_rows = np.flatnonzero(is_asked).tolist()
+        # Then the column is probably not what the space describes, but in other units, say.
         are_all_outside = _are_all_outside(parameter, [cells[i] for i in asked_rows])
         hint = f"; all values on task {rows.task!r} are outside" if are_all_outside else ""
         for i in asked_rows:
             coded[i], problem = self._code(parameter, cells[i], hint)
             if problem:
-                self.wrong[problem].append(f"{rows.where[i]} ({cells[i]!r})")
+                self.rows_with_problem[problem].append(f"{rows.where[i]} ({cells[i]!r})")
                 is_good[i] = False
         return coded
 
     def _check_constant(self, rows: Rows, name: str, constant: Value, is_good: BoolArray) -> None:
         """Set `is_good` to False for rows with another value of a constant, and report them."""
         for i, value in enumerate(rows.columns[name].tolist()):
-            is_same = is_missing(value) or value == constant or _is_alike(value, constant)
+            if is_missing(value):  # a constant may be left out
+                continue
+            is_same = value == constant or _is_alike(value, constant)
             if not is_same:
-                self.wrong[f"{name!r} must be {constant!r}"].append(f"{rows.where[i]} ({value!r})")
+                self.rows_with_problem[f"{name!r} must be {constant!r}"].append(
+                    f"{rows.where[i]} ({value!r})"
+                )
                 is_good[i] = False
 
     def _code(self, parameter: Parameter, value: object, hint: str) -> tuple[float, str]:
         """Code one value.
 
-        A number out of range is moved to the nearest bound if that is wanted, unless a hint says
-        that all are out of range: then the column is probably not what the space describes.
+        A number out of range is moved to the nearest bound if that is wanted (`clip`), unless all
+        numbers of the column are out of range.
 
         Args:
             parameter: The hyperparameter.
             value: Its value.
-            hint: End of a message if all values of the column are out of range, or "".
+            hint: If all numbers of the column are out of range, the end of a message that says so;
+                else "".
 
         Returns:
             The code and ""; or NaN and what is wrong with the value.
@@ -255,25 +263,22 @@ class Reader:
             pass
         problem = f"{parameter.name!r} must be {parameter.describe()}"
         if is_missing(value):
-            problem += ", but is empty"
-            if any(choice in READ_AS_EMPTY for choice in parameter.choices):
-                problem += " (pandas reads such a text as empty unless keep_default_na=False)"
-            return math.nan, problem
+            return math.nan, f"{problem}, but is empty{_explain_empty(parameter)}"
 
         if parameter.choices:
             code = _code_alike_choice(parameter.choices, value)
-            return code, problem if math.isnan(code) else ""
+            is_like_no_choice = math.isnan(code)
+            return code, (problem if is_like_no_choice else "")
 
         number = number_of(value)
         is_outside = math.isfinite(number) and not parameter.lower <= number <= parameter.upper
         if is_outside and hint:
             return math.nan, problem + hint
         if is_outside and self.clip:
-            self._moved[parameter.name] += 1
+            self._n_moved[parameter.name] += 1
             number = min(max(number, parameter.lower), parameter.upper)
-        if parameter.allows(np.array(number)):
-            return number, ""
-        return math.nan, problem
+        is_allowed = parameter.allows(np.array(number))
+        return (number, "") if is_allowed else (math.nan, problem)
 
     def _read_objective(self, rows: Rows, is_good: BoolArray) -> FloatArray:
         """The objective values, (rows,), NaN where the evaluation failed.
@@ -289,7 +294,7 @@ class Reader:
             is_failed = self.allows_failed and is_missing(value)
             if not is_failed:
                 place = f"{rows.where[i]} ({value!r}){explain_rounding(value)}"
-                self.wrong[problem].append(place)
+                self.rows_with_problem[problem].append(place)
                 is_good[i] = False
         return objective
 
@@ -304,18 +309,18 @@ class Reader:
             objective: Objective values, (rows,).
             is_good: Whether each row is usable so far, (rows,); it is changed.
         """
-        first: dict[bytes, int] = {}  # index of the first row with a content
+        first_row_with: dict[bytes, int] = {}  # index of the first row with each content
         for i in np.flatnonzero(is_good).tolist():
             # As bytes, NaN equals NaN: inactive hyperparameters and failures are compared, too.
             content = values[i].tobytes() + objective[i].tobytes()
-            if content in first:
-                repeated = rows.where[first[content]]
-                self.wrong["rows that repeat another row of their task"].append(
+            if content in first_row_with:
+                repeated = rows.where[first_row_with[content]]
+                self.rows_with_problem["rows that repeat another row of their task"].append(
                     f"{rows.where[i]} ({repeated})"
                 )
                 is_good[i] = False
-            # Does nothing if there is an earlier row of this content.
-            first.setdefault(content, i)
+            else:
+                first_row_with[content] = i
 
 
 def is_missing(value: object) -> bool:
@@ -356,6 +361,13 @@ def explain_rounding(value: object) -> str:
     return ""
 
 
+def _explain_empty(parameter: Parameter) -> str:
+    """Explain why a cell may be empty that was a choice in the file, "" if there is no reason."""
+    if any(choice in READ_AS_EMPTY for choice in parameter.choices):
+        return " (pandas reads such a text as empty unless keep_default_na=False)"
+    return ""
+
+
 def _code_alike_choice(choices: Sequence[Value], value: object) -> float:
     """Code of the only choice that a value is like, as "1" is like 1; NaN if none or several are.
 
@@ -386,9 +398,9 @@ def _code_valid_column(
 
 def _are_all_outside(parameter: Parameter, cells: Sequence[object]) -> bool:
     """Whether there are several numbers, all out of range; a single one may be an accident."""
-    numbers_in_column = np.array([number_of(cell) for cell in cells], dtype=np.float64)
-    finite = numbers_in_column[np.isfinite(numbers_in_column)]
-    if parameter.choices or len(finite) < 2:
+    numbers_of_cells = np.array([number_of(cell) for cell in cells], dtype=np.float64)
+    finite = numbers_of_cells[np.isfinite(numbers_of_cells)]
+    if parameter.choices or len(finite) < 2:  # choices have no range
         return False
     is_inside = (finite >= parameter.lower) & (finite <= parameter.upper)
     return not is_inside.any()
@@ -418,14 +430,17 @@ def _check_order(tasks: Sequence[str]) -> None:
 
     Other names, such as those of months, have no order that could be checked.
     """
-    patterns = {DIGITS.sub("0", task) for task in tasks}
-    if len(patterns) != 1:
+    names_without_numbers = {DIGITS.sub("0", task) for task in tasks}
+    differ_only_in_numbers = len(names_without_numbers) == 1
+    if not differ_only_in_numbers:
         return
+
     numbers_in_names: list[list[int]] = []
     for task in tasks:
         numbers_in_names.append([int(digits) for digits in DIGITS.findall(task)])
     if all(_ends_with_year(in_name) for in_name in numbers_in_names):
-        numbers_in_names = [in_name[::-1] for in_name in numbers_in_names]  # year, month, day
+        # Dates such as 24.12.2026 are in order if their reverse is: by year, month and day.
+        numbers_in_names = [in_name[::-1] for in_name in numbers_in_names]
     if numbers_in_names != sorted(numbers_in_names):
         warn(
             f"tasks are taken in the order {join_words(tasks)}, the last one as the latest, which "

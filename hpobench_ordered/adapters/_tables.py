@@ -122,7 +122,8 @@ def _group_rows(
     """
     rows_of_task: dict[str, list[int]] = {}
     for i, label in enumerate(frame[column].tolist()):
-        is_text = isinstance(label, str) and label.strip() != ""  # "NA" may be a task
+        # A text such as "NA" may be the name of a task, although it may also mean a missing cell.
+        is_text = isinstance(label, str) and label.strip() != ""
         if is_missing(label) and not is_text:
             reader.leave_out(f"column {column!r} names no task", names_of_rows[i])
         else:
@@ -163,8 +164,9 @@ def contexts_of(
     missing = [repr(task) for task in tasks if task not in contexts]
     if missing:
         raise EvaluationsError(f"no context of {join_words(missing)}")
+    first_task = tasks[0] if tasks else ""
     for task in tasks:
-        _check_context(task, contexts[task], like=(tasks[0], contexts[tasks[0]]))
+        _check_context(task, contexts[task], like=(first_task, contexts[first_task]))
     return contexts
 
 
@@ -226,8 +228,15 @@ def _check_columns(
 ) -> list[str]:
     """Check that every column needed is there once; returns the names of those not needed.
 
-    `columns` are those of the task, the objective and the contexts; the role of one is what it is
-    for, in words such as "the task". Constants may be missing.
+    Columns of constants are not needed.
+
+    Args:
+        present: Names of the table's columns.
+        space: The search space.
+        columns: Names of the columns that are not hyperparameters. Each has a role, which is what
+            it is for, in words such as "the task".
+        source: Name of the table in messages.
+        can_rename: Whether the user can rename columns, and messages may advise it.
     """
     for name, role in columns.roles():
         if not isinstance(name, str):

@@ -313,8 +313,8 @@ def advise(
     # A method may find a better configuration than the best known one.
     best = np.fmin(best_known, lowest_losses(scores[0].losses))
     medians = np.median(random_losses, axis=0)
-    left = normalised_regrets(scores[0].losses, best, medians)
-    table, margin = compare_methods(left, scores[0].methods)
+    shares_left = normalised_regrets(scores[0].losses, best, medians)
+    table, margin = compare_methods(shares_left, scores[0].methods)
     needs_history = {spec.name: spec.min_history > 0 for spec in specs}
     table["needs_history"] = table["method"].map(needs_history)
 
@@ -350,13 +350,13 @@ def make_benchmark_of_history(
             f"{len(tasks)}: {names or 'none'}"
         )
 
-    tasks = keep_shared_contexts(tasks)
+    tasks = keep_shared_contexts(tasks)  # a benchmark has the same numbers known of each task
     definition = Definition(
         name="history",
         version=1,
         summary="Earlier tasks.",
         space=space,
-        objective=Objective("objective", "", chosen_direction),
+        objective=Objective("objective", unit="", direction=chosen_direction),
         tasks=tuple(TaskDefinition(e.task, e.context) for e in tasks),
         provenance=OF_THE_USER,
     )
@@ -385,12 +385,15 @@ def keep_shared_contexts(history: Sequence[Evaluations]) -> list[Evaluations]:
     return reduced
 
 
-def compare_methods(left: FloatArray, methods: Sequence[str]) -> "tuple[pd.DataFrame, float]":
-    """Compare methods by the share of the distance from the median to the best that they leave.
+def compare_methods(
+    shares_left: FloatArray, methods: Sequence[str]
+) -> "tuple[pd.DataFrame, float]":
+    """Compare methods by how much is left to the best loss after all trials.
 
     Args:
-        left: The share, (lowest value so far - best) / (median - best), (methods, seeds, tasks,
-            trials). The first task does not count, as it has no history.
+        shares_left: (lowest loss so far - best) / (median - best), (methods, seeds, tasks, trials):
+            0 is the best, 1 no better than half of all configurations. The first task does not
+            count, as it has no history.
         methods: Names of the methods.
 
     Returns:
@@ -399,7 +402,7 @@ def compare_methods(left: FloatArray, methods: Sequence[str]) -> "tuple[pd.DataF
     import pandas as pd
 
     # Mean over seeds on each task but the first, (tasks - 1, methods, trials).
-    means_of_tasks = independent_samples(left, Resampling.TASKS, first_task=1)
+    means_of_tasks = independent_samples(shares_left, Resampling.TASKS, first_task=1)
     intervals = mean_intervals(
         means_of_tasks, rng=np.random.default_rng(0), possible=(0, np.inf)
     )  # of the means over tasks, each (methods, trials)

@@ -140,10 +140,10 @@ def optimiser(
 def check_data(
     spec: MethodSpec, data: object, earlier_task_count: int
 ) -> tuple[TaskData | None, ...]:
-    """Check the training data: one of each earlier task, and then that of this task.
+    """Check the training data: those of each earlier task, and then those of this task.
 
-    A method that does not use training data must get none. None stands for unknown data, which
-    those of this task must not be.
+    Those of an earlier task may be None, which means that they are unknown; those of this task must
+    be given. A method that does not use training data must get none at all.
 
     Returns:
         The data as a tuple, () for a method that does not use any.
@@ -162,9 +162,9 @@ def check_data(
         return data_of_tasks
 
     task_count = earlier_task_count + 1
-    lacks_own = data_of_tasks != () and data_of_tasks[-1] is None
-    if len(data_of_tasks) != task_count or lacks_own:
-        hint = ", none for this one" if lacks_own else ""
+    has_unknown_own = data_of_tasks != () and data_of_tasks[-1] is None  # of this task, the last
+    if len(data_of_tasks) != task_count or has_unknown_own:
+        hint = ", none for this one" if has_unknown_own else ""
         raise EvaluationsError(
             f"{spec.name} uses training data: `data` must be a TaskData (or None) for each of the "
             f"{earlier_task_count} earlier tasks and then this task's, {task_count} in all, but "
@@ -237,13 +237,15 @@ class Optimiser:
         )
         self._lock = Lock()
         self._trials: list[Trial] = []
-        # What was asked for and not told yet, by coded configuration; one may be asked for twice.
+        # What was asked for and not told yet, by the bytes of its code; a list, as the same
+        # configuration may be asked for twice.
         self._in_flight: dict[bytes, list[_Asked]] = defaultdict(list)
         self._journal: Journal | None = None
         task: dict[str, Any] = {"space": space, "history": history, "context": context}
         if spec.uses_data:  # other methods do not take this argument
             task["data"] = data
-        announcements.announces_compiling = True  # somebody waits for the first suggestions
+        # The first suggestions may wait until a method is compiled: tell who waits for them.
+        announcements.announces_compiling = True
         with one_thread():
             self._method = spec.method(rng=np.random.default_rng(seed), budget=budget, **task)
 
@@ -377,14 +379,14 @@ class Optimiser:
         journal.begin(self.settings)
         events = journal.lines[1:]
         with show_progress(True, unit="trials restored") as report_progress:
-            for position, event in enumerate(events):
+            for event_number, event in enumerate(events, start=1):
                 if "tell" in event:
                     self.tell(event["tell"], event["value"])
                 else:
-                    line_number = position + 2  # from 1, after the header
+                    line_number = event_number + 1  # the header is line 1
                     self._ask_again(event["ask"], f"line {line_number} of {journal.path}")
                 if report_progress is not None:
-                    report_progress(position + 1, len(events))
+                    report_progress(event_number, len(events))
         # Only now, as these events are in the journal already.
         self._journal = journal
 

@@ -17,11 +17,10 @@ def suggest_after(
 ) -> list[Config]:
     """Suggest the next configurations after results, with an optimiser that starts from nothing.
 
-    The optimiser is led through the results in batches of `count`, as if all of them had come from
-    calls of this function with this `count`. It suggests a batch, and if the results are of these
-    configurations, it is told their values: so its state is the one that it had back then. From
-    the first batch with other configurations on, such as the user's own, it suggests nothing and
-    is only told the results.
+    The results usually come from earlier calls with the same `count`. So the optimiser repeats
+    them: it suggests `count` configurations and is told their results, batch by batch, and then is
+    in the state that it had after the last call. From the first batch on that has a configuration
+    which it does not suggest, such as one of the user's own, it is only told the results.
 
     A configuration that has a result is suggested again only if the optimiser has too few others.
 
@@ -46,8 +45,8 @@ def suggest_after(
     evaluated = [config for config, _ in results]
     suggestions = [optimiser.ask() for _ in range(count + len(results))]
     new_suggestions = [config for config in suggestions if config not in evaluated]
-    new_first = new_suggestions + suggestions  # others only if there are too few new ones
-    return new_first[:count]
+    in_order_of_preference = new_suggestions + suggestions  # others if there are too few new ones
+    return in_order_of_preference[:count]
 
 
 def replay(optimiser: Optimiser, results: Sequence[Result], *, batch_size: int) -> int:

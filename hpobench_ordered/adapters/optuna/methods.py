@@ -87,14 +87,12 @@ class FromSampler:
         context: Mapping[str, float],
         budget: int,
     ) -> Method:
-        """Make the method of one task; what the function returns must be a sampler."""
+        """Make the method of one task, with a sampler that is seeded from `rng`."""
         seed = int(rng.integers(SEED_LIMIT))
         with quiet():
             make_sampler = cast("Callable[..., object]", self.sampler)
-            if isinstance(self.sampler, type):
-                sampler = make_sampler(seed=seed)
-            else:
-                sampler = make_sampler(seed)
+            is_class = isinstance(self.sampler, type)  # which has other arguments before the seed
+            sampler = make_sampler(seed=seed) if is_class else make_sampler(seed)
         method = OptunaMethod(space=space, rng=rng, history=history, context=context, budget=budget)
         return method.start_study(sampler, adds_history=self.history)
 
@@ -104,6 +102,8 @@ class OptunaMethod(Method):
 
     def start_study(self, sampler: object, *, adds_history: bool = False) -> Self:
         """Start the study, and add the history to it as trials if that is wanted.
+
+        This is no part of the constructor, which has the same arguments for all methods.
 
         Returns:
             The method itself, which can now be asked.

@@ -101,21 +101,19 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
             self._space = _to_search_space(space)
             self._history = align_history(self._history, self._space)
         check_use(self._spec, self._history, self._space)
-        # Only a SearchSpace or ConfigSpace's space (which has the method named here) has
-        # conditions. In a space of distributions, a hyperparameter that the objective does not
-        # suggest may just be inactive, so it is not warned of.
-        self._has_conditions = isinstance(space, SearchSpace) or hasattr(
-            space, "to_serialized_dict"
-        )
+        # Optuna's distributions do not say under which condition each is suggested. Only in other
+        # spaces is a hyperparameter that the objective does not suggest known to be unused.
+        is_of_configspace = hasattr(space, "to_serialized_dict")  # a method of ConfigSpace's spaces
+        self._has_known_conditions = isinstance(space, SearchSpace) or is_of_configspace
         self._context = {} if context is None else context
         self._budget = budget
         self._seed = seed
         self._is_shared = shared
         self._lock = Lock()  # Optuna calls from several threads
         self._replay: Replay | None = None  # made in the first trial for which the space is known
-        self._is_space_of_studies = False  # whether it is that of the earlier studies
-        # Hyperparameters that were warned of, or compared with the earlier studies.
-        self._compared: set[str] = set()
+        self._is_space_of_studies = False  # `from_studies` sets it if the space is theirs
+        # Hyperparameters that need no further warning: a user is warned of each at most once.
+        self._checked_names: set[str] = set()
 
     @classmethod
     def from_studies(
@@ -250,6 +248,7 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
             if not self._is_space_given:  # a space that was inferred may lack a hyperparameter
                 return None
             self._take_back(study, trial)
+            # `from_studies` gives the space of the last study unless the user gives one.
             hint = " (the search space is that of the earlier studies, unless `space=` is given)"
             raise UnknownNameError("hyperparameter", name, names, hint=hint)
         if self._replay is None:
@@ -272,23 +271,23 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
 
     def _warn_of_other_range(self, name: str, suggested: BaseDistribution) -> None:
         """Warn once if the range in the objective differs from that of the earlier studies."""
-        if not self._is_space_of_studies or self._space is None or name in self._compared:
+        if not self._is_space_of_studies or self._space is None or name in self._checked_names:
             return  # the user chose the space, or was warned before
-        self._compared.add(name)
+        self._checked_names.add(name)
         if not has_same_range(self._space, name, suggested):
             constants = self._space.constants
-            searched = constants[name] if name in constants else distribution(self._space[name])
+            in_space = constants[name] if name in constants else distribution(self._space[name])
             _warn(
                 f"the objective suggests {name!r} from {suggested}, but the search space is that "
-                f"of the earlier studies, {searched}; give the current one as `space=`"
+                f"of the earlier studies, {in_space}; give the current one as `space=`"
             )
 
     def _warn_of_unused(self, trial: FrozenTrial, replay: "Replay") -> None:
         """Warn once of hyperparameters that the method suggests and the objective does not use."""
         suggested = replay.config_of(trial).keys() & set(replay.optimiser.space.names)
-        unused = suggested - trial.params.keys() - self._compared  # those not warned of yet
+        unused = suggested - trial.params.keys() - self._checked_names
         if unused:
-            self._compared |= unused
+            self._checked_names |= unused
             _warn(
                 f"the objective does not suggest {join_words(map(repr, sorted(unused)))}, which is "
                 "tuned nevertheless; give the current search space as `space=`"
@@ -304,8 +303,8 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
             if self._replay is None or self._replay.is_told(trial):
                 return
             self._replay.tell(trial, values)
-            # In a space without conditions, what the objective does not suggest may be inactive.
-            if state is TrialState.COMPLETE and self._has_conditions:
+            # Where conditions are unknown, what the objective does not suggest may be inactive.
+            if state is TrialState.COMPLETE and self._has_known_conditions:
                 self._warn_of_unused(trial, self._replay)
 
     def reseed_rng(self) -> None:
@@ -415,10 +414,13 @@ class Replay:
         return self._configs[suggestion]
 
     def catch_up(self, study: Study) -> list[FrozenTrial]:
-        """Repeat what samplers recorded since the last time; return the trials that count.
+        """Repeat what samplers recorded in the study since the last time.
 
-        Those whose objective suggested what the space does not have do not count. They are marked
-        by the attribute `NOT_EVALUATED`; the attribute `RECORD` holds the fields of a `Record`.
+        The attribute `RECORD` of a trial holds the fields of a `Record`.
+
+        Returns:
+            The trials that count: not those with the attribute `NOT_EVALUATED`, whose objective
+            suggested what the space does not have.
         """
         trials: list[FrozenTrial] = study.get_trials(deepcopy=False)
         new_records: list[tuple[Record, int]] = []
@@ -428,11 +430,12 @@ class Replay:
                 if record.identity == self._identity:  # of a sampler with the same arguments
                     new_records.append((record, trial.number))
 
-        for record, trial_number in sorted(new_records):  # by `order`
+        # The records have the same identity, so they are sorted by their order.
+        for record, trial_number in sorted(new_records):
             for number in record.told:
                 self.tell(trials[number], trials[number].values)
             self._unrecorded = [n for n in self._unrecorded if n not in record.told]
-            while len(self._configs) <= record.suggestion:
+            while len(self._configs) <= record.suggestion:  # the method has made too few yet
                 self._ask()
             self._assign(record.suggestion, trial_number)
             self._next_order = max(self._next_order, record.order + 1)
@@ -452,7 +455,7 @@ class Replay:
             if other.state.is_finished():
                 self.tell(other, other.values)
 
-        # The first free suggestions are left to the trials that wait in other processes.
+        # The first free suggestions, one each, are left to the trials that wait in other processes.
         n_waiting = self._count_waiting(trials, before=trial.number)
         while len(self._unassigned) <= n_waiting:
             self._ask()  # adds an unassigned suggestion
@@ -521,7 +524,8 @@ class Replay:
         self._told.add(trial.number)
         self._unrecorded.append(trial.number)  # the next record in the study names it
         if trial.number in self._suggestion_of:
-            # Its suggestion was evaluated: no other trial shall get it.
+            # Its suggestion may have been free again, as the trial seemed interrupted. It was
+            # evaluated after all: no other trial shall get it.
             self._assign(self._suggestion_of[trial.number], trial.number)
 
         # What was suggested, replaced by what the objective has really used.
@@ -531,9 +535,8 @@ class Replay:
             if name in space.names:
                 config[name] = value
 
-        if values is None:
-            value_or_failure = None
-        else:
+        value_or_failure = None
+        if values is not None:
             value_or_failure = values[0]
             defaults = {parameter.name: parameter.default for parameter in space.parameters}
             config = defaults | config

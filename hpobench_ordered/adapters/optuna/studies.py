@@ -33,7 +33,11 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 
 from hpobench_ordered._typing import Value
-from hpobench_ordered.adapters._optuna_space import merge_distributions, parameter_of
+from hpobench_ordered.adapters._optuna_space import (
+    merge_distributions,
+    only_value_of,
+    parameter_of,
+)
 from hpobench_ordered.adapters._rows import Reader, Rows, warn
 from hpobench_ordered.adapters._tables import check_renaming, contexts_of
 from hpobench_ordered.adapters.optuna.methods import quiet
@@ -102,23 +106,23 @@ def history_from_studies(
     """
     checked_studies = _check_studies(studies)
     direction = _common_direction(checked_studies)
-    trials_of = _read_trials(checked_studies, rename)
+    trials_of_study = _read_trials(checked_studies, rename)
     reader = Reader(drop_invalid, clip, "the studies")
-    complete_trials_of: dict[str, list[FrozenTrial]] = {}
-    for name, trials in trials_of.items():
+    complete_trials_of_study: dict[str, list[FrozenTrial]] = {}
+    for name, trials in trials_of_study.items():
         complete = [trial for trial in trials if trial.state is TrialState.COMPLETE]
         if complete:
-            complete_trials_of[name] = complete
+            complete_trials_of_study[name] = complete
         else:
-            reader.empty.append(f"study {name!r}")
+            reader.unusable_tasks.append(f"study {name!r}")
 
     space_at_hand = None if space is None else to_search_space(space)
-    spaces = _choose_spaces(complete_trials_of, space_at_hand, any_range=drop_invalid or clip)
-    names = list(complete_trials_of)
-    checked_contexts = contexts_of(contexts, names, others=list(trials_of))
+    spaces = _choose_spaces(complete_trials_of_study, space_at_hand, any_range=drop_invalid or clip)
+    names = list(complete_trials_of_study)
+    checked_contexts = contexts_of(contexts, names, others=list(trials_of_study))
     history: list[Evaluations | None] = []
     for name in names:
-        rows = _to_rows(name, trials_of[name], spaces[name])
+        rows = _to_rows(name, trials_of_study[name], spaces[name])
         context = checked_contexts[name]
         history.append(reader.read(rows, spaces[name], direction=direction, context=context))
     evaluations = reader.finish(history)
@@ -146,20 +150,20 @@ def _read_trials(
 ) -> dict[str, list[FrozenTrial]]:
     """Complete and failed trials by the name of their study, with parameters renamed."""
     states = (TrialState.COMPLETE, TrialState.FAIL)
-    trials_of: dict[str, list[FrozenTrial]] = {}
-    names_of_studies: list[set[str]] = []
+    trials_of_study: dict[str, list[FrozenTrial]] = {}
+    parameters_of_studies: list[set[str]] = []  # their names, for each study
     for study in studies:
         trials = study.get_trials(deepcopy=False, states=states)
-        trials_of[study.study_name] = trials
-        names: set[str] = set()
+        trials_of_study[study.study_name] = trials
+        parameters: set[str] = set()
         for trial in trials:
-            names.update(trial.params)
-        names_of_studies.append(names)
+            parameters.update(trial.params)
+        parameters_of_studies.append(parameters)
 
-    check_renaming(rename, *names_of_studies)
-    for name, trials in trials_of.items():
-        trials_of[name] = [_rename_parameters(trial, rename) for trial in trials]
-    return trials_of
+    check_renaming(rename, *parameters_of_studies)
+    for name, trials in trials_of_study.items():
+        trials_of_study[name] = [_rename_parameters(trial, rename) for trial in trials]
+    return trials_of_study
 
 
 def history_from_storage(
@@ -266,11 +270,12 @@ def _check_storage(storage: "str | os.PathLike[str] | BaseStorage") -> "str | Ba
 def _check_has_studies(path: Path) -> None:
     """Raise an `EvaluationsError` if a file of SQLite lacks the table of Optuna's studies."""
     query = "SELECT 1 FROM sqlite_master WHERE name = 'studies'"
-    # Whatever makes a database unreadable, Optuna reports when it reads it.
+    # If the database cannot be read, there is no error here: Optuna reports it when it reads it.
+    lacks_table = False
     with suppress(sqlite3.Error), closing(sqlite3.connect(path)) as database:
-        has_table = database.execute(query).fetchone() is not None
-        if not has_table:
-            raise EvaluationsError(f"{path} has no studies of Optuna")
+        lacks_table = database.execute(query).fetchone() is None
+    if lacks_table:
+        raise EvaluationsError(f"{path} has no studies of Optuna")
 
 
 def _check_studies(studies: Iterable[Study]) -> list[Study]:
@@ -341,7 +346,7 @@ def _to_rows(name: str, trials: Iterable[FrozenTrial], space: SearchSpace) -> Ro
 
 
 def _choose_spaces(
-    complete_trials_of: Mapping[str, Sequence[FrozenTrial]],
+    complete_trials_of_study: Mapping[str, Sequence[FrozenTrial]],
     space_at_hand: SearchSpace | None,
     *,
     any_range: bool,
@@ -353,21 +358,24 @@ def _choose_spaces(
     studies, or else each one's own.
     """
     if space_at_hand is None:
-        common = _infer_common_space(complete_trials_of)
+        common = _infer_common_space(complete_trials_of_study)
         if common is not None:
-            return dict.fromkeys(complete_trials_of, common)
-        return {name: _infer_space(name, trials) for name, trials in complete_trials_of.items()}
+            return dict.fromkeys(complete_trials_of_study, common)
+        return {
+            name: _infer_space(name, trials) for name, trials in complete_trials_of_study.items()
+        }
 
     spaces: dict[str, SearchSpace] = {}
-    for name, trials in complete_trials_of.items():
+    for name, trials in complete_trials_of_study.items():
         if _fits(trials, space_at_hand):
             spaces[name] = space_at_hand
             continue
         own = _infer_space(name, trials)
-        changes_of_parameters = SpaceChange(own, space_at_hand).changes
-        changes = set(chain(*changes_of_parameters.values()))
-        is_usable = any_range and changes <= CHANGES_OF_RANGE
-        spaces[name] = space_at_hand if is_usable else own
+        changes_by_parameter = SpaceChange(own, space_at_hand).changes
+        kinds_of_changes = set(chain(*changes_by_parameter.values()))
+        differs_in_ranges_only = kinds_of_changes <= CHANGES_OF_RANGE
+        fits_in_any_range = any_range and differs_in_ranges_only
+        spaces[name] = space_at_hand if fits_in_any_range else own
     return spaces
 
 
@@ -390,11 +398,7 @@ def has_same_range(space: SearchSpace, name: str, distribution: BaseDistribution
     suggested = parameter_of(name, distribution)
     if name in space.constants:
         has_single_value = suggested.size == 1
-        if not has_single_value:
-            return False
-        # `lower` is the lowest value as a number that codes it, here that of the only value.
-        only_value = suggested.value(suggested.lower)
-        return only_value == space.constants[name]
+        return has_single_value and only_value_of(suggested) == space.constants[name]
     if name not in space.names:
         return False
 
@@ -426,15 +430,18 @@ def _lacks_parameter(params: Mapping[str, object], space: SearchSpace) -> bool:
 
 
 def _infer_common_space(
-    complete_trials_of: Mapping[str, Sequence[FrozenTrial]],
+    complete_trials_of_study: Mapping[str, Sequence[FrozenTrial]],
 ) -> SearchSpace | None:
     """Infer a search space that all studies share, None if there is none.
 
-    There is none in two cases. The range or choices of a parameter differ between trials. Or some
-    studies have a parameter in every trial and all others in no trial: their spaces then differ by
-    this parameter. One that only some trials of a study have is conditional, and differs nothing.
+    There is none in two cases:
+
+    - The range or choices of a parameter differ between trials.
+    - Some studies have a parameter in every trial, and all others have it in no trial: it is a part
+      of some spaces only. If it is in some trials of a study, it is conditional, and may be a part
+      of all spaces.
     """
-    all_trials = list(chain(*complete_trials_of.values()))
+    all_trials = list(chain(*complete_trials_of_study.values()))
     text_of_distribution: dict[str, str] = {}
     for trial in all_trials:
         for name, distribution in trial.distributions.items():
@@ -443,9 +450,11 @@ def _infer_common_space(
                 return None
 
     for name in text_of_distribution:
-        # One boolean for each study: the parameter is in every trial, or in no trial.
-        is_in_every_trial = [_is_in_all(name, trials) for trials in complete_trials_of.values()]
-        is_in_no_trial = [_is_in_none(name, trials) for trials in complete_trials_of.values()]
+        # One boolean for each study.
+        is_in_every_trial = [
+            _is_in_all(name, trials) for trials in complete_trials_of_study.values()
+        ]
+        is_in_no_trial = [_is_in_none(name, trials) for trials in complete_trials_of_study.values()]
         is_unconditional = np.logical_or(is_in_every_trial, is_in_no_trial).all()
         is_missing_somewhere = not all(is_in_every_trial)
         if is_unconditional and is_missing_somewhere:
@@ -466,8 +475,8 @@ def _infer_space(study: str, trials: Sequence[FrozenTrial]) -> SearchSpace:
             parameter = parameter_of(name, distribution)
             if parameter.size > 1:  # number of different values
                 tunable.append(parameter)
-            elif _is_in_all(name, trials):  # a conditional constant tells nothing
-                constants[name] = parameter.value(parameter.lower)
+            elif _is_in_all(name, trials):  # a space cannot have a constant under a condition
+                constants[name] = only_value_of(parameter)
 
         conditions: dict[str, Condition] = {}
         for parameter in tunable:
@@ -532,6 +541,8 @@ def _infer_condition(
 
         if parent.choices and codes_with.isdisjoint(codes_without):
             return Compare(column, Comparison.IN, tuple(sorted(codes_with)))
+        # An integer determines it if the child was suggested only above, or only below, all
+        # values of the trials without the child.
         if parent.kind is Kind.INTEGER and max(codes_without) < min(codes_with):
             return Compare(column, Comparison.GREATER, (max(codes_without),))
         if parent.kind is Kind.INTEGER and max(codes_with) < min(codes_without):

@@ -124,7 +124,7 @@ class ParquetRecorder(Recorder):
 
         own_rows = [row for row in self._rows if row[TASK_COLUMN] == task]
         self.evaluations = [self._read_evaluation(row) for row in own_rows]
-        if self.evaluations:
+        if self.evaluations:  # else the search is a new one, with settings of its own
             self.settings = self._settings_of_task.get(task)
 
     def read_earlier(self, space: SearchSpace) -> tuple[Evaluations, ...]:
@@ -155,7 +155,8 @@ class ParquetRecorder(Recorder):
         Raises:
             StoreError: Another process has written to it.
         """
-        if self._find_version() != self._version:
+        was_changed = self._find_version() != self._version  # since this recorder last used it
+        if was_changed:
             raise StoreError(
                 f"another process writes to {self._path}; several at once need an Optuna storage, "
                 "such as history='tuning.db'"
@@ -205,9 +206,9 @@ class ParquetRecorder(Recorder):
         if task not in self._settings_of_task:
             return space
         own_space = SearchSpace.from_json(self._settings_of_task[task]["space"])
-        changes_of_parameters = SpaceChange(own_space, space).changes
-        changes = set(chain(*changes_of_parameters.values()))
-        differs_in_ranges_only = changes <= CHANGES_OF_RANGE
+        changes_by_parameter = SpaceChange(own_space, space).changes
+        kinds_of_changes = set(chain(*changes_by_parameter.values()))
+        differs_in_ranges_only = kinds_of_changes <= CHANGES_OF_RANGE
         return space if differs_in_ranges_only else own_space
 
     def _read_task(
@@ -218,8 +219,10 @@ class ParquetRecorder(Recorder):
 
         frame = pd.DataFrame(rows)
         needed = [TASK_COLUMN, *space.names, SCORE_COLUMN]
+        # A column that is missing is reported by `read_table`.
+        present = [name for name in needed if name in frame]
         return read_table(
-            frame[[name for name in needed if name in frame]],
+            frame[present],
             space,
             Columns(TASK_COLUMN, SCORE_COLUMN),
             reader,
@@ -285,7 +288,7 @@ class OptunaRecorder(Recorder):
             raise StoreError(_describe_foreign(task, "the storage"))
         trials = self._study.get_trials(deepcopy=False)
         self.evaluations = [self._read_evaluation(trial) for trial in trials]
-        if self.evaluations:
+        if self.evaluations:  # else the search is a new one, with settings of its own
             self.settings = self._study.user_attrs.get(SETTINGS)
 
     def read_earlier(self, space: SearchSpace) -> tuple[Evaluations, ...]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from hpobench_ordered._typing import Config, ConfigLike, Value
-from hpobench_ordered.adapters._optuna_space import parameter_of
+from hpobench_ordered.adapters._optuna_space import only_value_of, parameter_of
 from hpobench_ordered.errors import InvalidSpaceError
 from hpobench_ordered.space import Parameter, SearchSpace
 from hpobench_ordered.space.conversion import LOG, SpaceLike, to_search_space
@@ -27,7 +27,8 @@ class EstimatorSpace:
 
     Attributes:
         space: The search space.
-        objects: The objects by hyperparameter and text; only of hyperparameters that have some.
+        objects: The objects by hyperparameter and text; none for choices that stand for
+            themselves.
     """
 
     space: SearchSpace
@@ -64,12 +65,12 @@ def read_space(description: SpaceLike) -> EstimatorSpace:
         if isinstance(values, str | Real):
             constants[name] = values  # type: ignore[assignment]  # numbers of any type
             continue
-        # With the objects that its choices stand for, if these are not text or numbers.
-        parameter, objects[name] = read_parameter(name, values)
+        parameter, objects_of_choices = read_parameter(name, values)
+        objects[name] = objects_of_choices
         if parameter.size > 1:  # number of different values
             tunable.append(parameter)
         else:
-            constants[name] = parameter.value(parameter.lower)
+            constants[name] = only_value_of(parameter)
     return EstimatorSpace(SearchSpace(tunable, constants=constants), objects)
 
 
@@ -90,6 +91,7 @@ def read_parameter(name: str, values: Any) -> tuple[Parameter, Mapping[Value, ob
     elif package == "scipy":
         values = _convert_scipy(name, values)
 
+    # A list is one of choices, but for [low, high, "log"], which is a range as the tuple is.
     is_list_of_range = isinstance(values, list) and len(values) == 3 and values[2] == LOG
     if isinstance(values, tuple) or is_list_of_range:
         return to_search_space({name: tuple(values)})[name], {}

@@ -350,7 +350,9 @@ class OrderedSearchCV(BaseSearchCV):  # type: ignore[misc]  # mypy does not foll
                 tuner.tell(evaluation.config, evaluation.score)
                 evaluations.append(evaluation)
 
-        if not self._session.fold_count:
+        # All candidates may have been recorded before, or failed in this call of `fit`.
+        has_new_folds = self._session.fold_count > 0
+        if not has_new_folds:
             self._evaluate_best_again(evaluations, candidates, evaluate)
         self._fill_cv_results(evaluations, candidates)
 
@@ -451,7 +453,7 @@ class OrderedSearchCV(BaseSearchCV):  # type: ignore[misc]  # mypy does not foll
         try:
             evaluate_candidates([candidates.params(config) for config in configs])
         except ValueError as error:
-            # An error in scikit-learn, but the next candidates may well succeed.
+            # scikit-learn gives up if all fits failed, but the next candidates may well succeed.
             if ALL_FITS_FAILED not in str(error):
                 raise
             warnings.warn(str(error), FitFailedWarning, stacklevel=2)
@@ -484,7 +486,10 @@ class OrderedSearchCV(BaseSearchCV):  # type: ignore[misc]  # mypy does not foll
         candidates: EstimatorSpace,
         evaluate_candidates: EvaluateCandidates,
     ) -> None:
-        """Evaluate the best candidate once more, as scikit-learn's `fit` needs an evaluation.
+        """Evaluate the best candidate once more.
+
+        scikit-learn's `fit` cannot do without: it reads from the first new result whether there
+        are several metrics.
 
         Raises:
             ValueError: All candidates failed.
@@ -519,7 +524,8 @@ class OrderedSearchCV(BaseSearchCV):  # type: ignore[misc]  # mypy does not foll
             the candidates that scikit-learn does not know: those that were recorded or failed.
         """
         session = self._session
-        session.new_folds = [_select_results(fold) for fold in out[session.fold_count :]]
+        new_folds = out[session.fold_count :]  # after those of the earlier batches
+        session.new_folds = [_select_results(fold) for fold in new_folds]
         session.fold_count = len(out)
         return session.cv_results
 
@@ -529,8 +535,8 @@ class OrderedSearchCV(BaseSearchCV):  # type: ignore[misc]  # mypy does not foll
         """Fill what becomes `cv_results_` with all evaluations of the task, in order."""
         # A candidate of which every fit failed has no results of folds. It gets folds that failed,
         # with the same entries as those of another candidate.
-        some_fold = next(e.folds[0] for e in evaluations if e.folds)
-        failed_fold = _fail_fold(some_fold, float(self.error_score))
+        any_fold = next(e.folds[0] for e in evaluations if e.folds)
+        failed_fold = _fail_fold(any_fold, float(self.error_score))
         n_splits = max(len(e.folds) for e in evaluations)
         folds: list[Mapping[str, Any]] = []
         for evaluation in evaluations:
@@ -565,9 +571,10 @@ def _describe(value: object) -> str:
 
 def _check_settings(place: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
     """Check that a search goes on with the settings that its task was begun with."""
-    # Hashes are compared below by the names of what they are of.
+    now_without_hashes = {name: value for name, value in now.items() if name != "hashes"}
+    changes = describe_changes(before, now_without_hashes)
+    # Two hashes would tell nobody anything: name what they are of.
     hashes_before = before.get("hashes", {})
-    changes = describe_changes(before, {**now, "hashes": before.get("hashes")})
     for name, hash_now in now["hashes"].items():
         if hashes_before.get(name) != hash_now:
             changes.append(f"other {name}")
