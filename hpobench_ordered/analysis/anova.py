@@ -271,7 +271,9 @@ def _products_of_others(factors: FloatArray) -> FloatArray:
     """
     ones = np.ones_like(factors[:1])  # there is nothing before the first and after the last
     all_but_last = factors[:-1]
-    all_but_first_reversed = factors[:0:-1]
     before = np.cumprod(np.concatenate((ones, all_but_last)), axis=0)
-    after = np.cumprod(np.concatenate((ones, all_but_first_reversed)), axis=0)[::-1]
+
+    all_but_first_from_last = factors[1:][::-1]  # products after a factor grow from the last one
+    after_from_last = np.cumprod(np.concatenate((ones, all_but_first_from_last)), axis=0)
+    after = after_from_last[::-1]
     return np.asarray(before * after)

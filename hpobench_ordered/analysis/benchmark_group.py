@@ -183,9 +183,10 @@ def compare_pairs(
         The tests; None if there are fewer than two methods or no sample.
     """
     trial = trial or group.last_trial
-    samples = group.samples(unit, trial)
+    samples = group.samples(unit, trial)  # of each method on all seeds that it has finished
     if len(group.methods) < 2 or not len(samples):
         return None
+    # Of each pair on the seeds that both have finished: not just differences of the samples.
     differences = _pairwise_differences(group, samples, unit, trial)
     return pairwise_wilcoxon(samples, group.methods, differences=differences)
 
@@ -245,6 +246,7 @@ def speedups_after_adjustment(group: BenchmarkGroup) -> list[Speedups]:
     if parse_protocol_name(group.protocol) != Adjustment().name:
         return []
 
+    # A protocol's text may leave out settings that have their default.
     settings = parse_protocol_settings(group.protocol)
     default_reference = Adjustment().first_method
     reference = settings.get("first_method", default_reference)
@@ -283,7 +285,7 @@ def _pairwise_differences(
     Returns:
         The sample of the row's method minus that of the column's, (samples, methods, methods).
     """
-    # First on all seeds of each method; pairs of different seeds are then computed anew.
+    # Right for pairs with the same finished seeds; those of all other pairs are replaced below.
     differences = samples[:, :, None] - samples[:, None, :]
     values_of_items = [group.values(item, MEASURE, trial) for item in group.items]
     finished_of_items = [finished_runs(values) for values in values_of_items]  # (methods, seeds)
@@ -291,24 +293,35 @@ def _pairwise_differences(
         have_same_seeds = all((runs[a] == runs[b]).all() for runs in finished_of_items)
         if have_same_seeds:
             continue
-
-        # Means of both methods on each task of each benchmark, (2, tasks).
-        task_means: list[tuple[BenchmarkScores, FloatArray]] = []
-        for item, values in zip(group.items, values_of_items, strict=True):
-            means = _task_means_on_common_seeds(values, a, b)
-            n_tasks = means.shape[1]
-            if n_tasks > 0:
-                task_means.append((item, means))
-
-        if unit is Unit.BENCHMARKS:
-            benchmark_means = [(item, means.mean(axis=1)) for item, means in task_means]
-            samples_of_pair = family_means(benchmark_means).T  # (2, families)
-        else:
-            samples_of_pair = np.concatenate([means for _, means in task_means], axis=1)
-        samples_a, samples_b = samples_of_pair  # (samples,) each
+        samples_a, samples_b = _samples_of_pair(group, values_of_items, unit, a, b)
         differences[:, a, b] = samples_a - samples_b
         differences[:, b, a] = samples_b - samples_a
     return differences
+
+
+def _samples_of_pair(
+    group: BenchmarkGroup, values_of_items: Sequence[FloatArray], unit: Unit, a: int, b: int
+) -> FloatArray:
+    """Samples of methods a and b, from the seeds that both have finished, (2, samples).
+
+    Args:
+        group: The benchmarks.
+        values_of_items: Values of all methods on each benchmark, (methods, seeds, tasks) each.
+        unit: What one sample is: a family of benchmarks or a task.
+        a: Index of the first method.
+        b: Index of the second method.
+    """
+    task_means: list[tuple[BenchmarkScores, FloatArray]] = []  # of each benchmark, (2, tasks)
+    for item, values in zip(group.items, values_of_items, strict=True):
+        means = _task_means_on_common_seeds(values, a, b)
+        n_tasks = means.shape[1]
+        if n_tasks > 0:
+            task_means.append((item, means))
+
+    if unit is Unit.TASKS:
+        return np.concatenate([means for _, means in task_means], axis=1)
+    benchmark_means = [(item, means.mean(axis=1)) for item, means in task_means]
+    return family_means(benchmark_means).T
 
 
 def _task_means_on_common_seeds(values: FloatArray, a: int, b: int) -> FloatArray:

@@ -79,20 +79,22 @@ def mean_intervals(
 
     flat = samples.reshape(n_samples, -1)  # (samples, means)
     rng_before = copy.deepcopy(rng)
-    ends = np.stack(_mean_and_ends(flat, rng, resamples))  # (3, means)
+    # Mean, lower and upper end, (3, means).
+    mean_and_ends = np.stack(_mean_and_ends(flat, rng, resamples))
 
     has_sample = ~np.isnan(flat)
     is_incomplete = has_sample.any(axis=0) & ~has_sample.all(axis=0)
     if is_incomplete.any():
         # From the generator as it was: the draws must not depend on which means are complete.
-        _fill_incomplete_means(ends, flat, np.flatnonzero(is_incomplete), rng_before, resamples)
+        incomplete = np.flatnonzero(is_incomplete)
+        _fill_incomplete_means(mean_and_ends, flat, incomplete, rng_before, resamples)
 
-    mean, lower, upper = ends.reshape(3, *samples.shape[1:])
+    mean, lower, upper = mean_and_ends.reshape(3, *samples.shape[1:])
     return Intervals(mean, np.clip(lower, *possible), np.clip(upper, *possible), n_samples)
 
 
 def _fill_incomplete_means(
-    ends: FloatArray,
+    mean_and_ends: FloatArray,
     flat: FloatArray,
     incomplete: IntArray,
     rng: np.random.Generator,
@@ -103,7 +105,7 @@ def _fill_incomplete_means(
     Columns that lack the same samples are resampled together.
 
     Args:
-        ends: Mean, lower and upper end of each column, (3, means); filled in place.
+        mean_and_ends: Mean, lower and upper end of each column, (3, means); filled in place.
         flat: Samples, NaN where one is lacking, (samples, means).
         incomplete: Indices of the columns that lack some samples.
         rng: Random generator; a copy draws for each set of columns, so that none depends on others.
@@ -117,7 +119,7 @@ def _fill_incomplete_means(
         columns = incomplete[pattern_of_column == number]
         complete_samples = flat[has_sample][:, columns]
         same_rng = copy.deepcopy(rng)
-        ends[:, columns] = _mean_and_ends(complete_samples, same_rng, resamples)
+        mean_and_ends[:, columns] = _mean_and_ends(complete_samples, same_rng, resamples)
 
 
 def draw_weights(n_samples: int, *, rng: np.random.Generator, resamples: int) -> FloatArray:
@@ -154,7 +156,8 @@ def _mean_and_ends(
         no_ends = np.full(n_means, np.nan)
         return samples.mean(axis=0), no_ends, no_ends
 
-    student_quantile = float(stdtrit(n_samples - 1, 1 - TAIL))  # 0.975, symmetric about 0
+    # Quantile 0.975 of Student's t; as that is symmetric about 0, its negative is quantile 0.025.
+    student_quantile = float(stdtrit(n_samples - 1, 1 - TAIL))
     upper_quantile = np.full(n_means, student_quantile)
     lower_quantile = -upper_quantile
     with np.errstate(invalid="ignore"):  # infinite samples have no interval
@@ -190,10 +193,10 @@ def _studentised_quantiles(
     """
     n_resamples = len(weights)
     n_means = samples.shape[1]
-    # Quantile p is one of the B sorted t*, that of rank (B + 1) p, which is whole for usual numbers
-    # of resamples B such as 999; the small number makes up for rounding errors of the product.
+    # Of B resamples, quantile p is the t* of rank (B + 1) p from below. That is a whole number for
+    # usual B such as 999; adding 1e-9 keeps a rounding error of it from making the rank too low.
     rank = max(int((n_resamples + 1) * TAIL + 1e-9), 1)
-    lower_place = rank - 1
+    lower_place = rank - 1  # counted from 0, among the sorted t*
     upper_place = n_resamples - rank
 
     lower = np.empty(n_means)

@@ -102,7 +102,7 @@ def attainment_curves(
             continue
         regrets = item.measures["regret"].values[:, :, item.first_task :]
         regrets = regrets[:, :, defined_tasks(regrets)]
-        # A run of one seed on one task: they are counted together, whatever the task.
+        # Seeds and tasks become one axis, that of runs: a run is here one seed on one task.
         regrets_of_runs = regrets.reshape(len(item.methods), -1, item.last_trial)
 
         levels = []  # of each method, (fractions, trials)
@@ -113,7 +113,16 @@ def attainment_curves(
         labels = {**_labels_of_benchmark(item), "method": item.methods, "fraction": fractions}
         trials = range(1, item.last_trial + 1)
         frames.append(cross_labels({**labels, "trial": trials}, level=levels))
-    return _concatenate(frames, [*LABELS[:3], "method", "trial", "fraction", "level"])
+    columns = [
+        "protocol",
+        "benchmark",
+        "surrogate",
+        "method",
+        "trial",
+        "fraction",
+        "level",
+    ]
+    return _concatenate(frames, columns)
 
 
 def attained_levels(values: FloatArray, fractions: Sequence[float] = QUARTILES) -> FloatArray:
@@ -133,10 +142,11 @@ def attained_levels(values: FloatArray, fractions: Sequence[float] = QUARTILES) 
     if out_of_range:
         raise ExperimentError(f"fractions must be above 0 and at most 1, but got {out_of_range}")
 
-    # The small number is for rounding errors: 0.07 of 100 runs are 7, but 0.07 * 100 is above 7.
+    # Subtracting 1e-9 is for rounding errors: 0.07 of 100 runs are 7, but 0.07 * 100 is above 7.
     n_attaining = np.ceil(np.asarray(fractions) * len(values) - 1e-9).astype(np.int64)
     sorted_values = np.sort(values, axis=0)  # the best runs first, in each trial by itself
-    return np.asarray(sorted_values[n_attaining - 1])
+    places = n_attaining - 1  # of the worst run that each fraction needs, from 0
+    return np.asarray(sorted_values[places])
 
 
 def _overall_curves(group: BenchmarkGroup, measures: Sequence[str]) -> Iterator["pd.DataFrame"]:

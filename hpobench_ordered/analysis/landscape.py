@@ -53,18 +53,24 @@ def explained_shares(places: FloatArray, losses: FloatArray, *, bins: int = BINS
     if total_squares == 0:
         return shares
 
+    for j, bin_of_configuration in enumerate(_bins_of_places(places, bins).T):
+        counts = np.bincount(bin_of_configuration)  # configurations in each bin
+        sums = np.bincount(bin_of_configuration, weights=centred)
+        is_occupied = counts > 0
+        # The mean of all centred ranks is 0. So a bin adds its count times the square of its mean,
+        # count (sum / count)^2, to the squares between bins.
+        squares_between_bins = sums[is_occupied] ** 2 / counts[is_occupied]
+        shares[j] = float(squares_between_bins.sum()) / total_squares
+    return shares
+
+
+def _bins_of_places(places: FloatArray, bins: int) -> NDArray[np.int64]:
+    """Index of the bin of each place, of the same shape; inactive places have the bin `bins`."""
     is_inactive = np.isnan(places)
     active_places = np.where(is_inactive, 0.0, places)
-    bin_of_active = np.clip(active_places * bins, 0, bins - 1).astype(np.int64)  # 1 is in the last
-    bin_of_place = np.where(is_inactive, bins, bin_of_active)  # one more bin, of inactive ones
-    for j, bin_of_configuration in enumerate(bin_of_place.T):
-        counts = np.bincount(bin_of_configuration, minlength=bins + 1)  # configurations in each bin
-        sums = np.bincount(bin_of_configuration, weights=centred, minlength=bins + 1)
-        is_occupied = counts > 0
-        # Each bin adds count (sum / count)^2, the square of its mean: centred ranks have mean 0.
-        squares_of_bins = sums[is_occupied] ** 2 / counts[is_occupied]
-        shares[j] = float(squares_of_bins.sum()) / total_squares
-    return shares
+    # Place 1, the end of the range, is in the last bin.
+    bin_of_active = np.clip(active_places * bins, 0, bins - 1).astype(np.int64)
+    return np.where(is_inactive, bins, bin_of_active)
 
 
 def colour_ends(

@@ -174,10 +174,10 @@ def leader_differences(group: BenchmarkGroup, *, trial: int | None = None) -> "p
 def influences(samples: FloatArray, weight: float) -> FloatArray:
     """Influences of the samples of one stratum on the mean ranks, (samples, methods).
 
-    An influence is how much of a mean rank's deviation is due to that sample: the sample's
-    deviation from its mean, scaled. The sum of squared influences estimates the variance of the
-    stratum's part of the mean rank: `weight` squared times the variance of the mean of n samples,
-    which is the sum of squared deviations over n (n - 1).
+    An influence is the sample's deviation from the mean of the samples, so scaled that the squares
+    of all influences sum to the variance of the stratum's part of the mean rank. That part is
+    `weight` times the mean of n samples, whose variance is the sum of their squared deviations over
+    n (n - 1).
 
     Args:
         samples: Ranks, (samples, methods). NaN where a method lacks a sample, which has no
@@ -196,7 +196,8 @@ def seed_and_task_influences(group: BenchmarkGroup, trial: int) -> list[FloatArr
 
     They answer whether other seeds and other tasks of the same benchmarks would give another order.
     Seeds and tasks of a benchmark are two strata, whose variances add up. The chance deviation of a
-    single run, of one seed on one task, counts in both, so that errors are rather too large.
+    single run, of one seed on one task, is counted in both: the variance is rather too large than
+    too small.
 
     Returns:
         For each benchmark those of its seeds, (seeds, methods), and of its tasks, (tasks, methods).
@@ -242,9 +243,9 @@ def _family_weight(group: BenchmarkGroup, place: int) -> float:
 def _errors_of_differences(all_influences: FloatArray) -> FloatArray:
     """Standard errors of the differences in mean rank of all pairs of methods, (methods, methods).
 
-    The variance of a difference is the sum over samples of squared differences of influences. It is
-    averaged with the mean variance of all pairs: of the many variances, each of few samples, some
-    are far too small by chance, and their pairs would seem to differ.
+    The variance of a difference is the sum over samples of squared differences of influences. Some
+    of the many variances are far too small by chance, as each is from few samples, and their pairs
+    would seem to differ. Therefore each is averaged with the mean variance of all pairs.
 
     Args:
         all_influences: Influence of each sample on each mean rank, (samples, methods): how much of
@@ -280,12 +281,12 @@ def _draw_chance_deviations(strata: Sequence[FloatArray]) -> FloatArray:
         times_drawn = rng.multinomial(n_samples, equal_probabilities, size=RESAMPLES)
         deviations += times_drawn @ influences_of_samples
 
-    # Deviations are later compared in units of standard errors, which are only estimates. As in
-    # Student's t, a normal variable over the root of chi-squared / f, this makes the tails heavier.
+    # Deviations are later divided by standard errors, which are only estimates. Such a ratio has
+    # heavier tails, as in Student's t: a normal variable over the root of chi-squared / f.
     degrees_of_freedom = _degrees_of_freedom(strata)
     chi_squared = rng.chisquare(degrees_of_freedom, size=(RESAMPLES, 1))
-    relative_error = np.sqrt(chi_squared / degrees_of_freedom)
-    return np.asarray(deviations / relative_error)
+    estimated_over_true_error = np.sqrt(chi_squared / degrees_of_freedom)
+    return np.asarray(deviations / estimated_over_true_error)
 
 
 def _degrees_of_freedom(strata: Sequence[FloatArray]) -> float:

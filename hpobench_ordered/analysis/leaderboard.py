@@ -236,6 +236,7 @@ def _columns() -> list[str]:
     They say what a row is of, then each measure with its intervals over seeds and tasks, numbers of
     wins and runs, and the time of a suggestion.
     """
+    # The mean, then both ends of its intervals: over seeds, and over tasks.
     suffixes = ("", "_low", "_high", "_low_tasks", "_high_tasks")
     measures = []
     for measure in MEASURES:
@@ -304,15 +305,19 @@ def _overall_rows(group: BenchmarkGroup, trial: int) -> Iterator[Row]:
         for measure, over in itertools.product(MEASURES, Resampling)
     }
     win_columns_of_items = [_win_columns(item, trial) for item in group.items]
-    # The planned methods of all benchmarks, each once; `runs` is by method.
-    methods = dict.fromkeys(itertools.chain.from_iterable(item.runs for item in group.items))
-    for method in methods:
+    planned_methods: dict[str, None] = {}  # those of all benchmarks, each once, in order
+    for item in group.items:
+        planned_methods |= dict.fromkeys(item.runs)
+    for method in planned_methods:
         runs = [item.runs[method] for item in group.items if method in item.runs]
-        items_with_method = [item for item in group.items if method in item.methods]
         row = _run_columns((group.protocol, ALL, "", method, trial), runs)
-        row["benchmarks"] = len({item.benchmark for item in items_with_method})
-        # A benchmark without a family is its own.
-        row["families"] = len({item.family or item.benchmark for item in items_with_method})
+
+        items_with_method = [item for item in group.items if method in item.methods]
+        benchmarks = {item.benchmark for item in items_with_method}
+        # A benchmark without a family is a family of its own.
+        families = {item.family or item.benchmark for item in items_with_method}
+        row["benchmarks"] = len(benchmarks)
+        row["families"] = len(families)
         if method in group.methods:
             row |= _measure_columns(intervals, group.methods.index(method))
             for name in WIN_COUNTS:  # wins, ties and losses

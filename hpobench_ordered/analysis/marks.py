@@ -76,8 +76,7 @@ class Marks:
         copying = None  # with a single task there is nothing to copy from
         if len(regrets):
             copying = _figure_that_most_do_not_exceed(regrets)
-        # The share that most tasks reach or exceed: negative signs turn "at least" into "at most".
-        near_best = -_figure_that_most_do_not_exceed(-shares)
+        near_best = _figure_that_most_reach(shares)
         return cls(near_best=near_best, copying=copying)
 
     @property
@@ -214,8 +213,14 @@ def _check_entry(entry: Mapping[str, Any]) -> None:
         if name not in entry:
             raise KeyError(name)
     float(entry["near_best"])  # raises an error if it is no number
-    # It is None if there is a single task.
-    float(entry["copying"] or 0.0)
+    if entry["copying"] is not None:  # it is None if there is a single task
+        float(entry["copying"])
+
+
+def _figure_that_most_reach(figures: FloatArray) -> float:
+    """The highest figure that two thirds of the tasks' figures, (tasks,), reach or exceed."""
+    # What negative figures do not exceed, the figures reach.
+    return -_figure_that_most_do_not_exceed(-figures)
 
 
 def _figure_that_most_do_not_exceed(figures: FloatArray) -> float:

@@ -187,7 +187,7 @@ def best_known_losses(losses: FloatArray, regrets: FloatArray) -> FloatArray:
         losses: Loss of every trial, (methods, seeds, tasks, trials).
         regrets: How much each loss is above the best known one, (methods, seeds, tasks, trials).
     """
-    method, seed = np.argwhere(finished_runs(losses))[0]
+    method, seed = np.argwhere(finished_runs(losses))[0]  # of the first finished run
     run_losses = losses[method, seed]  # (tasks, trials)
     run_regrets = regrets[method, seed]
     # Of the run's best trial, since losses of others may be infinite.
@@ -202,7 +202,7 @@ def lowest_losses(losses: FloatArray) -> FloatArray:
     Args:
         losses: Loss of every trial, (methods, seeds, tasks, trials).
     """
-    return -highest_losses(-losses)
+    return -highest_losses(-losses)  # the lowest loss is the highest of the negative ones
 
 
 def highest_losses(losses: FloatArray) -> FloatArray:
@@ -253,9 +253,9 @@ def ranks_of_means(losses: FloatArray, methods: Sequence[str]) -> Scores:
 def ranks_by_seed(losses: FloatArray, methods: Sequence[str]) -> Scores:
     """Ranks of the methods by the best trial so far, in each seed by itself; 1 is best.
 
-    The rank of a method is 1 plus the number of methods that are better. A method that has not
-    finished a seed is no whole better method there, but the share of the other seeds on which it is
-    better.
+    The rank of a method is 1 plus the number of methods that are better. Where another method has
+    not finished the seed, it is unknown whether it would be better: it then adds to the rank the
+    share of the other seeds on which it is better.
 
     Args:
         losses: Loss of every trial, (methods, seeds, tasks, trials).

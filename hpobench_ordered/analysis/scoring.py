@@ -45,11 +45,11 @@ NAMES = ("method", "task_name")
 NEEDED = (*NAMES, "seed", "task", "trial", "loss", "value", "regret", "fallbacks")
 """Columns of trials that scores are made from; names as categories, which are fast."""
 
-UNDEFINED = {
+REASON_UNDEFINED = {
     "score": "half of random search's trials are as good as the best",
     "regret": "no best value is known",
 }
-"""Why a measure is not defined on a task."""
+"""Why a measure may not be defined on a task, by its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +171,7 @@ class BenchmarkScores:
     def _notes_on_measures(self) -> list[str]:
         """Say which measures are undefined, everywhere or on some tasks, and why."""
         notes = [f"The {name} is not available: {why}." for name, why in self.unavailable.items()]
-        for measure, reason in UNDEFINED.items():  # why a task may lack a measure
+        for measure, reason in REASON_UNDEFINED.items():
             mean = self.over_tasks(measure, self.last_trial)
             n_undefined = mean.tasks - mean.defined  # all tasks but those with the measure
             if n_undefined and measure not in self.unavailable:
@@ -371,11 +371,12 @@ def _compared_methods(runs: Mapping[str, MethodRuns], planned: "pd.DataFrame") -
     Raises:
         ExperimentError: There are none.
     """
-    # A method that finished nothing must not change how many seeds the others need.
+    # A method that finished nothing must not change how many seeds the others need: seeds that
+    # are planned for it alone do not count.
     finished_some = [method for method in runs if runs[method].seeds]  # seeds of finished runs
     is_counted = planned["method"].isin(finished_some)
-    n_seeds = planned.loc[is_counted, "seed"].nunique()
-    n_needed = MIN_SHARE_OF_SEEDS * n_seeds
+    n_planned_seeds = planned.loc[is_counted, "seed"].nunique()
+    n_needed = MIN_SHARE_OF_SEEDS * n_planned_seeds
     methods = tuple(method for method in finished_some if len(runs[method].seeds) >= n_needed)
     if not methods:
         raise ExperimentError("no method has finished half of the planned seeds")
@@ -398,8 +399,9 @@ def _compute_measures(
     regrets = arrays["regret"]
     best_known = best_known_losses(losses, regrets)
     lowest = lowest_losses(losses)
-    # A method may beat the best known loss, which is NaN if it is unknown: then regrets are NaN,
-    # too (`minimum`), but scores are relative to the lowest loss met (`fmin` ignores NaN).
+    # A method may beat the best known loss, so the lowest loss met is compared, too. The best known
+    # one is NaN where it is unknown: then regrets are NaN (`minimum` passes NaN on), but scores are
+    # relative to the lowest loss met (`fmin` ignores NaN).
     best_of_regrets = np.minimum(best_known, lowest)
     best_of_scores = np.fmin(best_known, lowest)
 

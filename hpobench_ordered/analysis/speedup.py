@@ -130,10 +130,11 @@ def trials_to_reach(losses: FloatArray, targets: FloatArray) -> IntArray:
         Trials, (methods, seeds, tasks, budgets).
     """
     first_trials = np.empty((*losses.shape[:-1], targets.shape[1]), dtype=np.int64)
-    for k, targets_of_tasks in enumerate(targets.T):
+    for budget, targets_of_tasks in enumerate(targets.T):
         is_reached = losses <= targets_of_tasks[:, None]
-        first_reached = is_reached.argmax(axis=-1) + 1  # argmax is the first True, or 0
-        first_trials[..., k] = np.where(is_reached.any(axis=-1), first_reached, 0)
+        first_reached = is_reached.argmax(axis=-1) + 1  # `argmax` finds the first True
+        is_ever_reached = is_reached.any(axis=-1)
+        first_trials[..., budget] = np.where(is_ever_reached, first_reached, 0)
     return first_trials
 
 

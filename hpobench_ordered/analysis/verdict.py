@@ -130,10 +130,11 @@ class Verdict:
 
         "" with a single family. `families_ahead` has the numbers by the name of the other method.
         """
-        ahead = self.families_ahead
         if self.families == 1:
             return ""
+        ahead = self.families_ahead
         noun = "benchmarks" if self.families == self.benchmarks else "families"
+        # "It" is the next method, which the sentence has just named.
         text = f"; ahead of it on {ahead[self.next_method]} of {self.families} {noun}"
         if RANDOM_SEARCH in ahead and self.next_method != RANDOM_SEARCH:
             text += f" and of random search on {ahead[RANDOM_SEARCH]} of {self.families}"
@@ -142,27 +143,33 @@ class Verdict:
     def _describe_tests(self) -> str:
         """Which methods the leader is better than on these benchmarks, and on others like them.
 
-        `on_these` and `on_others` are None where there was no test.
+        `on_these` is None if there was no test.
         """
         these = "this benchmark" if self.benchmarks == 1 else f"these {self.benchmarks} benchmarks"
         if self.on_these is None:
-            text = f"On {these} there is no test, for lack of seeds and tasks that differ; "
+            text = f"On {these} there is no test, for lack of seeds and tasks that differ"
         else:
-            text = f"On {these} it is {self.on_these.describe()} (5 % for all together); "
+            text = f"On {these} it is {self.on_these.describe()} (5 % for all together)"
+        return f"{text}; {self._describe_test_on_others()}."
 
-        # What is a sample of others: a benchmark, or a family if some have several benchmarks.
+    def _describe_test_on_others(self) -> str:
+        """Which methods the leader is better than on other benchmarks, as the end of a sentence.
+
+        The samples of the test are benchmarks, or families if some have several benchmarks.
+        `on_others` is None if there was no test.
+        """
         noun, nouns = "family", "families"
         if self.families == self.benchmarks:
             noun, nouns = "benchmark", "benchmarks"
         if self.families == 1:
-            return f"{text}a single {noun} is too few to say so of others."
+            return f"a single {noun} is too few to say so of others"
         if self.families < MIN_FAMILIES_OF_TEST:
-            return f"{text}{NUMBER_WORDS[self.families]} {nouns} are too few to say so of others."
+            return f"{NUMBER_WORDS[self.families]} {nouns} are too few to say so of others"
         if self.on_others is None:
-            return f"{text}on others neither, as the {nouns} do not differ."
+            return f"on others neither, as the {nouns} do not differ"
         return (
-            f"{text}on others, of which these {self.families} {nouns} are samples, it is "
-            f"{self.on_others.describe()} (5 % for all together)."
+            f"on others, of which these {self.families} {nouns} are samples, it is "
+            f"{self.on_others.describe()} (5 % for all together)"
         )
 
 
@@ -273,7 +280,8 @@ def _name_tested_methods(
     """
     if comparison is None:
         return None
-    others = [a for a in np.argsort(mean_ranks, kind="stable") if a != comparison.leader]
+    best_first = np.argsort(mean_ranks, kind="stable")
+    others = [a for a in best_first if a != comparison.leader]
     return ComparedMethods(
         better_than=tuple(methods[a] for a in others if comparison.is_worse[a]),
         not_told_apart=tuple(methods[a] for a in others if not comparison.is_worse[a]),

@@ -18,7 +18,7 @@ from hpobench_ordered.analysis.leaderboard import (
     overall_intervals,
 )
 from hpobench_ordered.analysis.samples import Resampling
-from hpobench_ordered.analysis.scoring import UNDEFINED, BenchmarkScores, group_by_protocol
+from hpobench_ordered.analysis.scoring import REASON_UNDEFINED, BenchmarkScores, group_by_protocol
 from hpobench_ordered.core.identity import BenchmarkIdentity
 from hpobench_ordered.errors import ExperimentError, UnknownNameError
 from hpobench_ordered.reporting.formats import latex_text, markdown_text, number
@@ -247,7 +247,7 @@ def _is_defined(group: BenchmarkGroup, measure: str) -> bool:
 def _check_defined(group: BenchmarkGroup, measure: str) -> None:
     """Raise an error if a measure is defined on none of the benchmarks."""
     if not _is_defined(group, measure):
-        reason = group.items[0].unavailable.get(measure, UNDEFINED[measure])
+        reason = group.items[0].unavailable.get(measure, REASON_UNDEFINED[measure])
         raise ExperimentError(f"there is no {measure}: {reason}")
 
 
