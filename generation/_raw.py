@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 COLUMN_PREFIX = "config."
 """Prefix of the columns of hyperparameters."""
-_METADATA = b"hpobench_ordered"
+_METADATA_KEY = b"hpobench_ordered"
 """Key of the `About` in a file's metadata."""
 
 
@@ -128,12 +128,13 @@ def name_config_columns(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def write_raw(path: Path, frame: "pd.DataFrame", about: About) -> None:
-    """Write raw evaluations, rows as in the module's description, and their metadata atomically."""
+    """Write raw evaluations and their metadata atomically, in the format of this module."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     table = pa.Table.from_pandas(frame, preserve_index=False)
-    metadata = {**(table.schema.metadata or {}), _METADATA: json.dumps(asdict(about)).encode()}
+    about_as_json = json.dumps(asdict(about)).encode()
+    metadata = {**(table.schema.metadata or {}), _METADATA_KEY: about_as_json}
     buffer = io.BytesIO()
     pq.write_table(table.replace_schema_metadata(metadata), buffer)
     try:
@@ -155,7 +156,7 @@ def read_raw(path: Path, *, benchmark: str, space: SearchSpace) -> RawTable:
 
     try:
         table = pq.read_table(path)
-        about = About.from_json(json.loads((table.schema.metadata or {})[_METADATA]))
+        about = About.from_json(json.loads((table.schema.metadata or {})[_METADATA_KEY]))
     except (OSError, pa.ArrowException, KeyError, ValueError, TypeError) as error:
         raise ArtifactError(f"{path} is not a table of raw evaluations: {error!r}") from None
     if about.benchmark != benchmark:

@@ -167,13 +167,20 @@ def iter_folds(data: ClassificationData) -> Iterator[Fold]:
             f"{counts.tolist()}"
         )
     with warnings.catch_warnings():
-        # A rarer class has weight 0 in folds without it.
+        # scikit-learn warns of classes with fewer examples than folds. Test parts may lack these,
+        # which is allowed: the AUC weights classes by their frequency in the test.
         warnings.filterwarnings("ignore", "The least populated class", UserWarning)
         splitter = selection.StratifiedKFold(FOLDS, shuffle=True, random_state=FOLD_SEED)
         splits = list(splitter.split(data.x, data.y))
 
     for train, test in splits:
-        yield Fold(data.x[train], data.y[train], data.x[test], data.y[test], len(counts))
+        yield Fold(
+            x=data.x[train],
+            y=data.y[train],
+            x_test=data.x[test],
+            y_test=data.y[test],
+            classes=len(counts),
+        )
 
 
 def compute_naive_bayes_auc(data: ClassificationData) -> float:

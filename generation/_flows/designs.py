@@ -34,6 +34,7 @@ def design_xgboost(space: SearchSpace, n: int, seed: int, task: str) -> list[dic
     others are log-uniform below it. Configurations depend on seed and task; a smaller n gives the
     first of them.
     """
+    # After the hyperparameters, a point has a coordinate for each of the smaller numbers of rounds.
     dimension = space.dimension + COUNTS_PER_BOOSTING - 1
     points = sobol(dimension, n, np.random.default_rng([seed, int(task)]))
     unit_values = points[:, : space.dimension]

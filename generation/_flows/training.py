@@ -110,7 +110,7 @@ def _test_svm(fold: Fold, config: Mapping[str, Any]) -> tuple[float, bool]:
         degree=config.get("degree", 3),
         coef0=0.0,
         tol=1e-3,
-        max_iter=int(SOLVER_WORK / len(fold.y)),
+        max_iter=int(SOLVER_WORK / len(fold.y)),  # an iteration takes time in proportion to rows
         random_state=0,  # no effect, but avoids the global generator
     )
     with warnings.catch_warnings():
@@ -149,7 +149,10 @@ class BoostingTrainer:
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        """Learner, data, versions and what is fixed (for two classes, to stand for any number)."""
+        """What determines an outcome: learner, data, versions and fixed parameters.
+
+        The parameters are those for two classes; those for more follow from the data.
+        """
         return {
             "learner": "xgboost",
             "data": self.data.digest,

@@ -120,7 +120,7 @@ class Client:
                     size=len(offsets),
                     output_format="object",
                 ),
-                requests=REQUESTS_PER_LISTING,
+                requests=REQUESTS_PER_LISTING,  # that the call makes, to keep the pace
             )
             for entry in entries:
                 if (entry.flow_id, entry.task_id, entry.function) != (flow, task, FUNCTION):
@@ -149,7 +149,7 @@ class Client:
                     per_fold=True,
                     output_format="object",
                 ),
-                requests=REQUESTS_PER_LISTING,
+                requests=REQUESTS_PER_LISTING,  # that the call makes, to keep the pace
             )
             return [
                 (entry.run_id, [float(value) for value in entry.values])
@@ -202,12 +202,13 @@ class Client:
         """Ask for the entries of a listing; none if it is empty."""
 
         def list_entries() -> list[Any]:
-            """List the entries of a listing; the client raises one of two errors if it is empty."""
+            """List the entries; if there are none, the client raises one of two errors."""
             try:
                 return list(call().values())
             except self._openml.exceptions.OpenMLServerNoResult:
                 return []
-            except KeyError as error:  # it looks for the first entry in the answer's XML
+            except KeyError as error:
+                # The client looks for the first entry in the answer's XML, which has none.
                 is_empty_listing = error.args in (("oml:evaluation",), ("oml:setup",))
                 if is_empty_listing:
                     return []
@@ -298,8 +299,8 @@ class Client:
 @contextmanager
 def connected(connection: Connection) -> Iterator[Client]:
     """Configure the client for a download, and restore its configuration when the block ends."""
-    # An error if the user has disabled downloads by an environment variable. Its message names the
-    # variable, the "it" of the last sentence.
+    # Raises an error if the user has disabled downloads by an environment variable. Its message
+    # names the variable, and ends with the text of `instead`.
     check_online("what OpenML publishes", instead="Unset it to go on.")
     openml = import_extra(
         "openml", package="openml", extra="train", purpose="downloading OpenML's records"
@@ -312,7 +313,7 @@ def connected(connection: Connection) -> Iterator[Client]:
         try:
             config.server = connection.server
             config.apikey = ""
-            config.set_retry_policy("human", 1)  # `Client` retries, with better messages
+            config.set_retry_policy("human", 1)  # once: `Client` retries, with better messages
             config.set_root_cache_directory(scratch)
             yield Client(openml, connection)
         finally:
@@ -356,7 +357,11 @@ def _read_by_bisection(
 
 
 def _check_any_readable(noun: str, requested: Sequence[int], unread: Sequence[int]) -> None:
-    """Raise a `DownloadError` if no entry is readable, and so many that it is no accident."""
+    """Raise a `DownloadError` if none of many entries is readable.
+
+    A few may be malformed. But if all are, and there are at least `INCOMPATIBLE_ENTRIES`, the
+    package openml does not fit OpenML's answers.
+    """
     is_everything_unread = len(unread) == len(requested)
     if is_everything_unread and len(requested) >= INCOMPATIBLE_ENTRIES:
         raise DownloadError(

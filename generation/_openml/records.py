@@ -107,7 +107,7 @@ def download_records(
         for evaluations_of_task in evaluations.values():
             setup_ids |= {row["setup"] for row in evaluations_of_task.rows}
         setup_of_id = _download_setups(client, pages, setup_ids, progress)
-    return _assemble(space, evaluations, setup_of_id, defaults, setups)
+    return _assemble(space, evaluations, setup_of_id, defaults, read_config=setups)
 
 
 def _download_evaluations(
@@ -115,7 +115,8 @@ def _download_evaluations(
 ) -> _TaskEvaluations:
     """Download all pages of a task's evaluations.
 
-    A page with nothing new ends the list; a short one need not, as unreadable entries are missing.
+    The first page with nothing new ends the list. A short page need not be the last one: it lacks
+    the evaluations that OpenML's client cannot read.
     """
     rows: list[dict[str, Any]] = []
     runs: set[int] = set()  # of the pages so far
@@ -134,6 +135,7 @@ def _download_evaluations(
         offset += page_size
 
         runs_of_page = {row["run"] for row in page["rows"]}
+        # Unreadable evaluations count as new: readable ones may follow them.
         has_something_new = bool(runs_of_page - runs) or page["unread"] > 0
         if not has_something_new:
             return _TaskEvaluations(rows, unread)
@@ -156,8 +158,8 @@ def _download_setups(
 ) -> _SetupOfId:
     """Return the setups with these ids by id, after downloading those that the folder lacks.
 
-    A setup is OpenML's record of a configuration: the values that it states by parameter. In place
-    of one that cannot be read or is not known there is the reason.
+    A setup is OpenML's record of a configuration: the values that it states by parameter. If one
+    cannot be read or is not known, the reason stands in its place.
     """
     setup_of_id: dict[int, _Stated | Dropped] = {}
     for page in pages.read_all("setups"):  # stored by earlier downloads
@@ -168,12 +170,13 @@ def _download_setups(
     progress("setups", done, len(setup_ids))
     for ids in split_ids(missing):
         stated_of_id, unread = client.setups(ids)
-        page = {
+        page = {  # as JSON, where keys are texts
             "read": {str(number): stated for number, stated in stated_of_id.items()},
             "unread": list(unread),
             "unknown": sorted(set(ids) - stated_of_id.keys() - set(unread)),
         }
-        pages.write("setups", f"{ids[0]:010}", {"setups": list(ids)}, page)
+        page_name = f"{ids[0]:010}"  # the first id, with zeros in front
+        pages.write("setups", page_name, {"setups": list(ids)}, page)
         setup_of_id |= _read_setups(page)
         done += len(ids)
         progress("setups", done, len(setup_ids))
@@ -197,16 +200,24 @@ def _assemble(
     evaluations: Mapping[int, _TaskEvaluations],
     setup_of_id: _SetupOfId,
     defaults: _Stated,
-    setups: MlrSetups,
+    read_config: MlrSetups,
 ) -> FlowRecords:
-    """Make the table of all evaluations with a configuration, and count the others."""
+    """Make the table of all evaluations with a configuration, and count the others.
+
+    Args:
+        space: The search space.
+        evaluations: Evaluations of each task.
+        setup_of_id: Values that setups state, or why they are unknown.
+        defaults: Values that the flow states.
+        read_config: Turns stated values into a configuration.
+    """
     dropped = dict.fromkeys(Dropped, 0)
     rows: list[dict[str, Any]] = []
     for task, evaluations_of_task in evaluations.items():
         dropped[Dropped.UNPARSABLE] += evaluations_of_task.unread
         earlier_runs: set[int] = set()
         for row in sorted(evaluations_of_task.rows, key=lambda row: int(row["run"])):
-            config = _find_config(row, earlier_runs, setup_of_id, defaults, setups, task)
+            config = _find_config(row, earlier_runs, setup_of_id, defaults, read_config, task)
             earlier_runs.add(row["run"])
             if isinstance(config, Dropped):
                 dropped[config] += 1
@@ -229,7 +240,7 @@ def _find_config(
     earlier_runs: set[int],
     setup_of_id: _SetupOfId,
     defaults: _Stated,
-    setups: MlrSetups,
+    read_config: MlrSetups,
     task: int,
 ) -> Config | Dropped:
     """Find the configuration of an evaluation, or the reason why it is left out.
@@ -239,7 +250,7 @@ def _find_config(
         earlier_runs: Runs of the task that were read before.
         setup_of_id: Values that setups state, or why they are unknown.
         defaults: Values that the flow states.
-        setups: Turns stated values into a configuration.
+        read_config: Turns stated values into a configuration.
         task: OpenML's number of the task.
     """
     if row["run"] in earlier_runs:
@@ -249,7 +260,7 @@ def _find_config(
     setup = setup_of_id[row["setup"]]
     if isinstance(setup, Dropped):
         return setup
-    return setups(merge_stated_values(setup, defaults), task)
+    return read_config(merge_stated_values(setup, defaults), task)
 
 
 def _finite_or_none(value: float | None) -> float | None:

@@ -43,7 +43,7 @@ min.node.size) or that its versions disagree about (lambda).
 BOUND_TOLERANCE = 0.5e-6 * (1 + 1e-9)
 """Bounds are printed with six decimals."""
 
-_ABSENT = frozenset({"", "NA", "NULL", "null", "None"})
+_MISSING_TEXTS = frozenset({"", "NA", "NULL", "null", "None"})
 """Texts that mean that there is no value."""
 
 
@@ -125,13 +125,18 @@ class MlrSetups:
 
 
 def merge_stated_values(
-    setup: Mapping[str, str | None], flow: Mapping[str, str | None]
+    values_of_setup: Mapping[str, str | None], values_of_flow: Mapping[str, str | None]
 ) -> dict[str, str]:
-    """Return the values of a setup, or else of its flow; NA counts as missing."""
-    statements = [*flow.items(), *setup.items()]  # the setup's come later and replace the flow's
-    return {
-        name: text for name, text in statements if text is not None and text.strip() not in _ABSENT
-    }
+    """Return the values that a setup or else its flow states, by parameter.
+
+    Missing ones are left out: None, or a text such as NA.
+    """
+    stated_values = {}
+    # The setup's values come last and replace the flow's.
+    for name, text in [*values_of_flow.items(), *values_of_setup.items()]:
+        if text is not None and text.strip() not in _MISSING_TEXTS:
+            stated_values[name] = text
+    return stated_values
 
 
 def parse_value(text: str) -> Value:

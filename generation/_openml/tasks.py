@@ -91,12 +91,13 @@ def _ask_for_size(client: Client, task: int) -> dict[str, int]:
 
 
 def svm_converters(sizes: Mapping[int, DataSize]) -> dict[str, Converter]:
-    """Return a converter that fills in a kernel's default gamma, 1 / p.
+    """Return a converter that fills in the default of a kernel's gamma, 1 / p for p inputs.
 
-    e1071 takes p from its model matrix, where it is a little more at times.
+    e1071 counts the columns of its model matrix instead, which at times are a few more.
     """
 
     def convert_gamma(number: float | None, task: int) -> float | None:
+        """Return a recorded gamma; the default if none is recorded."""
         return 1.0 / sizes[task].inputs if number is None else number
 
     return {"gamma": convert_gamma}
@@ -111,16 +112,20 @@ def ranger_converters(sizes: Mapping[int, DataSize]) -> dict[str, Converter]:
     """
 
     def convert_mtry(number: float | None, task: int) -> float | None:
-        """Convert mtry, a number of columns, to the middle of the fractions that give it."""
+        """Convert mtry, a number of the p inputs, to the middle of the fractions that give it.
+
+        These are (mtry - 1) / p to mtry / p, as the random bot drew x and ran with ceil(x p).
+        """
         p = sizes[task].inputs
-        columns = math.floor(math.sqrt(p)) if number is None else number  # ranger's default
-        return max(0.0, (columns - 0.5) / p)
+        mtry = math.floor(math.sqrt(p)) if number is None else number  # ranger's default
+        return max(0.0, (mtry - 0.5) / p)  # not below 0 if 0 is recorded
 
     def convert_min_node_size(number: float | None, task: int) -> float | None:
         """Convert min.node.size = n^x, with n the rows of the task's data, to the exponent x."""
         if number is None:
             return None
         n = sizes[task].rows
-        return math.log(max(number, 1.0)) / math.log(n)
+        size = max(number, 1.0)  # a smaller one than n^0 cannot have been drawn
+        return math.log(size) / math.log(n)
 
     return {"mtry": convert_mtry, "min.node.size": convert_min_node_size}
