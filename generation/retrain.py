@@ -299,7 +299,7 @@ def _make_space(spec: Retrain, model: Model, stream: Stream) -> SearchSpace:
     space = spec.make_space(
         model,
         smallest_size=int(rows_of_periods.min()) * least,
-        names_of_data=HYPERPARAMETERS_OF_DATA,  # window and half-life, which the model lacks
+        names_outside_model=HYPERPARAMETERS_OF_DATA,  # window and half-life
     )
     is_window_fixed = least == most
     has_window = WINDOW in space.names  # in the user's own search space
@@ -317,6 +317,7 @@ def _define_own(spec: Retrain, plan: RetrainPlan) -> Definition:
     # The first periods only serve to train; each of the others is a task.
     first_period = stream.names[trainer.longest_window]
     last_period = stream.names[-1]
+    # `starts` has the first row of each period and, last, the number of rows.
     rows_of_last_period = stream.starts[-1] - stream.starts[-2]
     return define_benchmark(
         spec.name,

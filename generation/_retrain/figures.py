@@ -19,9 +19,10 @@ from hpobench_ordered.core.objective import Direction
 from hpobench_ordered.surrogates.card import rank_correlation, upper_half_correlation
 
 LAGS = (1, 2, 5, 10)
-FLATNESS_SHARE = 0.1
-"""A task with a larger share of configurations within noise of the best is flat; a benchmark with a
-larger share of such tasks says so on its card."""
+SHARE_OF_FLAT_TASK = 0.1
+"""A task with a larger share of configurations within noise of the best is flat."""
+MENTIONED_SHARE_OF_TASKS = 0.1
+"""A benchmark with a larger share of flat tasks says so on its card."""
 
 
 def compute_correlation_by_lag(losses: FloatArray) -> dict[int, float]:
@@ -54,12 +55,13 @@ def compute_noise_share(repeated: FloatArray, *, averaged: int = 1) -> float:
     # A mean over S seeds still varies by the seeds, with 1 / S of their variance.
     variance_of_configs = np.maximum(variance_of_means - variance_of_seeds / len(repeated), 0.0)
 
-    variance_of_seeds /= averaged
-    total = variance_of_seeds + variance_of_configs
+    # Values of the benchmark are means over `averaged` seeds, so the seed moves them less.
+    variance_in_values = variance_of_seeds / averaged
+    total = variance_in_values + variance_of_configs
     has_variance = total > 0
     if not has_variance.any():
         return 0.0
-    shares = variance_of_seeds[has_variance] / total[has_variance]
+    shares = variance_in_values[has_variance] / total[has_variance]
     return float(shares.mean())
 
 
@@ -114,25 +116,27 @@ def make_comparisons(
         averaged: Number of seeds that a loss is the mean of.
     """
     # Regret of the configuration that was best on the task before, on each task but the first.
-    shares = copying_regrets(losses)
-    median = _nan_median(shares)
-    forest_median = _nan_median(copying_regrets(smooth))
+    regrets = copying_regrets(losses)
+    median_regret = _nan_median(regrets)
+    median_regret_on_forest = _nan_median(copying_regrets(smooth))
     lags = compute_correlation_by_lag(losses)
     lags_in_words = ", ".join(f"{lag}: {value:.2f}" for lag, value in lags.items())
     comparisons: dict[str, Any] = {
         "copying": {
-            "explanation": f"the configuration that was best on the task before leaves {median:.2f}"
-            f" of the distance from the median to the best in trainings, {forest_median:.2f} on the"
-            f" forest (medians over tasks); mean rank correlation by lag {lags_in_words}",
-            "median_share": median,
-            "median_share_on_forest": forest_median,
-            "shares": shares.tolist(),
+            "explanation": "the configuration that was best on the task before leaves "
+            f"{median_regret:.2f} of the distance from the median to the best in trainings, "
+            f"{median_regret_on_forest:.2f} on the forest (medians over tasks); mean rank "
+            f"correlation by lag {lags_in_words}",
+            "median_share": median_regret,
+            "median_share_on_forest": median_regret_on_forest,
+            "shares": regrets.tolist(),
             "rank_correlation": {str(lag): value for lag, value in lags.items()},
         }
     }
     if repeated is None:
         return comparisons
 
+    # Two seeds can be compared and, in the better half of four configurations, two of these.
     number_of_seeds, number_of_configs, _ = repeated.shape
     if number_of_seeds > 1 and number_of_configs > 3:
         comparisons["other seeds"] = _compare_seeds(smooth, repeated, averaged)
@@ -146,7 +150,7 @@ def describe_flatness(comparisons: Mapping[str, Any]) -> tuple[str, ...]:
         comparisons: Those of `make_comparisons`.
     """
     share_of_flat_tasks = comparisons.get("other seeds", {}).get("tasks_within_noise", 0.0)
-    if share_of_flat_tasks <= FLATNESS_SHARE:
+    if share_of_flat_tasks <= MENTIONED_SHARE_OF_TASKS:
         return ()
     return (
         f"On {100 * share_of_flat_tasks:.0f} % of tasks more than a tenth of configurations are "
@@ -168,7 +172,7 @@ def _compare_seeds(smooth: FloatArray, repeated: FloatArray, averaged: int) -> d
     noise_of_means = compute_noise_share(repeated, averaged=averaged)
     correlation, correlation_in_better_half = compute_agreement(repeated)
     shares_near_best = compute_shares_within_noise(smooth, repeated, averaged=averaged)
-    share_of_flat_tasks = float(np.mean(shares_near_best > FLATNESS_SHARE))
+    share_of_flat_tasks = float(np.mean(shares_near_best > SHARE_OF_FLAT_TASK))
 
     trained = f"{number_of_configs} configurations trained with {number_of_seeds} seeds"
     noise = f"{100 * noise_of_one_seed:.1f} % of the variance of a task is due to the seed"

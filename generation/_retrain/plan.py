@@ -70,7 +70,7 @@ class RetrainPlan:
         configs = self.space.configs(self.values)
         jobs = [TrainingJob(str(self.seed), config) for config in configs]
 
-        # Without averages there is a second seed all the same, for the effect of the seed.
+        # Even if values are not means over seeds, a second seed shows how much the seed matters.
         number_of_seeds = max(self.averaged, 2)
         repeated_configs = configs[: self.number_repeated]
         for seed in range(self.seed + 1, self.seed + number_of_seeds):
@@ -109,7 +109,7 @@ def make_raw_evaluations(
     if repeated is not None:
         n_repeated = repeated.shape[1]  # the first configurations
         spread[:n_repeated] = repeated.std(axis=0, ddof=1)
-    training = np.arange(len(configs))  # each value is of a training of its own
+    training = np.arange(len(configs))  # numbers of trainings: no two values share one
     return [
         RawEvaluations(configs, values_of_task, spread_of_task, training)
         for values_of_task, spread_of_task in zip(values.T, spread.T, strict=True)

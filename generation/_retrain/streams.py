@@ -163,12 +163,13 @@ def _read_dates(
 
 
 def _number_periods(times: "pd.Series[Any]", rows: int) -> list[str]:
-    """Number the periods of `rows` rows; rows of equal time belong to the period of the first."""
+    """Number the periods, `rows` rows each; rows of equal time are in the period of their first."""
     # `times` are sorted, so rows of equal time are adjacent.
     is_new_time = times.ne(times.shift())
     first_row_of_time = np.maximum.accumulate(np.where(is_new_time, np.arange(len(times)), 0))
 
-    # A period without a first row is skipped, so that numbers are consecutive.
+    # Rows of equal time may take up a whole period, whose number is then missing: `numbers` are
+    # consecutive again.
     _, numbers = np.unique(first_row_of_time // rows, return_inverse=True)
     width = len(str(numbers[-1]))
     return [f"{number:0{width}d}" for number in numbers.tolist()]
@@ -199,19 +200,20 @@ def _prepare_electricity(frame: "pd.DataFrame") -> tuple["pd.DataFrame", "NDArra
     """
     import pandas as pd
 
-    hours = pd.date_range("1996-05-07", periods=len(frame), freq="30min")
-    before = frame[["day", "period"]].join(frame[MARKET_COLUMNS].shift(1))  # of the row before
-    before["mean_of_a_day"] = before["nswprice"].rolling(HALF_HOURS_PER_DAY).mean()
+    half_hours = pd.date_range("1996-05-07", periods=len(frame), freq="30min")
+    market_before = frame[MARKET_COLUMNS].shift(1)  # of the row before
+    features = frame[["day", "period"]].join(market_before)
+    features["mean_of_a_day"] = features["nswprice"].rolling(HALF_HOURS_PER_DAY).mean()
 
-    has_mean = np.arange(len(frame)) >= HALF_HOURS_PER_DAY
-    is_used = has_mean & (hours < pd.Timestamp("1998-12-01"))
-    months = hours.to_period("M").astype(str).to_numpy()
-    return before.assign(target=frame["target"])[is_used], months[is_used]
+    has_mean = np.arange(len(frame)) >= HALF_HOURS_PER_DAY  # not on the first day, 7 May
+    is_used = has_mean & (half_hours < pd.Timestamp("1998-12-01"))
+    months = half_hours.to_period("M").astype(str).to_numpy()
+    return features.assign(target=frame["target"])[is_used], months[is_used]
 
 
 def _prepare_weather(frame: "pd.DataFrame") -> tuple["pd.DataFrame", "NDArray[Any]"]:
     """Return all columns, and each row's period: one of 50 years, as the file has no times."""
-    return frame, _cut_evenly("year", len(frame), 50)
+    return frame, _cut_evenly("year", len(frame), periods=50)
 
 
 def _prepare_bike_sharing(frame: "pd.DataFrame") -> tuple["pd.DataFrame", "NDArray[Any]"]:
@@ -244,12 +246,13 @@ def _prepare_metro_traffic(frame: "pd.DataFrame") -> tuple["pd.DataFrame", "NDAr
     frame = frame[is_new_hour]
 
     lagged = {f"lag_{lag}": frame["target"].shift(lag) for lag in TRAFFIC_LAGS}
+    # Both attr_5 and attr_6 describe the weather; the first is a feature.
     frame = frame.drop(columns="attr_6").rename(columns={"attr_5": "weather"})
     frame = frame.assign(**lagged, weather=frame["weather"].astype(int).astype(str))
     frame = frame.iloc[max(TRAFFIC_LAGS) :]
 
     target_last = [*frame.columns.drop("target"), "target"]
-    return frame[target_last], _cut_evenly("period", len(frame), 50)
+    return frame[target_last], _cut_evenly("period", len(frame), periods=50)
 
 
 def _prepare_flights(frame: "pd.DataFrame") -> tuple["pd.DataFrame", "NDArray[Any]"]:
@@ -280,7 +283,7 @@ def _cut_evenly(noun: str, rows: int, periods: int) -> "NDArray[Any]":
     return np.array([f"{noun}-{number + 1:02d}" for number in numbers.tolist()])
 
 
-PUBLIC: Mapping[str, Callable[["pd.DataFrame"], tuple["pd.DataFrame", "NDArray[Any]"]]] = {
+PUBLIC_STREAMS: Mapping[str, Callable[["pd.DataFrame"], tuple["pd.DataFrame", "NDArray[Any]"]]] = {
     "electricity": _prepare_electricity,
     "weather": _prepare_weather,
     "bike_sharing": _prepare_bike_sharing,
@@ -294,8 +297,10 @@ def read_public_stream(name: str, folder: Path) -> Stream:
     """Read one of the public streams from NAME.parquet in a folder."""
     path = folder / f"{name}.parquet"
     try:
-        frame, period_of_row = PUBLIC[name](read_table(path))
+        prepare = PUBLIC_STREAMS[name]
+        frame, period_of_row = prepare(read_table(path))
     except (KeyError, AttributeError, ValueError) as error:
         raise ArtifactError(f"{path} is not the stream {name!r}: {error!r}") from None
-    data = replace(split_table(path, frame, None), name=name)
+    data = split_table(path, frame, target=None)  # the target is the last column
+    data = replace(data, name=name)
     return cut_into_periods(data, period_of_row.tolist())

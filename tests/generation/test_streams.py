@@ -13,7 +13,7 @@ from sklearn.metrics import roc_auc_score
 
 from hpobench_ordered.errors import ArtifactError, ExperimentError
 from hpobench_ordered.generation._retrain.streams import (
-    PUBLIC,
+    PUBLIC_STREAMS,
     TRAFFIC_LAGS,
     Stream,
     read_public_stream,
@@ -28,7 +28,7 @@ ROWS_PER_DAY = {
     "metro_traffic": 24,
     "flights": 300,
 }
-SLOW_NAMES = sorted(set(PUBLIC) - {"bike_sharing"})
+SLOW_NAMES = sorted(set(PUBLIC_STREAMS) - {"bike_sharing"})
 # Measurements of the market for electricity.
 COLUMNS_OF_ELECTRICITY_MARKET = ["nswprice", "nswdemand", "vicprice", "vicdemand", "transfer"]
 
