@@ -47,7 +47,7 @@ class ForestData:
         targets: Objective values, (n, K).
         coding: How configurations are coded as inputs of the forest.
         recipe: Settings of the forest.
-        rng: Draws the folds of the cross-validation; default: by the seed of the request.
+        rng: Random generator of the search for best values; default: by the seed of the request.
         mixes: How each task's value is mixed from the outputs; default: one output a task.
     """
 
@@ -81,14 +81,16 @@ def write_forest(
     fitter = partial(
         fit_forest, coding=forest.coding, recipe=forest.recipe, workers=request.workers
     )
+    # `mixes` tell between which two outputs of the forest each task lies, if it is not an output.
     fit = SurrogateFit.of_all_tasks(
         fitter, forest.values, forest.targets, seed=request.seed, rng=forest.rng, mixes=forest.mixes
     )
     # `NOT_OPTIMAL` says that best values were searched, so there may be better ones.
     limits = (forest.recipe.describe(), *report.limits, NOT_OPTIMAL)
+    benchmark_fit = BenchmarkFit(defined, [fit], request.seed, request.progress)
     return write_surrogates(
         request.folder,
-        {FOREST: BenchmarkFit(defined, [fit], request.seed, request.progress)},
+        {FOREST: benchmark_fit},  # the artifact's only surrogate, by its name
         replace(report, limits=limits),
         evaluations=evaluations,
         runs=runs,

@@ -176,19 +176,19 @@ def write_reference(results: Path, folder: Path) -> list[WrittenFile]:
     import pandas as pd
 
     store = Store(results)
-    planned = pd.concat([_mark_whole_seeds(store, part) for part in PARTS])
+    planned_runs = pd.concat([_mark_whole_seeds(store, part) for part in PARTS])
 
     # A run that several parts share counts if its seed is whole in any of them: True comes first.
-    planned = planned.sort_values("is_whole", ascending=False).drop_duplicates("key")
+    planned_runs = planned_runs.sort_values("is_whole", ascending=False).drop_duplicates("key")
     written_files = []
     with ArtifactWriter(folder) as artifact:
-        for labels, runs in planned.groupby(["benchmark", "surrogate", "protocol"]):
+        for labels, runs in planned_runs.groupby(["benchmark", "surrogate", "protocol"]):
             is_done = runs["state"] == State.DONE.value
             finished = runs[runs["is_whole"] & is_done]
             if not len(finished):
                 continue
 
-            identity, surrogate, protocol = map(str, labels)
+            identity, surrogate, protocol = map(str, labels)  # identity: NAME@VERSION
             spec = benchmark_spec(BenchmarkIdentity.parse(identity).id)
             keys = list(finished["key"])
             file = ReferenceFile.of_results(finished, store.read(keys), store.timings(keys), spec)
@@ -279,9 +279,10 @@ def _name_file(benchmark: str, surrogate: str, protocol: str) -> str:
 
 
 def _mark_whole_seeds(store: Store, part: Part) -> "pd.DataFrame":
-    """List the runs of a part; `is_whole` tells whether all with their benchmark and seed are over.
+    """List the runs of a part, with a column `is_whole`.
 
-    A failed run is over, too: it would fail again.
+    It tells whether all methods have run on the run's benchmark with its seed. Failed runs count,
+    too, as they would fail again.
     """
     runs = make_overview(store, part.plan_cells()).runs  # one row per run
     is_over = runs["state"].isin([State.DONE.value, State.FAILED.value])

@@ -52,7 +52,11 @@ class XGBoostTrainer:
         }
 
     def __call__(self, config: Mapping[str, Any], where: str) -> Mapping[str, Any]:
-        """Train on the first `where` images of the pool.
+        """Train on the first images of the pool, and count the errors on the validation images.
+
+        Args:
+            config: The configuration.
+            where: The number of images, as text: it also names the folder of stored trainings.
 
         Returns:
             "error_count", the number of misclassified validation images, and "seconds".

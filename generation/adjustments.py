@@ -26,7 +26,7 @@ from hpobench_ordered.surrogates.best import DRAWS, NOT_OPTIMAL, best_known
 from hpobench_ordered.surrogates.bundle import BENCHMARK, CARD, definition_to_json, read_card
 from hpobench_ordered.surrogates.card import Card, versions_of
 
-SEARCH = (
+LIMIT_OF_SEARCH = (
     f"Best known values are the best of {DRAWS} random configurations and a local refinement, on "
     "the forest itself; a longer search may find better ones."
 )
@@ -37,11 +37,13 @@ def generate(adjustment: SpaceAdjustment, request: Request) -> Path:
 
     Step 1 is the search space before the adjustment, step 2 that after it.
     """
+    # The forest of the flow; its best values on the flow's own search space are not used.
     forest, _ = adjustment.base.option(FLOW_SURROGATE).load()
     rng = np.random.default_rng(request.seed)
     before = _search_best_values(adjustment, Steps.STEP_1, forest, request, rng)
     after = _search_best_values(adjustment, Steps.STEP_2, forest, request, rng)
     best_values = {
+        # The hash of the forest, to notice if values were searched on another one.
         SEARCHED_ON: surrogate_hash(adjustment.base, FLOW_SURROGATE),
         Steps.STEP_1.name: before,
         Steps.STEP_2.name: after,
@@ -85,6 +87,7 @@ def _make_card(adjustment: SpaceAdjustment, request: Request) -> Card:
 
     card = read_card(adjustment.base.artifact)
     figures = [of_task for of_task in card.figures if of_task.name in adjustment.tasks]
+    # `LIMIT_OF_SEARCH` takes the place of what the flow's card says about its best values.
     other_limits = [limit for limit in card.limits if limit != NOT_OPTIMAL]
     return replace(
         card,
@@ -94,7 +97,7 @@ def _make_card(adjustment: SpaceAdjustment, request: Request) -> Card:
             f"The forest is that of {adjustment.base.id}: this artifact holds best values only, "
             "and sources and limits are those of all of its tasks.",
             *other_limits,
-            SEARCH,
+            LIMIT_OF_SEARCH,
         ),
         command=request.command(adjustment.name),
         versions=versions_of("hpobench-ordered", "numpy"),

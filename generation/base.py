@@ -54,9 +54,10 @@ class Request:
     progress: Progress = silent
 
     def command(self, *words: str) -> str:
-        """Return the equivalent command: `words`, then the options that affect the result.
+        """Return the command that generates the same again: `words`, then the request's options.
 
-        A local copy, the number of workers and the folder do not affect it.
+        Where a local copy and the artifact are, and the number of workers, do not affect the result
+        and are left out.
         """
         command = ["hpobench-ordered generate", *words, f"{Option.SEED.value} {self.seed}"]
         if self.sizes is not None:

@@ -125,7 +125,8 @@ def choose_folder(name: str, output: Path | None, *, replace: bool) -> Path:
             f"a benchmark's name must be letters, digits and (not first) . _ -, but got {name!r}"
         )
 
-    # A user's artifact may be replaced; it is registered, too, so this comes first.
+    # A user's own artifact may be replaced. It is a registered benchmark, too, so this comes before
+    # the names of other benchmarks are refused.
     is_users_own = is_artifact(folder) and name not in generators()
     if is_users_own:
         if not replace:

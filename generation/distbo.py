@@ -4,7 +4,7 @@ A source run is the history of one source task in the paper: random configuratio
 optimisation without transfer (Law et al. 2019, section 5 and appendix C), with real trainings.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from hpobench_ordered._typing import FloatArray
+from hpobench_ordered._typing import Config, FloatArray
 from hpobench_ordered.benchmarks.distbo import (
     FOREST,
     GENERATED,
@@ -96,6 +96,7 @@ def _make_source_run(
     rng = np.random.default_rng([seed, task])
     values = np.empty((budget.evaluations, space.dimension))
     objective = np.empty(budget.evaluations)
+    # The first ones at random, all at once.
     values[: budget.random] = space.decode(space.sample_unit(rng, budget.random))
     objective[: budget.random] = model.predict(values[: budget.random], task)
 
@@ -106,7 +107,8 @@ def _make_source_run(
         context=dict(defined.tasks[task].context),
         budget=budget.evaluations,
     )
-    with one_thread():
+    # One by one: the method suggests an evaluation after it was told of all those before.
+    with one_thread():  # always the same bits, on any machine's number of threads
         for trial in range(budget.evaluations):
             is_guided = trial >= budget.random
             if is_guided:
@@ -129,6 +131,7 @@ def _search_best_value(
     """
     space = defined.space
     compute_losses = defined.objective.losses  # to be minimised
+    # With `SEARCH_STREAM` these are other random numbers than those of the source run.
     rng = np.random.default_rng([seed, task, SEARCH_STREAM])
 
     sobol_values = space.decode(sobol(space.dimension, SOBOL_CONFIGURATIONS, rng))
@@ -184,9 +187,9 @@ def _make_run_and_best_value(
         run_seed: Seed of the run, and of the search for the best value.
     """
     defined = benchmark.define(seed)
-    model, _ = benchmark.load(seed, None)
+    model, _ = benchmark.load(seed, artifact=None)  # there is no artifact yet
     run = _make_source_run(defined, model, benchmark.outline.source_budget, task, run_seed)
-    if benchmark.highest is not None:  # it need not be searched
+    if benchmark.highest is not None:  # the best value is known from a formula
         return run, benchmark.highest
     return run, _search_best_value(defined, model, run, task, run_seed)
 
@@ -218,18 +221,9 @@ def generate_forest(benchmark: RealBenchmark, request: Request) -> Path:
     defined = benchmark.define()
     n = request.configurations or CONFIGURATIONS[name]
     values = _design_configurations(defined.space, n, request.seed)
-    folder = request.folder.with_name(f"{request.folder.name}{TRAININGS_SUFFIX}")
-    outcomes = run_trainings(
-        TaskTrainer(benchmark),
-        # A job trains on all tasks, so that the first argument, its place, is the same for all.
-        [TrainingJob("tasks", config) for config in defined.space.configs(values)],
-        folder,
-        workers=request.workers,
-        progress=request.progress,
-    )
-    targets = np.array([outcome["values"] for outcome in outcomes], dtype=np.float64)
+    targets = _train_on_all_tasks(benchmark, defined.space.configs(values), request)
 
-    model, _ = benchmark.load()
+    model, _ = benchmark.load()  # it trains the configurations that it is asked for
     runs = make_source_runs(defined, model, benchmark.outline.source_budget, request)
     report = CardTexts(
         source=defined.provenance.source,
@@ -245,6 +239,25 @@ def generate_forest(benchmark: RealBenchmark, request: Request) -> Path:
     coding = space_coding(_put_shares_on_log_scale(defined.space))
     forest = ForestData(values, targets, coding, RECIPES[name])
     return write_forest(request, defined, forest, report, runs=runs)
+
+
+def _train_on_all_tasks(
+    benchmark: RealBenchmark, configs: Sequence[Config], request: Request
+) -> FloatArray:
+    """Train n configurations on all T tasks, and return the objective values, (n, T).
+
+    Finished trainings are stored in a folder beside the artifact.
+    """
+    folder = request.folder.with_name(f"{request.folder.name}{TRAININGS_SUFFIX}")
+    outcomes = run_trainings(
+        TaskTrainer(benchmark),
+        # A job trains on all tasks, so that the first argument, its place, is the same for all.
+        [TrainingJob("tasks", config) for config in configs],
+        folder,
+        workers=request.workers,
+        progress=request.progress,
+    )
+    return np.array([outcome["values"] for outcome in outcomes], dtype=np.float64)
 
 
 def _fetch_files(benchmark: RealBenchmark, local: Path | None) -> None:
@@ -274,11 +287,14 @@ def _design_configurations(space: SearchSpace, n: int, seed: int) -> FloatArray:
 
 
 def _put_shares_on_log_scale(space: SearchSpace) -> SearchSpace:
-    """Return the same space, but with hyperparameters that are shares of rows on a log scale."""
+    """Return the same space, but with hyperparameters that are shares of rows on a log scale.
+
+    It has no default configuration: it only serves to draw configurations and to code them.
+    """
     parameters = []
     for parameter in space.parameters:
         is_log = parameter.log or parameter.name in SHARES
-        parameters.append(replace(parameter, log=is_log, default=None))  # no default is needed
+        parameters.append(replace(parameter, log=is_log, default=None))
     return SearchSpace(parameters)
 
 

@@ -73,7 +73,7 @@ def draw_tastes() -> FloatArray:
     mrg32k3a = import_extra(
         "mrg32k3a.mrg32k3a", package="mrg32k3a", extra="generate", purpose="simulating newsvendor"
     )
-    rng = mrg32k3a.MRG32k3a(s_ss_sss_index=list(TASTE_STREAM))  # stream, substream and so on
+    rng = mrg32k3a.MRG32k3a(s_ss_sss_index=list(TASTE_STREAM))  # its three indices
     shape = (N_REPLICATIONS, N_CUSTOMERS, N_ITEMS)
     uniforms = [rng.random() for _ in range(math.prod(shape))]
     noise = [-math.log(-math.log(uniform)) - np.euler_gamma for uniform in uniforms]
@@ -89,7 +89,7 @@ def compute_total_profits(prices: IntArray, utilities: IntArray, tastes: FloatAr
     Args:
         prices: Whole prices p, (n, J).
         utilities: Utilities u of the items, (J,).
-        tastes: Tastes e of the customers, (R, C, J).
+        tastes: Tastes e of C customers for J items in R replications, (R, C, J).
     """
     n = len(prices)
     price_lists = np.arange(n)
@@ -165,7 +165,7 @@ def generate(request: Request) -> Path:
         licence=defined.provenance.licence,
         evaluations=profits.size,
         configurations=len(prices),
-        folds=0,
+        folds=0,  # an exact table is not cross-validated, so it has no figures
         figures=(),
         limits=(
             "Every evaluation uses the same random numbers: there is no noise between evaluations.",

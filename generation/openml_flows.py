@@ -95,9 +95,10 @@ def generate_by_training(plan: FlowPlan, training: TrainingPlan, request: Reques
         versions=versions_of("numpy", "scikit-learn", "xgboost"),
     )
     table = _store_evaluations(plan.flow, request, frame, about)
-    local = () if request.local is None else (f"{Option.LOCAL.value} DATA",)
-    words = (plan.flow.name, "--source train", *local)
-    return _fit_and_write(plan, request, table, request.command(*words))
+    # The command on the card has DATA in place of the user's own folder.
+    local_words = () if request.local is None else (f"{Option.LOCAL.value} DATA",)
+    command = request.command(plan.flow.name, "--source train", *local_words)
+    return _fit_and_write(plan, request, table, command)
 
 
 def generate_from_openml(plan: FlowPlan, request: Request) -> Path:
@@ -107,12 +108,15 @@ def generate_from_openml(plan: FlowPlan, request: Request) -> Path:
     tasks = flow.tasks if request.tasks is None else _parse_task_ids(request.tasks)
     sizes = look_up_data_sizes(tasks, folder, progress=request.progress)
     space = flow.space()
+    read_setups = MlrSetups(
+        space, defaults=MLR_DEFAULTS[flow.flow_id], converters=plan.make_converters(sizes)
+    )
     records = download_records(
         flow_id=flow.flow_id,
         tasks=tasks,
         space=space,
         folder=folder,
-        setups=MlrSetups(space, MLR_DEFAULTS[flow.flow_id], plan.make_converters(sizes)),
+        setups=read_setups,
         progress=request.progress,
     )
     frame, scarce_tasks = _drop_scarce_tasks(records.frame)
@@ -137,6 +141,7 @@ def generate_from_openml(plan: FlowPlan, request: Request) -> Path:
         request,
         table,
         command,
+        # From this source, the option for configurations limits the evaluations of each task.
         max_evaluations=request.configurations or EVALUATIONS_PER_TASK,
     )
 
@@ -158,6 +163,7 @@ def generate_from_evaluations(plan: FlowPlan, request: Request) -> Path:
         request,
         table,
         command,
+        # From this source, the option for configurations limits the evaluations of each task.
         max_evaluations=request.configurations or EVALUATIONS_PER_TASK,
     )
 

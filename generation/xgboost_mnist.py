@@ -41,14 +41,14 @@ LIMITS = (
     "At the smallest sizes many configurations predict one class alone and tie; ranks are least "
     "certain there.",
 )
-COMPARISON = f"{NAME}-comparison.json"
+COMPARISON_FILE = f"{NAME}-comparison.json"
 """File that `generate_comparison` writes; the card quotes the packaged one."""
 
 
 def generate_from_published(request: Request) -> Path:
     """Fit the forest to the authors' evaluations and write the artifact."""
     values, errors = _read_published_evaluations(request.local)
-    packaged = resources.files("hpobench_ordered") / "artifacts" / COMPARISON
+    packaged_comparison = resources.files("hpobench_ordered") / "artifacts" / COMPARISON_FILE
     return _write(
         request,
         values,
@@ -59,7 +59,7 @@ def generate_from_published(request: Request) -> Path:
             "f4034662d84cf27dfee34de9695c89af5d7238c5"
         ),
         command=request.command(NAME, "--source published"),
-        comparisons={"own trainings": json.loads(packaged.read_bytes())},
+        comparisons={"own trainings": json.loads(packaged_comparison.read_bytes())},
     )
 
 
@@ -97,9 +97,10 @@ def generate_comparison(request: Request) -> Path:
     values, errors = _read_published_evaluations(None)  # `local` holds the images here
     if request.configurations is not None and request.configurations > len(values):
         raise ExperimentError(f"{len(values)} configurations are published")
-    result = compare(request, split_images(*load_mnist(request.local)), values, errors)
-    file = request.folder.with_name(COMPARISON)
-    write_atomically(file, (json.dumps(result, indent=1) + "\n").encode())
+    images, classes = load_mnist(request.local)
+    comparison = compare(request, split_images(images, classes), values, errors)
+    file = request.folder.with_name(COMPARISON_FILE)
+    write_atomically(file, (json.dumps(comparison, indent=1) + "\n").encode())
     return file
 
 
@@ -116,6 +117,7 @@ def _read_published_evaluations(local: Path | None) -> tuple[FloatArray, FloatAr
     Args:
         local: A copy of the file; default: the stored one, or a download.
     """
+    # `PUBLISHED` is the authors' file, in the cache of downloads.
     if local is not None:
         PUBLISHED.store(local)
     elif not PUBLISHED.is_fetched:

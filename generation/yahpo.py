@@ -59,7 +59,7 @@ from hpobench_ordered.surrogates.pipeline import FOLDS
 SYNE_TUNE = "github.com/sighellan/syne-tune"
 SYNE_TUNE_COMMIT = "f4034662d84cf27dfee34de9695c89af5d7238c5"
 PUBLISHED_AT = f"{SYNE_TUNE}, commit {SYNE_TUNE_COMMIT}, folder yahpo_data"
-SMALL_RECIPE = ForestRecipe(trees=16)
+SMALL_FOREST = ForestRecipe(trees=16)
 """Of the data sets that the paper does not use: a quarter of the trees, so that 24 more forests
 take little more room than its six. Cross-validated R2 is lower by at most 0.006 on any task."""
 
@@ -100,7 +100,7 @@ NOT_TRAINED = (
     "The evaluations are predictions of a YAHPO Gym network, not results of real training: the "
     "forest approximates an approximation."
 )
-PUBLISHED = CardTexts(
+TEXTS_OF_PUBLISHED = CardTexts(
     source=f"evaluations of the YAHPO Gym v1.0 network by Hellan et al. (2023), {PUBLISHED_AT}",
     summaries={FOREST: "Random forest fitted to the published evaluations at five fractions."},
     limits=(
@@ -111,12 +111,12 @@ PUBLISHED = CardTexts(
     ),
 )
 YAHPO_DATA = "sampled by this package; github.com/slds-lmu/yahpo_data"
-OWN_NETWORK = CardTexts(
+TEXTS_OF_OWN_NETWORK = CardTexts(
     source=f"evaluations of the scenario's YAHPO Gym network, {YAHPO_DATA}, release {RELEASE}",
     summaries={FOREST: "Random forest fitted to evaluations sampled from YAHPO's own network."},
     limits=(NOT_TRAINED,),
 )
-V2_NETWORK = CardTexts(
+TEXTS_OF_V2_NETWORK = CardTexts(
     source=(
         f"evaluations of the YAHPO Gym v2 network of rbv2_ranger, {YAHPO_DATA}, commit {V2_COMMIT}"
     ),
@@ -161,14 +161,15 @@ def generate_from_evaluations(scenario: str, instance: str, request: Request) ->
     evaluated = replace(published, values=published.values[:n], auc=published.auc[:n])
     # The many benchmarks that the paper does not use get smaller forests, to save room.
     is_of_paper = (scenario, instance) in PAPER_BENCHMARKS
-    recipe = ForestRecipe() if is_of_paper else SMALL_RECIPE
-    return _write(request, defined, evaluated, PUBLISHED, recipe)
+    recipe = ForestRecipe() if is_of_paper else SMALL_FOREST
+    return _write(request, defined, evaluated, TEXTS_OF_PUBLISHED, recipe)
 
 
 def generate_from_v2_network(scenario: str, instance: str, request: Request) -> Path:
     """Fit the forest of a benchmark to evaluations of the v2 network and write its artifact.
 
-    Hyperparameters that v1.0.2 does not tune are fixed: sampling with replacement, replication 10.
+    Inputs of this network that the benchmark does not tune are fixed: sampling with replacement is
+    on, and the replication is number 10.
     """
     defined = _definition(scenario, instance, request.local)
     model = OnnxSurrogate.for_space(
@@ -180,11 +181,13 @@ def generate_from_v2_network(scenario: str, instance: str, request: Request) -> 
         varied={FRACTION_COLUMN: FRACTIONS},
         target=OBJECTIVE,
     )
-    limits = V2_NETWORK.limits
+    limits = TEXTS_OF_V2_NETWORK.limits
     # `IMPLAUSIBLE` says why the network is not to be trusted on some data sets.
     if (scenario, instance) in IMPLAUSIBLE:
         limits = (IMPLAUSIBLE[scenario, instance], *limits)
-    return _generate_from_network(model, defined, request, replace(V2_NETWORK, limits=limits))
+    return _generate_from_network(
+        model, defined, request, replace(TEXTS_OF_V2_NETWORK, limits=limits)
+    )
 
 
 def generate_from_own_network(scenario: str, instance: str, request: Request) -> Path:
@@ -198,14 +201,14 @@ def generate_from_own_network(scenario: str, instance: str, request: Request) ->
         instance=instance,
         encoding=_read_json(files["encoding.json"], request.local),
     )
-    return _generate_from_network(model, defined, request, OWN_NETWORK)
+    return _generate_from_network(model, defined, request, TEXTS_OF_OWN_NETWORK)
 
 
 def _generate_from_network(
     model: OnnxSurrogate, defined: Definition, request: Request, report: CardTexts
 ) -> Path:
     """Fit a forest to evaluations sampled from a network and write the artifact."""
-    # The same generator samples and then draws the folds of the cross-validation.
+    # The same generator samples, and then draws the random numbers of the search for best values.
     rng = np.random.default_rng(request.seed)
     evaluated = sample_network(model, defined.space, request, rng)
     # Few trees on many configurations follow the network better than many trees on few.
@@ -246,26 +249,37 @@ def read_evaluations(path: Path, space: SearchSpace) -> EvaluatedConfigurations:
 
     fraction_of_row = frame["train_frac"].to_numpy()
     fractions = np.unique(fraction_of_row)
-    n, remainder = divmod(len(frame), len(fractions))
     values = space.values(frame[list(space.names)])
-
-    # In order: all rows of a configuration are adjacent, one for each fraction, ascending.
-    in_order = remainder == 0 and set(fractions) <= set(FRACTIONS)
-    if in_order:
-        values_by_config = values.reshape(n, len(fractions), space.dimension)
-        first_values = values_by_config[:, :1]
-        has_same_values = np.array_equal(
-            values_by_config, np.broadcast_to(first_values, values_by_config.shape), equal_nan=True
-        )
-        has_ascending_fractions = np.array_equal(fraction_of_row, np.tile(fractions, n))
-        in_order = has_same_values and has_ascending_fractions
-    if not in_order:
+    if not _are_rows_in_order(values, fraction_of_row, fractions):
         raise ArtifactError(
             f"{path}: the rows of a configuration must follow one another, one for each of the "
             f"fractions {fractions.tolist()}, ascending"
         )
-    auc = frame[OBJECTIVE].to_numpy(dtype=np.float64).reshape(n, len(fractions))
-    return EvaluatedConfigurations(values_by_config[:, 0], tuple(fractions.tolist()), auc)
+    auc = frame[OBJECTIVE].to_numpy(dtype=np.float64).reshape(-1, len(fractions))
+    values_of_configs = values[:: len(fractions)]  # the first row of each configuration
+    return EvaluatedConfigurations(values_of_configs, tuple(fractions.tolist()), auc)
+
+
+def _are_rows_in_order(
+    values: FloatArray, fraction_of_row: FloatArray, fractions: FloatArray
+) -> bool:
+    """Whether all rows of a configuration are adjacent, one for each fraction, ascending.
+
+    Args:
+        values: Configuration of each row, (n K, d).
+        fraction_of_row: Training fraction of each row, (n K,).
+        fractions: The K different fractions, ascending, which must be some of YAHPO's.
+    """
+    n, remainder = divmod(len(values), len(fractions))
+    if remainder != 0 or not set(fractions) <= set(FRACTIONS):
+        return False
+    values_by_config = values.reshape(n, len(fractions), values.shape[1])
+    first_values = values_by_config[:, :1]
+    has_same_values = np.array_equal(
+        values_by_config, np.broadcast_to(first_values, values_by_config.shape), equal_nan=True
+    )
+    has_ascending_fractions = np.array_equal(fraction_of_row, np.tile(fractions, n))
+    return has_same_values and has_ascending_fractions
 
 
 def sample_network(

@@ -83,9 +83,10 @@ def _load_bundled(name: str) -> DataSet:
 
     if name not in BUNDLED:
         raise UnknownNameError("data set of scikit-learn", name, BUNDLED)
-    numbers, target = getattr(datasets, f"load_{name}")(return_X_y=True)
+    load = getattr(datasets, f"load_{name}")
+    numbers, target = load(return_X_y=True)
     return _make_data_set(
-        name, f"scikit-learn's data set {name}", numbers, _no_columns(len(target)), target
+        name, f"scikit-learn's data set {name}", numbers, _no_categories(len(target)), target
     )
 
 
@@ -107,12 +108,12 @@ def _read_npz(path: Path) -> DataSet:
     if target.shape != numbers.shape[:1]:
         raise ArtifactError(f"{path} holds {len(numbers)} rows and a target of {target.shape}")
     return _make_data_set(
-        path.stem, _describe_file(path), numbers, _no_columns(len(target)), target
+        path.stem, _describe_file(path), numbers, _no_categories(len(target)), target
     )
 
 
-def _no_columns(rows: int) -> IntArray:
-    """Codes of no columns, (rows, 0)."""
+def _no_categories(rows: int) -> IntArray:
+    """Codes of categories where no column has any, (rows, 0)."""
     return np.empty((rows, 0), dtype=np.int64)
 
 
@@ -137,7 +138,7 @@ def split_table(path: Path, frame: "pd.DataFrame", target: str | None) -> DataSe
     codes_of_columns = []
     for index in range(other_inputs.shape[1]):  # not by name, as names may occur twice
         codes_of_columns.append(_code_categories(path, other_inputs.iloc[:, index]))
-    categories = _no_columns(len(frame))
+    categories = _no_categories(len(frame))
     if codes_of_columns:
         categories = np.stack(codes_of_columns, axis=1)
 

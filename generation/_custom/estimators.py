@@ -111,13 +111,14 @@ def built_in_space(key: str, *, smallest_size: int, leave_out: Container[str] = 
 
     Args:
         key: Package and class.
-        smallest_size: Rows of the smallest training set; there are at most as many neighbours.
+        smallest_size: Rows of the smallest training set, which limit the number of neighbours.
         leave_out: Names of hyperparameters that are left out.
 
     Raises:
         ExperimentError: There is no search space for this class.
     """
     if key not in SPACES:
+        # Keys are PACKAGE.CLASS.
         classes = ", ".join(name.partition(".")[2] for name in SPACES)
         raise ExperimentError(
             f"there is no built-in search space for {key}, only for {classes}; write one to a file "
@@ -125,10 +126,11 @@ def built_in_space(key: str, *, smallest_size: int, leave_out: Container[str] = 
         )
 
     parameters = []
-    for parameter in SPACES[key]:  # hyperparameters by class
+    for parameter in SPACES[key]:  # the hyperparameters of this class
         if parameter.name in leave_out:
             continue
-        if parameter.name == NEIGHBOURS_KEYWORD:  # there are no more neighbours than rows
+        if parameter.name == NEIGHBOURS_KEYWORD:
+            # A row has no more neighbours than there are rows, whatever the range says.
             most_neighbours = min(int(parameter.upper), smallest_size)
             parameters.append(_integer(NEIGHBOURS_KEYWORD, 1, most_neighbours))
         else:

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from hpobench_ordered._wording import suggest_allowed
+from hpobench_ordered._wording import suggest_nearest
 from hpobench_ordered.errors import ExperimentError, UnknownNameError
 from hpobench_ordered.files.writing import file_sha256
 from hpobench_ordered.generation._custom.split import PredictionKind
@@ -121,9 +121,8 @@ def _import_module(name: str) -> ModuleType:
         if not is_itself_missing:
             raise ExperimentError(f"the module {name!r} needs {missing!r}: {error}") from error
 
-        hint = suggest_allowed(name, _list_sibling_modules(missing))
-        if "did you mean" not in hint:
-            hint = "; is it installed, or a file in this folder?"
+        misspelling = suggest_nearest(name, _list_sibling_modules(missing))
+        hint = misspelling or "; is it installed, or a file in this folder?"
         raise ExperimentError(f"there is no module {name!r}{hint}") from error
     except Exception as error:  # the user's module may raise anything
         raise ExperimentError(
@@ -132,9 +131,10 @@ def _import_module(name: str) -> ModuleType:
 
 
 def _list_sibling_modules(missing: str) -> list[str]:
-    """List what a missing module may be misspelt from: modules of its package, or all packages.
+    """List the modules whose names may have been meant by the name of a missing one.
 
-    For "sklearn.ensembel" these are "sklearn.ensemble" and the others in sklearn.
+    These are the modules of its package or, if a package itself is missing, all packages. For
+    "sklearn.ensembel" they are "sklearn.ensemble" and the others in sklearn.
     """
     parent, _, _ = missing.rpartition(".")
     if not parent:  # a package itself is missing

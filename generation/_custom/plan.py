@@ -54,12 +54,12 @@ class TrainingSpec:
     seed: int = 0
 
     def list_options(self, **others: str | None) -> list[str]:
-        """List the options of the equivalent command, with their values.
+        """List the options of the command that generates this benchmark, with their values.
 
         Args:
             others: Values of further options; an option of None is left out.
         """
-        # The command is shown on the benchmark's card: of files it names no folders.
+        # The command is shown on the benchmark's card, which shall name no folders of a computer.
         is_bundled = self.data.startswith(SKLEARN_PREFIX)
         data = self.data if is_bundled else Path(self.data).name
         options = {
@@ -93,14 +93,15 @@ class TrainingSpec:
         return self.kind or _infer_kind_of_model(model, config) or infer_kind_of_target(target)
 
     def make_space(
-        self, model: Model, *, smallest_size: int, names_of_data: Sequence[str] = ()
+        self, model: Model, *, smallest_size: int, names_outside_model: Sequence[str] = ()
     ) -> SearchSpace:
         """Make the search space: the user's file, or a built-in one.
 
         Args:
             model: The model, whose keywords are the hyperparameters.
             smallest_size: Rows of the smallest training set.
-            names_of_data: Hyperparameters that are no keywords of the model.
+            names_outside_model: Hyperparameters that are not the model's, but of the data that it
+                is trained on.
 
         Raises:
             ExperimentError: A hyperparameter is fixed, too.
@@ -111,7 +112,7 @@ class TrainingSpec:
 
         space = read_space(self.space)
         names = {*space.names, *space.constants}
-        keywords = names.difference(names_of_data)
+        keywords = names.difference(names_outside_model)
         model.check_keywords(sorted(keywords))
         fixed_too = sorted(names & set(self.fixed))
         if fixed_too:
@@ -141,11 +142,12 @@ class Custom(TrainingSpec):
     validation: float = VALIDATION_SHARE
 
     def list_words(self) -> list[str]:
-        """List the words of the equivalent command, but for sizes, configurations and seed.
+        """List the words of the command that generates this benchmark, from its name on.
 
-        `Request.command` adds these, as for all benchmarks.
+        Sizes, configurations and seed are not among them: `Request.command` adds these for all
+        kinds of benchmarks.
         """
-        # An option of None is left out: the default share need not be said.
+        # An option whose value is None is left out, as the default share for validation is here.
         share = None if self.validation == VALIDATION_SHARE else str(self.validation)
         return [COMMAND, *self.list_options(validation=share)]
 

@@ -117,7 +117,11 @@ class EstimatorTrainer:
         }
 
     def __call__(self, config: Mapping[str, Any], where: str) -> Mapping[str, Any]:
-        """Train on the first `where` rows of the pool, and measure.
+        """Train on the first rows of the pool, and measure on the validation part.
+
+        Args:
+            config: The configuration.
+            where: The number of rows, as text: it also names the folder of stored trainings.
 
         Returns:
             "value" and "seconds"; or "failure", if failures may count as the worst value.

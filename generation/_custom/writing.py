@@ -110,9 +110,10 @@ class TrainingResults:
             training_sets: What is trained on for each task, for the message, (S,).
 
         Raises:
-            TrainingError: A training failed, and failures stop, or all trainings of its task
-                failed; describes the first such failure.
+            TrainingError: A training failed, and failures stop the generation, or all trainings of
+                its task failed, so that no value is the worst. It describes the first such failure.
         """
+        # The message of each failure is stored by the indices of its configuration and task.
         for (config, task), failure in self.failures.items():
             has_no_value = np.isnan(self.values[:, task]).all()
             if treatment is Failures.STOP or has_no_value:
