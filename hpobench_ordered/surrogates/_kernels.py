@@ -190,14 +190,17 @@ def nearest(
         lower: Smallest features in each block, (p, b).
         upper: Largest features in each block, (p, b).
     """
-    nearest = np.empty(values.shape[0], dtype=np.int64)
+    original_indices = np.empty(values.shape[0], dtype=np.int64)
     x = np.zeros(points.shape[0])  # features beyond the coding's stay 0
-    bounds = np.empty(lower.shape[1])  # scratch: one number a block
-    distances = np.empty(np.max(starts[1:] - starts[:-1]))  # and one a point of the largest block
+    # Room for the numbers of one search: of each block, and of each point of the largest block.
+    bounds = np.empty(lower.shape[1])
+    distances = np.empty(np.max(starts[1:] - starts[:-1]))
     for i in range(values.shape[0]):
         encode_row(values[i], table, x)
-        nearest[i] = nearest_point(x, points, order, starts, lower, upper, bounds, distances)
-    return nearest
+        original_indices[i] = nearest_point(
+            x, points, order, starts, lower, upper, bounds, distances
+        )
+    return original_indices
 
 
 @compiled

@@ -53,21 +53,22 @@ def keep_output(model: bytes, *, column: int, width: int) -> bytes:
     Raises:
         ValueError: The bytes are not a network.
     """
+    # An ONNX file is a message, and so are its graph and the nodes and outputs of that.
     try:
         model_fields = list(_read_fields(memoryview(model)))
         graph = _find_field(model_fields, MODEL_GRAPH)
         graph_fields = list(_read_fields(graph.content))
         output = _find_field(graph_fields, GRAPH_OUTPUT)
-        output_name = next(_read_texts(output.content, VALUE_INFO_NAME))
+        output_name = next(_read_texts(output.content, VALUE_INFO_NAME))  # it has only one name
         nodes = [_read_node(field) for field in graph_fields if field.number == GRAPH_NODE]
     except (IndexError, StopIteration, UnicodeDecodeError):
         raise ValueError("the network is not an ONNX model") from None
 
-    last = next((node for node in nodes if output_name in node.outputs), None)
-    if last is None or last.type != "Concat" or len(last.inputs) != width:
+    last_node = next((node for node in nodes if output_name in node.outputs), None)
+    if last_node is None or last_node.type != "Concat" or len(last_node.inputs) != width:
         return model
 
-    new_graph = _cut_graph(graph_fields, nodes, output=last.inputs[column])
+    new_graph = _cut_graph(graph_fields, nodes, output=last_node.inputs[column])
     parts: list[bytes | memoryview] = []  # the fields of the new model
     for field in model_fields:
         if field.number == MODEL_GRAPH:
@@ -154,7 +155,7 @@ def _read_fields(message: memoryview) -> Iterator[_Field]:
         number = key >> 3
         wire_type = key & 7
 
-        length = 0
+        length = 0  # bytes of the content; a number is skipped, as none is needed
         if wire_type == VARINT:
             _, position = _read_varint(message, position)
         elif wire_type == BYTES:

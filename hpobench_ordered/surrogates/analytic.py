@@ -124,7 +124,7 @@ class QuadraticSurrogate(_Coefficients):
 
 
 def _forrester_value(x: X, sine: X, a: float, c: float) -> X:
-    """Compute a Forrester function (a x - 2)^2 sin(b x - 4) + c from x and the `sine` in it."""
+    """Compute a Forrester function (a x - 2)^2 sin(b x - 4) + c from x and sin(b x - 4), `sine`."""
     amplitude = a * x - 2.0
     return amplitude * amplitude * sine + c
 

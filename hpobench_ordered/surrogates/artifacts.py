@@ -47,8 +47,10 @@ def write_surrogates(
         BundledSurrogate(name, report.summaries[name], fit.model, fit.best_values)
         for name, fit in surrogates.items()
     ]
-    (default, fit), *others = surrogates.items()
-    comparisons = {comparison_name(name): _compare(other, default) for name, other in others}
+    (default_name, fit), *others = surrogates.items()
+    comparisons = {
+        comparison_name(name): _describe_other(other, default_name) for name, other in others
+    }
     if evaluations is None:
         values = [task_fit.values for task_fit in fit.fits]
         n_evaluations = sum(task_fit.targets.size for task_fit in fit.fits)
@@ -79,18 +81,18 @@ def comparison_name(surrogate: str) -> str:
     return f"surrogate {surrogate}"
 
 
-def _compare(fit: BenchmarkFit, default: str) -> dict[str, Any]:
+def _describe_other(fit: BenchmarkFit, default_name: str) -> dict[str, Any]:
     """Describe the quality of another surrogate than the default one, for the default's card.
 
     Args:
         fit: The other surrogate, with its cross-validated figures of each task.
-        default: Name of the default surrogate.
+        default_name: Name of the default surrogate, such as "forest".
     """
     worst_r2 = min(quality.r2 for quality in fit.figures)
     figures_of_task = {
         quality.name: {"r2": quality.r2, "spearman": quality.spearman} for quality in fit.figures
     }
     return {
-        "explanation": f"cross-validated as the {default}s; worst task: R2 {worst_r2:.3f}",
+        "explanation": f"cross-validated as the {default_name}s; worst task: R2 {worst_r2:.3f}",
         "tasks": figures_of_task,
     }

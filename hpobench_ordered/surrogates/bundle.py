@@ -179,7 +179,7 @@ def generated_spec(
         folder: Folder of the artifact, which need not exist yet.
         version: Version that the artifact must have.
         summary: One line.
-        planned: Makes the definition that holds before the artifact is generated.
+        planned: Makes the definition as planned, which holds until the artifact is generated.
         surrogates: One line on each surrogate, by name, the default one first.
     """
     artifact = Artifact(folder)
@@ -220,11 +220,12 @@ def folder_spec(folder: Path) -> BenchmarkSpec:
     files = artifact.sums()  # hashes by file
     # Files of evaluations: those behind the surrogates, and those that a method made.
     recorded = _find_history(artifact, is_recorded=EVALUATIONS in files, has_runs=RUNS in files)
+    any_name = None  # whatever name the artifact states
     return BenchmarkSpec(
         name=folder.as_posix(),
         version=version,
         summary=summary,
-        define=partial(_define, artifact, version, None),  # whatever name is stored
+        define=partial(_define, artifact, version, any_name),
         surrogates=_list_options(artifact, summary_of_surrogate),
         artifact=artifact,
         recorded=recorded,
@@ -414,10 +415,8 @@ def _load_surrogate(artifact: ArtifactFiles, name: str) -> tuple[Surrogate, Sequ
 
 
 def _read_number_list(content: Sequence[Any]) -> list[float]:
-    """Read a list of JSON as numbers; a `TypeError` or `ValueError` if it has other content.
-
-    `read_numbers` checks the values of a mapping, here by their index.
-    """
+    """Read a list of JSON as numbers; a `TypeError` or `ValueError` if it has other content."""
+    # `read_numbers` checks the values of a mapping: the list becomes one, by index.
     number_of_index = read_numbers(dict(enumerate(content)))
     return list(number_of_index.values())
 

@@ -153,7 +153,8 @@ class Card:
         attributes = {field.name: getattr(self, field.name) for field in fields(self)}
         return {
             **attributes,
-            "surrogate": self.surrogate.name,  # this and the following need another form
+            # The others are of types that JSON lacks.
+            "surrogate": self.surrogate.name,
             "figures": [_make_finite(asdict(output)) for output in self.figures],
             "limits": list(self.limits),
             "versions": dict(self.versions),
@@ -171,6 +172,11 @@ class Card:
             unknown = content.keys() - {field.name for field in fields(cls)}
             if unknown:
                 raise ValueError(f"unknown keys {sorted(unknown)}")
+
+            # `_read_texts` reads the values of mappings: the list becomes one, by index.
+            limits = _read_texts(dict(enumerate(content["limits"])))
+            packages = content["versions"]
+            version_of_package = dict(zip(packages, _read_texts(packages), strict=True))
             return cls(
                 benchmark=read_text(content, "benchmark"),
                 surrogate=SurrogateType[content["surrogate"]],
@@ -180,14 +186,11 @@ class Card:
                 configurations=read_whole_number(content, "configurations"),
                 folds=read_whole_number(content, "folds"),
                 figures=tuple(_read_quality(output) for output in content["figures"]),
-                # As a mapping, by index, since `_read_texts` reads the values of mappings.
-                limits=_read_texts(dict(enumerate(content["limits"]))),
+                limits=limits,
                 command=read_text(content, "command"),
-                versions=dict(
-                    zip(content["versions"], _read_texts(content["versions"]), strict=True)
-                ),
+                versions=version_of_package,
                 seed=_read_seed(content.get("seed")),
-                size=read_whole_number({"size": 0, **content}, "size"),
+                size=read_whole_number({"size": 0, **content}, "size"),  # 0 if missing
                 comparisons=_read_comparisons(content.get("comparisons", {})),
             )
         except MALFORMED as error:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from hpobench_ordered.space import SearchSpace
 
 _TABLE_COLUMNS = 6
-_WIDEST = 1e150  # squared distances of larger features overflow
+_LARGEST_FEATURE = 1e150  # squared distances of larger features overflow
 
 
 @cache
@@ -39,7 +39,7 @@ def kernels() -> ModuleType:
     return _kernels
 
 
-_PAIRS = (FeatureKind.LOG_PRODUCT, FeatureKind.LOG_RATIO)
+_KINDS_OF_TWO = (FeatureKind.LOG_PRODUCT, FeatureKind.LOG_RATIO)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,11 +114,13 @@ class Coding:
     def width(self) -> int:
         """Number of leading columns of the values that the features need.
 
-        A feature of two hyperparameters (`_PAIRS`: products, ratios) has the second's column as its
-        `operand`.
+        A feature of two hyperparameters (`_KINDS_OF_TWO`: products, ratios) has the second's column
+        as its `operand`.
         """
         columns = [feature.column for feature in self.features]
-        second_columns = [feature.operand for feature in self.features if feature.kind in _PAIRS]
+        second_columns = [
+            feature.operand for feature in self.features if feature.kind in _KINDS_OF_TWO
+        ]
         return 1 + max(columns + second_columns)
 
     def check_finite(self, space: "SearchSpace") -> None:
@@ -131,11 +133,11 @@ class Coding:
             return  # refused by the caller, with both dimensions in the message
         for feature in self.features:
             columns = [feature.column]
-            if feature.kind in _PAIRS:  # products and ratios have a second hyperparameter
+            if feature.kind in _KINDS_OF_TWO:  # products and ratios have a second hyperparameter
                 columns.append(feature.operand)
             parameters = [space.parameters[column] for column in columns]
 
-            is_logarithm = feature.kind in (*_PAIRS, FeatureKind.LOG)
+            is_logarithm = feature.kind in (*_KINDS_OF_TWO, FeatureKind.LOG)
             if is_logarithm and any(parameter.lower <= 0 for parameter in parameters):
                 raise ValueError(f"{feature} is a logarithm of what may be 0 or less")
 
@@ -146,7 +148,7 @@ class Coding:
             for parameter in parameters:
                 bounds += [abs(parameter.lower), abs(parameter.upper)]
             largest = (max(bounds) + abs(feature.inactive) + abs(feature.mean)) / feature.scale
-            if largest > _WIDEST:  # its square would exceed the largest float
+            if largest > _LARGEST_FEATURE:  # its square would exceed the largest float
                 raise ValueError(f"{feature} overflows")
 
     def standardised(self, values: FloatArray) -> Self:

@@ -39,7 +39,9 @@ class EmbeddedSurrogate(DescribedSurrogate):
     tasks: tuple[int, ...]  # index in `inner` of each task
     _template: list[float] = field(init=False, repr=False)  # fixed values, coded, (D,)
     # Column of the whole space, column of the part, and codes of choices, see `_find_codes`.
-    _plan: tuple[tuple[int, int, list[float] | None], ...] = field(init=False, repr=False)
+    _columns_of_part: tuple[tuple[int, int, list[float] | None], ...] = field(
+        init=False, repr=False
+    )
     _conditions: tuple[tuple[int, Condition], ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -51,18 +53,23 @@ class EmbeddedSurrogate(DescribedSurrogate):
         _check_names(self.whole, self.part, fixed)
 
         self._template = []  # coded fixed values, and 0 for what the part tunes
-        plan = []  # columns of the whole space and of the part, and codes of choices or None
+        # Of what the part tunes: columns in both spaces, and codes of choices or None.
+        columns_of_part = []
         for column, parameter in enumerate(self.whole.parameters):
             name = parameter.name
             self._template.append(_code(parameter, fixed[name]) if name in fixed else 0.0)
             if name in self.part.names:
-                source = self.part.names.index(name)
-                plan.append((column, source, _find_codes(parameter, self.part[name])))
-        self._plan = tuple(plan)
+                column_in_part = self.part.names.index(name)
+                code_of_choice = _find_codes(parameter, self.part[name])
+                columns_of_part.append((column, column_in_part, code_of_choice))
+        self._columns_of_part = tuple(columns_of_part)
 
         # Parents come before children, as a condition needs to know whether its parent is active.
-        conditions = self.whole.ordered_conditions.items()
-        self._conditions = tuple((column, c) for column, c in conditions if c is not None)
+        conditions = []
+        for column, condition in self.whole.ordered_conditions.items():
+            if condition is not None:
+                conditions.append((column, condition))
+        self._conditions = tuple(conditions)
 
     def __reduce__(self) -> tuple[type[Self], tuple[object, ...]]:
         """Pickle the arguments: everything else is computed from them again."""
@@ -98,8 +105,8 @@ class EmbeddedSurrogate(DescribedSurrogate):
         """
         values = row.tolist()
         coded = self._template.copy()  # the fixed values; those of the part follow
-        # `_plan`: for each column that the part tunes, the part's column and codes of choices.
-        for column, column_in_part, code_of_choice in self._plan:
+        # For each column that the part tunes: the part's column, and codes of choices or None.
+        for column, column_in_part, code_of_choice in self._columns_of_part:
             value = values[column_in_part]
             if code_of_choice is None:  # a number, or a choice with the same code in both spaces
                 coded[column] = value
@@ -114,7 +121,7 @@ class EmbeddedSurrogate(DescribedSurrogate):
         """Map coded values of the part, (n, d), to coded values of the whole space, (n, D)."""
         # The fixed values; those of the part follow.
         coded = np.tile(self._template, (len(values), 1))
-        for column, column_in_part, code_of_choice in self._plan:
+        for column, column_in_part, code_of_choice in self._columns_of_part:
             of_part = values[:, column_in_part]
             if code_of_choice is None:  # a number, or a choice with the same code in both spaces
                 coded[:, column] = of_part

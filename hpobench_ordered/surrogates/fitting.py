@@ -140,7 +140,7 @@ def _extract_trees(
             raise ValueError("this version of scikit-learn does not store trees depth first")
         features.append(np.where(is_inner, tree.feature, LEAF))
         thresholds.append(tree.threshold[is_inner])
-        leaves.append(tree.value[~is_inner, :, 0])
+        leaves.append(tree.value[~is_inner, :, 0])  # (nodes, K, 1): the last axis is of classes
     return (
         np.array([tree.node_count for tree in trees], dtype=np.int32),
         np.concatenate(features).astype(np.uint8),

@@ -111,7 +111,8 @@ class ForestSurrogate(StoredSurrogate):
         for name in _ARRAYS:  # the fields that are stored as they are
             stored_type = self.ARRAYS[name].types[0]
             setattr(self, name, read_only(getattr(self, name), stored_type))
-        self._check()
+        self._check_nodes()
+        self._check_numbers()
 
         # Root of each tree, both children of each node, and the number of each leaf.
         roots, child, leaf = _link_nodes(self.nodes, self.feature)
@@ -124,20 +125,21 @@ class ForestSurrogate(StoredSurrogate):
         # step / (number of trees).
         units = np.stack((self.offset, self.step / len(roots)), axis=1)
 
-        # The arguments of the compiled kernels for batches and for single rows, in their order.
+        # The arguments of the two compiled kernels, in their order. That for batches also needs the
+        # depth of each tree, which the one for single rows does without.
         trees = (self.coding.table, feature, threshold, child, roots)
         leaves = (leaf, self.codes, units)
         self._trees_for_batch = (*trees, _measure_depths(roots, child), *leaves)
         self._trees_for_row = (*trees, *leaves)
         self._mixes = tuple((mix.low, mix.high, mix.weight) for mix in self.tasks)
 
-    def _check(self) -> None:
-        """Raise a `ValueError` unless the arrays are whole trees that fit each other.
+    def _check_nodes(self) -> None:
+        """Raise a `ValueError` unless the nodes are whole trees, stored depth first.
 
         `nodes` has the number of nodes of each tree, `feature` what each node splits on (`LEAF` in
-        leaves), `threshold` one number for each inner node, `codes` a row for each output.
+        leaves), `codes` a column for each leaf.
         """
-        n_outputs, n_leaves = self.codes.shape
+        n_leaves = self.codes.shape[1]
         is_leaf = self.feature == LEAF
         last_nodes = np.cumsum(self.nodes) - 1  # index of each tree's last node
         lacks_nodes = len(self.nodes) == 0 or self.nodes.min() < 1
@@ -152,6 +154,15 @@ class ForestSurrogate(StoredSurrogate):
         if is_leaf.sum() != n_leaves or not np.array_equal(completed_at, last_nodes):
             raise ValueError("the nodes are not whole trees, stored depth first")
 
+    def _check_numbers(self) -> None:
+        """Raise a `ValueError` unless nodes, outputs and tasks have the numbers that they need.
+
+        `threshold` has one for each inner node, `codes` a row for each output and a column for each
+        leaf. `_check_nodes` has checked the trees.
+        """
+        n_outputs, n_leaves = self.codes.shape
+        is_leaf = self.feature == LEAF
+        # A tree has one inner node less than leaves.
         if self.threshold.shape != (n_leaves - len(self.nodes),):
             raise ValueError("every inner node needs one threshold")
         if self.feature[~is_leaf].max(initial=0) >= len(self.coding):
@@ -264,9 +275,11 @@ def _link_nodes(
     is_leaf = feature == LEAF
     numbers = np.arange(len(feature))
 
-    # How many subtrees are still to be read when the reading comes to a node. A leaf is one of
-    # them: one less. An inner node is one of them and opens two: one more, and one less again when
-    # its left subtree has been read. So its right child is the next node with its own number.
+    # Depth first, the left child of a node comes right after it, and the right child after the
+    # whole left subtree. To find it, count how many subtrees are still to be read at each node. A
+    # leaf ends one: one less. An inner node ends none and opens one more: the number falls back to
+    # its own when its left subtree has been read, so the next node with that number is the right
+    # child.
     changes = np.where(is_leaf, -1, 1)
     n_missing = np.concatenate(([0], np.cumsum(changes)[:-1]))  # the first tree's root counts as 0
     order = np.argsort(n_missing, kind="stable")  # nodes of the same number are adjacent here

@@ -157,21 +157,28 @@ class _Blocks(NamedTuple):
         starts = np.array([0, len(points)])  # first place of each block in `order` and, last, m
         while np.diff(starts).max() > POINTS_PER_BLOCK:
             for begin, end in pairwise(starts):
-                members = points[order[begin:end]]
-                # Mean absolute deviation, as outliers are frequent in raw values.
-                spread = np.abs(members - members.mean(axis=0)).mean(axis=0)
-                ranks = np.argsort(members[:, np.argmax(spread)], kind="stable")
-                order[begin:end] = order[begin:end][ranks]
+                order[begin:end] = _sort_by_most_spread_feature(points, order[begin:end])
             middles = (starts[:-1] + starts[1:]) // 2
             starts = np.insert(starts, range(1, len(starts)), middles)
 
         # Kernels compute `_LANES` features at once: zeros fill them up to a multiple of that.
         n_missing_features = -points.shape[1] % _LANES
         padded = np.pad(points[order], ((0, 0), (0, n_missing_features)))
+        lower = np.minimum.reduceat(padded, starts[:-1])  # of each block, (b, p)
+        upper = np.maximum.reduceat(padded, starts[:-1])
         return cls(
             points=np.ascontiguousarray(padded.T),
             order=order,
             starts=starts,
-            lower=np.ascontiguousarray(np.minimum.reduceat(padded, starts[:-1]).T),
-            upper=np.ascontiguousarray(np.maximum.reduceat(padded, starts[:-1]).T),
+            lower=np.ascontiguousarray(lower.T),
+            upper=np.ascontiguousarray(upper.T),
         )
+
+
+def _sort_by_most_spread_feature(points: FloatArray, rows: IntArray) -> IntArray:
+    """Sort some rows of `points` (m, p) by the feature that varies most among them."""
+    features = points[rows]
+    # Mean absolute deviation, as outliers are frequent in raw values.
+    spread = np.abs(features - features.mean(axis=0)).mean(axis=0)
+    ascending = np.argsort(features[:, np.argmax(spread)], kind="stable")
+    return rows[ascending]

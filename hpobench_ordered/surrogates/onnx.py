@@ -147,13 +147,7 @@ class OnnxSurrogate:
 
         blocks = [slice(start, start + BLOCK) for start in range(0, n_padded, BLOCK)]
         inputs = [{"x_cat": x_cat[rows], "x_cont": x_cont[rows]} for rows in blocks]
-        n_threads = min(len(blocks), _available_threads())
-        if n_threads > 1:
-            self._ready_session()  # before the threads, which would each start one
-            with ThreadPoolExecutor(n_threads) as pool:
-                outputs = list(pool.map(self._run, inputs))
-        else:
-            outputs = [self._run(block) for block in inputs]
+        outputs = self._run_blocks(inputs)
         no_rows = np.zeros(0)  # so that an empty batch can be joined, too
         return np.concatenate([no_rows, *outputs])[:n]
 
@@ -229,13 +223,23 @@ class OnnxSurrogate:
         # The network is given 0 for an inactive number.
         x_cont[:, is_number_tunable] = np.nan_to_num(numbers, nan=0.0)
 
+    def _run_blocks(self, inputs: list[dict[str, NDArray[Any]]]) -> list[NDArray[Any]]:
+        """Evaluate the network on each block of rows, on several threads if there are several."""
+        n_threads = min(len(inputs), _available_threads())
+        if n_threads <= 1:
+            return [self._run(block) for block in inputs]
+        self._ready_session()  # before the threads, which would each start one
+        with ThreadPoolExecutor(n_threads) as pool:
+            return list(pool.map(self._run, inputs))
+
     def _run(self, inputs: dict[str, NDArray[Any]]) -> NDArray[Any]:
         """Evaluate the network on a multiple of `GROUP` rows, to values of the target, (n,).
 
         `inputs` are the arrays "x_cat" and "x_cont", which have a row for each configuration.
         """
         session = self._ready_session()
-        output = np.asarray(session.run(None, inputs)[0])  # of the only output; None: of all
+        all_outputs = session.run(None, inputs)  # None: no names of outputs, so all
+        output = np.asarray(all_outputs[0])  # a network has only one
         # A network that could not be cut down to one target still has all of them.
         has_one_target = output.shape[1] == 1
         return output[:, 0 if has_one_target else self.target]
@@ -280,8 +284,9 @@ def _start(network: bytes, n_categorical: int, n_continuous: int) -> "InferenceS
     Raises:
         ArtifactError: It cannot be read, or has other inputs.
     """
-    name, purpose = "onnxruntime", "a published network"
-    onnxruntime = import_extra(name, package=name, extra="onnx", purpose=purpose)
+    onnxruntime = import_extra(
+        "onnxruntime", package="onnxruntime", extra="onnx", purpose="a published network"
+    )
     options = onnxruntime.SessionOptions()
     # On one thread sums are in the same order for any number of rows.
     options.intra_op_num_threads = 1
@@ -326,7 +331,8 @@ def _code_choices(
     width = max((len(codes) for codes in codes_of_inputs), default=1)
     table = np.zeros((len(names), width), dtype=np.int32)
     for row, codes in zip(table, codes_of_inputs, strict=True):
-        row[:] = codes[-1]  # up to the last column; those between it and the choices are not used
+        # The code of an inactive input is in the last column, too, of rows with fewer choices.
+        row[:] = codes[-1]
         row[: len(codes)] = codes
     return table
 

@@ -73,7 +73,7 @@ class TableSurrogate(StoredSurrogate):
         if not np.isfinite(exact).all():
             raise ValueError("a table's values must be finite")
         lowest_values = tuple(int(bound) for bound in lower)
-        # Powers of ten from 1: decimals that they make whole numbers take less room as integers.
+        # Values with few decimals are whole numbers times a power of ten: integers take less room.
         for divisor in _DIVISORS:
             codes = _code_as_integers(exact, divisor)
             if codes is not None:
@@ -94,13 +94,13 @@ class TableSurrogate(StoredSurrogate):
         """Raise a `ValueError` unless every configuration of a space is in the table."""
         # Lowest and highest value of each hyperparameter in the table.
         grid = [(low, low + size - 1) for low, size in zip(self.lower, self.shape, strict=True)]
-        is_covered = not space.conditions  # inactive hyperparameters are on no grid
+        is_discrete = all(parameter.is_discrete for parameter in space.parameters)
+        has_inactive = bool(space.conditions)  # inactive hyperparameters are on no grid
+        is_covered = is_discrete and not has_inactive
         # A space of another dimension is refused later, with both dimensions in the message.
         for parameter, (lowest, highest) in zip(space.parameters, grid, strict=False):
             is_within = lowest <= parameter.lower <= parameter.upper <= highest
             is_covered = is_covered and is_within
-        for parameter in space.parameters:
-            is_covered = is_covered and parameter.is_discrete
         if not is_covered:
             raise ValueError(f"the search space must be within the table's grid {grid}")
 

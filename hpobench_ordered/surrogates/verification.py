@@ -123,6 +123,7 @@ def _check_fit(card: Card, benchmark: Benchmark, raw: tuple[RawEvaluations, ...]
         benchmark: The benchmark, evaluated by the surrogate.
         raw: The evaluations of each task that the surrogate was fitted to.
     """
+    # Not strict: the card of an exact table has no figures, so there is nothing to check.
     for task, evaluations, claimed in zip(benchmark.tasks, raw, card.figures, strict=False):
         # If a configuration was evaluated several times, the surrogate was fitted to averages and
         # the figures are of averages: they cannot be compared with single evaluations.
