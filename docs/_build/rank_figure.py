@@ -39,7 +39,7 @@ def draw_ranks(scores_of_suite: Mapping[str, Sequence[BenchmarkScores]]) -> tupl
         panels.append(draw_panel(frame[frame["suite"] == suite], suite, named))
     chart = configured(
         alt.hconcat(*panels, spacing=30).resolve_scale(y="shared"),
-        title="Mean rank over trials, the best method at the top",
+        title="Mean rank over trials, lower is better",
         description=f"Mean ranks of methods over trials on {' and '.join(scores_of_suite)}.",
     )
     light = svg_of(chart)
@@ -69,11 +69,11 @@ def choose_named_methods(frame: pd.DataFrame) -> list[str]:
 def draw_panel(frame: pd.DataFrame, suite: str, named: Sequence[str]) -> alt.LayerChart:
     """Draw the curves of one suite, those of methods without a name thin and grey."""
     x = trial_axis(int(frame["trial"].max()))
-    y = alt.Y("mean:Q", title="mean rank", scale=alt.Scale(zero=False, reverse=True))
+    y = alt.Y("mean:Q", title="mean rank", scale=alt.Scale(zero=False))
     is_named = frame["method"].isin(named)
     looks = by_method(named, named)
 
-    others = alt.Chart(frame[~is_named]).mark_line(color=GREY, strokeWidth=0.8, opacity=0.45)
+    others = alt.Chart(frame[~is_named]).mark_line(color=GREY, strokeWidth=0.8, opacity=0.6)
     others = others.encode(x=x, y=y, detail="method:N")
     base = alt.Chart(frame[is_named]).encode(x=x, y=y, color=looks["color"])
     lines = base.mark_line(strokeWidth=2).encode(strokeDash=looks["strokeDash"])

@@ -53,7 +53,8 @@ def fill_page(text: str, *, methods_folder: str) -> str:
     if MARKER not in text:
         return text
     card = format_recommendations(read_recommendations(), methods_folder=methods_folder)
-    return text.replace(MARKER, card)
+    # The class lays the table out for telephones.
+    return text.replace(MARKER, f'<div class="card" markdown>\n\n{card}\n\n</div>')
 
 
 def fill_readme(text: str, recommendations: list[Recommendation]) -> str:

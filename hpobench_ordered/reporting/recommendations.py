@@ -184,13 +184,13 @@ def recommend_method(
     return Recommendation(
         situation=situation.name,
         method=group.methods[best],
-        rank=round(float(mean_ranks[best]), 2),
+        rank=round(float(mean_ranks[best]), 4),
         methods=len(group.methods),
         suites=situation.suites,
         trial=situation.trial,
         families=len(group.families),
         next_method=next_method,
-        next_rank=round(next_rank, 2),
+        next_rank=round(next_rank, 4),
         within_error=tuple(within_error),
         cheaper_method=cheaper[0] if cheaper else "",
     )
