@@ -25,7 +25,7 @@ T = TypeVar("T")
 KEY_LENGTH = 20
 KEY_PATTERN = f"[0-9a-f]{{{KEY_LENGTH}}}"
 HASH_LENGTH = 16
-EXPERIMENT_LENGTH = 20
+EXPERIMENT_HASH_LENGTH = 20
 
 MAX_FILE_SIZE = 2**31
 """Most bytes of a file."""
@@ -66,7 +66,7 @@ HASH_GROUP = f"(?P<hash>[0-9a-f]{{{HASH_LENGTH}}})"
 RUN_FILES = FileKind("runs", rf"{KEY_GROUP}-{HASH_GROUP}\.parquet")
 PACKED_FILES = FileKind("packed", rf"{HASH_GROUP}\.parquet")
 FAILURE_FILES = FileKind("failures", rf"{KEY_GROUP}(-{HASH_GROUP})?\.json")  # format 5: no hash
-EXPERIMENT_FILES = FileKind("experiments", rf"(?P<hash>[0-9a-f]{{{EXPERIMENT_LENGTH}}})\.json")
+EXPERIMENT_FILES = FileKind("experiments", rf"(?P<hash>[0-9a-f]{{{EXPERIMENT_HASH_LENGTH}}})\.json")
 RUNNING_FILES = FileKind("running", rf"{KEY_GROUP}\.json")
 
 
@@ -204,7 +204,7 @@ def append_line(path: Path, record: Mapping[str, Any]) -> None:
             raise OSError(f"{path.name} could only be written in part: is the disk full?")
 
 
-def read_lines(path: Path, content: type) -> list[dict[str, Any]]:
+def read_lines(path: Path, line_type: type) -> list[dict[str, Any]]:
     """Read the objects in a file of JSON lines that fit a type; none if there is no file.
 
     Lines that do not fit are left out: a crash may have left a line incomplete, and no result
@@ -214,7 +214,7 @@ def read_lines(path: Path, content: type) -> list[dict[str, Any]]:
     with suppress(FileNotFoundError):
         for line in read_bytes(path).splitlines():
             with suppress(msgspec.MsgspecError, RecursionError, ValueError):
-                msgspec.json.decode(line, type=content)  # only to raise if the line does not fit
+                msgspec.json.decode(line, type=line_type)  # only to raise if the line does not fit
                 records.append(json.loads(line))  # with all its fields, also those not in the type
     return records
 

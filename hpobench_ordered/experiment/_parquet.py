@@ -97,11 +97,13 @@ def type_of_column(data_type: "pa.DataType") -> ColumnType | None:
         return ColumnType.TEXT
     if pa.types.is_signed_integer(data_type):
         return ColumnType.INTEGER
-    return ColumnType.NUMBER if pa.types.is_float64(data_type) else None
+    if pa.types.is_float64(data_type):
+        return ColumnType.NUMBER
+    return None
 
 
 def _check_texts(name: str, values: "pa.ChunkedArray") -> None:
-    """Raise a `ValueError` if a column of texts has control characters; `name` is its name."""
+    """Raise a `ValueError`, which names the column, if one of its texts has control characters."""
     for text in values.unique().to_pylist():
         if text is not None and CONTROL_CHARACTERS.search(text):
             raise ValueError(f"the column {name!r} has control characters")

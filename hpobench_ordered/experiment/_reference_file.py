@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-WHERE = ("benchmark", "surrogate", "protocol")
+FILE_COLUMNS = ("benchmark", "surrogate", "protocol")
 """Columns that are the same for all runs of a file."""
-RUN = ("method", "method_version", "seed")
+RUN_COLUMNS = ("method", "method_version", "seed")
 """Columns that identify a run in a file."""
-TIMES = ("suggestions", "seconds", "method_cpu_seconds", "version")
-"""Columns of `records.TIMING` that do not identify a run."""
+TIME_COLUMNS = ("suggestions", "seconds", "method_cpu_seconds", "version")
+"""Columns of `records.TIMING_COLUMNS` that do not identify a run."""
 
 COLUMNS = {
     "benchmark": Column(ColumnType.TEXT),
@@ -71,7 +71,7 @@ class ReferenceFile:
     sign: float  # factor between objective values and losses
     task_names: tuple[str, ...]
     best_losses: FloatArray  # lowest losses known, or NaN, (tasks,)
-    runs: "pd.DataFrame"  # one row per run: method, method_version, seed and `TIMES`
+    runs: "pd.DataFrame"  # one row per run: method, method_version, seed and `TIME_COLUMNS`
     losses: FloatArray  # NaN for trials that are not stored, (runs, tasks, trials)
     fallbacks: IntArray  # random suggestions because a model failed, (runs, tasks)
 
@@ -97,13 +97,13 @@ class ReferenceFile:
         """
         # From here on, a run is the number of its row, in the order of methods and seeds.
         runs = runs.sort_values(["method", "seed"]).merge(
-            timings[[KEY, *TIMES]], on=KEY, how="left", validate="one_to_one"
+            timings[[KEY, *TIME_COLUMNS]], on=KEY, how="left", validate="one_to_one"
         )
         row_of_key = dict(zip(runs[KEY], runs.index, strict=True))
         trials = trials.assign(run=trials[KEY].astype(str).map(row_of_key))
         # In this order, a column can be reshaped to (runs, tasks, trials).
         trials = trials.sort_values(["run", "task", "trial"])
-        where = {name: str(trials[name].iloc[0]) for name in WHERE}
+        where = {name: str(trials[name].iloc[0]) for name in FILE_COLUMNS}
 
         tasks = trials[["task", "task_name"]].drop_duplicates("task")
         if list(tasks["task"]) != list(range(len(tasks))):
@@ -121,7 +121,7 @@ class ReferenceFile:
             sign=sign,
             task_names=tuple(map(str, tasks["task_name"])),
             best_losses=sign * _load_best_values(spec, where["surrogate"])[: len(tasks)],
-            runs=runs[[*RUN, *TIMES]],
+            runs=runs[[*RUN_COLUMNS, *TIME_COLUMNS]],
             losses=np.where(is_stored, losses, np.nan),
             fallbacks=fallbacks.max(axis=2),  # they count up over the trials: the last is the total
         )
@@ -171,13 +171,23 @@ class ReferenceFile:
 
     @classmethod
     def from_bytes(cls, data: bytes, *, name: str) -> Self:
-        """Inverse of `to_bytes`; an `ArtifactError` if the file holds something else."""
+        """Read the content of a file: the inverse of `to_bytes`.
+
+        Args:
+            data: The content.
+            name: The file's name, for messages.
+
+        Raises:
+            ArtifactError: The file holds something else.
+        """
         try:
             file = open_parquet(data, COLUMNS)
-            present = [name for name in COLUMNS if name in file.schema_arrow.names]
-            rows = read_columns(file, COLUMNS, present).to_pandas()
-            all_columns = rows.reindex(columns=list(COLUMNS))  # NaN in those that are absent
-            return cls._from_rows(all_columns)
+            names_in_file = set(file.schema_arrow.names)
+            present_columns = [column for column in COLUMNS if column in names_in_file]
+            rows = read_columns(file, COLUMNS, present_columns).to_pandas()
+            # Some columns may be absent, as in files of older versions: they are filled with NaN.
+            rows_with_all_columns = rows.reindex(columns=list(COLUMNS))
+            return cls._from_rows(rows_with_all_columns)
         except ValueError as error:
             raise ArtifactError(f"{name} holds no reference results: {error}") from None
 
@@ -185,15 +195,17 @@ class ReferenceFile:
     def _from_rows(cls, rows: "pd.DataFrame") -> Self:
         """Read the rows of a file, one per stored trial; a `ValueError` if they do not fit.
 
-        Columns are the same for all rows (`WHERE`), identify a run (`RUN`), or tell how long the
-        run took (`TIMES`).
+        Columns are the same for all rows (`FILE_COLUMNS`), identify a run (`RUN_COLUMNS`), or tell
+        how long the run took (`TIME_COLUMNS`).
         """
         if not len(rows):
             raise ValueError("it has no rows")
-        constant = rows[[*WHERE, "sign", "trials"]].drop_duplicates()
+        constant = rows[[*FILE_COLUMNS, "sign", "trials"]].drop_duplicates()
         if len(constant) > 1:
             raise ValueError("it must be of one benchmark, surrogate and protocol")
-        runs = rows[[*RUN, *TIMES]].drop_duplicates(list(RUN), ignore_index=True)
+        runs = rows[[*RUN_COLUMNS, *TIME_COLUMNS]].drop_duplicates(
+            list(RUN_COLUMNS), ignore_index=True
+        )
         tasks = rows[["task", "task_name", "best_loss"]].drop_duplicates("task").sort_values("task")
         if list(tasks["task"]) != list(range(len(tasks))):
             raise ValueError("its tasks must be the first ones")
@@ -204,7 +216,7 @@ class ReferenceFile:
             raise ValueError(f"it stands for more than {MOST_LOSSES:,} losses")
 
         # Of each row: the index of its run in `runs`, of its task, and of its trial.
-        run = rows.groupby(list(RUN), sort=False).ngroup().to_numpy()
+        run = rows.groupby(list(RUN_COLUMNS), sort=False).ngroup().to_numpy()
         task = rows["task"].to_numpy()
         trial = rows["trial"].to_numpy() - 1
         sign = float(rows["sign"].iloc[0])
@@ -215,7 +227,7 @@ class ReferenceFile:
         if np.isnan(losses[..., 0]).any():
             raise ValueError("it must have the first trial of every run on every task")
         return cls(
-            where={name: str(rows[name].iloc[0]) for name in WHERE},
+            where={name: str(rows[name].iloc[0]) for name in FILE_COLUMNS},
             sign=sign,
             task_names=tuple(tasks["task_name"]),
             best_losses=tasks["best_loss"].to_numpy(dtype=np.float64),
@@ -253,37 +265,42 @@ class ReferenceFile:
             fallbacks=np.concatenate([self.fallbacks, other.fallbacks])[order],
         )
 
-    def select_first_tasks(self, number: int, protocol: str) -> Self:
+    def select_first_tasks(self, n_tasks: int, protocol: str) -> Self:
         """Select the first tasks, as if the protocol had ended after them.
 
         Args:
-            number: How many tasks.
+            n_tasks: How many tasks.
             protocol: Name of the protocol that has only these tasks.
         """
         return replace(
             self,
             where=self.where | {"protocol": protocol},
-            task_names=self.task_names[:number],
-            best_losses=self.best_losses[:number],
-            losses=self.losses[:, :number],
-            fallbacks=self.fallbacks[:, :number],
+            task_names=self.task_names[:n_tasks],
+            best_losses=self.best_losses[:n_tasks],
+            losses=self.losses[:, :n_tasks],
+            fallbacks=self.fallbacks[:, :n_tasks],
         )
 
     @cached_property
     def cells(self) -> dict[str, dict[str, Any]]:
-        """What identifies each run, by key, the hash of it."""
+        """What identifies each run, by the run's key (a hash of it); in the order of the runs."""
         cell_of_key = {}
-        for run in self.runs[list(RUN)].to_dict("records"):  # method, version of it, and seed
-            cell = {**self.where, **run}  # and benchmark, surrogate and protocol
+        # Method, its version, and seed differ between the runs of a file.
+        for run in self.runs[list(RUN_COLUMNS)].to_dict("records"):
+            cell = {**self.where, **run}  # `where`: benchmark, surrogate and protocol
             cell_of_key[key_of(cell)] = cell
         return cell_of_key
 
     def timings(self) -> "pd.DataFrame":
-        """One row per run, see `Records.timings`: `KEY`, what identifies it, and its `TIMES`."""
+        """Timings of the runs, one row per run, with the columns of `Records.timings`.
+
+        They are the run's key, what identifies it, and `TIME_COLUMNS`: how long it took.
+        """
         import pandas as pd
 
         cells = pd.DataFrame([{KEY: key, **cell} for key, cell in self.cells.items()])
-        return pd.concat([cells, self.runs[list(TIMES)]], axis=1)
+        times = self.runs[list(TIME_COLUMNS)]  # in the same order of runs as the cells
+        return pd.concat([cells, times], axis=1)
 
     def trials(self) -> "pd.DataFrame":
         """All trials of all runs, one row per trial, with the columns of `Store.read`.
@@ -343,37 +360,42 @@ def select_trials_to_store(losses: FloatArray, methods: NDArray[Any]) -> BoolArr
     is_stored = np.ones(losses.shape, dtype=np.bool_)  # a first trial always counts as improving
     lowest_so_far = incumbents(losses)
     is_stored[..., 1:] = losses[..., 1:] < lowest_so_far[..., :-1]
+
     is_stored[methods == RANDOM_SEARCH] = True  # all trials of its runs
 
-    _, n_tasks, n_trials = losses.shape
-    all_tasks = np.arange(n_tasks)
+    _, n_tasks, _ = losses.shape
     for method in np.unique(methods):
         runs = np.flatnonzero(methods == method)
-        losses_by_task = losses[runs].transpose(1, 0, 2).reshape(n_tasks, -1)
-        worst = losses_by_task.argmax(axis=1)  # index in the trials of all runs, one after another
-        worst_run, worst_trial = np.divmod(worst, n_trials)
-        is_stored[runs[worst_run], all_tasks, worst_trial] = True
+        for task in range(n_tasks):
+            losses_on_task = losses[runs, task]  # (runs of the method, trials)
+            worst = losses_on_task.argmax()  # index in the flattened array
+            worst_run, worst_trial = np.unravel_index(worst, losses_on_task.shape)
+            is_stored[runs[worst_run], task, worst_trial] = True
     return is_stored
 
 
 def _load_best_values(spec: BenchmarkSpec, surrogate: str) -> FloatArray:
     """Best known objective value of each task of a surrogate; NaN where none is known."""
     _, best_values = spec.option(surrogate).load()  # the model, and a value or None for each task
-    return np.array([np.nan if value is None else value for value in best_values])
+    # As an array of floats, None becomes NaN.
+    return np.array(best_values, dtype=np.float64)
 
 
 def _take_texts(texts: Any, index: IntArray) -> "pa.Array":
-    """An Arrow column of the texts at these indices; null where a text is missing.
+    """Make an Arrow column with the text `texts[index[i]]` in row i; null where it is missing.
 
     It is a dictionary column, which holds each text once.
     """
     import pyarrow as pa
 
-    return pa.array(texts, pa.string(), from_pandas=True).take(pa.array(index)).dictionary_encode()
+    different_texts = pa.array(texts, pa.string(), from_pandas=True)  # NaN and None become null
+    text_of_row = different_texts.take(pa.array(index))
+    return text_of_row.dictionary_encode()
 
 
 def _take_numbers(numbers: Any, index: IntArray) -> "pa.Array":
-    """An Arrow column of the numbers at these indices; null where a number is NaN or missing."""
+    """Make an Arrow column with `numbers[index[i]]` in row i; null where it is NaN or missing."""
     import pyarrow as pa
 
-    return pa.array(np.asarray(numbers)[index], from_pandas=True)
+    number_of_row = np.asarray(numbers)[index]
+    return pa.array(number_of_row, from_pandas=True)  # NaN and None become null

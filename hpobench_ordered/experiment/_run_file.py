@@ -43,8 +43,8 @@ if TYPE_CHECKING:
 
 FORMAT = 6
 READABLE_FORMATS = (5, 6)  # in format 5 runs have a column more, and failures no hash
-METADATA = b"hpobench_ordered"
-"""Where a file tells its format."""
+FORMAT_ENTRY = b"hpobench_ordered"
+"""Entry of a Parquet file's metadata that holds the number of its format."""
 
 KEY = "key"
 TRIAL_COLUMNS = ("task", "task_name", "trial", "value", "loss", "regret", "fallbacks", "optimiser")
@@ -107,9 +107,11 @@ def make_run_table(cell: Cell, benchmark: Benchmark, outcomes: Sequence[Outcome]
     tasks = np.repeat([outcome.task for outcome in outcomes], lengths)  # index of each trial's task
 
     columns = {}
-    # `describe` has the benchmark, method, seed and so on.
-    for name, value in {KEY: cell.key, **cell.describe()}.items():
-        columns[name] = _repeat([value], [sum(lengths)])
+    identity = {KEY: cell.key, **cell.describe()}  # benchmark, method, seed and so on
+    number_of_rows = sum(lengths)
+    for name, value in identity.items():
+        columns[name] = _repeat([value], [number_of_rows])
+
     columns |= {
         "task": pa.array(tasks, pa.int32()),
         "task_name": _repeat([outcome.task_name for outcome in outcomes], lengths),
@@ -122,10 +124,10 @@ def make_run_table(cell: Cell, benchmark: Benchmark, outcomes: Sequence[Outcome]
         ),
         "optimiser": _repeat([outcome.optimiser for outcome in outcomes], lengths),
     }
-    # Coded configurations, (trials, hyperparameters).
-    values = np.concatenate([outcome.values for outcome in outcomes])
+
+    coded_configs = np.concatenate([outcome.values for outcome in outcomes])  # (trials, parameters)
     # The column of a hyperparameter is named config.NAME.
-    for parameter, coded in zip(benchmark.space.parameters, values.T, strict=True):
+    for parameter, coded in zip(benchmark.space.parameters, coded_configs.T, strict=True):
         columns[CONFIG_PREFIX + parameter.name] = _decode_parameter(parameter, coded)
     return pa.table(columns)
 
@@ -148,8 +150,8 @@ def encode_runs(table: "pa.Table") -> tuple[str, bytes]:
 
     buffer = pa.BufferOutputStream()
     # The format is stored in the file's metadata, so that readers can refuse another one.
-    marked = table.replace_schema_metadata({METADATA: json.dumps(FORMAT)})
-    pq.write_table(marked, buffer, compression="zstd", write_statistics=False)
+    table_with_format = table.replace_schema_metadata({FORMAT_ENTRY: json.dumps(FORMAT)})
+    pq.write_table(table_with_format, buffer, compression="zstd", write_statistics=False)
     data = bytes(buffer.getvalue())
     return f"{hash_content(data, HASH_LENGTH)}.parquet", data
 
@@ -171,8 +173,10 @@ def read_runs(file: StoredFile, names: Sequence[str] | None = None) -> "pa.Table
         parquet = open_parquet(data, COLUMNS)
         _check_format(file.path, parquet)
         columns = _columns_of(parquet)
-        wanted = list(columns) if names is None else [*dict.fromkeys((KEY, *names))]  # each once
-        table = read_columns(parquet, columns, wanted)
+        if names is None:
+            names = list(columns)
+        other_names = [name for name in names if name != KEY]
+        table = read_columns(parquet, columns, [KEY, *other_names])
         _check_keys(table, file.key)  # the key in the file's name, or None
     except ValueError as error:
         raise DamagedFileError(file.path, error) from None
@@ -180,21 +184,20 @@ def read_runs(file: StoredFile, names: Sequence[str] | None = None) -> "pa.Table
 
 
 def _check_format(path: Path, parquet: "pq.ParquetFile") -> None:
-    """Check that a file is in a format that can be read.
-
-    The entry `METADATA` of its metadata tells the format.
+    """Check that a file is in a format that this version of the package can read.
 
     Raises:
-        ValueError: It tells no format.
-        StoreError: It is in another format.
+        ValueError: The file's metadata does not tell its format.
+        StoreError: The format is another one.
     """
     metadata = parquet.schema_arrow.metadata or {}
+    format_as_json = metadata.get(FORMAT_ENTRY, b"")  # a number; empty text raises the error, too
     try:
-        written = msgspec.json.decode(metadata.get(METADATA, b""), type=int)
+        written_format = msgspec.json.decode(format_as_json, type=int)
     except msgspec.DecodeError:
         raise ValueError("it does not tell its format") from None
-    if written not in READABLE_FORMATS:
-        raise other_format(path, written)
+    if written_format not in READABLE_FORMATS:
+        raise other_format(path, written_format)
 
 
 def _columns_of(parquet: "pq.ParquetFile") -> dict[str, Column]:
@@ -214,7 +217,7 @@ def _columns_of(parquet: "pq.ParquetFile") -> dict[str, Column]:
 
 
 def _check_keys(table: "pa.Table", key_in_name: str | None) -> None:
-    """Raise a `ValueError` unless the keys of a file's runs are such, and that in its name.
+    """Raise a `ValueError` if a run's key has another form, or the file another run than named.
 
     Args:
         table: The file's content, one row per trial.
@@ -229,10 +232,16 @@ def _check_keys(table: "pa.Table", key_in_name: str | None) -> None:
 
 
 def check_runs(file: StoredFile, table: "pa.Table") -> None:
-    """Check that each run of a table has the key of what identifies it, and all its trials.
+    """Check the keys and the trials of all runs in a file.
+
+    A run's key must be the hash of its benchmark, method and so on, and no trial may be missing.
+
+    Args:
+        file: The file, for the message.
+        table: Its content.
 
     Raises:
-        DamagedFileError: One has not; `file`, which the table was read from, is damaged.
+        DamagedFileError: A key is wrong, or a trial is missing.
     """
     try:
         _check_identities(table)
@@ -242,9 +251,9 @@ def check_runs(file: StoredFile, table: "pa.Table") -> None:
 
 
 def _check_identities(table: "pa.Table") -> None:
-    """Raise a `ValueError` unless each run has the key of its benchmark, method and so on.
+    """Raise a `ValueError` unless the key of each run is the hash of what identifies it.
 
-    These columns, `IDENTITY`, are the same in all rows of a run; the key is their hash.
+    These are the columns `IDENTITY`: benchmark, method and so on, the same in all rows of a run.
     """
     runs = table.select([KEY, *IDENTITY]).to_pandas().drop_duplicates()
     # More than one row a key means that rows of one run differ.
@@ -279,12 +288,12 @@ def iter_runs(table: "pa.Table") -> Iterator[tuple[str, slice]]:
     """
     if not table.num_rows:
         return
-    column = table[KEY].combine_chunks()
     # As a dictionary: a list of the different keys, and for each row the index of its key.
-    encoded = column if hasattr(column, "dictionary") else column.dictionary_encode()
+    encoded = _encode_as_dictionary(table[KEY].combine_chunks())
     keys = encoded.dictionary.to_pylist()
     run_of_row = encoded.indices.to_numpy()
-    starts = np.flatnonzero(np.diff(run_of_row, prepend=-1))  # rows where another run begins
+    # Rows where another run begins; before the first row, -1 stands for no run.
+    starts = np.flatnonzero(np.diff(run_of_row, prepend=-1))
     keys_in_order = [keys[run_of_row[start]] for start in starts]
     if len(set(keys_in_order)) < len(keys_in_order):
         raise ValueError("the rows of a run must follow one another")
@@ -313,9 +322,9 @@ def digest_runs(table: "pa.Table") -> dict[str, str]:
 def _represent_values(column: "pa.Array") -> NDArray[np.uint64]:
     """A 64-bit number for each value of a column, to be hashed with those of other columns.
 
-    It is the bits of a number, or a hash of a text: the same in every file that holds the value,
-    unlike the code of a text in a dictionary column. A missing integer counts as `NULL_INTEGER`,
-    the lowest one, which no hyperparameter has.
+    It is the bits of a number, or a hash of a text: the same in every file that holds the value.
+    Missing values are represented, too: an integer by `NULL_INTEGER`, which no hyperparameter has,
+    a number by NaN, and a text by 0.
     """
     kind = type_of_column(column.type)
     if kind is ColumnType.INTEGER:
@@ -324,11 +333,21 @@ def _represent_values(column: "pa.Array") -> NDArray[np.uint64]:
     if kind is ColumnType.NUMBER:
         numbers: FloatArray = column.fill_null(np.nan).to_numpy()
         return numbers.view(np.uint64)
-    texts = column if hasattr(column, "dictionary") else column.dictionary_encode()
+    # A dictionary column has a list of its different texts, and for each row an index into it.
+    texts = _encode_as_dictionary(column)
     hashes = [_hash_text(text) for text in texts.dictionary.to_pylist()]
-    hash_of_code = np.array([*hashes, 0], dtype=np.uint64)  # code -1, null, selects the last
-    codes: IntArray = texts.indices.fill_null(-1).to_numpy()
-    return hash_of_code[codes]
+    hash_of_index = np.array([*hashes, 0], dtype=np.uint64)  # the last one, -1, is for no text
+    index_of_row: IntArray = texts.indices.fill_null(-1).to_numpy()
+    return hash_of_index[index_of_row]
+
+
+def _encode_as_dictionary(column: "pa.Array") -> "pa.DictionaryArray":
+    """The column as a dictionary column: it is returned as it is if it is one already."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(column.type):
+        return column
+    return column.dictionary_encode()
 
 
 def _hash_text(text: str) -> int:
@@ -343,9 +362,11 @@ def _repeat(values: Sequence[str | int], lengths: Sequence[int]) -> "pa.Array":
     """
     import pyarrow as pa
 
-    places = np.repeat(np.arange(len(values)), lengths)
-    array = pa.array(values).take(pa.array(places))
-    return array.dictionary_encode() if array.type == pa.string() else array
+    index_of_row = np.repeat(np.arange(len(values)), lengths)
+    column = pa.array(values).take(pa.array(index_of_row))
+    if column.type == pa.string():
+        return column.dictionary_encode()
+    return column
 
 
 def _decode_parameter(parameter: Parameter, coded: FloatArray) -> "pa.Array":

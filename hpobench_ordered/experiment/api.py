@@ -35,7 +35,7 @@ from hpobench_ordered.experiment.parallel import (
 )
 from hpobench_ordered.experiment.plan import Cell, as_list, grid_of_cells, plan, select_shard
 from hpobench_ordered.experiment.records import Failure
-from hpobench_ordered.experiment.reference import BEST_ONLY, read_reference
+from hpobench_ordered.experiment.reference import BEST_LOSSES_ONLY_MESSAGE, read_reference
 from hpobench_ordered.experiment.scored import (
     explain_left_out,
     find_families,
@@ -43,7 +43,7 @@ from hpobench_ordered.experiment.scored import (
     score_runs,
     select_measured,
 )
-from hpobench_ordered.experiment.store import MANY, Store
+from hpobench_ordered.experiment.store import MIN_FILES_TO_PACK, Store
 from hpobench_ordered.experiment.stored_runs import StoredRuns
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.protocols import Ordered, Protocol
@@ -79,7 +79,7 @@ SHORT_COLUMNS = (
 """Columns of `Results.leaderboard`."""
 
 DEFAULT_SEEDS = range(5)
-COLUMNS_OF_TRIAL = 5
+NUMBER_OF_TRIAL_COLUMNS = 5
 """Columns of `StoredRuns.configurations` before those of hyperparameters."""
 
 
@@ -123,7 +123,7 @@ class Results:
             ExperimentError: Reference results, which do not have all trials.
         """
         if not self.store.has_all_trials:
-            raise ExperimentError(BEST_ONLY)  # says what reference results can be used for
+            raise ExperimentError(BEST_LOSSES_ONLY_MESSAGE)
         overview = make_overview(self.store, self.cells or None)  # no cells: the whole store
         trials = self.store.read(overview.keys(State.DONE))
         # Plain text is easier to handle than pandas' categories.
@@ -142,7 +142,8 @@ class Results:
             full: All columns; default: `SHORT_COLUMNS`, and `protocol` and `surrogate` of several.
             measured_only: Whether to leave out interpolated tasks and stand-in surrogates.
         """
-        scores, _ = self.scored(measured_only=measured_only)  # and why others have none
+        # Not needed here: the reasons why some benchmarks have no scores.
+        scores, _ = self.scored(measured_only=measured_only)
         board = leaderboard(scores, trial=trial)
         if full:
             return board
@@ -371,25 +372,28 @@ def run(
 def _make_identify(
     folder: str | Path | None, children: Children, workers: int
 ) -> Callable[[MethodSpec], MethodIdentity]:
-    """Make the function that identifies methods, each of them once, by name.
+    """Make a function that tells what a method is (its version, source and files).
 
-    Importing a method takes time, and an experiment may be planned twice (see `run`).
+    It remembers its results: it has to import methods, which takes time, and is called twice for
+    each method when the results are compared with others.
 
     Args:
         folder: The folder of results, whose records tell what earlier runs had loaded; or None.
         children: The processes that import methods from outside.
-        workers: Number of workers; with 0, methods run in this process and are not imported afresh.
+        workers: Number of workers. With 0, methods run in this process, so it imports them, too.
     """
     records = [] if folder is None else read_method_records(Store(Path(folder)).folder)
-    identities: dict[str, MethodIdentity] = {}
+    identity_of_method: dict[str, MethodIdentity] = {}
 
     def identify(spec: MethodSpec) -> MethodIdentity:
-        if spec.name in identities:
-            return identities[spec.name]
-        runs_here = workers == 0
-        identity = identify_here(spec) if runs_here else identify_method(spec, children, records)
-        identities[spec.name] = identity
-        return identity
+        """Identify a method, or look it up by name if that was done before."""
+        if spec.name not in identity_of_method:
+            if workers == 0:  # the method will run in this process
+                identity = identify_here(spec)
+            else:
+                identity = identify_method(spec, children, records)
+            identity_of_method[spec.name] = identity
+        return identity_of_method[spec.name]
 
     return identify
 
@@ -442,8 +446,8 @@ def add_configurations(
         table = store.configurations(trials_of_benchmark["key"].unique())
         # The first columns are those of the trial (key, task, trial, value and loss), all others
         # hyperparameters. They are told apart by position, as hyperparameters may have such names.
-        columns = list(table.columns[:COLUMNS_OF_TRIAL])
-        columns += [f"config.{name}" for name in table.columns[COLUMNS_OF_TRIAL:]]
+        columns = list(table.columns[:NUMBER_OF_TRIAL_COLUMNS])
+        columns += [f"config.{name}" for name in table.columns[NUMBER_OF_TRIAL_COLUMNS:]]
         table = table.set_axis(columns, axis=1)
         tables.append(table.drop(columns=["value", "loss"]))  # the trials have them already
     return trials_with_version.merge(pd.concat(tables), on=["key", "task", "trial"])
@@ -458,7 +462,8 @@ def merge_stores(folder: str | Path, others: Iterable[str | Path]) -> Store:
     """
     store = Store(Path(folder))
     store.merge(*map(Store.open, others))
-    store.compact(at_least=MANY)  # joins files of single runs if there are a thousand or more
+    # Joins the files of single runs into larger ones, if there are a thousand or more.
+    store.compact(at_least=MIN_FILES_TO_PACK)
     return store
 
 

@@ -21,7 +21,7 @@ from hpobench_ordered.user_methods.identity import VERSION_LENGTH, MethodRecord
 
 METHOD_FILES = FileKind("methods", rf"(?P<key>[0-9a-f]{{{VERSION_LENGTH}}})-{HASH_GROUP}\.json")
 
-REMEDY = (
+RECORD_REMEDY = (
     "restore it or choose another folder: without it, nothing tells whether the runs of its method "
     "are up to date"
 )
@@ -42,17 +42,17 @@ def read_method_records(folder: Path) -> list[MethodRecord]:
     """Read all records of a store.
 
     Raises:
-        StoreError: One is damaged, or two contradict each other. `REMEDY` tells the user what to do
-            about a damaged one, which cannot be made again.
+        StoreError: A record is damaged, or two contradict each other.
     """
+    # Damaged records cannot be made again: `RECORD_REMEDY` tells the user what to do instead.
     records = []
     for file in list_files(folder, METHOD_FILES):
         try:
             record = decode_json(file.path, file.read(), MethodRecord)
         except DamagedFileError as error:
-            raise DamagedFileError(file.path, error, REMEDY) from None
+            raise DamagedFileError(file.path, error, RECORD_REMEDY) from None
         if record.version != file.key:  # the file's name begins with the method's version
-            raise DamagedFileError(file.path, "it is that of another method", REMEDY)
+            raise DamagedFileError(file.path, "it is that of another method", RECORD_REMEDY)
         records.append(record)
     check_agreement(records)
     return records

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,7 @@ from hpobench_ordered.experiment.job import (
     perform_in_child,
 )
 from hpobench_ordered.experiment.plan import Cell
-from hpobench_ordered.experiment.store import MANY, Store
+from hpobench_ordered.experiment.store import MIN_FILES_TO_PACK, Store
 from hpobench_ordered.runtime.child import Children
 from hpobench_ordered.runtime.machine import describe_machine
 
@@ -108,7 +109,8 @@ def run_cells(
             report_progress(done, len(cells))
         for cell, crash in crashed.items():
             _repeat_crashed_run(cell, crash, pool, job)
-    store.compact(at_least=MANY)
+    # Joins the files of single runs into larger ones, if there are a thousand or more.
+    store.compact(at_least=MIN_FILES_TO_PACK)
 
 
 def check_workers(workers: object) -> None:
@@ -144,10 +146,10 @@ def _warn_of_damaged_files(store: Store) -> None:
 def _open_pool(
     job: Job, workers: int, dask: "Client | str | None", children: Children | None
 ) -> Iterator[tuple[Pool, Mapping[str, Any]]]:
-    """Yield the function that makes runs, and what a session records of the machines.
+    """Yield the function that makes runs, and what is recorded of a cluster's machines.
 
-    The function takes cells, and yields each with its reply when it is over. Only Dask's machines
-    are recorded: those of its workers.
+    The function takes cells, and yields each with its reply when it is over. The record of this
+    start of the experiment gets the machines of Dask's workers; without Dask, it gets nothing.
 
     Args:
         job: Writes the results of runs.
@@ -157,18 +159,22 @@ def _open_pool(
     """
     if dask is not None:
         with connect(dask) as (client, machines):
-            yield lambda cells: run_on_workers(client, job, cells), {"machines": machines}
+            run_with_dask = partial(run_on_workers, client, job)  # still takes the cells
+            yield run_with_dask, {"machines": machines}
         return
-    own_children = children or Children(choose_process_limit(workers))
+
+    processes = children or Children(choose_process_limit(workers))
+    nothing_recorded: dict[str, Any] = {}
     try:
         if workers <= 1:  # one run at a time needs no threads
-            yield lambda cells: _run_one_by_one(cells, job, workers, own_children), {}
+            run_in_turn = partial(_run_one_by_one, job=job, workers=workers, children=processes)
+            yield run_in_turn, nothing_recorded
         else:
-            with closing(_Threads(workers, job, own_children)) as threads:
-                yield threads.run, {}
+            with closing(_Threads(workers, job, processes)) as threads:
+                yield threads.run, nothing_recorded
     finally:
         if children is None:
-            own_children.close()
+            processes.close()
 
 
 def _run_one_by_one(
@@ -251,7 +257,8 @@ def _repeat_crashed_run(cell: Cell, crash: CrashedRun, pool: Pool, job: Job) -> 
         job: Writes their results.
     """
     for _ in range(REPEATS_AFTER_CRASH):
-        ((_, reply),) = pool([cell])  # one pair: the cell, and its reply
+        replies = list(pool([cell]))  # one pair: the cell, and its reply
+        _, reply = replies[0]
         if reply is None:  # another process has written the run
             return
         if not isinstance(reply, CrashedRun):

@@ -26,7 +26,7 @@ from hpobench_ordered.errors import (
 )
 from hpobench_ordered.experiment._files import (
     EXPERIMENT_FILES,
-    EXPERIMENT_LENGTH,
+    EXPERIMENT_HASH_LENGTH,
     FAILURE_FILES,
     HASH_LENGTH,
     KEY_LENGTH,
@@ -56,7 +56,7 @@ from hpobench_ordered.user_methods.identity import MethodRecord
 if TYPE_CHECKING:
     import pandas as pd
 
-SESSIONS, TIMINGS = "sessions.jsonl", "timings.jsonl"
+SESSIONS_FILE, TIMINGS_FILE = "sessions.jsonl", "timings.jsonl"
 
 Record = Mapping[str, Any]
 
@@ -120,7 +120,7 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     version: str
 
 
-TIMING = tuple(name for name in Timing.__struct_fields__ if name != "method_seconds")
+TIMING_COLUMNS = tuple(name for name in Timing.__struct_fields__ if name != "method_seconds")
 """Keys of the timing of a run."""
 
 
@@ -131,7 +131,7 @@ class RunningMark(msgspec.Struct, frozen=True):
     pid: Annotated[int, msgspec.Meta(gt=0, lt=2**31)]
 
 
-JOURNALS: Mapping[str, type] = {SESSIONS: Session, TIMINGS: Timing}
+LINE_TYPE_OF_JOURNAL: Mapping[str, type] = {SESSIONS_FILE: Session, TIMINGS_FILE: Timing}
 
 
 class Reason(StrEnum):
@@ -144,7 +144,7 @@ class Reason(StrEnum):
     BENCHMARK = "benchmark failed"
 
 
-_REASONS = {
+_REASON_OF_ERROR = {
     MethodError: Reason.RAISED,
     InvalidSuggestionError: Reason.INVALID,
     SuggestionTimeoutError: Reason.TIMED_OUT,
@@ -185,7 +185,7 @@ class Failure:
         return cls(
             key=cell.key,
             **cell.describe(),
-            reason=_REASONS[type(error)],
+            reason=_REASON_OF_ERROR[type(error)],  # such as "timed out"
             message=_printable(str(error))[:MAX_MESSAGE],  # its beginning
             task=error.task,
             when=error.when,
@@ -225,9 +225,11 @@ class Records:
             # Another process removes the record when it has finished the run.
             with suppress(FileNotFoundError):
                 failure = read_failure(file)
-                other = failures.get(failure.key, failure)
-                # Which one does not matter, but it must not depend on the order of the files.
-                failures[failure.key] = min(failure, other, key=_encode_failure)
+                records = [failure]
+                if failure.key in failures:
+                    records.append(failures[failure.key])
+                # Any would do, but which one must not depend on the order of the files.
+                failures[failure.key] = min(records, key=_encode_failure)
         return failures
 
     def has_failure(self, key: str) -> bool:
@@ -289,7 +291,7 @@ class Records:
                 f"{count:,}: make several of it"
             )
         content = encode_json(grid)
-        name = hash_content(content, EXPERIMENT_LENGTH)
+        name = hash_content(content, EXPERIMENT_HASH_LENGTH)
         write_whole(self.folder / EXPERIMENT_FILES.folder / f"{name}.json", content)
         return name
 
@@ -303,28 +305,33 @@ class Records:
 
     def write_session(self, session: Record) -> None:
         """Add a session: one start of the runner."""
-        append_line(self.folder / SESSIONS, session)
+        append_line(self.folder / SESSIONS_FILE, session)
 
     def sessions(self) -> tuple[Record, ...]:
         """Sessions in the order they were added, as clocks may be set back."""
-        return tuple(read_lines(self.folder / SESSIONS, Session))
+        return tuple(read_lines(self.folder / SESSIONS_FILE, Session))
 
     def write_timing(self, timing: Record) -> None:
         """Add the timing of a run, with the fields of `Timing`."""
-        append_line(self.folder / TIMINGS, timing)
+        append_line(self.folder / TIMINGS_FILE, timing)
 
     def timings(self, keys: Collection[str] | None = None) -> "pd.DataFrame":
-        """Timings of runs, by default all, one row per run: the columns `TIMING`.
+        """Timings of runs, by default of all, one row per run.
 
-        `suggestions` include those that only make a history. `seconds` is the time that passed in
-        the run, evaluations included; `method_cpu_seconds` the CPU time of the method's calls, of
-        all threads, without numba's compiling: NaN for runs of older versions of this package,
-        which did not record it. Of repeated runs the shortest time counts. A run is missing if its
-        process died before its timing was written.
+        A run is missing if its process died before its timing was written. Of a run that was
+        repeated, the shortest time counts.
+
+        Returns:
+            The columns `TIMING_COLUMNS`: what identifies the run; `suggestions`, their number, also
+            of those that only make a history; `seconds`, the time that passed in the run,
+            evaluations included; `method_cpu_seconds`, the CPU time of the method's calls, of all
+            threads, without numba's compiling, NaN for runs of older versions of this package,
+            which did not record it; and `version`, that of this package.
         """
         import pandas as pd
 
-        frame = pd.DataFrame(read_lines(self.folder / TIMINGS, Timing), columns=list(TIMING))
+        lines = read_lines(self.folder / TIMINGS_FILE, Timing)
+        frame = pd.DataFrame(lines, columns=list(TIMING_COLUMNS))
         frame = frame.astype({"method_cpu_seconds": float})
         if keys is not None:
             frame = frame[frame["key"].isin(keys)]
@@ -338,14 +345,15 @@ class Records:
         Raises:
             StoreError: A record is damaged, or records of methods contradict each other.
         """
-        experiments = {}  # contents by file name
+        experiments = {}  # content of each file, by its name
         for file in list_files(self.folder, EXPERIMENT_FILES):
             content = file.read()
-            expand_experiment(file, content)  # raises if it does not fit
+            expand_experiment(file, content)  # only to raise if it is damaged
             experiments[file.path.name] = content
-        # Sessions and timings, which are files of JSON lines; `JOURNALS` has the type of a line.
+        # Journals are the files of JSON lines, of sessions and of timings.
         journals = {
-            name: read_lines(self.folder / name, content) for name, content in JOURNALS.items()
+            name: read_lines(self.folder / name, line_type)
+            for name, line_type in LINE_TYPE_OF_JOURNAL.items()
         }
         methods = read_method_records(self.folder)
         return Snapshot(self.failures(), experiments, journals, methods)
@@ -362,17 +370,19 @@ class Records:
             self._add_lines(name, lines)
 
     def _add_lines(self, name: str, lines: list[dict[str, Any]]) -> None:
-        """Add lines to a file of JSON lines, in order of time, except those that it has already.
+        """Add another store's lines to a file of JSON lines, except those that it has already.
 
-        The lines of each store keep their order among each other, as clocks may be set back.
+        The two lists are merged by time. The lines of one store keep their own order, even where
+        they are not sorted by time, as when a clock was set back.
         """
-        type_of_line = JOURNALS[name]
+        type_of_line = LINE_TYPE_OF_JOURNAL[name]
         own_lines = read_lines(self.folder / name, type_of_line)
         own_texts = {encode_json(line) for line in own_lines}
         new_lines = [line for line in lines if encode_json(line) not in own_texts]
         if new_lines:
-            joined = heapq.merge(own_lines, new_lines, key=_order_in_journal)
-            content = b"\n".join(encode_json(line) for line in joined)
+            # Compares only the first lines that are left of each list, so neither is reordered.
+            merged = heapq.merge(own_lines, new_lines, key=_order_in_journal)
+            content = b"\n".join(encode_json(line) for line in merged)
             write_whole(self.folder / name, content)
 
     def _running_path(self, key: str) -> Path:
@@ -392,8 +402,15 @@ def read_failure(file: StoredFile) -> Failure:
 def expand_experiment(file: StoredFile, content: bytes) -> dict[str, dict[str, Any]]:
     """What identifies each run of a planned experiment, by key.
 
-    The content is a grid, which is short even if it stands for very many runs (every combination
-    of methods, seeds and so on): then it is refused as damaged.
+    The content lists benchmarks, methods, seeds and protocols; every combination is a run. Thus a
+    short file can stand for more runs than fit into memory.
+
+    Args:
+        file: The file, for the message.
+        content: Its content, a `grid_of_cells` in JSON.
+
+    Raises:
+        DamagedFileError: It is no grid, or one of more than `MAX_PLANNED_RUNS` runs.
     """
     grid = decode_json(file.path, content, PlannedGrid)
     if grid.count_runs() > MAX_PLANNED_RUNS:
@@ -435,9 +452,9 @@ def _encode_failure(failure: Failure) -> bytes:
 
 
 def _order_in_journal(line: Record) -> tuple[str, bytes]:
-    """Key to sort lines by: the time when a session started, then the line as text.
+    """Key to order lines of sessions or timings by: the start of a session, then the line's text.
 
-    Timings have no such time, so that only their text counts.
+    Lines of timings have no such start, so that only their text counts.
     """
     return str(line.get("started")), encode_json(line)
 

@@ -29,9 +29,9 @@ from hpobench_ordered.registry import benchmark_spec, list_methods, method_spec,
 if TYPE_CHECKING:
     import pandas as pd
 
-ARTIFACT = Artifact.packaged("reference")
+REFERENCE_ARTIFACT = Artifact.packaged("reference")
 
-BEST_ONLY = (
+BEST_LOSSES_ONLY_MESSAGE = (
     "reference results are the best losses so far, without configurations or other trials: they "
     "allow leaderboard(), plot and report, but no frames, exports or landscapes"
 )
@@ -80,7 +80,7 @@ class ReferenceRuns(StoredRuns):
 
     def configurations(self, keys: Iterable[str]) -> Never:
         """Raise an `ExperimentError`: reference files have no configurations."""
-        raise ExperimentError(BEST_ONLY)
+        raise ExperimentError(BEST_LOSSES_ONLY_MESSAGE)
 
 
 def read_reference(
@@ -141,28 +141,38 @@ def _check_methods(names: Iterable[str]) -> None:
 
 
 def _benchmarks_in(names: Sequence[str]) -> set[str] | None:
-    """Names of the benchmarks that names of suites and benchmarks stand for; None: all."""
+    """Names of the benchmarks, without versions, that names of suites and benchmarks stand for.
+
+    None, which stands for all, if there are no names.
+    """
     if not names:
         return None
     benchmarks: set[str] = set()
     for name in names:
-        members = suite(name) if name in suites() else [name]
+        members = suite(name) if name in suites() else [name]  # names of benchmarks
         benchmarks.update(benchmark_spec(member).name for member in members)
     return benchmarks
 
 
 def _read_files(benchmarks: Collection[str] | None) -> Iterator[ReferenceFile]:
-    """Read the bundled files of results (`ARTIFACT`) on benchmarks, sorted by name; None: all."""
-    for file_name in sorted(ARTIFACT.sums()):  # the checksums of all files, by name
+    """Read the bundled files of results on benchmarks, in the order of their names.
+
+    Args:
+        benchmarks: Names of benchmarks without versions; None: all.
+    """
+    checksum_of_file = REFERENCE_ARTIFACT.sums()  # has the names of all files
+    for file_name in sorted(checksum_of_file):
         benchmark, _, _ = file_name.partition("@")  # a name begins with BENCHMARK@VERSION
         if benchmarks is None or benchmark in benchmarks:
-            yield ReferenceFile.from_bytes(ARTIFACT.read(file_name), name=file_name)
+            yield ReferenceFile.from_bytes(REFERENCE_ARTIFACT.read(file_name), name=file_name)
 
 
 def _select_installed_versions(file: ReferenceFile, outdated: list[str]) -> ReferenceFile:
     """The file with only the runs of installed versions of the benchmark and of methods.
 
-    Descriptions of the versions that are left out are added to the list `outdated`.
+    Args:
+        file: The file.
+        outdated: To this list, descriptions of the versions that are left out are appended.
     """
     identity = file.where["benchmark"]
     surrogate = file.where["surrogate"]

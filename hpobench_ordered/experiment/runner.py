@@ -36,7 +36,11 @@ from hpobench_ordered.runtime.machine import cpu_clock, package_versions, wall_c
 
 
 def run_cell(cell: Cell, *, time_limit: float | None = None) -> tuple[list[Outcome], Record]:
-    """Run one cell; return what the method did on each task, and the `TIMING` of the run.
+    """Make the run that a cell describes: of a method on a benchmark, with a seed and a protocol.
+
+    Returns:
+        What the method did on each task; and how long the run took, a line of the store's timings
+        (`TIMING_COLUMNS`).
 
     Raises:
         MethodError: The run failed.
@@ -86,7 +90,7 @@ def follow(
     protocol_rng: Callable[[int], np.random.Generator],
     time_limit: float | None = None,
 ) -> Iterator[Outcome]:
-    """Let a method optimise the tasks of a protocol in order.
+    """Follow a protocol: let a method optimise its tasks, one after another.
 
     Args:
         protocol: Decides which task is next, and what the method may see.
@@ -113,7 +117,8 @@ def follow(
 def list_training_data(benchmark: Benchmark, assignment: Assignment) -> tuple[TaskData | None, ...]:
     """Training data of the history's tasks and, last, of the task that is optimised.
 
-    An entry is None where they are unknown; there are none if the method does not use them.
+    They are None for a task whose training data are unknown. The tuple is empty if the method does
+    not use training data.
     """
     if not assignment.method.uses_data:
         return ()
@@ -203,15 +208,19 @@ def make_method_arguments(
 ) -> dict[str, Any]:
     """Make the arguments of a method's constructor, except `rng`.
 
-    All are copies, which the method may change. `data` are the training data of the history's tasks
-    and of the task; only methods that use them get them.
+    All are copies, so that a method that changes them does no harm.
+
+    Args:
+        assignment: The task, its history and the budget.
+        data: Training data of the history's tasks and, last, of the task. Only methods that use
+            training data get them.
     """
     spaces = [assignment.task.space]
     spaces += [evaluations.space for evaluations in assignment.history]
     space, *spaces_of_history = pickle.loads(pickle.dumps(spaces))  # faster than deepcopy
     history = []
-    for evaluations, its_space in zip(assignment.history, spaces_of_history, strict=True):
-        history.append(evaluations.copied(its_space))
+    for evaluations, copied_space in zip(assignment.history, spaces_of_history, strict=True):
+        history.append(evaluations.copied(copied_space))
 
     arguments: dict[str, Any] = {
         "space": space,
@@ -265,7 +274,13 @@ class _Calls:
     """
 
     def __init__(self, spec: MethodSpec, task: Task, time_limit: float | None) -> None:
-        """Begin without calls; `time_limit` are seconds a call, None for no limit."""
+        """Prepare to time the calls into a method on a task; none has been made yet.
+
+        Args:
+            spec: The method, named in messages.
+            task: The task, named in messages.
+            time_limit: Seconds that one call may take; None: no limit.
+        """
         self.cpu_seconds = 0.0  # of all calls so far
         self.suggested: object = None  # what the method suggested last, for messages
         self._spec = spec
@@ -276,9 +291,11 @@ class _Calls:
     def during(self, when: str) -> Iterator[None]:
         """Time the call in a block, and turn its errors into a `MethodError`.
 
-        `when` says in messages when the call happened. A call that does not return is ended by the
-        parent process, if there is one, which `step` tells of it; a call that returned too late
-        fails here.
+        A call that returns too late fails here. One that does not return at all is ended by the
+        parent process, if there is one: `step` announces each call to it.
+
+        Args:
+            when: When the call happened, for messages.
         """
         subject = f"{self._spec.name} on task {self._task.name!r}, {when}"
         place = {"task": self._task.name, "when": when}
@@ -319,11 +336,12 @@ def timeout_error(
 
 @lru_cache(maxsize=1)
 def _load_benchmark(source: str, identity: str, surrogate: str) -> Benchmark:
-    """Load a benchmark, unless it is that of the last run.
+    """Load a benchmark; that of the last call is kept in a cache.
 
     Args:
         source: Its name or path.
-        identity: What identifies its values; only a key of the cache.
+        identity: What identifies its values. Not used here, but a key of the cache: a benchmark
+            that has changed is loaded again.
         surrogate: Name of the surrogate.
     """
     return load(source, surrogate=surrogate)

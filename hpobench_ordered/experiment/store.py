@@ -77,9 +77,9 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-MARKER = "store.json"
-DAMAGED = "damaged"
-KINDS = (
+MARKER_NAME = "store.json"
+DAMAGED_FOLDER = "damaged"
+FILE_KINDS = (
     RUN_FILES,
     PACKED_FILES,
     EXPERIMENT_FILES,
@@ -89,14 +89,14 @@ KINDS = (
 )
 CELL_COLUMNS = ("benchmark", "surrogate", "method", "seed", "protocol")
 
-MANY = 1000
+MIN_FILES_TO_PACK = 1000
 """Number of files of single runs from which on they are packed automatically."""
 MAX_PACKED_RUNS = 5000
 """Most runs in one file."""
 MAX_NAMED_RUNS = 20
 """Most runs that an error names."""
 
-WITHOUT_MARKER = "delete it: the folder is recognised by its other files"
+MARKER_REMEDY = "delete it: the folder is recognised by its other files"
 
 
 class Marker(msgspec.Struct, frozen=True):
@@ -117,41 +117,60 @@ class Store(StoredRuns):
             folder: A store, an empty folder, or one that does not exist.
 
         Raises:
-            StoreError: It holds something else, cannot be read, or has a format that cannot be.
+            StoreError: It holds something else, cannot be read, or was written by a version of the
+                package with another format.
         """
         self.folder = folder
         self.records = Records(folder)
-        self._marker = folder / MARKER
-        # By the file's name: it has the content's hash, so that a file is never read twice.
+        self._marker = folder / MARKER_NAME
+        # Keys of the runs in each packed file that was read, by its name: it has the content's
+        # hash, so that no file needs to be read twice.
         self._keys_of_packed: dict[str, frozenset[str]] = {}
-        if "\0" in str(folder):
-            raise StoreError(f"a folder cannot be named {str(folder)!r}: it has a null character")
-        try:
-            names = os.listdir(folder) if folder.exists() else []  # noqa: PTH208
-        except (OSError, ValueError) as error:
-            raise StoreError(f"{folder} is not a folder that can be read: {error}") from None
-        if MARKER in names:
+        names = self._list_names()
+        if MARKER_NAME in names:
             self._check_format()
-            return
+        else:
+            self._check_no_other_files(names)
+
+    def _list_names(self) -> list[str]:
+        """Names of what is in the folder; none if there is no folder yet.
+
+        Raises:
+            StoreError: There cannot be such a folder, or it cannot be read.
+        """
+        path = str(self.folder)
+        if "\0" in path:
+            raise StoreError(f"a folder cannot be named {path!r}: it has a null character")
+        try:
+            return os.listdir(self.folder) if self.folder.exists() else []  # noqa: PTH208
+        except (OSError, ValueError) as error:
+            raise StoreError(f"{self.folder} is not a folder that can be read: {error}") from None
+
+    def _check_no_other_files(self, names: Iterable[str]) -> None:
+        """Raise a `StoreError` if the folder, which has no marker, has files of something else.
+
+        It may be empty, or a store that lost its marker, which is known by the names of its files.
+
+        Args:
+            names: Names of what is in the folder.
+        """
         # A process that was killed while it wrote the marker leaves a file ".store.json...".
-        others = [name for name in names if not name.startswith(f".{MARKER}")]
+        others = [name for name in names if not name.startswith(f".{MARKER_NAME}")]
         if others and not self.is_prepared:
             raise StoreError(
-                f"{folder} is not a result store: it holds other files; choose another folder"
+                f"{self.folder} is not a result store: it holds other files; choose another folder"
             )
 
     def _check_format(self) -> None:
-        """Raise a `StoreError` unless the marker (store.json) tells a format that can be read.
-
-        `WITHOUT_MARKER` tells the user that a damaged marker can be deleted.
-        """
+        """Raise a `StoreError` unless the marker (store.json) tells a format that can be read."""
         data = read_bytes(self._marker)
         try:
             marker = decode_json(self._marker, data, Marker)
         except DamagedFileError as error:
-            raise DamagedFileError(self._marker, "it is no marker", WITHOUT_MARKER) from error
+            # A damaged marker can be deleted, as `MARKER_REMEDY` tells the user.
+            raise DamagedFileError(self._marker, "it is no marker", MARKER_REMEDY) from error
         if marker.format not in READABLE_FORMATS:
-            hint = f"; if {self._marker.name} alone is damaged, {WITHOUT_MARKER}"
+            hint = f"; if {self._marker.name} alone is damaged, {MARKER_REMEDY}"
             raise other_format(self.folder, marker.format, hint)
 
     @classmethod
@@ -173,12 +192,13 @@ class Store(StoredRuns):
         return self._marker.exists() or has_named_files(self.folder, recognised)
 
     def prepare(self) -> None:
-        """Create the folders and the marker."""
+        """Create the marker, and the folders in which the store has its files."""
         with writing(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
-            if not self._marker.exists():  # first, since other folders without it are no stores
+            # The marker comes first: a folder with other contents and no marker is not a store.
+            if not self._marker.exists():
                 write_whole(self._marker, json.dumps({"format": FORMAT}).encode())
-            for kind in KINDS:  # of files, each in a folder of its own
+            for kind in FILE_KINDS:
                 (self.folder / kind.folder).mkdir(exist_ok=True)
 
     def keys(self) -> frozenset[str]:
@@ -278,6 +298,7 @@ class Store(StoredRuns):
         The next start of the experiment makes again what they held.
         """
         moved = []
+        # Files of other kinds stay: what a method had loaded could not be recorded again.
         for kind in (RUN_FILES, PACKED_FILES, EXPERIMENT_FILES, FAILURE_FILES):
             for path in list_paths(self.folder / kind.folder):
                 try:
@@ -290,7 +311,7 @@ class Store(StoredRuns):
 
     def _set_aside(self, path: Path) -> Path:
         """Move a file to the folder "damaged", under a name that is free there."""
-        folder = self.folder / DAMAGED
+        folder = self.folder / DAMAGED_FOLDER
         target = folder / path.name
         number = 1
         while target.exists():
@@ -303,35 +324,41 @@ class Store(StoredRuns):
         return target
 
     def compact(self, *, at_least: int = 0) -> int:
-        """Join files of single runs and of few runs; return the number of removed files.
+        """Join small files of runs into larger ones; return the number of removed files.
 
         Files are removed after all joined files were written and read back. Any number of processes
-        may write, read and compact at the same time. Nothing is done if there are fewer than
-        `at_least` files of single runs.
+        may write, read and compact at the same time.
+
+        Args:
+            at_least: Nothing is done if there are fewer files of single runs.
         """
         if len(list_paths(self.folder / RUN_FILES.folder)) < at_least:
             return 0
         self.prepare()
         cells = self.cells()
-        sources: dict[Path, frozenset[str]] = {}  # files to join, with the keys of their runs
+        files_to_join = set()
+        keys_to_join: set[str] = set()
         for file in self._run_files():
             keys = self._keys_in(file)
-            # A full file stays; so do runs that finished after `cells` was read.
-            if len(keys) < MAX_PACKED_RUNS and keys <= cells.keys():
-                sources[file.path] = keys
+            is_full = len(keys) >= MAX_PACKED_RUNS
+            has_new_runs = not keys <= cells.keys()  # they finished after `cells` was read
+            if not is_full and not has_new_runs:
+                files_to_join.add(file.path)
+                keys_to_join |= keys
 
         # A file holds runs of one benchmark, as hyperparameters are its columns.
         keys_of_benchmark = defaultdict(list)
-        for key in sorted(frozenset[str]().union(*sources.values())):
+        for key in sorted(keys_to_join):
             keys_of_benchmark[cells[key]["benchmark"]].append(key)
-        written = set()  # paths of the joined files
+        joined_files = set()
         for benchmark_keys in keys_of_benchmark.values():
             for start in range(0, len(benchmark_keys), MAX_PACKED_RUNS):
                 keys_of_file = benchmark_keys[start : start + MAX_PACKED_RUNS]
-                written.add(self._pack(keys_of_file))
+                joined_files.add(self._pack(keys_of_file))
 
-        # A file may be written again as it was: its name has the hash of its content.
-        replaced = sources.keys() - written
+        # A file that was joined with no other is written again under the same name, which has the
+        # hash of its content: it must not be removed.
+        replaced = files_to_join - joined_files
         with writing(self.folder):
             for path in replaced:
                 path.unlink(missing_ok=True)
@@ -424,7 +451,7 @@ class Store(StoredRuns):
         columns = None if names is None else [KEY, *names]
         tables = []
         file_of_key: dict[str, StoredFile] = {}  # the file that each run is read from
-        repeated: list[StoredFile] = []  # files that hold runs which another file holds, too
+        files_to_compare: list[StoredFile] = []  # they hold runs that another file holds, too
         for file in self._run_files():
             keys_in_file = self._keys_in(file)
             wanted = keys_in_file if keys is None else keys_in_file & keys
@@ -434,17 +461,20 @@ class Store(StoredRuns):
                 table = read_runs(file, columns)
             except FileNotFoundError:  # joined into another file, which comes later
                 continue
-            earlier = wanted & file_of_key.keys()  # runs that another file holds, too
-            if earlier:
-                repeated += [file, *(file_of_key[key] for key in earlier)]
-            unread = wanted - earlier
-            if unread == keys_in_file:
+
+            keys_read_before = wanted & file_of_key.keys()
+            if keys_read_before:
+                files_to_compare.append(file)
+                files_to_compare += [file_of_key[key] for key in keys_read_before]
+
+            new_keys = wanted - keys_read_before
+            if new_keys == keys_in_file:
                 tables.append(table)
-            elif unread:
-                tables.append(_select_keys(table, unread))
-            for key in unread:
+            elif new_keys:
+                tables.append(_select_keys(table, new_keys))
+            for key in new_keys:
                 file_of_key[key] = file
-        _check_same_in_files(dict.fromkeys(repeated))
+        _check_same_in_files(dict.fromkeys(files_to_compare))  # each once
         return tables
 
     def _read_sorted(self, names: list[str] | None, keys: Iterable[str] | None) -> "pa.Table":
@@ -456,9 +486,11 @@ class Store(StoredRuns):
         """
         import pyarrow as pa
 
-        tables = self._read_once(names, None if keys is None else set(keys))
+        wanted_keys = None if keys is None else set(keys)
+        tables = self._read_once(names, wanted_keys)
         if not tables:
-            return pa.table({name: [] for name in names or (KEY, *TRIAL_COLUMNS)})
+            empty_columns = names or (KEY, *TRIAL_COLUMNS)
+            return pa.table({name: [] for name in empty_columns})
         try:
             # One dictionary and one chunk per column, as the next step expects.
             runs = pa.concat_tables(tables).unify_dictionaries().combine_chunks()
@@ -466,12 +498,12 @@ class Store(StoredRuns):
             raise StoreError(
                 f"runs in {self.folder} on one benchmark have different hyperparameters"
             ) from None
-        sorted_columns = [_sort_dictionary(column.chunk(0)) for column in runs.columns]
-        sorted_runs = pa.table(sorted_columns, runs.column_names)
-        # A column of texts is a dictionary, a list of its texts, with an index in each row. That of
-        # keys is sorted now, so that its indices sort like the keys.
-        order = np.argsort(sorted_runs[KEY].chunk(0).indices, kind="stable")
-        return sorted_runs.select(names or runs.column_names).take(order)
+        # A column of texts is a dictionary: a list of its texts, and the index of each row's text.
+        # Once the list is sorted, the indices of keys sort like the keys.
+        columns = [_sort_dictionary(column.chunk(0)) for column in runs.columns]
+        runs = pa.table(columns, runs.column_names)
+        order = np.argsort(runs[KEY].chunk(0).indices, kind="stable")
+        return runs.select(names or runs.column_names).take(order)
 
     def _pack(self, keys: Iterable[str]) -> Path:
         """Write runs to one file, read it back, and return its path.
@@ -491,12 +523,9 @@ class Store(StoredRuns):
 
 
 def _check_file(path: Path, kind: FileKind) -> None:
-    """Raise a `DamagedFileError` if a file of a store is damaged.
-
-    Its name tells the hash of its content. The whole content is compared with that when a file is
-    opened, so that of files of runs it suffices to read one column, the keys of the runs (`KEY`).
-    """
+    """Raise a `DamagedFileError` if a file of a store is damaged."""
     if kind in (RUN_FILES, PACKED_FILES):
+        # Opening it compares the whole content with the hash in the name, so one column is enough.
         read_runs(parse_name(path, kind), [KEY])
     else:  # the record of a failure or of what was planned, in JSON
         check_record(path)
@@ -511,58 +540,59 @@ def _select_keys(table: "pa.Table", keys: Iterable[str]) -> "pa.Table":
 
 
 def _check_same_results(stores: Iterable[Store]) -> None:
-    """Read all files of runs, check each of them, and compare the results of runs in several.
+    """Check all files of runs, and that all stores and files have the same results of each run.
 
     Raises:
         StoreError: A file is damaged, or two results of one run differ.
     """
     files = chain.from_iterable(store._run_files() for store in stores)
-    _check_same_in_files(files, is_whole_check=True)
+    _check_same_in_files(files, checks_runs=True)
 
 
-def _check_same_in_files(files: Iterable[StoredFile], *, is_whole_check: bool = False) -> None:
+def _check_same_in_files(files: Iterable[StoredFile], *, checks_runs: bool = False) -> None:
     """Raise a `StoreError` if two files have different results of one run.
 
     Args:
         files: The files, each with one or more runs.
-        is_whole_check: Whether to check also that each run has the key of what identifies it, and
-            all its trials.
+        checks_runs: Whether to check each run, too: its key, and that it has all trials.
     """
-    digest_of_key: dict[str, str] = {}  # of the first result of each run
-    different: dict[str, str] = {}  # descriptions of runs with a second, other result, by key
+    first_digest_of_key: dict[str, str] = {}  # hash of the first result of each run, by its key
+    contradicted_runs: dict[str, str] = {}  # names of runs with a second, other result, by key
     for file in files:
         try:
             table = read_runs(file)
         except FileNotFoundError:  # another process has just joined it into a packed file
             continue
-        if is_whole_check:
+        if checks_runs:
             check_runs(file, table)
-        digests = digest_runs(table)
+        digest_of_key = digest_runs(table)
         for key, rows in iter_runs(table):
-            first_digest = digest_of_key.setdefault(key, digests[key])
-            if digests[key] != first_digest:
-                different[key] = name_run(table, rows)
-    if different:
-        first_ones = [*different.values()][:MAX_NAMED_RUNS]  # a message with all may be too long
-        named = "; ".join(first_ones)
+            digest = digest_of_key[key]
+            first_digest = first_digest_of_key.setdefault(key, digest)
+            if digest != first_digest:
+                contradicted_runs[key] = name_run(table, rows)
+
+    if contradicted_runs:
+        examples = list(contradicted_runs.values())[:MAX_NAMED_RUNS]
         raise StoreError(
-            f"{len(different)} runs have two different results, such as {named}. Remove the wrong "
-            "files, which have these keys in their names"
+            f"{len(contradicted_runs)} runs have two different results, such as "
+            f"{'; '.join(examples)}. Remove the wrong files, which have these keys in their names"
         )
 
 
 def _sort_dictionary(column: "pa.Array") -> "pa.Array":
     """Sort the dictionary of a column of texts, and drop its unused entries.
 
-    A dictionary lists each text once; the column holds indices into it. The texts stay the same,
-    and the bytes no longer depend on the order in which runs were read. A column of another type is
-    returned as it is.
+    A dictionary lists each text once; the column holds indices into it. In which order it lists
+    them depends on the order in which runs were read. Sorted, the same runs are the same bytes.
+    The texts of the rows stay as they are; so does a column of another type.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
 
     if not pa.types.is_dictionary(column.type):
         return column
-    texts = column.unique().dictionary_decode().sort()
-    new_index_of_old = pc.index_in(column.dictionary, value_set=texts)
-    return pa.DictionaryArray.from_arrays(new_index_of_old.take(column.indices), texts)
+    sorted_texts = column.unique().dictionary_decode().sort()
+    new_index_of_old = pc.index_in(column.dictionary, value_set=sorted_texts)
+    new_index_of_row = new_index_of_old.take(column.indices)
+    return pa.DictionaryArray.from_arrays(new_index_of_row, sorted_texts)

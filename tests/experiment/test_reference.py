@@ -69,7 +69,7 @@ def reference_bundle(all_results, tmp_path, monkeypatch) -> Artifact:
 
     artifact = Artifact(tmp_path / "bundle")
     write_reference(all_results.store.folder, artifact.folder)
-    monkeypatch.setattr(reference, "ARTIFACT", artifact)
+    monkeypatch.setattr(reference, "REFERENCE_ARTIFACT", artifact)
     return artifact
 
 
@@ -476,7 +476,7 @@ def test_report_of_reference_has_no_landscapes(reference_bundle, tmp_path):
 
 def draw_bundled_runs(number: int) -> list[tuple[ReferenceFile, int]]:
     """Draw runs of the reference that comes with the package: a file, and a row of it, for each."""
-    packaged = reference.ARTIFACT
+    packaged = reference.REFERENCE_ARTIFACT
     all_runs = []
     for name in sorted(packaged.sums()):
         file = read_file(packaged, name)

@@ -22,7 +22,7 @@ from hpobench_ordered.experiment.api import Results
 from hpobench_ordered.experiment.outcome import Outcome
 from hpobench_ordered.experiment.parallel import run_cells
 from hpobench_ordered.experiment.plan import plan
-from hpobench_ordered.experiment.records import TIMING
+from hpobench_ordered.experiment.records import TIMING_COLUMNS
 from hpobench_ordered.experiment.runner import optimise
 from hpobench_ordered.experiment.store import Store
 from hpobench_ordered.files.writing import file_sha256
@@ -480,7 +480,7 @@ def test_clock_stops_while_numba_compiles(clock, clock_that_goes_on):
 def make_timing(**changed_fields: object) -> dict[str, object]:
     """Make the timing of a run whose key is "a", unless some fields are changed."""
     usual_values = ("a", "newsvendor@1", "table", "bo", "1", 0, "ordered()", 25, 2.0, 1.0, "9.9")
-    usual_fields = dict(zip(TIMING, usual_values, strict=True))
+    usual_fields = dict(zip(TIMING_COLUMNS, usual_values, strict=True))
     return usual_fields | changed_fields
 
 

@@ -22,7 +22,7 @@ import hpobench_ordered as hbo
 from hpobench_ordered.cli import main
 from hpobench_ordered.errors import StoreError
 from hpobench_ordered.experiment._files import hash_content
-from hpobench_ordered.experiment._run_file import FORMAT, METADATA, encode_runs
+from hpobench_ordered.experiment._run_file import FORMAT, FORMAT_ENTRY, encode_runs
 from hpobench_ordered.experiment.method_records import read_method_records, write_method_record
 from hpobench_ordered.experiment.overview import make_overview
 from hpobench_ordered.experiment.plan import key_of
@@ -498,8 +498,8 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
     "run: pipe": lambda f: replace_file(f, "runs", os.mkfifo),
     "run: not Parquet": lambda f: write_hashed(f / "runs", b"PAR1PAR1", key=KEY_OF_NO_RUN),
     "run: no format": replace_metadata,
-    "run: text as format": lambda f: replace_metadata(f, {METADATA: '"6"'}),
-    "run: other format": lambda f: replace_metadata(f, {METADATA: str(FORMAT + 1)}),
+    "run: text as format": lambda f: replace_metadata(f, {FORMAT_ENTRY: '"6"'}),
+    "run: other format": lambda f: replace_metadata(f, {FORMAT_ENTRY: str(FORMAT + 1)}),
     "run: no losses": lambda f: change_run(f, lambda table: table.drop_columns(["loss"])),
     "run: text as loss": lambda f: change_run(f, replace_column("loss", fill("0.5"))),
     "run: missing values": lambda f: change_run(

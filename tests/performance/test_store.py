@@ -20,7 +20,7 @@ def unpacked(tmp_path_factory):
     folder = tmp_path_factory.mktemp("unpacked")
     with pytest.MonkeyPatch.context() as patch:
         # From this number of runs on, their files are packed into one: never here.
-        patch.setattr("hpobench_ordered.experiment.parallel.MANY", 100 * RUNS)
+        patch.setattr("hpobench_ordered.experiment.parallel.MIN_FILES_TO_PACK", 100 * RUNS)
         hbo.run(
             benchmarks=["newsvendor"],
             methods=["random-search"],
