@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 CONNECT_SECONDS = 10  # time limit to connect to a cluster
 CELLS_PER_THREAD = 2  # sent to the workers at a time, one of them running
-NOISY = ("distributed", "tornado", "asyncio")
-"""Loggers that print a traceback for every task when the connection is lost."""
+PACKAGES_TO_SILENCE = ("distributed", "tornado", "asyncio")
+"""Packages whose loggers print a traceback for every task when the connection is lost."""
 
 
 def run_on_workers(
@@ -45,8 +45,10 @@ def run_on_workers(
     cell_of_future: dict[Future, Cell] = {}
 
     def submit_next(count: int) -> "list[Future]":
+        """Send the next cells to the workers; fewer than `count` if no more are left."""
         futures = []
         for cell in islice(unsent, count):
+            # `sendable` is the cell in the form in which a worker can load its method.
             request = pickle_call(perform_on_worker, cell.sendable, job.time_limit)
             # Not pure: a run that is repeated after a crash must not get the earlier result.
             future = client.submit(run_request, request, versions, pure=False)
@@ -88,19 +90,21 @@ def perform_on_worker(cell: Cell, time_limit: float | None) -> RunReply | Crashe
 
 
 def run_request(request: bytes, versions: Mapping[str, str]) -> RunReply | CrashedRun:
-    """Answer a client's request on a worker.
+    """On a worker, call the function that a client sent, if both have the same packages.
 
     Args:
-        request: The pickled call of a function.
-        versions: The client's versions of packages.
+        request: The pickled function and its arguments.
+        versions: The client's versions of packages, by name.
 
     Raises:
         ExperimentError: The worker has other versions.
     """
     differences = []
-    for name, version in package_versions().items():
-        if versions.get(name, version) != version:  # a package that only the worker has is fine
-            differences.append(f"{name} {version} instead of {versions[name]}")
+    for name, own_version in package_versions().items():
+        if name not in versions:  # a package that only the worker has is fine
+            continue
+        if own_version != versions[name]:
+            differences.append(f"{name} {own_version} instead of {versions[name]}")
     if differences:
         raise ExperimentError(
             f"a Dask worker has {', '.join(differences)}: versions must be the same; stop that "
@@ -123,6 +127,7 @@ def connect(dask: "Client | str") -> Iterator[tuple["Client", Mapping[str, Mappi
     Raises:
         ExperimentError: There is no scheduler or no worker, or a worker lacks a package.
     """
+    # Raises an error that names the package's extra if Dask is not installed.
     distributed = import_extra("distributed", package="distributed", extra="dask", purpose="Dask")
     with ExitStack() as stack:
         stack.enter_context(_silence_loggers())
@@ -136,22 +141,22 @@ def connect(dask: "Client | str") -> Iterator[tuple["Client", Mapping[str, Mappi
 
 @contextmanager
 def _silence_loggers() -> Iterator[None]:
-    """Silence Dask's loggers: this package reports an error in one line, they in a traceback.
+    """Silence Dask's loggers while the context is open.
 
-    `NOISY` are the packages whose loggers are silenced.
+    They would print a traceback for an error that this package reports in one line.
     """
-    levels: dict[str, int] = {}
-    # Each package's logger, and those below it, which may have a level of their own.
-    for name in (*NOISY, *logging.root.manager.loggerDict):
-        package = name.partition(".")[0]
-        if package in NOISY:
-            logger = logging.getLogger(name)
-            levels.setdefault(name, logger.level)
-            logger.setLevel(logging.CRITICAL + 1)  # above the highest: nothing is printed
+    # Loggers below that of a package, such as "distributed.core", may have a level of their own.
+    existing_loggers = list(logging.root.manager.loggerDict)
+    names = set(PACKAGES_TO_SILENCE)
+    names.update(name for name in existing_loggers if name.split(".")[0] in PACKAGES_TO_SILENCE)
+
+    level_before = {name: logging.getLogger(name).level for name in names}
+    for name in names:
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)  # above the highest: no output
     try:
         yield
     finally:
-        for name, level in levels.items():
+        for name, level in level_before.items():
             logging.getLogger(name).setLevel(level)
 
 

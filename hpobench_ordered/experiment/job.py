@@ -152,15 +152,13 @@ def perform_in_child(
 ) -> RunReply | CrashedRun:
     """Make a run in another process, which is killed when a call takes too long.
 
-    Methods of this package share processes; each other one has processes of its own.
-
     Returns:
         The finished or failed run; or a `CrashedRun` if its process ended or sent a reply that
         cannot be read, perhaps for a reason outside of the run, such as too little memory.
     """
     try:
         reply = children.call(
-            cell.process_group,
+            cell.process_group,  # all methods of this package share processes; others do not
             perform_from_files,
             cell.identity.source,
             cell.identity.record,
@@ -168,9 +166,10 @@ def perform_in_child(
             time_limit,
         )
     except StepTimeoutError as overdue:
-        task, _, when = overdue.step.partition("\n")  # the inverse of `step_name`
+        # `step_name` joined the task, and when the call happened, as two lines.
+        task, _, when = overdue.step.partition("\n")
         error = timeout_error(cell.method.name, overdue.limit, task=task, when=when)
-        return FailedRun(error, overdue.report)
+        return FailedRun(error, overdue.report)  # the report is a traceback: where the call was
     except ChildDiedError as died:
         return CrashedRun(str(died))
     except HPOBenchOrderedError:  # a benchmark that cannot be loaded, for example

@@ -22,9 +22,6 @@ if TYPE_CHECKING:
 REFERENCE = "reference"
 """Means the reference results, where the folder of a store may be given."""
 
-WHERE = ["benchmark", "surrogate"]
-"""Columns of what a run is on."""
-
 
 class JoinedRuns(StoredRuns):
     """The finished runs of two stores, and what the first one records besides."""
@@ -78,7 +75,8 @@ class JoinedRuns(StoredRuns):
         own_keys = self._own.keys()
         wanted = own_keys | self._other.keys() if keys is None else set(keys)
         own_part = sorted(wanted & own_keys)
-        other_part = sorted(wanted & self._other.keys() - own_keys)
+        keys_only_in_other = self._other.keys() - own_keys
+        other_part = sorted(wanted & keys_only_in_other)
         if own_part or not other_part:
             yield self._own, own_part
         if other_part:
@@ -104,7 +102,7 @@ def join_overviews(own: Overview, other: Overview) -> Overview:
     """
     import pandas as pd
 
-    conditions = [*WHERE, "protocol", "seed"]  # `WHERE`: benchmark and surrogate
+    conditions = ["benchmark", "surrogate", "protocol", "seed"]
     finished = _select_finished(other)
     # Runs whose conditions are those of any of our own runs.
     comparable = finished.merge(own.runs[conditions].drop_duplicates())
@@ -125,6 +123,7 @@ def open_runs_to_compare(
     """
     if against == REFERENCE:
         return _read_reference_on([cell.benchmark for cell in cells], protocol)
+    # The hint ends the message if the folder is no store.
     return Store.open(against, hint=f"; {REFERENCE!r} means the bundled one")
 
 
@@ -151,7 +150,7 @@ def _read_reference_on(benchmarks: Iterable[str], protocol: Protocol | None) -> 
 def choose_protocol_and_seeds(
     store: StoredRuns, cells: Sequence[Cell], protocol: Protocol | None
 ) -> tuple[Protocol, list[int]]:
-    """Protocol and seeds with which a plan can be compared with a store on all its benchmarks.
+    """Choose protocol and seeds of a plan so that a store has runs to compare it with.
 
     Args:
         store: The store.
@@ -159,7 +158,7 @@ def choose_protocol_and_seeds(
         protocol: The protocol; None: that of most finished runs on these benchmarks.
 
     Returns:
-        The protocol, and the seeds that finished runs on each of the benchmarks have.
+        The protocol, and the seeds for which there are finished runs on each of the benchmarks.
 
     Raises:
         ExperimentError: The store has no such runs on one of the benchmarks.
@@ -168,24 +167,25 @@ def choose_protocol_and_seeds(
 
     finished = _select_finished(make_overview(store))
     plan = pd.DataFrame([cell.describe() for cell in cells])
-    benchmarks = plan[WHERE].drop_duplicates()  # each with its surrogate
+    benchmarks = plan[["benchmark", "surrogate"]].drop_duplicates()
     runs = finished.merge(benchmarks)  # those on the plan's benchmarks
     if protocol is not None:
-        text = format_protocol(protocol)
+        protocol_text = format_protocol(protocol)
     else:
         protocols = runs["protocol"].value_counts().index  # the most frequent one first
-        text = str(protocols[0]) if len(protocols) else ""
-    runs = runs[runs["protocol"] == text]
+        protocol_text = str(protocols[0]) if len(protocols) else ""  # "": there are no runs
+    runs = runs[runs["protocol"] == protocol_text]
     seeds_of_benchmark = {name: set(part["seed"]) for name, part in runs.groupby("benchmark")}
     lacking = [name for name in benchmarks["benchmark"] if name not in seeds_of_benchmark]
     if lacking:
-        under = f" under {label_protocol(text)}" if text else ""
+        under = f" under {label_protocol(protocol_text)}" if protocol_text else ""
         raise ExperimentError(
             f"nothing to compare with on {join_names(lacking)}{under}: "
             f"no such runs in {store.folder}"
         )
     common_seeds = set.intersection(*seeds_of_benchmark.values())
-    return protocol or parse_protocol(text), sorted(map(int, common_seeds))
+    chosen_protocol = protocol or parse_protocol(protocol_text)
+    return chosen_protocol, sorted(map(int, common_seeds))
 
 
 def _select_finished(overview: Overview) -> "pd.DataFrame":

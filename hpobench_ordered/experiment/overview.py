@@ -13,9 +13,9 @@ from hpobench_ordered.experiment.stored_runs import Cells, StoredRuns
 if TYPE_CHECKING:
     import pandas as pd
 
-GROUP = ("benchmark", "surrogate", "protocol", "method")
+GROUP_COLUMNS = ("benchmark", "surrogate", "protocol", "method")
 """Columns by which versions of a method supersede each other."""
-group_of = itemgetter(*GROUP)
+group_of = itemgetter(*GROUP_COLUMNS)
 
 
 class State(Enum):
@@ -45,8 +45,8 @@ class Overview:
 
         Each state has a column, also one in which there are no runs.
         """
-        # `GROUP` are the four columns of a row; the states become columns.
-        counts = self.runs.groupby([*GROUP, "state"]).size().unstack(fill_value=0)
+        # The states become columns.
+        counts = self.runs.groupby([*GROUP_COLUMNS, "state"]).size().unstack(fill_value=0)
         states = [state.value for state in State]
         all_states = counts.reindex(columns=states, fill_value=0)
         return all_states.rename_axis(columns=None).reset_index()
@@ -63,12 +63,13 @@ def make_overview(store: StoredRuns, cells: Iterable[Cell] | None = None) -> Ove
     Raises:
         StoreError: One of its files is damaged.
     """
+    # Runs are mappings: from the run's key to its benchmark, method, seed and so on.
     sessions = store.sessions()
     experiments = store.experiments()
     planned: dict[str, Mapping[str, Any]] = {}
     for experiment in experiments.values():
         planned |= experiment
-    finished = store.cells(planned)
+    finished = store.cells(planned)  # files of runs that were planned need not be opened
     failures = store.failures()
 
     superseded = 0
@@ -83,8 +84,8 @@ def make_overview(store: StoredRuns, cells: Iterable[Cell] | None = None) -> Ove
     runs = _list_states(shown, finished, failures, store.in_progress())
     shown_failures = []
     for key, failure in failures.items():
-        was_repeated = key in finished  # with success, so that the failure does not count
-        if key in shown and not was_repeated:
+        has_finished_since = key in finished  # it was repeated: the failure no longer counts
+        if key in shown and not has_finished_since:
             shown_failures.append(failure)
     return Overview(runs, superseded, tuple(shown_failures), sessions)
 

@@ -89,9 +89,10 @@ class Cell:
         is called.
         """
         source = self.identity.source
-        if source is None:
+        if source is None:  # a method of this package, which every process can import
             return self
-        return replace(self, method=replace(self.method, method=source))
+        method_from_source = replace(self.method, method=source)
+        return replace(self, method=method_from_source)
 
     def rng(self, position: int, *stream: int) -> np.random.Generator:
         """Random number generator of the method on one task.
@@ -103,10 +104,11 @@ class Cell:
             position: Place of the task in the order in which the protocol runs tasks.
             stream: Numbers that tell several generators at one position apart.
         """
-        name = BenchmarkIdentity.parse(self.benchmark).id
+        benchmark_id = BenchmarkIdentity.parse(self.benchmark).id
         # SHA-256, as Python's own `hash` of text differs between processes.
-        entropy = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8])
-        return np.random.default_rng([self.seed, entropy, position, *stream])
+        digest = hashlib.sha256(benchmark_id.encode()).digest()
+        benchmark_number = int.from_bytes(digest[:8])  # 64 bits tell benchmarks apart
+        return np.random.default_rng([self.seed, benchmark_number, position, *stream])
 
     def protocol_rng(self, position: int) -> np.random.Generator:
         """Generator of the protocol at a position, for example to draw a history."""
@@ -177,7 +179,8 @@ def plan(
 
 def _check_protocol(protocol: object) -> None:
     """Raise an `ExperimentError` unless a protocol is an object, not its class or another thing."""
-    if isinstance(protocol, type) or not hasattr(protocol, "check"):
+    is_protocol = hasattr(protocol, "check")  # a method that all protocols have
+    if isinstance(protocol, type) or not is_protocol:
         raise ExperimentError(
             "the protocol must be an object such as hpobench_ordered.Ordered(trials=25), "
             f"LeaveOneOut() or Adjustment(), but got {protocol!r}"
@@ -196,15 +199,20 @@ def _resolve_benchmarks(
     Raises:
         ExperimentError: A surrogate is chosen for a benchmark that is not among them.
     """
-    # An id is name@version; `surrogates` may have names without a version.
-    surrogate_of_id = {benchmark_spec(name).id: chosen for name, chosen in surrogates.items()}
+    # Names may lack the version of the benchmark, which an id always has.
+    surrogate_of_id = {}
+    for name, surrogate in surrogates.items():
+        surrogate_of_id[benchmark_spec(name).id] = surrogate
+
     resolved: dict[tuple[str, str], BenchmarkToRun] = {}
     for benchmark in as_list(benchmarks, "benchmark"):
         to_run = resolve_benchmark(benchmark, surrogate_of_id)
         resolved[to_run.identity, to_run.surrogate] = to_run
-    ids = {to_run.spec.id for to_run in resolved.values()}
-    for unused in surrogate_of_id.keys() - ids:
-        raise ExperimentError(f"a surrogate is given for {unused}, not in the experiment")
+
+    ids_in_plan = {to_run.spec.id for to_run in resolved.values()}
+    for benchmark_id in surrogate_of_id:
+        if benchmark_id not in ids_in_plan:
+            raise ExperimentError(f"a surrogate is given for {benchmark_id}, not in the experiment")
     return list(resolved.values())
 
 
@@ -290,7 +298,7 @@ def grid_of_cells(cells: Sequence[Cell]) -> dict[str, Any]:
     """The distinct values of each axis of an experiment, as JSON; every combination is one run.
 
     The axes are benchmarks (each with its surrogate), methods (with version), seeds and protocols.
-    `AXES` has the columns of each, whose names, joined by a space, are the key of the axis in JSON.
+    In JSON, the key of an axis is the names of its columns, such as "benchmark surrogate".
     """
     descriptions = [cell.describe() for cell in cells]
     grid = {}
@@ -350,34 +358,36 @@ def resolve_benchmark(benchmark: object, surrogates: Mapping[str, str]) -> Bench
         surrogates: Surrogates by name and version of benchmarks, in place of the default. A loaded
             benchmark keeps the surrogate that it was loaded with.
     """
-    surrogate = None  # the chosen or default one, unless a loaded benchmark has its own
+    if isinstance(benchmark, Benchmark) and not benchmark.source:
+        # It was made or changed in memory: no name or path leads to it.
+        identity = str(identify_benchmark(benchmark))
+        return BenchmarkToRun(spec_in_memory(benchmark), benchmark, identity, benchmark.surrogate)
+
     if isinstance(benchmark, Benchmark):
-        if not benchmark.source:  # made or changed in memory: no name or path leads to it
-            identity = str(identify_benchmark(benchmark))
-            spec = spec_in_memory(benchmark)
-            return BenchmarkToRun(spec, benchmark, identity, benchmark.surrogate)
-        surrogate = benchmark.surrogate
-        benchmark = benchmark.source
-    if not isinstance(benchmark, str | os.PathLike):
+        spec = benchmark_spec(benchmark.source)
+        surrogate: str | None = benchmark.surrogate
+    elif isinstance(benchmark, str | os.PathLike):
+        spec = benchmark_spec(benchmark)
+        surrogate = surrogates.get(spec.id)  # None: the default one
+    else:
         raise ExperimentError(
             "a benchmark must be a name, a path or what hpobench_ordered.load returns, but got "
             f"{type(benchmark).__name__}"
         )
-    spec = benchmark_spec(benchmark)
-    option = spec.ready_option(surrogate or surrogates.get(spec.id))  # raises if not fetched
-    spec.check_artifact()  # raises if its files have changed
+    option = spec.ready_option(surrogate)  # raises an error if it must be fetched first
+    spec.check_artifact()  # raises an error if files of the benchmark have changed
     name_to_load = spec.id
     return BenchmarkToRun(spec, name_to_load, spec.identity(option.name), option.name)
 
 
 def _as_seeds(seeds: Iterable[int]) -> list[int]:
     """The seeds as whole numbers, each once, in their order."""
-    several = as_list(seeds, "seed")
+    seed_list = as_list(seeds, "seed")
     try:
         # `operator.index` takes whole numbers of any type, such as numpy's, but no 1.0.
-        numbers = list(dict.fromkeys(map(operator.index, several)))
+        numbers = list(dict.fromkeys(map(operator.index, seed_list)))
     except TypeError:
-        raise ExperimentError(f"seeds must be whole numbers, but got {several!r}") from None
+        raise ExperimentError(f"seeds must be whole numbers, but got {seed_list!r}") from None
     if not all(0 <= seed < SEED_LIMIT for seed in numbers):
         raise ExperimentError(
             f"seeds must be from 0 to 2**63 - 1, but got {min(numbers)} to {max(numbers)}"

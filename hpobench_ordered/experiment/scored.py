@@ -94,21 +94,25 @@ def _explain_left_out(benchmark: str, surrogate: str) -> str:
         reason = spec.option(surrogate).left_out
         if reason:
             return reason
-        is_default = spec.option().name == surrogate
-        marks = find_marks(spec) if is_default else None  # only the default surrogate has marks
+        if surrogate != spec.option().name:  # marks are of the default surrogate only
+            return ""
+        marks = find_marks(spec)  # properties that make a benchmark easy, such as a plateau
     except HPOBenchOrderedError:  # the registry does not know the benchmark
         return ""
+
     if marks and "plateau" in marks.names:
         return f"A plateau: {marks.near_best:.0%} of random configurations are near the best."
     return ""
 
 
 def find_families(runs: "pd.DataFrame") -> dict[str, str]:
-    """Families of registered benchmarks, by name."""
+    """Families of the registered benchmarks among those of runs, by the benchmarks' identities."""
     family_of_benchmark = {}
-    for name in map(str, runs["benchmark"].unique()):
+    for identity in map(str, runs["benchmark"].unique()):
+        # The name and version: the identity may also have a hash of the benchmark's content.
+        benchmark_id = BenchmarkIdentity.parse(identity).id
         with suppress(HPOBenchOrderedError):  # the registry does not know the benchmark
-            family_of_benchmark[name] = benchmark_spec(BenchmarkIdentity.parse(name).id).family
+            family_of_benchmark[identity] = benchmark_spec(benchmark_id).family
     return family_of_benchmark
 
 
