@@ -15,7 +15,7 @@ def check_targets(tasks: int | Sequence[str | int] | None) -> Targets:
     The choice is a number of tasks, the first ones; a list of names or indices; or None for all.
 
     Raises:
-        ExperimentError: It is a single name, or the number or the length of the list is below 1.
+        ExperimentError: It is a single name, a number below 1, or an empty list.
     """
     if isinstance(tasks, str):
         raise ExperimentError(
@@ -26,7 +26,7 @@ def check_targets(tasks: int | Sequence[str | int] | None) -> Targets:
     if isinstance(tasks, int):
         check_count(tasks, noun="task")
         return tasks
-    check_count(len(tasks), noun="task")
+    check_count(len(tasks), noun="task")  # raises an error for an empty list
     return tuple(tasks)
 
 
@@ -56,12 +56,15 @@ def find_targets(targets: Targets, names: Sequence[str]) -> tuple[int, ...]:
         return all_indices
     if isinstance(targets, int):
         return all_indices[:targets]
-    # By name and by index; a name that is also an index cannot occur, as names are text.
-    index_of: dict[str | int, int] = {index: index for index in range(len(names))}
-    index_of |= {name: index for index, name in enumerate(names)}
+
+    # A target is a name or an index. They cannot be confused: names are texts, indices numbers.
+    index_of_target: dict[str | int, int] = {}
+    for index, name in enumerate(names):
+        index_of_target[name] = index
+        index_of_target[index] = index
     for target in targets:
-        if target not in index_of:
+        if target not in index_of_target:
             hint = f" (or an index: there are tasks 0 to {len(names) - 1})"
             raise UnknownNameError("task", target, names, hint=hint)
-    indices = [index_of[target] for target in targets]
+    indices = [index_of_target[target] for target in targets]
     return tuple(dict.fromkeys(indices))  # each once, in their order

@@ -74,13 +74,14 @@ class Adjustment:
         return asdict(self)
 
     def check(self, benchmark: BenchmarkSpec, method: MethodSpec) -> None:
-        """Check that the search space was adjusted, and that the method supports that.
+        """Check that the search space was adjusted, and that the methods can run before and after.
 
-        The history has one task: the same one on the old search space.
+        Before the adjustment there is no history; after it, the history is of one task, the same
+        one on the old search space.
 
         Raises:
-            ExperimentError: It was not, the method does not support it, or a method needs more
-                earlier tasks than there are.
+            ExperimentError: The search space was never adjusted, the method does not support
+                another space in its history, or a method needs more earlier tasks than there are.
             UnknownNameError: A chosen task does not exist.
         """
         _check_was_adjusted(benchmark)

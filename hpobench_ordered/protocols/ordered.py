@@ -49,6 +49,7 @@ class Ordered:
 
     def __post_init__(self) -> None:
         check_count(self.trials, noun="trial per task")
+        # Other protocols also take a list of tasks; here, a number stands for the first tasks.
         if not isinstance(self.tasks, int | None):
             raise ExperimentError(
                 f"with ordered tasks, tasks must be a number, but got {self.tasks!r}"
@@ -89,9 +90,9 @@ class Ordered:
         While there are fewer earlier tasks than the method needs, `bo` runs instead. `evaluated`
         has the run's evaluations of each earlier task; `rng` is not needed.
         """
-        has_history = len(evaluated) >= method.min_history
+        has_enough_history = len(evaluated) >= method.min_history
         return Assignment(
-            method=method if has_history else method_spec(FIRST_TASKS_METHOD),
+            method=method if has_enough_history else method_spec(FIRST_TASKS_METHOD),
             task=benchmark.tasks[position],
             history=tuple(evaluated),
             budget=self.trials,

@@ -19,7 +19,7 @@ PROTOCOLS: Mapping[str, Any] = {
 }
 """The protocols of this package by name."""
 
-_SETTING = re.compile(r"(\w+)=(.*?)(?:, (?=\w+=)|$)")
+_SETTING_PATTERN = re.compile(r"(\w+)=(.*?)(?:, (?=\w+=)|$)")
 """Name and value of a setting. A value may contain commas: it ends before the next "name="."""
 
 
@@ -44,7 +44,8 @@ def parse_protocol(text: str) -> Protocol:
         except (ValueError, SyntaxError):  # a text such as a method's name, without quotes
             settings[setting] = value
 
-    protocol: Protocol = PROTOCOLS[parse_protocol_name(text)](**settings)
+    protocol_class = PROTOCOLS[parse_protocol_name(text)]
+    protocol: Protocol = protocol_class(**settings)
     return protocol
 
 
@@ -58,5 +59,6 @@ def parse_protocol_settings(text: str) -> dict[str, str]:
 
     In "ordered(trials=25, tasks=None)" they are trials, "25", and tasks, "None".
     """
-    settings = text.partition("(")[2].removesuffix(")")
-    return dict(_SETTING.findall(settings))  # finds pairs of a name and a value
+    _, _, after_bracket = text.partition("(")
+    settings = after_bracket.removesuffix(")")
+    return dict(_SETTING_PATTERN.findall(settings))  # finds pairs of a name and a value
