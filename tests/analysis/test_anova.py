@@ -152,7 +152,7 @@ def test_leaves_without_choice_do_not_count():
 
 
 def test_constant_trees_do_not_count():
-    """A tree that predicts the same everywhere has no variance to explain."""
+    """A tree that predicts the same everywhere has no variance to explain, and is left out."""
     x = make_rng(4).random((30, 2))
     losses = x[:, 0] + x[:, 1] ** 2
     tree = read_leaves(fit_tree(x, losses).tree_)
@@ -176,7 +176,7 @@ def leaves_of_numbers_and_choice():
 
 
 def test_order_of_columns_does_not_matter(leaves_of_numbers_and_choice):
-    """The effects stay in the order of hyperparameters, whose columns are exchanged."""
+    """Effects are listed by hyperparameter, so they stay the same if columns change places."""
     leaves = leaves_of_numbers_and_choice
     order = [3, 1, 4, 0, 2]  # the column that comes to each place
     permuted = Leaves(leaves.lower[:, order], leaves.upper[:, order], leaves.values)
@@ -189,7 +189,7 @@ def test_order_of_columns_does_not_matter(leaves_of_numbers_and_choice):
 
 
 def test_numbers_of_hyperparameters_do_not_matter(leaves_of_numbers_and_choice):
-    """The hyperparameters 0, 1 and 2 are called 2, 0 and 1."""
+    """Effects go with their hyperparameter: here 0, 1 and 2 are numbered anew as 2, 0 and 1."""
     new_number = np.array([2, 0, 1])
     new_number_of_column = new_number[HYPERPARAMETER_OF_COLUMN]
 

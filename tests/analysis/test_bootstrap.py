@@ -61,8 +61,8 @@ def test_coverage_is_near_95_percent(law, count):
 def test_fewer_than_five_samples_undercover(coverage_script, monkeypatch, count, lowest, highest):
     """Intervals of 95 % contain the true mean far less often if they are of three or four samples.
 
-    That is why they need five samples; here they are made to need only three. The samples are ranks
-    of a method on a single task.
+    That is why the package needs five samples; here it is made to need only three. A sample is the
+    rank of a method on a task, which is 1, 2 or 3, and mostly 1.
     """
     monkeypatch.setattr("hpobench_ordered.analysis.bootstrap.MIN_SAMPLES_OF_INTERVAL", 3)
     distribution_of_ranks = coverage_script.mean_rank(tasks=1)
@@ -284,7 +284,11 @@ def test_no_defined_task_has_no_mean(kind):
 
 @pytest.mark.slow
 def test_coverage_script_measures(coverage_script):
-    """It measures how often three kinds of intervals, of ten normal samples, contain the mean."""
+    """The script simulates how often intervals, of ten normal samples, contain the true mean.
+
+    There are three kinds: intervals of `mean_intervals` (studentised), Student's, and percentiles
+    of resampled means.
+    """
     coverage = coverage_script.measure(coverage_script.NORMAL, 10, simulations=600, rng=make_rng())
     # Intervals are for 0.95; the standard error of 600 simulations is 0.009.
     assert 0.9 < coverage.studentised < 0.99

@@ -85,9 +85,10 @@ def test_nemenyi_compares_ranks_with_difference(samples):
 
 
 def test_nemenyi_needs_rejection_by_friedman():
-    """Friedman's test finds no difference in the samples, as each of two methods wins half.
+    """Methods are only told apart if Friedman's test, too, finds a difference between them.
 
-    So they are alike, though the mean ranks, which are not those of the samples, are far apart.
+    Here it finds none, as each of two methods wins half of the samples. So they are alike, though
+    the mean ranks are far apart: a caller may pass others than those of the samples.
     """
     samples = np.array([[1.0, 2.0], [2.0, 1.0]] * 10)
     mean_ranks = np.array([1.0, 2.0])
@@ -119,7 +120,7 @@ def test_wilcoxon_compares_adjusted_p_values(samples):
 
 @given(TIED_SAMPLES, st.sampled_from(PostHoc))
 def test_methods_are_ordered_by_mean_rank(samples, post_hoc):
-    """The mean ranks are those of Friedman's test."""
+    """Methods are listed from the lowest mean rank to the highest; mean ranks are Friedman's."""
     names = make_names(samples)
     ranking = critical_difference(samples, names, post_hoc=post_hoc)
     order = [names.index(method) for method in ranking.methods]
@@ -190,7 +191,7 @@ def test_tied_methods_form_one_group(post_hoc):
 
 @WITH_EACH_TEST
 def test_single_sample_shows_no_difference(post_hoc):
-    """All three methods are one group, though their losses differ."""
+    """A single sample proves nothing: all three methods are one group, though losses differ."""
     ranking = critical_difference(np.array([[1.0, 2, 3]]), "abc", post_hoc=post_hoc)
     from_first_to_last = (0, 2)
     assert ranking.groups == (from_first_to_last,)
@@ -198,7 +199,10 @@ def test_single_sample_shows_no_difference(post_hoc):
 
 @WITH_EACH_TEST
 def test_two_different_methods_have_no_bar(post_hoc):
-    """Method a is better in all 20 samples, by a different margin in each."""
+    """A bar joins methods that are alike, which these two are not.
+
+    Method a is better in all 20 samples, by a different margin in each.
+    """
     losses_of_a = np.arange(20.0)
     losses_of_b = 1.1 * losses_of_a + 1
     losses = np.stack([losses_of_a, losses_of_b], axis=1)
@@ -215,7 +219,8 @@ def test_two_different_methods_have_no_bar(post_hoc):
 def test_usual_test_depends_on_numbers(samples, methods, expected):
     """By default the test is Wilcoxon's, or Nemenyi's where that could find no difference at all.
 
-    It could not in few samples of many methods.
+    With six samples Wilcoxon's p-value is at least 2 / 2^6 = 0.03. Multiplied by the number of
+    pairs of nine methods, 36, that is above 0.05.
     """
     losses = np.random.default_rng(0).random((samples, methods))
     ranking = critical_difference(losses, make_names(losses))

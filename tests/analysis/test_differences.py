@@ -48,7 +48,10 @@ def test_differences_are_paired_by_seed():
 
 
 def test_difference_summarises_seeds_and_tasks():
-    """The method c is better than a on tasks with a negative difference."""
+    """A difference tells its mean, its error over seeds, and on how many tasks c is better than a.
+
+    Lower scores are better, so that c is better on tasks with a negative difference.
+    """
     difference = compare_methods(draw_scores(), "c", "a", trial=2)
 
     by_seed = difference.values.mean(axis=1)  # of values (seeds, tasks)
@@ -61,6 +64,7 @@ def test_difference_summarises_seeds_and_tasks():
 
 
 def test_pooling_adds_tasks():
+    """Differences on two benchmarks, here the same one twice, become one on the tasks of both."""
     difference = compare_methods(draw_scores(), "c", "a", trial=2)
     pooled = pool_differences([difference, difference])
     assert pooled.tasks == 2 * difference.tasks
@@ -86,7 +90,7 @@ def test_single_seed_has_no_error():
 
 
 def test_single_seed_has_no_reduction_in_error():
-    """One seed has no error that could be reduced."""
+    """The error of a mean over seeds needs two seeds: with one there is none to be reduced."""
     of_first_seed = slice(0, 1)
     reduction = reduction_in_standard_error(VALUES[of_first_seed], BASELINE_VALUES[of_first_seed])
     assert np.isnan(reduction).all()
@@ -103,13 +107,19 @@ def test_undefined_tasks_have_no_mean():
 
 
 def test_reduction_in_error_by_hand():
-    """In per cent, on two tasks: the spread is 2 instead of 4, and 0 instead of 2."""
+    """The error of the mean over two seeds is lower than the baseline's by 50 %, and by 100 %.
+
+    On one task values of the seeds are 2 apart instead of 4, on the other 0 instead of 2.
+    """
     reduction = reduction_in_standard_error(VALUES, BASELINE_VALUES)
     np.testing.assert_allclose(reduction, [50, 100])
 
 
 def test_improvement_in_mean_by_hand():
-    """On two tasks the means are 10 instead of 8, by 25 % more, and 30 instead of 40."""
+    """An improvement is in per cent of the baseline's mean: more if maximised, less if minimised.
+
+    On two tasks the means are 10 instead of 8, by 25 % more, and 30 instead of 40, by 25 % less.
+    """
     if_maximised = improvement_in_mean(VALUES, BASELINE_VALUES, direction=Direction.MAXIMIZE)
     if_minimised = improvement_in_mean(VALUES, BASELINE_VALUES, direction=Direction.MINIMIZE)
     np.testing.assert_allclose(if_maximised, [25, -25])
@@ -141,13 +151,13 @@ def test_mean_over_tasks_has_two_errors():
 
 
 def test_constant_baselines_are_left_out():
-    """The baseline does not vary on the second task, where a reduction is undefined.
+    """A task on which the baseline does not vary has no reduction in error, and is left out.
 
-    On the first one the spread is 4 instead of 2. The mean is of this task alone, and so has no
-    error.
+    This is the second of two tasks. On the first one values of the seeds are 4 apart instead of 2,
+    so that the error is 100 % higher. The mean is of this task alone, and so has no error.
     """
-    constant_on_second_task = VALUES
-    reduction = reduction_in_standard_error(BASELINE_VALUES, constant_on_second_task)
+    values, baseline_values = BASELINE_VALUES, VALUES  # exchanged: VALUES are constant on one task
+    reduction = reduction_in_standard_error(values, baseline_values)
     estimate = mean_over_tasks(reduction)
     np.testing.assert_allclose(reduction, [-100, np.nan])
     assert estimate.value == -100

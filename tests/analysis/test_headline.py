@@ -108,7 +108,10 @@ def test_intervals_stay_within_possible_values(losses, best, suffix):
 @settings(max_examples=8)
 @given(losses_on_benchmarks())
 def test_intervals_need_five_seeds(losses):
-    """With five seeds ranks have an interval; other measures may be undefined on a benchmark."""
+    """Without five seeds nothing has an interval; with them, ranks always have one.
+
+    Other measures may be undefined on a benchmark, however many seeds there are.
+    """
     table = make_leaderboard(*losses)
     _, n_seeds, _, _ = losses[0].shape  # the same on all benchmarks
     if n_seeds >= MIN_SAMPLES_OF_INTERVAL:
@@ -121,7 +124,10 @@ def test_intervals_need_five_seeds(losses):
 @settings(max_examples=8)
 @given(losses_on_benchmarks(), st.permutations(METHODS))
 def test_dominating_method_is_better_everywhere(losses, order):
-    """All losses of one method are lowered to those of another one, where they were higher."""
+    """A method that is never worse than another one is not behind it in any measure.
+
+    For that, all losses of one method are lowered to those of another where they were higher.
+    """
     better, worse, _ = order
     for losses_of_methods in losses:
         losses_of_better = losses_of_methods[METHODS.index(better)]

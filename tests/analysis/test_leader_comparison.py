@@ -21,9 +21,10 @@ def compare_on_one_task(ranks: FloatArray) -> LeaderComparison | None:
 
 
 def count_claims(mean_losses: FloatArray, seeds: int) -> LeaderCounts:
-    """Make up 100 experiments, and count what is said of their leaders.
+    """Make up 100 experiments, and count how often the leader is called better, rightly or not.
 
-    There are four benchmarks, of four tasks each, and as many methods as `mean_losses`.
+    The leader is the method of lowest mean rank. There are four benchmarks, of four tasks each, and
+    as many methods as `mean_losses`.
     """
     return count_leaders(mean_losses, benchmarks=4, seeds=seeds, tasks=4, repetitions=100)
 
@@ -31,9 +32,9 @@ def count_claims(mean_losses: FloatArray, seeds: int) -> LeaderCounts:
 @pytest.mark.parametrize("seeds", [5, 10])
 @pytest.mark.parametrize("mean_losses", [ALL_EQUALLY_GOOD, SIX_EQUALLY_GOOD])
 def test_wrong_leader_is_rarely_called_better(mean_losses, seeds):
-    """Of twelve methods, all are equally good, or the better half is.
+    """A leader is called better than a method as good in at most 5 % of experiments, the level.
 
-    A claim is false if the leader is called better than a method that is as good.
+    Such claims are false. Of twelve methods, all are equally good, or the better half is.
     """
     counts = count_claims(mean_losses, seeds)
     assert counts.false_claims <= 0.05
@@ -92,7 +93,7 @@ def test_constant_differences_have_no_test():
 
 
 def test_influences_add_up_to_standard_error():
-    """The squared influences of samples on a mean rank sum to its variance.
+    """A sample's influence is how far it moves the mean rank; squared, all sum to its variance.
 
     The mean of these samples has the weight 0.5 in the mean rank.
     """

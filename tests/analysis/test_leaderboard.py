@@ -165,13 +165,17 @@ def test_every_task_of_family_is_sample(benchmarks_with_family):
 
 
 def test_verdict_counts_families_ahead(benchmarks_with_family):
-    """Three of seven benchmarks are one family, so that there are five; cts leads on each."""
+    """Three of seven benchmarks are one family, so that there are five; cts leads on each.
+
+    Whether it would on other families, too, is only tested with eight or more.
+    """
     sentence = find_last_verdict(benchmarks_with_family).sentence
     assert "ahead of it on 5 of 5 families" in sentence
     assert sentence.endswith("five families are too few to say so of others.")
 
 
 def test_verdict_on_single_family_is_limited():
+    """Seven benchmarks are one family; what holds on others is only tested with eight families."""
     frames = [make_trials(f"b{number}@1") for number in range(7)]
     families = {f"b{number}@1": "f" for number in range(7)}
     scores, _ = score_benchmarks(pd.concat(frames), families=families)
@@ -298,7 +302,10 @@ def test_critical_differences_agree_with_leaderboard(eight_benchmarks):
 
 
 def test_samples_of_tests_are_benchmarks(eight_benchmarks):
-    """By default a test compares regrets after the last trial, with one sample a benchmark."""
+    """By default pairs of methods are compared by their regrets after the last trial.
+
+    A sample is the mean regret on a benchmark.
+    """
     test = compare_pairs(BenchmarkGroup.for_means(eight_benchmarks))
     assert test is not None
     assert test.samples == 8
@@ -427,6 +434,7 @@ def test_verdicts_are_of_two_trials(eight_benchmarks):
 
 
 def test_leader_is_better_on_these_benchmarks(eight_benchmarks):
+    """The trials are made up so that cts is the best of the three methods."""
     verdict = find_last_verdict(eight_benchmarks)
     expected = ComparedMethods(better_than=("bo", "random-search"), not_told_apart=())
     assert verdict.leaders == ("cts",)
@@ -511,7 +519,10 @@ def test_differences_from_leader_are_those_of_leaderboard(benchmarks_with_family
 
 
 def test_differences_of_families_average_to_theirs(benchmarks_with_family):
-    """A row is of a method and a family; `mean_difference` is the mean over all families."""
+    """A row is of a method and a family; `mean_difference` is the mean over all families.
+
+    It is the same in all rows of a method, so that the first row tells it.
+    """
     frame = leader_differences(BenchmarkGroup.for_means(benchmarks_with_family))
     by_method = frame.groupby("method")
     expected = by_method["mean_difference"].first()

@@ -66,7 +66,11 @@ def make_benchmark(*functions: LossFunction, best: float | None = 0.0) -> Benchm
 
 
 def test_equal_tasks_can_be_copied():
-    """The loss is x. So 2.5 % of configurations are near the best: 5 % of the way to the median."""
+    """All tasks have the loss x, so that the best configuration of one is the best of the next.
+
+    Copying it leaves a regret of 0, which earns a mark. Near the best are losses of up to 5 % of
+    the way to the median: here 2.5 % of configurations, too few to be a plateau.
+    """
     marks = Marks.compute(make_benchmark(rising, rising, rising))
     median = 0.5
     assert marks.near_best == pytest.approx(0.05 * median, abs=0.01)
@@ -75,7 +79,10 @@ def test_equal_tasks_can_be_copied():
 
 
 def test_opposed_tasks_have_no_marks():
-    """What is best on a task is worst on the next: twice as far from the best as the median."""
+    """Copying the best configuration of the task before gives the worst one, so it earns no mark.
+
+    Its regret is 2: it is twice as far from the best as the median.
+    """
     marks = Marks.compute(make_benchmark(rising, falling, rising))
     assert marks.copying == pytest.approx(2, abs=0.1)
     assert marks.names == ()
@@ -99,7 +106,10 @@ def test_single_task_cannot_be_copied():
     ("functions", "is_plateau"), [((flat, flat, rising), True), ((flat, rising, rising), False)]
 )
 def test_plateau_needs_two_thirds_of_tasks(functions, is_plateau):
-    """Two thirds of tasks, or a third of them, are flat near the best."""
+    """A plateau has many configurations near the best, on two thirds of its tasks at least.
+
+    Here two of three tasks are so flat, or only one.
+    """
     marks = Marks.compute(make_benchmark(*functions))
     assert ("plateau" in marks.names) == is_plateau
 
@@ -112,7 +122,10 @@ def test_plateau_needs_two_thirds_of_tasks(functions, is_plateau):
     ],
 )
 def test_copying_needs_two_thirds_of_tasks(functions, is_copying_good):
-    """Of three tasks with one before them, two, or only one, are the same as the one before."""
+    """Copying the best configuration of the task before must do well on two thirds of tasks.
+
+    Of three tasks with one before them, two, or only one, are the same as the one before.
+    """
     marks = Marks.compute(make_benchmark(*functions))
     assert ("copying" in marks.names) == is_copying_good
 
@@ -124,13 +137,16 @@ def find_packaged_marks() -> dict[str, Marks | None]:
 
 
 def test_packaged_benchmarks_have_marks():
-    """They are written by `hpobench-ordered generate marks --output artifacts/marks.json`."""
+    """Marks are written by `hpobench-ordered generate marks --output artifacts/marks.json`."""
     without_marks = [name for name, marks in find_packaged_marks().items() if marks is None]
     assert without_marks == []
 
 
 def test_plateaus_of_packaged_benchmarks():
-    """The names of YAHPO's benchmarks end in the number of their data set."""
+    """These are all benchmarks of the package with many configurations near the best.
+
+    The names of YAHPO's benchmarks end in the number of their data set.
+    """
     plateaus = set()
     for name, marks in find_packaged_marks().items():
         if marks and "plateau" in marks.names:
@@ -155,6 +171,7 @@ def test_stored_marks_equal_recomputed_ones():
 
 
 def test_check_refuses_other_figures():
+    """Stored marks must equal recomputed ones; here the share near the best differs."""
     marks = Marks(near_best=0.2, copying=0.1)
     with pytest.raises(ArtifactError, match="recomputed"):
         replace(marks, near_best=0.5).check(marks)

@@ -206,7 +206,7 @@ def test_regret_is_distance_from_best(losses):
 
 @given(RANDOM_LOSSES)
 def test_best_losses_follow_from_regrets(losses):
-    """A regret is a loss less the best known loss of its task."""
+    """A regret is a loss less the best known loss of its task, which so follows from the two."""
     best_of_task = np.array([-6.0, -5.0])
     regrets = losses - best_of_task[:, None]  # (methods, seeds, tasks, trials)
     np.testing.assert_array_equal(best_known_losses(losses, regrets), best_of_task)

@@ -166,7 +166,10 @@ def test_regret_is_relative_to_worst_loss():
 
 @pytest.mark.parametrize("measure", ["value", "simple_regret", "regret"])
 def test_failed_run_changes_no_other_mean(measure):
-    """Means are over all seeds that a method has, not over those that every method has."""
+    """Means are over all seeds that a method has, not over those that every method has.
+
+    So those of other methods stay the same if bo fails with three of 20 seeds.
+    """
     frame = make_trials(seeds=20)
     complete = score_one_benchmark(frame)
     incomplete = score_one_benchmark(without_runs(frame, "bo", [3, 8, 11]))
@@ -212,18 +215,20 @@ def test_ranks_compare_on_common_seeds():
     counting = frame[frame["task"] > 0]  # an ordered run's first task does not count
     lowest_losses = counting.groupby(["seed", "task", "method"])["loss"].min().unstack("method")
     of_common_seeds = lowest_losses.drop(index=[0, 5], level="seed")
-    share_of_random_search = (
+    share_better_of_random_search = (
         lowest_losses["random-search"] < lowest_losses["simple-ordered"]
     ).mean()
-    share_of_bo = (of_common_seeds["bo"] < of_common_seeds["simple-ordered"]).mean()
+    share_better_of_bo = (of_common_seeds["bo"] < of_common_seeds["simple-ordered"]).mean()
     rank_of_simple_ordered = ranks[scores.place("simple-ordered")]
-    assert rank_of_simple_ordered == pytest.approx(1 + share_of_random_search + share_of_bo)
+    assert rank_of_simple_ordered == pytest.approx(
+        1 + share_better_of_random_search + share_better_of_bo
+    )
     # The sum is that without failures.
     assert ranks.sum() == pytest.approx(1 + 2 + 3)
 
 
 def test_method_with_few_seeds_is_excluded():
-    """The method bo has finished one of three seeds, fewer than half."""
+    """Compared are methods with at least half of their seeds finished; bo has one of three."""
     frame = make_trials()
     scores = score_one_benchmark(without_runs(frame, "bo", [0, 2]), runs_of_trials(frame))
     assert scores.methods == ("random-search", "simple-ordered")
@@ -232,8 +237,8 @@ def test_method_with_few_seeds_is_excluded():
     ]
 
 
-def test_method_with_half_its_seeds_stays():
-    """The method bo has finished two of three seeds."""
+def test_method_with_enough_seeds_stays():
+    """Compared are methods with at least half of their seeds finished; bo has two of three."""
     frame = make_trials()
     scores = score_one_benchmark(without_runs(frame, "bo", [2]), runs_of_trials(frame))
     assert "bo" in scores.methods
@@ -250,6 +255,7 @@ def test_excluded_method_changes_no_measure(finished_seeds):
 
     scores = score_one_benchmark(finished, planned)
 
+    # Runs are counted of all methods, but only some are compared.
     excluded_methods = set(scores.runs) - set(scores.methods)
     assert excluded_methods == {"bo"}
     for name, expected in score_one_benchmark(others).measures.items():
@@ -331,9 +337,9 @@ def test_unfinished_benchmark_is_named():
 
 
 def test_methods_without_common_seed_are_ranked():
-    """The method bo has seed 1 alone, the others seed 0: it counts as tied with both of them.
+    """Methods without a common seed cannot be compared, and count as tied.
 
-    A rank is 1, plus 0.5 for each tie.
+    Here bo has seed 1 alone, the others have seed 0. A rank is 1, plus 0.5 for each tie.
     """
     frame = make_trials(seeds=2)
     finished = without_runs(frame, "bo", [0])
