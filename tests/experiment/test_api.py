@@ -101,7 +101,10 @@ def test_built_benchmarks_differ_by_their_tables(tmp_path, workers):
 
 @pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_run_on_built_benchmark_has_its_values(tmp_path, workers):
-    """All errors of the table are from 0.5 to 3."""
+    """A run gets values as in the user's table, whose errors are from 0.5 to 3.
+
+    The last task has the errors 1 and 0.5, so that some values are at most 1.
+    """
     options = {"methods": ["simple-previous"], "seeds": [0], "protocol": hbo.Ordered(trials=4)}
     benchmark = build_benchmark(0.5)
 

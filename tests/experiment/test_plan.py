@@ -146,7 +146,10 @@ SUGGESTS_A_PROTOCOL = r"such as hpobench_ordered\.Ordered\(trials=25\)"
 def test_impossible_plan_is_refused(
     small_plan, monkeypatch, tmp_path, wrong_setting, error, message
 ):
-    """One setting of a plan is wrong; one of them is a surrogate that was not downloaded."""
+    """A plan with one wrong setting is refused, with a message that tells what is wrong.
+
+    One of the settings is a surrogate that was not downloaded, as the cache is empty.
+    """
     empty_cache = tmp_path
     monkeypatch.setenv("HPOBENCH_ORDERED_CACHE", str(empty_cache))
 

@@ -58,7 +58,10 @@ def test_every_trial_is_stored(store):
 
 
 def test_fallbacks_are_stored(store):
-    """A fallback is a random suggestion because a model failed, which happened in no run."""
+    """A trial has the number of fallbacks of its run so far: here 0, as no model failed.
+
+    A fallback is a random suggestion because a model failed.
+    """
     trials = store.read()
     assert (trials["fallbacks"] == 0).all()
 
@@ -242,7 +245,8 @@ def test_file_of_killed_start_does_no_harm(cells, folder):
 def test_simulated_workers_delay_results(simulated_workers, order_of_calls):
     """With more workers, further configurations are asked for before results are told.
 
-    Of six trials, "a1" stands for the first that is asked for, and "t1" for being told its result.
+    Of six trials, "a1" stands for the first that is asked for, and "t1" for being told its result:
+    with two workers, the calls begin with a1 a2 t1 a3 t2.
     """
     optimise_and_record(simulated_workers)
     assert " ".join(RecordsCalls.calls) == order_of_calls
@@ -259,7 +263,10 @@ def test_outcome_is_in_order_of_asking(simulated_workers):
 
 @pytest.mark.parametrize("simulated_workers", [1, 2, 4, 9])
 def test_outcome_has_fallbacks_at_asking(simulated_workers):
-    """The method counts one fallback more in each of six trials."""
+    """A trial has the count of fallbacks when it was asked for, not when its result was told.
+
+    The method counts one fallback more in each of six trials.
+    """
     _, outcome = optimise_and_record(simulated_workers)
     np.testing.assert_array_equal(outcome.fallbacks, [1, 2, 3, 4, 5, 6])
 

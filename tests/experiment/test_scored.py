@@ -77,8 +77,8 @@ def test_results_are_shown_as_table(newsvendor_results):
 def store(tmp_path_factory) -> Store:
     """A store of runs on three benchmarks.
 
-    One is on a surrogate that was measured, two are on stand-ins for a network, of which one is
-    implausible.
+    One has a surrogate of measured evaluations. The surrogates of the two others are stand-ins,
+    which model a substitute for what was published; one of them is implausible.
     """
     folder = tmp_path_factory.mktemp("three_benchmarks")
     for name in sorted(ALL_BENCHMARKS):
@@ -106,13 +106,16 @@ def test_interpolated_tasks_can_be_left_out(store):
 
 
 def test_leaderboard_of_measured_leaves_stand_ins_out(store):
-    """Two methods have a row each for the means, and for the only benchmark that is left."""
+    """Of three benchmarks one is left, as the surrogates of the others stand in for a network.
+
+    Two methods have a row each for the means, and for this benchmark.
+    """
     board = hbo.Results(store, ()).leaderboard(measured_only=True)
     assert list(board["benchmark"]) == ["all", "all", MEASURED, MEASURED]
 
 
 def test_implausible_stand_in_has_ranks(store):
-    """It is left out of means over benchmarks, but has its own rows on the leaderboard."""
+    """A benchmark that is left out of means still has its own rows on the leaderboard."""
     board = hbo.Results(store, ()).leaderboard(full=True)
 
     assert set(board["benchmark"]) == {"all", *ALL_BENCHMARKS}
@@ -147,6 +150,10 @@ def write_pages(store, tmp_path):
 
 @pytest.mark.slow
 def test_report_says_that_implausible_is_left_out(write_pages):
+    """The page and the summary say what means leave out.
+
+    They say nothing of measured tasks alone, as all tasks count here.
+    """
     for text in write_pages(measured_only=False):
         assert "implausible" in text
         assert "Measured tasks alone" not in text
@@ -196,7 +203,10 @@ def test_report_gets_tasks_and_benchmarks(make_report_input, measured_only, task
 
 
 def test_report_gets_what_means_leave_out(make_report_input):
-    """They are named by benchmark and surrogate; measured benchmarks are all counted."""
+    """Means leave out the implausible benchmark, given by its name and surrogate.
+
+    Of measured benchmarks alone none is left out.
+    """
     content = make_report_input(measured_only=False)
     assert list(content.left_out) == [(IMPLAUSIBLE_STAND_IN, "forest")]
 

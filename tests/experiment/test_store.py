@@ -234,8 +234,9 @@ def test_files_with_room_are_packed_again(original_store, tmp_path, monkeypatch)
 
     n_single_files, n_packed_files = count_files(store)
     assert n_single_files == 0
-    three_and_one_to_spare = 4
-    assert n_packed_files <= 2 * three_and_one_to_spare
+    # The last file of a benchmark may have been begun before all others were full.
+    most_files_of_benchmark = 3 + 1
+    assert n_packed_files <= 2 * most_files_of_benchmark
     assert store.digest() == original_store.digest()
 
 
@@ -846,7 +847,10 @@ def store_of_two_versions(cells, tmp_path, monkeypatch) -> Store:
 
 
 def test_runs_of_other_version_are_not_repeated(store_of_two_versions):
-    """Five of sixteen runs were made by version 9.9 of the package."""
+    """Runs that another version of the package made count as finished.
+
+    Five of sixteen are of version 9.9.
+    """
     versions = store_of_two_versions.timings()["version"]
     assert len(versions) == 16
     assert (versions == "9.9").sum() == 5
@@ -933,7 +937,7 @@ def test_all_shards_finish_experiment(tmp_path):
 
 
 def test_runs_of_shards_supersede_none(tmp_path):
-    """Only runs of earlier versions of methods are superseded."""
+    """Superseded are runs of earlier versions of methods, but not those of earlier shards."""
     run_shard(tmp_path, (0, 2))
     overview = make_overview(run_shard(tmp_path, (1, 2)))
 
@@ -950,6 +954,7 @@ def test_run_of_this_process_is_in_progress(tmp_path):
 
 @pytest.fixture(scope="module")
 def id_of_ended_process() -> int:
+    """The number of a process that has just ended."""
     process = subprocess.Popen([sys.executable, "-c", ""])
     process.wait()
     return process.pid
@@ -985,7 +990,10 @@ def run_version_of_mine(folder: Path, version: str) -> hbo.Results:
 
 
 def test_last_planned_version_of_method_counts(tmp_path):
-    """The store has runs of random search, and of two versions of the method `mine`."""
+    """Runs of an earlier version of a method stay in the store, but the overview leaves them out.
+
+    The three runs are one of random search, and one of each of two versions of the method `mine`.
+    """
     run_version_of_mine(tmp_path, "older")
     newer = run_version_of_mine(tmp_path, "newer")
 
