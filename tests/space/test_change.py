@@ -175,8 +175,8 @@ def change_of_constants() -> SpaceChange:
     x = Parameter.number("x", 0, 1)
     y = Parameter.number("y", 0, 1)
     k = Parameter.number("k", 0, 9, integer=True)
-    old = SearchSpace([x, y], constants={"k": 3, "same": "a", "gone": 1, "other": 0.1})
-    new = SearchSpace([k, x], constants={"y": 0.5, "same": "a", "come": True, "other": 0.25})
+    old = SearchSpace([x, y], constants={"k": 3, "kept": "a", "dropped": 1, "altered": 0.1})
+    new = SearchSpace([k, x], constants={"y": 0.5, "kept": "a", "added": True, "altered": 0.25})
     return SpaceChange.between(old, new)
 
 
@@ -186,20 +186,21 @@ def test_changes_of_constants_are_found():
         "k": (Change.FREED,),
         "x": (),
         "y": (Change.FIXED,),
-        "same": (),
-        "come": (Change.ADDED,),
-        "other": (Change.VALUE,),
-        "gone": (Change.REMOVED,),
+        "kept": (),
+        "added": (Change.ADDED,),
+        "altered": (Change.VALUE,),
+        "dropped": (Change.REMOVED,),
     }
 
 
 def test_changes_of_constants_are_described():
+    """There is a line for all that changed, but none for x and `kept`."""
     assert change_of_constants().describe() == [
         "k: was fixed to 3, now from 0 to 9",
         "y: was from 0 to 1, now fixed to 0.5",
-        "come: new (fixed to True)",
-        "other: fixed to 0.1 before, now to 0.25",
-        "gone: removed (was fixed to 1)",
+        "added: new (fixed to True)",
+        "altered: fixed to 0.1 before, now to 0.25",
+        "dropped: removed (was fixed to 1)",
     ]
 
 
@@ -520,7 +521,7 @@ def test_new_discrete_values_follow_the_prior(old, new):
     [((math.nextafter(0.1, 1), 1.0), 0.1), ((0.1, math.nextafter(1, 0)), 1.0)],
 )
 def test_only_new_float_is_drawn(old_range, only_new_float):
-    """The old range lacks a single float of the new one, at one of its ends, 0.1 and 1.
+    """Only a single float of the new range, from 0.1 to 1, is not in the old one: one of its ends.
 
     A draw that is rounded could leave it, and become a value of the old range.
     """

@@ -82,7 +82,10 @@ class TestCodings:
 
     @given(st.integers(0, 2**32 - 1))
     def test_sampled_unit_vectors_are_canonical(self, space, seed):
-        """All unit vectors of a configuration have the same canonical one; samples are such."""
+        """In canonical vectors discrete values are in the middle of their bins, inactive ones NaN.
+
+        So equal configurations have equal ones.
+        """
         unit_vectors = space.sample_unit(np.random.default_rng(seed), 20)
 
         np.testing.assert_array_equal(space.canonical(unit_vectors), unit_vectors)
@@ -403,9 +406,10 @@ class TestDescription:
         ],
     )
     def test_unsupported_conditions_are_refused(self, children_and_parents, message, is_joined):
-        """Each child is active if its parent is 1; the condition may be twice in a conjunction.
+        """Conditions of or on a constant or an unknown name are refused, and those in a circle.
 
-        Children and parents are two hyperparameters, a constant, or what the space does not have.
+        A condition tells that a child is active if its parent is 1. It is alone, or twice in a
+        conjunction.
         """
         hyperparameters = [
             {"type": "categorical", "name": "a", "choices": [1, 2]},

@@ -192,9 +192,9 @@ def test_completing_keeps_values_that_are_active(space_and_unit):
     completed = space.completed(unit, np.random.default_rng(0))
 
     canonical = space.canonical(unit)
-    was_there = ~np.isnan(canonical)
+    had_value = ~np.isnan(canonical)
     is_active = ~np.isnan(completed)
-    is_kept = was_there & is_active
+    is_kept = had_value & is_active
     np.testing.assert_array_equal(completed[is_kept], canonical[is_kept])
 
 
@@ -218,6 +218,7 @@ def test_decode_treats_each_hyperparameter_singly(space_and_unit):
 
 @given(spaces_and_units())
 def test_decoded_values_are_nan_where_inactive(space_and_unit):
+    """Hyperparameters are inactive in a configuration exactly where its decoded values are NaN."""
     space, unit = space_and_unit
 
     values = space.decode(unit)
@@ -227,6 +228,7 @@ def test_decoded_values_are_nan_where_inactive(space_and_unit):
 
 @given(spaces_and_units())
 def test_encode_treats_each_hyperparameter_singly(space_and_unit):
+    """All columns of values are encoded at once as they are one after the other."""
     space, unit = space_and_unit
     values = space.decode(unit)
     columns = []
@@ -238,6 +240,7 @@ def test_encode_treats_each_hyperparameter_singly(space_and_unit):
 
 @given(spaces_and_units())
 def test_features_treat_each_hyperparameter_singly(space_and_unit):
+    """Features for models are computed at once as they are one hyperparameter after the other."""
     space, unit = space_and_unit
     canonical = space.canonical(unit)
 
@@ -246,6 +249,7 @@ def test_features_treat_each_hyperparameter_singly(space_and_unit):
 
 @given(spaces_and_units())
 def test_compiled_coder_agrees_with_space(space_and_unit):
+    """The `Coder` of methods, which Numba compiles, codes exactly as the space does."""
     space, unit = space_and_unit
     canonical = space.canonical(unit)
 
@@ -313,9 +317,9 @@ def test_spaces_share_no_arrays():
     ("function", "number"), [("canonical", 0.3), ("decode", 0.3), ("encode", 3.0)]
 )
 def test_arguments_may_be_readonly_or_strided(function, number):
-    """`function` codes an array, here of one number, that is read-only, or not in one piece.
+    """An array to be coded, here of one number, may be read-only, or not in one piece.
 
-    The strided array is every second row of a larger one.
+    The strided array is every second row of a larger one. `function` is a name such as "decode".
     """
     code = getattr(log_integer_space(), function)
     readonly = np.full((4, 1), number)
