@@ -43,7 +43,7 @@ def write_flow(folder: Path, adjustment: SpaceAdjustment, *, optimum: float = 0.
 
     Configurations are best where all hyperparameters are at `optimum` of their range.
     """
-    flow, _letter = adjustment.name.split("-")
+    flow, _letter = adjustment.name.split("-")  # such as "svm" and "a"
     benchmark_name, space = BENCHMARK_AND_SPACE_OF_FLOW[flow]
     unit = space.sample_unit(np.random.default_rng(0), 400)
     distances = np.nansum((unit - optimum) ** 2, axis=1)
@@ -134,7 +134,10 @@ def test_generated_benchmarks_conform(adjustment, tmp_path):
 
 
 def test_values_are_those_of_the_forest(adjustment, tmp_path):
-    """Where the adjusted space is wider than the forest's, its nearest configuration counts."""
+    """A configuration has the values that the forest of the flow predicts.
+
+    Of one outside of the forest's search space, the nearest one inside it counts.
+    """
     generate(adjustment, Request(tmp_path / adjustment.name))
     base = adjustment.base.load()
     rng = np.random.default_rng(1)

@@ -364,7 +364,7 @@ class TestSplit:
         assert split.pool[:, 1].tolist() == [0.0] * 6
 
     def test_digests_differ_by_data_and_split(self):
-        """Seven splits by another seed, of other data, or with another share for validation."""
+        """A digest tells data, seed and share for validation apart."""
         data = make_data_set(np.arange(40) % 2)
         changed_data = replace(data, numbers=data.numbers + np.eye(40, 2))
 
@@ -383,11 +383,10 @@ class TestSplit:
 
     @given(labels=st.lists(st.integers(0, 3), min_size=12, max_size=60), seed=st.integers(0, 5))
     def test_message_names_the_smallest_size(self, labels, seed):
-        """Training sets are the first rows of the pool, and need all classes.
+        """If a training set lacks a class, the error names the smallest size that has all classes.
 
-        The error of a smaller size names the smallest that has all.
-
-        One row always lacks a class: there are two at least.
+        Training sets are the first rows of the pool. A single row lacks a class, as there are two
+        or more.
         """
         data = make_data_set([*labels, 0, 1] * 4)
         try:
@@ -827,9 +826,9 @@ class TestGeneration:
     @pytest.mark.parametrize("output", [None, "other"])
     @pytest.mark.parametrize("name", ["newsvendor", "xgboost-mnist", "yahpo-svm-999999"])
     def test_names_of_others_are_refused(self, own_benchmarks, tmp_path, name, output):
-        """A benchmark cannot have the name of another, wherever it is written.
+        """A benchmark cannot have the name of one of the package, wherever it is written.
 
-        Of the last name the package has only a definition, no artifact.
+        Of yahpo-svm-999999 the package has only a definition, no artifact.
         """
         folder = None if output is None else tmp_path / output
         custom = replace(WINE_TREE, name=name)
@@ -842,7 +841,10 @@ class TestGeneration:
 
     @pytest.mark.slow
     def test_regenerated_benchmark_is_not_replaced(self, own_benchmarks):
-        """A benchmark of the package that is in the folder of the user's own is not the user's."""
+        """`replace` replaces benchmarks of the user's own, but not one of the package.
+
+        That is so even if the user has generated it again, in the folder of the user's own.
+        """
         generators()["newsvendor"].generate(own_benchmarks / "newsvendor")
 
         with pytest.raises(DuplicateNameError, match="already"):

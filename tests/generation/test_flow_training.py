@@ -169,7 +169,10 @@ class TestSVM:
 
 
 def describe_booster_to_xgboost(config: Config, classes: int) -> dict[str, Any]:
-    """Settings that every training of a booster has, in XGBoost's own words."""
+    """Settings that every training of a booster must have, in XGBoost's own words.
+
+    They are written independently of the package, to train beside it.
+    """
     settings: dict[str, Any] = {"base_score": 0.5, "nthread": 1}
     if classes == 2:
         settings |= {"objective": "binary:logistic"}

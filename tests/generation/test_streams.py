@@ -90,7 +90,10 @@ def test_number_to_predict_is_no_feature(stream):
 
 
 def test_number_to_predict_is_not_that_of_row_before(stream):
-    """It would be in rows of the same hour with other weather."""
+    """Less than 2 % of the rows have the target of the row before, which would give it away.
+
+    They would if an hour had several rows, with different weather.
+    """
     target = stream.data.target
     if is_label(target):
         return
@@ -227,7 +230,8 @@ def test_traffic_repeats_itself(shared, lags_in_hours, best_lags, correlation):
 
     best_lag = max(lags_in_hours, key=lambda lag: correlation_of_lag[lag])
     assert best_lag in best_lags
-    assert correlation_of_lag[max(best_lags)] == pytest.approx(correlation, abs=0.005)
+    whole_period = max(best_lags)  # a day of 24 hours, or a week of 168
+    assert correlation_of_lag[whole_period] == pytest.approx(correlation, abs=0.005)
 
 
 def test_electricity_ascends_in_half_hours(shared):
@@ -237,9 +241,9 @@ def test_electricity_ascends_in_half_hours(shared):
     """
     frame = read_file("electricity", shared)
 
-    hour_of_day = frame["period"] * 23.5
+    hour_of_day = frame["period"] * 23.5  # 1 stands for the last half-hour, from 23:30 on
     hour_of_week = (frame["day"] - 1) * 24 + hour_of_day
-    hours_since_first_day_1 = 24 + np.arange(len(frame)) / 2
+    hours_since_first_day_1 = 24 + np.arange(len(frame)) / 2  # 24 when day 2 begins
     np.testing.assert_allclose(hour_of_week, hours_since_first_day_1 % (7 * 24), atol=0.01)
 
 

@@ -182,7 +182,8 @@ def test_place_config_and_trainer_identify_training(
 ):
     """A job that equals an earlier one in place, configuration and trainer is not trained again.
 
-    With the earlier job, `FIRST_JOB`, that makes one training; else there are two.
+    With the earlier job, `FIRST_JOB`, that makes one training; else there are two. That job is at
+    place 37, with x = 1 and mode = a, in any order.
     """
     run_trainings(stub, [FIRST_JOB], folder)
 

@@ -72,7 +72,7 @@ def fitting_calls(published_evaluations, training_calls, monkeypatch):
 
 
 def test_packaged_comparison_is_on_the_card(fitting_calls, tmp_path):
-    """By default, the card has the comparison that comes with the package."""
+    """By default, the card has the packaged comparison of two settings of XGBoost."""
     # A comparison that a user generated beside the artifact is not read.
     (tmp_path / "x-comparison.json").write_text("{}")
 

@@ -153,9 +153,9 @@ def test_other_files_are_refused(shared, tmp_path):
 
 
 def test_changed_search_space_is_refused(yahpo_folder, tmp_path):
-    """YAHPO's search space is compared with the published one, as evaluations are coded by it.
+    """YAHPO's search space must be the published one, as evaluations are coded by it.
 
-    The user's copy of the data, which needs three files, has another.
+    The user's copy of the data has the published evaluations and encoding, but an empty space.
     """
     for part in ("evaluations/rbv2_svm/458.parquet", "yahpo_data-1.0.2/rbv2_svm/encoding.json"):
         (tmp_path / part).parent.mkdir(parents=True, exist_ok=True)

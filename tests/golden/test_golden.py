@@ -69,7 +69,7 @@ def trains(identity):
 def test_values_are_golden(identity):
     """Surrogates give the recorded values: `check_golden` raises an error if one does not.
 
-    Recorded are six configurations on up to three tasks.
+    Recorded are six configurations on three tasks of each surrogate.
     """
     golden_of_surrogate = GOLDEN_OF_BENCHMARK[identity]["values"]
     number_recorded = 0
