@@ -213,14 +213,14 @@ def read_cells(table: str) -> list[list[str]]:
 
 
 def parse_value(text: str, name: str) -> Value:
-    """Parse a printed value of a hyperparameter: a number, or what this package calls the value."""
-    # The only text that has different names here, depending on the hyperparameter.
+    """Parse a printed value: a number, or a text, which may have another name in this package."""
+    # The only text whose name in this package depends on the hyperparameter.
     if text == "Linear":
         return LINEAR_VALUE_OF_HYPERPARAMETER[name]
     is_number = re.fullmatch(r"[\d.]+", text)
     if is_number:
         return float(text)
-    # Texts that are not listed are the same here.
+    # Texts that are not listed have the same name in this package.
     return VALUE_OF_PRINTED_TEXT.get(text, text)
 
 
@@ -376,6 +376,7 @@ def test_previous_spec_has_same_surrogates(adjustment):
 
 @EVERY_ADJUSTMENT
 def test_both_steps_have_same_tasks(adjustment):
+    """An adjustment changes the search space alone, neither the tasks nor the objective."""
     before = adjustment.definition(Steps.STEP_1)
 
     after = benchmark_spec(adjustment.name).define()
@@ -480,7 +481,7 @@ def test_best_values_are_optima(adjustment):
 @pytest.mark.slow
 @EVERY_ADJUSTMENT
 def test_both_benchmarks_conform(adjustment, other_process):
-    """The benchmarks before and after an adjustment pass the checks that users have, too."""
+    """Both benchmarks, before and after, pass `check_benchmark`, the public check."""
     for benchmark in load_both(adjustment.name):
         check_benchmark(benchmark, executor=other_process)
 
@@ -522,7 +523,11 @@ def test_artifacts_describe_the_adjustment(adjustment):
 @pytest.mark.slow
 @EVERY_SEARCHED_ADJUSTMENT
 def test_values_are_those_of_base_forest(adjustment):
-    """The base's own `evaluate` would refuse numbers beyond its bounds, but its forest does not."""
+    """Values are the predictions of the base benchmark's forest.
+
+    An adjusted space may be wider than the base's, whose `evaluate` refuses numbers beyond its
+    bounds. Its forest predicts for any numbers, so that it is asked directly.
+    """
     base = hbo.load(adjustment.base.name, surrogate="forest")
     # The paper's table does not list these hyperparameters of the base: they are fixed.
     unlisted = adjustment.unlisted

@@ -172,6 +172,7 @@ def test_bounds_are_the_papers(name, bounds):
 
 @pytest.mark.parametrize("name", distbo.GENERATED)
 def test_artifacts_store_the_definition(name):
+    """The stored definition of search space and tasks is the one that the package's code builds."""
     spec = benchmark_spec(name)
 
     assert spec.artifact is not None
@@ -211,6 +212,7 @@ def load_features(name: str, task: int) -> np.ndarray:
 @pytest.mark.parametrize("task", [0, -1])
 @pytest.mark.parametrize("name", distbo.GENERATED)
 def test_data_follow_from_the_seed(name, task):
+    """The same seed draws the same data, another seed draws others."""
     features = load_features(name, task)
 
     # The seed is 0 unless the name says otherwise.
@@ -221,6 +223,7 @@ def test_data_follow_from_the_seed(name, task):
 @pytest.mark.parametrize("task", [0, -1])
 @pytest.mark.parametrize("name", distbo.GENERATED)
 def test_context_is_size_of_data(name, task):
+    """The context, numbers that describe a task, is the number of its training points."""
     context = hbo.load(name).tasks[task].context
 
     assert context["train_size"] == len(load_features(name, task))
@@ -396,6 +399,7 @@ def test_experiments_share_source_tasks(seed, task):
 
 @CLASSIFICATION_SEEDS
 def test_experiments_differ_in_target(seed):
+    """The targets of experiments A and B have other data, though their source tasks agree."""
     target = 10  # the last task, after ten source tasks
     features_a = load_features(f"distbo-classification-a-seed-{seed}", target)
     features_b = load_features(f"distbo-classification-b-seed-{seed}", target)
@@ -551,7 +555,10 @@ def compute_logistic_auc(split: data.TrainTestSplit, row: np.ndarray, inducing: 
 
 
 def test_logistic_regression_is_scikit_learns():
-    """Here on 400 points, of which the first 60 are inducing points."""
+    """The AUCs are those of scikit-learn's logistic regression, trained on kernel features.
+
+    To save time, here are only 400 points, of which the first 60 are the inducing points.
+    """
     all_points = data.classification_data(0, "a", 0)
     split = data.TrainTestSplit(
         select_first_rows(all_points.train, 400), select_first_rows(all_points.test, 400)
@@ -617,7 +624,10 @@ def test_real_training_data_are_sixty_percent(name, read_train_and_test, n_featu
 @pytest.mark.usefixtures("fetched")
 @pytest.mark.parametrize("name", ["distbo-parkinsons", "distbo-protein-svm"])
 def test_trained_surrogates_conform(name):
-    """Benchmarks that train models pass the checks that users have, also in another process."""
+    """Benchmarks that train models pass `check_benchmark`, the public check.
+
+    It also evaluates in another process, which must give the same values.
+    """
     trained = hbo.load(name, surrogate="trained")
 
     # The process is started here, as it then uses this test's cache of downloads.
@@ -628,6 +638,7 @@ def test_trained_surrogates_conform(name):
 @pytest.mark.usefixtures("fetched")
 @pytest.mark.parametrize("patient", [0, 17])
 def test_parkinsons_is_scikit_learns_ridge(patient):
+    """The model of a patient is a kernel ridge regression, whose value is R2 on test data."""
     benchmark = hbo.load("distbo-parkinsons", surrogate="trained")
     split = data.parkinsons_data(patient)
     rows = sample_rows(benchmark)
@@ -678,6 +689,7 @@ def test_protein_svm_is_scikit_learns():
 @pytest.mark.slow
 @pytest.mark.usefixtures("fetched")
 def test_protein_forest_is_scikit_learns():
+    """The model of a protein is a random forest, whose value is the accuracy on test data."""
     benchmark = hbo.load("distbo-protein-forest", surrogate="trained")
     split = data.protein_data(0)
     for row in sample_rows(benchmark, 6):
@@ -762,6 +774,7 @@ def test_runs_on_generated_data_can_be_repeated(name):
 
 @pytest.mark.parametrize("name", WITHOUT_FORMULA_OF_OPTIMUM)
 def test_best_values_are_no_worse_than_runs(name):
+    """The best value known of a task is at least as good as all recorded evaluations."""
     benchmark = hbo.load(name)
     assert benchmark.recorded is not None
     for task, run in zip(benchmark.tasks, benchmark.recorded(), strict=True):
@@ -891,6 +904,7 @@ def test_seed_with_runs_is_not_listed():
 
 @pytest.mark.slow
 def test_workers_generate_same_runs(generated_runs, tmp_path):
+    """Two processes generate the same files of runs as one, to the byte."""
     in_parallel = generator(TOY_OF_SEED_7).generate(tmp_path / "parallel", workers=2)
 
     for file in generated_runs.iterdir():

@@ -70,6 +70,7 @@ def read_bounds(shared: Path, flow: Flow) -> dict[str, tuple[float, float]]:
 
 @pytest.mark.parametrize("flow", BUNDLED)
 def test_bounds_are_the_papers(shared, flow):
+    """Numeric hyperparameters have the bounds that the paper's supplement prints."""
     numbers = [parameter for parameter in flow.space().parameters if not parameter.choices]
 
     bounds = {parameter.name: (parameter.lower, parameter.upper) for parameter in numbers}
@@ -169,7 +170,7 @@ def test_ranger_is_defined_before_generation():
 
 @pytest.mark.parametrize("flow", BUNDLED)
 def test_bundled_flows_have_fourteen_tasks(flow):
-    """They are the tasks of which the data could be had; some are the paper's."""
+    """Of OpenML's tasks, these are the fourteen whose data could be had; some are the paper's."""
     benchmark = hbo.load(flow.name)
 
     assert benchmark.surrogate == "forest"
@@ -201,7 +202,7 @@ def test_card_tells_of_own_evaluations(flow):
 
 @pytest.mark.parametrize("flow", BUNDLED)
 def test_bundled_tasks_have_contexts(flow):
-    """Known beforehand are some facts of a task's data, and the AUC of a fast model, a landmark."""
+    """A context has some facts of a task's data, and a landmark: the AUC of a fast model."""
     for task in hbo.load(flow.name).tasks:
         assert tuple(task.context) == (*CONTEXT, LANDMARK)
         assert all(type(value) is float for value in task.context.values())
@@ -216,6 +217,7 @@ def test_best_aucs_are_plausible(flow):
 
 @pytest.mark.parametrize("flow", BUNDLED)
 def test_every_task_has_recorded_evaluations(flow):
+    """The evaluations that a surrogate was fitted to come with it, a hundred or more a task."""
     benchmark = hbo.load(flow.name)
     assert benchmark.recorded is not None
     for task, evaluations in zip(benchmark.tasks, benchmark.recorded(), strict=True):
@@ -261,6 +263,7 @@ def fetch_data_of_svm(folder: Path) -> str:
 
 
 def test_all_data_are_fetched(folder_of_published_data):
+    """Every file of the folder is copied into the cache, and then none is missing."""
     output = fetch_data_of_svm(folder_of_published_data)
 
     assert output.count("copied") == len(FILES)
@@ -299,6 +302,7 @@ def test_data_of_other_size_are_refused(folder_of_published_data):
 
 
 def test_text_instead_of_data_is_refused(folder_of_published_data):
+    """The file of a task's data holds a text that is no table."""
     path = folder_of_published_data / "37_diabetes.pq"
     path.write_text("no table")
 

@@ -99,7 +99,7 @@ def test_yahpo_has_recorded_aucs(shared, folder_of_cache, monkeypatch, scenario)
     ],
 )
 def test_fetched_surrogates_conform(folder_of_cache, monkeypatch, name, surrogate):
-    """Surrogates whose files have been downloaded pass the checks that users have, too."""
+    """Surrogates whose files have been downloaded pass `check_benchmark`, the public check."""
     monkeypatch.setenv(CACHE_VARIABLE, str(folder_of_cache))
 
     check_benchmark(hbo.load(name, surrogate=surrogate))

@@ -110,6 +110,7 @@ def test_contexts_are_the_coefficients(name):
 
 @given(seed=ANY_SEED, make_function=st.sampled_from([forrester, quadratic]), ordered=st.booleans())
 def test_values_are_those_of_formula(seed, make_function, ordered):
+    """Values of fifty random configurations are those of the paper's formula."""
     benchmark = make_function(seed=seed, tasks=3, ordered=ordered)
     space = benchmark.space
     fifty_configs = space.decode(space.sample_unit(np.random.default_rng(seed), 50))
@@ -253,6 +254,7 @@ def test_no_float_beats_quadratic_minimum(seed, ordered):
 @given(seed=ANY_SEED, fewer=st.integers(1, 20), more=st.integers(0, 20))
 @EVERY_FAMILY
 def test_fewer_tasks_are_the_first(function, ordered, seed, fewer, more):
+    """A benchmark of fewer tasks has exactly the first tasks of one with more."""
     few = make_benchmark(function, ordered=ordered, seed=seed, tasks=fewer)
     many = make_benchmark(function, ordered=ordered, seed=seed, tasks=fewer + more)
 
@@ -262,6 +264,7 @@ def test_fewer_tasks_are_the_first(function, ordered, seed, fewer, more):
 @given(seed=ANY_SEED, tasks=st.integers(1, 20))
 @EVERY_FAMILY
 def test_seeds_share_no_coefficients(function, ordered, seed, tasks):
+    """Each seed draws coefficients of its own: two seeds have none in common."""
     first = make_benchmark(function, ordered=ordered, seed=seed, tasks=tasks).coefficients()
     second = make_benchmark(function, ordered=ordered, seed=seed + 1, tasks=tasks).coefficients()
 
@@ -337,7 +340,7 @@ def test_correlation_decays_with_lag(function, ordered, lag):
 
 
 @EVERY_FAMILY
-def test_coefficients_are_independent_of_another(function, ordered):
+def test_coefficients_of_a_task_are_independent(function, ordered):
     """The coefficients a, b and c of a task are not correlated, up to the error of an estimate."""
     coefficients = make_benchmark(function, ordered=ordered, seed=2).coefficients()
 
@@ -432,6 +435,7 @@ def test_other_names_are_unknown(name):
 
 @pytest.mark.parametrize("surrogate_class", [ForresterSurrogate, QuadraticSurrogate])
 def test_unpickled_coefficients_are_read_only(surrogate_class):
+    """An array that is unpickled can be written to, unless it is made read-only again."""
     coefficients_of_four_tasks = np.full((4, 3), 0.5)
     surrogate = surrogate_class(coefficients_of_four_tasks)
 

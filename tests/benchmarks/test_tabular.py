@@ -95,7 +95,7 @@ def nas201(request):
 
 
 def load_repeats(benchmark: str, task: str, number: int) -> list[hbo.Task]:
-    """Load a task several times: its value is that of repeat 0 of a training, of 1, and so on."""
+    """Load a task once for each repeat of its trainings: its values are those of that repeat."""
     surrogates = [f"repeat-{repeat}" for repeat in range(number)]
     return [hbo.load(benchmark, surrogate=surrogate).task(task) for surrogate in surrogates]
 
@@ -173,6 +173,7 @@ def test_missing_package_names_the_extra(monkeypatch, name):
 
 @pytest.mark.slow
 def test_fcnet_values_are_means_of_repeats(fcnet):
+    """A value is the mean over the repeats of a training, which the package's table holds."""
     task = hbo.load("fcnet").task(fcnet.task)
     for config in sample_configs(task.space):
         value = task.evaluate(config)
@@ -194,6 +195,7 @@ def test_fcnet_repeats_are_the_packages(fcnet):
 
 @pytest.mark.slow
 def test_fcnet_optimum_is_best_mean(fcnet):
+    """The best value of a task is the lowest mean loss over repeats in the package's table."""
     task = hbo.load("fcnet").task(fcnet.task)
 
     means = [fmean(entry["val_loss"]) for entry in fcnet.entries.values()]

@@ -208,9 +208,10 @@ def test_published_data_sets_are_registered(shared, scenario):
 
 @pytest.mark.parametrize("scenario", ["xgboost", "rpart"])
 def test_generated_data_sets_recur_in_others(scenario):
-    """Users generate forests for the paper's data sets, and for those of several bundled forests.
+    """The forests that users can generate are of data sets that are chosen by a rule.
 
-    Data sets whose network is saturated at an AUC of 1 would be among them, but are left out.
+    They are the paper's data sets, and those of more than one bundled benchmark. The rule also
+    holds for data sets whose network is saturated, as it predicts an AUC of 1: these are left out.
     """
     bundled_instances = Counter(spec.name.split("-")[2] for spec in SPECS)
     recurring = {instance for instance, count in bundled_instances.items() if count > 1}
@@ -274,7 +275,10 @@ def test_only_forests_of_ranger_stand_in(spec):
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.name)
 def test_only_implausible_forest_is_left_out(spec):
-    """One forest is left out of means over benchmarks; a text then says why."""
+    """One forest, that of `IMPLAUSIBLE`, is left out of means over benchmarks.
+
+    `left_out` says why, and is empty for surrogates that count.
+    """
     reason_for_forest = spec.option("forest").left_out
     reason_for_network = spec.option("onnx").left_out
 
@@ -385,6 +389,7 @@ def test_definition_without_files_names_command():
 
 @pytest.mark.usefixtures("fetched")
 def test_unknown_instance_suggests_another():
+    """The error of a data set that does not exist, 1221, suggests one that does."""
     # There is a data set 1220.
     with pytest.raises(UnknownNameError, match=r"instance '1221' of rbv2_rpart.*did you mean"):
         load("yahpo-rpart-1221")

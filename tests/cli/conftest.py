@@ -37,6 +37,7 @@ def cli(folder, monkeypatch):
     """
 
     def call(*words: str, **environment: str) -> Result:
+        """Call the command line in this process, and catch its exit code and what it prints."""
         out, err = io.StringIO(), io.StringIO()
         with monkeypatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
             patch.setattr(sys, "argv", ["hpobench-ordered", *words])
@@ -63,6 +64,7 @@ def process(folder):
     """
 
     def call(*words: str, **environment: str) -> Result:
+        """Call the command line in a new process, with further environment variables."""
         return subprocess.run(
             [sys.executable, "-m", "hpobench_ordered", *words],
             cwd=folder,

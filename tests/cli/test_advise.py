@@ -108,6 +108,7 @@ def advice_text(advice_result):
 
 @pytest.mark.slow
 def test_advice_keeps_report(advice_result):
+    """With --output, the folder also gets a report, whose path is printed."""
     report = Path("out", "report", "report.html")
 
     assert f"report: {report}" in advice_result.stderr
@@ -137,10 +138,10 @@ def test_advice_calls_good_surrogates_not_poor(advice_result):
 
 @pytest.mark.slow
 def test_advice_shows_best_method_first(advice_text):
-    """The best one copies: simple-previous suggests the optimum of the task before.
+    """The best method is simple-previous, which copies the optimum of the task before.
 
-    Of the distance to the best value, a method leaves a share after all trials: the third column.
-    The last one says whether the method may be the best one, within the error.
+    The third column of a line is the share of the distance to the best value that a method leaves
+    after all trials. The last column says whether the method may be the best one, within the error.
     """
     _title, _header, line_of_best, line_of_other = advice_text.methods.splitlines()
 
@@ -155,6 +156,7 @@ def test_advice_shows_best_method_first(advice_text):
 def test_advice_says_that_copying_wins(advice_text):
     """The method simple-previous copies the optimum of the task before, which all tasks share."""
     assert "After 4 trials simple-previous leaves least" in advice_text.sentences
+    # A longer sentence begins with it.
     copying_wins = "Copying wins: 4 trials of random-search, without any history,"
     assert copying_wins in advice_text.sentences
 

@@ -31,6 +31,7 @@ def read_files(folder: Path) -> dict[Path, bytes]:
 
 @pytest.mark.slow
 def test_run_shows_scores(cli):
+    """The command `run` prints a leaderboard of its methods."""
     result = cli("run", *SMALL_RUN_OF_DEFAULT_METHODS)
 
     assert result.returncode == 0, result.stderr
@@ -41,6 +42,7 @@ def test_run_shows_scores(cli):
 
 @pytest.mark.slow
 def test_run_writes_report(cli, tmp_path):
+    """The command `run` writes a report: a page, its figures, and tables for other programs."""
     result = cli("run", *SMALL_RUN_OF_DEFAULT_METHODS)
 
     files = read_files(tmp_path / "results" / "report")
@@ -71,6 +73,7 @@ def test_report_repeats_that_of_run(cli, tmp_path):
 
 @pytest.mark.slow
 def test_run_without_report_shows_scores(cli, tmp_path):
+    """With --no-report, `run` prints the leaderboard, but writes no report."""
     result = cli("run", *SMALL_RUN_OF_DEFAULT_METHODS, "--no-report")
 
     assert result.returncode == 0, result.stderr
@@ -109,7 +112,7 @@ def test_leaderboard_shows_each_benchmark_too(cli):
 
 
 @pytest.mark.parametrize(
-    ("words", "parts"),
+    ("words", "parts_of_message"),
     [
         (["--benchmark", "newsvendr"], ["did you mean 'newsvendor'"]),
         (
@@ -126,9 +129,9 @@ def test_leaderboard_shows_each_benchmark_too(cli):
         (["--surrogate", "xgboost-mnist=nearest", "--benchmark", "newsvendor"], ["not in the"]),
     ],
 )
-def test_wrong_runs_are_misuse(cli, words, parts, tmp_path):
-    """The message has these parts, and nothing is written."""
-    assert_fails(cli("run", *words), MISUSE, *parts)
+def test_wrong_runs_are_misuse(cli, words, parts_of_message, tmp_path):
+    """A run with unknown or contradictory options is a misuse, and writes nothing."""
+    assert_fails(cli("run", *words), MISUSE, *parts_of_message)
 
     assert list(tmp_path.iterdir()) == []
 
@@ -198,7 +201,7 @@ RUN_ON_FOUR_BENCHMARKS = [
 @pytest.fixture
 def run_of_failing_method(cli, tmp_path, monkeypatch):
     """The result of a run of a method, bad.Bad, that fails on each of four benchmarks."""
-    monkeypatch.delitem(sys.modules, "bad", raising=False)  # from another test's folder
+    monkeypatch.delitem(sys.modules, "bad", raising=False)  # imported by another test
     (tmp_path / "bad.py").write_text(SOURCE_OF_FAILING_METHOD)
     return cli(*RUN_ON_FOUR_BENCHMARKS, "--no-check", "--method", "bad.py:Bad")
 
@@ -295,7 +298,10 @@ def test_store_of_other_format_is_refused(cli, tmp_path):
 
 
 def test_unwritable_folder_is_found_first(cli, tmp_path):
-    """The generation does not begin, as it may take long; it would say that it is simulating."""
+    """A folder that cannot be written to is refused before a generation, which may take long.
+
+    The generation of newsvendor, once it begins, says that it is simulating.
+    """
     # Nothing can be written into a file as if it were a folder.
     (tmp_path / "file").write_text("")
 
@@ -313,7 +319,7 @@ def test_script_and_module_are_the_same(process):
         capture_output=True,
         check=True,
         text=True,
-        # Without it, the width of the terminal (COLUMNS) that a C library may have set counts.
+        # As Python sees it: a C library may have set COLUMNS, the width of the terminal, unseen.
         env=dict(os.environ),
     )
 

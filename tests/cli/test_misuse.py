@@ -79,6 +79,7 @@ def test_malformed_csv_is_misuse(cli, folder, space_file, table):
 
 
 def test_malformed_space_is_misuse(cli, folder):
+    """The file of the search space is no JSON."""
     (folder / "space.json").write_text("{")
 
     result = cli("suggest", *TO_MINIMIZE, "--space", "space.json")

@@ -90,7 +90,7 @@ def test_compare_shows_place_among_reference(result_of_compare):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("result_of_compare")
-def test_compare_keeps_runs_of_small_part():
+def test_compare_keeps_its_runs():
     """`compare` has run mine.Mine on newsvendor, and keeps the runs in the folder `comparison`.
 
     So `hbo.run`, asked for the same runs, has nothing to do.
@@ -125,6 +125,7 @@ def test_impossible_comparison_is_misuse(cli, words, message):
 
 
 def test_folder_without_results_is_named(cli):
+    """The folder that a run is to be compared with does not exist."""
     result = cli("run", *ON_TWO_TASKS, "--method", "bo", "--against", "nowhere")
 
     assert_fails(result, FAILURE, "is not a result store")
@@ -212,6 +213,7 @@ def test_exported_incumbents_improve(exported_losses):
 
 
 def test_one_table_is_exported_for_latex(cli, folder):
+    """A name that ends in .tex makes a table in LaTeX, with a column for each benchmark."""
     run_two_methods(folder, "newsvendor", "forrester")
 
     export_results(cli, "--output", "table.tex")
@@ -252,6 +254,7 @@ def test_printed_and_written_tables_are_equal(cli, folder):
 
 
 def test_figure_is_exported(cli, folder):
+    """A name that ends in .svg makes a figure, here that of mean ranks."""
     run_two_methods(folder, "newsvendor")
 
     export_results(cli, "--output", "ranks.svg", "--what", "ranks")

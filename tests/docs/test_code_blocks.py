@@ -148,6 +148,7 @@ COMMANDS = find_commands_of_all_pages()
 @pytest.mark.slow
 @pytest.mark.parametrize("page", find_pages_with_python(), ids=name_of)
 def test_python_of_page_runs(page, own_folder):
+    """The Python code of a page, all its blocks together, runs without an error."""
     # Written to a file, as the package reads the source of methods that a page defines.
     script = own_folder / "page.py"
     script.write_text(join_python_blocks(page.read_text()))

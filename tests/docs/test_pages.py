@@ -17,6 +17,7 @@ pytestmark = pytest.mark.usefixtures("builders")
 
 
 def test_benchmark_page_shows_definition():
+    """A page lists the hyperparameters and the tasks of a benchmark, and the data's licence."""
     import benchmark_pages
 
     page = benchmark_pages.page("xgboost-mnist")
@@ -30,6 +31,7 @@ def test_benchmark_page_shows_definition():
 
 
 def test_benchmark_page_tells_limits():
+    """A page names the limits on its surrogate's card, escaped for Markdown by `plain`."""
     import benchmark_pages
     from markdown_text import plain
 
@@ -81,6 +83,7 @@ def test_example_on_a_page_runs(name):
 
 @pytest.mark.slow
 def test_figure_is_deterministic():
+    """A figure that is drawn twice is the same text, so that pages do not change by chance."""
     from landscape import MeanLandscape
 
     first = MeanLandscape.of(hbo.load("quadratic")).svg(("x_0", "x_1"))
@@ -90,22 +93,27 @@ def test_figure_is_deterministic():
 
 
 def test_effects_of_quadratic_are_alike():
-    """It is a sum over five coordinates x, each with the term a x² + b x.
+    """All five coordinates of the quadratic function have about the same effect.
 
-    An effect is the share of the variance that a coordinate explains by itself.
+    The function is a sum over coordinates x of a x² + b x. An effect is the share of the variance
+    that a coordinate explains by itself.
     """
     from landscape import MeanLandscape
 
     effects = MeanLandscape.of(hbo.load("quadratic")).effects
 
     assert effects.max() - effects.min() < 0.05
-    # The shares of a sum add up to 1. These are estimated from a sample, and from ranks, of which
-    # a small part depends on several coordinates together.
+    # The shares of a sum add up to 1. Here this holds roughly: they are estimated from a sample,
+    # and are those of the ranks of values, which are no sums.
     assert 0.85 < effects.sum() <= 1.02
 
 
 def test_cells_are_means_over_other_hyperparameters():
-    """Of five hyperparameters, a cell fixes two; the other three are drawn as for every cell."""
+    """A cell shows the mean over random values of the hyperparameters that are no axis.
+
+    Two of five hyperparameters are axes. The random values of the other three are the same in every
+    cell.
+    """
     from landscape import DRAWS, MeanLandscape
 
     from hpobench_ordered.plotting.evaluations import MAX_CELLS
@@ -174,7 +182,7 @@ def test_numbers_are_set_to_the_right():
 
 
 def test_settings_are_the_described_constants():
-    """Constants of a module's source that a docstring follows."""
+    """The settings of a method are its module's constants that a docstring follows."""
     import method_pages
 
     described = 'A = 5\n"""Five."""\nB, C = 1, 2.5\n"""Both."""\n'
@@ -196,6 +204,7 @@ def test_command_page_has_every_command():
 
 
 def test_command_page_describes_commands():
+    """A command's section has the description from the command's own help."""
     import command_page
 
     page = command_page.text()
@@ -244,6 +253,7 @@ def get_section_of_othpo() -> str:
 
 @pytest.mark.slow
 def test_leaderboard_has_reference_ranks():
+    """The table has the mean rank of each method in the reference results, to two decimals."""
     board = hbo.reference("othpo").leaderboard()
     ranks = board[board["benchmark"] == "all"].set_index("method")["rank"]
     expected_ranks = {method: f"{rank:.2f}" for method, rank in ranks.items()}
@@ -272,6 +282,7 @@ def test_leaderboard_marks_benchmarks_left_out(benchmark, mark_of_reason):
 
 @pytest.mark.slow
 def test_suites_of_leaderboard_are_in_order():
+    """The page begins with four suites that are chosen by hand; all others follow."""
     suites = re.findall("^### (.*)$", build_leaderboards(), re.MULTILINE)
 
     assert suites == ["retrain", "othpo", "wide", "adjustments", "openml", "synthetic"]

@@ -15,7 +15,10 @@ pytestmark = pytest.mark.usefixtures("builders")
 
 @pytest.mark.slow
 def test_stored_recommendations_follow_from_results():
-    """After a failure, run `python docs/_build/recommend.py`, which stores them anew."""
+    """The stored recommendations are what reference results and times of suggestions give now.
+
+    After a failure, run `python docs/_build/recommend.py`, which stores them anew.
+    """
     import recommend
 
     recommendations = recommend_methods(recommend.read_milliseconds())
@@ -49,6 +52,7 @@ def test_page_holds_recommendations(name, root):
 
 
 def test_every_situation_has_a_recommendation():
+    """The recommendations are for all situations of the package, in their order."""
     situations = [recommendation.situation for recommendation in read_recommendations()]
 
     assert situations == [situation.name for situation in SITUATIONS]
@@ -65,6 +69,7 @@ def test_times_are_read_from_their_page(tmp_path):
 
 
 def test_cheaper_method_takes_half_of_the_time():
+    """A method is cheaper than another one if it takes at most half of its time."""
     milliseconds = {"half": 1.0, "more than half": 1.1, "slow": 2.0}
 
     assert is_cheaper("half", "slow", milliseconds)
@@ -76,6 +81,7 @@ def test_method_without_time_is_not_cheaper():
 
 
 def test_short_times_are_called_microseconds():
+    """A method whose suggestions take at most 0.1 ms suggests in microseconds."""
     milliseconds = {"zero-shot": 0.05, "bo": 7.0}
 
     assert suggests_in_microseconds("zero-shot", milliseconds)
