@@ -43,6 +43,7 @@ def test_json_round_trips(artifact):
 
 
 def test_arrays_round_trip(artifact):
+    """Arrays are read with the values and the types that were written."""
     arrays = artifact.read_arrays("y.npz")
 
     assert arrays.keys() == ARRAYS_OF_FILE.keys()
@@ -57,6 +58,7 @@ def test_numpy_reads_arrays(artifact):
 
 
 def test_array_file_is_valid_archive(artifact):
+    """An array file is a ZIP archive, whose own checksums must fit."""
     with zipfile.ZipFile(artifact.folder / "y.npz") as archive:
         first_damaged_member = archive.testzip()
 
@@ -64,6 +66,7 @@ def test_array_file_is_valid_archive(artifact):
 
 
 def test_same_content_has_same_hashes(tmp_path):
+    """Files hold no time of writing, so that the same content always has the same hash."""
     first = write_artifact(tmp_path / "first")
     second = write_artifact(tmp_path / "second")
 
@@ -317,6 +320,7 @@ def test_failed_replacement_keeps_the_old_artifact(artifact, tmp_path, monkeypat
 
 
 def test_atomic_write_replaces_content(tmp_path):
+    """A file is written under a temporary name, and then takes the place of the old one."""
     path = tmp_path / "file"
     write_atomically(path, b"old")
 

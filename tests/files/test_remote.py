@@ -216,6 +216,7 @@ def test_openml_is_not_asked_offline(monkeypatch):
 
 
 def test_offline_zero_permits_downloads(server, cache, monkeypatch):
+    """A variable of "0" counts as one that is not set."""
     monkeypatch.setenv(OFFLINE_VARIABLE, "0")
 
     RemoteFile("file", f"{server}/good", HASH_OF_CONTENT).download()
@@ -299,6 +300,7 @@ def store_copy(folder: Path, *, published_hash: str | None, content: bytes = CON
 
 
 def test_compressed_local_copy_is_unpacked(tmp_path):
+    """A copy whose name ends in .gz is stored unpacked, as the published file is."""
     copy = tmp_path / "copy.gz"
     copy.write_bytes(gzip.compress(CONTENT))
     file = RemoteFile("file", UNREACHABLE_URL, HASH_OF_CONTENT)
@@ -314,6 +316,7 @@ WITH_OR_WITHOUT_HASH = pytest.mark.parametrize("published_hash", [HASH_OF_CONTEN
 
 @WITH_OR_WITHOUT_HASH
 def test_local_copy_is_stored(tmp_path, published_hash):
+    """With and without a published hash, a local copy stands in for the download."""
     file = store_copy(tmp_path, published_hash=published_hash)
 
     assert file.open_path().read_bytes() == CONTENT

@@ -187,6 +187,7 @@ def test_file_of_another_benchmark_is_refused(artifact_copy, file_name, other_be
 
 @pytest.mark.parametrize("other_benchmark", OTHER_BENCHMARKS)
 def test_card_of_another_benchmark_is_refused(artifact_copy, other_benchmark):
+    """The card of the artifact is replaced by a valid one, but of another benchmark."""
     replace_file(artifact_copy, CARD, Artifact.packaged(other_benchmark).read(CARD))
 
     with pytest.raises(ArtifactError, match="the card must be of"):
@@ -531,6 +532,7 @@ def test_wrong_best_value_is_noticed(artifact_copy, surrogate, error):
     """The best value of the second task, "late", is wrong by `error`."""
 
     def change_best_value(content: Any) -> Any:
+        """Make the best value of the second task wrong by `error`."""
         best_value_of_tasks = content["surrogates"][surrogate]["best_values"]
         best_value_of_tasks[1] += error
         return content
@@ -567,6 +569,7 @@ def test_wrong_quality_of_task_is_noticed(artifact_copy):
     """The card claims a better surrogate for the second task than cross-validation gives."""
 
     def claim_high_quality(content: Any) -> Any:
+        """Claim an R2 of 0.999 for the second task."""
         first_task, second_task = content["figures"]
         too_good = second_task | {"r2": 0.999}
         return content | {"figures": [first_task, too_good]}

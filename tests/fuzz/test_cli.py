@@ -59,6 +59,7 @@ def call_command(monkeypatch, capsys):
     monkeypatch.setattr("signal.signal", lambda *_: None)
 
     def run_main(words: Sequence[str], *, expected: tuple[int, ...] = ANY_CODE) -> tuple[str, str]:
+        """Run the command line with these words; return its output and its errors."""
         monkeypatch.setattr("sys.argv", ["hpobench-ordered", *words])
         with pytest.raises(SystemExit) as caught:
             main()
@@ -215,6 +216,7 @@ def test_verify_without_anything_to_check(call_command):
 
 
 def test_verify_finds_a_changed_file(call_command):
+    """The card of an artifact is changed, so that its recorded hash is wrong."""
     folder = write_newsvendor(Path("mine"))
     (folder / "card.json").write_text("{}")
 
@@ -225,6 +227,7 @@ def test_verify_finds_a_changed_file(call_command):
 
 
 def test_verify_finds_a_wrong_best_value(call_command):
+    """The artifact is undamaged, but states a best value that its table does not have."""
     write_newsvendor(Path("mine"), best_value=1.0)
 
     output, _ = call_command(["verify", "./mine"], expected=(FAILURE,))
@@ -234,6 +237,7 @@ def test_verify_finds_a_wrong_best_value(call_command):
 
 
 def test_verify_finds_no_artifact(call_command):
+    """A folder that has nothing in it is no artifact, and counts as damaged."""
     Path("empty").mkdir()
 
     output, _ = call_command(["verify", "./empty"], expected=(FAILURE,))

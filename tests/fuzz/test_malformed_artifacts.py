@@ -186,6 +186,7 @@ def intact_artifact(tmp_path_factory):
 
 
 def test_no_damage_is_missing_from_table():
+    """There are as many cases as files, values and arrays can be damaged in."""
     # Each file is cut off in three places, and has a flipped bit in three.
     damages_of_bytes = len(FILES) * (3 + 3)
     # Each needed value is missing, or replaced by one of two.

@@ -89,7 +89,10 @@ def intact_store(tmp_path_factory) -> Path:
 
 
 def make_method_record() -> MethodRecord:
-    """The record of what a user's method loaded: NumPy at its import, helper.py in a run."""
+    """The record of what a user's method loaded: NumPy at its import, helper.py only in a run.
+
+    `base` is the version as it is known after the import alone.
+    """
     helper = LoadedFile(module="helper", digest="1" * 64, place="helper.py")
     any_version = "0" * VERSION_LENGTH  # a hash
     return MethodRecord(
@@ -226,6 +229,7 @@ def test_rest_of_damaged_store_is_usable(intact_store, copy_folder, kind, number
 @fuzzed
 @given(kind=st.sampled_from(KINDS), number=st.integers(0, 9), share=SHARE)
 def test_truncated_files_are_noticed(intact_store, copy_folder, kind, number, share):
+    """A file of the store ends early, at a share of its length."""
     store_copy = copy_store(intact_store, copy_folder)
     path = get_file(store_copy, kind, number)
     content = path.read_bytes()
@@ -262,6 +266,7 @@ def test_content_of_other_file_is_noticed(intact_store, store_copy, kind, other_
 @pytest.mark.parametrize("garbage", GARBAGE, ids=range(len(GARBAGE)))
 @pytest.mark.parametrize("kind", [*KINDS, "store.json"])
 def test_garbage_is_noticed(store_copy, kind, garbage):
+    """A file of the store holds bytes that no store writes."""
     path = get_file(store_copy, kind)
     path.write_bytes(garbage)
 
@@ -286,6 +291,7 @@ def call_command(monkeypatch, capsys) -> Callable[..., tuple[object, str]]:
     monkeypatch.setattr("signal.signal", lambda *_: None)
 
     def run_main(*words: str) -> tuple[object, str]:
+        """Run the command line with these words; return its exit code and its errors."""
         monkeypatch.setattr("sys.argv", ["hpobench-ordered", *words])
         with pytest.raises(SystemExit) as ended:
             main()

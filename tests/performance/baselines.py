@@ -59,6 +59,7 @@ class Baseline(Method):
         return self._random()
 
     def tell(self, config: Config, loss: float) -> None:
+        """Keep a configuration, its features and its loss for the model."""
         values = self.space.row(config)[None]
         self._tried.add(values.tobytes())
         self._features.append(self.space.features(self.space.encode(values))[0])
@@ -175,7 +176,7 @@ class BoTorch(Baseline):
         return self.space.canonical(unit)
 
     def _best_random(self, acquisition: "AcquisitionFunction") -> FloatArray:
-        """Random configurations, canonical unit vectors (RAW_SAMPLES, d), the best first."""
+        """Draw random configurations in the unit cube, (RAW_SAMPLES, d), the best first."""
         import torch
 
         unit = self.space.sample_unit(self.rng, RAW_SAMPLES)

@@ -58,9 +58,10 @@ def joined(parts: Sequence[Runs]) -> Runs:
 
 
 def run(method: type[Method], benchmark: Benchmark, tasks: Sequence[int], seed: int) -> Runs:
-    """Run a method with one seed on the tasks of these indexes, without history.
+    """Run a method with one seed on T tasks, given by their indexes, without history.
 
-    Arrays have the shape (1, T, M) or (1, T), so that those of several seeds can be joined.
+    Arrays have the shape (1, T, M), for M trials on each task, or (1, T): those of several seeds
+    can be joined along the first axis.
     """
     losses = np.empty((1, len(tasks), TRIALS))
     seconds = np.empty(losses.shape)
@@ -213,6 +214,7 @@ def compare(name: str, arguments: argparse.Namespace) -> pd.DataFrame:
 
 
 def parse_arguments() -> argparse.Namespace:
+    """Read the options of the command line: what to compare, and which libraries to run anew."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument(
         "--benchmarks", nargs="+", choices=TASKS_OF_BENCHMARK, default=list(TASKS_OF_BENCHMARK)

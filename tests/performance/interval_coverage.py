@@ -44,22 +44,22 @@ class Distribution:
 
 def lognormal(sigma: float) -> Distribution:
     """Lognormal distribution whose logarithm has the mean 0 and the standard deviation `sigma`."""
-    spread = np.exp(sigma**2)
+    exp_of_variance = np.exp(sigma**2)
     return Distribution(
         name=f"lognormal {sigma}",
         mean=float(np.exp(sigma**2 / 2)),
-        skewness=float((spread + 2) * np.sqrt(spread - 1)),
+        skewness=float((exp_of_variance + 2) * np.sqrt(exp_of_variance - 1)),
         draw=lambda rng, shape: rng.lognormal(0, sigma, shape),
     )
 
 
-def gamma(parameter: float) -> Distribution:
-    """Gamma distribution with this parameter of its form, and scale 1."""
+def gamma(shape_parameter: float) -> Distribution:
+    """Gamma distribution with this shape parameter, and scale 1."""
     return Distribution(
-        name=f"gamma {parameter:g}",
-        mean=parameter,
-        skewness=2 / np.sqrt(parameter),
-        draw=lambda rng, shape: rng.gamma(parameter, size=shape),
+        name=f"gamma {shape_parameter:g}",
+        mean=shape_parameter,
+        skewness=2 / np.sqrt(shape_parameter),
+        draw=lambda rng, shape: rng.gamma(shape_parameter, size=shape),
     )
 
 
@@ -95,6 +95,7 @@ def mostly_zero(share: float) -> Distribution:
     third_moment = mean_cube - 3 * mean * variance - mean**3  # about the mean
 
     def draw(rng: np.random.Generator, shape: tuple[int, int]) -> FloatArray:
+        """Draw exponential values, and put exact zeros in the place of a share of them."""
         exponential_values = rng.exponential(size=shape)
         is_zero = rng.random(shape) < share
         return np.where(is_zero, 0.0, exponential_values)
@@ -168,7 +169,8 @@ def simulate_batch(
     """Simulate `size` experiments of `count` samples each.
 
     Returns:
-        What `Coverage` has the means of, in the order of its attributes, shape (6, K).
+        The figures of each of K = `size` experiments, shape (6, K): the attributes of `Coverage`,
+        in their order, are the means of the six rows.
     """
     samples = distribution.draw(rng, (count, size))
     intervals = mean_intervals(samples, rng=rng)
@@ -179,8 +181,8 @@ def simulate_batch(
     # How often each sample is in each resample, as a share.
     weights = rng.multinomial(count, np.full(count, 1 / count), size=RESAMPLES) / count
     sorted_means = np.sort(weights @ samples, axis=0)
-    lower_percentile = sorted_means[24]  # 2.5 % of the resamples
-    upper_percentile = sorted_means[974]  # 97.5 %
+    lower_percentile = sorted_means[24]  # the 25th of 999, at 2.5 %
+    upper_percentile = sorted_means[974]  # the 975th, at 97.5 %
 
     def covers_mean(lower: FloatArray, upper: FloatArray) -> NDArray[np.bool_]:
         return (lower <= distribution.mean) & (distribution.mean <= upper)

@@ -54,7 +54,10 @@ class LeaderCounts:
 def draw_ranks(
     quality: FloatArray, rng: np.random.Generator, *, seeds: int, tasks: int
 ) -> FloatArray:
-    """Ranks of methods on one benchmark, (A, S, T), by losses with the mean `quality` (A,)."""
+    """Draw ranks of A methods on one benchmark with S seeds on T tasks, (A, S, T).
+
+    Losses have the means `quality`, (A,), and differ at random by run, by seed and by task.
+    """
     n_methods = len(quality)
     losses = quality[:, None, None] + rng.normal(size=(n_methods, seeds, tasks))
     losses = losses + SEED_DEVIATION * rng.normal(size=(n_methods, seeds, 1))

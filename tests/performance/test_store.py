@@ -52,6 +52,7 @@ def test_packing_takes_third_of_bytes(unpacked, packed):
 
 
 def test_reading_a_file_a_run(benchmark, unpacked):
+    """Measure how long a thousand runs in a file each take to read; no limit is asserted."""
     trials = benchmark.pedantic(unpacked.read, rounds=3)
 
     assert len(trials) == RUNS * TASKS * TRIALS
@@ -70,6 +71,7 @@ def test_packed_runs_are_read_five_times_faster(benchmark, unpacked, packed):
 
 
 def test_reading_of_overview(benchmark, packed):
+    """Measure how long the overview of a thousand runs takes; no limit is asserted."""
     overview = benchmark.pedantic(make_overview, args=(packed,), rounds=5)
 
     assert len(overview.runs) == RUNS

@@ -79,9 +79,9 @@ def measure_seconds(
 ) -> tuple[float, float]:
     """Measure the CPU seconds of the first suggestion, and of a later one in the median.
 
-    The first includes the construction of the method. Random configurations are told between the
-    first and the later ones, so that half of the later ones are suggested before the task has the
-    case's number of evaluations, and half after.
+    The first includes the construction of the method. Then the method is told random
+    configurations, so many that the task has the case's number of evaluations, `own`, when half of
+    the later suggestions are made.
     """
     task, history = make_task_and_history(case)
     start = time.process_time()
@@ -186,6 +186,7 @@ class OptunaTPE(Method):
         return self.study.ask(self.distributions).params
 
     def tell(self, config, loss):
+        """Add the configuration and its loss to the study, as a finished trial."""
         trial = optuna.trial.create_trial(
             params=config, distributions=self.distributions, value=loss
         )
@@ -219,7 +220,7 @@ def draw_rows(count: int) -> tuple[FloatArray, FloatArray]:
 
 @pytest.mark.parametrize(("rows", "seconds"), [(25, 2e-3), (700, 40e-3), (20_000, 5.0)])
 def test_boosted_trees_fit_in_limited_time(benchmark, rows, seconds):
-    """In the median over some rounds; over more of them where there are fewer rows to fit to."""
+    """The median over rounds counts: fits to fewer rows are shorter, and get more rounds."""
     rounds = max(3, min(200, 20_000 // rows))
 
     benchmark.pedantic(BoostedTrees.fit, draw_rows(rows), rounds=rounds, warmup_rounds=1)
@@ -229,7 +230,7 @@ def test_boosted_trees_fit_in_limited_time(benchmark, rows, seconds):
 
 @pytest.mark.parametrize("rows", [25, 700, 20_000])
 def test_boosted_trees_predict_in_ten_milliseconds(rows):
-    """Of 2000 rows, after a fit to few or many."""
+    """The trees predict 2000 rows, after a fit to few or many rows."""
     trees = BoostedTrees.fit(*draw_rows(rows))
     inputs, _ = draw_rows(2000)
     trees.predict(inputs)  # compiles

@@ -66,6 +66,7 @@ def read_rows(chart: alt.TopLevelMixin) -> list[dict[str, Any]]:
 
 
 def test_attainment_in_reports_has_all_methods(attainment_in_report):
+    """The figure has a curve of each of the two methods."""
     rows = read_rows(attainment_in_report.chart)
 
     assert {row["method"] for row in rows} == {"random-search", "simple-previous-no-bo"}

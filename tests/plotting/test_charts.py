@@ -79,7 +79,8 @@ def charts_of_every_kind() -> Mapping[str, alt.TopLevelMixin]:
 def charts_by_task(curves: pd.DataFrame) -> Mapping[str, alt.TopLevelMixin]:
     """The charts that have an axis of tasks, by name.
 
-    For want of tasks in the curves, the first two trials are taken for tasks.
+    Strips draw every value as a point, and the means as lines. For want of tasks in the curves, the
+    first two trials are taken for tasks.
     """
     is_of_two_trials = (curves["measure"] == "score") & (curves["trial"] <= 2)
     scores = curves[is_of_two_trials]
@@ -191,6 +192,7 @@ def strips_chart() -> alt.TopLevelMixin:
 
 
 def test_strips_show_values_of_frame():
+    """Strips draw each value as a point: all values of the frame are in the chart."""
     (rows,) = specification(strips_chart())["datasets"].values()
 
     assert [row["value"] for row in rows] == strips_frame()["value"].tolist()
@@ -226,6 +228,7 @@ def test_only_first_methods_are_coloured():
 
 
 def test_methods_differ_in_colour_or_dashes():
+    """There are more methods than colours; those of the same colour have different dashes."""
     names = [theme.RANDOM_SEARCH, *MANY_METHODS]
 
     styles = theme.styles(names).values()
@@ -386,6 +389,7 @@ def test_script_of_vega_can_stand_in_page():
 
 
 def test_script_of_vega_is_small():
+    """The script is part of every saved page, and so must not be large."""
     most_characters = 1_000_000
 
     assert len(javascript()) < most_characters
@@ -453,6 +457,7 @@ def test_axis_ends_half_step_beyond_choices():
 
 
 def test_middle_of_log_axis_is_geometric_mean():
+    """The middle of an axis from 1e-4 to 1 is 1e-2 on a logarithmic scale."""
     rate = Dimension("rate", 1e-4, 1.0, log=True)
     left_end, middle, right_end = 0.0, 0.5, 1.0
 

@@ -280,6 +280,7 @@ def read_known_ranks(browser: Browser) -> list[float]:
 
 
 def test_headings_sort_by_keyboard(browser):
+    """Enter on the heading of a column sorts by it in the opposite order each time."""
     press_enter_on_mean_rank(browser)
     descending = read_known_ranks(browser)
     press_enter_on_mean_rank(browser)
@@ -361,6 +362,7 @@ def test_filter_chooses_rows(browser):
 
 
 def test_empty_filter_shows_all_rows(browser):
+    """A filter is set and then emptied: all four methods are shown again."""
     browser.choose("#filter", "RANDOM")
     browser.choose("#filter", "")
 
@@ -397,6 +399,7 @@ def two_browsers(browser, other_driver):
 
 
 def test_address_keeps_controls(two_browsers):
+    """Another browser that opens the address has the same controls, and the same caption."""
     browser, other = two_browsers
     assert other.read_controls() == browser.read_controls()
     assert other.read_caption() == browser.read_caption()
@@ -416,6 +419,7 @@ def test_address_keeps_rows(two_browsers):
 
 
 def test_address_keeps_coloured_methods(two_browsers):
+    """The same methods are in colour: all but bo, whose colour was taken away."""
     browser, other = two_browsers
     coloured = (
         "return [...document.querySelectorAll('#lb .chosen')].map((row) => row.dataset.method)"
@@ -425,6 +429,7 @@ def test_address_keeps_coloured_methods(two_browsers):
 
 
 def test_address_keeps_curves(two_browsers):
+    """Another browser that opens the address draws the same curves."""
     browser, other = two_browsers
     assert other.read_curves() == browser.read_curves()
 
@@ -466,7 +471,7 @@ def test_changed_address_changes_view(browser):
 def test_unknown_names_in_address_are_ignored(browser):
     """An address may be old: all that it calls by unknown names is as on a newly opened page.
 
-    The measure alone may be another one than there.
+    The measure is the exception: in the place of an unknown one, the first in the list is shown.
     """
     controls_at_first = browser.read_controls()
     names = ("protocol", "benchmark", "task", "measure", "trial", "sort", "order", "methods")
@@ -527,6 +532,7 @@ def test_click_takes_colour_of_method(browser):
 
 
 def test_methods_without_colour_can_be_hidden(browser):
+    """With a checkbox, the table shows only methods in colour, here all but bo."""
     browser.press("#lb button[data-method='bo']")  # takes its colour away
     browser.press("#only")  # shows methods in colour alone
 
@@ -731,6 +737,7 @@ def test_best_methods_are_coloured_at_first(wide_browser_of_forty_methods):
 
 @pytest.mark.parametrize("measure", ["score", "regret"])
 def test_colours_follow_order_of_table(wide_browser_of_forty_methods, measure):
+    """Until the user chooses colours, the first methods in the current order have them."""
     wide_browser_of_forty_methods.press(f"#lb button[data-key='{measure}']")  # sorts by it
 
     assert_first_five_are_coloured(wide_browser_of_forty_methods)

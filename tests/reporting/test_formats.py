@@ -29,12 +29,14 @@ def test_texts_are_no_spreadsheet_formulas(dtype):
 
 
 def test_negative_numbers_stay_numbers():
+    """A text that begins with a minus may be a formula, but a negative number is none."""
     rows = write_and_read_csv(pd.DataFrame({"loss": [-1.5]}))
 
     assert rows == [{"loss": "-1.5"}]
 
 
 def test_markdown_text_is_escaped():
+    """Signs of Markdown and of HTML get a backslash, which keeps them texts."""
     text = markdown_text('<img src=x onerror="f()"> & [a](b) `c` |')
 
     assert text == '\\<img src=x onerror="f()"\\> \\& \\[a\\](b) \\`c\\` \\|'

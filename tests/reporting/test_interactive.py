@@ -29,6 +29,7 @@ def round_number(value: float) -> float:
 
 @given(value=numbers)
 def test_numbers_have_five_digits(value):
+    """A rounded number does not change when it is written with five significant digits."""
     rounded = round_number(value)
 
     assert float(f"{rounded:.{SIGNIFICANT_DIGITS}g}") == rounded
@@ -36,6 +37,7 @@ def test_numbers_have_five_digits(value):
 
 @given(value=numbers)
 def test_numbers_are_rounded_to_nearest(value):
+    """A rounded number is at most half a unit of its fifth digit away from the number."""
     rounded = round_number(value)
 
     if value == 0.0:
@@ -48,6 +50,7 @@ def test_numbers_are_rounded_to_nearest(value):
 
 
 def test_missing_numbers_are_null():
+    """JSON has neither NaN nor infinities: they become None, which is written as null."""
     rounded = _round_all_for_page(np.array([np.nan, np.inf, -np.inf]))
 
     assert rounded.tolist() == [None, None, None]

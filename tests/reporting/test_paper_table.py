@@ -80,6 +80,7 @@ def assert_equal_to_board(column: dict[str, Cell], board: pd.DataFrame, measure:
 @pytest.mark.parametrize("measure", ["score", "regret", "rank"])
 @pytest.mark.parametrize("trial", [2, LAST_TRIAL])
 def test_cells_of_benchmarks_are_the_leaderboards(scores, measure, trial):
+    """A cell has the mean and the interval of its method on the leaderboard of its benchmark."""
     board = leaderboard(scores, trial=trial)
 
     table = make_paper_table(scores, measure=measure, trial=trial)
@@ -91,6 +92,7 @@ def test_cells_of_benchmarks_are_the_leaderboards(scores, measure, trial):
 
 
 def test_mean_rank_is_the_leaderboards(scores):
+    """The last column has the leaderboard's mean ranks, and methods are in its order."""
     board = leaderboard(scores)
 
     table = make_paper_table(scores)
@@ -147,6 +149,7 @@ def test_mean_rank_is_over_named_benchmarks(scores):
 
 
 def test_benchmarks_that_means_leave_out_are_named():
+    """A benchmark with a reason to be left out has no column; the caption names it."""
     scores = scores_of(trials_on("a1@1"), trials_on("b@1"), left_out=A1_IS_PLATEAU)
 
     table = make_paper_table(scores)
@@ -157,6 +160,7 @@ def test_benchmarks_that_means_leave_out_are_named():
 
 
 def test_named_benchmark_is_never_left_out():
+    """A benchmark that the user asks for has a column in spite of a reason to leave it out."""
     scores = scores_of(trials_on("a1@1"), trials_on("b@1"), left_out=A1_IS_PLATEAU)
 
     table = make_paper_table(scores, benchmarks=["a1", "b"])
@@ -220,6 +224,7 @@ def test_caption_says_trial_seeds_and_measure(scores):
 
 
 def test_caption_counts_different_seeds():
+    """One benchmark has runs with five seeds, the other one with two."""
     scores = scores_of(trials_on("a1@1", seeds=5), trials_on("b@1", seeds=2))
 
     assert "means over 2 to 5 seeds" in make_paper_table(scores).caption
@@ -250,6 +255,7 @@ def test_impossible_choice_is_an_error(scores, options, error, message):
 
 
 def test_no_score_without_random_search():
+    """A score of 100 is what random search reaches, so that it needs runs of random search."""
     scores = scores_of(trials_on("b@1", methods=("bo", "cts")))
 
     with pytest.raises(ExperimentError, match=r"there is no score: .*random-search"):
@@ -329,6 +335,7 @@ def remove_escaped(latex: str) -> str:
 
 
 def test_latex_closes_braces_and_environments(latex_of_odd_names):
+    """Names with signs of LaTeX open no brace and no environment that stays open."""
     without_escaped = remove_escaped(latex_of_odd_names)
 
     assert without_escaped.count("{") == without_escaped.count("}")

@@ -78,6 +78,7 @@ def list_files(report: Report) -> set[str]:
 
 
 def test_report_has_page_summary_and_tables(page_report):
+    """Besides figures and parts of the page, a report has exactly these files."""
     names = list_files(page_report)
 
     tables = {"leaderboard.csv", "leaderboard.tex", "means.csv", "pairs.csv", "failures.csv"}
@@ -102,6 +103,7 @@ def test_report_has_parts_of_entries(page_report):
 
 
 def test_every_figure_is_in_every_format(page_report):
+    """Each figure is there as a PNG, an SVG and a PDF."""
     figure_files = {name for name in list_files(page_report) if name.startswith("figures/")}
 
     figures = {name.rpartition(".")[0] for name in figure_files}
@@ -133,12 +135,14 @@ def test_figures_are_written_in_three_formats(page_report, kind, ending, first_b
 
 
 def test_leaderboard_file_has_ranks(page_report):
+    """The ranks in leaderboard.csv are those of the leaderboard, row by row."""
     table = pd.read_csv(page_report.page.parent / "leaderboard.csv")
 
     pd.testing.assert_series_equal(table["rank"], leaderboard(page_report.benchmarks)["rank"])
 
 
 def test_means_file_has_curves(page_report):
+    """The means in means.csv are those of all curves over trials."""
     means = pd.read_csv(page_report.page.parent / "means.csv")
 
     expected = curves(page_report.benchmarks, tasks=False)
@@ -177,6 +181,7 @@ def test_page_says_who_leads(page_report):
 
 
 def test_summary_says_who_leads(page_report):
+    """The summary has the sentence of each protocol's verdict, escaped for Markdown."""
     summary = (page_report.page.parent / "summary.md").read_text(encoding="utf-8")
 
     for verdict in verdicts(page_report.benchmarks):
@@ -333,7 +338,7 @@ def test_page_counts_unfinished_runs(page_report):
 
 
 def test_page_counts_runs_of_other_versions(page_report):
-    """The report was told of two runs of methods that have changed since."""
+    """The results have two runs of methods whose code has changed since."""
     sentence = "2 runs of other versions of a method are there and count nowhere."
 
     assert sentence in read_page(page_report)
@@ -389,6 +394,7 @@ def test_parts_change_with_their_address(tmp_path):
     """
 
     def write_and_read_edition(random_seed: int) -> str:
+        """Write a report of random results; return the edition of its page."""
         trials = made_up_trials("newsvendor@1", trials=3, tasks=2, entropy=random_seed)
         report = write_report(ReportInput(trials), tmp_path)
         return unpack_data(read_page(report))["edition"]
@@ -402,6 +408,7 @@ def test_parts_change_with_their_address(tmp_path):
 
 
 def test_summary_has_no_html(page_report):
+    """In Markdown, "<" begins an element of HTML unless there is a backslash before it."""
     summary = (page_report.page.parent / "summary.md").read_text(encoding="utf-8")
 
     unescaped_bracket = r"(?<!\\)<"
@@ -410,6 +417,7 @@ def test_summary_has_no_html(page_report):
 
 @pytest.mark.slow
 def test_same_results_give_same_files(tmp_path):
+    """A report written twice from the same results has the same files, to the byte."""
     trials = make_small_trials()
 
     first = write_report(ReportInput(trials), tmp_path / "first")
@@ -434,6 +442,7 @@ def test_report_compares_surrogates(tmp_path):
 
 @pytest.mark.slow
 def test_report_of_single_method_compares_nothing(tmp_path):
+    """With bo alone, the page says so in the place of a comparison."""
     trials = make_small_trials().query("method == 'bo'")
 
     page = read_page(write_report(ReportInput(trials), tmp_path))
@@ -486,6 +495,7 @@ def folder_with_landscapes(tmp_path_factory):
 
 @pytest.mark.slow
 def test_page_shows_landscapes_of_configurations(folder_with_landscapes):
+    """A report that gets the configurations of its trials has a section of landscapes."""
     page = (folder_with_landscapes / "report.html").read_text(encoding="utf-8")
 
     assert 'id="landscapes"' in page
@@ -520,6 +530,7 @@ TIME_COLUMN = "CPU ms per suggestion"
 
 
 def test_known_times_have_a_column(page_report):
+    """Times of suggestions are known for these runs: they are the last column of each table."""
     tables = leaderboard_tables(leaderboard(page_report.benchmarks))
 
     for table in tables:
@@ -529,6 +540,7 @@ def test_known_times_have_a_column(page_report):
 
 
 def test_unknown_times_have_no_column(tmp_path):
+    """Nothing is known of the times of suggestions in made-up trials."""
     report_without_times = write_report(ReportInput(made_up_trials("newsvendor@1")), tmp_path)
 
     for table in leaderboard_tables(leaderboard(report_without_times.benchmarks)):
