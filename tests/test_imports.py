@@ -116,6 +116,7 @@ def find_upward_imports() -> set[tuple[str, str]]:
 
 
 def test_every_room_has_a_floor():
+    """Every subpackage, a room, has its place in the order of rooms, `FLOORS`."""
     rooms = {find_room(module) for module in find_modules()}
     rooms.remove("")  # the package itself
 
@@ -158,6 +159,7 @@ def test_modules_are_found():
 
 
 def test_imports_form_no_circle():
+    """No module imports itself by way of others, not even inside of functions."""
     path_of_module = find_modules()
     imports_of_module = {}
     for module, path in path_of_module.items():

@@ -73,6 +73,7 @@ def iter_files(folder: Path) -> Iterator[Path]:
 
 @pytest.mark.slow
 def test_wheel_holds_every_module_and_artifact(wheel):
+    """The wheel has exactly the files that the checkout has for it."""
     with zipfile.ZipFile(wheel) as archive:
         files = {name for name in archive.namelist() if ".dist-info/" not in name}
 

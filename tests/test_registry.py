@@ -79,6 +79,7 @@ def test_unknown_suite_is_refused():
 
 
 def test_wide_suite_has_no_repetitions():
+    """No benchmark is in the suite twice, as it would then count twice in means."""
     wide = hbo.suite("wide")
 
     assert len(wide) == len(set(wide))
@@ -187,6 +188,7 @@ def test_unknown_surrogate_is_refused():
 
 
 def test_task_is_found_by_name_or_index():
+    """The first task of xgboost-mnist is called 56, the size of its training data."""
     benchmark = hbo.load("xgboost-mnist")
     first_task = benchmark.tasks[0]
 
@@ -274,6 +276,7 @@ def test_missing_package_is_named():
 
 
 def test_present_package_is_no_obstacle():
+    """The surrogate needs a package that is installed."""
     spec = change_surrogate_of_newsvendor(extra=PRESENT_PACKAGE)
 
     assert spec.load().name == "newsvendor"
@@ -495,6 +498,7 @@ def record_files_read(monkeypatch, folder: Path) -> list[str]:
 
 
 def test_loading_by_name_reads_files_once(monkeypatch):
+    """A file is checked by its hash and then parsed, but read from the disk only once."""
     names_read = record_files_read(monkeypatch, FOLDER_OF_NEWSVENDOR)
 
     hbo.load("newsvendor")
@@ -503,6 +507,7 @@ def test_loading_by_name_reads_files_once(monkeypatch):
 
 
 def test_loading_by_folder_reads_files_once(tmp_path, monkeypatch):
+    """A file is checked by its hash and then parsed, but read from the disk only once."""
     folder = shutil.copytree(FOLDER_OF_NEWSVENDOR, tmp_path / "mine")
     names_read = record_files_read(monkeypatch, folder)
 

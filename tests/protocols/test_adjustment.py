@@ -69,6 +69,7 @@ def test_history_is_common_to_methods(make_assignments, list_history):
 
 
 def test_history_varies_with_seed(make_assignments, list_history):
+    """The trials of the first method, which are the history, are random."""
     protocol = Adjustment(first_trials=6, trials=2)
 
     history = list_history(make_assignments(protocol, seed=0))
@@ -78,6 +79,7 @@ def test_history_varies_with_seed(make_assignments, list_history):
 
 
 def test_history_varies_with_first_method(make_assignments, list_history):
+    """The first method, which tunes on the old search space, makes the history."""
     by_bo = Adjustment(first_trials=6, trials=2)  # the default first method
     by_random_search = Adjustment(first_trials=6, trials=2, first_method="random-search")
 
@@ -115,9 +117,9 @@ NEEDS_TWO_TASKS = MethodSpec("two", RandomSearch, "", "", min_history=2, changed
     ],
 )
 def test_impossible_settings_are_refused(protocol, method, error, message, toy):
-    """A setting of the protocol is wrong, or a method needs a history that it does not have.
+    """A setting of the protocol is wrong, or a method needs more history than it would get.
 
-    The first method has no history, the method of the run that of a single task.
+    The first method gets no history, the method of the run that of a single task.
     """
     with pytest.raises(error, match=message):
         protocol.check(toy, method)

@@ -49,6 +49,7 @@ def test_random_evaluations_are_of_their_task(make_assignments, toy):
 
 
 def test_history_is_common_to_methods(make_assignments, list_history):
+    """Methods that are compared get the same random evaluations of the other tasks."""
     protocol = LeaveOneOut(trials=2, history=6)
 
     history_of_bo = list_history(make_assignments(protocol, method="bo"))
@@ -58,6 +59,7 @@ def test_history_is_common_to_methods(make_assignments, list_history):
 
 
 def test_history_varies_with_seed(make_assignments, list_history):
+    """Another seed draws other random evaluations of the other tasks."""
     protocol = LeaveOneOut(trials=2, history=6)
 
     history = list_history(make_assignments(protocol, method="bo", seed=0))

@@ -40,7 +40,8 @@ def test_tasks_must_not_be_empty(tasks):
 def assignments():
     """The first four tasks of a run on newsvendor, each with its method and its history.
 
-    After each, one configuration is said to be evaluated, whose last price is the position.
+    One evaluation is made up for each task. Its last price is the position of the task, which later
+    tells the tasks of a history.
     """
     benchmark = hbo.load("newsvendor")
     protocol = hbo.Ordered(trials=3, workers_simulated=2)

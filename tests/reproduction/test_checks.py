@@ -153,7 +153,10 @@ def test_share_that_depends_on_seed_is_undecided():
 
 @pytest.mark.parametrize(("score_of_b", "holds"), [(54, True), (56, False)])
 def test_similar_within_margin(score_of_b, holds):
-    """After the first trial a has 50, and b 54 or 56; later both have 50."""
+    """Scores count as similar if they are less than 5 apart on three quarters of the tasks.
+
+    After the first trial a has 50, and b 54 or 56 on all tasks; later both have 50.
+    """
     within_five = othpo.similar("a", "b", trial=1, margin=5, share=0.75)
 
     (finding,) = check_on_scores(within_five, a=[50, 50, 50], b=[score_of_b, 50, 50])
@@ -290,6 +293,7 @@ def test_overtaking_with_one_seed_is_undecided():
 
 
 def test_leader_to_the_end_is_not_overtaken():
+    """Method b is behind a after every trial."""
     b_overtakes_a = othpo.overtaken(leaders=("a",), followers=("b",))
 
     (finding,) = check_on_scores(b_overtakes_a, a=[10, 10, 10], b=[60, 60, 60])

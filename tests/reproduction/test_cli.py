@@ -34,6 +34,7 @@ def call_on_small_paper(small_paper, folder):
         return small_paper
 
     def call() -> Result:
+        """Call the command with the small paper in the place of the package's papers."""
         words = ["small", "--figure", "2", "--table", "1", "--seeds", "2", "--workers", "1"]
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(reproduction, "paper", look_up_paper)

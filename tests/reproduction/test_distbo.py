@@ -52,6 +52,7 @@ def make_evidence(regrets: dict[tuple[str, str], FloatArray | float]) -> Evidenc
 
 
 def test_near_holds_with_regret_below_margin():
+    """The check asks for a regret of at most the margin, 0.05; that of a is 0.04."""
     evidence = make_evidence({("x", "a"): 0.04})
     a_is_near = near(("a",), trial=3, margin=0.05)
 
@@ -61,6 +62,7 @@ def test_near_holds_with_regret_below_margin():
 
 
 def test_near_fails_with_one_regret_above_margin():
+    """Both methods must have a regret of at most 0.05, but that of b is 0.06."""
     evidence = make_evidence({("x", "a"): 0.04, ("x", "b"): 0.06})
     both_are_near = near(("a", "b"), trial=3, margin=0.05)
 
@@ -163,7 +165,7 @@ def test_claims_hold_only_where_true(as_in_paper):
 def test_findings_are_on_most_figures():
     """Checks find something, so that the test of all claims cannot pass without any finding.
 
-    The paper has figures 1 to 15; claims about figures 6, 8, 10, 14 and 15 are none or others.
+    Of figures 1 to 15, only 6, 8, 10, 14 and 15 have no claims about results.
     """
     evidence = invent_evidence(as_in_paper=True)
 
@@ -196,6 +198,7 @@ def test_benchmarks_have_data_that_methods_use():
 
 
 def test_methods_can_run_under_their_protocol():
+    """No method needs what its protocol does not give it, such as more earlier tasks."""
     for benchmark, method in list_benchmarks_and_methods():
         protocol = DISTBO.setting_of(benchmark).protocol
 
@@ -391,6 +394,7 @@ class Finder(RandomSearch):
     """All suggestions of all runs since the test cleared them."""
 
     def ask(self) -> Config:
+        """Suggest as the base class does, and record the suggestion for tests."""
         config = super().ask()
         self.suggestions.append(config)
         return config
@@ -417,10 +421,10 @@ FINDERS = {"finder": Finder, "misled": MisledFinder}
 
 
 def make_paper_on_similarities(*claims: Claim) -> Paper:
-    """A paper on how similar the finders, two methods, take source tasks to be after each trial.
+    """A paper on how similar to the current task each source task is, as two methods judge it.
 
-    There are two runs of each method, of four trials, the first three of which are shown. Figure 1
-    also shows best values, and has the claims.
+    The methods are `FINDERS`. There are two runs of each, of four trials, the first three of which
+    are shown. Figure 1 also shows best values, and has the claims.
     """
     names = tuple(FINDERS)
     two_methods = [MethodComparison("forrester", names)]
@@ -485,9 +489,10 @@ def test_one_finds_and_other_does_not(similarities_result):
 @pytest.mark.slow
 @pytest.mark.usefixtures("similarities_result")
 def test_summary_counts_runs_that_find(similarities_folder):
-    """Three claims name two methods each, with two runs.
+    """The summary says in how many of its two runs a method finds the source task of a claim.
 
-    In the first two claims, one of the methods finds the source task in both runs.
+    Each of three claims names two methods. In the first two claims, one of them finds the task and
+    the other does not; in the third claim neither does: four times in none of the runs.
     """
     summary = (similarities_folder / "summary.md").read_text()
 

@@ -58,6 +58,7 @@ def test_every_figure_exists():
 
 
 def test_captions_are_sentences():
+    """So is what the paper says of each figure."""
     for figure in HP_TRANSFER.exhibits:
         assert figure.caption.endswith(".")
         assert figure.says.endswith(".")
@@ -125,6 +126,7 @@ def test_twin_of_tpe_draws_other_numbers():
 
 
 def test_twin_of_tpe_is_reproducible():
+    """The twin's other random numbers follow from the seed, too."""
     twin = HP_TRANSFER.methods["tpe-twin"]
 
     first = run_and_list_losses(twin, SMALL_PROTOCOLS[10], seed=0)

@@ -185,6 +185,7 @@ def test_figure_shows_times(curves_over_tasks):
 
 @pytest.mark.slow
 def test_figure_over_tasks_has_means_of_tasks(curves_by_task, curves_over_tasks):
+    """Figure 1 has curves for each task, and figure 2 their means over tasks."""
     labels = ["measure", "method", "trial"]
     expected = curves_by_task.groupby(labels)["mean"].mean()
 

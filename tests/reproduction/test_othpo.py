@@ -35,6 +35,7 @@ def test_setting_is_the_papers():
 
 
 def test_captions_are_sentences():
+    """So is what the paper says of each figure or table."""
     for exhibit in OTHPO.exhibits:
         assert exhibit.caption.endswith(".")
         assert exhibit.says.endswith(".")
@@ -57,6 +58,7 @@ def test_experiments_are_as_many_as_in_paper():
 
 
 def test_methods_are_registered():
+    """Unlike other papers, this one needs no methods besides those of the package."""
     methods: set[str] = set()
     for methods_of_benchmark in experiments(OTHPO.exhibits).values():
         methods.update(methods_of_benchmark)
@@ -173,6 +175,7 @@ def test_landscape_of_large_space_is_sample():
 
 
 def test_sampled_landscape_is_the_same_again():
+    """The configurations are drawn at random, but always with the same seed."""
     first = Landscape.of(hbo.load("yahpo-svm-1220"))
     second = Landscape.of(hbo.load("yahpo-svm-1220"))
 

@@ -196,6 +196,7 @@ def test_only_needed_methods_are_run(small_paper, tmp_path):
 
 
 def test_repeated_seed_runs_once(small_paper, tmp_path):
+    """Seed 4 is asked for twice; figure 7 needs one run with each seed."""
     result = reproduce(small_paper, folder=tmp_path, figures=[7], seeds=[4, 4, 5])
 
     assert [cell.seed for cell in result.cells] == [4, 5]

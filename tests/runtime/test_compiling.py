@@ -16,6 +16,8 @@ def no_cache(monkeypatch):
     """
 
     def njit(*, cache=False, **_options):
+        """Stand in for numba's compiler: fail if asked to cache, else do not compile."""
+
         def fail_to_cache(function):
             raise RuntimeError("cannot cache function: no locator available")
 

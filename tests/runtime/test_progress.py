@@ -41,6 +41,7 @@ def lines_of_four_moves(notebook_lines, monkeypatch):
 
 
 def test_notebook_shows_every_move(lines_of_four_moves):
+    """The second line, after one of three runs, has a bar at 1 of 3, and says so."""
     _, line_after_one_run, _, _ = lines_of_four_moves
 
     assert 'value="1" max="3"' in line_after_one_run
@@ -57,6 +58,7 @@ def test_finished_bar_has_no_remaining_time(lines_of_four_moves):
 
 
 def test_quick_runs_show_no_bar(notebook_lines):
+    """A bar is shown after two seconds, which these runs do not take."""
     protocol = Ordered(trials=2, tasks=1)
 
     run(benchmarks=["forrester"], methods=["random-search"], seeds=[0], protocol=protocol)
@@ -65,6 +67,7 @@ def test_quick_runs_show_no_bar(notebook_lines):
 
 
 def test_terminal_shows_bar(monkeypatch, capsys):
+    """Standard error is made to look like a terminal."""
     monkeypatch.setattr(progress, "DELAY", -1.0)  # a bar is shown at once, not after some seconds
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
 
@@ -76,7 +79,7 @@ def test_terminal_shows_bar(monkeypatch, capsys):
 
 
 def test_output_to_file_has_no_bar(monkeypatch):
-    """There is nothing to move."""
+    """There is no bar without a terminal, and so no function that would move it."""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: False)
 
     with show_progress(True, unit="runs") as move:
@@ -84,6 +87,7 @@ def test_output_to_file_has_no_bar(monkeypatch):
 
 
 def test_function_is_called_in_place_of_bar(notebook_lines):
+    """A user's own function can show the progress: it is called with each move."""
     calls: list[tuple[int, int]] = []
 
     def record_call(finished: int, total: int) -> None:

@@ -64,6 +64,7 @@ def test_library_loaded_later_is_on_one_thread(tmp_path):
 
 @on_linux
 def test_loading_a_library_is_counted(tmp_path):
+    """The count tells when to search for libraries again, as a new one may have threads."""
     path = copy_linear_algebra_library(tmp_path)
     loaded_before, _ = count_library_changes()
 

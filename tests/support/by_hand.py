@@ -84,6 +84,7 @@ def run_trials(method: Method, loss: Callable[[FloatArray], FloatArray], trials:
     """
 
     def loss_of_config(config: Config) -> float:
+        """Compute the loss of a single configuration from its coded values."""
         row = method.space.row(config)
         (only_loss,) = loss(row[None])
         return float(only_loss)

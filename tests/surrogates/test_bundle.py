@@ -211,6 +211,7 @@ def test_malformed_content_is_refused(zeros_folder, keys, value):
     """One entry of `benchmark.json` is changed or removed: that of nested keys, outermost first."""
 
     def change(content: Any) -> None:
+        """Change or remove the entry at the end of the nested keys."""
         *outer_keys, last_key = keys
         entry = content
         for key in outer_keys:
@@ -349,12 +350,14 @@ def test_raw_evaluations_are_history(recorded_folder):
 
 
 def test_history_is_read_once(recorded_folder):
+    """The recorded evaluations are read at the first call, and kept."""
     benchmark = hbo.load(recorded_folder)
 
     assert benchmark.recorded() is benchmark.recorded()
 
 
 def test_unpickled_benchmark_has_same_history(recorded_folder):
+    """A benchmark that went to another process has the same recorded evaluations there."""
     benchmark = hbo.load(recorded_folder)
 
     copy = pickle.loads(pickle.dumps(benchmark))
@@ -364,6 +367,7 @@ def test_unpickled_benchmark_has_same_history(recorded_folder):
 
 
 def test_evaluations_of_a_task_are_recorded_ones(recorded_folder):
+    """A benchmark with recorded evaluations gives these, and evaluates nothing at random."""
     benchmark = hbo.load(recorded_folder)
 
     # No number is asked for, so all evaluations of task 2 are meant.

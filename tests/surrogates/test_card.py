@@ -53,6 +53,7 @@ def compute_spearman(truth: np.ndarray, predicted: np.ndarray) -> float:
 
 @given(st.integers(0, 2**32 - 1), st.booleans())
 def test_r_squared_is_scikit_learns(seed, has_ties):
+    """R2 of each output is scikit-learn's, also where many values are equal."""
     truth, predicted = draw_truth_and_predictions(seed, has_ties=has_ties)
 
     r2 = r_squared(truth, predicted)
@@ -62,6 +63,7 @@ def test_r_squared_is_scikit_learns(seed, has_ties):
 
 @given(st.integers(0, 2**32 - 1), st.booleans())
 def test_rank_correlation_is_scipys(seed, has_ties):
+    """The rank correlation of each output is SciPy's, also where many values are equal."""
     truth, predicted = draw_truth_and_predictions(seed, has_ties=has_ties)
 
     correlations = rank_correlation(truth, predicted)

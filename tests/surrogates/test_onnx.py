@@ -84,8 +84,8 @@ def test_agrees_with_yahpo_gym(shared, target):
         values.append(task.evaluate(record["config"]))
         recorded_values.append(record["values"][target])
 
-    # yahpo-gym evaluates one row, where onnxruntime's logarithms round differently; in the times,
-    # exponentials of wide ranges, and in scores near 0 a float32's last bit shows more.
+    # yahpo-gym evaluates one row at a time, for which onnxruntime rounds logarithms differently.
+    # That shows more in times, which are exponentials of wide ranges, and in scores near 0.
     rtol = 3e-4 if target.startswith("time") else 1e-5
     atol = 0.0 if target == "auc" else 1e-7
     np.testing.assert_allclose(values, recorded_values, rtol=rtol, atol=atol)
@@ -120,6 +120,7 @@ def test_unknown_tasks_are_refused(shared, scenario, task):
 
 
 def test_empty_batch_has_no_values(shared, scenario):
+    """Without a row there is nothing to predict, which is no error."""
     definition, surrogate = build_surrogate(shared, scenario)
     no_rows = sample_values(definition, 1)[:0]
 

@@ -67,6 +67,7 @@ def test_no_surrogate_is_refused():
 
 
 def test_surrogates_of_two_kinds_are_refused():
+    """The surrogates of all tasks must be forests, or all nearest neighbours."""
     forest = make_single(SurrogateType.FOREST, 0)
     nearest = make_single(SurrogateType.NEAREST, 0)
 
@@ -75,6 +76,7 @@ def test_surrogates_of_two_kinds_are_refused():
 
 
 def test_surrogates_of_two_dimensions_are_refused():
+    """One surrogate takes both numbers of a configuration, the other only the first."""
     of_both_numbers = make_single(SurrogateType.NEAREST, 0)
     coding_of_first_number = Coding(CODING.features[:1])
     of_first_number = make_single(SurrogateType.NEAREST, 0, coding_of_first_number)
@@ -112,6 +114,7 @@ def test_array_of_no_task_is_refused(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_arrays_without_any_task_are_refused(kind):
+    """A surrogate per task needs at least one task."""
     arrays = make_per_task(kind, n_tasks=3).to_arrays()
 
     # Only the array that says what the surrogates of the tasks are is left.

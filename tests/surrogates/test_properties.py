@@ -136,6 +136,7 @@ def test_single_rows_agree_with_batch(surrogate, values, task):
 
 @pytest.mark.parametrize("task", SOME_TASKS)
 def test_values_do_not_depend_on_order_of_rows(surrogate, values, task):
+    """Each row of a batch is predicted by itself, so that a reversed batch has the same values."""
     predictions = surrogate.predict(values, task).tolist()
 
     predictions_of_reversed = surrogate.predict(values[::-1], task)
@@ -145,6 +146,7 @@ def test_values_do_not_depend_on_order_of_rows(surrogate, values, task):
 
 @pytest.mark.parametrize("task", SOME_TASKS)
 def test_values_do_not_depend_on_size_of_batch(surrogate, values, task):
+    """The first 700 rows have the same values alone as among all rows."""
     predictions = surrogate.predict(values, task).tolist()
 
     predictions_of_first = surrogate.predict(values[:700], task)
@@ -192,6 +194,7 @@ def test_surrogate_from_arrays_agrees(name, surrogate, values, arrays):
 
 
 def test_missing_array_is_refused(name, arrays):
+    """Each of the arrays of a stored surrogate is left out once."""
     for missing in arrays:
         others = {key: array for key, array in arrays.items() if key != missing}
         with pytest.raises(ArtifactError):

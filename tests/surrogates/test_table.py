@@ -85,6 +85,7 @@ def test_tenths_are_stored_as_small_integers(table, values):
 
 @pytest.mark.parametrize("make_copy", [return_itself, copy_by_pickle, store_and_read])
 def test_arrays_of_table_are_read_only(table, make_copy):
+    """Copies of a table, too, do not let their arrays be changed."""
     copy = make_copy(table)
 
     for array in (copy.values, copy.codes):
@@ -94,6 +95,7 @@ def test_arrays_of_table_are_read_only(table, make_copy):
 
 @pytest.mark.parametrize("make_copy", [copy_by_pickle, store_and_read])
 def test_copies_have_same_grid_and_divisor(table, make_copy):
+    """A copy has the same lowest values of hyperparameters, and the same divisor of codes."""
     copy = make_copy(table)
 
     assert copy.lower == table.lower

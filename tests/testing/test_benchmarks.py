@@ -115,6 +115,7 @@ def break_newsvendor(kind: type[Broken]) -> hbo.Benchmark:
     ],
 )
 def test_broken_surrogates_do_not_conform(kind, message, executor):
+    """Each kind of surrogate breaks one rule, which the message names."""
     benchmark = break_newsvendor(kind)
 
     with pytest.raises(ConformanceError, match=message):
@@ -136,6 +137,7 @@ class ClippingSpace(hbo.SearchSpace):
     """Clips one hyperparameter at one of its bounds, instead of refusing values beyond it."""
 
     def __init__(self, parameters: list[hbo.Parameter], name: str, bound: str) -> None:
+        """Take the name of the hyperparameter to clip, and the bound to clip it at."""
         super().__init__(parameters)
         self.clipped_name = name
         self.bound = bound
@@ -155,7 +157,8 @@ class ClippingSpace(hbo.SearchSpace):
 @pytest.mark.parametrize("bound", ["lower", "upper"])
 def test_accepting_values_beyond_bounds_does_not_conform(name, bound, executor):
     """The suite notices a space that clips values beyond one bound, instead of refusing them."""
-    # Twice the upper bound of x is inside of its range: values beyond a bound are no multiples.
+    # Bounds are negative: twice the upper bound of x, -20, is not beyond it. So the suite must not
+    # try multiples of bounds.
     x = hbo.Parameter.number("x", -20, -10)
     y = hbo.Parameter.number("y", -9, 2, integer=True)
     benchmark = hbo.load("newsvendor")

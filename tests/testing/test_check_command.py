@@ -42,6 +42,7 @@ def test_conforming_method_passes_without_noise(file_of_methods):
 
 
 def test_method_that_ends_process_fails(file_of_methods):
+    """The method ends the process it is asked in; the command survives and says so."""
     result = CliRunner().invoke(app, ["check", f"{file_of_methods}:Ends"])
 
     assert result.exit_code != 0

@@ -94,6 +94,7 @@ class TestEveryMethod(MethodConformance):
     "name", by_speed(sorted(set(METHODS) - {"random-search"}), further=EXPECTED_FAILURES)
 )
 def test_every_method_beats_random_search(name):
+    """On toy tasks, every method does; a few need more trials or seeds for it."""
     usual_trials_and_seeds = (BUDGET, SEEDS)
     trials, seeds = MORE_TRIALS_OR_SEEDS.get(name, usual_trials_and_seeds)
 
@@ -120,6 +121,7 @@ class ChangesHistory(Good):
     """It writes into the history that it was given, which no method may do."""
 
     def ask(self):
+        """Write into the contexts of earlier tasks, then suggest at random."""
         for evaluations in self.history:
             evaluations.context["seen"] = 1
         return super().ask()
@@ -129,6 +131,7 @@ class FailsWithHistory(Good):
     """It suggests nothing where there are two earlier tasks."""
 
     def ask(self):
+        """Suggest no configuration where there are two earlier tasks."""
         if len(self.history) > 1:
             return {}  # no configuration of any space
         return super().ask()
@@ -138,6 +141,7 @@ class FailsWithFailures(Good):
     """It fails where all evaluations of an earlier task failed."""
 
     def ask(self):
+        """Look for the lowest loss of each earlier task, which there may not be."""
         for evaluations in self.history:
             np.nanargmin(evaluations.losses)  # raises where all evaluations failed
         return super().ask()
@@ -260,7 +264,10 @@ def test_dependence_on_direction_fails():
 
 @pytest.mark.parametrize("method", [Good, Maximises])
 def test_methods_that_do_not_learn_fail(method):
-    """One suggests at random, the other the worst configuration of the history."""
+    """A method must be better than random search with twice the trials, which these are not.
+
+    One suggests at random, the other the worst configuration of the history.
+    """
     spec = hbo.MethodSpec(method.__name__, method, summary="", source="", min_history=1)
 
     with pytest.raises(ConformanceError, match="not better than random search with twice the"):

@@ -62,6 +62,7 @@ def test_inactive_hyperparameters_do_not_count():
 
 
 def test_maximised_objective_has_opposite_sign():
+    """Maximised, the objective is negated, and its losses are those of the minimised one."""
     space = conditional_space()
     minimised = toy_benchmark(space, tasks=2, direction=Direction.MINIMIZE).tasks[1]
     maximised = toy_benchmark(space, tasks=2, direction=Direction.MAXIMIZE).tasks[1]
@@ -100,6 +101,7 @@ def test_previous_benchmark_has_same_tasks(before, after):
 
 @pytest.mark.parametrize(("before", "after"), SPACES_BEFORE_AND_AFTER_ADJUSTMENT)
 def test_spec_loads_same_benchmark(before, after):
+    """From its spec, the toy benchmark is loaded with the same spaces and values."""
     benchmark = toy_benchmark(after, tasks=3, previous=before)
 
     loaded = toy_spec(after, tasks=3, previous=before).load()
