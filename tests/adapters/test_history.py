@@ -160,7 +160,7 @@ def test_other_columns_are_ignored_with_warning():
     ids=["history_from_frame", "from_evaluations"],
 )
 def test_two_columns_of_a_name_are_refused(reader):
-    """The reader makes a history or a benchmark of the table."""
+    """It cannot be known which column has the rates, for a history or for a benchmark."""
     table = make_tuning_table()
     with_two_rates = pd.concat([table, table[["rate"]]], axis="columns")
     with pytest.raises(EvaluationsError, match="two columns 'rate'"):
@@ -236,6 +236,7 @@ VALUES_OUT_OF_BOTH_RANGES = st.one_of(
     value=VALUES_OUT_OF_BOTH_RANGES,
 )
 def test_any_wrong_value_is_refused(row, column, value):
+    """The message names the column and the row of the only wrong cell."""
     spoiled = replace_cell(make_tuning_table(), row, column, value)
     with pytest.raises(EvaluationsError, match=rf"'{column}' must be .*row {row} "):
         read_history(spoiled)
@@ -310,6 +311,7 @@ def test_configuration_may_be_measured_again(table_with_repeated_row):
 
 
 def test_tasks_with_identical_evaluations_are_refused():
+    """August has the rows of May, which were probably read twice."""
     table = make_tuning_table()
     august = table[table["month"] == "May"].assign(month="August")
     with pytest.raises(EvaluationsError, match="'May' and 'August' have identical"):
@@ -353,12 +355,14 @@ def test_clip_moves_only_numbers_out_of_range(table_out_of_bounds, column, value
 
 
 def test_table_of_invalid_rows_is_refused():
+    """Every row has a wrong kernel, so that nothing is left when they are dropped."""
     spoiled = make_tuning_table().assign(kernel="cubic")  # no choice of the space
     with pytest.raises(EvaluationsError, match="no usable evaluation with a value in the table"):
         read_history(spoiled, drop_invalid=True)
 
 
 def test_task_without_valid_rows_is_dropped():
+    """All six rows of May have a wrong kernel."""
     spoiled = make_tuning_table()
     spoiled.loc[spoiled["month"] == "May", "kernel"] = "cubic"  # no choice of the space
     with pytest.warns(HistoryWarning, match="6 of 18 .* are left out; nothing is left of task"):
@@ -375,6 +379,7 @@ def test_values_of_inactive_hyperparameters_are_ignored():
 
 
 def test_other_value_of_constant_is_refused():
+    """The space has the constant trees = 100; in one row another value was used."""
     with_constant = make_tuning_table().assign(trees=100)
     spoiled = replace_cell(with_constant, 7, "trees", 50)
     with pytest.raises(EvaluationsError, match=r"'trees' must be 100: row 7 \(50"):
@@ -415,6 +420,7 @@ def space_with_rounded_choice():
 
 
 def test_ordinals_may_differ_by_rounding(space_with_rounded_choice):
+    """The third choice is 0.1 + 0.2, which differs from 0.3 by rounding alone."""
     frame = pd.DataFrame({"month": "May", "x": [0.1, 0.3, 0.2], "accuracy": [1.0, 2.0, 3.0]})
     (may,) = read_history(frame, space_with_rounded_choice)
     places_among_choices = may.values.tolist()  # of 0.1, 0.3 and 0.2
@@ -456,6 +462,7 @@ def test_choice_may_be_called_none(file_with_none_as_choice):
 
 
 def test_task_names_may_be_whole_floats():
+    """A number that names a task may be read as a float; the name is that of the integer."""
     frame = pd.DataFrame({"month": [202401.0, 202402.0], "x": [3, 4], "accuracy": [1.0, 2.0]})
     first, second = read_history(frame, ConfigurationSpace({"x": (1, 9)}))
     assert [first.task, second.task] == ["202401", "202402"]
@@ -499,6 +506,7 @@ def test_history_may_have_the_tasks_direction():
 
 
 def test_history_of_another_direction_is_refused():
+    """Evaluations to minimise are no history of a task to maximise."""
     minimised = make_tuning_table()
     minimised["accuracy"] = -minimised["accuracy"]
     history = read_history(minimised, direction="minimize")
@@ -562,7 +570,7 @@ def test_losses_of_minimised_objective_are_its_values():
 
 
 def test_copy_has_other_arrays():
-    """A copy is on a space that is given, here the same one."""
+    """A method gets a copy, on a space of its own, that shares no array with the original."""
     original = Evaluations(**VALID_ARGUMENTS)
     copy = original.copied(SPACE)
     assert copy.values is not original.values
@@ -638,6 +646,10 @@ def test_history_that_does_not_fit_is_refused(history, message):
 
 
 def test_history_on_changed_space_can_be_allowed():
+    """If asked for, an earlier task on another space raises no error.
+
+    Of the wider space, which has x and z, the numeric space shares x.
+    """
     hbo.check_history(
         [make_evaluations(WIDER_SPACE)], NUMERIC_SPACE, "maximize", changed_spaces=True
     )
@@ -672,6 +684,7 @@ def test_other_coding_is_another_space(space, other_space):
 
 
 def test_other_order_of_choices_is_explained():
+    """Values are places among the choices, which another order would give another meaning."""
     history = [make_evaluations(space_of_choices("b", "a"))]
     with pytest.raises(EvaluationsError, match="in another order"):
         hbo.check_history(history, space_of_choices("a", "b"), "maximize")
@@ -766,6 +779,7 @@ def test_store_without_runs_is_refused(tmp_path):
 
 
 def test_results_refuse_contexts_of_other_tasks(results):
+    """Contexts are for tasks of the results, none of which is called May."""
     with pytest.raises(EvaluationsError, match="unknown task 'May'"):
         hbo.history_from_results(
             results, method="random-search", seed=0, benchmark="newsvendor", contexts={"May": {}}
@@ -798,7 +812,10 @@ def test_results_in_memory_have_their_benchmark(results_in_memory, benchmark_in_
 
 
 def test_folder_is_read_with_given_benchmark(results_in_memory, benchmark_in_memory):
-    """A folder gives the same history as the results in it; the objective is maximised."""
+    """A folder gives the same history as the results in it.
+
+    The objective is maximised, so that losses are its negative values.
+    """
     folder = results_in_memory.store.folder
 
     history = hbo.history_from_results(
@@ -829,7 +846,10 @@ def test_folder_needs_benchmark_in_memory(results_in_memory):
     ids=["direction", "space"],
 )
 def test_folder_refuses_another_benchmark(results_in_memory, other_benchmark):
-    """The folder has runs of a numeric space and an objective to maximise."""
+    """The folder has runs of another benchmark, on a numeric space and to maximise.
+
+    The one that is passed is to minimise, or on a wider space.
+    """
     folder = results_in_memory.store.folder
     with pytest.raises(StoreError, match="no finished run of benchmark"):
         hbo.history_from_results(folder, method="random-search", seed=0, benchmark=other_benchmark)

@@ -277,6 +277,7 @@ def test_history_is_aligned_and_checked_once(monkeypatch):
 
 
 def test_integer_value_that_floats_round_is_refused():
+    """Values are stored as floats, and must not be changed by that."""
     smallest_integer_that_is_no_float = 2**53 + 1
     tuner, _ = make_tuner("random-search")
     config = tuner.ask()
@@ -285,7 +286,10 @@ def test_integer_value_that_floats_round_is_refused():
 
 
 def test_restoring_a_journal_reports_progress(tmp_path, monkeypatch):
-    """The journal of two trials has four lines: of each trial a suggestion and a result."""
+    """An optimiser that reads a journal shows how many of its lines it has read.
+
+    The journal of two trials has four lines: of each trial a suggestion and a result.
+    """
     file = tmp_path / "tuning.jsonl"
     tuner, task = make_tuner("random-search", file=file)
     tune(tuner, task, trials=2)
@@ -302,6 +306,7 @@ def test_restoring_a_journal_reports_progress(tmp_path, monkeypatch):
 
 
 def test_method_of_invalid_suggestion_is_named():
+    """The method `OutOfBounds` suggests a value of x beyond its range."""
     tuner, _ = make_tuner(OutOfBounds, space=numeric_space())
     with pytest.raises(InvalidSuggestionError, match=r"OutOfBounds suggested.*x must be a number"):
         tuner.ask()
@@ -381,7 +386,11 @@ counted around where there is less."""
 
 
 def let_event_happen(tuner: hbo.Optimiser, task: hbo.Task, event: int) -> None:
-    """Ask the optimiser for a suggestion, or tell it the result of one that is in flight."""
+    """Ask the optimiser for a suggestion, or tell it the result of one that is in flight.
+
+    An event other than ASK is the place of the suggestion among those in flight, the oldest first;
+    where there are fewer, places are counted around.
+    """
     if event == ASK or not tuner.pending:
         tuner.ask()
         return
@@ -545,7 +554,7 @@ def test_changed_method_is_noticed(tmp_path, monkeypatch):
     The version, which follows from the method's source text, is fixed here.
     """
     file = tmp_path / "tuning.jsonl"
-    spec = hbo.MethodSpec("drawing", Good, "", "")
+    spec = hbo.MethodSpec("drawing", Good, "", "")  # `Good` draws at random
     monkeypatch.setattr("hpobench_ordered.adapters.optimiser.method_version", lambda spec: "1")
     tuner, _ = make_tuner(spec, file=file)
     tuner.ask()
@@ -585,6 +594,7 @@ def test_other_files_are_left_alone(tmp_path, content):
 
 
 def test_journal_has_one_writer(tmp_path):
+    """Where two optimisers write to a journal, the second to do so is refused."""
     first, _ = make_tuner("bo", file=tmp_path / "tuning.jsonl")
     second, _ = make_tuner("bo", file=tmp_path / "tuning.jsonl")
     first.ask()
@@ -618,14 +628,14 @@ def test_changed_bits_of_a_journal_are_noticed(journal_of_five_trials):
     for bit in [*random_bits, *bits_of_last_byte]:
         changed = flip_bit(content, bit)
         journal_of_five_trials.write_bytes(changed)
-        with pytest.raises(StoreError, match=r"line \d+ of .*tuning.jsonl is not one"):
+        with pytest.raises(StoreError, match=r"line \d+ of .*tuning.jsonl is not one of an"):
             make_tuner("random-search", file=journal_of_five_trials)
         assert journal_of_five_trials.read_bytes() == changed
 
 
 @pytest.mark.parametrize("change", ["line missing", "lines exchanged", "line repeated"])
 def test_changed_lines_of_a_journal_are_noticed(journal_of_five_trials, change):
-    """Each change leaves lines that are valid by themselves.
+    """Lines are missing, exchanged or repeated, though each of them is valid by itself.
 
     The first line has the settings; each of five trials has one of its suggestion and one of its
     result.
@@ -638,7 +648,7 @@ def test_changed_lines_of_a_journal_are_noticed(journal_of_five_trials, change):
     elif change == "line repeated":
         lines.append(lines[-1])
     journal_of_five_trials.write_bytes(b"".join(lines))
-    with pytest.raises(StoreError, match="is not one"):
+    with pytest.raises(StoreError, match="is not one of an optimiser's journal"):
         make_tuner("random-search", file=journal_of_five_trials)
 
 
@@ -662,12 +672,14 @@ def tuner_with_full_disk(tmp_path, monkeypatch):
 
 
 def test_optimiser_stops_after_failed_write(tuner_with_full_disk):
+    """Further lines would follow one that is cut off; a new optimiser removes that one."""
     tuner, _ = tuner_with_full_disk
     with pytest.raises(StoreError, match="create the optimiser again"):
         tuner.ask()
 
 
 def test_failed_write_loses_no_suggestion(tuner_with_full_disk, tmp_path):
+    """The result was not stored, so that the suggestion is in flight and can be told again."""
     _, config = tuner_with_full_disk
     restored, _ = make_tuner("bo", file=tmp_path / "tuning.jsonl")
     assert restored.pending == [config]

@@ -136,6 +136,7 @@ def test_trials_have_active_hyperparameters(trials_on_conditional_space):
 
 
 def test_distributions_keep_scales_of_space(trials_on_conditional_space):
+    """In the study, as in the space, n is on a logarithmic scale."""
     trial_with_x = next(trial for trial in trials_on_conditional_space if "x" in trial.params)
     assert trial_with_x.distributions == {
         "kind": CategoricalDistribution(("a", "b", "c")),
@@ -168,6 +169,7 @@ def test_results_in_any_order_reach_their_trials():
 
 
 def test_result_without_a_trial_adds_one():
+    """A configuration is told that the method did not suggest."""
     method = make_optuna_method(numeric_space())
     config = {"x": 1.0, "y": 0.1}
     method.tell(config, 7.0)
@@ -245,6 +247,8 @@ def test_other_objects_than_samplers_are_refused(make, sampler, message):
 
 
 def test_function_must_return_a_sampler():
+    """A sampler may be a function of a seed; this one returns a number."""
+
     def return_number(seed: int) -> int:
         return 3
 
@@ -369,6 +373,7 @@ def test_sampler_serves_one_study_only():
 
 
 def test_sampler_refuses_several_objectives():
+    """The study has two objectives, a method one loss."""
     sampler = OptunaSampler(RecordingMethod, space=numeric_space())
     study = optuna.create_study(directions=["minimize"] * 2, sampler=sampler)
     with pytest.raises(ExperimentError, match="one objective"):

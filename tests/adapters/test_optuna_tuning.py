@@ -116,7 +116,8 @@ def test_default_method_uses_the_history():
 def test_suggestions_in_flight_equal_the_optimisers():
     """A study and an optimiser suggest the same, though four trials at a time are in flight.
 
-    Three times four trials are suggested; the results of each four come in another order.
+    Three times four trials are suggested; the results of each four come in another order, as they
+    do where trials differ in length.
     """
     study, task = make_study_and_task()
     tuner, _ = make_tuner()
@@ -137,6 +138,7 @@ def simultaneous_study_and_task():
     both_are_asked = threading.Barrier(2)  # each objective waits for another one
 
     def suggest_and_wait_for_other(trial: optuna.Trial) -> float:
+        """Wait, after the suggestion, until another trial has its own: two are in flight."""
         config = suggest_config(trial, task.space)
         both_are_asked.wait(timeout=60)
         return task.evaluate(config)
@@ -203,6 +205,7 @@ class EventfulStudy:
         self.running_trials: list[optuna.Trial] = []
 
     def ask(self) -> None:
+        """Begin a trial with a suggestion of the sampler; it stays in flight."""
         trial = self.study.ask()
         suggest_config(trial, self.task.space)
         self.running_trials.append(trial)
@@ -247,7 +250,8 @@ EVENTS = ["ask", "finish", *NEW_TRIALS, *ENDS_OF_TRIALS]
 def test_new_sampler_replays_any_events(events, data):
     """After any events in a study, a new sampler is in the state of the old one.
 
-    Its method was told the same trials, and draws the same random numbers.
+    Its method was told the same trials, and draws the same random numbers. Events are methods of
+    `EventfulStudy`, of which those in `NEW_TRIALS` begin trials, and the others end one.
     """
     eventful = EventfulStudy()
     for event in events:
@@ -347,9 +351,10 @@ def test_interrupted_trials_come_first():
 
 @pytest.fixture
 def configs_of_three_workers(tmp_path):
-    """The twelve suggestions of three samplers, the workers, of a shared study.
+    """The twelve suggestions of three samplers, the workers, of one study.
 
-    In each of four rounds all three suggest before any of them has a result.
+    In each of four rounds all three suggest before any of them has a result. With `shared=True`, a
+    worker takes the trials of others for running ones, not for interrupted ones.
     """
     storage = f"sqlite:///{tmp_path}/tuning.db"
     studies_of_workers = []
@@ -389,7 +394,10 @@ def suggest_first_and_second_config():
 
 
 def test_waiting_trials_keep_their_suggestions():
-    """A trial that was asked for first gets the first suggestion, though it suggests later."""
+    """A trial that was asked for first gets the first suggestion, though it suggests later.
+
+    With `shared=True`, trials may be those of several processes.
+    """
     first, second = suggest_first_and_second_config()
     study, task = make_study_and_task(shared=True)
     waiting_trial = study.ask()  # as of a process that is slow to suggest
@@ -497,9 +505,10 @@ def test_other_trials_cost_no_suggestion():
     study, task = make_study_and_task("bo", seed=1)
     study.optimize(objective_of(task), n_trials=3)
     study.enqueue_trial({"kind": "a", "level": 10, "n": 7, "x": 0.5})
+    # The enqueued trial is run first, and then two that the new sampler suggests.
     continue_with(study, objective_of(task), make_sampler("bo", seed=2), trials=1 + 2)
 
-    other_trials = study.trials[: 3 + 1]
+    other_trials = study.trials[: 3 + 1]  # those of the first sampler, and the enqueued one
     suggestions = configs_of(study)[3 + 1 :]
     tuner, _ = make_tuner("bo", seed=2)
     for trial in other_trials:
@@ -531,6 +540,7 @@ def make_objective_of_month(month: int):
     """Build the objective of a month; from month to month the best rate moves."""
 
     def suggest_and_compute_loss(trial: optuna.Trial) -> float:
+        """Suggest a configuration, and return its loss; the best rate depends on `month`."""
         rate = trial.suggest_float("rate", 1e-4, 1, log=True)
         depth = trial.suggest_int("depth", 1, 9, step=2)
         kind = trial.suggest_categorical("kind", ["tree", "line"])
@@ -578,7 +588,10 @@ def test_sampler_from_studies_equals_the_optimiser(method):
 
 
 def test_from_studies_passes_settings_on():
-    """The sampler's optimiser, which is made for the first trial, has the settings."""
+    """The sampler's optimiser, which is made for the first trial, has the settings.
+
+    Without the contexts of the studies it would warn that they lack the size.
+    """
     context_of_month = {f"month {month}": {"size": float(month)} for month in range(3)}
     sampler = OptunaSampler.from_studies(
         "simple-ordered",
@@ -734,6 +747,7 @@ def test_objective_outside_the_space_is_an_error(suggest, error, message):
 
 
 def test_study_of_another_direction_is_an_error():
+    """The sampler's history is to minimise, the study to maximise."""
     sampler, task = make_sampler_and_task("simple-ordered", direction=hbo.Direction.MINIMIZE)
     study = optuna.create_study(direction="maximize", sampler=sampler)
     with pytest.raises(EvaluationsError, match="objective is to minimize"):
@@ -773,6 +787,7 @@ def test_inactive_or_constant_values_may_be_suggested():
     task, _ = make_task_and_history(conditional_space())
 
     def suggest_all_hyperparameters(trial: optuna.Trial) -> float:
+        """Suggest x even if it is inactive, and the constant of the task's space."""
         config = {
             "kind": trial.suggest_categorical("kind", ["a", "b", "c"]),
             "level": trial.suggest_categorical("level", [1, 10, 100]),
@@ -812,7 +827,10 @@ def run_trials_on_steps(sampler) -> optuna.Study:
 
 
 def test_steps_and_types_are_the_objectives():
-    """All suggestions are on the objective's steps: trials off them would not be told."""
+    """Suggestions are on the steps of the objective's distributions, and integers have that type.
+
+    A value off the steps would be outside the space, and its trial would not be told.
+    """
     study = run_trials_on_steps(OptunaSampler("random-search", space=SPACE_WITH_STEPS))
     assert len(told_trials(study.sampler)) == 20
 

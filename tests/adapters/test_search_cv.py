@@ -219,12 +219,14 @@ def test_first_metric_is_maximised_without_refit(counter):
 
 
 def test_groups_reach_the_splitter():
+    """`GroupKFold` raises an error without groups; with three it makes three folds."""
     groups = np.arange(len(X)) % 3
     search = make_search(cv=GroupKFold(3)).fit(X, Y, groups=groups)
     assert search.n_splits_ == 3
 
 
 def test_sample_weights_reach_the_model():
+    """Only points of class 1 have weight, so that the model predicts it for all."""
     weights = np.where(Y == 1, 1.0, 0.0)  # so that 1 is the most frequent class
     model = DummyClassifier(strategy="most_frequent")
     space = {"random_state": (0, 5)}  # which changes nothing; a search needs something to tune
@@ -450,7 +452,11 @@ def read_records(path):
 @pytest.mark.slow
 @pytest.mark.parametrize("history", ["tuning.parquet", "tuning.db"])
 def test_killed_search_ends_like_an_undisturbed_one(history, tmp_path):
-    """Processes are killed in fits 2, 6, 13 and 17; a killed candidate is fitted again."""
+    """Processes are killed in fits 2, 6, 13 and 17; a killed candidate is fitted again.
+
+    Fits are counted over all processes. An undisturbed one needs twenty: each of four candidates in
+    May and of five in June is fitted on two folds, and the best one of each month once more.
+    """
     undisturbed = tmp_path / "undisturbed"
     undisturbed.mkdir()
     assert search_in_process(undisturbed, history, NEVER) == 0
@@ -536,7 +542,10 @@ def test_study_of_optuna_is_history(study_of_may, tmp_path):
 
 @pytest.mark.usefixtures("study_of_may")
 def test_search_does_not_go_on_with_a_study(tmp_path):
-    """A study of Optuna lacks the scores of single folds, which a search would have stored."""
+    """A study of Optuna lacks the scores of single folds, which a search would have stored.
+
+    The fixture `study_of_may` has stored such a study in tuning.db.
+    """
     with pytest.raises(StoreError, match=r"'May' in .* was not evaluated by an OrderedSearchCV"):
         make_search(tmp_path / "tuning.db", "May").fit(X, Y)
 

@@ -394,12 +394,14 @@ def test_trials_on_other_space_are_read(objective, space):
 
 
 def run_study_of_two_objectives():
+    """Run a study with one objective to minimise and one to maximise."""
     study = optuna.create_study(study_name="two", directions=["minimize", "maximize"])
     study.optimize(lambda trial: (suggest_rate_and_depth(trial), 0.0), n_trials=2)
     return study
 
 
 def copy_study(study):
+    """Copy the trials of a study to another one, called "copy"."""
     copy = optuna.create_study(study_name="copy")
     copy.add_trials(study.trials)
     return copy

@@ -160,6 +160,7 @@ def test_optimiser_warns_of_unused_history(method):
 
 @pytest.mark.parametrize("method", METHODS_WITHOUT_HISTORY)
 def test_sampler_warns_of_unused_history(method):
+    """The warning comes with the sampler, before any trial."""
     spec = hbo.adapters.as_method_spec(method)
     history = read_table_of_months()
     with pytest.warns(HistoryWarning, match="does not use the history"):
@@ -301,7 +302,10 @@ def test_invalid_renaming_or_contexts_are_refused(reader, options, message):
     ],
 )
 def test_unordered_task_names_are_warned_of(reader, names):
-    """Tasks stay in the order that they come in."""
+    """The numbers or dates in the names do not ascend, so that the order may be wrong.
+
+    Tasks stay in the order that they are read in.
+    """
     listed_names = ", ".join(names)
     with pytest.warns(HistoryWarning, match=f"order {listed_names}"):
         history = reader(names)
@@ -439,6 +443,7 @@ def test_command_keeps_its_input_files(folder, option, input_file):
 
 
 def test_a_damaged_storage_is_refused():
+    """A colon is missing in the JSON text of a distribution."""
     content = make_storage_file()
     damaged = content.replace(b'"low": 1', b'"low" 1')  # JSON without a colon
     assert damaged != content

@@ -57,6 +57,7 @@ def make_method(
 def run_trials(
     method: LinearHead, trials: int, *, optimum: float = OPTIMUM_OF_CURRENT_TASK
 ) -> FloatArray:
+    """Play a method on the current task; return the suggested values, (trials, 2)."""
     return by_hand.run_trials(method, lambda values: compute_losses(values, optimum), trials=trials)
 
 
@@ -76,8 +77,9 @@ def test_scale_of_task_does_not_matter(kind):
 
 
 def test_history_without_finite_losses_is_ignored():
+    """If all earlier evaluations failed, the network is the same as without a history."""
     failed = [replace(task, objective=np.full(20, np.nan)) for task in make_history()]
-    # z: the parameters of the network, which is trained on the history.
+    # z: the parameters of the network, which would be trained on the history.
     np.testing.assert_array_equal(
         make_method(abrac.ABRAC, failed).z, make_method(abrac.ABRAC, []).z
     )
@@ -91,6 +93,7 @@ def make_method_for_150_of_600_evaluations(monkeypatch: pytest.MonkeyPatch) -> L
 
 
 def test_large_history_is_subsampled(monkeypatch):
+    """Of 600 evaluations of three tasks, 150 are used."""
     inputs, losses = make_method_for_150_of_600_evaluations(monkeypatch).prepare_sources()
     counts = [len(X) for X in inputs]
     assert counts == [len(y) for y in losses]
@@ -145,25 +148,29 @@ def test_ablr_transfer_equals_ablr_without_history():
 
 
 def test_every_fit_of_ablr_starts_anew():
+    """A fit that went on from the one before would give other weights."""
     method = make_method(ABLR, [])
     run_trials(method, trials=5)
     X = method.make_inputs(method.evaluated_units())
     y = np.linspace(-1, 1, 5)
-    # A fit that went on from the one before would give other weights.
     first = method.fit_head(X, y)
     second = method.fit_head(X, y)
     np.testing.assert_array_equal(second.weights, first.weights)
 
 
 def test_fit_of_ablr_maximises_likelihood():
+    """No precisions on a grid make the losses of six evaluations likelier than the fitted ones do.
+
+    By the model, losses are a linear function of the network's features Phi, plus noise.
+    """
     method = make_method(ABLR, [])
     X = np.random.default_rng(0).uniform(-1, 1, (6, 2))
     y = np.array([-1.5, -0.5, 0.0, 0.0, 0.5, 1.5])
     precisions = method.fit_head(X, y).precisions
-    Phi = method.features(X)
+    Phi = method.features(X)  # of the six evaluations
 
     # Precisions of weights (alpha) and of noise (beta) on a grid up to the bounds of the fit.
-    highest_log_alpha = 2 * np.log(6)  # with six evaluations
+    highest_log_alpha = 2 * np.log(6)  # as there are six evaluations
     lowest_rho = np.inf  # rho is minus the log likelihood
     for log_alpha in np.linspace(-8, highest_log_alpha, 25):
         for log_beta in np.linspace(0, 10, 25):
@@ -171,7 +178,7 @@ def test_fit_of_ablr_maximises_likelihood():
             lowest_rho = min(lowest_rho, rho)
 
     fitted = compute_likelihood(Phi, y, precisions.log_alpha, precisions.log_beta)
-    # The fit stops before the last hundredth.
+    # The fit stops before its optimum is exact to the last hundredth.
     assert fitted.rho < lowest_rho + 0.02
 
 
@@ -179,6 +186,7 @@ def test_fit_of_ablr_maximises_likelihood():
 
 
 def test_common_contexts_are_standardised():
+    """Over the tasks, each quantity that all of them have gets mean 0 and deviation 1."""
     contexts = [
         {"n": 10.0, "constant": 3.0, "other": 1.0},
         {"n": 30.0, "constant": 3.0},
@@ -191,6 +199,7 @@ def test_common_contexts_are_standardised():
 
 
 def test_context_is_input_of_network():
+    """The network gets the context of a task after the hyperparameters of each evaluation."""
     optima = np.linspace(0, 1, 30)
     history = [make_task(optimum, seed=seed) for seed, optimum in enumerate(optima)]
     inputs, _ = make_method(ABLRContext, history, optimum=0.5).prepare_sources()
@@ -237,12 +246,14 @@ def test_suggestions_follow_context(optimum):
 
 
 def test_every_task_has_embedding():
+    """An embedding describes a task by a few numbers that are learned."""
     method = make_method(ABLREmbeddings, make_history())
     # Three earlier tasks and the current one, with `EMBEDDING` numbers each.
     assert method.embeddings.shape == (3 + 1, EMBEDDING)
 
 
 def test_embeddings_leave_number_of_features():
+    """Embeddings are inputs of the network; its outputs, the features, are as many as without."""
     method = make_method(ABLREmbeddings, make_history())
     two_configurations = np.zeros((2, 2))
     # The network has 50 outputs.
@@ -250,6 +261,7 @@ def test_embeddings_leave_number_of_features():
 
 
 def test_embeddings_are_learned():
+    """Five trials change each number that describes a task."""
     method = make_method(ABLREmbeddings, make_history())
     before = method.embeddings.copy()
     run_trials(method, trials=5)
@@ -275,16 +287,18 @@ def test_adaptive_head_switches_features_off():
     is_used = log_alpha < upper_bound - 1.0  # clearly below
     # The network has 20 features, each with a precision of its own.
     assert log_alpha.shape == (20,)
+    # Some of the 20 are used, and more than a quarter of them are off.
     assert 1 <= is_used.sum() < 15
 
 
 def test_fixed_head_has_common_precision():
+    """The weights of all 20 features have one precision."""
     log_alpha = fit_head_to_current_task(abrac.FixedNetwork).precisions.log_alpha
-    # One precision for the weights of all 20 features.
     assert log_alpha.shape == (1,)
 
 
 def test_prior_keeps_precisions_together():
+    """A prior draws the log precisions of weights towards their mean."""
     X = np.random.default_rng(9).uniform(-1, 1, (15, 2))
     y = np.sin(3 * X[:, 0])
     y = (y - y.mean()) / y.std()
@@ -300,6 +314,7 @@ def test_prior_keeps_precisions_together():
 
 
 def test_length_scale_of_random_features_is_fitted():
+    """Losses that wave fifteen times as fast are modelled with a shorter length scale."""
     smooth = make_method(abrac.ABLRKitchenSinks, make_history(frequency=1.0))
     rough = make_method(abrac.ABLRKitchenSinks, make_history(frequency=15.0))
     # The first parameter of random features is their log length scale.

@@ -23,14 +23,17 @@ SMALL_NETWORK = features.Network(8, (6,))
 
 
 def compute_covariance(Phi: FloatArray, precisions: Precisions) -> FloatArray:
-    """Covariance Sigma (n, n) of n losses, by its definition."""
+    """Covariance Sigma (n, n) of n losses with features Phi (n, d), by its definition."""
     covariance_of_weights = np.eye(Phi.shape[1]) / np.exp(precisions.log_alpha)
     covariance_of_noise = np.eye(len(Phi)) / np.exp(precisions.log_beta)
     return Phi @ covariance_of_weights @ Phi.T + covariance_of_noise
 
 
 def compute_rho_directly(Phi: FloatArray, y: FloatArray, precisions: Precisions) -> float:
-    """Minus log marginal likelihood by its definition, without the constant."""
+    """Minus log marginal likelihood of losses y (n,) with features Phi (n, d), by its definition.
+
+    The constant is left out.
+    """
     Sigma = compute_covariance(Phi, precisions)
     _sign, log_determinant = np.linalg.slogdet(Sigma)
     return float(0.5 * log_determinant + 0.5 * y @ np.linalg.solve(Sigma, y))
@@ -64,7 +67,7 @@ def test_likelihood_equals_the_definition(sizes):
 
 @given(SIZES)
 def test_prediction_equals_conditioning(sizes):
-    """The joint normal distribution of candidates and evaluations, conditioned on the latter.
+    """The losses of candidates and evaluations are jointly normal; the latter are known.
 
     There are n evaluations of d features, and five candidates.
     """
@@ -207,7 +210,8 @@ class TestRelevanceDetermination:
 def test_fit_minimises_with_the_prior(n):
     """By a normal prior, log precisions of weights deviate from their mean by about `spread`.
 
-    The fit finds as low a minimum as scipy does, within the same bounds.
+    The fit finds as low a minimum as scipy does, within the same bounds. Precisions are alpha, of
+    weights, and beta, of noise.
     """
     rng = np.random.default_rng(n)
     Phi = rng.standard_normal((n, 4))
@@ -215,7 +219,11 @@ def test_fit_minimises_with_the_prior(n):
     spread = 0.7
 
     def negative_log_posterior(parameters: FloatArray) -> float:
-        """Without the constant of the prior; parameters are log alpha (4,) and then log beta."""
+        """Minus log posterior of the losses y with features Phi, without the prior's constant.
+
+        Parameters are log alpha (4,) and then log beta. By the prior, log alpha deviates from its
+        mean by about `spread`.
+        """
         log_alpha = parameters[:-1]
         log_beta = float(parameters[-1])
         deviations = (log_alpha - log_alpha.mean()) / spread
@@ -230,7 +238,7 @@ def test_fit_minimises_with_the_prior(n):
     bounds_of_log_beta = (0.0, 10.0)
     bounds = [bounds_of_log_alpha] * 4 + [bounds_of_log_beta]
     by_scipy = minimize(negative_log_posterior, start, bounds=bounds)
-    # The fit stops before the last hundredth.
+    # The fit stops before its optimum is exact to the last hundredth.
     assert value < by_scipy.fun + 0.02
 
 
@@ -306,7 +314,7 @@ def draw_parameters(
 def test_joint_likelihood_is_sum_over_tasks(embedding_size):
     """Five tasks have a common network, whose first inputs are the embedding of the task.
 
-    rho is minus the log likelihood of a task.
+    rho is minus the log likelihood of a task, and z are the parameters of the network.
     """
     # Tasks of few evaluations, of none, and of so many that they take several blocks.
     counts = [3, 6, 7, 0, 103]
@@ -364,41 +372,44 @@ LAST_TASK = 6
 class TestJointFit:
     """A network fitted to six tasks of twenty evaluations and a seventh of four."""
 
-    phi = features.Network(8, (20, 20))
+    network = features.Network(8, (20, 20))
     X, y = make_tasks([20] * 6 + [4], dimension=1)
 
     def fit(self, tasks: list[int]) -> tuple[joint.Parameters, joint.Parameters]:
-        """Parameters before and after a fit to some of the tasks."""
-        z = self.phi.initial(np.random.default_rng(0), 1)
-        start = joint.Parameters.initial(z, np.zeros((len(tasks), 0)))
+        """Fit a network to some tasks, by their numbers; return parameters before and after."""
+        z = self.network.initial(np.random.default_rng(0), 1)
+        no_embeddings = np.zeros((len(tasks), 0))
+        start = joint.Parameters.initial(z, no_embeddings)
         X, y = [self.X[t] for t in tasks], [self.y[t] for t in tasks]
-        return start, joint.fit_jointly(self.phi, X, y, start, evaluations=60)
+        return start, joint.fit_jointly(self.network, X, y, start, evaluations=60)
 
-    def compute_error_on_last_task(self, parameters: joint.Parameters, sources: int) -> float:
+    def compute_error_on_last_task(self, parameters: joint.Parameters, first_tasks: int) -> float:
         """Squared error of a head that is fitted to the four evaluations of the last task.
 
-        Its fit starts with the median of the precisions of the first `sources` tasks.
+        Its fit starts with the median of the precisions of so many first tasks.
         """
-        Phi = features.compute_features(self.phi, parameters.z, self.X[LAST_TASK])
-        head = Head.fit(Phi, self.y[LAST_TASK], parameters.median_precisions(sources))
+        Phi = features.compute_features(self.network, parameters.z, self.X[LAST_TASK])
+        head = Head.fit(Phi, self.y[LAST_TASK], parameters.median_precisions(first_tasks))
         new_X = np.linspace(0, 1, 50)[:, None]
-        mean, _ = head.predict(features.compute_features(self.phi, parameters.z, new_X))
+        mean, _ = head.predict(features.compute_features(self.network, parameters.z, new_X))
         true_losses = np.sin(4 * new_X[:, 0] + LAST_TASK)  # as in `make_tasks`
         return float(np.mean((mean - true_losses) ** 2))
 
     def test_joint_fit_lowers_objective(self):
         """The objective is minus the log likelihood of all seven tasks."""
         start, fitted = self.fit(list(range(7)))
-        before, _ = joint.value_and_gradient(self.phi, self.X, self.y, start)
-        after, _ = joint.value_and_gradient(self.phi, self.X, self.y, fitted)
+        before, _ = joint.value_and_gradient(self.network, self.X, self.y, start)
+        after, _ = joint.value_and_gradient(self.network, self.X, self.y, fitted)
         assert after < before - 1.0
 
     def test_joint_fit_beats_single_task(self):
         """The last of seven tasks has four evaluations, which are too few for a network."""
         _, fitted_to_all = self.fit(list(range(7)))
         _, fitted_to_last = self.fit([LAST_TASK])
-        error = self.compute_error_on_last_task(fitted_to_all, sources=6)
-        error_of_single = self.compute_error_on_last_task(fitted_to_last, sources=1)
+        # The head starts with the precisions of the other six tasks.
+        error = self.compute_error_on_last_task(fitted_to_all, first_tasks=6)
+        # Here the last task is the only one, and so the first.
+        error_of_single = self.compute_error_on_last_task(fitted_to_last, first_tasks=1)
         assert error < 0.5 * error_of_single
 
 
@@ -428,14 +439,14 @@ def test_programs_are_shared_between_sizes():
 class TestRandomKitchenSinks:
     """With many features they approach a Gaussian process."""
 
-    phi = features.RandomKitchenSinks(8, 20_000)
-    z = phi.initial(np.random.default_rng(0), 3)
+    feature_map = features.RandomKitchenSinks(8, 20_000)
+    z = feature_map.initial(np.random.default_rng(0), 3)
     X = np.random.default_rng(1).random((12, 3))
     kernel = RBF(np.exp(z[0]), "fixed")
 
     def test_random_features_approach_kernel(self):
         """With 20 000 features, up to random errors of about 1 / sqrt(20 000)."""
-        Phi = features.compute_features(self.phi, self.z, self.X)
+        Phi = features.compute_features(self.feature_map, self.z, self.X)
         assert_allclose(Phi @ Phi.T, self.kernel(self.X), atol=0.03)
 
     def test_random_features_approach_posterior(self):
@@ -445,7 +456,7 @@ class TestRandomKitchenSinks:
         process = GaussianProcessRegressor(self.kernel, alpha=noise_variance, optimizer=None)
         expected_mean, expected_sd = process.fit(self.X[:10], y).predict(self.X, return_std=True)
 
-        Phi = features.compute_features(self.phi, self.z, self.X)
+        Phi = features.compute_features(self.feature_map, self.z, self.X)
         # Weights of variance 1 (log alpha 0), as the kernel has.
         precisions = Precisions(np.zeros(1), -np.log(noise_variance))
         mean, sd = Head(Phi[:10], y, precisions).predict(Phi)

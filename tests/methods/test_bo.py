@@ -103,7 +103,7 @@ def test_random_trials_last_until_enough_results():
 
 
 def test_last_untried_configuration_is_found():
-    """All configurations but one were tried.
+    """The search in blocks of candidates finds the only configuration that was not tried.
 
     A block has up to `CANDIDATES` configurations, so those of the whole space take several blocks.
     """
@@ -171,6 +171,7 @@ class TestEvaluationsThatWereNotSuggested:
         assert "a" not in {config["c"] for config in configs}
 
     def test_configurations_told_unasked_must_be_valid(self):
+        """A configuration that is told need not have been suggested, but must be in the space."""
         outside = {"k": 5, "c": "a"}  # k has the range 1 to 4
         with pytest.raises(InvalidConfigError):
             self.make_method().tell(outside, 1.0)
@@ -263,6 +264,7 @@ def test_losses_of_any_scale_are_modelled(loss):
 
 
 def test_suggestions_do_not_depend_on_scale():
+    """Losses are standardised, so that their unit does not matter."""
     # A power of two scales losses without rounding.
     configs = optimise(make_method(TWO_NUMBERS), bowl, trials=15)
     assert configs == optimise(make_method(TWO_NUMBERS), lambda c: 2.0**40 * bowl(c), trials=15)
@@ -292,6 +294,7 @@ class TestBestAndRandom:
         assert len(np.unique(rows)) == bo.MAX_CONDITIONED
 
     def test_chosen_rows_contain_the_best(self):
+        """All of the `BEST_CONDITIONED` rows with the lowest losses are chosen."""
         rows = bo.choose_best_and_random(self.losses, np.random.default_rng(1))
         # Losses are the numbers from 0 on, shuffled, so this many are below that number.
         best_rows = np.flatnonzero(self.losses < bo.BEST_CONDITIONED)
@@ -315,6 +318,7 @@ class TestBestAndRandom:
 @pytest.mark.parametrize("evaluations_above_limit", [0, 1, 900])
 class TestManyEvaluations:
     def test_number_of_observations_is_limited(self, evaluations_above_limit):
+        """The model is fitted to at most `MAX_CONDITIONED` evaluations."""
         method = make_with_evaluations(bo.MAX_CONDITIONED + evaluations_above_limit)
         X, y = method.observations()
         # Of two hyperparameters.
@@ -322,12 +326,14 @@ class TestManyEvaluations:
         assert y.shape == (bo.MAX_CONDITIONED,)
 
     def test_observations_contain_the_best(self, evaluations_above_limit):
+        """The best evaluation is among those that the model is fitted to."""
         method = make_with_evaluations(bo.MAX_CONDITIONED + evaluations_above_limit)
         _, y = method.observations()
         all_losses = standardise(method.evaluated_losses())
         np.testing.assert_allclose(y.min(), all_losses.min())
 
     def test_many_evaluations_lead_to_optimum(self, evaluations_above_limit):
+        """The model sees a part of many evaluations, and yet leads to the optimum."""
         method = make_with_evaluations(bo.MAX_CONDITIONED + evaluations_above_limit)
         configs = optimise(method, bowl, trials=5)
         assert min(map(bowl, configs)) < 1e-3  # the optimum is 0

@@ -58,6 +58,7 @@ def make_with_context(history: list[Evaluations], *, seed: int = 0) -> ContextBo
 
 
 def run_trials(method: Bohamiann, trials: int) -> FloatArray:
+    """Play a method on the current task; return the suggested values, (trials, 2)."""
     return by_hand.run_trials(
         method, lambda values: compute_losses(values, CURRENT_PLACE), trials=trials
     )
@@ -85,6 +86,7 @@ def test_losses_are_standardised_by_task():
 
 
 def test_contexts_are_standardised_over_tasks():
+    """The network gets the context of a task on a scale like that of hyperparameters."""
     X, _ = make_method_with_three_tasks().observations()
     # The context of a task is its place: of two earlier tasks, and of the current one.
     places = np.array([0.2, 0.9, CURRENT_PLACE])
@@ -96,6 +98,7 @@ def test_contexts_are_standardised_over_tasks():
 
 
 def test_large_history_is_subsampled():
+    """Of two large tasks, as many evaluations are used as one of them has, half of each."""
     # Two tasks, each of which alone has as many evaluations as are used.
     history = [make_task(0.1, MAX_SOURCES), make_task(0.5, MAX_SOURCES)]
     X, _ = make_with_context(history).observations()
@@ -106,6 +109,7 @@ def test_large_history_is_subsampled():
 
 
 def test_subsample_depends_on_seed():
+    """Which evaluations of a large history are used, is drawn at random."""
     # Twice as many evaluations as are used.
     history = [make_task(0.1, MAX_SOURCES), make_task(0.5, MAX_SOURCES)]
     first, _ = make_with_context(history, seed=0).observations()
@@ -137,6 +141,7 @@ def test_first_suggestion_follows_earlier_tasks():
 
 
 def test_pending_evaluation_counts_as_mean():
+    """A configuration without a result yet is fitted with the mean loss, 0."""
     method = make_method()
     run_trials(method, trials=5)
     pending = method.ask()
@@ -154,6 +159,7 @@ def test_pending_evaluation_counts_as_mean():
 
 
 def test_pending_configuration_is_not_repeated():
+    """Two suggestions without a result in between differ."""
     method = make_method()
     run_trials(method, trials=5)
     assert method.ask() != method.ask()

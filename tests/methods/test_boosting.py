@@ -92,6 +92,7 @@ class RecursiveTrees:
     """
 
     def __init__(self, X: FloatArray, y: FloatArray, settings: Settings, loss: Loss) -> None:
+        """Fit the trees one after the other; `predictions` are then those of all rows."""
         self.X = X
         self.y = y
         self.settings = settings
@@ -194,6 +195,7 @@ def test_classification_equals_recursion(data, min_weight):
 
 
 def test_predictions_do_not_depend_on_batch():
+    """A row has the same prediction alone and among 150."""
     trees = BoostedTrees.fit(*make_data(100, 4))
     X, _ = make_data(150, 4, seed=1)
     single = [trees.predict(row[None])[0] for row in X]
@@ -201,6 +203,7 @@ def test_predictions_do_not_depend_on_batch():
 
 
 def test_predictions_do_not_depend_on_order():
+    """Rows in reverse order have the same predictions in reverse order."""
     trees = BoostedTrees.fit(*make_data(100, 4))
     X, _ = make_data(150, 4, seed=1)
     assert_array_equal(trees.predict(X[::-1]), trees.predict(X)[::-1])
@@ -236,6 +239,7 @@ def test_single_class_has_finite_odds(label):
 
 
 def test_neighbouring_numbers_are_split():
+    """Two values are told apart although no number lies between them."""
     # 1 and the next floating-point number.
     X = np.array([[1.0], [np.nextafter(1.0, 2.0)]])
     low, high = BoostedTrees.fit(X, np.array([0.0, 1.0])).predict(X)
@@ -244,6 +248,7 @@ def test_neighbouring_numbers_are_split():
 
 
 def test_thresholds_lie_in_middle():
+    """The threshold of a split is halfway between the two values that it separates."""
     X = np.array([[0.0], [0.5], [2.0]])
     trees = BoostedTrees.fit(X, np.array([0.0, 0.0, 9.0]))
     # Targets differ between 0.5 and 2.

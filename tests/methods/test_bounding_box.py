@@ -85,6 +85,7 @@ def test_hyperparameter_inactive_in_all_is_unrestricted():
 
 
 def test_only_occurring_choices_are_drawn():
+    """A box has the choices of its configurations alone."""
     # Two of four kernels occur.
     box = make_box(
         make_values(POLYNOMIAL, cost=0.1, degree=3), make_values(LINEAR, cost=10.0, degree=9)
@@ -108,6 +109,7 @@ def test_samples_are_canonical():
 
 
 def test_choices_and_numbers_are_drawn_uniformly():
+    """Each kernel is drawn equally often, and costs are around the middle of their range."""
     # Two kernels, and costs from 0.1 to 10, on a logarithmic scale around 1.
     values = sample_values(
         make_box(
@@ -137,6 +139,7 @@ def test_integers_are_drawn_by_width_of_bins():
 
 
 def test_features_span_unit_interval():
+    """The range of a number in the box becomes the range of its feature, 0 to 1."""
     # One kernel; the three numbers have ranges.
     box = make_box(
         make_values(RADIAL, cost=0.1, gamma=0.5, degree=2),
@@ -166,6 +169,7 @@ def test_blocks_contain_whole_finite_box():
 
 
 def make_history_of_three() -> list[hbo.Evaluations]:
+    """Three tasks, whose optima have two kernels, costs from 0.1 to 10, degrees from 3 to 9."""
     return make_history(
         make_values(RADIAL, cost=0.1, gamma=0.5, degree=3),
         make_values(POLYNOMIAL, cost=10.0, degree=9),
@@ -174,6 +178,7 @@ def make_history_of_three() -> list[hbo.Evaluations]:
 
 
 def test_suggested_choices_occur_in_optima():
+    """No kernel is suggested that was never the best."""
     # These are the kernels of the three earlier optima.
     values = run_trials(make_method(make_history_of_three()), trials=60)
     assert set(values[:, KERNEL]) == {RADIAL, POLYNOMIAL}
@@ -190,6 +195,7 @@ def test_suggested_numbers_lie_between_optima(column, lowest, highest):
 
 
 def test_suggestions_span_box():
+    """The costs of suggestions come near both ends of the range of earlier optima."""
     # Earlier optima have costs from 0.1 to 10.
     cost = run_trials(make_method(make_history_of_three()), trials=60)[:, COST]
     assert cost.min() < 0.3
@@ -207,9 +213,10 @@ def test_equal_optima_leave_whole_space():
 
 
 def test_small_box_is_exhausted_before_repeats():
-    """A box of four configurations, two kernels and two degrees, with a single cost.
+    """A box has four configurations, two kernels and two degrees, with a single cost.
 
-    Its size counts as infinite: gamma is free, although no kernel in the box uses it.
+    No kernel in it uses gamma, whose whole range therefore is in the box, so that its size counts
+    as infinite. Still all four are suggested before one of them is repeated.
     """
     method = make_method(
         make_history(
@@ -227,7 +234,7 @@ def test_small_box_is_exhausted_before_repeats():
 
 
 def test_equal_numbers_are_kept():
-    # Both earlier optima have the same cost.
+    """Both earlier optima have the same cost, which all suggestions share."""
     method = make_method(
         make_history(
             make_values(POLYNOMIAL, cost=0.1, degree=3), make_values(SIGMOID, cost=0.1, degree=4)

@@ -27,7 +27,7 @@ def make_process(observations_of_task: int) -> tasks.TaskProcess:
     task = np.repeat(np.arange(4), observations_of_task)
     X = rng.random((len(task), 3))
     losses = np.sin(5 * X[:, 0] + 0.3 * task) + X[:, 1] ** 2 + task
-    position = np.arange(4.0)
+    position = np.arange(4.0)  # each task is at distance 1 from the next one
     distances = np.abs(position[:, None] - position)
     observed = tasks.Observations(
         X=X,

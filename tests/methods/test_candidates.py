@@ -192,13 +192,17 @@ def test_random_candidates_stay_the_same(monkeypatch):
 def test_candidate_needs_an_advantage(excess, is_chosen):
     """One near the best is chosen only if it promises four times the improvement of random ones.
 
-    Here it promises that and a small excess, which may be negative.
+    Here the logarithm of its improvement is higher by log 4 and a small excess, which may be
+    negative.
     """
     method = make_method(FOUR_NUMBERS)
     optimise(method, bowl, trials=4)
 
     def score(unit: FloatArray) -> FloatArray:
-        """Log expected improvement: 0 of random candidates, more of those near the best."""
+        """Log expected improvement: 0 of random candidates, and more of those near the best.
+
+        The random ones, `CANDIDATES` of them, come first. The others have log 4 and `excess`.
+        """
         scores = np.zeros(len(unit))
         is_near_best = np.arange(len(unit)) >= CANDIDATES  # after the random candidates
         scores[is_near_best] = np.log(4.0) + excess
@@ -239,6 +243,7 @@ class TestPlateau:
         assert method._draw_near_best() is None
 
     def test_new_loss_near_best_continues_search(self):
+        """Only a loss that was seen before would mean a plateau."""
         method, earlier_losses = self.make_method()
         new_loss = 7.0
         assert new_loss not in earlier_losses
@@ -307,6 +312,7 @@ def make_plateaus() -> Callable[[Config], float]:
     loss_of_point = bowl_at_points + 0.1 * rng.standard_normal(60)
 
     def loss(config: Config) -> float:
+        """The loss of the nearest of the 60 points."""
         x = np.array(list(config.values()))
         squared_distances = np.sum((points - x) ** 2, axis=1)
         return float(loss_of_point[squared_distances.argmin()])

@@ -58,7 +58,8 @@ def score(losses: FloatArray, *, seed: int = 0) -> FloatArray:
 def test_scores_are_winsorised_normal_quantiles():
     """The quantile of a loss is the share of losses below it.
 
-    The lowest loss gets the paper's delta instead of 0, so that its normal score is finite.
+    The lowest loss gets `delta` instead of 0, by the paper's formula, so that its normal score is
+    finite.
     """
     scores = score(np.array([30.0, -1.0, 7.0, 10.0]))
     n = 4  # losses
@@ -119,6 +120,7 @@ def test_suggestions_are_near_good_configurations():
 
 
 def test_scales_of_tasks_do_not_matter():
+    """Within each task, losses count by their ranks alone."""
     history = [make_task(30, seed=seed) for seed in range(4)]
     # Powers of two, so that no rounding differs.
     scaled = [make_task(30, seed=seed, scale=4.0**seed) for seed in range(4)]
@@ -183,8 +185,8 @@ def test_suggestions_are_random_without_finite_loss(history):
 
 
 def test_limited_subset_of_history_suffices(monkeypatch):
+    """Of 1000 evaluations of five tasks 100 are used, and suggestions are near the optimum."""
     monkeypatch.setattr("hpobench_ordered.methods.cts.MAX_EVALUATIONS", 100)
-    # Of 1000 evaluations of five tasks, 100 are used.
     suggested = suggest(make_method(make_history(tasks=5, n=200)))
     # The median distance of random points from the optimum is 0.56.
     assert np.median(distances_from_optimum(suggested)) < 0.2

@@ -44,12 +44,12 @@ def test_bounded_quadratic_is_solved(seed, size):
 
 
 def test_rosenbrock_needs_twice_scipys_evaluations():
+    """With so many, the minimum is reached: 0, where all ten coordinates are 1."""
     start = np.full(10, -1.2)  # the usual start
     unbounded = (np.full(10, -np.inf), np.full(10, np.inf))
     by_scipy = minimize(rosenbrock, start, jac=True, method="L-BFGS-B")
     evaluations = 2 * by_scipy.nfev
     value, x = minimise(rosenbrock, start, unbounded, evaluations=evaluations, tolerance=1e-15)
-    # The minimum, 0, is at 1.
     np.testing.assert_allclose(x, 1.0, atol=1e-3)
     assert value < 1e-8
 
@@ -60,6 +60,7 @@ class TestFewEvaluations:
     bounds = (np.full(4, -2.0), np.full(4, 2.0))
 
     def test_number_of_evaluations_is_limited(self, evaluations):
+        """The function is evaluated at most as often as is allowed."""
         objective = Mock(side_effect=rosenbrock)
         minimise(objective, self.start, self.bounds, evaluations=evaluations, tolerance=0.0)
         assert objective.call_count <= evaluations

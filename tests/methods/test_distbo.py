@@ -274,18 +274,20 @@ def test_wrong_number_of_data_is_refused(name):
 
 
 def test_poor_fit_falls_back_to_random(monkeypatch):
+    """Where the fit is refused as poor, the suggestion is random, and counted as a fallback."""
     method = Toy(0).make_method("manual-gp")
-    # A limit on the fitted loss that no fit satisfies.
+    # A fit is poor if its minus log likelihood is above this limit, as here any fit's is.
     monkeypatch.setattr(models, "MAX_NATS_PER_EVALUATION", -1e9)
     method.ask()
     assert method.fallbacks == 1
-    # There is no model that would know them.
+    # Similarities of tasks are those of a model, and there is none.
     assert np.isnan(method.similarities()).all()
 
 
 def test_next_fit_after_poor_one_succeeds(monkeypatch):
+    """A poor fit makes one suggestion random; the next one is a model's again."""
     method = Toy(0).make_method("manual-gp")
-    # A limit on the fitted loss that no fit satisfies.
+    # A fit is poor if its minus log likelihood is above this limit, as here any fit's is.
     with monkeypatch.context() as patched:
         patched.setattr(models, "MAX_NATS_PER_EVALUATION", -1e9)
         method.tell(method.ask(), 0.0)
@@ -364,9 +366,10 @@ def test_other_losses_are_not_clipped(losses):
 
 
 def test_newly_active_hyperparameters_get_values():
-    """A candidate near a configuration without x may have the kind that activates x.
+    """Candidates near the best configurations have a value of x exactly if their kind needs one.
 
-    x then has a value, and no other kind has one. `_refine` adds candidates near the best ones.
+    Of the kinds a to h, d alone has x. `_refine` adds candidates near the best ones, which may have
+    the kind d although the configuration that they are near to has not.
     """
     kinds = [*"abcdefgh"]
     kind_with_x = 3  # of d

@@ -84,6 +84,7 @@ def compute_covariance(
 
 @given(SEEDS)
 def test_likelihood_is_joint_normal_one(seed):
+    """The losses of all evaluations on all tasks have one joint normal distribution."""
     rng = np.random.default_rng(seed)
     data = make_observations(rng)
     theta = make_hyperparameters(rng)
@@ -100,7 +101,10 @@ def test_likelihood_is_joint_normal_one(seed):
 
 @given(SEEDS)
 def test_prediction_is_joint_normal_one(seed):
-    """Losses of six new configurations on the current task, conditioned on all evaluations."""
+    """Losses of six new configurations on the current task, conditioned on all evaluations.
+
+    K is the covariance of the evaluations' losses.
+    """
     rng = np.random.default_rng(seed)
     data = make_observations(rng)
     theta = make_hyperparameters(rng)
@@ -253,7 +257,7 @@ def test_gradient_of_regression_is_numeric_one(is_learned, seed):
 def evaluate_network(
     parameters: FloatArray, X: FloatArray, padded_inputs: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Evaluate a network of 20 hidden units and 10 outputs.
+    """Evaluate a network of 20 hidden units, with weights W and offsets b, and 10 outputs, V and c.
 
     Returns:
         The outputs, and the parameters that follow those of the network.
@@ -320,6 +324,7 @@ def test_joint_embedding_is_mean_product():
 
 
 def test_relative_size_is_last_description():
+    """It is the number of a task's points over that of the largest task."""
     learned, z = make_regression_descriptions(joint=False)
     sizes = np.array([len(data) for data in REGRESSION_DATA])
     np.testing.assert_allclose(learned.describe(z)[:, -1], sizes / sizes.max())
@@ -385,6 +390,7 @@ def test_large_datasets_are_thinned_evenly(monkeypatch):
 
 
 def test_free_tasks_start_half_correlated():
+    """Before covariances of tasks are learned, any two tasks correlate by a half."""
     free_tasks = models.FreeTasks(3)
     correlations = free_tasks.matrix(free_tasks.initial(np.random.default_rng(0)))
     expected = [[1.0, 0.5, 0.5], [0.5, 1.0, 0.5], [0.5, 0.5, 1.0]]
@@ -458,7 +464,7 @@ def test_poor_fit_is_refused():
     low_log_noise = -12.0
     # The last four parameters, after those of tasks.
     model.x[-4:] = (*long_log_lengths, log_signal, low_log_noise)
-    # Equal bounds keep all parameters as they are.
+    # Equal bounds keep all parameters as they are: the fit cannot mend them.
     model.bounds = (model.x, model.x)
     with pytest.raises(ModelError, match=r"the fit is poor: .* nats per evaluation"):
         model.fit(make_observations(np.random.default_rng(0)))

@@ -20,12 +20,13 @@ UNTRAINED_KERNEL = fsbo.DeepKernel.draw(2, np.random.default_rng(1))
 
 
 def compute_covariance(deep_kernel: fsbo.DeepKernel, X: FloatArray) -> FloatArray:
-    """Covariance of losses: Matern kernel of the network's outputs, and noise."""
+    """Covariance of losses: Matern kernel of the network's outputs, Phi, and noise."""
     Phi = deep_kernel.features(X)
     theta = deep_kernel.theta
     _log_length_scale, _log_signal, log_noise = theta
     groups = fsbo.output_kernel().groups  # all outputs have the same length scale
-    K = compiled.cross_covariance(Phi, Phi, groups, theta, 1)
+    length_scales = 1
+    K = compiled.cross_covariance(Phi, Phi, groups, theta, length_scales)
     return K + np.exp(log_noise) * np.eye(len(X))
 
 
@@ -37,6 +38,7 @@ def log_likelihood(deep_kernel: fsbo.DeepKernel, X: FloatArray, y: FloatArray) -
 
 
 def test_likelihood_is_multivariate_normal():
+    """Nine losses of a task are normal with mean 0 and the covariance of the deep kernel."""
     value, _ = fsbo.negative_log_likelihood(
         UNTRAINED_KERNEL.phi, UNTRAINED_KERNEL.x, TASK_X, TASK_LOSSES
     )
@@ -102,9 +104,13 @@ def test_training_takes_steps_of_adam():
 
 
 def test_training_makes_similar_tasks_likelier():
-    """The log likelihood of a task between the earlier ones rises by more than 5."""
+    """The log likelihood of a task between the earlier ones rises by more than 5.
+
+    Its optimum, at 0.35, is between theirs, from 0.2 to 0.5.
+    """
     method = make_method(fsbo.FSBO, [make_bowl_task(place=place) for place in (0.2, 0.3, 0.4, 0.5)])
-    # Sources are features and standardised losses of the history, here of the similar task alone.
+    # `sources` are features and standardised losses of each earlier task. This method only computes
+    # those of the similar task.
     method_for_similar_task = make_method(fsbo.FSBO, [make_bowl_task(place=0.35, trials=12)])
     ((similar_X, similar_y),) = method_for_similar_task.sources
     before = log_likelihood(UNTRAINED_KERNEL, similar_X, similar_y)
@@ -116,10 +122,11 @@ def test_training_makes_similar_tasks_likelier():
 
 
 def test_initial_design_covers_earlier_optima():
+    """The first trials serve all earlier tasks: one is near each of two optima."""
     method = make_method(fsbo.FSBO, [make_bowl_task(place=0.1), make_bowl_task(place=0.9)])
     design = UNIT_SQUARE.values(list(method.initial_configurations()))
     assert len(design) == fsbo.INITIAL_TRIALS
-    # A bowl is the squared distance from its optimum: one configuration lies near each.
+    # A bowl is the squared distance from its optimum.
     assert bowl(design, place=0.1).min() < 0.03
     assert bowl(design, place=0.9).min() < 0.03
 
@@ -133,6 +140,7 @@ def make_started_method() -> fsbo.FSBO:
 
 
 def test_current_task_changes_kernel_slightly():
+    """On the current task, the training on earlier tasks goes on for a few steps."""
     method = make_started_method()
     largest_change = np.abs(method._deep_kernel.x - method.trained_kernel.x).max()
     # A step of Adam changes a parameter by at most about its rate, `FINE_LEARNING_RATE`.
@@ -140,6 +148,7 @@ def test_current_task_changes_kernel_slightly():
 
 
 def test_posterior_mean_is_kernels():
+    """Predictions are those of a Gaussian process with the deep kernel, given all evaluations."""
     method = make_started_method()
     X, y = method.observations()
     predict, _ = method.fit_posterior(X, y)

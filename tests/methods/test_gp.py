@@ -87,8 +87,9 @@ def make_flat_prior(size: int) -> NormalPrior:
 
 
 def negative_log_posterior(module, X, y, theta, prior, length_scale_of_feature):
-    """Value and gradient at theta, by one of the two modules."""
+    """Value and gradient at theta, by one of the two modules, `compiled` or `lapack`."""
     length_scales = int(length_scale_of_feature.max()) + 1
+    # Squared differences of all pairs of observations, for each length scale.
     S = compiled.squared_differences(X, length_scale_of_feature, length_scales)
     return module.negative_log_posterior(S, y, theta, prior.mean, prior.precision)
 
@@ -107,6 +108,7 @@ def fit_theta(module, X, y, start, bounds, prior, *, iterations=50, tolerance=1e
 
 @given(st.lists(st.floats(-800.0, 0.0), min_size=1, max_size=200))
 def test_exp_in_place_equals_numpy(x):
+    """The function replaces numbers up to 0 by their exponentials."""
     values = np.array(x)
     workspace = np.empty(len(x))
     compiled.exp_in_place(values, workspace)
@@ -382,6 +384,7 @@ ANY_LOSSES = st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size
 
 @given(ANY_LOSSES)
 def test_standardised_losses_keep_their_order(losses):
+    """Where raw losses rise, scaled ones do not fall."""
     raw = np.array(losses)
     scaled = standardise(raw)
     assert np.isfinite(scaled).all()
@@ -443,7 +446,10 @@ def test_log_ei_equals_high_precision(z):
 @settings(deadline=None)
 @given(st.lists(st.floats(-1e4, 50.0), min_size=2, max_size=20, unique=True))
 def test_log_ei_falls_with_the_mean(z):
-    """z is how far the incumbent, 0, lies above the predicted mean, in standard deviations."""
+    """Expected improvement rises with z, also where one formula takes over from another.
+
+    z is how far the incumbent, 0, lies above the predicted mean, in standard deviations.
+    """
     # Below LEFT_TAIL_END another formula takes over.
     last_of_formula, first_of_other = LEFT_TAIL_END, np.nextafter(LEFT_TAIL_END, 0.0)
     ascending_z = np.sort(np.array([*z, last_of_formula, first_of_other]))
@@ -496,6 +502,7 @@ class TestSamples:
         assert_allclose(sample, mean, rtol=1e-12)
 
     def test_samples_have_posterior_deviation(self):
+        """Deviations of samples follow from their covariance at four points."""
         _, sd = self.model.predict(self.points)
         assert_allclose(np.sqrt(np.diag(self.compute_covariance())), sd, rtol=1e-4)
 

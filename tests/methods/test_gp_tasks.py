@@ -81,13 +81,14 @@ class DirectFormulas:
     """
 
     def __init__(self, observed: tasks.Observations, x: FloatArray) -> None:
+        """Compute B, z and K at hyperparameters x."""
         self.observed = observed
         self.task = np.repeat(np.arange(len(observed.counts)), observed.counts)
         # Of x come first three length scales, then four numbers, then a scale for each task.
         self.log_lengths, log_numbers, self.log_scales = np.split(x, [3, 7])
         log_signal, log_memory, log_novelty, log_noise = log_numbers
 
-        # It decays with the distance of tasks, and is lower between different ones.
+        # The covariance of tasks decays with their distance, and is lower between different ones.
         is_other = ~np.eye(len(observed.counts), dtype=bool)
         decay = observed.distances / np.exp(log_memory)
         self.B = np.exp(log_signal - decay - np.exp(log_novelty) * is_other)
@@ -99,13 +100,16 @@ class DirectFormulas:
         self.K = self.B[self.task][:, self.task] * correlation + level + noise
 
     def log_likelihood(self) -> float:
-        """Log density of the losses y."""
+        """Log density of the losses y, by that of the scaled losses z with their covariance K."""
         log_density_of_z = multivariate_normal(np.zeros(len(self.z)), self.K).logpdf(self.z)
         # y is z times the scale of its task, so that its density is divided by the scale.
         return float(log_density_of_z - self.log_scales[self.task].sum())
 
     def predict(self, candidates: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Posterior mean and standard deviation of candidates on the last task."""
+        """Posterior mean and standard deviation of candidates on the last task.
+
+        B is the covariance of tasks, and K that of the scaled losses z.
+        """
         last = len(self.B) - 1
         correlation = compute_matern_correlation(self.log_lengths, self.observed.X, candidates)
         level = self.observed.level * (self.task == last)[:, None]
@@ -205,14 +209,14 @@ class TestOneTaskWithoutLevel:
     process_of_bo = GaussianProcess(observed.X, observed.y, kernel=KERNEL, theta=theta)
 
     def test_one_task_predicts_as_bo(self):
-        """Without a level of its own, one task's process is that of `bo`."""
+        """If the mean loss of tasks does not vary, the process of a single one is that of `bo`."""
         candidates = np.random.default_rng(1).random((50, 4))
         prediction = tasks.TaskProcess(self.observed, self.x).predict(candidates)
         expected = self.process_of_bo.predict(candidates)
         assert_allclose(prediction, expected, rtol=1e-8, atol=1e-8)
 
     def test_one_task_has_likelihood_of_bo(self):
-        """With a flat prior, the posterior density is the likelihood."""
+        """Its posterior density with a flat prior is the likelihood of the process of `bo`."""
         zeros = np.zeros(len(self.x))
         flat_prior = replace(make_prior(self.observed), mean=zeros, precision=zeros)
         value, _ = negative_log_posterior(self.observed, self.x, flat_prior)
@@ -249,6 +253,7 @@ def test_fit_recovers_scales_of_tasks():
 
 
 def test_losses_that_are_nan_are_refused():
+    """All losses of two tasks are NaN."""
     observed = make_observations([5, 5])
     observed = replace(observed, y=np.full(10, np.nan))
     with pytest.raises(ModelError):

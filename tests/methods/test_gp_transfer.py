@@ -93,6 +93,7 @@ def test_distance_is_l1_of_standardised_contexts():
 
 
 def test_last_of_equally_close_tasks_is_used():
+    """Of two equally close tasks, the later one is nearer to the current one in time."""
     # The contexts 1 and 3 of the first two tasks are equally far from the current one, 2.
     history = [make_task(0.1, q=1.0), make_task(0.2, q=3.0), make_task(0.3, q=9.0)]
     method = make_method(GPTransferClosest, history, q=2.0)
@@ -105,6 +106,7 @@ LARGE_HISTORY = [make_task(0.1, 900), make_task(0.9, 900)]
 
 
 def test_large_closest_task_is_subsampled():
+    """Of the closest task, as many evaluations are used as may be, and of the other none."""
     # The history: two tasks, with contexts 0.1 and 0.9, each of more evaluations than are used.
     method = make_method(GPTransferClosest, LARGE_HISTORY, place=0.2)
     assert count_used(method, LARGE_HISTORY) == [MAX_SOURCES, 0]
@@ -123,8 +125,9 @@ def test_subsample_depends_on_seed():
 
 
 def test_losses_are_standardised_before_subsampling():
+    """Mean and deviation are those of the whole task, of which a part is used."""
     _, y = make_method(GPTransferClosest, LARGE_HISTORY, place=0.2).observations()
-    # The closest task's, of which only a part is used.
+    # All those of the closest task.
     losses = LARGE_HISTORY[0].losses
     standardised = (losses - losses.mean()) / losses.std()
     assert np.isin(y.round(9), standardised.round(9)).all()
@@ -154,6 +157,7 @@ def test_sample_of_every_task_is_equal(tasks):
 
 
 def test_small_task_is_used_whole():
+    """A task with fewer evaluations than the limit loses none."""
     # Tasks of 3 and of 30 evaluations.
     history = [make_task(0.1, 3), make_task(0.2, 30)]
     method = make_method(GPTransferSubsample, history, place=0.3)
@@ -176,6 +180,7 @@ def test_last_task_is_closest_without_common_context():
 
 
 def test_all_tasks_are_sampled_without_common_context():
+    """No quantity is known of all three tasks, but every task is sampled in any case."""
     history = make_history_without_common_context()
     method = make_method(GPTransferSubsample, history, a=1.0)
     assert count_used(method, history) == [MAX_PER_TASK] * 3

@@ -204,7 +204,10 @@ def test_new_hyperparameter_is_drawn_uniformly(name):
     [("transfer-tpe", count_needed_evaluations(NEW_SPACE.dimension)), ("transfer-gp", 3)],
 )
 def test_model_of_new_space_takes_over(name, trials_before_model):
-    """Suggestions move from the old optimum to the new one, by lines 16 to 18 of algorithm 1."""
+    """Suggestions move from the old optimum to the new one, by lines 16 to 18 of algorithm 1.
+
+    The first `trials_before_model` are too few for a model of the new space.
+    """
     old_optimum = 0.2
     new_optimum = 0.85
 
@@ -347,6 +350,7 @@ def make_tpe() -> TPE:
 
 @pytest.mark.parametrize("name", [*TRANSFER, *BEST_FIRST, "only-optimize-new", "drop-unimportant"])
 def test_unrelated_spaces_cause_warning(name):
+    """The history, of the task 'before', is on a space that shares no hyperparameter."""
     with pytest.warns(UserWarning, match="shares no hyperparameter with the one of 'before'"):
         make_method(name, make_unrelated_step())
 
@@ -363,12 +367,13 @@ def test_unrelated_spaces_cause_warning(name):
     ],
 )
 def test_equals_tpe_with_unrelated_space(name):
+    """Where the old space shares no hyperparameter with the new one, the method is TPE."""
     suggestions = ask_many(make_method(name, make_unrelated_step()), 8)
     assert_array_equal(suggestions, ask_many(make_tpe(), 8))
 
 
 def test_equals_tpe_with_all_outside():
-    """If the new space allows no old configuration, there is nothing to transfer."""
+    """Where the new space allows no old configuration, nothing is transferred to TPE."""
     old = make_old_step()
     outside = select(old, ~is_allowed(old))
     suggestions = ask_many(make_method("transfer-tpe-best-first", outside), 8)

@@ -82,7 +82,7 @@ def test_likelihood_is_sum_over_tasks():
     assert value == pytest.approx(negative_log_likelihood_by_scipy(tasks, weights))
 
 
-def test_mean_weights_minimise_likelihood():
+def test_mean_weights_maximise_likelihood():
     """The gradient of the negative log likelihood by the weights of the mean is 0."""
     tasks = draw_tasks(count=3, n=8)
     _value, _gradient_by_theta, weights = negative_log_likelihood(prepare_tasks(tasks), TRUE_THETA)
@@ -157,10 +157,10 @@ def test_posterior_conditions_prior():
 
 
 def test_prior_is_fitted_once():
+    """The prior is of the earlier tasks: it is the same object after three more trials."""
     method = make_started_method()
     prior = method.prior
     suggest_on_bowl(method, place=0.3, trials=3)
-    # The same object after three more trials.
     assert method.prior is prior
 
 

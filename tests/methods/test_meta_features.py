@@ -147,6 +147,7 @@ def test_class_ratios_and_entropy(classes, ratios):
 
 
 def test_label_above_number_of_classes_is_refused():
+    """There are three classes, of which two are allowed."""
     with pytest.raises(EvaluationsError, match="labels must be below 2, but got 2"):
         # The labels are 0, 1 and 2.
         compute_meta_features(make_classification(), classes=2)
@@ -232,6 +233,7 @@ def make_small_data(kind: hbo.DataKind, seed: int) -> hbo.TaskData:
 
 @given(SEEDS, st.sampled_from(hbo.DataKind))
 def test_order_of_points_does_not_matter(seed, kind):
+    """Shuffled points have the same meta-features, but for landmarkers, which split them."""
     data = make_small_data(kind, seed)
     order = np.random.default_rng(seed).permutation(40)
     labels = None if data.labels is None else data.labels[order]
@@ -242,6 +244,7 @@ def test_order_of_points_does_not_matter(seed, kind):
 
 @given(SEEDS, st.sampled_from(hbo.DataKind))
 def test_order_of_features_does_not_matter(seed, kind):
+    """Shuffled features have the same meta-features, but for their means."""
     data = make_small_data(kind, seed)
     order = np.random.default_rng(seed).permutation(3)
     shuffled = hbo.TaskData(data.features[:, order], data.labels, kind)
@@ -351,8 +354,9 @@ def test_counterexample_tasks_look_alike():
 
 
 def test_large_data_are_subsampled():
+    """5000 of 20 000 points are used; they have about the meta-features of other 5000."""
     X = np.random.default_rng(7).uniform(size=(20_000, 2))
-    # 5000 is the largest number of points that is used.
+    # All 5000 points of small data are used.
     small = compute_meta_features(hbo.TaskData(X[:5000], X[:5000, 0], REGRESSION))
     large = compute_meta_features(hbo.TaskData(X, X[:, 0], REGRESSION))
     assert large == pytest.approx(small, abs=0.1)
@@ -361,6 +365,7 @@ def test_large_data_are_subsampled():
 
 
 def test_class_outside_subsample_counts():
+    """All classes of the data count, although only a sample of the points is used."""
     rng = np.random.default_rng(7)
     labels = np.zeros(20_000)
     labels[0] = 1  # most likely not in the sample
@@ -375,7 +380,10 @@ UNCACHED_FEATURES = np.random.default_rng(10).normal(size=(50, 2))
 
 
 def test_labels_need_scikit_learn(monkeypatch):
-    """Landmarkers, which need labels, are models of scikit-learn."""
+    """Landmarkers, which need labels, are models of scikit-learn.
+
+    Meta-features are cached; those of `UNCACHED_FEATURES` are computed by no other test.
+    """
     # Makes the import fail.
     monkeypatch.setitem(sys.modules, "sklearn.neighbors", None)
     data = hbo.TaskData(UNCACHED_FEATURES, UNCACHED_FEATURES[:, 0], REGRESSION)
@@ -384,7 +392,10 @@ def test_labels_need_scikit_learn(monkeypatch):
 
 
 def test_features_need_no_scikit_learn(monkeypatch):
-    """Without labels there are no landmarkers, which are models of scikit-learn."""
+    """Without labels there are no landmarkers, which are models of scikit-learn.
+
+    Meta-features are cached; those of `UNCACHED_FEATURES` are computed by no other test.
+    """
     # Makes the import fail.
     monkeypatch.setitem(sys.modules, "sklearn.neighbors", None)
     meta_features = compute_meta_features(hbo.TaskData(UNCACHED_FEATURES, None, UNSUPERVISED))
@@ -393,6 +404,7 @@ def test_features_need_no_scikit_learn(monkeypatch):
 
 
 def test_columns_are_scaled_to_unit_interval():
+    """The lowest number of a column becomes 0 and the highest 1; all of a constant one, 0."""
     table = np.array([[1.0, 5.0, -2.0], [3.0, 5.0, 0.0], [2.0, 5.0, -1.0]])
     # The second column is constant.
     expected = [[0, 0, 0], [1, 0, 1], [0.5, 0, 0.5]]

@@ -76,6 +76,7 @@ def test_similar_task_has_more_weight():
 
 
 def test_important_hyperparameter_comes_first():
+    """The losses of the earlier task depend on y alone."""
     values = np.random.default_rng(0).random((60, 2))
     _x, y = values.T
     losses_of_y_alone = (y - 0.7) ** 2
@@ -136,9 +137,9 @@ def test_density_without_configurations_is_uniform():
 
 
 def test_best_tenth_is_good():
+    """A tenth of a task's evaluations, rounded up, are its good ones, and the others bad."""
     method = make_method(meta_tpe.MetaTPE, [make_bowl_task(place=0.4, trials=25)])
     (task,) = method._sources
-    # A tenth of 25, rounded up.
     assert (len(task.good), len(task.bad)) == (3, 22)
 
 
@@ -186,6 +187,7 @@ def compute_losses_of_kernels(values: FloatArray) -> FloatArray:
 
 
 def test_conditional_space_is_optimised():
+    """An earlier task had the same losses, which the radial kernel makes low."""
     space = make_kernel_space(max_degree=5)
     values = space.decode(space.sample_unit(np.random.default_rng(0), 40))
     history = [minimised("earlier", {}, values, compute_losses_of_kernels(values), space)]

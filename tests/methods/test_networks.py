@@ -42,6 +42,7 @@ def test_features_are_two_layers():
 
 
 def test_no_configurations_give_no_features():
+    """The two features of a network have no rows."""
     parameters = draw_parameters(SMALL_NETWORK, used_inputs=2)
     no_configurations = np.empty((0, 2))
     features = compute_features(SMALL_NETWORK, parameters, no_configurations)

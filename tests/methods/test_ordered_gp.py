@@ -49,8 +49,9 @@ def select_best_configuration(task: Evaluations) -> FloatArray:
 
 
 def test_first_trials_are_earlier_tasks_bests():
+    """The first `early_trials` are best configurations of earlier tasks, here six."""
     history = [make_task(place) for place in (0.05, 0.1, *EARLIER_PLACES)]
-    trials = OrderedGP.early_trials  # so many choose among earlier tasks' best configurations
+    trials = OrderedGP.early_trials
     suggestions = suggest_on_bowl(make_method(history), place=0.6, trials=trials)
     best_of_tasks = {tuple(select_best_configuration(task)) for task in history}
     assert {tuple(row) for row in suggestions} <= best_of_tasks
@@ -66,8 +67,8 @@ def test_first_trial_follows_drift():
 
 
 def test_drifting_smooth_optimum_is_reached():
+    """The optimum is at 0.6 now, after 0.2, 0.3, 0.4 and 0.5 on earlier tasks."""
     suggestions = suggest_on_bowl(make_method(make_drifting_tasks()), place=0.6, trials=15)
-    # Earlier optima were at 0.2, 0.3, 0.4 and 0.5.
     assert bowl(suggestions, place=0.6).min() < 1e-4
 
 
@@ -119,6 +120,7 @@ def test_pending_configurations_are_not_repeated():
 
 
 def test_correlations_fall_with_distance():
+    """The nearer an earlier task is, the higher is its learned correlation with the current."""
     method = make_method(make_drifting_tasks())
     method.ask()  # fits the model
     correlations = method.task_correlations  # of the current task and earlier ones, nearest first
@@ -186,20 +188,28 @@ def test_model_uses_part_of_large_history():
 
 
 def test_best_values_are_nearest_tasks_first():
+    """The best configuration of each task that is used is known, that of the nearest first.
+
+    Without contexts, the latest tasks are nearest.
+    """
     method, history = make_method_with_large_history()
-    # Without contexts, the latest tasks are nearest.
     nearest_first = history[::-1][: OrderedGP.max_earlier_tasks]
     expected = [select_best_configuration(task) for task in nearest_first]
     np.testing.assert_array_equal(method.sources.best_values, expected)
 
 
 def test_model_uses_best_of_every_task():
+    """A part of each large task is used, its best configuration always.
+
+    Points are configurations in the unit cube.
+    """
     method, _ = make_method_with_large_history()
     for best in method.sources.best_points:
         assert (method.sources.points == best).all(axis=1).any()
 
 
 def test_model_uses_part_of_current_task():
+    """Of twice as many evaluations as are used of the current task, half are."""
     method = make_method([make_task(0.5)])
     values = np.random.default_rng(0).random((2 * MAX_CURRENT, 2))
     for config, loss in zip(
@@ -259,9 +269,10 @@ SIZES = [{"size": 10.0, "rare": 1.0}, {"size": 1000.0, "rare": 1.0}, {"size": 20
     ],
 )
 def test_distances_from_current_task(history, current, expected):
-    """Contexts of earlier tasks and of the current one give its distances from all tasks.
+    """The distance of tasks is the difference of their contexts' ranks, or that of their indices.
 
-    The last is 0, from itself.
+    It is the mean over the quantities that all tasks have. Expected are the distances of the
+    current task from all tasks, the last of which is 0, from itself.
     """
     distances_of_tasks = compute_task_distances(history, current)
     np.testing.assert_array_equal(distances_of_tasks[-1], expected)
@@ -281,6 +292,7 @@ def test_distances_from_current_task(history, current, expected):
     ],
 )
 def test_units_of_losses(losses: Sequence[Sequence[float]], expected: Sequence[float]):
+    """The unit of a task is half the distance of its best and its median loss, if that is not 0."""
     units = compute_units([np.array(of_task) for of_task in losses])
     assert units == pytest.approx(expected)
 

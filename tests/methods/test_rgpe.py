@@ -76,7 +76,8 @@ The target is the current task.
 def test_weights_are_shares_of_best_ranks(losses_of_second, expected):
     """The weight of a process is the share of four samples in which its ranking loss is lowest.
 
-    Processes with equal losses share a sample. The last of three is the current task's.
+    Processes with equal losses share a sample. The last of three is the current task's; an earlier
+    task's is left out if its losses are much higher than those on the whole.
     """
     losses = np.array([LOSSES_OF_FIRST, losses_of_second, LOSSES_OF_TARGET])
     assert_array_equal(rgpe.compute_ranking_weights(losses), expected)
@@ -143,8 +144,7 @@ def test_large_current_task_has_weights():
     X = np.random.default_rng(0).random((4 * rgpe.MAX_RANKED, 2))
     y = bowl(X, place=0.4)
     weights = method.compute_weights(X, y, method.fit_target(X, y))
-    # Of the earlier task and the current one.
-    assert len(weights) == 2
+    assert len(weights) == 2  # of the earlier task and the current one
     assert weights.sum() == pytest.approx(1.0)
 
 

@@ -21,7 +21,7 @@ SMALL_STEPS = Sampling(step_size=0.03, friction=0.1, batch=32, samples=40, thinn
 
 
 def draw_samples(gradient: Gradient, data: tuple[FloatArray, ...], n: int) -> FloatArray:
-    """Sample three parameters in all chains, shape (samples * COPIES, 3).
+    """Sample three parameters in all chains, `COPIES` of them; return shape (samples * COPIES, 3).
 
     Args:
         gradient: Function of the parameters of all chains, the data, and rows of a mini-batch.

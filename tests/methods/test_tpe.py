@@ -117,9 +117,10 @@ def test_evaluations_are_split_by_loss(evaluations, good):
 
 
 def test_conditional_density_integrates_to_one():
-    """A choice of three kinds, of which the first alone has a number x, and a number y for all.
+    """The integral over a conditional space is estimated from uniform draws.
 
-    The integral is estimated from uniform draws.
+    The space has a choice of three kinds, of which the first alone has a number x, and a number y
+    for all.
     """
     kind = hbo.Parameter.choice("kind", ("a", "b", "c"))
     x = hbo.Parameter.number("x", 0, 1)

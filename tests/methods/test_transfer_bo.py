@@ -68,12 +68,14 @@ def test_context_ranks_are_features():
 
 
 def test_context_has_its_own_length_scale():
+    """`group_features` gives the number of the length scale of each input."""
     method = make_method([make_task(1), make_task(10), make_task(1000)], 100)
     # x; the two choices, which share one; the size.
     np.testing.assert_array_equal(method.group_features(), [0, 1, 1, 2])
 
 
 def test_losses_are_standardised_together():
+    """The losses of all tasks together have mean 0 and deviation 1."""
     method = make_method([make_task(1), make_task(10), make_task(1000)], 100)
     _, y = method.observations()
     np.testing.assert_allclose([y.mean(), y.std()], [0.0, 1.0], atol=1e-9)
@@ -89,7 +91,7 @@ def test_number_of_observations_is_limited():
 
 
 def test_every_suggestion_samples_other_observations():
-    # 280 evaluations, of which a random part is used.
+    """Of 280 evaluations a random part is used, drawn anew for each suggestion."""
     method = make_method([make_task(size, trials=70) for size in (1, 10, 100, 1000)], 10_000)
     first, _ = method.observations()
     second, _ = method.observations()
@@ -102,6 +104,7 @@ def make_history_beyond_paper() -> list[Evaluations]:
 
 
 def test_history_of_papers_size_is_whole():
+    """The paper's largest history has 675 evaluations; as many are used, here of three tasks."""
     history = [make_task(size, trials=LARGEST_HISTORY // 3) for size in (1, 10, 100)]
     method = make_method(history, 10_000)
     assert len(method._source_losses) == LARGEST_HISTORY
@@ -119,6 +122,7 @@ def test_larger_history_leaves_room_for_budget():
 
 
 def test_all_current_evaluations_are_used():
+    """All trials of the current task are among the observations, beside a large history."""
     method = make_method(make_history_beyond_paper(), 10_000)
     suggested_x, _choice = run_trials(method, size=10_000, trials=method.budget).T
     X, _losses = method.observations()

@@ -118,7 +118,7 @@ def test_ranks_are_scipys(L):
 # -- one previous task -----------------------------------------------------------------------------
 
 
-def test_single_task_is_repeated_by_loss():
+def test_configurations_of_single_task_come_first():
     """The 60 configurations of the only earlier task are suggested, the best first."""
     task = make_task(60, seed=3)
     suggestions = suggest(make_method([task], budget=80), 60)

@@ -97,6 +97,7 @@ def make_table_with_repeated_rows(space: SearchSpace, *, shared: bool, seed: int
     space=st.sampled_from(list(SPACES.values())),
 )
 def test_evaluated_configurations_have_their_mean(seed, shared, direction, space):
+    """A configuration that was evaluated several times has the mean of its values."""
     frame = make_table_with_repeated_rows(space, shared=shared, seed=seed)
 
     benchmark = make_benchmark(frame, space, direction=direction)
@@ -115,6 +116,7 @@ def test_evaluated_configurations_have_their_mean(seed, shared, direction, space
     space=st.sampled_from(list(SPACES.values())),
 )
 def test_best_value_is_that_of_an_evaluation(seed, shared, direction, space):
+    """The best value of a task is that of the best of its evaluated configurations."""
     frame = make_table_with_repeated_rows(space, shared=shared, seed=seed)
 
     benchmark = make_benchmark(frame, space, direction=direction)
@@ -131,7 +133,10 @@ def test_best_value_is_that_of_an_evaluation(seed, shared, direction, space):
 )
 @pytest.mark.parametrize("space", SPACES.values(), ids=SPACES)
 def test_shared_configurations_share_a_surrogate(shared, surrogate_class, space):
-    """Without shared configurations, each task has nearest neighbours of its own."""
+    """Tasks with the same configurations share one surrogate, their nearest neighbours.
+
+    Otherwise each task has nearest neighbours of its own.
+    """
     benchmark = make_benchmark(make_table(space, shared=shared), space)
 
     assert isinstance(model_of(benchmark), surrogate_class)
@@ -176,7 +181,7 @@ def test_forests_pass_the_public_checks(shared):
     ("shared", "surrogate_class"), [(True, ForestSurrogate), (False, PerTaskSurrogate)]
 )
 def test_shared_configurations_share_a_forest(shared, surrogate_class):
-    """Without shared configurations, each task has a forest of its own."""
+    """Tasks with the same configurations share one forest; otherwise each has its own."""
     forest = make_forest(shared=shared)
 
     assert forest.surrogate == "forest"
@@ -185,6 +190,7 @@ def test_shared_configurations_share_a_forest(shared, surrogate_class):
 
 @pytest.mark.parametrize("shared", [False, True])
 def test_forests_predict_the_toy_tasks(shared):
+    """At new configurations, predictions are close to the values that the rows are from."""
     space = conditional_space()
     values = sample_values(space, 500, seed=99)
     toy_tasks = toy_benchmark(space, tasks=2).tasks
@@ -210,18 +216,20 @@ def test_no_row_beats_the_best_value(shared):
 
 @pytest.mark.parametrize("shared", [False, True])
 def test_saved_forests_are_cross_validated(tmp_path, shared):
+    """The figures are of evaluations that a forest was not fitted to."""
     folder = save(make_forest(shared=shared), tmp_path / "mine")
 
     card = read_card(benchmark_spec(folder).artifact)
     assert card.surrogate is SurrogateType.FOREST
     assert card.folds == 10
     for quality in card.figures:
-        # Good, but not perfect, as it nearly is on the evaluations that the forest was fitted to.
+        # Good, but lower than on the evaluations that the forest was fitted to, where it is near 1.
         assert 0.6 < quality.r2 < 1
 
 
 @pytest.mark.parametrize("shared", [False, True])
 def test_saved_forests_pass_the_public_checks(tmp_path, shared):
+    """`check_benchmark` is what users check their own benchmarks with."""
     folder = save(make_forest(shared=shared), tmp_path / "mine")
 
     check_benchmark(hbo.load(folder))
@@ -239,7 +247,10 @@ def copy_by_pickle(benchmark: Benchmark) -> Benchmark:
 @pytest.mark.parametrize("make_copy", [return_itself, copy_by_pickle])
 @pytest.mark.parametrize("direction", Direction)
 def test_benchmark_records_rows_of_table(direction, make_copy):
-    """All rows of a task in their order, also those that repeat a configuration."""
+    """All rows of a task in their order, also those that repeat a configuration.
+
+    `make_copy` returns the benchmark itself, or a copy by pickle.
+    """
     space = conditional_space()
     table = make_table(space)
     repeated_rows = table.head(5)
@@ -258,7 +269,10 @@ def test_benchmark_records_rows_of_table(direction, make_copy):
 @pytest.mark.parametrize("make_copy", [return_itself, copy_by_pickle])
 @pytest.mark.parametrize("direction", Direction)
 def test_history_of_task_has_all_rows(direction, make_copy):
-    """The history of a task has all its rows, also those that repeat a configuration."""
+    """The history of a task has all its rows, also those that repeat a configuration.
+
+    `make_copy` returns the benchmark itself, or a copy by pickle.
+    """
     space = conditional_space()
     table = make_table(space)
     repeated_rows = table.head(5)
@@ -281,6 +295,7 @@ def make_table_of_largest_task_first() -> pd.DataFrame:
 
 
 def test_tasks_keep_order_of_table():
+    """Without `ordered`, tasks are in the order in which the table begins them."""
     frame = make_table_of_largest_task_first()
 
     benchmark = make_benchmark(frame, numeric_space(), ordered=None)
@@ -289,6 +304,7 @@ def test_tasks_keep_order_of_table():
 
 
 def test_tasks_are_sorted_by_context():
+    """With `ordered`, tasks are in the order of a context, whatever that of the rows."""
     frame = make_table_of_largest_task_first()
 
     benchmark = make_benchmark(frame, numeric_space(), ordered="size")
@@ -299,6 +315,7 @@ def test_tasks_are_sorted_by_context():
 
 
 def test_context_may_name_the_tasks():
+    """One column, `size`, has the names of tasks and their contexts."""
     frame = make_table_of_largest_task_first()
 
     benchmark = make_benchmark(frame, numeric_space(), task="size")
@@ -337,6 +354,7 @@ def test_default_summary_counts_evaluations():
 
 
 def test_tasks_have_several_contexts():
+    """Each task has a share, which is the same of all, and a size."""
     frame = make_table(numeric_space()).assign(share=0.25).astype({"size": float})
 
     benchmark = make_benchmark(frame, numeric_space(), context=["share", "size"])
@@ -529,6 +547,7 @@ def shared(request):
 @pytest.mark.parametrize("direction", Direction)
 @pytest.mark.parametrize("space", SPACES.values(), ids=SPACES)
 def test_benchmark_passes_the_public_checks(shared, direction, space):
+    """`check_benchmark` is what users check their own benchmarks with."""
     table = make_table(space, shared=shared)
 
     check_benchmark(make_benchmark(table, space, direction=direction))
@@ -628,6 +647,7 @@ def test_invalid_benchmark_name_is_refused(name):
 
 @pytest.mark.parametrize("ending", ["a\x1b[2Jb", "x" * 300, "\t", "two\nlines"])
 def test_invalid_task_name_is_refused(ending):
+    """The names t0, t1 and t2 get an ending that names must not have."""
     table = make_table(numeric_space())
     table["task"] += ending
 
@@ -648,6 +668,7 @@ def saved_folder(tmp_path):
 
 
 def test_saving_same_content_again_succeeds(saved_folder):
+    """The folder has the same benchmark of the same evaluations already."""
     digest = benchmark_spec(saved_folder).content
 
     save(make_toy(), saved_folder)
@@ -679,6 +700,7 @@ def test_saving_other_benchmark_is_refused(saved_folder):
 
 
 def test_next_version_replaces_saved_one(saved_folder):
+    """The folder has version 1, of other evaluations."""
     second_version = make_toy(seed_of_rows=1, version=2)
 
     save(second_version, saved_folder)
@@ -687,6 +709,7 @@ def test_next_version_replaces_saved_one(saved_folder):
 
 
 def test_overwriting_brings_back_earlier_version(saved_folder):
+    """Version 1 replaces version 2 only because of `overwrite`."""
     save(make_toy(seed_of_rows=1, version=2), saved_folder)
 
     save(make_toy(version=1), saved_folder, overwrite=True)
@@ -720,6 +743,7 @@ def test_loaded_benchmark_is_identified_by_content(saved_folder):
 
 
 def test_loaded_benchmark_can_be_loaded_again(saved_folder):
+    """Its source is what `hbo.load` takes."""
     loaded = hbo.load(saved_folder)
 
     loaded_again = hbo.load(loaded.source)

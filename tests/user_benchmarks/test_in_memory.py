@@ -94,12 +94,14 @@ def test_same_table_has_the_same_identity():
 
 
 def test_fewer_tasks_are_another_benchmark():
+    """The second benchmark has the first task of the first one alone."""
     whole = make_from_table()
     part = replace(whole, tasks=whole.tasks[:1])
     assert identify_benchmark(part) != identify_benchmark(whole)
 
 
 def test_own_surrogate_is_new_each_time():
+    """A surrogate that cannot be stored cannot be compared with another one."""
     first = identify_benchmark(make_with_own_surrogate())
     second = identify_benchmark(make_with_own_surrogate())
 
@@ -115,12 +117,14 @@ def test_one_object_stays_the_same():
 
 
 def test_same_model_version_is_the_same():
+    """Users vouch by the version for surrogates that cannot be compared."""
     first = make_with_own_surrogate(model_version="1")
     again = make_with_own_surrogate(model_version="1")
     assert identify_benchmark(first) == identify_benchmark(again)
 
 
 def test_other_model_version_is_another():
+    """Users tell by the version that a surrogate has changed."""
     first = make_with_own_surrogate(model_version="1")
     second = make_with_own_surrogate(model_version="2")
     assert identify_benchmark(first) != identify_benchmark(second)

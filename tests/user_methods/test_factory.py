@@ -42,6 +42,7 @@ def arguments(tasks):
 
 
 def test_class_gives_name_and_summary():
+    """The name has that of the module; the summary is the first line of the docstring."""
     spec = as_method_spec(Sampling, min_history=2)
     assert spec.name == "optimisers.Sampling"
     assert spec.summary == "Draws at random, and nothing else."
@@ -101,6 +102,7 @@ def test_factory_of_any_keyword_gets_all(arguments):
 
 
 def test_factory_that_makes_no_optimiser_fails(arguments):
+    """It returns the number 3, which suggests nothing."""
     spec = as_method_spec(lambda: 3, name="three")
 
     with pytest.raises(MethodError, match="but returned 3"):
@@ -130,6 +132,7 @@ def test_method_spec_is_returned_unchanged():
 
 
 def test_factory_that_names_history_uses_it():
+    """The method counts as one that learns from earlier tasks, by the name of an argument."""
     spec = as_method_spec(lambda space, rng, history: None, name="mine")
 
     assert spec.uses_history

@@ -26,6 +26,7 @@ from hpobench_ordered.user_methods.source import digest_of_method, source_in_fil
 
 
 def test_version_of_registered_method_is_its_number():
+    """Methods of the package have a number, which is raised when they change."""
     for name in list_methods():
         spec = method_spec(name)
         assert method_version(spec) == str(spec.version)
@@ -44,6 +45,7 @@ def test_equal_specs_have_same_version(unregistered_spec):
 
 
 def test_settings_of_unregistered_method_count(unregistered_spec):
+    """The version of an unregistered method follows from its source and its settings."""
     changed = replace(unregistered_spec, version=2)
 
     assert method_version(changed) != method_version(unregistered_spec)
@@ -90,6 +92,7 @@ def test_same_values_give_same_digests():
 
 
 def test_arguments_of_partial_functions_count():
+    """`pair` with another argument is another method."""
     digest = digest_of_method(functools.partial(pair, budget=3))
     digest_of_same = digest_of_method(functools.partial(pair, budget=3))
     digest_of_other_budget = digest_of_method(functools.partial(pair, budget=4))
@@ -165,7 +168,10 @@ BASE_VERSION = "0123456789ab"
 
 
 def make_record(folder, *, version: str = BASE_VERSION) -> MethodRecord:
-    """Record a run of a version of the method, which loaded late.py as it is now."""
+    """Record a run of a version of the method, which loaded late.py as it is now.
+
+    `imported` is what was loaded when the method was imported, `later` what was loaded as it ran.
+    """
     late_file = LoadedFile("late", file_digest(folder / "late.py"), "late.py")
     return MethodRecord(
         method="mine",
@@ -184,6 +190,7 @@ def folder(tmp_path):
 
 
 def test_first_version_is_the_base(folder):
+    """Without a record of a run, the version is the hash of what the method imports."""
     no_records = []
 
     assert choose_version(BASE_VERSION, no_records, folder) == BASE_VERSION
@@ -257,7 +264,10 @@ def test_hiding_a_file_changes_the_version(folder, tmp_path_factory, monkeypatch
 
 
 def test_other_package_version_changes_it(folder):
-    """The method imported a package while it ran, of which another version is installed now."""
+    """The method imported a package while it ran, of which another version is installed now.
+
+    By its record, it used pytest 0.0.1.
+    """
     not_installed = LoadedFiles(packages=("pytest 0.0.1",))
     record = MethodRecord(
         method="mine",

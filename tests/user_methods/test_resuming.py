@@ -72,20 +72,23 @@ def run_and_count(folder: Path, *stores: str, method: str = METHOD) -> list[int]
 
 
 def assert_run_is_resumed(folder: Path, method: str) -> None:
-    """Run a method twice in an empty store, which must have one run in the end."""
+    """Run a method twice in an empty store: one run stays one, as it is resumed."""
     assert run_and_count(folder, "store=1", method=method) == [1]
     assert run_and_count(folder, "store=1", method=method) == [1]
 
 
 def assert_run_again(states: Sequence[StoreState]) -> None:
-    """Check that each store, which had one run, has a second: the same in all of them."""
+    """Check that each store, which had one run, has a second: the same in all of them.
+
+    `prices` are what the method suggested first.
+    """
     assert all(state.runs == 2 for state in states)
     assert all(state.prices == states[0].prices for state in states)
 
 
 @pytest.fixture(scope="module")
 def finished_project(tmp_path_factory):
-    """A folder in which the unchanged method has run once in each store."""
+    """A folder in which the unchanged method has run once in each of two stores."""
     folder = write_project(tmp_path_factory.mktemp("project"))
     assert run_and_count(folder, *STORES) == [1, 1]
     return folder
@@ -318,7 +321,10 @@ def test_unchanged_method_is_resumed(finished_project, prices_of_unchanged, tmp_
 
 @pytest.mark.slow
 def test_method_changed_back_is_resumed(finished_project, tmp_path):
-    """The unchanged method has one finished run in each of the two stores."""
+    """A method that is as it was at first resumes its first run, which is still in the store.
+
+    The unchanged method has one finished run in each of two stores.
+    """
     copy = tmp_path / "project"
     shutil.copytree(finished_project, copy)
     write_project(copy, changed=in_file("late_of_user.py", "64", "65"))
@@ -331,7 +337,10 @@ def test_method_changed_back_is_resumed(finished_project, tmp_path):
 
 @pytest.mark.slow
 def test_method_changed_twice_is_run_again(finished_project, tmp_path):
-    """The unchanged method has one finished run in each of the two stores."""
+    """The unchanged method and each of two changes have a run of their own in each store.
+
+    The unchanged method has one finished run in each of two stores before.
+    """
     copy = tmp_path / "project"
     shutil.copytree(finished_project, copy)
     write_project(copy, changed=in_file("late_of_user.py", "64", "65"))
@@ -460,7 +469,11 @@ NOT_FROM_INDEX = {"site-packages/method-1.0.dist-info/direct_url.json": "{}"}
     ],
 )
 def test_installed_methods_and_their_imports_count(tmp_path, before, change):
-    """The project has two installed packages: the method's, and one that it imports."""
+    """The project has two installed packages: the method's, and one that it imports.
+
+    A new version of either, or an edited file, repeats the run. The files `before` are there from
+    the first run on, those of the `change` only in the last.
+    """
     method = "method_of_user:Mine"
     write_project(tmp_path, changed=INSTALLED_PACKAGES | before)
     assert_run_is_resumed(tmp_path, method)
