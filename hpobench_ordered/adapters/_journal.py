@@ -48,10 +48,10 @@ class Journal:
         if not finished and not content.startswith(FIRST_BYTES[: len(content)]):
             raise self._error_in_line(1)
 
-        *lines, unfinished = content.split(b"\n")
+        *lines, unfinished = content.split(b"\n")  # the rest is empty unless one was cut off
         self.lines = [self._read_line(n, line) for n, line in enumerate(lines, start=1)]
         # If the rest is a whole line and one more byte, its line break was damaged, not cut off.
-        is_line_and_byte = self._is_checked(unfinished[:-1])
+        is_line_and_byte = self._has_right_checksum(unfinished[:-1])
         if is_line_and_byte:
             raise self._error_in_line(len(lines) + 1)
 
@@ -115,7 +115,7 @@ class Journal:
 
         The checksum is removed from it. Raises a `StoreError` if it is wrong.
         """
-        if not self._is_checked(text):
+        if not self._has_right_checksum(text):
             raise self._error_in_line(number)
         line: dict[str, Any] = json.loads(text)
         if number == 1 and line.get("journal") != FORMAT_VERSION:
@@ -124,7 +124,7 @@ class Journal:
         del line["checksum"]
         return line
 
-    def _is_checked(self, text: bytes) -> bool:
+    def _has_right_checksum(self, text: bytes) -> bool:
         """Whether a line ends with the right checksum.
 
         Every line ends with `LINE_END`, that is `, "checksum": "..."}`, which has a fixed length.

@@ -25,11 +25,11 @@ from hpobench_ordered.errors import EvaluationsError, HistoryWarning, InvalidCon
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.parameters import Parameter
 
-ROUNDING = 1e-9  # relative tolerance between a number and a choice, for rounding and printing
-NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
-DIGITS = re.compile("[0-9]+")
+RELATIVE_ROUNDING = 1e-9  # by which a number may differ from a choice, from being printed, say
+NUMBER_PATTERN = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
+DIGITS_PATTERN = re.compile("[0-9]+")
 EARLIEST_YEAR = 1900  # numbers at the end of names from here on are years
-READ_AS_EMPTY = ("None", "NA", "N/A", "NaN", "nan", "NULL", "null", "")
+TEXTS_READ_AS_EMPTY = ("None", "NA", "N/A", "NaN", "nan", "NULL", "null", "")
 """Texts in a file that pandas reads as empty cells."""
 
 
@@ -327,7 +327,7 @@ def is_missing(value: object) -> bool:
     """Whether a cell is empty: None, NaN, NA, NaT, or a text that pandas reads as empty."""
     import pandas as pd
 
-    is_empty_text = isinstance(value, str) and value.strip() in READ_AS_EMPTY
+    is_empty_text = isinstance(value, str) and value.strip() in TEXTS_READ_AS_EMPTY
     is_na = pd.isna(value) is True  # compared with True, as `isna` of a list is an array
     return is_empty_text or is_na
 
@@ -335,7 +335,7 @@ def is_missing(value: object) -> bool:
 def number_of(value: object) -> float:
     """Convert a cell, which may be text, to a number; NaN if that is impossible or would round."""
     if isinstance(value, str):
-        is_number = NUMBER.fullmatch(value.strip()) is not None
+        is_number = NUMBER_PATTERN.fullmatch(value.strip()) is not None
         return float(value) if is_number else math.nan
     is_truth_value = isinstance(value, bool | np.bool_)  # which Python counts as numbers
     if not isinstance(value, numbers.Real) or is_truth_value:
@@ -363,7 +363,7 @@ def explain_rounding(value: object) -> str:
 
 def _explain_empty(parameter: Parameter) -> str:
     """Explain why a cell may be empty that was a choice in the file, "" if there is no reason."""
-    if any(choice in READ_AS_EMPTY for choice in parameter.choices):
+    if any(choice in TEXTS_READ_AS_EMPTY for choice in parameter.choices):
         return " (pandas reads such a text as empty unless keep_default_na=False)"
     return ""
 
@@ -381,8 +381,9 @@ def _is_alike(value: object, choice: Value) -> bool:
     """Whether a value equals a choice up to rounding, or is the choice written as text."""
     if isinstance(value, str) and value.strip() == str(choice):
         return True
-    is_number = not isinstance(choice, str)
-    return is_number and math.isclose(number_of(value), number_of(choice), rel_tol=ROUNDING)
+    if isinstance(choice, str):
+        return False
+    return math.isclose(number_of(value), number_of(choice), rel_tol=RELATIVE_ROUNDING)
 
 
 def _code_valid_column(
@@ -430,14 +431,14 @@ def _check_order(tasks: Sequence[str]) -> None:
 
     Other names, such as those of months, have no order that could be checked.
     """
-    names_without_numbers = {DIGITS.sub("0", task) for task in tasks}
+    names_without_numbers = {DIGITS_PATTERN.sub("0", task) for task in tasks}
     differ_only_in_numbers = len(names_without_numbers) == 1
     if not differ_only_in_numbers:
         return
 
     numbers_in_names: list[list[int]] = []
     for task in tasks:
-        numbers_in_names.append([int(digits) for digits in DIGITS.findall(task)])
+        numbers_in_names.append([int(digits) for digits in DIGITS_PATTERN.findall(task)])
     if all(_ends_with_year(in_name) for in_name in numbers_in_names):
         # Dates such as 24.12.2026 are in order if their reverse is: by year, month and day.
         numbers_in_names = [in_name[::-1] for in_name in numbers_in_names]

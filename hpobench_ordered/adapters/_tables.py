@@ -145,7 +145,7 @@ def contexts_of(
         others: Tasks that may have one, such as studies without a usable trial.
 
     Raises:
-        EvaluationsError: The contexts are not like that.
+        EvaluationsError: A number is missing or not finite, or a task is unknown.
     """
     if contexts is None:
         return {task: {} for task in tasks}
@@ -164,23 +164,23 @@ def contexts_of(
     missing = [repr(task) for task in tasks if task not in contexts]
     if missing:
         raise EvaluationsError(f"no context of {join_words(missing)}")
-    first_task = tasks[0] if tasks else ""
     for task in tasks:
-        _check_context(task, contexts[task], like=(first_task, contexts[first_task]))
+        first_task = tasks[0]
+        _check_context(task, contexts[task], first_task, contexts[first_task])
     return contexts
 
 
 def _check_context(
-    task: str, context: Mapping[str, float], *, like: tuple[str, Mapping[str, float]]
+    task: str, context: Mapping[str, float], other_task: str, other_context: Mapping[str, float]
 ) -> None:
     """Raise an `EvaluationsError` unless a context has finite numbers, and the right names.
 
     Args:
         task: Name of the task.
         context: Its context.
-        like: Name and context of another task, which has the same names.
+        other_task: Name of another task.
+        other_context: Context of the other task, which must have the same names.
     """
-    other_task, other_context = like
     if set(context) != set(other_context):
         raise EvaluationsError(
             f"the context of task {task!r} has {sorted(context)}, that of {other_task!r} "

@@ -46,8 +46,8 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 
-METHOD = "ordered-gp"  # default method
-BUDGET = 100  # default number of trials that a method expects
+DEFAULT_METHOD = "ordered-gp"
+DEFAULT_BUDGET = 100  # number of trials that a method expects
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +64,14 @@ class Trial:
 
 
 def optimiser(
-    method: object = METHOD,
+    method: object = DEFAULT_METHOD,
     *,
     space: SpaceLike,
     direction: Direction | str,
     history: Sequence[Evaluations] = (),
     context: Mapping[str, float] | None = None,
     data: Sequence[TaskData | None] = (),
-    budget: int = BUDGET,
+    budget: int = DEFAULT_BUDGET,
     seed: int = 0,
     file: str | os.PathLike[str] | None = None,
 ) -> "Optimiser":
@@ -273,8 +273,8 @@ class Optimiser:
                 name = self.settings["method"]
                 raise InvalidSuggestionError(f"{name} suggested {suggestion!r}: {error}") from error
 
-            config = self._config(row)  # as the space writes it, for the user and the journal
-            self._write({"ask": config})
+            config = self._decode(row)  # as the space writes it, for the user and the journal
+            self._write_to_journal({"ask": config})
             self._in_flight[row.tobytes()].append(_Asked(len(self._trials), suggestion))
             self._trials.append(Trial(config, None))
             return dict(config)
@@ -294,9 +294,9 @@ class Optimiser:
         row = self.space.row(config)
         number = to_objective_value(value)
         with self._lock:
-            trial = Trial(self._config(row), number)
-            # JSON has no NaN: a failure is written as null.
-            self._write({"tell": trial.config, "value": None if math.isnan(number) else number})
+            trial = Trial(self._decode(row), number)
+            json_value = None if math.isnan(number) else number  # JSON has no NaN
+            self._write_to_journal({"tell": trial.config, "value": json_value})
 
             # What was asked for and not told yet, perhaps several times.
             waiting = self._in_flight[row.tobytes()]
@@ -405,12 +405,12 @@ class Optimiser:
                 "a library that it uses, changed?"
             )
 
-    def _config(self, row: FloatArray) -> Config:
+    def _decode(self, row: FloatArray) -> Config:
         """The configuration of a coded row, (hyperparameters,)."""
         (config,) = self.space.configs(row[None])
         return config
 
-    def _write(self, event: Mapping[str, Any]) -> None:
+    def _write_to_journal(self, event: Mapping[str, Any]) -> None:
         """Write an event to the journal, if there is one."""
         if self._journal is not None:
             self._journal.append(event)

@@ -36,7 +36,7 @@ from hpobench_ordered.analysis.speedup import PAPER_BUDGETS, Speedups, speedups
 from hpobench_ordered.analysis.wins import Wins, count_wins
 from hpobench_ordered.protocols import Adjustment, parse_protocol_name, parse_protocol_settings
 
-MEASURE = "regret"  # what tests compare: the normalised regret, which is on one scale on all tasks
+TESTED_MEASURE = "regret"  # the normalised regret, which is on one scale on all tasks
 
 
 class Unit(Enum):
@@ -132,11 +132,11 @@ class BenchmarkGroup:
         and so without regrets, are left out.
         """
         if unit is Unit.BENCHMARKS:
-            return self.by_family(MEASURE, trial)
+            return self.by_family(TESTED_MEASURE, trial)
 
         samples_of_items = []
         for item in self.items:
-            values = self.values(item, MEASURE, trial)  # (methods, seeds, tasks)
+            values = self.values(item, TESTED_MEASURE, trial)  # (methods, seeds, tasks)
             task_means = independent_samples(values, Resampling.TASKS)  # (tasks, methods)
             samples_of_items.append(task_means)
         return np.concatenate(samples_of_items)
@@ -287,7 +287,7 @@ def _pairwise_differences(
     """
     # Right for pairs with the same finished seeds; those of all other pairs are replaced below.
     differences = samples[:, :, None] - samples[:, None, :]
-    values_of_items = [group.values(item, MEASURE, trial) for item in group.items]
+    values_of_items = [group.values(item, TESTED_MEASURE, trial) for item in group.items]
     finished_of_items = [finished_runs(values) for values in values_of_items]  # (methods, seeds)
     for a, b in itertools.combinations(range(len(group.methods)), 2):
         have_same_seeds = all((runs[a] == runs[b]).all() for runs in finished_of_items)

@@ -48,7 +48,8 @@ MEASURES_OF_CURVES = ("score", "regret", "rank", "value")
 QUARTILES = (0.25, 0.5, 0.75)
 
 Labels = dict[str, Sequence[Any]]
-LABELS = ("protocol", "benchmark", "surrogate", "task", "method", "measure")
+"""Values of each label, by its name."""
+LABEL_COLUMNS = ("protocol", "benchmark", "surrogate", "task", "method", "measure")
 
 
 def curves(
@@ -78,8 +79,9 @@ def curves(
         frames += _overall_curves(BenchmarkGroup.for_means(items), measures)
         for item in items:
             frames += _benchmark_curves(item, measures, tasks=tasks)
-    joined = _concatenate(frames, [*LABELS, "trial", "mean", "low", "high"])
-    return joined.astype({name: pd.CategoricalDtype(joined[name].unique()) for name in LABELS})
+    joined = _concatenate(frames, [*LABEL_COLUMNS, "trial", "mean", "low", "high"])
+    categories = {name: pd.CategoricalDtype(joined[name].unique()) for name in LABEL_COLUMNS}
+    return joined.astype(categories)
 
 
 def attainment_curves(
@@ -217,7 +219,7 @@ def _curve_rows(
         low: Lower ends of their intervals, of the same shape; NaN if there are none.
         high: Upper ends.
     """
-    all_labels = {name: labels.get(name, [""]) for name in LABELS}
+    all_labels = {name: labels.get(name, [""]) for name in LABEL_COLUMNS}
     trials = range(1, mean.shape[-1] + 1)
     return cross_labels({**all_labels, "trial": trials}, mean=mean, low=low, high=high)
 

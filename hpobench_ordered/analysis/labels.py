@@ -4,10 +4,10 @@ from collections.abc import Iterable
 
 from hpobench_ordered.protocols import parse_protocol_name, parse_protocol_settings
 
-DEFAULTS = {"tasks": "None", "history": "None", "workers_simulated": "1"}
+DEFAULTS_LEFT_OUT = {"tasks": "None", "history": "None", "workers_simulated": "1"}
 """Settings of protocols, with the default values at which labels leave them out."""
 
-COUNTS = ("trials", "first_trials")
+COUNTED_SETTINGS = ("trials", "first_trials")
 """Settings of protocols that labels write as a number of things: "25 trials"."""
 
 
@@ -18,7 +18,7 @@ def label_protocol(protocol: str) -> str:
     """
     parts = [parse_protocol_name(protocol)]
     for name, value in parse_protocol_settings(protocol).items():
-        is_default = DEFAULTS.get(name) == value
+        is_default = DEFAULTS_LEFT_OUT.get(name) == value
         if not is_default:
             parts.append(_label_setting(name, value))
     return ", ".join(parts)
@@ -26,7 +26,7 @@ def label_protocol(protocol: str) -> str:
 
 def _label_setting(name: str, value: str) -> str:
     """Label one setting: "25 trials", or "name=value" if it does not count anything."""
-    label = f"{value} {name}" if name in COUNTS else f"{name}={value}"
+    label = f"{value} {name}" if name in COUNTED_SETTINGS else f"{name}={value}"
     return label.replace("_", " ")
 
 

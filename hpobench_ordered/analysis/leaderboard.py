@@ -59,10 +59,10 @@ RESAMPLES = 999  # resamples of the bootstrap
 WIN_COUNTS = ("wins", "ties", "losses")
 """Columns of counts against all other methods."""
 
-COUNTS = (*WIN_COUNTS, "benchmarks", "families", "seeds", "runs", "failed")
+COUNT_COLUMNS = (*WIN_COUNTS, "benchmarks", "families", "seeds", "runs", "failed")
 """Columns of whole numbers."""
 
-NAMES = ("protocol", "benchmark", "surrogate", "method", "trial")
+LABEL_COLUMNS = ("protocol", "benchmark", "surrogate", "method", "trial")
 """Columns that say what a row is of."""
 
 Row = dict[str, Any]
@@ -97,7 +97,7 @@ def leaderboard(scores: Sequence[BenchmarkScores], *, trial: int | None = None) 
             rows += _sort_by_rank(_benchmark_rows(item, trial or item.last_trial))
     table = pd.DataFrame(rows, columns=_columns())
     # Counts are whole numbers, of which some are missing.
-    return table.astype(dict.fromkeys(COUNTS, "Int64"))
+    return table.astype(dict.fromkeys(COUNT_COLUMNS, "Int64"))
 
 
 def benchmark_intervals(
@@ -241,7 +241,7 @@ def _columns() -> list[str]:
     measures = []
     for measure in MEASURES:
         measures += [measure + suffix for suffix in suffixes]
-    return [*NAMES, *measures, *COUNTS, "seconds"]
+    return [*LABEL_COLUMNS, *measures, *COUNT_COLUMNS, "seconds"]
 
 
 def _sort_by_rank(rows: Iterable[Row]) -> list[Row]:
@@ -342,7 +342,7 @@ def _run_columns(labels: Sequence[object], runs: Sequence[MethodRuns]) -> Row:
     """Columns of a row that say what it is of, and those of a method's runs.
 
     Args:
-        labels: Protocol, benchmark, surrogate, method and trial (`NAMES`).
+        labels: Protocol, benchmark, surrogate, method and trial (`LABEL_COLUMNS`).
         runs: The method's runs on one or several benchmarks. The column "seconds" is the mean CPU
             time of their suggestions, NaN if that of none is known.
     """
@@ -353,7 +353,7 @@ def _run_columns(labels: Sequence[object], runs: Sequence[MethodRuns]) -> Row:
     if n_suggestions:
         seconds_per_suggestion = total_seconds / n_suggestions
     return {
-        **dict(zip(NAMES, labels, strict=True)),
+        **dict(zip(LABEL_COLUMNS, labels, strict=True)),
         "seeds": len(seeds),
         "runs": sum(method_runs.planned for method_runs in runs),
         "failed": sum(method_runs.failed for method_runs in runs),

@@ -35,8 +35,8 @@ from hpobench_ordered.files.local import local_folder
 from hpobench_ordered.files.writing import write_atomically
 from hpobench_ordered.surrogates.card import versions_of
 
-FILE = "marks.json"
-DRAWS = 4000
+FILE_NAME = "marks.json"
+N_CONFIGURATIONS = 4000
 """Number of random configurations n, the same for all tasks."""
 SEED = 0
 SHARE_OF_TASKS = Fraction(2, 3)
@@ -67,13 +67,13 @@ class Marks:
     @classmethod
     def compute(cls, benchmark: Benchmark) -> Self:
         """Compute the marks of a benchmark from random configurations on every task."""
-        # Of each task, (tasks,), and of random configurations, (configurations, tasks).
-        best, losses = best_and_random_losses(benchmark, DRAWS)
+        # The best loss of each task, (tasks,), and all losses, (configurations, tasks).
+        best, losses = best_and_random_losses(benchmark, N_CONFIGURATIONS)
         shares = shares_near_best(losses, best=best)  # (tasks,)
-        regrets = copying_regrets(losses, best=best)  # (tasks - 1,)
+        regrets = copying_regrets(losses, best=best)  # of all tasks but the first
         regrets = regrets[~np.isnan(regrets)]  # of tasks on which copying can be judged
 
-        copying = None  # with a single task there is nothing to copy from
+        copying = None  # if there is none, as with a single task
         if len(regrets):
             copying = _figure_that_most_do_not_exceed(regrets)
         near_best = _figure_that_most_reach(shares)
@@ -137,8 +137,8 @@ def find_marks(spec: BenchmarkSpec) -> Marks | None:
         ArtifactError: A file of marks is damaged.
     """
     source = SourceOfMarks.from_spec(spec)  # names of the benchmark and its surrogate, and the hash
-    packaged = resources.files("hpobench_ordered") / "artifacts" / FILE
-    for file in (packaged, local_folder() / FILE):
+    packaged = resources.files("hpobench_ordered") / "artifacts" / FILE_NAME
+    for file in (packaged, local_folder() / FILE_NAME):
         entry = _read_entries(file).get(source.id)
         if entry is None:
             continue
@@ -177,7 +177,7 @@ def write_marks(path: Path, marks: Sequence[tuple[SourceOfMarks, Marks]], *, com
     content = {
         "command": command,
         "versions": versions_of("hpobench-ordered", "numpy"),
-        "configurations": DRAWS,
+        "configurations": N_CONFIGURATIONS,
         "seed": SEED,
         "benchmarks": dict(sorted(entries.items())),
     }

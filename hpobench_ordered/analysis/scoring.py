@@ -39,10 +39,11 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MIN_SHARE_OF_SEEDS = 0.5  # of the planned seeds, that a compared method must have finished
-GROUP = ("benchmark", "surrogate", "protocol")  # columns that identify what is scored separately
+GROUP_COLUMNS = ("benchmark", "surrogate", "protocol")
+"""Columns that identify what is scored separately."""
 
-NAMES = ("method", "task_name")
-NEEDED = (*NAMES, "seed", "task", "trial", "loss", "value", "regret", "fallbacks")
+NAME_COLUMNS = ("method", "task_name")
+NEEDED_COLUMNS = (*NAME_COLUMNS, "seed", "task", "trial", "loss", "value", "regret", "fallbacks")
 """Columns of trials that scores are made from; names as categories, which are fast."""
 
 REASON_UNDEFINED = {
@@ -210,7 +211,7 @@ def runs_of_trials(trials: "pd.DataFrame") -> "pd.DataFrame":
 
     All of them are finished, as the trials of others are not stored.
     """
-    columns = [*GROUP, "method", "seed"]  # `GROUP`: benchmark, surrogate and protocol
+    columns = [*GROUP_COLUMNS, "method", "seed"]  # the group: benchmark, surrogate and protocol
     runs = trials[columns].drop_duplicates(ignore_index=True)
     return runs.assign(state="done")
 
@@ -234,10 +235,12 @@ def score_benchmarks(
     Returns:
         Scores by benchmark, surrogate and protocol; and why others could not be scored.
     """
-    keys_of_groups = list(GROUP)  # benchmark, surrogate and protocol
-    trials = results[[*GROUP, *NEEDED]].astype(dict.fromkeys((*GROUP, *NAMES), "category"))
+    keys_of_groups = list(GROUP_COLUMNS)  # benchmark, surrogate and protocol
+    as_categories = dict.fromkeys((*GROUP_COLUMNS, *NAME_COLUMNS), "category")
+    trials = results[[*GROUP_COLUMNS, *NEEDED_COLUMNS]].astype(as_categories)
     planned = runs_of_trials(trials) if runs is None else runs
-    trials_of_groups = dict(iter(trials.groupby(keys_of_groups, observed=True)[list(NEEDED)]))
+    groups = trials.groupby(keys_of_groups, observed=True)[list(NEEDED_COLUMNS)]
+    trials_of_groups = dict(iter(groups))
     timings_of_groups = {}
     if timings is not None:
         timings_of_groups = dict(iter(timings.groupby(keys_of_groups, observed=True)))
@@ -245,7 +248,7 @@ def score_benchmarks(
     scored = []
     unscored = []
     for keys, planned_runs in planned.groupby(keys_of_groups, observed=True):
-        labels = dict(zip(GROUP, map(str, keys), strict=True))
+        labels = dict(zip(GROUP_COLUMNS, map(str, keys), strict=True))
         trials_of_group = trials_of_groups.get(keys)
         try:
             item = _score_benchmark(
@@ -343,13 +346,7 @@ def _runs_of_methods(
     for method, states in planned.groupby("method", observed=True)["state"]:
         states_of_method[str(method)] = states.value_counts().to_dict()
 
-    suggestions_of_method: dict[str, float] = {}
-    seconds_of_method: dict[str, float] = {}
-    if timings is not None:
-        timed = timings[timings["method_cpu_seconds"].notna()]
-        sums = timed.groupby("method", observed=True)[["suggestions", "method_cpu_seconds"]].sum()
-        suggestions_of_method = sums["suggestions"].to_dict()
-        seconds_of_method = sums["method_cpu_seconds"].to_dict()
+    n_suggestions_of_method, seconds_of_method = _sum_timings(timings)
 
     def random_search_first(method: str) -> tuple[bool, str]:
         return method != RANDOM_SEARCH, method
@@ -359,10 +356,22 @@ def _runs_of_methods(
         runs[method] = MethodRuns(
             states=MappingProxyType(states_of_method[method]),
             seeds=tuple(sorted(map(int, seeds_of_method.get(method, ())))),
-            timed_suggestions=int(suggestions_of_method.get(method, 0)),
+            timed_suggestions=int(n_suggestions_of_method.get(method, 0)),
             cpu_seconds=float(seconds_of_method.get(method, 0.0)),
         )
     return runs
+
+
+def _sum_timings(timings: "pd.DataFrame | None") -> tuple[dict[str, float], dict[str, float]]:
+    """Number of suggestions whose CPU time is known, and their seconds, by method.
+
+    Both are empty if there are no timings (None).
+    """
+    if timings is None:
+        return {}, {}
+    timed = timings[timings["method_cpu_seconds"].notna()]
+    sums = timed.groupby("method", observed=True)[["suggestions", "method_cpu_seconds"]].sum()
+    return sums["suggestions"].to_dict(), sums["method_cpu_seconds"].to_dict()
 
 
 def _compared_methods(runs: Mapping[str, MethodRuns], planned: "pd.DataFrame") -> tuple[str, ...]:

@@ -171,25 +171,13 @@ def _signed_rank_p_values(differences: FloatArray) -> FloatArray:
     The differences are (samples, pairs). Those of 0 count half for either side ("zsplit"); those
     that are NaN or infinite are left out of their own test.
 
-    scipy tests all pairs of one call in the same way. With more than `MAX_SAMPLES_OF_EXACT_TEST`
-    samples it uses a normal approximation. With fewer it uses the exact distribution, but only if
-    no pair of the call has ties or zeros; else it permutes signs or, again, approximates.
+    Pairs that cannot be tested, such as those that never differ, have p = 1.
     """
     from scipy.stats import wilcoxon
 
-    n_samples, n_pairs = differences.shape
-    p_values = np.ones(n_pairs)  # of pairs that cannot be tested, such as those that never differ
-
-    # One call for many pairs is much faster than one for each. It must test each pair as a call of
-    # its own would, so that no p value depends on the other pairs: with few samples, pairs with
-    # ties or zeros are not in it.
-    if n_samples <= MAX_SAMPLES_OF_EXACT_TEST:
-        is_in_common_call = ~_has_ties_or_zeros(differences)
-    else:
-        is_in_common_call = np.asarray(differences.any(axis=0))  # zeros alone cannot be tested
-    # Pairs with differences to leave out have samples of their own, and so a call of their own.
-    is_in_common_call &= np.isfinite(differences).all(axis=0)
-    is_in_common_call &= n_samples > 1  # nor can a single sample
+    n_pairs = differences.shape[1]
+    p_values = np.ones(n_pairs)
+    is_in_common_call = _can_be_in_common_call(differences)
     if is_in_common_call.any():
         common = differences[:, is_in_common_call]
         p_values[is_in_common_call] = wilcoxon(common, zero_method="zsplit").pvalue
@@ -200,6 +188,27 @@ def _signed_rank_p_values(differences: FloatArray) -> FloatArray:
         if len(column) > 1 and column.any():  # else the p value stays 1
             p_values[pair] = float(wilcoxon(column, zero_method="zsplit").pvalue)
     return p_values
+
+
+def _can_be_in_common_call(differences: FloatArray) -> BoolArray:
+    """Whether a common call of scipy tests each pair as a call of its own would, (pairs,).
+
+    One call for many pairs is much faster than one for each, but scipy tests all pairs of a call in
+    the same way. With more than `MAX_SAMPLES_OF_EXACT_TEST` samples it uses a normal approximation.
+    With fewer it uses the exact distribution, but only if no pair of the call has ties or zeros;
+    else it permutes signs or, again, approximates.
+
+    `differences` are (samples, pairs).
+    """
+    n_samples = len(differences)
+    if n_samples <= MAX_SAMPLES_OF_EXACT_TEST:
+        fits_other_pairs = ~_has_ties_or_zeros(differences)
+    else:
+        fits_other_pairs = np.asarray(differences.any(axis=0))  # zeros alone cannot be tested
+    # Differences that are not finite are left out, so that such a pair has samples of its own.
+    has_all_samples = np.isfinite(differences).all(axis=0)
+    has_enough_samples = n_samples > 1
+    return np.asarray(fits_other_pairs & has_all_samples & has_enough_samples)
 
 
 def _has_ties_or_zeros(differences: FloatArray) -> BoolArray:

@@ -34,7 +34,16 @@ MIN_FAMILIES_OF_TEST = 8  # families of benchmarks needed to speak of other benc
 EARLY_TRIALS = (1, 10)  # trials after which a verdict is given, in addition to the last
 MAX_ROUNDING_OF_RANKS = 1e-9  # mean ranks that differ by less are equal
 
-AGREEMENT = ("protocol", "benchmark", "surrogate", "method", "trial", "rank", "place", "is_same")
+AGREEMENT_COLUMNS = (
+    "protocol",
+    "benchmark",
+    "surrogate",
+    "method",
+    "trial",
+    "rank",
+    "place",
+    "is_same",
+)
 """Columns of `surrogate_agreement`."""
 
 NUMBER_WORDS = {2: "two", 3: "three", 4: "four", 5: "five", 6: "six", 7: "seven"}
@@ -317,7 +326,7 @@ def surrogate_agreement(
         group = BenchmarkGroup.of_all(items)
         if len(items) > 1 and len(group.methods) > 1:
             rows += _agreement_rows(group, trial or group.last_trial)
-    return pd.DataFrame(rows, columns=list(AGREEMENT))
+    return pd.DataFrame(rows, columns=list(AGREEMENT_COLUMNS))
 
 
 def _agreement_rows(group: BenchmarkGroup, trial: int) -> list[tuple[object, ...]]:
@@ -328,9 +337,9 @@ def _agreement_rows(group: BenchmarkGroup, trial: int) -> list[tuple[object, ...
         trial: The trial after which methods are ranked, counted from 1.
 
     Returns:
-        A row per surrogate and method, in the columns `AGREEMENT`: protocol, benchmark, surrogate,
-        method, trial, the mean rank, its place (1 is best), and whether the places of all methods
-        are the same on all surrogates.
+        A row per surrogate and method, in the columns `AGREEMENT_COLUMNS`: protocol, benchmark,
+        surrogate, method, trial, the mean rank, its place (1 is best), and whether the places of
+        all methods are the same on all surrogates.
     """
     ranks_on_surrogates = []
     for item in group.items:

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from hpobench_ordered.analysis.marks import FILE as MARKS
+from hpobench_ordered.analysis.marks import FILE_NAME as MARKS
 from hpobench_ordered.analysis.marks import Marks, SourceOfMarks, write_marks
 from hpobench_ordered.cli._completion import complete_benchmark, complete_suite
 from hpobench_ordered.cli._options import (

@@ -14,7 +14,7 @@ import click
 from hpobench_ordered._typing import Config
 from hpobench_ordered.adapters._rows import Reader, number_of
 from hpobench_ordered.adapters._tables import Columns, read_table
-from hpobench_ordered.adapters.optimiser import BUDGET, METHOD, optimiser
+from hpobench_ordered.adapters.optimiser import DEFAULT_BUDGET, DEFAULT_METHOD, optimiser
 from hpobench_ordered.adapters.replay import Result, suggest_after
 from hpobench_ordered.cli._completion import complete_method
 from hpobench_ordered.cli._history import (
@@ -60,7 +60,7 @@ old.csv holds what was evaluated in earlier months, oldest first:
 @earlier_options
 @click.option(
     "--method",
-    default=METHOD,
+    default=DEFAULT_METHOD,
     show_default=True,
     shell_complete=complete_method,
     help="A name, package.module:Class or file.py:Class; `methods` says which is best when.",
@@ -88,7 +88,7 @@ old.csv holds what was evaluated in earlier months, oldest first:
 @click.option(
     "--budget",
     type=click.IntRange(1),
-    default=BUDGET,
+    default=DEFAULT_BUDGET,
     show_default=True,
     help="Number of trials on this task in all, as far as the method wants to know.",
 )

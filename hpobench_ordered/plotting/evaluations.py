@@ -9,7 +9,7 @@ import numpy as np
 
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.analysis.landscape import colour_ends, explained_shares
-from hpobench_ordered.analysis.scoring import GROUP, BenchmarkScores
+from hpobench_ordered.analysis.scoring import GROUP_COLUMNS, BenchmarkScores
 from hpobench_ordered.core.benchmark import Benchmark, Task
 from hpobench_ordered.core.identity import BenchmarkIdentity
 from hpobench_ordered.core.objective import Direction
@@ -67,7 +67,7 @@ def evaluations(
         Columns method, seed, task, trial, value, loss, the key of the run, and the hyperparameters.
     """
     chosen = runs[runs["state"] == "done"]
-    for label in GROUP:  # the benchmark, its surrogate and the protocol
+    for label in GROUP_COLUMNS:  # the benchmark, its surrogate and the protocol
         chosen = chosen[chosen[label] == getattr(item, label)]
     chosen = chosen[chosen["method"].isin(methods) & chosen["seed"].isin(seeds)]
     # The labels of runs replace hyperparameters of these names, which would be ambiguous.

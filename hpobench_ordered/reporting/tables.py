@@ -21,7 +21,7 @@ from hpobench_ordered.analysis.labels import (
     label_protocol,
 )
 from hpobench_ordered.analysis.leaderboard import DECIMALS, WIN_COUNTS
-from hpobench_ordered.analysis.scoring import GROUP, BenchmarkScores, group_by_protocol
+from hpobench_ordered.analysis.scoring import GROUP_COLUMNS, BenchmarkScores, group_by_protocol
 from hpobench_ordered.analysis.speedup import Speedups, geometric_mean
 from hpobench_ordered.analysis.verdict import (
     MIN_FAMILIES_OF_TEST,
@@ -263,7 +263,7 @@ def experiment_table(runs: "pd.DataFrame") -> TextTable:
     Benchmarks with the same protocol, methods and seeds share a row.
     """
     benchmarks_of_plan: dict[tuple[str, str, str], list[str]] = {}
-    for (benchmark, surrogate, protocol), group in runs.groupby(list(GROUP), observed=True):
+    for (benchmark, surrogate, protocol), group in runs.groupby(list(GROUP_COLUMNS), observed=True):
         methods = ", ".join(sorted(map(str, group["method"].unique())))
         plan = (label_protocol(str(protocol)), methods, format_ranges(group["seed"].unique()))
         benchmarks_of_plan.setdefault(plan, []).append(f"{benchmark} ({surrogate})")

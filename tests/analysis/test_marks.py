@@ -12,7 +12,7 @@ from toy_artifacts import make_definition
 import hpobench_ordered as hbo
 from hpobench_ordered import Benchmark
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.analysis.marks import FILE, Marks, SourceOfMarks, find_marks, write_marks
+from hpobench_ordered.analysis.marks import FILE_NAME, Marks, SourceOfMarks, find_marks, write_marks
 from hpobench_ordered.core.specs import BenchmarkSpec
 from hpobench_ordered.errors import ArtifactError
 from hpobench_ordered.files.artifact import Artifact
@@ -209,7 +209,7 @@ def make_own_spec(name: str) -> BenchmarkSpec:
 def write_own_marks(folder: Path, name: str, marks: Marks) -> None:
     """Write marks of a user's benchmark to the file of marks in a folder."""
     source = SourceOfMarks.from_spec(make_own_spec(name))
-    write_marks(folder / FILE, [(source, marks)], command="by hand")
+    write_marks(folder / FILE_NAME, [(source, marks)], command="by hand")
 
 
 def test_own_benchmark_has_written_marks(own_folder):
@@ -230,6 +230,6 @@ def test_writing_keeps_marks_of_other_benchmarks(own_folder):
 
 
 def test_damaged_marks_are_refused(own_folder):
-    (own_folder / FILE).write_text(json.dumps({"benchmarks": {"mine@1": 3}}))
+    (own_folder / FILE_NAME).write_text(json.dumps({"benchmarks": {"mine@1": 3}}))
     with pytest.raises(ArtifactError, match="holds no marks"):
         find_marks(make_own_spec("mine"))

@@ -23,8 +23,9 @@ from optuna.trial import FrozenTrial, TrialState
 
 from hpobench_ordered._typing import Config
 from hpobench_ordered._wording import join_words
+from hpobench_ordered.adapters._journal import HASH_LENGTH
 from hpobench_ordered.adapters._optuna_space import distribution, space_of
-from hpobench_ordered.adapters.optimiser import BUDGET, METHOD, Optimiser, check_use
+from hpobench_ordered.adapters.optimiser import DEFAULT_BUDGET, DEFAULT_METHOD, Optimiser, check_use
 from hpobench_ordered.adapters.optuna.studies import has_same_range, history_from_studies
 from hpobench_ordered.core.history import Evaluations, align_history, as_evaluations
 from hpobench_ordered.core.objective import Direction
@@ -39,11 +40,11 @@ from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.conversion import SpaceLike, to_search_space
 from hpobench_ordered.user_methods.factory import as_method_spec
 
-RECORD = "hpobench_ordered:suggestion"
+RECORD_ATTRIBUTE = "hpobench_ordered:suggestion"
 """Attribute of trials: the fields of a `Record`."""
-NOT_EVALUATED = "hpobench_ordered:not evaluated"
+NOT_EVALUATED_ATTRIBUTE = "hpobench_ordered:not evaluated"
 """Attribute that marks trials whose objective suggests what the space does not have."""
-FIXED = "fixed_params"
+ENQUEUED_ATTRIBUTE = "fixed_params"
 """Attribute that Optuna gives to trials whose values were enqueued."""
 
 
@@ -83,12 +84,12 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
 
     def __init__(
         self,
-        method: object = METHOD,
+        method: object = DEFAULT_METHOD,
         *,
         space: "SpaceLike | None" = None,
         history: Sequence[Evaluations] = (),
         context: Mapping[str, float] | None = None,
-        budget: int = BUDGET,
+        budget: int = DEFAULT_BUDGET,
         seed: int = 0,
         shared: bool = False,
     ) -> None:
@@ -127,7 +128,7 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
         context: Mapping[str, float] | None = None,
         contexts: Mapping[str, Mapping[str, float]] | None = None,
         rename: Mapping[str, str] = MappingProxyType({}),
-        budget: int = BUDGET,
+        budget: int = DEFAULT_BUDGET,
         seed: int = 0,
         shared: bool = False,
     ) -> Self:
@@ -222,19 +223,21 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
         with self._lock:
             self._begin(study)
             suggestion = self._suggest(study, trial, param_name)
-            if suggestion is not None:
-                value, is_contained = _as_represented(param_distribution, suggestion.value)
-                if is_contained:
-                    self._warn_of_other_range(param_name, param_distribution)
-                    return value
-                if self._is_space_given:
-                    self._take_back(study, trial)
-                    raise ExperimentError(
-                        f"the objective suggests {param_name!r} from {param_distribution}, but the "
-                        f"method suggests {suggestion.value!r}: its search space has another range"
-                    )
-        # The method has no value, or one of an inferred space that this range does not hold.
-        return self._draw(study, trial, param_name, param_distribution)
+            if suggestion is None:  # the method has no value for it
+                return self._draw(study, trial, param_name, param_distribution)
+
+            value, is_contained = _as_represented(param_distribution, suggestion.value)
+            if is_contained:
+                self._warn_of_other_range(param_name, param_distribution)
+                return value
+            if not self._is_space_given:  # it was inferred from trials with another range
+                return self._draw(study, trial, param_name, param_distribution)
+
+            self._take_back(study, trial)
+            raise ExperimentError(
+                f"the objective suggests {param_name!r} from {param_distribution}, but the method "
+                f"suggests {suggestion.value!r}: its search space has another range"
+            )
 
     def _suggest(self, study: Study, trial: FrozenTrial, name: str) -> "_Suggestion | None":
         """The method's value of a hyperparameter; None if it has none for this trial.
@@ -260,8 +263,8 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
         self, study: Study, trial: FrozenTrial, name: str, distribution: BaseDistribution
     ) -> Any:
         """Draw a value at random; the same one for this trial when the study is resumed."""
-        text = f"{self._seed} {trial.number} {name}"
-        seed = int.from_bytes(hashlib.sha256(text.encode()).digest()[:4])
+        text = f"{self._seed} {trial.number} {name}"  # all that the value depends on
+        seed = int.from_bytes(hashlib.sha256(text.encode()).digest()[:4])  # of 32 bits
         return RandomSampler(seed=seed).sample_independent(study, trial, name, distribution)
 
     def _take_back(self, study: Study, trial: FrozenTrial) -> None:
@@ -381,16 +384,17 @@ class Replay:
         self.optimiser = optimiser
         self.study_name = study.study_name
         settings = json.dumps(optimiser.settings, sort_keys=True)
-        self._identity = hashlib.sha256(settings.encode()).hexdigest()[:16]
+        self._identity = hashlib.sha256(settings.encode()).hexdigest()[:HASH_LENGTH]
         self._is_shared = is_shared
 
-        # Suggestions are numbered as the method makes them, trials as the study counts them.
-        self._configs: list[Config] = []  # by number of the suggestion
-        self._suggestion_of: dict[int, int] = {}  # by number of the trial
-        self._unassigned: list[int] = []  # suggestions that no trial has
+        # Suggestions are known by their number, from 0, in the order in which the method makes
+        # them; trials by their number in the study.
+        self._suggested_configs: list[Config] = []
+        self._suggestion_of_trial: dict[int, int] = {}
+        self._free_suggestions: list[int] = []  # suggestions that no trial has
         self._next_order = 0  # of the next record in the study
-        self._told: set[int] = set()  # trials that the method was told, or never will be
-        self._unrecorded: list[int] = []  # trials told since the last record
+        self._told_trials: set[int] = set()  # trials that the method was told, or never will be
+        self._told_since_record: list[int] = []  # trials told since the last record
 
         trials = self.catch_up(study)
         taken: set[int] = set()
@@ -398,35 +402,37 @@ class Replay:
             # Unless others share the study, a trial that still runs was interrupted: its suggestion
             # is free again.
             is_alive = is_shared or trial.state.is_finished()
-            if is_alive and trial.number in self._suggestion_of:
-                taken.add(self._suggestion_of[trial.number])
-        self._unassigned = [number for number in range(len(self._configs)) if number not in taken]
+            if is_alive and trial.number in self._suggestion_of_trial:
+                taken.add(self._suggestion_of_trial[trial.number])
+        all_suggestions = range(len(self._suggested_configs))
+        self._free_suggestions = [number for number in all_suggestions if number not in taken]
 
     def is_told(self, trial: FrozenTrial) -> bool:
         """Whether the method was told of a trial, or shall not be."""
-        return trial.number in self._told
+        return trial.number in self._told_trials
 
     def config_of(self, trial: FrozenTrial) -> Config:
         """The configuration that was suggested for a trial; empty if none was."""
-        if trial.number not in self._suggestion_of:
+        if trial.number not in self._suggestion_of_trial:
             return {}
-        suggestion = self._suggestion_of[trial.number]
-        return self._configs[suggestion]
+        suggestion = self._suggestion_of_trial[trial.number]
+        return self._suggested_configs[suggestion]
 
     def catch_up(self, study: Study) -> list[FrozenTrial]:
         """Repeat what samplers recorded in the study since the last time.
 
-        The attribute `RECORD` of a trial holds the fields of a `Record`.
+        The attribute `RECORD_ATTRIBUTE` of a trial holds the fields of a `Record`.
 
         Returns:
-            The trials that count: not those with the attribute `NOT_EVALUATED`, whose objective
-            suggested what the space does not have.
+            The trials that count: not those with the attribute `NOT_EVALUATED_ATTRIBUTE`, whose
+            objective suggested what the space does not have.
         """
         trials: list[FrozenTrial] = study.get_trials(deepcopy=False)
         new_records: list[tuple[Record, int]] = []
         for trial in trials:
-            if RECORD in trial.system_attrs and trial.number not in self._suggestion_of:
-                record = Record(*trial.system_attrs[RECORD])
+            is_new = trial.number not in self._suggestion_of_trial
+            if is_new and RECORD_ATTRIBUTE in trial.system_attrs:
+                record = Record(*trial.system_attrs[RECORD_ATTRIBUTE])
                 if record.identity == self._identity:  # of a sampler with the same arguments
                     new_records.append((record, trial.number))
 
@@ -434,12 +440,13 @@ class Replay:
         for record, trial_number in sorted(new_records):
             for number in record.told:
                 self.tell(trials[number], trials[number].values)
-            self._unrecorded = [n for n in self._unrecorded if n not in record.told]
-            while len(self._configs) <= record.suggestion:  # the method has made too few yet
+            self._told_since_record = [n for n in self._told_since_record if n not in record.told]
+            # Suggestions are made in order, up to that of the record.
+            while len(self._suggested_configs) <= record.suggestion:
                 self._ask()
             self._assign(record.suggestion, trial_number)
             self._next_order = max(self._next_order, record.order + 1)
-        return [trial for trial in trials if NOT_EVALUATED not in trial.system_attrs]
+        return [trial for trial in trials if NOT_EVALUATED_ATTRIBUTE not in trial.system_attrs]
 
     def suggest(self, study: Study, trial: FrozenTrial) -> Config:
         """Return the configuration of a trial; ask the method for one if it has none yet.
@@ -447,7 +454,7 @@ class Replay:
         The method is first told all finished trials. What it was told and asked is recorded in the
         study, so that another sampler can repeat it.
         """
-        if trial.number in self._suggestion_of:
+        if trial.number in self._suggestion_of_trial:
             return self.config_of(trial)
 
         trials = self.catch_up(study)
@@ -457,30 +464,31 @@ class Replay:
 
         # The first free suggestions, one each, are left to the trials that wait in other processes.
         n_waiting = self._count_waiting(trials, before=trial.number)
-        while len(self._unassigned) <= n_waiting:
-            self._ask()  # adds an unassigned suggestion
-        suggestion = self._unassigned[n_waiting]
+        while len(self._free_suggestions) <= n_waiting:
+            self._ask()  # adds a free suggestion
+        suggestion = self._free_suggestions[n_waiting]
         self._assign(suggestion, trial.number)
 
-        record = Record(self._identity, self._next_order, self._unrecorded, suggestion)
-        study._storage.set_trial_system_attr(trial._trial_id, RECORD, list(record))
+        record = Record(self._identity, self._next_order, self._told_since_record, suggestion)
+        study._storage.set_trial_system_attr(trial._trial_id, RECORD_ATTRIBUTE, list(record))
         self._next_order += 1
-        self._unrecorded = []
+        self._told_since_record = []
         return self.config_of(trial)
 
     def _ask(self) -> None:
         """Ask the method for another suggestion, which no trial has yet.
 
-        Suggestions are known by their number, the index in `_configs`.
+        Suggestions are known by their number, the index in `_suggested_configs`.
         """
-        number = len(self._configs)
-        self._unassigned.append(number)
-        self._configs.append(self.optimiser.ask())
+        number = len(self._suggested_configs)
+        self._free_suggestions.append(number)
+        self._suggested_configs.append(self.optimiser.ask())
 
     def _assign(self, suggestion: int, trial_number: int) -> None:
-        """Give a trial the suggestion of this number, which is then no longer unassigned."""
-        self._suggestion_of[trial_number] = suggestion
-        self._unassigned = [number for number in self._unassigned if number != suggestion]
+        """Give a trial the suggestion of this number, which is then no longer free."""
+        self._suggestion_of_trial[trial_number] = suggestion
+        still_free = [number for number in self._free_suggestions if number != suggestion]
+        self._free_suggestions = still_free
 
     def _count_waiting(self, trials: Sequence[FrozenTrial], *, before: int) -> int:
         """Number of running trials, of lower numbers than `before`, that have no suggestion yet.
@@ -491,9 +499,9 @@ class Replay:
             return 0
         count = 0
         for trial in trials:
-            # Trials whose values were enqueued (`FIXED`) need no suggestion.
-            needs_suggestion = not trial.params and FIXED not in trial.system_attrs
-            has_suggestion = trial.number in self._suggestion_of
+            # Trials whose values were enqueued (`ENQUEUED_ATTRIBUTE`) need no suggestion.
+            needs_suggestion = not trial.params and ENQUEUED_ATTRIBUTE not in trial.system_attrs
+            has_suggestion = trial.number in self._suggestion_of_trial
             is_waiting = needs_suggestion and not has_suggestion
             if trial.number < before and trial.state is TrialState.RUNNING and is_waiting:
                 count += 1
@@ -504,10 +512,10 @@ class Replay:
 
         The trial is marked in the study, so that other processes and a resumed study know.
         """
-        study._storage.set_trial_system_attr(trial._trial_id, NOT_EVALUATED, True)
-        self._told.add(trial.number)  # as if the method were told, so that it never is
-        if trial.number in self._suggestion_of:
-            self._unassigned.append(self._suggestion_of[trial.number])
+        study._storage.set_trial_system_attr(trial._trial_id, NOT_EVALUATED_ATTRIBUTE, True)
+        self._told_trials.add(trial.number)  # as if the method were told, so that it never is
+        if trial.number in self._suggestion_of_trial:
+            self._free_suggestions.append(self._suggestion_of_trial[trial.number])
 
     def tell(self, trial: FrozenTrial, values: Sequence[float] | None) -> None:
         """Tell the method the value of a trial, unless it has been told already.
@@ -519,14 +527,14 @@ class Replay:
             trial: The trial.
             values: Its value, in a sequence of one; None if it failed.
         """
-        if trial.number in self._told:
+        if trial.number in self._told_trials:
             return
-        self._told.add(trial.number)
-        self._unrecorded.append(trial.number)  # the next record in the study names it
-        if trial.number in self._suggestion_of:
+        self._told_trials.add(trial.number)
+        self._told_since_record.append(trial.number)  # the next record in the study names it
+        if trial.number in self._suggestion_of_trial:
             # Its suggestion may have been free again, as the trial seemed interrupted. It was
             # evaluated after all: no other trial shall get it.
-            self._assign(self._suggestion_of[trial.number], trial.number)
+            self._assign(self._suggestion_of_trial[trial.number], trial.number)
 
         # What was suggested, replaced by what the objective has really used.
         space = self.optimiser.space

@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from optuna.storages import BaseStorage
     from optuna.trial import FrozenTrial
 
-SETTINGS = "hpobench_ordered:settings"
+SETTINGS_ENTRY = "hpobench_ordered:settings"
 """Attribute of a study, and entry of a Parquet file's metadata: the settings of a search."""
-RESULTS = "hpobench_ordered:results"
+RESULTS_ATTRIBUTE = "hpobench_ordered:results"
 """Attribute of a trial: its configuration and the results of its folds."""
 TASK_COLUMN, SCORE_COLUMN, RESULTS_COLUMN = "task", "score", "results"
 """Columns of a Parquet file beside those of the hyperparameters."""
@@ -142,7 +142,8 @@ class ParquetRecorder(Recorder):
         for task, rows in rows_of_task.items():
             # A task on which every evaluation failed, so that no row has a score, is left out.
             if any(row[SCORE_COLUMN] is not None for row in rows):
-                history += self._read_task(rows, self._choose_space(task, space), reader)
+                space_of_task = self._choose_space(task, space)
+                history += self._read_task(rows, space_of_task, reader)
         return reader.finish(history) if history else ()
 
     def begin(self, settings: Mapping[str, Any]) -> None:
@@ -187,7 +188,7 @@ class ParquetRecorder(Recorder):
                 raise StoreError(f"{self._path} has no column {column!r}, but {columns}")
         self._rows = table.to_pylist()
         metadata = table.schema.metadata or {}
-        self._settings_of_task = json.loads(metadata.get(SETTINGS.encode(), b"{}"))
+        self._settings_of_task = json.loads(metadata.get(SETTINGS_ENTRY.encode(), b"{}"))
 
     def _read_evaluation(self, row: Mapping[str, Any]) -> Evaluation:
         """Read an evaluation of this task; a `StoreError` if another program has written it."""
@@ -214,7 +215,7 @@ class ParquetRecorder(Recorder):
     def _read_task(
         self, rows: Sequence[Mapping[str, Any]], space: SearchSpace, reader: Reader
     ) -> list[Evaluations | None]:
-        """Read the rows of one task; other columns are those of other spaces."""
+        """Read the rows of one task, as a list of one; other columns are those of other spaces."""
         import pandas as pd
 
         frame = pd.DataFrame(rows)
@@ -237,7 +238,7 @@ class ParquetRecorder(Recorder):
         names = dict.fromkeys(chain(*self._rows))  # each once, in order
         columns = {name: to_column([row.get(name) for row in self._rows]) for name in names}
         table = pa.table(columns).replace_schema_metadata(
-            {SETTINGS: json.dumps(self._settings_of_task)}
+            {SETTINGS_ENTRY: json.dumps(self._settings_of_task)}
         )
         buffer = BytesIO()
         pq.write_table(table, buffer)
@@ -289,7 +290,7 @@ class OptunaRecorder(Recorder):
         trials = self._study.get_trials(deepcopy=False)
         self.evaluations = [self._read_evaluation(trial) for trial in trials]
         if self.evaluations:  # else the search is a new one, with settings of its own
-            self.settings = self._study.user_attrs.get(SETTINGS)
+            self.settings = self._study.user_attrs.get(SETTINGS_ENTRY)
 
     def read_earlier(self, space: SearchSpace) -> tuple[Evaluations, ...]:
         """Read the studies with a complete trial whose first trial started before this one's.
@@ -311,7 +312,7 @@ class OptunaRecorder(Recorder):
 
     def begin(self, settings: Mapping[str, Any]) -> None:
         """Record the settings."""
-        self._study.set_user_attr(SETTINGS, dict(settings))
+        self._study.set_user_attr(SETTINGS_ENTRY, dict(settings))
 
     def append(self, evaluation: Evaluation, space: SearchSpace) -> None:
         """Add a finished trial, a failed one if there is no score."""
@@ -329,16 +330,16 @@ class OptunaRecorder(Recorder):
             value=None if is_failed else evaluation.score,
             params=params,
             distributions={name: distribution(space[name]) for name in params},
-            user_attrs={RESULTS: evaluation.results},
+            user_attrs={RESULTS_ATTRIBUTE: evaluation.results},
         )
         with quiet():
             self._study.add_trial(trial)
 
     def _read_evaluation(self, trial: "FrozenTrial") -> Evaluation:
         """Read an evaluation of this task; a `StoreError` if another program has made the trial."""
-        if RESULTS not in trial.user_attrs:
+        if RESULTS_ATTRIBUTE not in trial.user_attrs:
             raise StoreError(_describe_foreign(self._task, "the storage"))
-        results = trial.user_attrs[RESULTS]
+        results = trial.user_attrs[RESULTS_ATTRIBUTE]
         score = math.nan if trial.value is None else trial.value
         return Evaluation(results["config"], results["folds"], score)
 

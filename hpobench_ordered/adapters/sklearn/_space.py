@@ -14,7 +14,7 @@ from hpobench_ordered.errors import InvalidSpaceError
 from hpobench_ordered.space import Parameter, SearchSpace
 from hpobench_ordered.space.conversion import LOG, SpaceLike, to_search_space
 
-ADDRESS = " at 0x"
+ADDRESS_TEXT = " at 0x"
 """Part of the text of objects without a text of their own; it differs in every process."""
 
 
@@ -137,7 +137,7 @@ def _describe_object(name: str, choice: object) -> str:
     It is the name of a function or class, else its `repr`, unless that has an address in memory.
     """
     text = getattr(choice, "__qualname__", None) or repr(choice)
-    if ADDRESS in text:
+    if ADDRESS_TEXT in text:
         raise InvalidSpaceError(
             f"hyperparameter {name!r}: the choice {text} needs a `__repr__` that describes it, as "
             "it is stored as text"

@@ -22,7 +22,7 @@ from sklearn.utils._param_validation import Interval
 
 from hpobench_ordered._typing import Config
 from hpobench_ordered.adapters._journal import as_json, describe_changes
-from hpobench_ordered.adapters.optimiser import METHOD, Optimiser, optimiser
+from hpobench_ordered.adapters.optimiser import DEFAULT_METHOD, Optimiser, optimiser
 from hpobench_ordered.adapters.sklearn._recorders import Evaluation, Recorder, open_recorder
 from hpobench_ordered.adapters.sklearn._space import EstimatorSpace, read_space
 from hpobench_ordered.errors import ContinuedSearchWarning, ExperimentError, StoreError
@@ -33,7 +33,7 @@ FOLD_RESULTS = ("fit_time", "score_time", "test_scores", "train_scores")
 """What is kept of each fold, by scikit-learn's names."""
 ALL_FITS_FAILED = "fits failed"
 """Part of scikit-learn's message if every fit of a call of `evaluate_candidates` failed."""
-ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+ADDRESS_PATTERN = re.compile(r" at 0x[0-9a-f]+")
 """Part of the text of an object that differs in every process."""
 SEED_LIMIT = 2**31  # of seeds that are drawn
 
@@ -258,7 +258,7 @@ class OrderedSearchCV(BaseSearchCV):  # type: ignore[misc]  # mypy does not foll
         *,
         history: str | os.PathLike[str] | None = None,
         task: str | None = None,
-        method: object = METHOD,
+        method: object = DEFAULT_METHOD,
         n_iter: int = 10,
         batch_size: int = 1,
         scoring: Any = None,
@@ -343,7 +343,8 @@ class OrderedSearchCV(BaseSearchCV):  # type: ignore[misc]  # mypy does not foll
             recorded = recorder.evaluations[first : first + len(batch)]  # may be fewer, or none
             _check_suggestions(batch, recorded, candidates.space)
 
-            new = self._evaluate(batch[len(recorded) :], candidates, evaluate)
+            not_recorded = batch[len(recorded) :]
+            new = self._evaluate(not_recorded, candidates, evaluate)
             for evaluation in new:
                 recorder.append(evaluation, candidates.space)
             for evaluation in (*recorded, *new):
@@ -566,7 +567,7 @@ def _fail_fold(fold: Mapping[str, Any], error_score: float) -> dict[str, Any]:
 
 def _describe(value: object) -> str:
     """Text of an argument without addresses in memory, which differ from process to process."""
-    return ADDRESS.sub("", repr(value))
+    return ADDRESS_PATTERN.sub("", repr(value))
 
 
 def _check_settings(place: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
