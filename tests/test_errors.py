@@ -72,7 +72,7 @@ def test_unknown_name_is_explained(kind, name, allowed, message):
 
 
 def test_message_lists_twelve_names():
-    """Of twenty allowed names, counted from 0, the other eight are not listed."""
+    """A message lists no more than twelve allowed names: of twenty, eight are only counted."""
     twenty_names = [f"name {number:02}" for number in range(20)]
 
     error = UnknownNameError("suite", "x", twenty_names)

@@ -49,7 +49,7 @@ NAMES_OF_PAPER = [name for name, _, _, _ in BENCHMARKS_OF_PAPER]
 
 @pytest.mark.parametrize(("name", "n_tasks", "dimension", "surrogate"), BENCHMARKS_OF_PAPER)
 def test_benchmarks_of_the_paper_load(name, n_tasks, dimension, surrogate):
-    """Each has its numbers of tasks and hyperparameters, and its default surrogate."""
+    """A benchmark has the paper's numbers of tasks and of hyperparameters."""
     benchmark = hbo.load(name)
 
     assert len(benchmark.tasks) == n_tasks
@@ -94,7 +94,7 @@ def test_wide_suite_holds_benchmarks_of_paper():
 
 
 def test_wide_suite_holds_bundled_yahpo_benchmarks():
-    """For each of three learners, ten data sets come with the package."""
+    """The suite holds what the package has of YAHPO: ten data sets for each of three learners."""
     pattern = re.compile(r"yahpo-(svm|aknn|glmnet)-\d+")
     names = {name for name in hbo.list_benchmarks(ready=True) if pattern.fullmatch(name)}
 

@@ -397,7 +397,7 @@ def test_tasks_are_those_of_base(adjustment):
 
 @EVERY_ADJUSTMENT
 def test_old_benchmark_is_not_registered(adjustment):
-    """It exists only as the previous one of the adjusted benchmark."""
+    """The benchmark before an adjustment has no name of its own: it is found as `previous` only."""
     with pytest.raises(UnknownNameError):
         benchmark_spec(f"{adjustment.name}-old")
 
@@ -488,7 +488,7 @@ def test_both_benchmarks_conform(adjustment, other_process):
 
 @EVERY_FINITE_ADJUSTMENT
 def test_surrogate_is_chosen_for_both(adjustment):
-    """Here the surrogate is "repeat-1", the second of several trainings in a table."""
+    """A surrogate that is asked for, here "repeat-1", is used before and after the adjustment."""
     after = hbo.load(adjustment.name, surrogate="repeat-1")
 
     assert after.surrogate == "repeat-1"

@@ -203,7 +203,7 @@ def test_artifacts_are_no_benchmarks_by_themselves(name):
 
 
 def load_features(name: str, task: int) -> np.ndarray:
-    """Load the features of a task's training data: n rows of p features, (n, p)."""
+    """Load the features of a task's training data: a row for each point, (n, p)."""
     task_data = hbo.load(name).tasks[task].data
     assert task_data is not None
     return task_data.features

@@ -82,7 +82,7 @@ def test_inputs_of_network_are_hyperparameters(shared, scenario):
 
 
 def test_svm_space_is_yahpos(shared):
-    """As in YAHPO's file `config_space.json`."""
+    """The search space is that of YAHPO's file `config_space.json`."""
     space = define_benchmark(shared, "svm").space
 
     imputation = "num.impute.selected.cpo"
@@ -158,7 +158,7 @@ def test_bundled_benchmarks_have_two_surrogates(spec):
 
 @pytest.mark.parametrize("scenario", ["svm", "rpart"])
 def test_network_needs_files_of_its_scenario(scenario):
-    """They are the definition of the space, codes of choices, and the network itself.
+    """A network needs the definition of its space, the codes of choices, and itself.
 
     For data set 3 the package has no forest, so that the network is the default surrogate.
     """
@@ -371,7 +371,7 @@ def only_space_fetched(shared, empty_cache):
 
 @pytest.mark.usefixtures("only_space_fetched")
 def test_missing_files_are_listed():
-    """Of the three files that rpart needs, only the definition of its space was downloaded."""
+    """The error names the two files of rpart that have not been downloaded; one has been."""
     spec = benchmark_spec("yahpo-rpart-1220")
 
     with pytest.raises(NotFetchedError, match=r"2 of 3 files .*encoding\.json.*model\.onnx"):

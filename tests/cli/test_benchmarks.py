@@ -98,7 +98,7 @@ def test_methods_begin_with_recommendations(cli):
 
 
 def test_benchmarks_are_a_line_each_in_pipes(cli):
-    """Where the output is no terminal, no line is broken."""
+    """Output that goes into a pipe, not to a terminal, has a line for each benchmark."""
     header, *lines = cli("list").stdout.splitlines()
 
     assert header.startswith("benchmark")
@@ -265,7 +265,7 @@ def test_constants_have_their_types(space_with_constants):
 
 @pytest.mark.parametrize("wrong_constant", ["k=abc", "k=4", "flag=False", "flag=1"])
 def test_other_constants_are_refused(space_with_constants, wrong_constant):
-    """The constants of the search space are k=3 and flag=True; a word says otherwise, as "k=4"."""
+    """A constant of the search space, k=3 or flag=True, cannot be given another value."""
     config = parse_config([wrong_constant, "x=0.5"], space_with_constants)
 
     with pytest.raises(InvalidConfigError, match="is always"):

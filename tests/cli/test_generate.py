@@ -289,7 +289,7 @@ def test_help_names_every_benchmark(help_text, name):
 
 
 def test_help_of_name_has_its_options_alone(cli):
-    """It lacks the option --model, which only `generate custom` has."""
+    """The help for newsvendor has no option --model, which only `generate custom` has."""
     help_of_newsvendor = cli("generate", "newsvendor", "--help").stdout
 
     assert help_of_newsvendor.startswith("Usage: hpobench-ordered generate NAME [OPTIONS]")

@@ -168,9 +168,10 @@ def test_own_configurations_are_told(cli, toy_folder, method):
 
 @pytest.mark.parametrize("method", ["random-search", "bo", "tpe"])
 def test_results_are_not_suggested_again(cli, toy_folder, method):
-    """In the file of results, a configuration of the user's own stands before suggested ones.
+    """No configuration in the file of results is suggested once more, whatever their order.
 
-    So the command cannot count on its suggestions being the first of the file.
+    Here one of the user's own stands before suggested ones: the command cannot count on its
+    suggestions being the first of the file.
     """
     tuner, task = make_tuner(method)
     suggested = tune(tuner, task, trials=2)
@@ -446,14 +447,14 @@ def first_configs(cli, folder_of_example, commands_of_example):
 
 
 def test_first_command_of_help_works(first_configs):
-    """It begins with the best configurations of the two earlier tasks in the example."""
+    """The first command suggests the best configurations of both earlier tasks first."""
     first_two = {tuple(config.values()) for config in first_configs[:2]}
 
     assert first_two == {("0.01", "4", "tree"), ("0.02", "5", "tree")}
 
 
 def test_second_command_of_help_works(cli, folder_of_example, commands_of_example, first_configs):
-    """It reads results of the first five configurations, and suggests five others."""
+    """The second command reads results of the first five configurations, and suggests others."""
     with (folder_of_example / "this.csv").open("w", newline="") as file:
         writer = csv.DictWriter(file, ["rate", "depth", "booster", "auc"])
         writer.writeheader()

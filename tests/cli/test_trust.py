@@ -7,7 +7,10 @@ from hpobench_ordered.benchmarks.yahpo import remote_files
 
 
 def test_verify_has_a_line_for_each_benchmark(cli):
-    """It says "-" of openml-ranger, which has no files to verify, as it was not generated."""
+    """Each line begins with "ok", or with "-" where there is nothing to verify.
+
+    No artifact of openml-ranger has been generated, so that it has no files.
+    """
     result = cli("verify", "newsvendor", "svm-a", "forrester", "openml-ranger")
 
     assert result.returncode == 0, result.stderr

@@ -285,7 +285,7 @@ def test_unknown_option_is_noticed(own_folder):
 
 
 def test_few_blocks_are_skipped():
-    """At most three: skipped examples may be wrong without being noticed."""
+    """At most three examples are not run: they may be wrong without being noticed."""
     blocks = []
     for page in PAGES:
         # The recipes of that page need packages that are not installed for tests.

@@ -166,7 +166,7 @@ def test_method_page_shows_spec(name, root):
 
 
 def test_special_characters_are_shown_as_they_are():
-    """In Markdown they would make columns, emphasis and subscripts."""
+    """Characters that make columns, emphasis and subscripts in Markdown get a backslash."""
     from markdown_text import plain
 
     assert plain("a|b *c*\n d_e") == r"a\|b \*c\* d\_e"
@@ -346,7 +346,7 @@ def test_overview_of_methods_links_each_once():
 
 
 def test_formulas_become_mathml():
-    """In HTML as Markdown's extension arithmatex leaves it, formulas are still TeX."""
+    """Formulas in TeX, as the extension arithmatex leaves them in HTML, become MathML."""
     import mathml
 
     formula_in_text = '<p><span class="arithmatex">\\(a &lt; b\\)</span></p>'

@@ -102,9 +102,9 @@ def test_changed_byte_is_noticed_by_hash(intact_artifact, copy_folder, file_name
 def test_changed_byte_raises_only_own_errors(
     intact_artifact, copy_folder, file_name, share, flipped
 ):
-    """With a matching hash, a changed byte gives an error of the package's own, or none.
+    """A changed byte, with a hash that fits, gives an error of the package's own, or none.
 
-    There is none if what the file says with another byte is as valid.
+    There is none if the file is as valid with the changed byte.
     """
     artifact_copy = copy_artifact(intact_artifact, copy_folder)
     flip_bits(artifact_copy / file_name, share, flipped)

@@ -56,7 +56,7 @@ def test_snapping_arrays_halves_time():
 
 @pytest.mark.parametrize("name", [BENCHMARK_WITH_CONDITIONS, BENCHMARK_WITH_LOG_INTEGERS])
 def test_random_search_is_faster_than_single_draws(name):
-    """It draws in blocks, which takes less than a quarter of the time."""
+    """Random search draws in blocks, which takes less than a quarter of single draws' time."""
     space = load(name).space
     rng = np.random.default_rng(0)
     method = RandomSearch(space=space, rng=rng, history=(), context={}, budget=25)

@@ -67,7 +67,7 @@ def sample_values(task: hbo.Task) -> FloatArray:
     ("task", "least_rate"), LEAST_RATES_OF_SINGLES.items(), indirect=["task"], ids=IDS
 )
 def test_single_evaluations_are_fast(benchmark, task, least_rate):
-    """In evaluations a second; each configuration is a dict."""
+    """Configurations are evaluated one by one, as dicts, at a least rate a second."""
     configs = task.space.configs(sample_values(task))
 
     benchmark(lambda: [task.evaluate(config) for config in configs])
@@ -79,7 +79,7 @@ def test_single_evaluations_are_fast(benchmark, task, least_rate):
     ("task", "least_rate"), LEAST_RATES_OF_BATCHES.items(), indirect=["task"], ids=IDS
 )
 def test_batches_are_fast(benchmark, task, least_rate):
-    """In evaluations a second; the configurations are an array."""
+    """A thousand configurations, an array, are evaluated together at a least rate a second."""
     values = sample_values(task)
 
     benchmark(task.evaluate_many, values)
@@ -88,7 +88,7 @@ def test_batches_are_fast(benchmark, task, least_rate):
 
 
 def test_import_takes_half_a_second(benchmark):
-    """Python's own start, about 20 ms, included."""
+    """The median time includes Python's own start, about 20 ms."""
     command = [sys.executable, "-c", "import hpobench_ordered"]
 
     benchmark.pedantic(lambda: subprocess.run(command, check=True), rounds=7, warmup_rounds=1)
@@ -113,7 +113,7 @@ ON_TABLES_OF_OTHERS = ("fcnet", "fcn-a", "fcn-b", "nas201", "nas-a", "nas-b")
 
 @pytest.mark.parametrize("name", hbo.list_benchmarks(ready=True))
 def test_first_load_takes_limited_time(name):
-    """In the median of five processes."""
+    """The first `load` in a process is measured in five processes, whose median counts."""
     most_seconds = 3.0 if name in ON_TABLES_OF_OTHERS else 0.3
 
     seconds = [time_first_load(name) for _ in range(5)]

@@ -46,7 +46,7 @@ def test_every_chart_is_drawn(results, draw):
 
 
 def test_figures_of_reports_are_offered(results):
-    """Those that a report shows besides its interactive chart, in the order of the report."""
+    """The figures of a report, besides its interactive chart, are offered in their order there."""
     names = [figure.name for figure in results.plot.figures()]
 
     assert names == ["differences", "heatmap", "attainment", "landscapes"]

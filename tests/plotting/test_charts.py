@@ -148,7 +148,7 @@ def test_charts_have_titles_and_descriptions(name):
 
 @pytest.mark.parametrize("name", CHARTS)
 def test_charts_compute_no_statistics(name):
-    """They draw the numbers they get: neither transforms nor axes aggregate or bin them."""
+    """Charts draw the numbers they get: neither transforms nor axes aggregate or bin them."""
     spec = specification(CHARTS[name])
 
     keys_of_transforms = set()
@@ -333,7 +333,7 @@ def test_saved_specification_names_its_schema(tmp_path):
 
 @pytest.mark.slow
 def test_saved_page_needs_no_network(tmp_path):
-    """It has both scripts in itself, that of Vega and that of the chart, and loads no other."""
+    """A saved page holds both scripts, Vega's and the chart's own, and loads no other."""
     page = save(CHARTS["heatmap"], tmp_path / "chart.html").read_text()
 
     assert page.count("</script>") == 2
@@ -529,7 +529,7 @@ def test_heatmap_shows_numbers_that_fit(number_of_benchmarks, has_numbers):
 
 @pytest.mark.parametrize("number_of_benchmarks", [10, 47])
 def test_heatmap_is_no_wider_than_page(number_of_benchmarks):
-    """Its cells become narrower if there are many benchmarks."""
+    """The cells of a heatmap become narrower if there are many benchmarks."""
     image = svg_of(plotting.heatmap(ranks_of_bo(number_of_benchmarks)))
 
     width_of_page = 1240  # in pixels

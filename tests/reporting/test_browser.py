@@ -317,7 +317,7 @@ def test_method_without_rank_is_last_in_any_order(browser, number_of_presses):
 
 @pytest.mark.parametrize("trial", [2, 6])
 def test_leaderboard_shows_chosen_ranks(browser, page_report, trial):
-    """On one benchmark, after the chosen trial, the ranks are those that Python computes."""
+    """The page shows the ranks that Python computes for the chosen benchmark and trial."""
     browser.choose("#benchmark", "xgboost-mnist@1 (forest)")
     browser.wait(CAPTION_CONTAINS, "xgboost-mnist@1")
     browser.choose("#trial", str(trial))
@@ -447,7 +447,7 @@ def test_address_is_plain_to_read(browser):
 
 
 def test_first_view_has_plain_address(browser):
-    """After changes, a return to what a newly opened page shows removes them from the address."""
+    """An address names changes only: going back to the first view removes them from it."""
     browser.choose("#measure", "Score")
     browser.choose("#trial", "2")
     # The address is written a little later, and there is nothing to remove before.

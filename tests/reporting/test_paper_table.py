@@ -170,7 +170,10 @@ def test_named_benchmark_is_never_left_out():
 
 
 def test_surrogates_of_a_benchmark_have_columns():
-    """The same trials count as those on another surrogate, too."""
+    """A benchmark that was run on two surrogates has a column for each.
+
+    To make it simple, the trials on both surrogates are the same.
+    """
     on_forest = trials_on("b@1")
     on_table = on_forest.assign(surrogate="table")
 
@@ -216,7 +219,10 @@ def test_method_missing_somewhere_is_last_without_mean_rank():
 
 
 def test_caption_says_trial_seeds_and_measure(scores):
-    """Also how many benchmarks, families and methods there are: a1 and a2 are one family, b one."""
+    """A caption says what is shown, and on how many benchmarks, families and methods.
+
+    The benchmarks a1 and a2 are a family; b counts as another one.
+    """
     caption = make_paper_table(scores, measure="regret", trial=3).caption
 
     assert caption.startswith("Regret after trial 3 (ordered, 6 trials), means over 5 seeds")

@@ -114,7 +114,7 @@ def test_every_figure_is_in_every_format(page_report):
 
 
 def test_page_links_to_all_files(page_report):
-    """There is no link to the page itself, nor to its parts, which its script loads."""
+    """The page links to every file, but not to itself nor to the parts that its script loads."""
     linked = set(re.findall(r'href="([^"#]+)"', read_page(page_report)))
 
     other_files = list_files(page_report) - {"report.html"}
@@ -329,7 +329,7 @@ def test_page_has_curves_of_tasks(page_report, measure):
 
 
 def test_page_counts_unfinished_runs(page_report):
-    """On one benchmark, a run of one method failed, and four runs of another are missing."""
+    """A run of one method failed, and four runs of another are missing, all on one benchmark."""
     methods = 4
     runs_of_method = 3 * 5 + 4  # three benchmarks with five seeds; another protocol with four
     runs = methods * runs_of_method
@@ -380,7 +380,7 @@ def test_data_from_results_close_no_script(page_report):
 
 
 def test_page_forbids_requests(page_report):
-    """Its policy of content names no server, and no texts that are run as scripts."""
+    """The content policy of the page allows no server, and no text to be run as a script."""
     (policy,) = re.findall(r'Content-Security-Policy" content="([^"]*)"', read_page(page_report))
 
     assert "unsafe-eval" not in policy
@@ -430,7 +430,10 @@ def test_same_results_give_same_files(tmp_path):
 
 @pytest.mark.slow
 def test_report_compares_surrogates(tmp_path):
-    """The same trials count as those on another surrogate of the benchmark, too."""
+    """A benchmark that was run on two surrogates has its methods ranked on each.
+
+    To make it simple, the trials on both surrogates are the same.
+    """
     trials = make_small_trials()
     on_both = pd.concat([trials, trials.assign(surrogate="nearest")])
 
@@ -442,7 +445,7 @@ def test_report_compares_surrogates(tmp_path):
 
 @pytest.mark.slow
 def test_report_of_single_method_compares_nothing(tmp_path):
-    """With bo alone, the page says so in the place of a comparison."""
+    """A report of bo alone says that there is nothing to compare it with."""
     trials = make_small_trials().query("method == 'bo'")
 
     page = read_page(write_report(ReportInput(trials), tmp_path))

@@ -68,7 +68,7 @@ def test_ahead_holds_with_lower_scores():
 
 
 def test_equal_scores_leave_ahead_undecided():
-    """After trial 2, methods b and c have 45."""
+    """Level methods are neither ahead nor behind: after trial 2, both b and c have 45."""
     both_ahead_of_c = ahead(("a", "b"), ("c",), trial=2)
 
     scores = {"a": [50, 40, 30], "b": [60, 45, 30], "c": [90, 45, 20]}
@@ -90,7 +90,7 @@ def test_ahead_ignores_task_without_history():
 
 
 def test_any_undecided_rival_leaves_ahead_undecided():
-    """Rival b is clearly behind a, rival c is level with it."""
+    """A method must be ahead of all rivals: b is clearly behind a, but c is level with it."""
     ahead_of_both = ahead(("a",), ("b", "c"), trial=2)
 
     scores = {"a": [50, 40, 30], "b": [90, 80, 70], "c": [50, 40, 30]}
@@ -212,7 +212,7 @@ def test_stays_ahead_ignores_earlier_trials():
 
 
 def test_stays_ahead_fails_once_behind():
-    """After trial 3 method a has 40 and b 30: it is 10 behind."""
+    """Method a must be ahead after every trial from 2 on, but after trial 3 it is 10 behind."""
     ahead_since_second = othpo.stays_ahead("a", "b", since=2)
 
     (finding,) = check_on_scores(ahead_since_second, a=[40, 40, 40], b=[50, 50, 30])
@@ -232,7 +232,7 @@ def test_best_is_of_those_compared():
 
 
 def test_best_fails_behind_another():
-    """After trial 3 method a has 40 and b 39."""
+    """The best of those compared has the lowest score: after trial 3, a has 40 and b 39."""
     a_best_of_two = othpo.best({"x": "a"}, among=("a", "b"), trial=3)
 
     (finding,) = check_on_scores(a_best_of_two, a=[90, 90, 40], b=[90, 90, 39])
@@ -262,7 +262,7 @@ def test_lead_shrinks_until_behind():
 
 
 def test_growing_lead_does_not_shrink():
-    """The lead of method a over b is 30 after trial 1, and 40 after trials 2 and 3."""
+    """The lead of method a over b grows from 30 after trial 1 to 40 after trials 2 and 3."""
     lead_of_a_shrinks = othpo.lead_shrinks(("a",), ("b", "c"), trials=(1, 2, 3))
 
     (finding,) = check_on_scores(lead_of_a_shrinks, a=[60, 10, 10], b=[90, 50, 50])
@@ -281,7 +281,7 @@ def test_level_follower_has_overtaken_leader():
 
 
 def test_overtaking_with_one_seed_is_undecided():
-    """After trial 3 method b is ahead of a on average (6.5 to 10), but not with its second seed."""
+    """Method b overtakes a on average (6.5 to 10 after trial 3), but not with its second seed."""
     b_overtakes_a = othpo.overtaken(leaders=("a",), followers=("b",))
     first_seed_of_b = np.broadcast_to([60.0, 10.0, 1.0], (N_TASKS, N_TRIALS))
     second_seed_of_b = np.broadcast_to([60.0, 30.0, 12.0], (N_TASKS, N_TRIALS))
@@ -374,10 +374,10 @@ def test_entry_is_inside_published_interval(measured, is_inside):
 
 @pytest.mark.parametrize(("lowest_correlation", "holds"), [(0.5, True), (1.0, False)])
 def test_grows_needs_rank_correlation(lowest_correlation, holds):
-    """From task to task, the best configurations of xgboost-mnist have deeper trees, by and large.
+    """A hyperparameter grows if it is correlated with the task, as strongly as the claim asks.
 
-    The rank correlation of depth and task, in the ten best configurations of each task, is above
-    0.5, but not 1.
+    The rank correlation of depth and task, in the ten best configurations of each task of
+    xgboost-mnist, is above 0.5, but not 1.
     """
     depth_grows = othpo.grows("xgboost-mnist", "max_depth", count=10, at_least=lowest_correlation)
 

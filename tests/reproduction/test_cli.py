@@ -103,7 +103,7 @@ def test_wrong_requests_are_refused(tmp_path, monkeypatch, words, error, message
 
 
 def test_wrong_seeds_are_refused():
-    """It is a misuse of the command, which has the exit code 2."""
+    """Seeds are numbers; "many" is a misuse of the command, which has the exit code 2."""
     result = call_reproduce("othpo", "--seeds", "many")
 
     assert result.exit_code == 2

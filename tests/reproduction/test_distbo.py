@@ -516,7 +516,7 @@ def test_similarities_are_those_of_trials(similarities_result):
 
 @pytest.mark.slow
 def test_similarities_are_of_stored_run(similarities_result):
-    """They are computed by running the method again, which suggests what it did before."""
+    """Similarities are computed by running a method again, which suggests what it did before."""
     first_run_of_finder = similarities_result.cells[0]
     store = similarities_result.setup.store
     stored_configs = store.configurations([first_run_of_finder.key]).sort_values("trial")

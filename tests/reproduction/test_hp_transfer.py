@@ -58,14 +58,14 @@ def test_every_figure_exists():
 
 
 def test_captions_are_sentences():
-    """So is what the paper says of each figure."""
+    """Captions, and texts on what the paper says of a figure, end with a full stop."""
     for figure in HP_TRANSFER.exhibits:
         assert figure.caption.endswith(".")
         assert figure.says.endswith(".")
 
 
 def test_experiments_are_on_eight_benchmarks():
-    """Whether counted by comparisons or by experiments."""
+    """The figures of the paper compare methods on eight benchmarks, all adjusted."""
     comparisons = combine_comparisons(HP_TRANSFER.exhibits)
 
     benchmarks = {comparison.benchmark for comparison in comparisons}
@@ -234,7 +234,10 @@ def test_cells_are_methods_with_old_budgets(result):
 @pytest.mark.parametrize("old_budget", SMALL_PROTOCOLS)
 @pytest.mark.usefixtures("result")
 def test_summary_has_protocol_of_old_budget(folder, old_budget):
-    """Some figures of the paper were reproduced in this folder, with two seeds."""
+    """The summary names the protocol of every old budget, the trials before the adjustment.
+
+    Some figures of the paper were reproduced in this folder, with two seeds.
+    """
     summary = (folder / "summary.md").read_text(encoding="utf-8")
     setting = (
         f"{BENCHMARK}: seeds 0 to 1; protocol adjustment: first trials {old_budget}, trials 40"

@@ -28,7 +28,7 @@ PAPER_NAMES = ("ablr", "abrac", "distbo")
 
 @pytest.mark.parametrize(("name", "last_figure"), [("ablr", 10), ("abrac", 9), ("distbo", 15)])
 def test_every_figure_exists(name, last_figure):
-    """From figure 1 of the paper to its last one."""
+    """A paper has all its figures here, from the first to the last one."""
     titles = [exhibit.title for exhibit in paper(name).exhibits]
     assert titles == [f"Figure {number}" for number in range(1, last_figure + 1)]
 
@@ -141,7 +141,7 @@ def test_opposite_claims_on_times_do_not_both_hold(result):
 
 @pytest.mark.slow
 def test_claim_by_task_has_finding_per_task(result):
-    """Of four claims, the third is checked on each task."""
+    """A claim on each task, here the third of four, has a finding for each; others have one."""
     numbers_of_findings = [len(claim.findings) for claim in result.claims]
 
     assert numbers_of_findings == [1, 1, TASKS, 1]
@@ -282,9 +282,10 @@ def test_first_trials_do_not_depend_on_losses(spec, independent_trials):
     ],
 )
 def test_difference_within_two_errors_is_undecided(mean_difference, outcome):
-    """One of two seeds is 3 below the mean difference, the other one 3 above it.
+    """A difference that is smaller than two standard errors between seeds decides nothing.
 
-    So two standard errors are 6.
+    One of two seeds is 3 below the mean difference, the other one 3 above it. So two standard
+    errors are 6.
     """
     noise_of_seeds = np.array([-3.0, 3.0])[:, None, None]
     regret_of_random_search = np.full((2, 3, 4), 50.0)  # seeds, tasks, trials
@@ -385,7 +386,7 @@ def test_contexts_are_embeddings(method_with_learned_contexts):
 
 @pytest.mark.slow
 def test_learned_contexts_differ_by_task(method_with_learned_contexts):
-    """There are 13 tasks in the history, and the current one."""
+    """Each task has learned numbers of its own: 13 tasks of the history, and the current one."""
     method = method_with_learned_contexts
 
     distinct_contexts = {tuple(task.context.values()) for task in method.history}

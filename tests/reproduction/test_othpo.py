@@ -35,7 +35,7 @@ def test_setting_is_the_papers():
 
 
 def test_captions_are_sentences():
-    """So is what the paper says of each figure or table."""
+    """Captions, and texts on what the paper says of it, end with a full stop."""
     for exhibit in OTHPO.exhibits:
         assert exhibit.caption.endswith(".")
         assert exhibit.says.endswith(".")
@@ -85,9 +85,11 @@ def test_table_needs_own_experiments():
 
 
 def test_dre_ordered_changes_no_other_figure():
-    """A score of 0 is the lowest loss of all methods compared, so a better method changes all.
+    """The method dre-ordered changes no scores of figures that do not show it.
 
-    Most figures compare ten methods. The method dre-ordered, here far better, is only in others.
+    A score of 0 is the lowest loss of all methods that are compared, so that a better method
+    changes the scores of all. Most figures compare ten methods without dre-ordered, which is far
+    better here.
     """
     rng = np.random.default_rng(0)
     shape = (2, 9, 25)  # seeds, tasks, trials

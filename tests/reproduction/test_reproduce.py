@@ -59,7 +59,7 @@ def test_every_run_is_stored(results_folder, result):
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [1, 2, 3, 5, 6, 7])
 def test_gallery_shows_every_figure(small_paper, results_folder, number):
-    """With each figure, the gallery has what the paper says of it."""
+    """The gallery has each figure, and what the paper says of it."""
     gallery = (results_folder / "figures.md").read_text(encoding="utf-8")
 
     (figure,) = small_paper.select(figures=[number])
@@ -204,7 +204,7 @@ def test_repeated_seed_runs_once(small_paper, tmp_path):
 
 
 def test_simulated_workers_enter_protocol(small_paper, tmp_path):
-    """With one seed, figure 7 needs one run."""
+    """The runs are made under the protocol with two simulated workers: here one run."""
     result = reproduce(small_paper, folder=tmp_path, figures=[7], seeds=[4], workers_simulated=2)
 
     (cell,) = result.cells
@@ -257,7 +257,7 @@ def test_selection_keeps_order_of_paper(small_paper):
 
 
 def test_experiments_are_methods_by_benchmark(small_paper):
-    """Both figures and the table compare the same two methods on newsvendor."""
+    """What exhibits need in common is named once: the same two methods on newsvendor."""
     chosen = small_paper.select(figures=[5, 2], tables=[1])
 
     assert experiments(chosen) == {"newsvendor": ("random-search", "simple-previous-no-bo")}

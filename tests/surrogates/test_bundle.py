@@ -134,7 +134,7 @@ def test_other_version_of_a_folder_is_refused(zeros_folder):
 
 @pytest.mark.usefixtures("zeros_folder_here")
 def test_slashes_make_paths_on_windows(monkeypatch):
-    """Also where the separator of paths is a backslash, a text with a slash is a path.
+    """A text with a slash is a path, also where paths are written with backslashes.
 
     It is that of a folder with an artifact, called newsvendor, in the current folder.
     """
@@ -442,7 +442,7 @@ def test_damaged_raw_evaluations_are_refused(recorded_folder, name, array):
 
 
 def test_benchmark_to_be_generated_has_a_plan(tmp_path):
-    """There is no such folder yet, so that a plan, of the summary "planned", defines it."""
+    """Before it is generated, a benchmark is defined by its plan, of the summary "planned"."""
     spec = make_spec_to_generate(tmp_path / "missing")
 
     assert spec.artifact is None
@@ -451,7 +451,7 @@ def test_benchmark_to_be_generated_has_a_plan(tmp_path):
 
 
 def test_benchmark_to_be_generated_names_command(tmp_path):
-    """There is no such folder yet; the error says how to generate the benchmark."""
+    """Before it is generated, a benchmark cannot be loaded; the error says how to generate it."""
     spec = make_spec_to_generate(tmp_path / "missing")
 
     assert not spec.option().is_ready
@@ -469,7 +469,7 @@ def test_spec_of_generated_benchmark_reads_artifact(recorded_folder):
 
 
 def test_generated_benchmark_is_loaded(recorded_folder):
-    """It comes with the raw evaluations of its nine tasks, which are in the folder."""
+    """A generated benchmark comes with the raw evaluations of its nine tasks in its folder."""
     benchmark = make_spec_to_generate(recorded_folder).load()
 
     assert benchmark.id == "newsvendor@1"

@@ -93,7 +93,7 @@ LEAF_SIZES = st.integers(1, 5) | st.just(80)
 @settings(deadline=None, max_examples=15)
 @given(st.integers(0, 2**32 - 1), LEAF_SIZES)
 def test_predictions_are_scikit_learns(seed, leaf_size):
-    """Those for the fitted configurations, and for others."""
+    """A forest predicts what scikit-learn's does, for fitted configurations and for others."""
     values, targets = make_evaluations(seed, 80)
     recipe = ForestRecipe(trees=5, min_samples_leaf=leaf_size)
     reference = ScikitLearnForest(values, targets, recipe, seed)
@@ -215,7 +215,7 @@ def test_output_weights_favour_an_output():
 
 
 def test_every_output_needs_a_weight():
-    """There are two outputs, but one weight."""
+    """A recipe with one weight does not fit targets of two outputs."""
     values, targets = make_evaluations(0)
     of_two_outputs = targets[:, :2]
     one_weight = ForestRecipe(output_weights=(1,))
@@ -238,7 +238,7 @@ def noise_fit():
 
 
 def test_fitted_targets_are_reproduced(noise_fit):
-    """Even noise, as leaves are of single evaluations; predictions are stored with few digits."""
+    """With a leaf for every evaluation, a forest reproduces even noise, to a few digits."""
     predicted = noise_fit.model.predict(noise_fit.values, 0)
 
     np.testing.assert_allclose(predicted, noise_fit.targets[:, 0], atol=1e-4)
@@ -256,7 +256,7 @@ def test_cross_validation_does_not_see_targets(noise_fit):
 
 
 def test_cross_validation_reports_each_fold(noise_fit):
-    """There are five folds."""
+    """The function that shows progress is called after each of five folds."""
     reports: list[str] = []
 
     noise_fit.cross_validate(lambda: reports.append("fold"))

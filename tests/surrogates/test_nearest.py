@@ -46,7 +46,10 @@ def find_nearest_points(points: np.ndarray, queries: np.ndarray) -> np.ndarray:
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 300), st.integers(1, 9), st.booleans())
 def test_nearest_point_is_that_of_brute_force(seed, n_points, n_features, has_ties):
-    """On task 0 the value of a point is its index, so that indices are predicted."""
+    """The point that is found is the nearest by all distances, and the first of equal ones.
+
+    On task 0 the value of a point is its index, so that predictions are indices.
+    """
     rng = np.random.default_rng(seed)
     points = rng.normal(size=(n_points, n_features))
     queries = rng.normal(size=(40, n_features))

@@ -120,7 +120,7 @@ def test_unknown_tasks_are_refused(shared, scenario, task):
 
 
 def test_empty_batch_has_no_values(shared, scenario):
-    """Without a row there is nothing to predict, which is no error."""
+    """A batch without rows is predicted as no values, which is no error."""
     definition, surrogate = build_surrogate(shared, scenario)
     no_rows = sample_values(definition, 1)[:0]
 
@@ -170,7 +170,7 @@ def test_values_do_not_depend_on_threads(shared, monkeypatch):
 
 
 def test_network_is_cut_to_one_output(shared):
-    """What only the other outputs need is left out of the network, so it is smaller."""
+    """A network that is cut to one output lacks what only others need, and is smaller."""
     *_, network = read_scenario(shared, "rpart")
     any_output = 2
 

@@ -35,7 +35,7 @@ def test_loss_is_squared_distance_to_optimum(index):
 
 
 def test_optimum_drifts_slowly():
-    """It moves by a hundredth of the range from task to task."""
+    """The optimum moves by a hundredth of the range from task to task."""
     positions = [optimum_position(task) for task in range(3)]
 
     assert positions == pytest.approx([0.4, 0.41, 0.42])
