@@ -36,6 +36,7 @@ def draw_numbers_and_choice(generator: np.random.Generator, n: int) -> FloatArra
 
 
 def fit_tree(x: FloatArray, y: FloatArray) -> DecisionTreeRegressor:
+    """Fit a tree until each of its leaves has a single row, or rows of one value."""
     return DecisionTreeRegressor(random_state=0).fit(x, y)
 
 
@@ -218,7 +219,10 @@ def multiplied(x: FloatArray) -> FloatArray:
     ],
 )
 def test_effects_of_known_functions(function, main, total):
-    """Main and total effects that were computed by hand, of the first three hyperparameters."""
+    """Effects of a sum and of a product are those that were computed by hand.
+
+    `main` and `total` are of the first three hyperparameters.
+    """
     x = make_rng(5).random((700, 4))  # the functions do not use the fourth column: its effect is 0
 
     effects = importance(x, function(x), rng=make_rng(), trees=4)

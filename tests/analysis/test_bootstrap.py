@@ -49,7 +49,10 @@ def measure_coverage(samples: np.ndarray, truth: float) -> float:
 @pytest.mark.parametrize("count", [10, 20])
 @pytest.mark.parametrize("law", [stats.norm(5, 2), stats.gamma(2), stats.expon()])
 def test_coverage_is_near_95_percent(law, count):
-    """Of 5000 simulated intervals the standard error of the coverage is 0.31 %."""
+    """Intervals of 95 % contain the true mean about so often.
+
+    Of 5000 simulated intervals the standard error of the coverage is 0.31 %.
+    """
     samples = law.rvs((count, 5000), random_state=np.random.default_rng(count))
     coverage = measure_coverage(samples, law.mean())
     assert 93 < coverage < 97
@@ -91,7 +94,7 @@ def test_interval_agrees_with_bootstrap_t():
 
 @pytest.mark.parametrize("count", [501, 1000])
 def test_many_samples_get_students_interval(count):
-    """More than 500 samples are not resampled."""
+    """More than 500 samples are not resampled, as Student's interval is right for so many."""
     samples = np.random.default_rng(0).normal(size=(count, 4))
 
     computed = mean_intervals(samples, rng=make_rng(), resamples=999)
@@ -200,7 +203,10 @@ def test_undefined_samples_do_not_count(count):
 
 
 def test_ends_are_clipped_to_possible_values():
-    """Possible values are from 1 to 3. There are five samples of each of three means."""
+    """Ends beyond the possible values, here from 1 to 3, become the lowest or the highest of them.
+
+    There are five samples of each of three means.
+    """
     near_1, near_3, between = [1, 1, 1, 1, 3], [3, 3, 3, 3, 1], [2, 2, 2.2, 2, 2.1]
     samples = np.array([near_1, near_3, between]).T  # (samples, means)
 
@@ -298,7 +304,7 @@ def test_coverage_script_measures(coverage_script):
 
 @pytest.mark.slow
 def test_coverage_script_knows_its_distributions(coverage_script):
-    """The mean and the skewness that it states are those of many samples."""
+    """The mean and the skewness that a distribution states are those of many samples of it."""
     for distribution in coverage_script.DISTRIBUTIONS:
         samples = distribution.draw(make_rng(), (400_000, 1))
         assert samples.mean() == pytest.approx(distribution.mean, abs=0.02)

@@ -43,7 +43,10 @@ def test_constant_tasks_have_no_regret():
 
 @given(seed=st.integers(0, 99), factor=st.floats(0.1, 10), shift=st.floats(-5, 5))
 def test_scale_of_task_does_not_matter(seed, factor, shift):
-    """Losses of the third of four tasks, which is copied to and from, are in another unit."""
+    """Regrets stay the same if the losses of a task are in another unit.
+
+    Here it is the third of four tasks, which is copied to and from.
+    """
     losses = np.random.default_rng(seed).normal(size=(9, 4))  # (configurations, tasks)
     scaled = losses.copy()
     scaled[:, 2] = factor * losses[:, 2] + shift
@@ -52,7 +55,7 @@ def test_scale_of_task_does_not_matter(seed, factor, shift):
 
 @given(seed=st.integers(0, 99))
 def test_repeated_task_leaves_no_regret(seed):
-    """The best configuration of a task is the best of the next one, too."""
+    """The best configuration of a task is the best of the next one, too: its regret is 0."""
     losses = np.random.default_rng(seed).normal(size=(9, 1))
     losses_of_three_equal_tasks = np.repeat(losses, 3, axis=1)
     assert copying_regrets(losses_of_three_equal_tasks).tolist() == [0.0, 0.0]

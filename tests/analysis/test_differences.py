@@ -176,6 +176,7 @@ def test_interval_contains_values(value, is_inside):
 
 
 def test_resampled_error_of_mean_is_known():
+    """The error of a mean by resampling is about that by its formula."""
     n_samples = 200
     samples = np.random.default_rng(0).normal(size=n_samples)
 

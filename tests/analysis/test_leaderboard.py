@@ -441,7 +441,7 @@ def test_leader_is_better_on_these_benchmarks(eight_benchmarks):
     assert verdict.on_these == expected
 
 
-def test_verdict_says_both_questions(eight_benchmarks):
+def test_verdict_answers_both_questions(eight_benchmarks):
     """The sentence says whether the leader is better here, and on other benchmarks like these."""
     sentence = find_last_verdict(eight_benchmarks).sentence
     assert sentence.startswith("After 6 trials cts leads: mean rank ")

@@ -29,6 +29,7 @@ class FunctionsOfTasks:
     functions: Sequence[LossFunction]
 
     def predict(self, values: FloatArray, task: int) -> FloatArray:
+        """Predict losses of configurations, (n, 1), by the function of a task."""
         function = self.functions[task]
         (x,) = values.T
         return function(x)

@@ -299,6 +299,7 @@ def test_score_needs_random_search():
 
 
 def test_regrets_need_best_values():
+    """A regret is a distance from the best known value; no other measure needs that."""
     no_best_value_known = np.nan
     scores = score_one_benchmark(make_trials(regret=no_best_value_known))
     undefined = {name for name in scores.measures if not scores.is_defined(name)}
@@ -329,6 +330,7 @@ def test_note_counts_fallbacks():
 
 
 def test_unfinished_benchmark_is_named():
+    """All runs on y@1 failed, so that it has no scores; its name is returned besides them."""
     frame = make_trials()
     failed_runs = runs_of_trials(make_trials(benchmark="y@1")).assign(state="failed")
     planned = pd.concat([runs_of_trials(frame), failed_runs])
