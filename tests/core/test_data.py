@@ -83,6 +83,7 @@ def test_method_gets_data_up_to_its_task():
 
 
 def test_method_gets_a_copy_of_data():
+    """A method can neither change the benchmark's data nor its own copy, which is read-only."""
     original = toy_data(0)
     _, data_of_runs = run_on_tasks_with_data(
         uses_data=True, data_of_task=lambda task: original, tasks=1

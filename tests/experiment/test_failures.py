@@ -182,24 +182,24 @@ def make_forrester_bad(monkeypatch, error: Exception | None) -> None:
 
 
 class KillerOfWaitingProcesses(threading.Thread):
-    """Kills processes whose numbers are names of files in a folder, until enough are killed."""
+    """Kills processes whose numbers are names of files in a folder, until so many are killed."""
 
-    def __init__(self, folder: Path, enough: int) -> None:
+    def __init__(self, folder: Path, number_to_kill: int) -> None:
         super().__init__()
         self.folder = folder
-        self.enough = enough
+        self.number_to_kill = number_to_kill
         self.killed: set[int] = set()
 
     def run(self) -> None:
-        wait_until(self.kill_new_and_tell_whether_enough)
+        wait_until(self.kill_new_and_tell_whether_done)
 
-    def kill_new_and_tell_whether_enough(self) -> bool:
-        """Kill processes that appeared in the folder; return whether enough are killed by now."""
+    def kill_new_and_tell_whether_done(self) -> bool:
+        """Kill processes that appeared in the folder; return whether that is all by now."""
         pids = {int(path.name) for path in self.folder.iterdir() if path.name.isdecimal()}
         for pid in pids - self.killed:
             os.kill(pid, signal.SIGKILL)
             self.killed.add(pid)
-        return len(self.killed) >= self.enough
+        return len(self.killed) >= self.number_to_kill
 
 
 @pytest.mark.slow
@@ -211,7 +211,7 @@ def test_runs_survive_kills_from_outside(tmp_path, monkeypatch):
     folder_of_waiting = tmp_path / "waiting"
     folder_of_waiting.mkdir()
     monkeypatch.setenv(bad.WaitsToBeKilled.FOLDER, str(folder_of_waiting))
-    killer = KillerOfWaitingProcesses(folder_of_waiting, enough=bad.WaitsToBeKilled.KILLS)
+    killer = KillerOfWaitingProcesses(folder_of_waiting, number_to_kill=bad.WaitsToBeKilled.KILLS)
     killer.start()
     options: dict[str, Any] = SHORT_RUNS | {"seeds": range(4), "workers": 2}
 

@@ -329,7 +329,7 @@ def test_frame_of_comparison_has_own_runs_only(reference_bundle, tmp_path):
 def test_own_runs_replace_those_of_reference(reference_bundle, tmp_path):
     """A user runs cts, which the reference has, too; it counts once among the methods.
 
-    Only one seed is common to all methods then.
+    The user's runs have seed 1 alone, so that this is the only one that all methods have.
     """
     compared = run_small_experiment(
         tmp_path / "mine", methods=["cts", Mine], seeds=[1], against="reference"

@@ -99,6 +99,7 @@ def write_module(tmp_path, monkeypatch):
     """A function that writes a module of the user's own, and returns its name."""
 
     def write(code: str) -> str:
+        """Write the code into a module of a new name, and return the name."""
         # Each test needs a new name, as Python imports a module once.
         name = f"toy_{next(MODULE_NUMBERS)}"
         (tmp_path / f"{name}.py").write_text(dedent(code))
@@ -918,6 +919,7 @@ class TestOwnModels:
         """
 
         def make(*, lower: float = 0.0, upper: float, **changes: Any) -> Custom:
+            """Write the files of the data and of the search space; describe the benchmark."""
             space_path = tmp_path / "space.json"
             space_path.write_text(SPACE_FILE_WITH_BOUNDS % (lower, upper))
             data_path = tmp_path / "numbers.csv"

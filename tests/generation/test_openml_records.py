@@ -301,10 +301,10 @@ class TestStoppedServer:
     def test_only_page_in_flight_is_asked_again(
         self, stopped_server, download_all, download_without_faults
     ):
-        """Only the page that was not answered is asked for again after the stop.
+        """After a stop, only the page that was not answered is asked for again.
 
-        Without the attempts at it before the stop, all requests are those of a download without
-        faults.
+        So the requests answered before the stop, and all after it, are together those of a download
+        without faults.
         """
         requests_before = list(stopped_server.requests)
         assert len(stopped_server.pages) == 3
@@ -599,6 +599,7 @@ class TestConfigurationOfClient:
         """A function whose download fails after three attempts; it raises no error."""
 
         def fail() -> None:
+            """Download, and expect it to fail, as all three attempts at a request do."""
             server.faults = {"flow": [fake.Fault.RESET] * 3}
             with pytest.raises(DownloadError):
                 download_all(attempts=3)
@@ -661,6 +662,7 @@ class TestUnusableRecords:
         """
 
         def count(evaluations: Iterable[fake.Evaluation]) -> dict[Dropped, int]:
+            """Let the server have these evaluations of task 37 alone; download and count them."""
             server.content = replace(
                 content,
                 evaluations={37: tuple(evaluations)},

@@ -279,6 +279,7 @@ def read_own_stream(tmp_path):
     """
 
     def read(times: list[object], *, every: str, time_format: str | None = None) -> Stream:
+        """Write a file with these times, one a row, and read it as a stream."""
         path = tmp_path / "own.csv"
         frame = pd.DataFrame({"time": times, "x": 1.0, "row": range(len(times))})
         frame.to_csv(path, index=False)

@@ -339,7 +339,10 @@ def test_own_forest_has_an_identity_of_its_own(own_forest):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", GENERATED_NAMES)
 def test_generated_forests_conform(yahpo_folder, tmp_path, monkeypatch, name):
-    """The search for best values is short, but long enough for the public checks."""
+    """A forest that a user generates passes the public checks of benchmarks, and is in a suite.
+
+    The search for best values is short, but long enough for the checks.
+    """
     monkeypatch.setenv(LOCAL_VARIABLE, str(tmp_path))
     monkeypatch.setattr(pipeline, "best_known", partial(best_known, draws=20_000))
 
