@@ -201,6 +201,7 @@ def test_methods_are_sorted_by_share(advice_with_fixed_best):
 
 
 def test_share_falls_from_first_trial(advice_with_fixed_best):
+    """A method's best loss of all trials leaves at most what that of its first trial leaves."""
     table = advice_with_fixed_best.methods
     share_after_first_trial = table["first"]
     share_after_last_trial = table["left"]
@@ -352,7 +353,7 @@ def test_no_share_is_below_that_of_the_best(monkeypatch):
     def claim_poor_best(benchmark: hbo.Benchmark, count: int) -> tuple[np.ndarray, np.ndarray]:
         """Return best known losses that are poor, (tasks,), and losses of random configurations.
 
-        It stands for the function of the package that returns the true ones.
+        It replaces `best_and_random_losses` of the package, whose best known losses are lower.
         """
         values = SPACE.decode(SPACE.sample_unit(np.random.default_rng(0), count))
         random_losses = np.stack([task.evaluate_many(values) for task in benchmark.tasks], axis=1)

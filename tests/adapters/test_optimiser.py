@@ -77,6 +77,7 @@ def test_best_trial_has_best_value(direction, choose_best):
 
 
 def test_changing_a_trial_changes_a_copy():
+    """The caller gets copies of configurations; the suggestion stays in flight as it was."""
     tuner, _ = make_tuner("bo")
     config = tuner.ask()
     tuner.trials[0].config.clear()  # changes what the caller was given, not the optimiser's
@@ -373,6 +374,7 @@ def test_journal_resumes_with_same_suggestions(tmp_path, method, trials_before_s
 
 @pytest.mark.parametrize("method", METHODS)
 def test_journal_of_finished_tuning_is_restored(tmp_path, method):
+    """An optimiser with the journal of another one has its ten trials."""
     file = tmp_path / "tuning.jsonl"
     tuner, task = make_tuner(method, file=file)
     tune(tuner, task, trials=10)

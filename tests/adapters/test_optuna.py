@@ -321,6 +321,7 @@ def test_space_defaults_to_first_trial(told_results):
     """
 
     def suggest_and_fail_in_first_trial(trial: optuna.Trial) -> float:
+        """Suggest two hyperparameters and one with a single value, 3; the first trial fails."""
         x = trial.suggest_float("x", 0, 1)
         trial.suggest_categorical("kind", ["a", "b"])
         trial.suggest_int("always", 3, 3)
@@ -346,6 +347,7 @@ def test_failed_and_pruned_trials_are_told(told_results):
     """
 
     def fail_then_prune_then_finish(trial: optuna.Trial) -> float:
+        """Trial 0 fails, trial 1 is pruned after it reported the value 5, and others finish."""
         trial.suggest_float("x", 0, 1)
         if trial.number == 0:
             return math.nan  # which Optuna takes for a failure

@@ -43,6 +43,7 @@ def test_objective_function_returns_losses(task):
 
 
 def test_objective_function_can_be_pickled(task):
+    """The copy, as for another process, returns the same loss."""
     function = objective_function(task)
     (config,) = sample_configs(task, n=1)
     copy = pickle.loads(pickle.dumps(function))
@@ -102,6 +103,7 @@ def test_optunahub_space_has_all_hyperparameters(task):
 
 
 def test_optunahub_problem_has_task_direction(task):
+    """Optuna's directions are those of the task's objective."""
     is_minimised = task.objective.direction is Direction.MINIMIZE
     expected = StudyDirection.MINIMIZE if is_minimised else StudyDirection.MAXIMIZE
     assert OptunaHubProblem(task).directions == [expected]

@@ -179,6 +179,7 @@ def test_clone_has_the_same_arguments():
 
 
 def test_fitted_search_is_pickled(tmp_path):
+    """The copy has the same candidates, and predicts the same."""
     search = make_search(tmp_path / "tuning.parquet", "May").fit(X, Y)
     copy = pickle.loads(pickle.dumps(search))
     np.testing.assert_array_equal(copy.predict(X), search.predict(X))
@@ -396,6 +397,7 @@ def test_task_without_evaluations_may_begin_anew(tmp_path):
 
 
 def test_task_with_other_data_is_refused(tmp_path):
+    """Scores on other data, here without the last point, cannot be compared."""
     search = make_search(tmp_path / "tuning.db", "May").fit(X, Y)
     with pytest.raises(StoreError, match="other X, y or parameters of fit"):
         search.fit(X[:-1], Y[:-1])
@@ -632,6 +634,7 @@ def test_wrong_arguments_are_explained(options, error, message):
 
 
 def test_file_of_another_kind_is_refused(tmp_path):
+    """The file that is named as the history holds notes, and is not overwritten."""
     path = tmp_path / "tuning.parquet"
     path.write_text("my notes")
     with pytest.raises(StoreError, match="is no Parquet file"):
@@ -640,6 +643,7 @@ def test_file_of_another_kind_is_refused(tmp_path):
 
 
 def test_random_state_may_be_a_generator():
+    """Two generators of the same seed give the same search."""
     first = make_search(random_state=np.random.default_rng(1)).fit(X, Y)
     second = make_search(random_state=np.random.default_rng(1)).fit(X, Y)
     assert_same_candidates(first, second)

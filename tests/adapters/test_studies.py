@@ -126,6 +126,7 @@ def test_unfinished_trials_are_left_out():
     """
 
     def end_in_different_ways(trial: optuna.Trial) -> float:
+        """Suggest, but in trial 1; trials 1 and 3 fail, 2 is pruned, and 4 has the value NaN."""
         if trial.number == 1:
             raise ValueError("failed before anything was suggested")
         value = suggest_rate_and_depth(trial)
@@ -181,6 +182,7 @@ def test_unexplained_condition_is_refused():
     """Whether a trial has a hyperparameter must depend on the values of others, not on time."""
 
     def suggest_more_in_odd_trials(trial: optuna.Trial) -> float:
+        """Suggest n, and in odd trials another hyperparameter, which no value of n explains."""
         if trial.number % 2 == 1:
             trial.suggest_float("now and then", 0, 1)
         return trial.suggest_int("n", 1, 2)
@@ -261,6 +263,7 @@ def test_study_without_complete_trial_is_named():
 
 
 def test_studies_without_complete_trials_are_refused():
+    """All trials of the only study failed."""
     study = run_random_study(suggest_and_fail)
     with pytest.raises(EvaluationsError, match="no usable evaluation with a value in the studies"):
         hbo.history_from_studies([study])
@@ -462,6 +465,7 @@ def test_studies_come_by_date(storage_by_date):
 
 
 def test_storage_may_be_an_object(storage_by_date):
+    """Instead of its URL, the storage may be passed itself."""
     storage = optuna.storages.RDBStorage(storage_by_date)
     (evaluations,) = hbo.history_from_storage(storage, "fraud")
     assert evaluations.task == "fraud"

@@ -225,6 +225,7 @@ def suggest_eight(name: str, history: tuple[Evaluations, ...]) -> list[Any]:
     "name", by_speed([n for n in list_methods() if not method_spec(n).uses_history])
 )
 def test_methods_without_history_ignore_it(name):
+    """With a history, they make the same eight suggestions as without it."""
     with_history = suggest_eight(name, history=read_table_of_months())
     without_history = suggest_eight(name, history=())
     assert with_history == without_history

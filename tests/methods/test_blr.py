@@ -142,6 +142,7 @@ class TestFeaturesThatAreZero:
         return (Phi, y, precisions), (wide_Phi, y, precisions)
 
     def test_zero_features_do_not_change_likelihood(self, n):
+        """Features that are 0 for all evaluations add nothing to the density of losses."""
         narrow, wide = self.make_problems(n)
         rho_of_narrow = compute_likelihood_with(*narrow).rho
         rho_of_wide = compute_likelihood_with(*wide).rho
@@ -275,7 +276,7 @@ def test_fantasies_keep_mean_and_shrink_deviation():
 
 
 def test_features_that_are_nan_are_refused():
-    # 8 evaluations of 12 features.
+    """A head of 8 evaluations of 12 features cannot be fitted if they are NaN."""
     Phi, y, precisions = make_problem(8, 12, ard=True, seed=3)
     with pytest.raises(ModelError):
         Head(Phi * np.nan, y, precisions)

@@ -104,6 +104,7 @@ def test_allowed_values_of_shared_hyperparameters_stay(before, after):
 
 
 def test_history_on_same_space_is_unchanged():
+    """Nothing is converted, and so no random number is drawn."""
     rng = np.random.default_rng(0)
     history = [make_task(toy.numeric_space())]
     assert convert_history(history, toy.numeric_space(), rng) == history

@@ -30,6 +30,7 @@ class Toy:
     """The toy example of section 5.1: the best theta is the mean of the task's data."""
 
     def __init__(self, seed: int) -> None:
+        """Draw the data of all tasks, and evaluations of the earlier ones."""
         rng = np.random.default_rng(seed)
         # Data of the first earlier tasks have a mean near 0, like those of the current task; data
         # of the others have a mean near 4.

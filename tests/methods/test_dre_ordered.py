@@ -85,7 +85,7 @@ def test_trees_are_split_with_enough_evaluations(evaluations, is_split):
 
 
 def test_equally_probable_candidates_are_chosen_uniformly():
-    # All losses are equal, so the model prefers no candidate.
+    """All losses are equal, so that the model prefers no candidate."""
     configs = optimise(make_method([make_task(5)]), lambda config: 1.0, trials=300)
     suggested_by_model = configs[MIN_EVALUATIONS:]
     x = [config["x"] for config in suggested_by_model]

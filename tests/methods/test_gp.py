@@ -165,6 +165,7 @@ class TestFantasies:
         assert_array_equal(fantasies, mean)
 
     def test_fantasies_keep_mean_and_shrink_deviation(self, data):
+        """Pending evaluations count with their predicted losses, as if these were observed."""
         model = make_process(*data)
         with_fantasies, _ = model.with_fantasies(self.pending)
         mean, sd = model.predict(self.candidates)
@@ -195,12 +196,14 @@ class TestAgainstScikitLearn:
         return make_process(X, y, theta), fit_scikit_learn_process(X, y, theta)
 
     def test_posterior_equals_scikit_learns(self, n, p):
+        """Both processes predict the same means and deviations of 150 candidates."""
         ours, theirs = self.make_processes(n, p)
         candidates = np.random.default_rng(1).random((150, p))
         expected = theirs.predict(candidates, return_std=True)
         assert_allclose(ours.predict(candidates), expected, atol=1e-8)
 
     def test_likelihood_equals_scikit_learns(self, n, p):
+        """Both processes find the same losses equally likely."""
         ours, theirs = self.make_processes(n, p)
         expected = theirs.log_marginal_likelihood_value_
         assert_allclose(ours.log_marginal_likelihood(), expected, rtol=1e-9, atol=1e-8)

@@ -1,6 +1,6 @@
-"""Strategies after a search space was changed: the lines of algorithm 1, and the others.
+"""Strategies after a change of the search space: algorithm 1 of Stoll et al. (2020), and others.
 
-"Line" is a line of algorithm 1 of Stoll et al. (2020).
+Lines are those of algorithm 1.
 """
 
 from dataclasses import replace

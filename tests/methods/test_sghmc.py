@@ -166,9 +166,9 @@ def test_network_is_unsure_far_away(network):
 
 
 def test_predictions_do_not_depend_on_batch(network):
+    """The 20 training points are predicted the same alone and before 1500 others."""
     others = np.random.default_rng(1).random((1500, 2))
     mean, sd = network.predict(np.concatenate([TRAINING_X, others]))
-    # The training data, 20 points, come first.
     expected_mean, expected_sd = network.predict(TRAINING_X)
     assert_allclose(mean[:20], expected_mean, rtol=1e-12)
     assert_allclose(sd[:20], expected_sd, rtol=1e-12)
@@ -178,6 +178,7 @@ class EnergyProblem:
     """The energy of a network, written down, at random parameters and data."""
 
     def __init__(self) -> None:
+        """Draw 40 evaluations of three inputs, and parameters z of a network for them."""
         rng = np.random.default_rng(0)
         network = bayesian.BayesianNetwork(3, rng)
         self.X = network._scale_inputs(rng.random((40, 3)))

@@ -95,11 +95,11 @@ def test_misleading_tasks_are_unlearned(kind, tasks):
 
 
 def test_earlier_tasks_are_fitted_once():
+    """The processes of earlier tasks are the same objects after three more trials."""
     method = make_method(RGPE, [make_bowl_task(place=place) for place in EARLIER_PLACES])
     suggest_on_bowl(method, place=0.5, trials=2)
     processes_before = list(method.processes)
     suggest_on_bowl(method, place=0.5, trials=3)
-    # The same objects after three more trials.
     for process, process_before in zip(method.processes, processes_before, strict=True):
         assert process is process_before
 

@@ -324,6 +324,7 @@ def test_context_may_name_the_tasks():
 
 
 def test_contexts_are_optional():
+    """If no column is named as a context, tasks have none."""
     frame = make_table(numeric_space())
 
     benchmark = make_benchmark(frame, numeric_space(), context=(), ordered=None)
@@ -332,6 +333,7 @@ def test_contexts_are_optional():
 
 
 def test_benchmark_describes_itself():
+    """Name, version and the other options are kept; nearest neighbours are the default."""
     provenance = Provenance("ours", "our cluster", "CC0")
     benchmark = make_benchmark(
         make_table(numeric_space()),
@@ -347,9 +349,9 @@ def test_benchmark_describes_itself():
 
 
 def test_default_summary_counts_evaluations():
+    """The table has 30 evaluations of each of three tasks."""
     benchmark = make_benchmark(make_table(numeric_space()), numeric_space())
 
-    # The table has 30 of each task.
     assert benchmark.summary == "90 evaluations of 3 tasks."
 
 
@@ -587,6 +589,7 @@ def test_saved_evaluations_are_loaded_unchanged(tmp_path, shared, direction, spa
 
 @pytest.mark.parametrize("space", SPACES.values(), ids=SPACES)
 def test_saved_card_describes_the_table(tmp_path, shared, space):
+    """The card, which is saved beside the benchmark, has its counts and figures of quality."""
     table = make_table(space, tasks=3, n=30, shared=shared)
 
     folder = save(make_benchmark(table, space), tmp_path / "mine")
@@ -736,9 +739,9 @@ def test_unsaved_benchmark_has_no_source():
 
 
 def test_loaded_benchmark_is_identified_by_content(saved_folder):
+    """The identity is name, version and the first twelve digits of a hash of the content."""
     content = benchmark_spec(saved_folder).content
 
-    # The first twelve digits of the hash are enough.
     assert hbo.load(saved_folder).identity == f"mine@1+{content[:12]}"
 
 
@@ -758,6 +761,7 @@ def test_packaged_benchmark_is_its_own_source():
 
 
 def test_saved_benchmark_can_be_run(saved_folder):
+    """A folder may be passed as a benchmark; two trials are run on each of three tasks."""
     results = hbo.run(
         benchmarks=[str(saved_folder)],
         methods=["random-search"],
@@ -765,6 +769,5 @@ def test_saved_benchmark_can_be_run(saved_folder):
         protocol=hbo.Ordered(trials=2),
     )
 
-    # Two trials on each task.
     tasks = results.frame()["task_name"].tolist()
     assert tasks == ["t0", "t0", "t1", "t1", "t2", "t2"]

@@ -87,6 +87,7 @@ def test_every_change_of_table_changes_identity(make_changed):
 
 
 def test_same_table_has_the_same_identity():
+    """Two benchmarks of equal evaluations count as the same one."""
     first = make_from_table()
     second = make_from_table()
 
@@ -158,6 +159,7 @@ def test_benchmark_in_memory_has_no_marks(toy):
 
 
 def test_spec_loads_the_same_values(toy):
+    """A benchmark in memory is loaded, as by other processes, with the same values."""
     values = toy.space.decode(toy.space.sample_unit(np.random.default_rng(0), 5))
 
     loaded = spec_in_memory(toy).load()

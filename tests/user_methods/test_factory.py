@@ -51,6 +51,7 @@ def test_class_gives_name_and_summary():
 
 
 def test_options_replace_name_and_summary():
+    """They are used instead of the name and the docstring of the class."""
     spec = as_method_spec(Sampling, name="mine", summary="One line.", changed_spaces=True)
     assert spec.name == "mine"
     assert spec.summary == "One line."
@@ -126,6 +127,7 @@ def test_method_from_factory_is_not_wrapped(arguments):
 
 
 def test_method_spec_is_returned_unchanged():
+    """What is a spec already needs no conversion."""
     spec = MethodSpec("mine", Good, summary="", source="")
 
     assert as_method_spec(spec) is spec

@@ -39,6 +39,7 @@ def unregistered_spec():
 
 
 def test_equal_specs_have_same_version(unregistered_spec):
+    """The version depends on what a spec says, not on the object."""
     copy = replace(unregistered_spec)
 
     assert method_version(copy) == method_version(unregistered_spec)

@@ -101,6 +101,7 @@ def test_other_processes_need_not_find_module(folder, place):
     """The module is in the working folder, which is not on the import path of workers."""
 
     def run_losses(workers: int):
+        """Run the method at `place` with so many worker processes, and return the losses."""
         result = run(
             benchmarks=["newsvendor"],
             methods=[as_method_spec(place)],

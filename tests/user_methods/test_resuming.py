@@ -1,4 +1,4 @@
-"""Whether finished runs are resumed after a change, from the first process to the last."""
+"""Whether finished runs of a user's method are resumed after its files were changed."""
 
 import json
 import py_compile
