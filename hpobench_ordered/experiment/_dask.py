@@ -118,7 +118,7 @@ def run_request(request: bytes, versions: Mapping[str, str]) -> RunReply | Crash
 
 @contextmanager
 def connect(dask: "Client | str") -> Iterator[tuple["Client", Mapping[str, Mapping[str, str]]]]:
-    """Connect to a cluster; yield its client and the versions of packages by worker.
+    """Connect to a cluster; yield a client of it, and the packages' versions on each worker.
 
     Args:
         dask: The user's client, which stays open; or the address of a scheduler, to which a new

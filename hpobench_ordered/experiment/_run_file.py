@@ -217,13 +217,16 @@ def _columns_of(parquet: "pq.ParquetFile") -> dict[str, Column]:
 
 
 def _check_keys(table: "pa.Table", key_in_name: str | None) -> None:
-    """Raise a `ValueError` if a run's key has another form, or the file another run than named.
+    """Check the form of the keys in a file, and that a file named after a run holds that run.
 
     Args:
         table: The file's content, one row per trial.
         key_in_name: The key in the name of a file of one run; None for a file of many runs.
+
+    Raises:
+        ValueError: A key is wrong, or the rows of a run do not follow one another.
     """
-    keys = [key for key, _ in iter_runs(table)]  # raises if the rows of a run are not together
+    keys = [key for key, _ in iter_runs(table)]
     if key_in_name is not None and keys != [key_in_name]:
         raise ValueError("its name is that of another run")
     # A key has 20 hexadecimal digits.
@@ -294,9 +297,11 @@ def iter_runs(table: "pa.Table") -> Iterator[tuple[str, slice]]:
     run_of_row = encoded.indices.to_numpy()
     # Rows where another run begins; before the first row, -1 stands for no run.
     starts = np.flatnonzero(np.diff(run_of_row, prepend=-1))
+
     keys_in_order = [keys[run_of_row[start]] for start in starts]
     if len(set(keys_in_order)) < len(keys_in_order):
         raise ValueError("the rows of a run must follow one another")
+
     stops = [*starts[1:], table.num_rows]
     for key, start, stop in zip(keys_in_order, starts, stops, strict=True):
         yield key, slice(int(start), int(stop))
@@ -342,7 +347,7 @@ def _represent_values(column: "pa.Array") -> NDArray[np.uint64]:
 
 
 def _encode_as_dictionary(column: "pa.Array") -> "pa.DictionaryArray":
-    """The column as a dictionary column: it is returned as it is if it is one already."""
+    """Encode a column as a dictionary column, unless it is one already."""
     import pyarrow as pa
 
     if pa.types.is_dictionary(column.type):

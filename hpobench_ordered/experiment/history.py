@@ -175,7 +175,7 @@ def _define_benchmark(
         # The plan also has benchmarks that are not registered: their path, or the object itself.
         planned_sources = [cell.source for cell in results.cells if cell.key == run["key"]]
         source = planned_sources[0] if planned_sources else name
-    surrogate_of_benchmark = {name: run["surrogate"]}  # not the default one
+    surrogate_of_benchmark = {name: run["surrogate"]}  # perhaps not the default one
     try:
         to_run = resolve_benchmark(source, surrogate_of_benchmark)
     except UnknownNameError as error:

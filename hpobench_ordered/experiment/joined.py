@@ -66,17 +66,20 @@ class JoinedRuns(StoredRuns):
         return self._own.sessions()
 
     def _split(self, keys: Iterable[str] | None) -> Iterator[tuple[StoredRuns, list[str]]]:
-        """Yield the stores to read, with the keys to read from each; default: all keys.
+        """Yield the stores to read, with the keys to read from each.
 
         Runs that both stores have are read from the first. Where no run is to be read, the first
         store is yielded without keys, so that the caller gets a frame without rows, but with
         columns.
+
+        Args:
+            keys: Keys of the runs to read; None: all.
         """
         own_keys = self._own.keys()
-        wanted = own_keys | self._other.keys() if keys is None else set(keys)
+        other_keys = self._other.keys() - own_keys  # those that the first store lacks
+        wanted = own_keys | other_keys if keys is None else set(keys)
         own_part = sorted(wanted & own_keys)
-        keys_only_in_other = self._other.keys() - own_keys
-        other_part = sorted(wanted & keys_only_in_other)
+        other_part = sorted(wanted & other_keys)
         if own_part or not other_part:
             yield self._own, own_part
         if other_part:

@@ -44,12 +44,12 @@ def read_method_records(folder: Path) -> list[MethodRecord]:
     Raises:
         StoreError: A record is damaged, or two contradict each other.
     """
-    # Damaged records cannot be made again: `RECORD_REMEDY` tells the user what to do instead.
     records = []
     for file in list_files(folder, METHOD_FILES):
         try:
             record = decode_json(file.path, file.read(), MethodRecord)
         except DamagedFileError as error:
+            # It cannot be made again: `RECORD_REMEDY` tells the user what to do instead.
             raise DamagedFileError(file.path, error, RECORD_REMEDY) from None
         if record.version != file.key:  # the file's name begins with the method's version
             raise DamagedFileError(file.path, "it is that of another method", RECORD_REMEDY)

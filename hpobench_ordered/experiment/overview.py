@@ -127,25 +127,16 @@ def _select_latest_versions(
 ) -> Cells:
     """Select the runs of the last planned version of each method.
 
-    Versions are told apart for each benchmark, surrogate, protocol and method (`group_of` a run).
-    The last plan is that of the latest session: sessions are in the order in which they were
-    written, which does not depend on clocks. Runs of which no version was planned stay.
+    The last version may differ between benchmarks, surrogates and protocols: `group_of` a run are
+    these and the method. Runs of which no version was planned stay.
 
     Args:
         cells: What identifies each run, by key.
         experiments: The planned runs of each experiment, by its name.
         sessions: The sessions, oldest first.
     """
-    # A session is a start of the runner with the plan of one experiment.
-    session_of_experiment = {}
-    for number, session in enumerate(sessions):
-        session_of_experiment[str(session.get("experiment"))] = number
-    # Experiments without a session come first; the names make the order the same each time.
-    experiments_in_order = sorted(
-        experiments, key=lambda name: (session_of_experiment.get(name, -1), name)
-    )
     latest_version_of_group: dict[tuple[Any, ...], Any] = {}
-    for name in experiments_in_order:
+    for name in _sort_experiments(experiments, sessions):
         for cell in experiments[name].values():
             # A later experiment overwrites the version of an earlier one.
             latest_version_of_group[group_of(cell)] = cell["method_version"]
@@ -157,3 +148,18 @@ def _select_latest_versions(
         if version == latest_version:
             selected[key] = cell
     return selected
+
+
+def _sort_experiments(names: Iterable[str], sessions: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Sort experiments by when they were started for the last time.
+
+    Args:
+        names: The experiments.
+        sessions: Starts of the runner, each with an experiment, oldest first: in the order in which
+            they were written, which does not depend on clocks.
+    """
+    last_session_of_experiment = {}
+    for number, session in enumerate(sessions):
+        last_session_of_experiment[str(session.get("experiment"))] = number
+    # Experiments without a session come first; the names make the order the same each time.
+    return sorted(names, key=lambda name: (last_session_of_experiment.get(name, -1), name))

@@ -452,9 +452,9 @@ def _encode_failure(failure: Failure) -> bytes:
 
 
 def _order_in_journal(line: Record) -> tuple[str, bytes]:
-    """Key to order lines of sessions or timings by: the start of a session, then the line's text.
+    """Sort key of a line of sessions or timings: the time of a session's start, then the line.
 
-    Lines of timings have no such start, so that only their text counts.
+    Lines of timings have no such time, so that only their text counts.
     """
     return str(line.get("started")), encode_json(line)
 

@@ -141,9 +141,13 @@ def _check_methods(names: Iterable[str]) -> None:
 
 
 def _benchmarks_in(names: Sequence[str]) -> set[str] | None:
-    """Names of the benchmarks, without versions, that names of suites and benchmarks stand for.
+    """Names of the benchmarks in suites, and of those named themselves, without versions.
 
-    None, which stands for all, if there are no names.
+    Args:
+        names: Names of suites and benchmarks.
+
+    Returns:
+        The names; None, which stands for all benchmarks, if `names` is empty.
     """
     if not names:
         return None

@@ -346,15 +346,9 @@ class Store(StoredRuns):
                 files_to_join.add(file.path)
                 keys_to_join |= keys
 
-        # A file holds runs of one benchmark, as hyperparameters are its columns.
-        keys_of_benchmark = defaultdict(list)
-        for key in sorted(keys_to_join):
-            keys_of_benchmark[cells[key]["benchmark"]].append(key)
         joined_files = set()
-        for benchmark_keys in keys_of_benchmark.values():
-            for start in range(0, len(benchmark_keys), MAX_PACKED_RUNS):
-                keys_of_file = benchmark_keys[start : start + MAX_PACKED_RUNS]
-                joined_files.add(self._pack(keys_of_file))
+        for keys_of_file in _group_by_file(sorted(keys_to_join), cells):
+            joined_files.add(self._pack(keys_of_file))
 
         # A file that was joined with no other is written again under the same name, which has the
         # hash of its content: it must not be removed.
@@ -529,6 +523,26 @@ def _check_file(path: Path, kind: FileKind) -> None:
         read_runs(parse_name(path, kind), [KEY])
     else:  # the record of a failure or of what was planned, in JSON
         check_record(path)
+
+
+def _group_by_file(keys: Iterable[str], cells: Cells) -> list[list[str]]:
+    """Divide runs into groups, each of which can be joined into one file.
+
+    A file holds runs of one benchmark, as hyperparameters are its columns, and a limited number.
+
+    Args:
+        keys: Keys of the runs.
+        cells: What identifies each run, by key.
+    """
+    keys_of_benchmark = defaultdict(list)
+    for key in keys:
+        keys_of_benchmark[cells[key]["benchmark"]].append(key)
+
+    groups = []
+    for benchmark_keys in keys_of_benchmark.values():
+        for start in range(0, len(benchmark_keys), MAX_PACKED_RUNS):
+            groups.append(benchmark_keys[start : start + MAX_PACKED_RUNS])
+    return groups
 
 
 def _select_keys(table: "pa.Table", keys: Iterable[str]) -> "pa.Table":

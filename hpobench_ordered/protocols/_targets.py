@@ -10,7 +10,7 @@ Targets = int | tuple[str | int, ...] | None
 
 
 def check_targets(tasks: int | Sequence[str | int] | None) -> Targets:
-    """Check a choice of tasks as far as possible without their names; return it, lists as tuples.
+    """Check a choice of tasks before the benchmark is known; return it, with a list as a tuple.
 
     The choice is a number of tasks, the first ones; a list of names or indices; or None for all.
 
