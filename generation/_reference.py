@@ -137,7 +137,7 @@ def run_missing(
 ) -> None:
     """Run what a folder of results lacks of the reference results; continues after a stop.
 
-    These are methods on suites of benchmarks, listed in `PARTS`.
+    Reference results are runs of methods on suites of benchmarks; `PARTS` lists both.
 
     Args:
         folder: The results.

@@ -32,7 +32,7 @@ class TrainingJob:
     config: Mapping[str, Any]
 
     def __post_init__(self) -> None:
-        """Check that the place, which names a folder of stored trainings, is a folder's name."""
+        """Check `where`, the place of the training, which names a folder of stored trainings."""
         if _FOLDER_NAME.fullmatch(self.where) is None:
             raise ValueError(
                 f"a job's place must be letters, digits and any of _ . + -, but got {self.where!r}"
@@ -100,7 +100,7 @@ def _choose_path(folder: Path, identity: Mapping[str, Any], job: TrainingJob) ->
     """Choose the file of a training, named by the hash of all that determines its outcome."""
     content = {"where": job.where, "config": dict(job.config), "trainer": identity}
     text = json.dumps(content, sort_keys=True)
-    key = hashlib.sha256(text.encode()).hexdigest()[:32]
+    key = hashlib.sha256(text.encode()).hexdigest()[:32]  # 128 bits, so that no two agree
     return folder / job.where / f"{key}.json"
 
 

@@ -67,7 +67,7 @@ class XGBoostTrainer:
             raise ValueError(f"size must be in {split.smallest}..{len(split.pool)}, but got {size}")
 
         begin = time.perf_counter()
-        # As the authors; the seed has no effect, as nothing is subsampled.
+        # The authors' seed and threads; the seed has no effect, as nothing is subsampled.
         classifier = _import_xgboost().XGBClassifier(
             **config, **self.settings, random_state=0, n_jobs=1
         )

@@ -201,6 +201,7 @@ def generator(name: str) -> Generator:
     generator_of_name = generators()
     if name in generator_of_name:
         return generator_of_name[name]
+    # Families make the generators of names that are not listed, such as those with a seed.
     for family in generator_families():
         member = family.generator(name)
         if member is not None:

@@ -145,9 +145,9 @@ def _search_best_value(
         deviation = FIRST_STEP * SHRINKAGE**number
         directions = rng.standard_normal((MOVES_PER_ROUND, space.dimension))
         moved = np.clip(incumbent + deviation * directions, 0.0, 1.0)
-        objective = model.predict(space.decode(moved), task)
-        best_row = int(np.argmin(compute_losses(objective)))
-        value = float(objective[best_row])
+        moved_objective = model.predict(space.decode(moved), task)
+        best_row = int(np.argmin(compute_losses(moved_objective)))
+        value = float(moved_objective[best_row])
         if defined.objective.loss(value) < defined.objective.loss(best_value):
             incumbent = moved[[best_row]]
             best_value = value
@@ -207,7 +207,10 @@ class TaskTrainer:
         return {"benchmark": outline.name, "version": outline.version}
 
     def __call__(self, config: Mapping[str, Any], where: str) -> Mapping[str, Any]:
-        """Train on all tasks, and return the values; `where` has no meaning."""
+        """Train on all tasks, and return the values.
+
+        `where` is part of the interface of trainers, and has no meaning here.
+        """
         model, _ = self.benchmark.load()  # trains a configuration to evaluate it
         row = SearchSpace(self.benchmark.outline.parameters).row(config)
         tasks = range(len(self.benchmark.tasks))

@@ -103,7 +103,7 @@ def compute_total_profits(prices: IntArray, utilities: IntArray, tastes: FloatAr
     for tastes_of_customers in tastes:
         stock = initial_stock.copy()
         for taste in tastes_of_customers:
-            # Of items (J) to the customer at the prices of each list (n).
+            # Utility of each item to this customer at each list's price, (J, n); none if sold out.
             utility = np.where(stock > 0, utility_at_price + taste[:, None], -np.inf)
             best_item = utility.argmax(axis=0)
 
@@ -131,7 +131,7 @@ def simulate(prices: IntArray, utilities: IntArray, tastes: FloatArray) -> Float
 
 
 def make_price_grid(highest: int) -> IntArray:
-    """Return all price lists of whole prices 0..highest, shape (n, 3), last item fastest."""
+    """Return all lists of whole prices 0..highest, (n, 3); the last item's price varies fastest."""
     numbers_of_prices = (highest + 1,) * N_ITEMS  # of each item
     prices_of_items = np.indices(numbers_of_prices, dtype=np.int64)
     return prices_of_items.reshape(N_ITEMS, -1).T

@@ -60,7 +60,7 @@ from hpobench_ordered.surrogates.pipeline import FOLDS
 if TYPE_CHECKING:
     import pandas as pd
 
-RECIPE = ForestRecipe(trees=40, min_samples_leaf=1)
+FOREST_RECIPE = ForestRecipe(trees=40, min_samples_leaf=1)
 """Down to single evaluations, which are few and hold no noise between repetitions. A forest per
 task makes many trees: with 40 instead of 60, R2 is lower by 0.001."""
 EVALUATIONS_PER_TASK = 4000
@@ -183,9 +183,9 @@ def _store_evaluations(
 
 
 def _load_data_sets(flow: Flow, request: Request) -> dict[str, ClassificationData]:
-    """Load the data sets by task, local ones or from OpenML.
+    """Load the data sets by task: from a local folder if the request has one, else from OpenML.
 
-    Without tasks in the request, they are all local ones, or those of the paper's tasks.
+    If the request names no tasks, they are all of the folder, or those of the paper.
     """
     if request.local is None:
         tasks = request.tasks or tuple(map(str, flow.tasks))
@@ -261,13 +261,19 @@ def _fit_and_write(
                 f"Fitted to {max_evaluations} random evaluations alone of tasks "
                 f"{', '.join(reduced)}."
             )
+    report = CardTexts(
+        source=table.about.source,
+        limits=limits,
+        command=command,
+        summaries=SURROGATES,  # one line on each surrogate, by name
+    )
     return write_per_task(
         request,
         _define(flow, table),
         list(evaluations.values()),
-        CardTexts(source=table.about.source, limits=limits, command=command, summaries=SURROGATES),
+        report,
         coding=plan.make_coding(),
-        recipe=RECIPE,
+        recipe=FOREST_RECIPE,
     )
 
 

@@ -388,7 +388,7 @@ def _compare_with_forest(
     """
     forest = fit_forest(plan.values, values, coding=coding, recipe=ForestRecipe(), seed=seed)
     predictions = [forest.predict(plan.values, task) for task in range(forest.n_tasks)]
-    smooth_values = np.stack(predictions, axis=1)
+    smooth_values = np.stack(predictions, axis=1)  # a forest evens out noise
 
     compute_losses = defined.objective.losses
     return make_comparisons(

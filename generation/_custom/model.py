@@ -114,8 +114,8 @@ def _import_module(name: str) -> ModuleType:
     try:
         return import_module(name)
     except ModuleNotFoundError as error:
-        # Missing is this module, a package that it is in (then its name begins like this one's),
-        # or a module that it imports.
+        # Missing is this module, a package that holds it, or another module that it imports. In the
+        # first two cases this module's name begins with the missing one's, up to a dot or its end.
         missing = error.name or name
         is_itself_missing = f"{name}.".startswith(f"{missing}.")
         if not is_itself_missing:

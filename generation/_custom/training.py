@@ -44,7 +44,7 @@ class Metric:
     scorer: str | None = None
 
     def __post_init__(self) -> None:
-        """Check that scikit-learn has a scorer of this name; None is the kind's own metric."""
+        """Check that scikit-learn has a scorer of this name; None stands for the default metric."""
         from sklearn.metrics import get_scorer_names
 
         if self.scorer is not None and self.scorer not in get_scorer_names():

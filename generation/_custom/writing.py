@@ -174,6 +174,7 @@ class OwnTrainings:
             versions=versions_of("hpobench-ordered", *packages),
         )
         space = self.defined.space
+        # Types of the columns that not every table of evaluations has.
         further_types = {"seconds": "float64", "failure": "object"}
         frame = make_raw_frame(self._make_rows(), space, further_types)
         write_raw(_path_beside(request.folder, ending=".parquet"), frame, about)

@@ -129,7 +129,7 @@ def describe_training(benchmark: str) -> tuple[str, ...]:
 
 def describe_stopped(frame: "pd.DataFrame") -> tuple[str, ...]:
     """Describe how many trainings were stopped, and on which tasks; empty if none."""
-    share = float(frame["capped"].mean())
+    share = float(frame["capped"].mean())  # "capped": whether the solver was stopped
     if share == 0:
         return ()
 
@@ -149,8 +149,8 @@ def describe_stopped(frame: "pd.DataFrame") -> tuple[str, ...]:
 def describe_data(data: Mapping[str, ClassificationData], folder: Path | None) -> list[str]:
     """Name the data sets by task, and describe those that are neither OpenML's nor local.
 
-    With local data sets, scikit-learn's breast cancer data and generated MONK's problems replace
-    the tasks of which the folder has none.
+    Of these there are scikit-learn's breast cancer data and generated MONK's problems. They stand
+    in where a folder of local data sets lacks them.
 
     Args:
         data: The data sets by task.

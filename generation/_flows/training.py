@@ -87,7 +87,8 @@ class SVMTrainer:
     def __call__(self, config: Mapping[str, Any], where: str) -> Mapping[str, Any]:
         """Cross-validate a configuration.
 
-        `where`, the name of the task, is part of the interface of trainers; `data` are the task's.
+        `where`, the name of the task, is part of the interface of trainers. It is not used, as
+        `data` are those of the task.
         """
         begin = time.perf_counter()
         areas = []  # under the ROC curve
@@ -165,8 +166,10 @@ class BoostingTrainer:
     def __call__(self, config: Mapping[str, Any], where: str) -> Mapping[str, Any]:
         """Cross-validate a configuration at its numbers of rounds.
 
-        `where`, the name of the task, is part of the interface of trainers; `data` are the task's.
+        `where`, the name of the task, is part of the interface of trainers. It is not used, as
+        `data` are those of the task.
         """
+        # AUC and seconds of each fold at each number of rounds, (folds, numbers of rounds, 2).
         results = np.array([_test_boosting(fold, config) for fold in iter_folds(self.data)])
         areas = results[:, :, 0]  # (folds, numbers of rounds)
         seconds = results[:, :, 1].sum(axis=0)  # (numbers of rounds,)

@@ -125,10 +125,10 @@ def _download_evaluations(
     while True:
         offsets = range(offset, offset + page_size)
         page = pages.get(
-            f"evaluations-{task}",
-            f"{offset:08}",  # with zeros in front, so that pages are sorted by offset
-            {"flow": flow, "task": task, "offset": offset, "size": page_size},
-            partial(_ask_for_page, client, flow, task, offsets),
+            kind=f"evaluations-{task}",
+            page=f"{offset:08}",  # with zeros in front, so that pages are sorted by offset
+            request={"flow": flow, "task": task, "offset": offset, "size": page_size},
+            ask=partial(_ask_for_page, client, flow, task, offsets),
         )
         rows += page["rows"]
         unread += page["unread"]
@@ -143,7 +143,10 @@ def _download_evaluations(
 
 
 def _ask_for_page(client: Client, flow: int, task: int, offsets: range) -> dict[str, Any]:
-    """Ask for evaluations at some offsets and their values on the folds; return a page's answer."""
+    """Ask for evaluations at some offsets and their values on the folds; return them as a page.
+
+    JSON has no NaN and no infinity: None stands in for these.
+    """
     evaluations, unread = client.evaluations(flow, task, offsets)
     folds_of_run = client.folds([run for run, _, _ in evaluations])
     rows = []
@@ -184,7 +187,7 @@ def _download_setups(
 
 
 def _read_setups(page: Mapping[str, Any]) -> dict[int, _Stated | Dropped]:
-    """The setups of a page: what they state, or why it is unknown."""
+    """Read the setups of a page: by id, the values that each states, or why these are unknown."""
     setup_of_id: dict[int, _Stated | Dropped] = {}
     for number, stated in page["read"].items():
         setup_of_id[int(number)] = stated
@@ -215,7 +218,7 @@ def _assemble(
     rows: list[dict[str, Any]] = []
     for task, evaluations_of_task in evaluations.items():
         dropped[Dropped.UNPARSABLE] += evaluations_of_task.unread
-        earlier_runs: set[int] = set()
+        earlier_runs: set[int] = set()  # the first of several evaluations of a run counts
         for row in sorted(evaluations_of_task.rows, key=lambda row: int(row["run"])):
             config = _find_config(row, earlier_runs, setup_of_id, defaults, read_config, task)
             earlier_runs.add(row["run"])
@@ -232,7 +235,8 @@ def _assemble(
                     "spread": _compute_spread(row["folds"]),
                 }
             )
-    return FlowRecords(make_raw_frame(rows, space, {"run": "int64"}), dropped)
+    frame = make_raw_frame(rows, space, further_types={"run": "int64"})
+    return FlowRecords(frame, dropped)
 
 
 def _find_config(

@@ -94,7 +94,7 @@ class MlrSetups:
                 values[column] = value
 
         # Only now: whether a hyperparameter is active depends on the values of others.
-        (is_active,) = self.space.active(values[np.newaxis])
+        (is_active,) = self.space.active(values[np.newaxis])  # of many configurations, here one
         for column, problem in problem_of_column.items():
             if is_active[column]:
                 return problem

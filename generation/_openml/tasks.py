@@ -59,7 +59,10 @@ def look_up_data_sizes(
     with connected(connection) as client:
         for done, task in enumerate(task_ids, start=1):
             fields = pages.get(
-                "tasks", str(task), {"task": task}, partial(_ask_for_size, client, task)
+                kind="tasks",
+                page=str(task),
+                request={"task": task},
+                ask=partial(_ask_for_size, client, task),
             )
             sizes[task] = DataSize(**fields)
             progress("data sets", done, len(task_ids))
@@ -79,6 +82,7 @@ def _ask_for_size(client: Client, task: int) -> dict[str, int]:
         return dict(dataset.qualities)
 
     subject = f"the size of task {task}'s data"
+    # The number of requests that the call makes keeps the pace.
     qualities = client.ask(subject, get_qualities, requests=REQUESTS_PER_TASK)
     try:
         return {

@@ -73,12 +73,12 @@ def compute_agreement(repeated: FloatArray) -> tuple[float, float]:
         first seed of a pair; means over ordered pairs of seeds and over tasks.
     """
     pairs_of_seeds = list(permutations(repeated, 2))
-    of_all = [rank_correlation(first, second) for first, second in pairs_of_seeds]
-    of_better_half = [
+    correlations = [rank_correlation(first, second) for first, second in pairs_of_seeds]
+    correlations_in_better_half = [
         upper_half_correlation(first, second, direction=Direction.MINIMIZE)
         for first, second in pairs_of_seeds
     ]
-    return float(np.nanmean(of_all)), float(np.nanmean(of_better_half))
+    return float(np.nanmean(correlations)), float(np.nanmean(correlations_in_better_half))
 
 
 def compute_shares_within_noise(
@@ -147,7 +147,7 @@ def describe_flatness(comparisons: Mapping[str, Any]) -> tuple[str, ...]:
     """Describe for the card that on many tasks the best differ only by noise; empty if they do not.
 
     Args:
-        comparisons: Those of `make_comparisons`.
+        comparisons: What `make_comparisons` returned, by the comparison's name.
     """
     share_of_flat_tasks = comparisons.get("other seeds", {}).get("tasks_within_noise", 0.0)
     if share_of_flat_tasks <= MENTIONED_SHARE_OF_TASKS:

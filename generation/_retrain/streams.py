@@ -145,11 +145,11 @@ def _read_dates(
     # If the year comes first, the month is second.
     has_year_first = column.astype(str).str.match(r"\d{4}\D").all()
     is_clear = time_format is not None or has_year_first
-    orders = (False,) if is_clear else (False, True)
+    day_first_readings = (False,) if is_clear else (False, True)
 
     readings = []
     failure: Exception | None = None
-    for day_first in orders:
+    for day_first in day_first_readings:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # texts that are not dates are rejected below
@@ -190,7 +190,7 @@ MARKET_COLUMNS = ["nswprice", "nswdemand", "vicprice", "vicdemand", "transfer"]
 
 
 def _prepare_electricity(frame: "pd.DataFrame") -> tuple["pd.DataFrame", "NDArray[Any]"]:
-    """Prepare the half-hours from 8 May 1996 to November 1998, with what is known before each.
+    """Prepare a row for each half-hour from 8 May 1996 to November 1998, with what is known then.
 
     The target is whether the price is above its mean of the last 48 half-hours. The price itself
     would reveal it, so the market's columns are those of the half-hour before.

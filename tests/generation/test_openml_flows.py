@@ -105,7 +105,7 @@ def generate_from_frame(
 def less_work():
     """Make forests small and the search for best known values short."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(openml_flows, "RECIPE", ForestRecipe(trees=15, min_samples_leaf=1))
+        patch.setattr(openml_flows, "FOREST_RECIPE", ForestRecipe(trees=15, min_samples_leaf=1))
         patch.setattr(pipeline, "best_known", partial(best_known, draws=3000))
         yield
 
