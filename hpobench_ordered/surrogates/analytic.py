@@ -35,7 +35,7 @@ class _Coefficients:
     """A function with three coefficients a task, (T, 3)."""
 
     coefficients: FloatArray
-    _rows: tuple[tuple[float, float, float], ...] = field(init=False, repr=False)
+    _abc_of_tasks: tuple[tuple[float, float, float], ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         """Check the coefficients, and store them as numbers, too, for single predictions."""
@@ -43,15 +43,15 @@ class _Coefficients:
         if coefficients.shape[1:] != (3,) or not np.isfinite(coefficients).all():
             raise ValueError(f"coefficients must be finite, (T, 3), but got {coefficients.shape}")
         self.coefficients = coefficients
-        self._rows = tuple(map(tuple, coefficients.tolist()))
+        self._abc_of_tasks = tuple(map(tuple, coefficients.tolist()))
 
     def __reduce__(self) -> tuple[type[Self], tuple[FloatArray]]:
         return type(self), (self.coefficients,)
 
     def _coefficients_of(self, task: int) -> tuple[float, float, float]:
         """Return the coefficients a, b and c of a task, after checking its index."""
-        check_task(task, len(self._rows))
-        return self._rows[task]
+        check_task(task, len(self._abc_of_tasks))
+        return self._abc_of_tasks[task]
 
 
 class ForresterSurrogate(_Coefficients):
@@ -84,9 +84,10 @@ class ForresterSurrogate(_Coefficients):
         so that no rounded value can be below the minimum.
         """
         minima = []
-        for task, (a, b, c) in enumerate(self._rows):  # the coefficients of each task
+        for task, (a, b, c) in enumerate(self._abc_of_tasks):  # the coefficients of each task
             candidates = _find_local_minima(a, b)
             lowest = float(self.predict(candidates[:, None], task).min())
+            # Twice the bound: the lowest value may be too high, and any other one too low.
             minima.append(lowest - 2.0 * _rounding_error_bound(a, b, c))
         return minima
 
@@ -120,7 +121,7 @@ class QuadraticSurrogate(_Coefficients):
 
         That is within the bounds -10 and 10 where |b| <= 20 a.
         """
-        return [_quadratic_minimum(self.dimension, a, b, c) for a, b, c in self._rows]
+        return [_quadratic_minimum(self.dimension, a, b, c) for a, b, c in self._abc_of_tasks]
 
 
 def _forrester_value(x: X, sine: X, a: float, c: float) -> X:

@@ -135,7 +135,7 @@ def load_stored(
     Compiled kernels do not check bounds: types and dimensions are therefore checked first.
 
     Args:
-        kind: The kind of surrogate that they are of.
+        kind: Kind of the surrogate whose arrays they are.
         arrays: The arrays by name, as read from a file.
         space: Search space of the benchmark.
         n_tasks: Number of tasks of the benchmark.

@@ -197,6 +197,7 @@ def space_coding(
         else:
             features.append(_code_number(parameter, column, log=log_scales and parameter.log))
 
+    # The further features get, where one of the two numbers is inactive, the middle of both ranges.
     column_of_name = {name: column for column, name in enumerate(space.names)}
     for first, second in products:
         middle = _find_middle(space[first], log=True) + _find_middle(space[second], log=True)

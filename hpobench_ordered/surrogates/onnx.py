@@ -310,8 +310,8 @@ def _code_choices(
 ) -> NDArray[np.int32]:
     """Find the network's codes of each choice of its categorical inputs, (a, m + 1).
 
-    A row has the codes of the input's choices in the order of the space and, in the last column,
-    that of an inactive input; a fixed input has its own code throughout.
+    A row has the codes of the input's choices, at most m, in the order of the space and, in the
+    last column, that of an inactive input; a fixed input has its own code throughout.
 
     Args:
         space: The search space.

@@ -94,9 +94,9 @@ class SurrogateFit:
             rng: Random generator of the search for best values.
             mixes: How each task's value is mixed from the outputs; default: an output a task.
         """
-        rows = row_folds(len(values), folds, seed)
+        rows_of_folds = row_folds(len(values), folds, seed)
         rng = np.random.default_rng(seed) if rng is None else rng
-        return cls(fitter, values, targets, seed, rows, rng, mixes)
+        return cls(fitter, values, targets, seed, rows_of_folds, rng, mixes)
 
     @classmethod
     def of_task(
@@ -116,9 +116,9 @@ class SurrogateFit:
         name_as_numbers = task.encode()  # its bytes
         rng = np.random.default_rng([seed, *name_as_numbers])
         fitter_seed = int(rng.integers(2**32))
-        rows = grouped_folds(evaluations.training, folds, rng)
+        rows_of_folds = grouped_folds(evaluations.training, folds, rng)
         targets = evaluations.objective[:, None]
-        return cls(fitter, evaluations.values, targets, fitter_seed, rows, rng)
+        return cls(fitter, evaluations.values, targets, fitter_seed, rows_of_folds, rng)
 
     @cached_property
     def model(self) -> StoredSurrogate:

@@ -40,9 +40,9 @@ class TableSurrogate(StoredSurrogate):
     lower: tuple[int, ...]  # l
     codes: NDArray[Any]  # objective * D, (T, m_1, ..., m_d); float64 if that is not integer
     divisor: int = 1  # D; dividing is correctly rounded, hence exact
-    _flat: FloatArray = field(init=False, repr=False)  # (T, m_1 ... m_d)
-    _rows: tuple[memoryview, ...] = field(init=False, repr=False)  # of _flat
-    _axes: tuple[tuple[int, int], ...] = field(init=False, repr=False)  # l_j, m_j
+    _flat_values: FloatArray = field(init=False, repr=False)  # (T, m_1 ... m_d)
+    _views_of_tasks: tuple[memoryview, ...] = field(init=False, repr=False)  # of _flat_values
+    _lowest_and_sizes: tuple[tuple[int, int], ...] = field(init=False, repr=False)  # l_j, m_j
 
     def __post_init__(self) -> None:
         """Check the table, and compute what lookups need: values by task and place in the grid."""
@@ -60,11 +60,11 @@ class TableSurrogate(StoredSurrogate):
         codes.flags.writeable = False
         flat.flags.writeable = False
         self.codes = codes
-        self._flat = flat
+        self._flat_values = flat
         # The values of each task as a memoryview: single numbers are read faster from these.
-        self._rows = tuple(values_of_task.data for values_of_task in flat)
+        self._views_of_tasks = tuple(values_of_task.data for values_of_task in flat)
         # Lowest value and number of values of each hyperparameter.
-        self._axes = tuple(zip(self.lower, codes.shape[1:], strict=True))
+        self._lowest_and_sizes = tuple(zip(self.lower, codes.shape[1:], strict=True))
 
     @classmethod
     def from_values(cls, values: FloatArray, *, lower: Sequence[int]) -> Self:
@@ -112,7 +112,7 @@ class TableSurrogate(StoredSurrogate):
         shape_of_space = tuple(parameter.size for parameter in space.parameters)
         if self.shape != shape_of_space:
             return None
-        values: FloatArray = self._flat[task]  # of all configurations of the grid
+        values: FloatArray = self._flat_values[task]  # of all configurations of the grid
         return values
 
     @property
@@ -123,7 +123,7 @@ class TableSurrogate(StoredSurrogate):
     @property
     def values(self) -> FloatArray:
         """Objective of every task and configuration, shape (T, m_1, ..., m_d); read-only."""
-        return self._flat.reshape(self.codes.shape)
+        return self._flat_values.reshape(self.codes.shape)
 
     def predict(self, values: FloatArray, task: int) -> FloatArray:
         """Look up many configurations, whole numbers, shape (n, d) to (n,)."""
@@ -137,21 +137,21 @@ class TableSurrogate(StoredSurrogate):
 
         # Places in the task's row of the flat table, where the last hyperparameter is fastest.
         places = np.ravel_multi_index(tuple(offsets.T.astype(np.int64)), self.shape)
-        predictions: FloatArray = self._flat[task, places]
+        predictions: FloatArray = self._flat_values[task, places]
         return predictions
 
     def predict_one(self, row: FloatArray, task: int) -> float:
         """Look up one configuration, shape (d,); equals `predict(row[None], task)[0]` exactly."""
         check_task(task, self.n_tasks)
         place = 0.0  # of the configuration in the flat table: the last hyperparameter is fastest
-        # `_axes` has the lowest value and the number of values of each hyperparameter.
-        for value, (lowest, size) in zip(row.tolist(), self._axes, strict=True):
+        # `_lowest_and_sizes` has the lowest value and the number of values of each hyperparameter.
+        for value, (lowest, size) in zip(row.tolist(), self._lowest_and_sizes, strict=True):
             offset = value - lowest
             is_on_grid = 0 <= offset < size and offset % 1 == 0
             if not is_on_grid:
                 self._refuse(row)  # raises an error
             place = place * size + offset
-        values_of_task = self._rows[task]
+        values_of_task = self._views_of_tasks[task]
         prediction: float = values_of_task[int(place)]
         return prediction
 
