@@ -182,7 +182,7 @@ def test_missing_folder_is_refused():
 
 
 def test_unknown_surrogate_is_refused():
-    """The only surrogate of newsvendor is its table."""
+    """The error names the surrogates that there are: newsvendor has one, its table."""
     with pytest.raises(UnknownNameError, match="'table'"):
         hbo.load("newsvendor", surrogate="forest")
 
@@ -206,7 +206,7 @@ def test_unknown_task_is_refused(task, message):
 
 
 def test_name_registered_twice_is_refused(monkeypatch):
-    """A module registers a second benchmark called newsvendor."""
+    """A name must be unique, but a module registers a second benchmark called newsvendor."""
     second_spec = bundled_spec("newsvendor", version=2, summary="", surrogates={"table": ""})
     monkeypatch.setattr(newsvendor, "SPECS", (*newsvendor.SPECS, second_spec))
     # The index of registered benchmarks is cached; it is built anew by the function inside.
@@ -229,7 +229,7 @@ def make_newsvendor_on(surrogate: object, best_values: object) -> BenchmarkSpec:
 
 
 def test_wrong_number_of_best_values_is_refused():
-    """Newsvendor has nine tasks."""
+    """Each of newsvendor's nine tasks needs a best value, but there are eight."""
     surrogate, best_values = benchmark_spec("newsvendor").option().load()
     eight_best_values = best_values[:-1]
     broken_spec = make_newsvendor_on(surrogate, eight_best_values)
@@ -239,7 +239,7 @@ def test_wrong_number_of_best_values_is_refused():
 
 
 def test_surrogate_of_another_dimension_is_refused():
-    """The surrogate has four hyperparameters, newsvendor three."""
+    """A surrogate must fit the space: it has four hyperparameters, newsvendor has three."""
     _, best_values = benchmark_spec("newsvendor").option().load()
     broken_spec = make_newsvendor_on(WideSurrogate(), best_values)
 
@@ -334,7 +334,7 @@ def test_own_artifacts_are_listed():
 
 @pytest.mark.usefixtures("own_folder")
 def test_own_benchmark_is_suggested():
-    """The user's folder has a benchmark called mine."""
+    """The user's own benchmarks, here `mine`, are also suggested for names with a slip."""
     with pytest.raises(UnknownNameError, match="did you mean 'mine'"):
         hbo.load("minee")
 
@@ -444,7 +444,7 @@ print(hbo.load("their-benchmark").tasks[0].evaluate({CONFIG_OF_NEWSVENDOR}))
 
 
 def test_plugin_adds_method(tmp_path):
-    """The plugin only has to be installed."""
+    """A plugin only has to be installed for its method to be listed."""
     code = build_registration("methods", "random_search", name="their-method")
     install_plugin(tmp_path, {registry.METHODS: {"their_methods": code}})
     script = """

@@ -436,7 +436,7 @@ def test_target_b_has_unseen_bandwidths(seed):
 
 @CLASSIFICATION_SEEDS
 def test_sources_of_b_have_bandwidths_of_a(seed):
-    """The last of the tasks is the target."""
+    """Experiments A and B share their source tasks; only the last task, the target, differs."""
     *sources_of_a, _ = data.classification_bandwidths(seed, "a").tolist()
     *sources_of_b, _ = data.classification_bandwidths(seed, "b").tolist()
 

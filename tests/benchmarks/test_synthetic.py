@@ -372,7 +372,7 @@ def test_benchmarks_of_same_seed_differ():
     ordered=st.booleans(),
 )
 def test_benchmarks_are_loaded_by_id(seed, tasks, make_function, ordered):
-    """The id tells function, order, seed and number of tasks."""
+    """The id names function, order, seed and number of tasks, which decide the whole benchmark."""
     benchmark = make_function(seed=seed, tasks=tasks, ordered=ordered)
 
     loaded = hbo.load(benchmark.id)

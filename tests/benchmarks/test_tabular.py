@@ -117,7 +117,7 @@ def no_package(monkeypatch):
 
 @pytest.mark.usefixtures("no_package")
 def test_fcnet_is_defined_without_the_package():
-    """The package that has the tables cannot be imported here."""
+    """Space and tasks are known without the package that has the tables, which is missing here."""
     definition = FCNET.define()
 
     assert tuple(task.name for task in definition.tasks) == FCNET_DATA_SETS
@@ -140,7 +140,7 @@ def test_fcnet_space_has_all_configurations():
 
 @pytest.mark.usefixtures("no_package")
 def test_nas201_is_defined_without_the_package():
-    """The package that has the tables cannot be imported here."""
+    """Space and tasks are known without the package that has the tables, which is missing here."""
     definition = NAS201.define()
 
     names = [task.name for task in definition.tasks]
@@ -185,7 +185,7 @@ def test_fcnet_values_are_means_of_repeats(fcnet):
 
 @pytest.mark.slow
 def test_fcnet_repeats_are_the_packages(fcnet):
-    """Every configuration was trained four times."""
+    """Every configuration was trained four times, and each repeat has a surrogate of its own."""
     tasks = load_repeats("fcnet", fcnet.task, number=4)
     for config in sample_configs(tasks[0].space):
         values = [task.evaluate(config) for task in tasks]

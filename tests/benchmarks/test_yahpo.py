@@ -135,7 +135,7 @@ def test_name_has_scenario_and_data_set(shared):
 
 
 def test_papers_benchmarks_come_first():
-    """Benchmarks are listed in the order of their specs."""
+    """The paper's benchmarks come first in the specs, and so in every list of benchmarks."""
     names = [spec.name for spec in SPECS]
 
     papers_names = [f"yahpo-{scenario}-{instance}" for scenario, instance in PAPER_BENCHMARKS]

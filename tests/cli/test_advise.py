@@ -118,7 +118,7 @@ def test_advice_keeps_report(advice_result):
 @pytest.mark.slow
 @pytest.mark.usefixtures("advice_result")
 def test_advice_keeps_runs(cli):
-    """The folder `out` is a store of results."""
+    """With --output, the folder `out` keeps the runs, as a store of results."""
     assert cli("status", "out").returncode == 0
 
 

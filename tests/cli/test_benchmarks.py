@@ -84,7 +84,7 @@ def test_methods_say_that_they_use_earlier_tasks(cli):
 
 
 def test_methods_begin_with_recommendations(cli):
-    """One line each: in which situation which method is recommended."""
+    """Before all methods, each situation has a line with the method that is recommended for it."""
     recommendations = read_recommendations()
 
     header, *lines = cli("methods").stdout.splitlines()
@@ -135,7 +135,7 @@ def info_as_json(cli):
 
 
 def test_info_has_tasks_as_json(info_as_json):
-    """The best value and the context of each task."""
+    """Each task is described by its best value and its context."""
     expected = []
     for task in load("yahpo-svm-1220").tasks:
         expected.append((task.best_value, dict(task.context)))
@@ -183,7 +183,7 @@ def test_info_has_changes_as_json(cli):
 
 
 def test_info_without_changes_shows_none(cli):
-    """The search space of newsvendor has never changed."""
+    """The search space of newsvendor has never changed, so that no previous one is shown."""
     assert "What changed" not in cli("info", "newsvendor").stdout
     assert json.loads(cli("info", "newsvendor", "--json").stdout)["previous"] is None
 

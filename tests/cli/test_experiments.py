@@ -173,7 +173,7 @@ def test_status_counts_runs_as_json(cli):
 
 @pytest.mark.slow
 def test_default_methods_run_with_three_seeds(cli):
-    """Neither methods nor seeds are named."""
+    """If neither methods nor seeds are named, four methods run with three seeds each."""
     cli("run", "--benchmark", "newsvendor", *FEW_TRIALS, "--no-report")
 
     counts = json.loads(cli("status", "results", "--json").stdout)["counts"]
@@ -226,7 +226,7 @@ def test_status_counts_failing_method_once(cli):
 
 @pytest.mark.usefixtures("run_of_failing_method")
 def test_run_shows_methods_of_earlier_runs(cli):
-    """The method bad.Bad was run before, into the same folder."""
+    """A run adds to the results in its folder, which has those of the method bad.Bad already."""
     shown = cli(*RUN_ON_FOUR_BENCHMARKS, "--method", "simple-previous-no-bo").stdout
 
     assert "bad.Bad " in shown
@@ -235,7 +235,7 @@ def test_run_shows_methods_of_earlier_runs(cli):
 
 @pytest.mark.parametrize("width", [60, 100])
 def test_sentences_are_as_wide_as_terminal(cli, width):
-    """The environment tells the width of the terminal, in characters."""
+    """No line is wider than the terminal, whose width in characters the environment tells."""
     shown = cli(*REFERENCE_LEADERBOARD, COLUMNS=str(width)).stdout
 
     assert max(len(line) for line in shown.splitlines()) <= width

@@ -41,7 +41,7 @@ def test_generated_benchmark_is_loaded_by_path(cli):
 
 
 def test_damaged_artifact_is_refused(cli, tmp_path):
-    """The last byte of the table is replaced."""
+    """The last byte of a file is replaced, so that its hash is not the recorded one."""
     cli("generate", "newsvendor", "--output", "mine")
     table_file = tmp_path / "mine" / "newsvendor" / "table.npz"
     all_but_last_byte = table_file.read_bytes()[:-1]
@@ -168,7 +168,7 @@ def test_custom_benchmark_is_run_by_name(cli):
 @pytest.mark.slow
 @pytest.mark.usefixtures("result_of_wine_tree")
 def test_custom_benchmark_is_not_replaced_unasked(cli):
-    """The user has generated wine-tree, and does so again."""
+    """The user generates wine-tree again, without the option that allows to replace it."""
     result = cli(*generate_custom_words("wine-tree", *TREE_ON_WINE, *SMALL_SIZES))
 
     # The message says which option would replace it.

@@ -60,7 +60,7 @@ def test_own_method_has_a_row_however_low(run_against_reference):
 
 
 def test_run_against_reference_needs_no_random_search(run_against_reference):
-    """The reference results have it."""
+    """Scores need random search, which is run besides unless reference results have it."""
     assert "random-search runs too" not in run_against_reference.stderr
 
 
@@ -156,7 +156,7 @@ def export_results(cli, *words: str) -> None:
     [("trials.parquet", pd.read_parquet), ("trials.csv", read_exactly)],
 )
 def test_exported_trials_give_the_same_scores(cli, folder, file_name, read_table):
-    """Both formats, Parquet and CSV, keep all digits."""
+    """Scores of exported trials are exactly those of the results: both formats keep all digits."""
     results = run_two_methods(folder, "newsvendor", "forrester")
 
     export_results(cli, "--output", file_name)

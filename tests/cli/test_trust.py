@@ -19,7 +19,7 @@ def test_verify_has_a_line_for_each_benchmark(cli):
 
 
 def test_fetch_refuses_other_files(cli, tmp_path):
-    """The local copy has other content than the published file."""
+    """A local copy must have the content of the published file, which its hash tells."""
     (tmp_path / "copy.json").write_text("{}")
 
     result = cli("fetch", "xgboost-mnist", "--from", "copy.json")

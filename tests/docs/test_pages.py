@@ -133,7 +133,7 @@ def test_cells_are_means_over_other_hyperparameters():
 
 
 def test_inactive_cells_are_empty():
-    """A linear kernel has no gamma."""
+    """The column of the linear kernel has no values, as this kernel has no gamma."""
     from landscape import MeanLandscape
 
     benchmark = hbo.load("openml-svm")

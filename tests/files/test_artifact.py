@@ -179,7 +179,7 @@ def test_interrupted_write_keeps_the_old_artifact(artifact, tmp_path):
 
 
 def test_full_disk_keeps_the_old_artifact(artifact, tmp_path, monkeypatch):
-    """Writing fails for an artifact that would replace another one."""
+    """An artifact is replaced when the new one is complete: if writing fails, it stays."""
     hashes_before = artifact.sums()
 
     def fail_to_write(path: Path, data: bytes) -> int:

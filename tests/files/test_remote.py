@@ -324,7 +324,7 @@ def test_local_copy_is_stored(tmp_path, published_hash):
 
 @WITH_OR_WITHOUT_HASH
 def test_damage_in_cache_is_noticed(tmp_path, published_hash):
-    """A file in the cache lacks its last byte."""
+    """A file in the cache is checked by its hash when it is opened; it lacks its last byte here."""
     file = store_copy(tmp_path, published_hash=published_hash)
     file.path.write_bytes(CONTENT[:-1])
 

@@ -258,7 +258,7 @@ def test_verify_checks_the_rest_after_damage(call_command):
 
 
 def test_verify_finds_a_changed_golden_value(call_command, monkeypatch):
-    """Golden values are recorded evaluations, by benchmark, surrogate and task."""
+    """Golden values are evaluations that were recorded once, and must never change."""
     golden = copy.deepcopy(trust.read_golden())
     values_of_first_task = golden["newsvendor@1"]["values"]["table"]["0"]
     values_of_first_task[0] += 0.1

@@ -131,7 +131,7 @@ def test_targets_may_be_chosen(tasks, targets, make_assignments):
     [(["0", "30"], r"unknown task '30'.*there are tasks 0 to 3"), ([4], "unknown task 4")],
 )
 def test_unknown_targets_are_refused(make_assignments, tasks, message):
-    """The toy benchmark has the tasks "0" to "3"."""
+    """Targets must be tasks of the benchmark: the toy benchmark has the tasks "0" to "3"."""
     with pytest.raises(UnknownNameError, match=message):
         make_assignments(LeaveOneOut(tasks=tasks))
 
@@ -148,7 +148,7 @@ def test_enough_source_tasks_are_accepted(toy):
 
 
 def test_too_few_source_tasks_are_refused(toy):
-    """Of the toy benchmark's four tasks, three are sources."""
+    """The method needs four source tasks, but of four tasks only three are no target."""
     with pytest.raises(ExperimentError, match=r"mine on toy@1 needs .* 4 source task.* are 3"):
         LeaveOneOut().check(toy, make_method_that_needs(4))
 

@@ -84,18 +84,18 @@ def test_history_grows_by_last_task(assignments):
 
 
 def test_bo_runs_until_there_is_history(assignments):
-    """The method of the run, `transfer`, needs two earlier tasks."""
+    """The method of the run, `transfer`, needs two earlier tasks: before, `bo` stands in for it."""
     names = [assignment.method.name for assignment in assignments]
     assert names == ["bo", "bo", "transfer", "transfer"]
 
 
 def test_settings_are_those_of_the_protocol(assignments):
-    """The protocol has three trials and two simulated workers."""
+    """Every task is optimised with the protocol's three trials and two simulated workers."""
     assert {assignment.budget for assignment in assignments} == {3}
     assert {assignment.workers_simulated for assignment in assignments} == {2}
 
 
 @pytest.mark.parametrize(("tasks", "length"), [(None, 9), (4, 4), (50, 9)])
 def test_length_is_at_most_all_tasks(tasks, length):
-    """Newsvendor has nine tasks."""
+    """A run has as many tasks as asked for, but no more than newsvendor's nine."""
     assert hbo.Ordered(tasks=tasks).length(hbo.load("newsvendor")) == length

@@ -321,7 +321,7 @@ def test_intervals_may_be_left_out(scores):
 
 
 def test_few_seeds_have_no_intervals():
-    """An interval needs five seeds."""
+    """An interval needs five seeds; with four, there is none, and the caption explains none."""
     table = make_paper_table(scores_of(trials_on("b@1", seeds=4)))
 
     assert "interval" not in format_latex(table)

@@ -455,7 +455,7 @@ def test_report_of_single_method_compares_nothing(tmp_path):
 
 @pytest.mark.slow
 def test_report_without_random_search_has_no_score(tmp_path):
-    """A score of 100 is what random search reaches."""
+    """A score of 100 is what random search reaches; without it, a note says that there is none."""
     trials = make_small_trials().query("method != 'random-search'")
 
     report = write_report(ReportInput(trials), tmp_path)

@@ -217,7 +217,7 @@ def test_random_trials_are_the_papers():
 
 
 def test_name_tells_number_of_random_trials():
-    """The method `none-blr-20` begins with 20 random trials."""
+    """The number at the end of `none-blr-20` is that of the random trials it begins with."""
     spec = DISTBO.methods["none-blr-20"]
 
     method = spec.method(

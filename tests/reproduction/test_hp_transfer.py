@@ -436,7 +436,7 @@ def test_failing_on_one_of_two_is_undecided():
 
 
 def test_no_failure_is_not_often():
-    """Method a is as fast as tpe on both benchmarks."""
+    """A method that always reaches tpe does not fail in half of the runs."""
     fails_in_half = speedups.often_fails("a", share=0.5, reference="tpe")
 
     findings = check_on_runs(fails_in_half, a=[1, 1])

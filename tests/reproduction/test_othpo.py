@@ -24,7 +24,7 @@ def count_experiments(exhibits: Sequence[Exhibit]) -> int:
 
 
 def test_figures_and_tables_are_the_papers():
-    """Figures 2 and 3 of the paper are sketches."""
+    """All figures of the paper are reproduced but 2 and 3, which are sketches."""
     figures = [f"figure-{number}" for number in (1, *range(4, 20))]
 
     assert [exhibit.name for exhibit in OTHPO.exhibits] == [*figures, "table-4"]
@@ -80,7 +80,7 @@ def test_figures_need_own_experiments(figures, experiments_needed):
 
 
 def test_table_needs_own_experiments():
-    """It compares two methods on three benchmarks."""
+    """Table 4 compares two methods on each of three benchmarks."""
     assert count_experiments(OTHPO.select(tables=[4])) == 3 * 2
 
 

@@ -250,7 +250,7 @@ def test_one_seed_leaves_intervals_empty(small_paper, tmp_path):
 
 
 def test_selection_keeps_order_of_paper(small_paper):
-    """Figure 5 is asked for before figure 2."""
+    """Figure 5 is asked for before figure 2, but comes after it, as in the paper."""
     chosen = small_paper.select(figures=[5, 2], tables=[1])
 
     assert [exhibit.title for exhibit in chosen] == ["Figure 2", "Figure 5", "Table 1"]

@@ -127,7 +127,7 @@ def test_spec_names_its_folder_from_everywhere(attribute, monkeypatch):
 
 
 def test_other_version_of_a_folder_is_refused(zeros_folder):
-    """The artifact in the folder has version 1, not 2."""
+    """Version 2 is asked for, but the artifact in the folder has version 1."""
     with pytest.raises(UnknownNameError, match="newsvendor@1"):
         benchmark_spec(f"{zeros_folder}@2")
 
@@ -336,7 +336,7 @@ def test_size_on_card_includes_raw_evaluations(recorded_folder):
 
 
 def test_raw_evaluations_are_history(recorded_folder):
-    """Newsvendor's profits are maximised, so that losses are negated profits."""
+    """The history has the raw evaluations; as profits are maximised, losses are negated profits."""
     benchmark = hbo.load(recorded_folder)
 
     history = benchmark.recorded()

@@ -128,7 +128,7 @@ def test_rank_correlation_of_constants_is_nan():
 
 
 def test_exact_predictions_have_best_quality():
-    """All four measures of both outputs are 1."""
+    """If predictions are the truth, all four measures of both outputs are 1."""
     truth = np.random.default_rng(0).random((20, 2))
 
     qualities = measure_quality(truth, truth, names=["a", "b"], direction=Direction.MINIMIZE)
@@ -232,7 +232,7 @@ def test_versions_name_missing_packages():
     ],
 )
 def test_malformed_card_is_refused(change):
-    """One entry of a valid card is changed or added."""
+    """A valid card is refused once one of its entries is wrong, or unknown."""
     content = OLD_CARD.to_json() | change
 
     with pytest.raises(ArtifactError, match="not a quality card"):

@@ -270,7 +270,7 @@ def test_cross_validation_needs_two_folds():
 
 
 def test_too_few_columns_are_refused():
-    """The forest has three hyperparameters, but configurations have two columns."""
+    """A configuration needs a column for each of three hyperparameters, but has two here."""
     values, targets = make_evaluations(0, 50)
     forest = fit_forest(values, targets, coding=CODING, recipe=SMALL_RECIPE, seed=0)
     two_columns = values[:, :2]

@@ -54,7 +54,7 @@ def test_tasks_are_predicted_by_own_surrogates(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_kind_and_dimension_are_those_of_tasks(kind):
-    """Configurations have two numbers."""
+    """The surrogate as a whole has the kind of its tasks' surrogates, and their two numbers."""
     surrogate = make_per_task(kind, n_tasks=2)
 
     assert surrogate.kind == kind

@@ -125,7 +125,7 @@ def test_has_interface_of_surrogates(surrogate):
 
 @pytest.mark.parametrize("task", SOME_TASKS)
 def test_single_rows_agree_with_batch(surrogate, values, task):
-    """Single rows take long: 300 of them are predicted."""
+    """A row has the same value alone and in a batch; 300 rows are tried, as each takes long."""
     predictions = surrogate.predict(values, task).tolist()
 
     single_predictions = [surrogate.predict_one(row, task) for row in values[:300]]

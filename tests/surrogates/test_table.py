@@ -119,7 +119,7 @@ def test_table_keeps_its_values(values):
 
 @pytest.mark.parametrize("not_finite", [np.nan, np.inf])
 def test_values_that_are_not_finite_are_refused(values, not_finite):
-    """One value of a whole table is infinite or NaN."""
+    """A table needs a finite value for each configuration; one is infinite or NaN here."""
     values[0, 1, 1, 1] = not_finite
 
     with pytest.raises(ValueError, match="finite"):

@@ -89,7 +89,7 @@ def test_adjustment_removes_adds_and_changes(before, after):
 
 @pytest.mark.parametrize(("before", "after"), SPACES_BEFORE_AND_AFTER_ADJUSTMENT)
 def test_previous_benchmark_has_same_tasks(before, after):
-    """The previous benchmark has the search space before the adjustment."""
+    """The previous benchmark has the same tasks on the space before the adjustment."""
     benchmark = toy_benchmark(after, tasks=3, previous=before)
 
     assert benchmark.space == after
