@@ -141,7 +141,10 @@ def replace_cell(frame: pd.DataFrame, row: int, column: str, value: object) -> p
     "options", [{}, {"drop_invalid": True, "clip": True}], ids=["strict", "lenient"]
 )
 def test_wrong_columns_are_refused(table, message, options):
-    """Options that leave out or move single values do not help where a whole column is wrong."""
+    """A column is missing, or misspelt, or the table has no value of the objective.
+
+    Options that leave out single values, or move them into their range, do not help.
+    """
     with pytest.raises(EvaluationsError, match=message):
         read_history(table, **options)
 
@@ -256,7 +259,10 @@ def test_rates_as_logarithms_are_not_clipped(logarithm):
 
 @pytest.mark.parametrize("clip", [False, True])
 def test_task_on_another_scale_is_dropped(clip):
-    """In May rates are logarithms, so that all six evaluations are out of range."""
+    """In May rates are logarithms, so that all six evaluations are out of range.
+
+    Even if clipping is asked for, they are left out: the nearest bound would be the same for all.
+    """
     spoiled = make_tuning_table()
     is_may = spoiled["month"] == "May"
     spoiled.loc[is_may, "rate"] = np.log10(spoiled.loc[is_may, "rate"])
@@ -737,7 +743,10 @@ def assert_history_has_tasks_and_objective(
     ids=["results", "folder"],
 )
 def test_results_are_read_as_history(results, name, by_folder):
-    """The trials of one run, on three tasks, are one history."""
+    """The trials of one run, on three tasks, are one history.
+
+    The run is found in the results, or in the folder where they are stored.
+    """
     source = results.store.folder if by_folder else results
     benchmark = hbo.load(name)
 

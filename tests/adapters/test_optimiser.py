@@ -420,6 +420,7 @@ def test_cut_off_journal_restores_earlier_trials(tmp_path_factory, events, data)
     size_and_trials = [(0, ()), (file.stat().st_size, tuner.trials)]
     for event in events:
         let_event_happen(tuner, task, event)
+        # Trials as they are after each event, and the size of the journal that has them.
         size_and_trials.append((file.stat().st_size, tuner.trials))
 
     size_after_all_events = file.stat().st_size

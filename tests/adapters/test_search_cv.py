@@ -79,6 +79,7 @@ class CountingClassifier(ClassifierMixin, BaseEstimator):
         self.fails_below = fails_below
 
     def fit(self, X, y):
+        """Count the fit of this class, and fail if the level is too low."""
         type(self).fit_count += 1
         if self.level < self.fails_below:
             raise ValueError(f"{self.level} is too low")

@@ -272,7 +272,8 @@ def test_small_spaces_need_no_steps():
 def regret_on_quadratic(name: str, *, searches_near_best: bool) -> float:
     """Mean regret after 50 trials on tasks 4 and 20, with 100 random evaluations of all others.
 
-    `searches_near_best` switches candidates near the best configuration on or off.
+    The regret is the distance from the best value. `searches_near_best` switches candidates near
+    the best configuration on or off.
     """
     benchmark = hbo.load("quadratic")
     spec = method_spec(name)

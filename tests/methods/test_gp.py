@@ -427,9 +427,9 @@ def log_expected_improvement_in_60_digits(z: float) -> float:
     for k in range(4000, 0, -1):
         fraction = k / (t + fraction)
     upper_tail = density / (t + fraction)
-    if z > 0:
+    if z > 0:  # then t is z, and Phi(z) is 1 - upper_tail
         return float((density + t * (1 - upper_tail)).ln())
-    # density - t * upper_tail, without its cancellation.
+    # Here z Phi(z) is -t * upper_tail. The difference from the density, without its cancellation:
     return float((density * fraction / (t + fraction)).ln())
 
 

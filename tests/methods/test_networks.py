@@ -71,7 +71,8 @@ def make_correlated_points() -> FloatArray:
 def compute_angles_with_components(*, nested: bool) -> list[float]:
     """Train three linear features of points; compare them with the first principal components.
 
-    The points have five coordinates, each of which is to be a linear function of the features.
+    The points have five coordinates, each of which is to be a linear function of the features. With
+    `nested` dropout, training drops features from the end.
 
     Returns:
         Angles between the spaces that the first k features and the first k components span, for

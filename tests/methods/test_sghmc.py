@@ -195,9 +195,10 @@ class EnergyProblem:
         self.z, self.direction = rng.standard_normal((2, size))
 
     def energy(self, z: FloatArray) -> float:
-        """Minus log posterior of parameters z, without constants.
+        """Minus log posterior of parameters z given losses y, without constants.
 
-        All have a standard normal prior. The last one determines the noise.
+        Losses are normal around the network's outputs, with a noise that the last parameter
+        determines. All parameters have a standard normal prior.
         """
         log_noise_variance = bayesian.NOISE_MEAN + bayesian.NOISE_SD * z[-1]
         errors = self.y - bayesian._compute_outputs(z, self.widths, self.X)

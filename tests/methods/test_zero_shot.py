@@ -86,6 +86,7 @@ def choose_portfolio_by_hand(R: FloatArray, count: int) -> list[int]:
     """
 
     def compute_mean_of_best(configurations: list[int]) -> float:
+        """Mean over the tasks of the best rank that any of the configurations has."""
         return float(R[:, configurations].min(axis=1).mean())
 
     chosen: list[int] = []
