@@ -66,7 +66,7 @@ def mean_intervals(
             resampled together; to compare two methods, pass their differences. NaN samples are left
             out of their own mean and interval only.
         rng: Random generator of the resamples.
-        resamples: Number of resamples B, at least 39.
+        resamples: Number of resamples B, at least 39: of fewer, quantile 0.025 is not defined.
         possible: The lowest and the highest possible value; ends are clipped to them.
 
     Returns:

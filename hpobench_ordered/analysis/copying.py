@@ -55,7 +55,8 @@ def copying_regrets(losses: FloatArray, *, best: FloatArray | None = None) -> Fl
     later_losses = losses[:, 1:]
     later_best = later_losses.min(axis=0) if best is None else best[1:]
 
-    losses_of_copied = later_losses[copied, np.arange(later_losses.shape[1])]
+    later_tasks = np.arange(later_losses.shape[1])
+    losses_of_copied = later_losses[copied, later_tasks]
     median = np.median(later_losses, axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):  # the median is the best; made NaN below
         regrets: FloatArray = (losses_of_copied - later_best) / (median - later_best)

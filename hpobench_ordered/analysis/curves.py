@@ -177,7 +177,7 @@ def _benchmark_curves(
     item: BenchmarkScores, measures: Sequence[str], *, tasks: bool
 ) -> Iterator["pd.DataFrame"]:
     """Curves of one benchmark and, if `tasks`, of each of its tasks, by measure."""
-    all_intervals = benchmark_intervals(item, overs=[Resampling.SEEDS])
+    all_intervals = benchmark_intervals(item, intervals_over=[Resampling.SEEDS])
     for measure in filter(item.is_defined, measures):
         labels = {**_labels_of_benchmark(item), "method": item.methods, "measure": [measure]}
         scores = item.measures[measure]

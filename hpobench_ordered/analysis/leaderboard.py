@@ -104,14 +104,14 @@ def benchmark_intervals(
     item: BenchmarkScores,
     *,
     trials: slice = slice(None),
-    overs: Sequence[Resampling] = tuple(Resampling),
+    intervals_over: Sequence[Resampling] = tuple(Resampling),
 ) -> dict[tuple[str, Resampling], Intervals]:
     """Means of every measure over tasks and seeds, with their intervals.
 
     Args:
         item: Scores of one benchmark.
         trials: The trials, counted from 0; default: all.
-        overs: What the intervals are over: seeds, tasks or (default) both.
+        intervals_over: What the intervals are over: seeds, tasks or (default) both.
 
     Returns:
         Means and intervals, (methods, trials), by measure and by what the intervals are over.
@@ -123,13 +123,13 @@ def benchmark_intervals(
         values = scores.values[..., trials]
         for over in Resampling:
             samples = independent_samples(values, over, first_task=item.first_task)
-            if over in overs:
+            if over in intervals_over:
                 intervals[measure, over] = mean_intervals(
                     samples, rng=rng, resamples=RESAMPLES, possible=scores.possible
                 )
             elif len(samples):
                 # Draw all the same: the generator is then in the same state for the next intervals,
-                # which must not depend on `overs`.
+                # which must not depend on `intervals_over`.
                 draw_weights(len(samples), rng=rng, resamples=RESAMPLES)
     return intervals
 

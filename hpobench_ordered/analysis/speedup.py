@@ -130,7 +130,7 @@ def trials_to_reach(losses: FloatArray, targets: FloatArray) -> IntArray:
         Trials, (methods, seeds, tasks, budgets).
     """
     first_trials = np.empty((*losses.shape[:-1], targets.shape[1]), dtype=np.int64)
-    for budget, targets_of_tasks in enumerate(targets.T):
+    for budget, targets_of_tasks in enumerate(targets.T):  # by index of the budget
         is_reached = losses <= targets_of_tasks[:, None]
         first_reached = is_reached.argmax(axis=-1) + 1  # `argmax` finds the first True
         is_ever_reached = is_reached.any(axis=-1)

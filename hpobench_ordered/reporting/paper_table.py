@@ -258,7 +258,7 @@ def _columns_of_benchmarks(group: BenchmarkGroup, measure: str, trial: int) -> l
     for item, name in zip(group.items, names, strict=True):
         is_only_one = names.count(name) == 1  # otherwise versions and surrogates tell them apart
         this_trial = slice(trial - 1, trial)
-        intervals = benchmark_intervals(item, trials=this_trial, overs=[Resampling.SEEDS])
+        intervals = benchmark_intervals(item, trials=this_trial, intervals_over=[Resampling.SEEDS])
         estimates = _by_method(item.methods, intervals[measure, Resampling.SEEDS])
         columns.append(Column(name if is_only_one else item.label, measure, estimates))
     return columns

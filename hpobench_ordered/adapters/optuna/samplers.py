@@ -520,8 +520,8 @@ class Replay:
     def tell(self, trial: FrozenTrial, values: Sequence[float] | None) -> None:
         """Tell the method the value of a trial, unless it has been told already.
 
-        A trial that is not of this sampler may lack hyperparameters, which get their defaults; if
-        it failed it is then not told, as it may have failed before all were chosen.
+        A trial that is not of this sampler may lack hyperparameters. They get their defaults; but
+        if the trial failed, perhaps before all were chosen, it is not told.
 
         Args:
             trial: The trial.
