@@ -262,7 +262,10 @@ def replace_methods(results: Path, folder: Path, methods: Collection[str]) -> li
 
 
 def _select_parts(methods: Collection[str]) -> list[Part]:
-    """The parts that have one of these methods, with only these; all parts if there are none."""
+    """Select the parts with any of these methods, and of their methods only these.
+
+    Without methods, all parts are returned as they are.
+    """
     if not methods:
         return list(PARTS)
     parts = []

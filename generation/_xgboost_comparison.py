@@ -123,7 +123,7 @@ def choose_configurations(values: FloatArray, number: int, rng: np.random.Genera
 
     # Where one group is too small for its share, the other makes up for it.
     two_fifths = 2 * number // 5
-    least_large = number - len(others)
+    least_large = number - len(others)  # if all others are chosen
     n_large = min(max(two_fifths, least_large), len(large))
     chosen_large = rng.choice(large, n_large, replace=False)
     chosen_others = rng.choice(others, number - n_large, replace=False)

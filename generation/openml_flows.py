@@ -156,8 +156,8 @@ def generate_from_evaluations(plan: FlowPlan, request: Request) -> Path:
     table = read_raw(request.local, benchmark=flow.name, space=flow.space())
     if request.tasks is not None:
         table = table.select_tasks(request.tasks)
-    local = f"{Option.LOCAL.value} {request.local.name}"
-    command = request.command(flow.name, "--source evaluations", local)
+    local_words = f"{Option.LOCAL.value} {request.local.name}"  # without its folder
+    command = request.command(flow.name, "--source evaluations", local_words)
     return _fit_and_write(
         plan,
         request,

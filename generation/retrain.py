@@ -381,8 +381,8 @@ def _compare_with_forest(
     Args:
         plan: The plan, whose configurations have shape (n, d).
         defined: The benchmark.
-        values: Objective values, (n, T).
-        repeated: Objective values of every seed, (S, m, T); None if nothing was repeated.
+        values: Their objective values on T tasks, (n, T).
+        repeated: Values of m of them with each of S seeds, (S, m, T); None if nothing was repeated.
         coding: How configurations are coded as inputs of the forest.
         seed: Seed of the forest.
     """

@@ -124,7 +124,7 @@ class TrainingResults:
         """Describe for the card how many trainings failed; nothing if none.
 
         Args:
-            noun: What trainings with the same worst value share, such as "task".
+            noun: What has a worst value of its own, such as "task".
         """
         if not self.failures:
             return ()
@@ -134,7 +134,10 @@ class TrainingResults:
         )
 
     def fill_failures(self, objective: Objective) -> FloatArray:
-        """Return the values, (n, S), with the worst one of the task where a training failed."""
+        """Return the values, with the worst one of the task where a training failed.
+
+        They have a row for each configuration and a column for each task.
+        """
         if not self.failures:
             return self.values
 
@@ -192,7 +195,7 @@ class OwnTrainings:
                 place = (config_index, task_index)
                 row = {
                     "task": task.name,
-                    "training": len(rows),
+                    "training": len(rows),  # its number: each row is of a training of its own
                     "value": values[place],
                     "spread": np.nan,  # each value is of a single training
                     **name_config_columns(config),

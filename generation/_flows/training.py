@@ -194,9 +194,10 @@ def _test_boosting(fold: Fold, config: Mapping[str, Any]) -> list[tuple[float, f
 
 
 def _iter_margins(fold: Fold, config: Mapping[str, Any]) -> Iterator[FloatArray]:
-    """Train, and yield the test inputs' margins at each number of rounds, shape (n, S).
+    """Train, and yield the margins of n test inputs at each number of rounds, (n, S).
 
-    Margins are XGBoost's sums over the rounds, before they become probabilities.
+    Margins are XGBoost's sums over the rounds, before they become probabilities. There is one for
+    two classes (S = 1), else one per class.
     """
     xgboost = _import_xgboost()
     parameters = dict(config) | _fixed_parameters(config["booster"], fold.classes)
@@ -218,7 +219,10 @@ def _iter_margins(fold: Fold, config: Mapping[str, Any]) -> Iterator[FloatArray]
 
 
 def _compute_scores(margin: FloatArray) -> FloatArray:
-    """Scores from margins, shape (n, S) to (n, S): log-probabilities if there is one per class."""
+    """Return the scores of margins, of the same shape (n, S).
+
+    A single margin is a score as it is. Margins of several classes become log-probabilities.
+    """
     if margin.shape[1] == 1:
         return margin
     from scipy.special import log_softmax

@@ -44,7 +44,7 @@ def compute_noise_share(repeated: FloatArray, *, averaged: int = 1) -> float:
     """Share of the variance of losses within a task that is due to the seed; mean over tasks.
 
     Args:
-        repeated: Losses of every seed, (S, m, T).
+        repeated: Losses of m configurations on T tasks, trained with each of S seeds, (S, m, T).
         averaged: Number of seeds that the benchmark's values are means of, which divides the
             variance due to the seed.
     """
@@ -66,7 +66,10 @@ def compute_noise_share(repeated: FloatArray, *, averaged: int = 1) -> float:
 
 
 def compute_agreement(repeated: FloatArray) -> tuple[float, float]:
-    """Mean rank correlation between losses, (S, m, T), of one seed and of another.
+    """Mean rank correlation between the losses of one seed and of another.
+
+    Args:
+        repeated: Losses of m configurations on T tasks, trained with each of S seeds, (S, m, T).
 
     Returns:
         The correlation over all configurations, and that over the half that is better with the
@@ -90,8 +93,8 @@ def compute_shares_within_noise(
     these compete with the best.
 
     Args:
-        smooth: Losses on the forest, (n, T), which hold hardly any effect of the seed.
-        repeated: Losses of every seed, (S, m, T).
+        smooth: Losses of n configurations on the forest, (n, T), with hardly any effect of seeds.
+        repeated: Losses of m configurations on T tasks, trained with each of S seeds, (S, m, T).
         averaged: Number of seeds that the benchmark's values are means of.
     """
     means = repeated.mean(axis=0)
@@ -110,9 +113,9 @@ def make_comparisons(
     """Make the comparisons on a card.
 
     Args:
-        losses: Losses of the trainings, (n, T).
-        smooth: Losses on the forest, (n, T).
-        repeated: Losses of every seed, (S, m, T); None if nothing was repeated.
+        losses: Losses of n configurations on T tasks, as trained, (n, T).
+        smooth: Losses of the same on the forest, (n, T).
+        repeated: Losses of m of them with each of S seeds, (S, m, T); None if nothing was repeated.
         averaged: Number of seeds that a loss is the mean of.
     """
     # Regret of the configuration that was best on the task before, on each task but the first.
@@ -164,7 +167,7 @@ def _compare_seeds(smooth: FloatArray, repeated: FloatArray, averaged: int) -> d
 
     Args:
         smooth: Losses on the forest, which evens out the noise of seeds, (n, T).
-        repeated: Losses of every one of S seeds, (S, m, T), of some of the configurations.
+        repeated: Losses of m of the configurations with each of S seeds, (S, m, T).
         averaged: Number of seeds that a loss of the benchmark is the mean of: noise is less then.
     """
     number_of_seeds, number_of_configs, _ = repeated.shape

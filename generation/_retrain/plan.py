@@ -102,8 +102,9 @@ def make_raw_evaluations(
 
     Args:
         configs: Configurations coded as values, (n, d).
-        values: Objective values, (n, T).
-        repeated: Objective values of every seed, (S, m, T); None if nothing was repeated.
+        values: Their objective values on T tasks, (n, T).
+        repeated: Values of the first m of them with each of S seeds, (S, m, T); None if nothing was
+            repeated.
     """
     spread = np.full_like(values, np.nan)
     if repeated is not None:

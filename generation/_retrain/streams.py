@@ -46,7 +46,7 @@ class Stream:
 
 
 def cut_into_periods(data: DataSet, period_of_row: Sequence[str]) -> Stream:
-    """Cut rows into periods.
+    """Cut rows into periods, wherever the name of the period changes from one row to the next.
 
     Raises:
         ExperimentError: Rows of a period are not adjacent.

@@ -106,7 +106,11 @@ class RetrainTrainer:
         }
 
     def __call__(self, config: Mapping[str, Any], where: str) -> Mapping[str, Any]:
-        """Train for every task with the seed `where`.
+        """Train for every task with one seed.
+
+        Args:
+            config: The configuration.
+            where: The seed, as text: it also names the folder of stored trainings.
 
         Returns:
             "values" and "seconds" of the tasks, with None where a training failed; and "failure",
@@ -212,6 +216,7 @@ class RetrainTrainer:
         rows = np.arange(end - number_of_rows, end)
         period_of_row = np.searchsorted(starts, rows, side="right") - 1
         age = task - 1 - period_of_row  # 0 in the last period before the predicted one
+        # A row that is older by a half-life has half the weight.
         weights: FloatArray = 0.5 ** (age / half_life)
         return weights
 

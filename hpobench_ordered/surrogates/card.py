@@ -23,9 +23,10 @@ from hpobench_ordered.surrogates import SurrogateType
 
 
 def r_squared(truth: FloatArray, predicted: FloatArray) -> FloatArray:
-    """Compute the coefficient of determination R2 of each output, (n, T) and (n, T) to (T,).
+    """Compute the coefficient of determination R2 of each of T outputs, (T,).
 
-    For a constant true output it is 1 if predicted exactly, else minus infinity.
+    Both arguments have the outputs of n configurations, (n, T). R2 of a constant true output is 1
+    if it is predicted exactly, else minus infinity.
     """
     residual = np.sum((truth - predicted) ** 2, axis=0)
     total = np.sum((truth - truth.mean(axis=0)) ** 2, axis=0)
@@ -36,9 +37,10 @@ def r_squared(truth: FloatArray, predicted: FloatArray) -> FloatArray:
 
 
 def rank_correlation(truth: FloatArray, predicted: FloatArray) -> FloatArray:
-    """Compute Spearman's correlation of each output, (n, T) and (n, T) to (T,).
+    """Compute Spearman's correlation of each of T outputs, (T,).
 
-    It is NaN for an output whose true or predicted values are all equal.
+    Both arguments have the outputs of n configurations, (n, T). The correlation is NaN for
+    an output whose true or predicted values are all equal.
     """
     from scipy.stats import rankdata
 
@@ -62,13 +64,13 @@ def top_decile_overlap(
     """Compute which share of the best tenth is also in the predicted best tenth, of each output.
 
     The tenth has at least one configuration. Of equally good configurations the first are used.
-    Shapes are (n, T) and (n, T) to (T,).
+    The arguments have the T outputs of n configurations, (n, T); the result has shape (T,).
     """
-    k = max(1, len(truth) // 10)
+    tenth = max(1, len(truth) // 10)
     # The sign, -1 if large values are good, makes low values the good ones.
-    is_truly_best = _are_lowest(direction.sign * truth, k)
-    is_predicted_best = _are_lowest(direction.sign * predicted, k)
-    overlap: FloatArray = (is_truly_best & is_predicted_best).sum(axis=0) / k
+    is_truly_best = _are_lowest(direction.sign * truth, tenth)
+    is_predicted_best = _are_lowest(direction.sign * predicted, tenth)
+    overlap: FloatArray = (is_truly_best & is_predicted_best).sum(axis=0) / tenth
     return overlap
 
 
@@ -83,9 +85,10 @@ def _are_lowest(losses: FloatArray, k: int) -> BoolArray:
 def upper_half_correlation(
     truth: FloatArray, predicted: FloatArray, *, direction: Direction
 ) -> FloatArray:
-    """Compute Spearman's correlation among the truly better half, (n, T) and (n, T) to (T,).
+    """Compute Spearman's correlation among the truly better half, for each of T outputs, (T,).
 
-    The half has at least two configurations, as a correlation needs.
+    Both arguments have the outputs of n configurations, (n, T). The half has at least two
+    configurations, as a correlation needs.
     """
     half = max(2, len(truth) // 2)
     losses = direction.sign * truth  # the sign is -1 if large values are good
