@@ -321,6 +321,7 @@ def test_effects_are_fractions(seed, n, highest_loss):
 
 
 def test_missing_scikit_learn_names_extra(monkeypatch):
+    """The error names the extra of this package with which scikit-learn is installed."""
     # None makes Python refuse the import, as if the package were not installed.
     monkeypatch.setitem(sys.modules, "sklearn.ensemble", None)
     with pytest.raises(MissingExtraError, match=r"\[generate\]"):

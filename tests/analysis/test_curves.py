@@ -29,6 +29,7 @@ def test_attained_levels_are_quantiles(runs, fraction):
 
 
 def test_quartiles_include_failed_runs():
+    """A failed run, of infinite loss, counts as one that attains no level."""
     runs = np.array([1.0, 2, 3, np.inf])[:, None]  # four runs of one trial, one of which failed
 
     quartiles = attained_levels(runs)  # by default 25, 50 and 75 %, shape (fractions, trials)

@@ -15,6 +15,7 @@ from hpobench_ordered.analysis.landscape import (
 
 
 def test_decisive_hyperparameter_explains_all():
+    """Losses equal the choice, and are independent of the other hyperparameter, a random one."""
     rng = np.random.default_rng(0)
     choice = rng.integers(0, 2, 500)
     place_of_choice = (choice + 0.5) / 2  # the middle of one half of the unit interval

@@ -295,6 +295,7 @@ def test_curves_agree_with_leaderboard(eight_benchmarks, measure):
 
 
 def test_critical_differences_agree_with_leaderboard(eight_benchmarks):
+    """Mean ranks in the test of all methods are those of the leaderboard, here after trial 5."""
     ranking = rank_and_compare(BenchmarkGroup.for_means(eight_benchmarks), trial=5)
     assert ranking is not None
     ranks = select_overall_rows(leaderboard(eight_benchmarks, trial=5))["rank"]
@@ -559,6 +560,7 @@ def test_surrogates_may_disagree():
 
 
 def test_equal_surrogates_agree():
+    """Surrogates agree if they put the methods into the same order, as with the same losses."""
     forest = make_trials("a@1", seeds=8)
     with_same_losses = forest.assign(surrogate="nearest")
     agreement = surrogate_agreement(score_trials(forest, with_same_losses))

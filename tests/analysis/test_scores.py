@@ -165,6 +165,7 @@ def test_arrays_ignore_order_of_rows():
 
 
 def test_missing_trials_are_named():
+    """All methods must have the same trials; the error counts the missing ones, and names one."""
     frame = make_table(np.zeros((3, 2, 2, 2)))
     without_last = frame.iloc[:-1]  # the last trial of method b with seed 1
     with pytest.raises(ExperimentError, match="1 trials are missing, such as b, seed 1"):
@@ -297,6 +298,7 @@ def test_ranks_are_of_mean_losses():
 
 
 def test_ranks_by_seed_are_of_incumbents():
+    """Methods are ranked by their lowest losses so far, for each seed, task and trial."""
     losses = np.random.default_rng(0).random((4, 6, 5, 7))  # (methods, seeds, tasks, trials)
     ranks = ranks_by_seed(losses, "abcd")
     best_losses = np.minimum.accumulate(losses, axis=-1)
@@ -304,6 +306,7 @@ def test_ranks_by_seed_are_of_incumbents():
 
 
 def test_mean_ranks_have_errors_over_seeds():
+    """The mean rank is over seeds and tasks; its error is that of the means of seeds."""
     n_seeds, last_trial = 6, 7
     losses = np.random.default_rng(0).random((4, n_seeds, 5, last_trial))
     ranks = ranks_by_seed(losses, "abcd")

@@ -307,6 +307,7 @@ def test_regrets_need_best_values():
 
 
 def test_note_counts_tasks_without_regret():
+    """A task without a best known value has no regret; a note says so, and means leave it out."""
     frame = make_trials()
     frame.loc[frame["task"] == 2, "regret"] = np.nan
     scores = score_one_benchmark(frame)

@@ -67,6 +67,7 @@ def test_holm_agrees_with_stepping_down(p_values, alpha):
 
 
 def test_pairwise_tests_agree_with_scipy():
+    """The p-value of each pair of methods is that of SciPy's signed-rank test."""
     samples = draw_different_methods()
 
     computed = pairwise_wilcoxon(samples, "abcd")
@@ -79,6 +80,7 @@ def test_pairwise_tests_agree_with_scipy():
 
 
 def test_pairwise_tests_are_adjusted_by_holm():
+    """Holm's adjustment is of all pairs together, each counted once; it is the same both ways."""
     computed = pairwise_wilcoxon(draw_different_methods(), "abcd")
     pairs = np.triu_indices(4, k=1)  # each pair of methods once
     np.testing.assert_array_equal(computed.adjusted[pairs], holm(computed.p_values[pairs]))

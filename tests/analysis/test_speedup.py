@@ -82,6 +82,7 @@ def test_speedups_and_failure_rates_are_bounded(losses):
 
 
 def test_means_over_tasks_are_geometric():
+    """Speedups are ratios, so that their mean is the root of a product."""
     n_tasks = 4
     losses = np.random.default_rng(0).random((2, 20, n_tasks, 30))  # of 20 seeds and 30 trials
 

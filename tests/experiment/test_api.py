@@ -50,7 +50,10 @@ def test_benchmark_may_be_given_loaded():
 
 
 def test_benchmark_given_twice_runs_once():
-    """It is given loaded and by its name; `cells` are the runs of an experiment."""
+    """A benchmark that is given both loaded and by its name is one.
+
+    `cells` are the runs of an experiment.
+    """
     given_once = hbo.run(benchmarks=["newsvendor"], **ONE_RUN_OF_BO)
     given_twice = hbo.run(benchmarks=[hbo.load("newsvendor"), "newsvendor"], **ONE_RUN_OF_BO)
 

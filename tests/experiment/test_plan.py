@@ -42,7 +42,7 @@ def test_key_tells_what_makes_runs_differ(small_plan):
 
 
 def test_key_does_not_depend_on_how_plan_is_written(small_plan):
-    """It is the same plan if the seeds are an array, and if the default surrogate is named."""
+    """Keys stay the same if seeds are an array, and if the default surrogate is named."""
     plan_by_default = small_plan(seeds=range(3))
     same_plan = small_plan(seeds=np.arange(3), surrogates={"newsvendor@1": "table"})
     assert [cell.key for cell in same_plan] == [cell.key for cell in plan_by_default]

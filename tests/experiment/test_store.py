@@ -593,6 +593,7 @@ def test_deleted_marker_is_restored(original_store, store, place, byte):
 
 
 def test_folder_of_other_things_is_no_store(tmp_path):
+    """A folder with other files among the runs, such as a log, may belong to another program."""
     (tmp_path / "runs").mkdir()
     (tmp_path / "runs" / "events.out").write_text("")
     with pytest.raises(StoreError, match="it holds other files"):
@@ -803,7 +804,7 @@ def test_merged_parts_equal_whole(original_store, three_parts, tmp_path):
 
 
 def test_merging_does_not_depend_on_order(three_parts, tmp_path):
-    """Neither the runs, nor their timings, nor the sessions do."""
+    """Merged runs, timings and sessions are the same in whichever order stores are merged."""
     folders = [part.folder for part in three_parts]
     merged = hbo.merge_stores(tmp_path / "merged", folders)
     reversed_merge = hbo.merge_stores(tmp_path / "reversed", reversed(folders))

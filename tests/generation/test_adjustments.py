@@ -126,7 +126,7 @@ def test_spaces_are_those_of_the_adjustment(adjustment, tmp_path):
 
 @pytest.mark.slow
 def test_generated_benchmarks_conform(adjustment, tmp_path):
-    """They pass the public checks of benchmarks."""
+    """Both benchmarks, before and after the adjustment, pass the public checks."""
     generate(adjustment, Request(tmp_path / adjustment.name))
 
     for benchmark in load_both(adjustment):
@@ -162,7 +162,7 @@ def test_seed_decides_the_bytes(adjustment, tmp_path):
 
 
 def test_card_is_that_of_the_forest(adjustment, tmp_path):
-    """It keeps the forest's limits, and of its figures those of the tasks that are used."""
+    """The card keeps the forest's limits, and of its figures those of the tasks that are used."""
     folder = generate(adjustment, Request(tmp_path / adjustment.name))
 
     card = bundle.read_card(Artifact(folder))

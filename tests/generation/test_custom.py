@@ -222,6 +222,7 @@ class TestData:
         assert data.target.tolist() == ["cat", "dog", "cat"]
 
     def test_data_of_scikit_learn_are_loaded(self):
+        """Data sets that come with scikit-learn are given by their name after `sklearn:`."""
         data = read_data("sklearn:digits")
 
         assert data.name == "digits"
@@ -315,6 +316,7 @@ class TestSplit:
         return split.pool_target.astype(int), split.validation_target.astype(int)
 
     def test_every_row_is_in_one_part(self, rows_of_parts):
+        """A row is either in the pool or in the part for validation."""
         pool_rows, validation_rows = rows_of_parts
 
         # A quarter of 80 rows is for validation.
@@ -751,6 +753,7 @@ class TestGeneration:
         return generate_custom(WINE_TREE)
 
     def test_progress_is_told(self, own_benchmarks):
+        """The function `progress` is called with each step of the generation."""
         steps = set()
 
         generate_custom(WINE_TREE, progress=lambda step, done, total: steps.add(step))
@@ -783,6 +786,7 @@ class TestGeneration:
         assert [task.name for task in hbo.load("wine-tree").tasks] == ["20", "60", "120"]
 
     def test_context_of_task_is_its_size(self, written_table):
+        """A task is a number of training rows, which is its context, too."""
         contexts = {name: {"train_size": float(name)} for name in ("20", "60", "120")}
 
         assert written_table.about.contexts == contexts
@@ -815,6 +819,7 @@ class TestGeneration:
             assert root_mean_squared_error < np.std(evaluations.objective)
 
     def test_card_names_sizes_and_command(self, artifact):
+        """The card counts evaluations, and has the command that would make the benchmark again."""
         card = Artifact(artifact).read_json("card.json")
 
         # Twelve configurations on three sizes.

@@ -82,7 +82,7 @@ def test_names_do_not_change_the_digest(tmp_path):
 
 @pytest.mark.parametrize("text", ["a,class\n1,1\n2,0\n", "a,class\n1,0\n3,1\n"])
 def test_numbers_and_classes_change_the_digest(tmp_path, text):
-    """In the one text the classes are exchanged, in the other a number is changed."""
+    """Another digest follows from exchanged classes, and from a changed number."""
     data = write_and_read(tmp_path, "a,class\n1,0\n2,1\n")
 
     changed = write_and_read(tmp_path, text)
@@ -133,6 +133,7 @@ class TestFolder:
         assert data_sets["3493"].name == "real"
 
     def test_data_sets_are_named_like_files(self, folder_of_data_sets):
+        """A data set has the name in its file's, after the number of the task."""
         data_sets = datasets.offline_datasets(folder_of_data_sets)
 
         # After 37_a.csv
@@ -155,6 +156,7 @@ class TestFolder:
             datasets.offline_datasets(folder_of_data_sets)
 
     def test_public_data_sets_are_binary(self, shared):
+        """All data sets that need no download have two classes, 0 and 1."""
         data_sets = datasets.offline_datasets(shared / "data" / "openml_datasets")
 
         # Ten files, three generated data sets, and one of scikit-learn
@@ -209,7 +211,7 @@ class TestMonks:
 
     @pytest.mark.parametrize("problem", [1, 2, 3])
     def test_no_example_comes_twice(self, problem):
-        """Neither among all combinations of attributes, nor among the training examples."""
+        """All combinations of attributes are different, and so are all training examples."""
         data = _openml_data.make_monks_problem(problem)
         rows = [tuple(row) for row in data.x]
 
@@ -405,7 +407,10 @@ class TestAUC:
         hnp.arrays(np.float64, (30, 4), elements=st.floats(0.1, 9)),
     )
     def test_auc_of_four_classes_is_scikit_learns(self, y, scores):
-        """It is the mean of each class against the others, weighted by the classes' frequencies."""
+        """The area is the mean of those of each class against the others.
+
+        The mean is weighted by the classes' frequencies.
+        """
         probabilities = scores / scores.sum(axis=1, keepdims=True)
 
         area = make_fold(y, classes=4).compute_auc(probabilities)

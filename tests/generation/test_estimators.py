@@ -146,6 +146,7 @@ def test_example_is_a_search_space(tmp_path):
 
 @pytest.mark.parametrize("key", SPACES)
 def test_configspace_reads_every_space(key):
+    """A built-in space, written as JSON, is a space of the package ConfigSpace, too."""
     space = built_in_space(key, smallest_size=1000)
 
     # Raises an error if it cannot.

@@ -296,7 +296,7 @@ def test_data_are_in_identity(trainer_class):
 @pytest.mark.usefixtures("xgboost")
 @pytest.mark.parametrize("trainer_class", [flow.SVMTrainer, flow.BoostingTrainer])
 def test_identity_can_be_stored_as_json(trainer_class):
-    """It is stored with each training, and must be the same when read."""
+    """A trainer's identity is stored with each training, and must be the same when read."""
     identity = trainer_class(make_toy_data()).identity
 
     assert json.loads(json.dumps(identity)) == identity
@@ -337,6 +337,7 @@ class TestDesigns:
         np.testing.assert_allclose(unit_costs, even_spacing, rtol=0, atol=0.01)
 
     def test_a_fifth_of_boostings_is_linear(self):
+        """A design has linear boostings (gblinear) and trees in the ratio of one to four."""
         design = flow.design_xgboost(limit_rounds(60), n=256, seed=0, task="3")
 
         is_linear = [config["booster"] == "gblinear" for config in design]
@@ -441,6 +442,7 @@ class TestSVMTable:
         assert frame["training"].tolist() == [*range(6), *range(6)]
 
     def test_configurations_are_those_of_design(self, tmp_path):
+        """The table has the configurations of the design of each task, in this order."""
         space = svm_space()
 
         frame = train_svms(tmp_path)
@@ -518,6 +520,7 @@ class TestXGBoostTable:
         assert frame["training"].tolist() == np.repeat(numbers_of_trainings, 4).tolist()
 
     def test_rounds_are_those_of_design(self, frame):
+        """A training of the design has several numbers of rounds, each of which becomes a row."""
         design = flow.design_xgboost(self.SPACE_OF_60_ROUNDS, n=5, seed=1, task="37")
 
         designed_rounds = []

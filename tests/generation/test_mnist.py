@@ -105,6 +105,7 @@ class TestLoading:
             mnist.load_mnist()
 
     def test_missing_client_names_the_extra(self, monkeypatch):
+        """The error names the extra of this package with which OpenML's client is installed."""
         # Makes the import fail.
         monkeypatch.setitem(sys.modules, "openml", None)
 
@@ -165,6 +166,7 @@ class TestSplit:
         assert again.digest == image_split.digest
 
     def test_changed_pixel_changes_digest(self, images, image_split):
+        """The digest of a split tells other images apart, even by a single bit."""
         data, target = images
         changed = data.copy()
         # One bit of one pixel.

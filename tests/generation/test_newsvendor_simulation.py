@@ -91,7 +91,10 @@ def test_utilities_need_a_task():
 
 
 def test_tastes_are_gumbel_noise(tastes):
-    """They are as a Gumbel distribution of mean 0 is, whose standard deviation is pi / sqrt(6)."""
+    """Tastes have mean and deviation of a Gumbel distribution of mean 0.
+
+    Its standard deviation is pi / sqrt(6).
+    """
     # Ten days of thirty customers, three items.
     assert tastes.shape == (10, 30, 3)
     deviation = math.pi / math.sqrt(6)
@@ -105,6 +108,7 @@ def test_tastes_are_the_same_each_time(tastes):
 
 
 def test_missing_generator_names_the_extra(monkeypatch):
+    """The error names the extra with which the generator of random numbers is installed."""
     # Makes the import of the generator of random numbers fail.
     monkeypatch.setitem(sys.modules, "mrg32k3a.mrg32k3a", None)
 
@@ -137,6 +141,7 @@ def test_profits_do_not_depend_on_batch(tastes):
 
 
 def test_profits_do_not_depend_on_order(tastes):
+    """Prices in reversed order have the same profits, in reversed order."""
     prices = np.random.default_rng(0).integers(0, 21, (50, 3))
     utilities = np.array(PUBLISHED_UTILITIES[4])  # of any task
 

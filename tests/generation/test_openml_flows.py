@@ -196,6 +196,7 @@ def test_card_counts_evaluations(artifact_folder):
 
 
 def test_card_has_figures_of_every_task(artifact_folder):
+    """The card tells how well each task's forest predicts, by ten-fold cross-validation."""
     card = read_card(Artifact(artifact_folder))
 
     assert card.folds == 10
@@ -205,7 +206,10 @@ def test_card_has_figures_of_every_task(artifact_folder):
 
 
 def test_forest_predicts_made_up_evaluations(artifact_folder):
-    """Their values follow from the configurations; r2 is 1 if all are predicted, 0 by chance."""
+    """A forest can predict the made-up values, as they follow from the configurations.
+
+    The measure r2 is 1 if all are predicted, and 0 by chance.
+    """
     card = read_card(Artifact(artifact_folder))
 
     assert min(quality.r2 for quality in card.figures) > 0.5
@@ -516,7 +520,10 @@ def test_card_tells_of_stopped_solvers(trained_artifact):
 
 @pytest.mark.slow
 def test_card_names_data_sets(trained_artifact):
-    """It explains data that came with the package, but not those of the user's file, of task 37."""
+    """The card names the data set of each task.
+
+    It explains those that came with the package, but not the user's file, of task 37.
+    """
     description = read_card(trained_artifact).describe()
 
     assert "37 diabetes, 49 game, 3492 monk" in description
@@ -542,7 +549,7 @@ def test_objective_of_trainings_is_maximised(trained_artifact):
 
 @pytest.mark.usefixtures("no_fit")
 def test_some_tasks_are_trained(training_calls, tmp_path):
-    """Only task 49 of the folder's three is asked for."""
+    """Asked for task 49 alone, the generator trains on none of the folder's two others."""
     XGBOOST_GENERATOR.generate(tmp_path / "x", local=tmp_path, tasks=["49"])
 
     (call,) = training_calls
@@ -582,6 +589,7 @@ def test_tasks_of_paper_are_the_default(training_calls, tmp_path):
 
 
 def test_data_are_downloaded_without_folder(training_calls, tmp_path):
+    """Without a folder of data sets, those of the tasks asked for are downloaded."""
     folder = SVM_GENERATOR.generate(tmp_path / "x", tasks=["3", "37"])
 
     (call,) = training_calls
@@ -644,6 +652,7 @@ def records_artifact(download_calls, tmp_path):
 
 @pytest.mark.usefixtures("records_artifact")
 def test_records_of_tasks_are_downloaded(download_calls, tmp_path):
+    """Records of the flow on the tasks asked for are downloaded, and kept beside the artifact."""
     (call,) = download_calls
     assert call["flow_id"] == 5891  # OpenML's number of mlr's SVM
     assert call["tasks"] == (37, 3, 31)
@@ -853,6 +862,7 @@ def test_sizes_are_asked_for_once(asked_tasks, tmp_path):
 
 @pytest.mark.usefixtures("asked_tasks")
 def test_sizes_are_asked_for_slowly(tmp_path):
+    """OpenML, a public server, gets at most one request a second."""
     pauses: list[float] = []
 
     look_up_data_sizes([37, 3], tmp_path, connection=Connection(sleep=pauses.append))

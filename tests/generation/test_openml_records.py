@@ -183,6 +183,7 @@ class TestDownload:
         return evaluations
 
     def test_all_evaluations_are_rows(self, download_without_faults, evaluations):
+        """A row has the run, the setup, as `training`, and the value of an evaluation."""
         frame = download_without_faults.frame
 
         assert frame["run"].tolist() == [evaluation.run for evaluation in evaluations]
@@ -209,7 +210,10 @@ class TestDownload:
         np.testing.assert_allclose(download_without_faults.frame["spread"], spreads, rtol=1e-12)
 
     def test_setups_become_configurations(self, download_without_faults, evaluations):
-        """They are those that the server's setups were made of, up to the digits of R."""
+        """Configurations are those that the server's setups were made of.
+
+        They are equal up to the digits that R writes.
+        """
         space = svm_space()
 
         configs = download_without_faults.frame.filter(like="config.")
@@ -291,6 +295,7 @@ class TestStoppedServer:
     def test_download_continues_to_same_result(
         self, stopped_server, download_all, download_without_faults
     ):
+        """A download that broke off is continued, and gives what one without faults gives."""
         stopped_server.start()
 
         resumed = download_all()
@@ -402,6 +407,7 @@ class TestDamagedFiles:
             download_all()
 
     def test_unwritable_folder_asks_for_nothing(self, server, download_all, tmp_path):
+        """If answers cannot be stored, the server is not asked at all."""
         (tmp_path / "raw").write_text("a file where the folder would be")
 
         with pytest.raises(StoreError, match="cannot store the download"):
@@ -588,6 +594,7 @@ class TestConfigurationOfClient:
         openml.config.set_root_cache_directory(cache_before)
 
     def test_configuration_is_the_same_after_download(self, download_all, configuration):
+        """A download sets options of OpenML's client, and then sets the user's again."""
         before = configuration.get_config_as_dict()
 
         download_all()
@@ -607,6 +614,7 @@ class TestConfigurationOfClient:
         return fail
 
     def test_configuration_is_the_same_after_error(self, fail_to_download, configuration):
+        """A download that fails sets the user's options of OpenML's client again, too."""
         before = configuration.get_config_as_dict()
 
         fail_to_download()
@@ -616,7 +624,10 @@ class TestConfigurationOfClient:
     @pytest.mark.usefixtures("configuration")
     @pytest.mark.parametrize("fixture_that_downloads", ["download_all", "fail_to_download"])
     def test_users_key_is_not_sent(self, request, server, fixture_that_downloads):
-        """Neither by a download that succeeds nor by one that fails; the user's key is "secret"."""
+        """The user's key of OpenML, here "secret", is in no request.
+
+        That holds for a download that succeeds and for one that fails.
+        """
         download = request.getfixturevalue(fixture_that_downloads)
 
         download()
@@ -626,7 +637,10 @@ class TestConfigurationOfClient:
     @pytest.mark.usefixtures("configuration")
     @pytest.mark.parametrize("fixture_that_downloads", ["download_all", "fail_to_download"])
     def test_users_cache_is_not_used(self, request, cache, fixture_that_downloads):
-        """Neither by a download that succeeds nor by one that fails."""
+        """The folder of the user's cache is not even made.
+
+        That holds for a download that succeeds and for one that fails.
+        """
         download = request.getfixturevalue(fixture_that_downloads)
 
         download()

@@ -110,6 +110,7 @@ def test_rows_are_cut_by_the_calendar(prices_path):
 
 
 def test_rows_are_in_the_order_of_time(prices_path):
+    """The file is shuffled; a stream sorts its rows by date."""
     stream = read_prices(prices_path)
 
     table = pd.read_csv(prices_path).sort_values("date")
@@ -284,6 +285,7 @@ def options_of_ridge(own_benchmarks):
 @pytest.mark.slow
 @pytest.mark.usefixtures("own_benchmarks")
 def test_one_command_makes_a_benchmark(prices_path, options_of_ridge):
+    """After the command, the benchmark can be loaded by its name and passes the public checks."""
     result = call_retrain(prices_path, *options_of_ridge)
 
     assert result.exit_code == 0, result.output

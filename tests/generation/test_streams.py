@@ -190,6 +190,7 @@ def test_electricity_measurements_are_known_later(shared):
 
 
 def test_electricity_has_mean_price_of_day_before(shared):
+    """A column has the mean price of the day before, with which the label compares the price."""
     frame = read_file("electricity", shared)
     day = 48  # half-hours
 

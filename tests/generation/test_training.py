@@ -66,7 +66,10 @@ def stub(tmp_path):
 
 
 def test_outcomes_are_in_the_order_of_jobs(stub, folder):
-    """Here the jobs are in reversed order; the stub's loss tells which job it is of."""
+    """Outcomes come in the order of jobs, here the reversed one.
+
+    The stub's loss tells which job it is of.
+    """
     jobs = SIX_JOBS[::-1]
 
     outcomes = run_trainings(stub, jobs, folder)

@@ -84,6 +84,7 @@ class TestTraining:
         assert errors == np.count_nonzero(image_split.validation_labels != most_frequent)
 
     def test_other_processes_train_the_same(self, trainer, tmp_path):
+        """Two worker processes give the same errors as one process."""
         errors = training.train_configs(
             trainer, CONFIGS_WITH_2_3_5_TREES, [20, 40], tmp_path / "one"
         )
@@ -124,6 +125,7 @@ def test_other_sizes_are_refused(trainer, size):
 
 
 def test_missing_xgboost_names_the_extra(trainer, monkeypatch):
+    """The error names the extra of this package with which XGBoost is installed."""
     # Makes the import fail.
     monkeypatch.setitem(sys.modules, "xgboost", None)
 

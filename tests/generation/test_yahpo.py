@@ -192,6 +192,7 @@ def test_network_is_sampled_at_all_fractions(sample_network_with_seed):
 
 
 def test_seed_decides_the_sample(sample_network_with_seed):
+    """The same seed draws the same configurations, another seed others."""
     aucs = sample_network_with_seed(seed=0).auc
 
     np.testing.assert_array_equal(sample_network_with_seed(seed=0).auc, aucs)

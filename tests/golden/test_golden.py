@@ -136,6 +136,7 @@ QUICK_NETWORKS = {"ablr", "none-gp"}
 
 
 def has_networks(method):
+    """Whether a method has neural networks, whose last bits depend on the version of JAX."""
     return (
         method_spec(method).method.__module__
         in MODULES_WITH_TRAINED_NETWORKS | MODULES_WITH_SAMPLED_NETWORKS

@@ -432,6 +432,7 @@ def test_unchanged_space_is_shared_as_whole():
 
 
 def test_pickled_change_is_the_same():
+    """A change can be sent to another process."""
     change = change_of_benchmark("svm-b")
 
     unpickled = pickle.loads(pickle.dumps(change))
@@ -619,9 +620,9 @@ def test_shared_space_lies_in_both(change):
 
 @given(shared_changes())
 def test_evaluations_outside_new_ranges_are_dropped(change):
-    """Left are evaluations whose shared hyperparameters have values that the new space allows.
+    """An evaluation is kept if the new space allows the values of its shared hyperparameters.
 
-    The shared part of their configurations is left.
+    Of its configuration, these hyperparameters are kept.
     """
     values = sample_values(change.old)
     losses = np.arange(len(values), dtype=float)
@@ -671,7 +672,10 @@ def test_shared_configurations_survive_recoding(change):
 
 @given(shared_changes())
 def test_evaluations_on_new_space_are_shared(change):
-    """Not only those on the old space: their values here are allowed in both, so all are kept."""
+    """Evaluations on the new space can be converted to the shared one, too.
+
+    Their values here are allowed in both spaces, so that all evaluations are kept.
+    """
     shared = change.shared_space()
     values = sample_values(shared)
     new_values = complete_new_values(change, values)

@@ -53,6 +53,7 @@ def space():
 
 class TestCodings:
     def test_samples_are_valid_for_configspace(self, space):
+        """Samples of the package's space are valid in the equal space of ConfigSpace."""
         configspace = mixed_configspace()
         rng = np.random.default_rng(0)
 
@@ -63,7 +64,7 @@ class TestCodings:
             ConfigSpace.Configuration(configspace, values=config)
 
     def test_samples_of_configspace_are_valid(self, space):
-        """They are the same after they have been coded as a row and decoded."""
+        """Samples of ConfigSpace are the same after they have been coded as a row and decoded."""
         configspace = mixed_configspace()
         configspace.seed(3)
 
@@ -305,6 +306,7 @@ class TestDescription:
         assert Parameter.choice("c", (1, 2)).default == 1
 
     def test_defaults_round_trip_through_json(self):
+        """Written and read again, a space has the same default values."""
         x = Parameter.number("x", 1, 100, log=True)
         c = Parameter.choice("c", (1, 2))
         space = SearchSpace([x, c])

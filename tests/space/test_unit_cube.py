@@ -331,7 +331,7 @@ def test_arguments_may_be_readonly_or_strided(function, number):
 
 
 def test_random_search_draws_one_by_one():
-    """It draws in blocks, which is faster, but suggests what single draws would be."""
+    """Random search draws in blocks, which is faster, but suggests what single draws would be."""
     space = SearchSpace([Parameter.number("x", 0, 1), Parameter.choice("c", ("a", "b", "c"))])
     same_seed = 7
     trials = 2 * DRAWN_TOGETHER + 1
