@@ -220,7 +220,7 @@ class Reader:
         coded = np.full(len(column), np.nan)
         cells = column.tolist()
         asked_rows = np.flatnonzero(is_asked).tolist()
-        # Then the column is probably not what the space describes, but in other units, say.
+        # If so, the column is probably not what the space describes, but in other units, say.
         are_all_outside = _are_all_outside(parameter, [cells[i] for i in asked_rows])
         hint = f"; all values on task {rows.task!r} are outside" if are_all_outside else ""
         for i in asked_rows:

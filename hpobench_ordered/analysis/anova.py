@@ -85,8 +85,9 @@ def importance(
     ensemble = import_extra(
         "sklearn.ensemble", package="scikit-learn", extra="generate", purpose="importance"
     )
+    seed = int(rng.integers(2**31))
     forest = ensemble.RandomForestRegressor(
-        n_estimators=trees, max_features=SHARE_OF_COLUMNS, random_state=int(rng.integers(2**31))
+        n_estimators=trees, max_features=SHARE_OF_COLUMNS, random_state=seed
     )
     forest.fit(features, _scale_to_unit(losses))
     leaves_of_trees = [read_leaves(tree.tree_) for tree in forest.estimators_]

@@ -259,12 +259,14 @@ def friedman(samples: FloatArray, methods: Sequence[str]) -> tuple[FloatArray, f
     ranks = rank_over_methods(samples.T)  # (methods, samples)
     mean_ranks = ranks.mean(axis=1)
 
-    # Chi-squared compares how much mean ranks vary with how much ranks vary within samples, less
+    # Chi-squared is how much mean ranks vary over how much ranks vary within samples, which is less
     # where there are ties. Without ties the ratio is the usual formula.
-    middle_rank = (n_methods + 1) / 2
-    within_samples = ((ranks - middle_rank) ** 2).sum() / (n_methods - 1)
-    between_methods = n_samples**2 * ((mean_ranks - middle_rank) ** 2).sum()
-    chi_squared = float(between_methods / within_samples) if within_samples > 0 else 0.0
+    middle_rank = (n_methods + 1) / 2  # the mean of the ranks in every sample
+    variation_within = ((ranks - middle_rank) ** 2).sum() / (n_methods - 1)
+    variation_of_means = n_samples**2 * ((mean_ranks - middle_rank) ** 2).sum()
+    chi_squared = 0.0  # if all methods are tied in every sample
+    if variation_within > 0:
+        chi_squared = float(variation_of_means / variation_within)
     p_value = float(chdtrc(n_methods - 1, chi_squared))
     return mean_ranks, chi_squared, p_value
 

@@ -462,10 +462,11 @@ class OrderedSearchCV(BaseSearchCV):  # type: ignore[misc]  # mypy does not foll
             return [Evaluation(config, [], float(self.error_score)) for config in configs]
 
         evaluations: list[Evaluation] = []
-        n_splits = len(self._session.new_folds) // len(configs)
+        new_folds = self._session.new_folds
+        n_splits = len(new_folds) // len(configs)  # each configuration has as many folds
         for number, config in enumerate(configs):
             first = number * n_splits
-            folds = self._session.new_folds[first : first + n_splits]
+            folds = new_folds[first : first + n_splits]
             evaluations.append(Evaluation(config, folds, self._mean_score(folds)))
         return evaluations
 
