@@ -176,7 +176,7 @@ def _path_beside(request: Request, suffix: str) -> Path:
 def _store_evaluations(
     flow: Flow, request: Request, frame: "pd.DataFrame", about: About
 ) -> RawTable:
-    """Write evaluations beside the artifact, and read them back."""
+    """Write evaluations beside the artifact, and read them back, which also checks them."""
     path = _path_beside(request, "evaluations.parquet")
     write_raw(path, frame, about)
     return read_raw(path, benchmark=flow.name, space=flow.space())

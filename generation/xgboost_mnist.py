@@ -72,6 +72,7 @@ def generate_by_training(request: Request) -> Path:
     values = space().decode(unit_values)
     images, classes = load_mnist(request.local)
     errors = train_configs(
+        # `AS_PUBLISHED` are the settings that reproduce the authors' evaluations.
         XGBoostTrainer(split_images(images, classes), AS_PUBLISHED),
         space().configs(values),
         sizes,
@@ -79,6 +80,7 @@ def generate_by_training(request: Request) -> Path:
         workers=request.workers,
         progress=request.progress,
     )
+    # The command on the card has DATA in place of the user's own file.
     local_words = () if request.local is None else (f"{Option.LOCAL.value} DATA",)
     return _write(
         request,

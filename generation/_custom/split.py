@@ -84,7 +84,7 @@ class DataSplit:
 
 def infer_kind_of_target(target: NDArray[Any]) -> PredictionKind:
     """Infer what is predicted: text, booleans and few whole numbers are classes."""
-    is_number = target.dtype.kind in "iuf"
+    is_number = target.dtype.kind in "iuf"  # integers and floats, no booleans
     if not is_number:
         return PredictionKind.CLASSIFICATION
 
@@ -188,7 +188,7 @@ def code_target(data: DataSet, kind: PredictionKind) -> tuple[NDArray[Any], tupl
 def _code_numbers(data: DataSet) -> FloatArray:
     """Return the target of a regression as floats, (n,); an `ExperimentError` if it is text."""
     target = data.target
-    is_number = target.dtype.kind in "iufb"
+    is_number = target.dtype.kind in "iufb"  # integers, floats and booleans
     if not is_number:
         raise ExperimentError(
             f"the target of {data.name} is text, such as {str(target[0])!r}; a regression "
@@ -210,7 +210,7 @@ def _code_classes(data: DataSet) -> tuple[IntArray, tuple[str, ...]]:
             f"{target[np.argmax(target % 1 != 0)]}; a classification predicts classes"
         )
 
-    is_number = target.dtype.kind in "iuf"
+    is_number = target.dtype.kind in "iuf"  # integers and floats, no booleans
     if is_number:  # in numeric order, not that of text
         numbers, codes = np.unique(target, return_inverse=True)
         names = numbers.astype(str)

@@ -63,10 +63,14 @@ def _read_folder(folder: Path) -> dict[str, ClassificationData]:
 
 
 def read_csv(path: Path, name: str) -> ClassificationData:
-    """Read a data set; empty fields and "?" are missing values."""
+    """Read a data set from a CSV file, whose last column must be `class`.
+
+    Empty fields and "?" are missing values.
+    """
     import pandas as pd
 
     try:
+        # Other texts that pandas takes for missing values, such as NA, are values here.
         frame = pd.read_csv(path, keep_default_na=False, na_values=["", "?"])
     except (OSError, ValueError) as error:
         raise ArtifactError(f"{path} is not a CSV file: {error}") from error

@@ -124,7 +124,9 @@ class RetrainTrainer:
         values: list[float | None] = []
         seconds: list[float] = []
         failures: list[str] = []
-        with threadpool_limits(1):  # once for all tasks, as it is slow
+        # Several trainings may run at once, so each has one thread. Setting this limit is slow, so
+        # that it is set once for all tasks.
+        with threadpool_limits(1):
             for task in self.tasks:  # numbers of the periods that are predicted
                 try:
                     value, seconds_of_task = self.train(config, task, seed=int(where))

@@ -112,7 +112,7 @@ class ForestSurrogate(StoredSurrogate):
             stored_type = self.ARRAYS[name].types[0]
             setattr(self, name, read_only(getattr(self, name), stored_type))
         self._check_nodes()
-        self._check_numbers()
+        self._check_thresholds_and_outputs()
 
         # Root of each tree, both children of each node, and the number of each leaf.
         roots, child, leaf = _link_nodes(self.nodes, self.feature)
@@ -154,11 +154,11 @@ class ForestSurrogate(StoredSurrogate):
         if is_leaf.sum() != n_leaves or not np.array_equal(completed_at, last_nodes):
             raise ValueError("the nodes are not whole trees, stored depth first")
 
-    def _check_numbers(self) -> None:
-        """Raise a `ValueError` unless nodes, outputs and tasks have the numbers that they need.
+    def _check_thresholds_and_outputs(self) -> None:
+        """Raise a `ValueError` unless thresholds, features and outputs fit the nodes and tasks.
 
-        `threshold` has one for each inner node, `codes` a row for each output and a column for each
-        leaf. `_check_nodes` has checked the trees.
+        `threshold` has one number for each inner node, `codes` a row for each output and a column
+        for each leaf. `_check_nodes` has checked that the trees are whole.
         """
         n_outputs, n_leaves = self.codes.shape
         is_leaf = self.feature == LEAF

@@ -192,7 +192,7 @@ def grouped_folds(groups: IntArray, folds: int, rng: np.random.Generator) -> lis
     """Split rows into folds of about equally many groups, none of which is split.
 
     Args:
-        groups: Group of each row, (n,).
+        groups: Group of each row, such as the training that it is from, (n,).
         folds: Number of folds.
         rng: Draws the groups of each fold.
 
