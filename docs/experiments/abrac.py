@@ -29,10 +29,10 @@ import hpobench_ordered as hbo
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.analysis.samples import two_standard_errors
 from hpobench_ordered.methods._blr.heads import (
-    ADAPTIVE_START,
-    LOG_ALPHA,
-    LOG_BETA,
-    START,
+    LOG_ALPHA_BOUNDS,
+    LOG_BETA_BOUNDS,
+    START_WITH_FEATURES_OFF,
+    START_WITH_FEATURES_ON,
     Head,
     Precisions,
 )
@@ -69,12 +69,13 @@ def optimised(Phi: FloatArray, y: FloatArray) -> Head:
 
     def rho(x: FloatArray) -> tuple[float, FloatArray]:
         evidence = compute_likelihood(Phi, y, x[:-1], float(x[-1]))
-        return evidence.rho, np.append(evidence.by_alpha, evidence.by_beta)
+        return evidence.rho, np.append(evidence.grad_alpha, evidence.grad_beta)
 
-    upper = min(LOG_ALPHA[1], 2.0 * np.log(len(y)))  # as in `Head.fit`
-    bounds = [(LOG_ALPHA[0], upper)] * d + [LOG_BETA]
+    lower, upper = LOG_ALPHA_BOUNDS
+    upper = min(upper, 2.0 * np.log(len(y)))  # as in `Head.fit`
+    bounds = [(lower, upper)] * d + [LOG_BETA_BOUNDS]
     descents = []
-    for log_alpha, log_beta in (ADAPTIVE_START, START, (-2.0, 2.0)):
+    for log_alpha, log_beta in (START_WITH_FEATURES_OFF, START_WITH_FEATURES_ON, (-2.0, 2.0)):
         start = np.append(np.full(d, log_alpha), log_beta)
         descents.append(minimize(rho, start, jac=True, bounds=bounds))
     best = min(descents, key=lambda descent: float(descent.fun)).x

@@ -20,7 +20,7 @@ import numpy as np
 from rich.progress import track
 
 import hpobench_ordered as hbo
-from hpobench_ordered.adapters.advice import METHODS, SAMPLE, TRIALS, compared
+from hpobench_ordered.adapters.advice import METHODS, SAMPLE_SIZE, TRIALS, compare_methods
 from hpobench_ordered.analysis.copying import best_and_random_losses
 from hpobench_ordered.analysis.scores import lowest_losses, normalised_regrets
 from hpobench_ordered.errors import PoorSurrogateWarning
@@ -84,10 +84,12 @@ def try_advice(name: str, options: argparse.Namespace) -> TriedAdvice:
         **settings,
     )
     (scores,), _ = score_runs(results.store, results.overview())
-    best, losses = best_and_random_losses(bench, SAMPLE)
+    best, losses = best_and_random_losses(bench, SAMPLE_SIZE)
     best = np.fmin(best, lowest_losses(scores.losses))
     left = normalised_regrets(scores.losses, best, np.median(losses, axis=0))
-    table = compared(left, scores.methods, first_task=half)[0].set_index("method")
+    # `compare_methods` leaves out the first of the tasks that it is given.
+    second_half = left[:, :, half - 1 :]
+    table = compare_methods(second_half, scores.methods)[0].set_index("method")
     is_right = bool(table["is_within_error"][advice.best])
     number_within = int(table["is_within_error"].sum())
     cells = [
