@@ -196,6 +196,7 @@ def backpropagate_tanh(grad_outputs: FloatArray, outputs: FloatArray) -> FloatAr
         The gradient with respect to the inputs, shape (m, d).
     """
     grad_inputs = np.empty(outputs.shape)
+    # Loops, as numba compiles this.
     for i in range(len(outputs)):
         for j in range(outputs.shape[1]):
             derivative = 1.0 - outputs[i, j] * outputs[i, j]

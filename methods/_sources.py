@@ -186,7 +186,10 @@ class Ensemble(FromSources):
     def compute_weights(
         self, X: FloatArray, y: FloatArray, target: "GaussianProcess"
     ) -> FloatArray:
-        """Compute weights of the earlier tasks and, last, of this one, shape (T,).
+        """Compute how much each task's process counts in the ensemble; each method has its rule.
+
+        Returns:
+            Weights of the T tasks, the earlier ones and, last, this one, shape (T,).
 
         Args:
             X: Features of this task's evaluations, shape (n, p).

@@ -238,8 +238,9 @@ class OwnTrainings:
 
 
 def _path_beside(folder: Path, *, ending: str) -> Path:
-    """Path beside the artifact's folder: of the folder of trainings, or the file of their table.
+    """Path of what is stored beside the artifact's folder.
 
-    `ending` is "" for the folder, ".parquet" for the file.
+    It is the folder with the trainings if `ending` is "", and the file with the table of their
+    evaluations if it is ".parquet".
     """
     return folder.with_name(f"{folder.name}{EVALUATIONS_SUFFIX}{ending}")

@@ -187,7 +187,11 @@ def _download_setups(
 
 
 def _read_setups(page: Mapping[str, Any]) -> dict[int, _Stated | Dropped]:
-    """Read the setups of a page: by id, the values that each states, or why these are unknown."""
+    """Read the setups of a page: by id, the values that each states, or why these are unknown.
+
+    A page, as it was stored as JSON, has three parts: "read", values by id, as text; "unread", ids
+    of setups that the client could not parse; and "unknown", ids that OpenML does not know.
+    """
     setup_of_id: dict[int, _Stated | Dropped] = {}
     for number, stated in page["read"].items():
         setup_of_id[int(number)] = stated

@@ -431,8 +431,8 @@ def describe_settings(
     version = method_version(spec)
     settings: dict[str, Any] = {
         "method": spec.name,
-        # Some versions are new at each start, as the source cannot be read. Such a one would never
-        # be that of the journal, so it is not compared.
+        # The version of a method whose source cannot be read is new at each start, and would always
+        # differ from the journal's: it is left out of the comparison.
         "version": "" if version.startswith(NEW_AT_EACH_START) else version,
         "direction": direction.value,
         "seed": seed,

@@ -131,7 +131,10 @@ def select_overall(board: "pd.DataFrame") -> "pd.DataFrame":
 
 
 def drop_repeated_overall(board: "pd.DataFrame") -> "pd.DataFrame":
-    """Drop the rows over all benchmarks of a protocol with only one, whose rows say the same."""
+    """Drop the rows over all benchmarks where a protocol has only one benchmark.
+
+    The rows of that benchmark have the same numbers.
+    """
     is_of_benchmark = board["benchmark"] != ALL  # else the row is over all benchmarks
     return board[is_of_benchmark | _has_several_benchmarks(board)]
 

@@ -153,6 +153,7 @@ class Task:
         """
         if self.best_value is None:
             raise ValueError(f"no best value is known for task {self.name!r}")
+        # A loss is the value, or minus the value if it is maximised; so are differences of values.
         return self.objective.losses(np.asarray(values, dtype=np.float64) - self.best_value)
 
 

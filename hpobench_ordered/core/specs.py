@@ -58,8 +58,8 @@ class SurrogateOption:
 
         With the benchmark's version it determines the surrogate's values.
         """
-        # `first_hash` is that of the first download, of a file whose publisher states none. Other
-        # files cannot change.
+        # Where the publisher states no hash, `first_hash` is that of the file when it was first
+        # downloaded; it is empty for all other files, which cannot change.
         hashes = [(file.name, file.first_hash) for file in self.files if file.first_hash]
         if not hashes:
             return ""

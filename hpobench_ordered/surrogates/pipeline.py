@@ -128,7 +128,8 @@ class SurrogateFit:
     def _fit(self, values: FloatArray, targets: FloatArray) -> StoredSurrogate:
         """Fit a surrogate to configurations (n, d) and targets (n, K).
 
-        Each target is a task, unless `mixes` say between which two outputs of a forest tasks lie.
+        Usually each target is a task. A forest may have other outputs than tasks, such as fewer
+        training fractions: `mixes` then say between which two outputs each task lies.
         """
         model = self.fitter(values, targets, seed=self.seed)
         if not self.mixes:

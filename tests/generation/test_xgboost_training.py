@@ -18,6 +18,8 @@ CONFIG_WITH_5_TREES: Config = {
     "min_child_weight": 1.0,
     "n_estimators": 5,
 }
+TRAINING_SIZES = [20, 40]
+"""Numbers of images that models are trained on."""
 CONFIGS_WITH_2_3_5_TREES = [CONFIG_WITH_5_TREES | {"n_estimators": n} for n in (2, 3, 5)]
 
 
@@ -86,18 +88,18 @@ class TestTraining:
     def test_other_processes_train_the_same(self, trainer, tmp_path):
         """Two worker processes give the same errors as one process."""
         errors = training.train_configs(
-            trainer, CONFIGS_WITH_2_3_5_TREES, [20, 40], tmp_path / "one"
+            trainer, CONFIGS_WITH_2_3_5_TREES, TRAINING_SIZES, tmp_path / "one"
         )
 
         errors_by_two = training.train_configs(
-            trainer, CONFIGS_WITH_2_3_5_TREES, [20, 40], tmp_path / "two", workers=2
+            trainer, CONFIGS_WITH_2_3_5_TREES, TRAINING_SIZES, tmp_path / "two", workers=2
         )
 
         np.testing.assert_array_equal(errors_by_two, errors)
 
     def test_rows_are_configurations_and_columns_sizes(self, trainer, tmp_path):
         """The errors of many trainings are a table; here its second row and column."""
-        errors = training.train_configs(trainer, CONFIGS_WITH_2_3_5_TREES, [20, 40], tmp_path)
+        errors = training.train_configs(trainer, CONFIGS_WITH_2_3_5_TREES, TRAINING_SIZES, tmp_path)
 
         assert errors[1, 1] == trainer(CONFIGS_WITH_2_3_5_TREES[1], "40")["error_count"]
 

@@ -364,7 +364,7 @@ def test_degenerate_observations_can_be_fitted(n, has_one_point, has_constant_lo
 @pytest.mark.parametrize("n", [5, 100])
 def test_losses_that_are_nan_are_refused(n):
     """One of n losses is NaN."""
-    # Few observations are compiled, many go to LAPACK.
+    # Compiled code fits the process to few observations, LAPACK to many; both must refuse them.
     X, y = make_observations(n, 2)
     y[0] = math.nan
     with pytest.raises(ModelError):
@@ -374,7 +374,7 @@ def test_losses_that_are_nan_are_refused(n):
 @pytest.mark.parametrize("n", [5, 100])
 def test_features_that_are_nan_are_refused(n):
     """The features of one of n observations are NaN."""
-    # Few observations are compiled, many go to LAPACK.
+    # Compiled code fits the process to few observations, LAPACK to many; both must refuse them.
     X, y = make_observations(n, 2)
     X[0] = math.nan
     with pytest.raises(ModelError):

@@ -241,7 +241,7 @@ def test_extended_model_equals_new_one():
     """The model to which each evaluation was added predicts as one made of all of them."""
     method = make_method(make_drifting_tasks())
     suggest_on_bowl(method, place=0.6, trials=9)
-    method.ask()
+    method.ask()  # adds the last evaluation to the model
     extended = method._process
     made_at_once = TaskProcess(extended.observed, extended.x)
     candidates = np.random.default_rng(0).random((30, 2))
