@@ -97,7 +97,9 @@ class Reader:
         values = self._read_configs(rows, space, is_good)
         objective = self._read_objective(rows, is_good)
         if self.refuses_repeated:
-            self._check_repeated(rows, values, objective, is_good)
+            # Different numbers may be moved to the same bound, which makes no row a repeat.
+            values_as_written = _undo_moves(rows, space, values) if self.clip else values
+            self._check_repeated(rows, values_as_written, objective, is_good)
         self._n_rows += n_rows
         self._n_dropped += n_rows - int(is_good.sum())
         if not is_good.any():
@@ -305,7 +307,7 @@ class Reader:
 
         Args:
             rows: The rows, which messages name.
-            values: Coded configurations, (rows, hyperparameters).
+            values: Coded configurations, (rows, hyperparameters), before numbers were moved.
             objective: Objective values, (rows,).
             is_good: Whether each row is usable so far, (rows,); it is changed.
         """
@@ -384,6 +386,26 @@ def _is_alike(value: object, choice: Value) -> bool:
     if isinstance(choice, str):
         return False
     return math.isclose(number_of(value), number_of(choice), rel_tol=RELATIVE_ROUNDING)
+
+
+def _undo_moves(rows: Rows, space: SearchSpace, values: FloatArray) -> FloatArray:
+    """Replace numbers that were moved to a bound by those in the rows.
+
+    Args:
+        rows: The rows.
+        space: The search space.
+        values: Coded configurations, (rows, hyperparameters).
+    """
+    as_written = values.copy()
+    for j, parameter in enumerate(space.parameters):
+        if parameter.choices:
+            continue
+        # Only a number at a bound can have been moved there.
+        is_at_bound = (values[:, j] == parameter.lower) | (values[:, j] == parameter.upper)
+        cells = rows.columns[parameter.name]
+        for i in np.flatnonzero(is_at_bound).tolist():
+            as_written[i, j] = number_of(cells[i])
+    return as_written
 
 
 def _code_valid_column(

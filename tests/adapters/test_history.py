@@ -346,6 +346,26 @@ def test_clip_moves_numbers_to_the_bound(table_out_of_bounds):
     np.testing.assert_array_equal(may.values, expected)
 
 
+def test_rows_moved_to_the_same_bound_are_no_repeats():
+    """Two rows differ only in their rates, 0.6 and 0.7, which are both moved to 0.5."""
+    table = replace_cell(make_tuning_table(), 5, "rate", 0.6)
+    other_row = replace_cell(table.iloc[[5]], 5, "rate", 0.7)
+    table = pd.concat([table, other_row], ignore_index=True)
+
+    with pytest.warns(HistoryWarning, match="2 of 'rate'"):
+        may, _, _ = read_history(table, clip=True)
+
+    assert may.values[[5, 6], SPACE.names.index("rate")].tolist() == [0.5, 0.5]
+
+
+def test_rows_out_of_range_that_repeat_are_refused():
+    """The last row, 18, is row 5 once more, with a rate of 0.6 that would be moved to 0.5."""
+    table = replace_cell(make_tuning_table(), 5, "rate", 0.6)
+    table = pd.concat([table, table.iloc[[5]]], ignore_index=True)
+    with pytest.raises(EvaluationsError, match=r"repeat another row of their task: row 18 \(row 5"):
+        read_history(table, clip=True)
+
+
 @pytest.mark.parametrize(
     ("column", "value", "message"),
     [
