@@ -609,9 +609,16 @@ def test_from_studies_passes_settings_on():
     assert settings["budget"] == 7
 
 
-def test_from_studies_may_change_the_space():
+@pytest.mark.parametrize(
+    "space",
+    [
+        {"rate": (1e-6, 1, "log"), "more": (0.0, 1)},
+        {"rate": FloatDistribution(1e-6, 1, log=True), "more": FloatDistribution(0, 1)},
+    ],
+    ids=["short form", "distributions"],
+)
+def test_from_studies_may_change_the_space(space):
     """In another space than that of the studies the rate is wider, and `more` is new."""
-    space = {"rate": (1e-6, 1, "log"), "more": (0.0, 1)}
     with pytest.warns(HistoryWarning, match="another search space"):
         sampler = OptunaSampler.from_studies(
             "simple-ordered", run_studies_of_three_months(), space=space

@@ -142,6 +142,7 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
             EvaluationsError: The studies cannot be read as history; or, in the first trial, they
                 are of another direction than the study.
             ExperimentError: Not a method, or one that needs more studies.
+            InvalidSpaceError: The space has a feature that is not supported.
 
         Examples:
             >>> import optuna
@@ -158,9 +159,11 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
             >>> june.trials[0].params == may.best_params
             True
         """
+        # The class gets the space as it is: not all of its forms say what is conditional.
+        search_space = None if space is None else _to_search_space(space)
         history = history_from_studies(
             studies,
-            space=space,
+            space=search_space,
             drop_invalid=drop_invalid,
             clip=clip,
             contexts=contexts,
