@@ -261,6 +261,41 @@ def test_failing_fit_is_raised_if_asked(counter):
         search.fit(X, Y)
 
 
+def test_search_that_would_raise_succeeds_if_no_fit_fails(tmp_path):
+    """It is the same search as one that goes on after failures."""
+    raising = make_search(tmp_path / "tuning.parquet", "May", error_score="raise").fit(X, Y)
+    going_on = make_search().fit(X, Y)
+    assert_same_candidates(raising, going_on)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.FitFailedWarning")
+@pytest.mark.filterwarnings("ignore:One or more of the test scores:UserWarning")
+def test_failures_before_error_score_was_raise_are_nan(counter, tmp_path):
+    """A search with failures, those of levels below 0.5, goes on with error_score="raise".
+
+    All its candidates are in the history, so that no fit fails now.
+    """
+    options = {"estimator": counter(fails_below=0.5), "space": LEVELS, "n_iter": 8}
+    before = make_search(tmp_path / "tuning.parquet", "May", **options).fit(X, Y)
+
+    raising = make_search(tmp_path / "tuning.parquet", "May", error_score="raise", **options)
+    with pytest.warns(ContinuedSearchWarning):
+        raising.fit(X, Y)
+
+    assert np.isnan(read_scores_of_folds(raising)).any()
+    assert_same_candidates(raising, before)
+
+
+def test_error_of_a_search_that_is_tuned_is_raised():
+    """The tuned model is a search of its own, whose error is like that of the search around it."""
+    inner = RandomizedSearchCV(CountingClassifier(fails_below=1.0), {"level": [0.5]}, n_iter=1)
+    search = make_search(
+        estimator=inner, space={"estimator__fails_below": (1.0, 2.0)}, error_score="raise"
+    )
+    with pytest.raises(ValueError, match="All the 5 fits failed"):
+        search.fit(X, Y)
+
+
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.FitFailedWarning")
 @pytest.mark.filterwarnings("ignore:One or more of the test scores:UserWarning")
 @pytest.mark.parametrize("history", [None, *HISTORIES])

@@ -455,7 +455,8 @@ class OrderedSearchCV(BaseSearchCV):  # type: ignore[misc]  # mypy does not foll
             evaluate_candidates([candidates.params(config) for config in configs])
         except ValueError as error:
             # scikit-learn gives up if all fits failed, but the next candidates may well succeed.
-            if ALL_FITS_FAILED not in str(error):
+            # With error_score="raise" it is the error of a fit, whatever its text.
+            if self.error_score == "raise" or ALL_FITS_FAILED not in str(error):
                 raise
             warnings.warn(str(error), FitFailedWarning, stacklevel=2)
             self._session.failure = error
@@ -538,7 +539,9 @@ class OrderedSearchCV(BaseSearchCV):  # type: ignore[misc]  # mypy does not foll
         # A candidate of which every fit failed has no results of folds. It gets folds that failed,
         # with the same entries as those of another candidate.
         any_fold = next(e.folds[0] for e in evaluations if e.folds)
-        failed_fold = _fail_fold(any_fold, float(self.error_score))
+        # An interrupted search may have recorded one before it was told to raise errors.
+        error_score = math.nan if self.error_score == "raise" else float(self.error_score)
+        failed_fold = _fail_fold(any_fold, error_score)
         n_splits = max(len(e.folds) for e in evaluations)
         folds: list[Mapping[str, Any]] = []
         for evaluation in evaluations:
