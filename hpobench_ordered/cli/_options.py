@@ -8,11 +8,12 @@ from typing import Any
 import click
 
 from hpobench_ordered.cli._completion import complete_suite
-from hpobench_ordered.errors import ExperimentError
+from hpobench_ordered.errors import ExperimentError, UnknownNameError
 from hpobench_ordered.experiment.api import Results, reference
 from hpobench_ordered.experiment.joined import read_reference_for
 from hpobench_ordered.experiment.parallel import TIME_LIMIT
 from hpobench_ordered.experiment.store import Store
+from hpobench_ordered.registry import suites
 
 CHECK_LIMIT = 30.0  # default time limit, in seconds, of a call while a method is checked
 
@@ -187,9 +188,11 @@ _RESULTS_ARGUMENTS = (
     ),
     click.option(
         "--suite",
-        "suite_name",
+        "suite_names",
+        multiple=True,
         shell_complete=complete_suite,
-        help="Only the reference results on this suite.  [default: all]",
+        help=f"Only the reference results on this suite; repeat: {', '.join(suites())}.  "
+        "[default: all]",
     ),
 )
 
@@ -199,15 +202,27 @@ def results_arguments(command: Command) -> Command:
     return add_options(command, _RESULTS_ARGUMENTS)
 
 
-def open_results(folder: Path | None, *, with_reference: bool, suite_name: str | None) -> Results:
-    """Open the results in a folder, the reference results, or both together."""
-    if suite_name is not None and (folder is not None or not with_reference):
+def open_results(
+    folder: Path | None, *, with_reference: bool, suite_names: Sequence[str]
+) -> Results:
+    """Open the results in a folder, the reference results, or both together.
+
+    Args:
+        folder: The folder, if any.
+        with_reference: Whether to open the reference results.
+        suite_names: Suites to which reference results without a folder are limited; empty: all.
+    """
+    if suite_names and (folder is not None or not with_reference):
         raise click.UsageError("--suite needs --reference, and no RESULTS")
     if folder is None and not with_reference:
         raise click.UsageError("give a folder of RESULTS, or --reference")
 
+    for name in suite_names:
+        if name not in suites():  # `reference` takes names of benchmarks, too
+            raise UnknownNameError("suite", name, suites())
+
     if folder is None:
-        return reference() if suite_name is None else reference(suite_name)
+        return reference(*suite_names)
     store = Store(folder)
     reference_results = read_reference_for(store) if with_reference else None
     # Of cells, which are planned runs, none are chosen: all runs of the store count.

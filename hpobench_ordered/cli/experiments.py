@@ -258,12 +258,12 @@ def compare(
 def report(
     results: Path | None,
     with_reference: bool,
-    suite_name: str | None,
+    suite_names: tuple[str, ...],
     output: Path | None,
     measured_only: bool,
 ) -> None:
     """Show scores of finished runs, and write them as a page with tables and figures."""
-    opened = open_results(results, with_reference=with_reference, suite_name=suite_name)
+    opened = open_results(results, with_reference=with_reference, suite_names=suite_names)
     if output is None:
         output = (results or Path()) / "report"
     folder = results or Path("--reference")

@@ -106,7 +106,7 @@ def export(
     /,
     results: Path | None,
     with_reference: bool,
-    suite_name: str | None,
+    suite_names: tuple[str, ...],
     output: Path | None,
     table_format: str | None,
     content: str | None,
@@ -131,7 +131,7 @@ def export(
             raise click.UsageError("give --output, or --format to print a table")
         if content not in (None, "leaderboard"):
             raise click.UsageError(f"{content} cannot be printed as {table_format}")
-        opened = open_results(results, with_reference=with_reference, suite_name=suite_name)
+        opened = open_results(results, with_reference=with_reference, suite_names=suite_names)
         click.echo(opened.table(table_format, **table_options), nl=False)
         return
 
@@ -142,7 +142,7 @@ def export(
     if suffix not in FORMAT_OF_SUFFIX:
         _refuse_options(context, table_options)
 
-    opened = open_results(results, with_reference=with_reference, suite_name=suite_name)
+    opened = open_results(results, with_reference=with_reference, suite_names=suite_names)
     if suffix in FORMAT_OF_SUFFIX:
         text = opened.table(FORMAT_OF_SUFFIX[suffix], **table_options)
         _write_file(output, text.encode())

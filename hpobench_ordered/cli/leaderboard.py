@@ -39,6 +39,8 @@ Examples:
   hpobench-ordered leaderboard results --trial 10 --by benchmark
   hpobench-ordered leaderboard --reference --suite retrain
       the package's methods, of which the results come with it
+  hpobench-ordered leaderboard --reference --suite openml --suite synthetic
+      on the benchmarks of two suites together
   hpobench-ordered leaderboard results --reference
       those in results among these
 """
@@ -57,14 +59,14 @@ Examples:
 def leaderboard(
     results: Path | None,
     with_reference: bool,
-    suite_name: str | None,
+    suite_names: tuple[str, ...],
     trial: int | None,
     by: str | None,
     measured_only: bool,
     as_json: bool,
 ) -> None:
     """Show how methods compare on the finished runs in a folder of results."""
-    opened = open_results(results, with_reference=with_reference, suite_name=suite_name)
+    opened = open_results(results, with_reference=with_reference, suite_names=suite_names)
     scores, unscored = opened.scored(measured_only=measured_only)
     board = make_leaderboard(scores, trial=trial)
     if not as_json:  # programs should find the rows over all benchmarks in any case

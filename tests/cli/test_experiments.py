@@ -103,6 +103,16 @@ def test_leaderboard_shows_all_benchmarks_together(cli):
     assert "svm-a@1" not in shown
 
 
+def test_leaderboard_is_over_all_suites(cli):
+    """Of two suites that are named, benchmarks of both are shown, such as svm-a and forrester."""
+    options = ["--suite", "adjustments", "--suite", "synthetic", "--by", "benchmark"]
+
+    board = cli("leaderboard", "--reference", *options, "--json")
+
+    names = {row["benchmark"].partition("@")[0] for row in json.loads(board.stdout)}
+    assert names >= {"svm-a", "forrester"}
+
+
 def test_leaderboard_shows_each_benchmark_too(cli):
     """The suite has eight benchmarks; svm-a is one that gets a table of its own if asked."""
     shown = cli(*REFERENCE_LEADERBOARD, "--by", "benchmark").stdout

@@ -114,6 +114,8 @@ def test_compare_keeps_its_runs():
         (["run", "--against", "reference"], "--against needs a --method"),
         (["leaderboard"], "give a folder of RESULTS, or --reference"),
         (["leaderboard", "--suite", "othpo"], "--suite needs --reference"),
+        (["leaderboard", "--reference", "--suite", "foo"], "unknown suite 'foo'; choose from "),
+        (["leaderboard", "--reference", "--suite", "opnml"], "did you mean 'openml'?"),
         (
             ["run", *ON_TWO_TASKS, "--method", "bo", "--against", "reference", "--trials", "3"],
             "no reference",  # with three trials
