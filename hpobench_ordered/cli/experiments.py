@@ -86,9 +86,10 @@ Examples:
 @click.command(epilog=EPILOG)
 @click.option(
     "--suite",
-    "suite_name",
+    "suite_names",
+    multiple=True,
     shell_complete=complete_suite,
-    help=f"Benchmarks to run on: {', '.join(suites())}.  "
+    help=f"Benchmarks to run on; repeat: {', '.join(suites())}.  "
     f"[default: {DEFAULT_SUITE} if there is no --benchmark]",
 )
 @click.option(
@@ -157,7 +158,7 @@ Examples:
     help="Folder of the results; running again with the same folder continues.",
 )
 def run(
-    suite_name: str | None,
+    suite_names: tuple[str, ...],
     benchmarks: tuple[str, ...],
     methods: tuple[str, ...],
     against: str | None,
@@ -181,7 +182,7 @@ def run(
     if any(spec.name != RANDOM_SEARCH for spec in specs):
         announce_compiling()
 
-    all_benchmarks = _choose_benchmarks(suite_name, benchmarks)
+    all_benchmarks = _choose_benchmarks(suite_names, benchmarks)
     if seeds is None and methods == DEFAULT_METHODS:
         seeds = list(DEFAULT_SEEDS)
     if time_limit is None:
@@ -313,23 +314,25 @@ def _check_own_methods(names: Sequence[str], time_limit: float | None) -> None:
     check_own_methods(names, time_limit=time_limit)
 
 
-def _choose_benchmarks(suite_name: str | None, benchmarks: Sequence[str]) -> tuple[str, ...]:
-    """The benchmarks of a suite, the default one if nothing is named, and those named, each once.
+def _choose_benchmarks(suite_names: Sequence[str], benchmarks: Sequence[str]) -> tuple[str, ...]:
+    """The benchmarks of suites, the default one if nothing is named, and those named, each once.
 
-    Prints which benchmarks of the suite are missing.
+    Prints which benchmarks of the suites are missing.
     """
-    if suite_name is None and benchmarks:
-        return tuple(dict.fromkeys(benchmarks))
+    if not suite_names and not benchmarks:
+        suite_names = [DEFAULT_SUITE]
 
-    suite_name = suite_name or DEFAULT_SUITE
-    available = suite(suite_name)  # without those that must be generated first
-    missing = [name for name in suites()[suite_name] if name not in available]
-    if missing:
-        say(
-            f"{len(missing)} more benchmarks of suite {suite_name}, such as {missing[0]}, are "
-            f"missing; make them with: hpobench-ordered generate --suite {suite_name}"
-        )
-    return tuple(dict.fromkeys([*available, *benchmarks]))
+    chosen: list[str] = []
+    for suite_name in suite_names:
+        available = suite(suite_name)  # without those that must be generated first
+        missing = [name for name in suites()[suite_name] if name not in available]
+        if missing:
+            say(
+                f"{len(missing)} more benchmarks of suite {suite_name}, such as {missing[0]}, are "
+                f"missing; make them with: hpobench-ordered generate --suite {suite_name}"
+            )
+        chosen += available
+    return tuple(dict.fromkeys([*chosen, *benchmarks]))
 
 
 def _parse_surrogates(words: Sequence[str], benchmarks: Sequence[str]) -> dict[str, str]:

@@ -158,6 +158,17 @@ def run_on_suite(cli):
     assert result.returncode == 0, result.stderr
 
 
+def test_run_is_on_all_suites(cli):
+    """Of two suites that are named, the benchmarks of both are run on."""
+    options = ["--suite", "synthetic", "--suite", "openml", "--method", "random-search"]
+
+    cli("run", *options, "--seeds", "1", *FEW_TRIALS, "--no-report")
+
+    counts = json.loads(cli("status", "results", "--json").stdout)["counts"]
+    names = {BenchmarkIdentity.parse(count["benchmark"]).name for count in counts}
+    assert names == {*suite("synthetic"), *suite("openml")}
+
+
 @pytest.mark.usefixtures("run_on_suite")
 def test_status_shows_protocol(cli):
     assert "ordered, 2 trials, tasks=1 " in cli("status", "results").stdout
