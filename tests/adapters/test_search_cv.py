@@ -251,6 +251,39 @@ def test_folds_are_the_same_for_all_candidates():
     assert (scores == scores_of_first).all()
 
 
+def test_small_space_ends_the_search_as_in_sklearn():
+    """Of two configurations each is evaluated once, although three are asked for."""
+    space = {"class_weight": [None, "balanced"]}
+    search = make_search(space=space, n_iter=3)
+    of_sklearn = RandomizedSearchCV(LogisticRegression(), space, n_iter=3, cv=2, random_state=0)
+    with pytest.warns(UserWarning) as warnings_of_sklearn:
+        of_sklearn.fit(X, Y)
+    with pytest.warns(UserWarning) as own_warnings:
+        search.fit(X, Y)
+
+    message = str(warnings_of_sklearn[0].message)
+    assert [str(warning.message) for warning in own_warnings] == [message]
+    assert own_warnings[0].filename == __file__  # the line that called `fit`
+    weights = [params["class_weight"] for params in search.cv_results_["params"]]
+    assert len(weights) == 2
+    assert set(weights) == {None, "balanced"}
+
+
+def test_second_search_of_a_small_space_evaluates_nothing(tmp_path):
+    """Both configurations are in the history, although three are asked for."""
+    search = make_search(
+        tmp_path / "tuning.parquet", "May", space={"class_weight": [None, "balanced"]}, n_iter=3
+    )
+    with pytest.warns(UserWarning, match="Running 2 iterations"):
+        first = clone(search).fit(X, Y)
+    with (
+        pytest.warns(UserWarning, match="Running 2 iterations"),
+        pytest.warns(ContinuedSearchWarning, match="has 2 evaluations already, so no candidate"),
+    ):
+        second = search.fit(X, Y)
+    assert_same_candidates(first, second)
+
+
 # failures
 
 

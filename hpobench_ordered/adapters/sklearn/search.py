@@ -134,7 +134,8 @@ class OrderedSearchCV(BaseSearchCV):  # type: ignore[misc]  # mypy does not foll
         learns from the earlier tasks, and is Bayesian optimisation if there are none.
 
     n_iter : int, default=10
-        Number of candidates in all, those included that were evaluated before.
+        Number of candidates in all, those included that were evaluated before. If the space has
+        fewer configurations, it is their number, and `fit` warns.
 
     batch_size : int, default=1
         Number of candidates that are suggested at once, before any of them is evaluated, and then
@@ -213,6 +214,9 @@ class OrderedSearchCV(BaseSearchCV):  # type: ignore[misc]  # mypy does not foll
     HistoryWarning
         Evaluations of earlier tasks are left out, as they are outside of `space`, or the method
         does not use them.
+
+    UserWarning
+        `space` has fewer than `n_iter` configurations, as in scikit-learn.
 
     See Also
     --------
@@ -330,12 +334,13 @@ class OrderedSearchCV(BaseSearchCV):  # type: ignore[misc]  # mypy does not foll
         recorder = open_recorder(self.history, self.task)
         if self.history is not None:
             self._hash_splitter()
-        tuner = self._make_optimiser(candidates.space, recorder)
-        self._begin(recorder, tuner)
+        n_iter = self._limit_n_iter(candidates.space)
+        tuner = self._make_optimiser(candidates.space, recorder, n_iter)
+        self._begin(recorder, tuner, n_iter)
         evaluate = partial(evaluate_candidates, cv=_SplitOnce(self._session.splitter))
 
         evaluations: list[Evaluation] = []
-        n_evaluations = max(self.n_iter, len(recorder.evaluations))
+        n_evaluations = max(n_iter, len(recorder.evaluations))
         while len(evaluations) < n_evaluations:
             n_left = n_evaluations - len(evaluations)
             batch = [tuner.ask() for _ in range(min(self.batch_size, n_left))]
@@ -373,7 +378,25 @@ class OrderedSearchCV(BaseSearchCV):  # type: ignore[misc]  # mypy does not foll
             )
         self._session.hashes["folds (cv)"] = joblib.hash(splitter)
 
-    def _make_optimiser(self, space: SearchSpace, recorder: Recorder) -> Optimiser:
+    def _limit_n_iter(self, space: SearchSpace) -> int:
+        """`n_iter`, but at most the number of configurations.
+
+        Warns:
+            UserWarning: There are fewer; in the words of scikit-learn's `RandomizedSearchCV`.
+        """
+        if self.n_iter <= space.size:
+            return self.n_iter
+
+        size = int(space.size)
+        warnings.warn(
+            f"The total space of parameters {size} is smaller than n_iter={self.n_iter}. Running "
+            f"{size} iterations. For exhaustive searches, use GridSearchCV.",
+            UserWarning,
+            stacklevel=6,  # the caller of `fit`
+        )
+        return size
+
+    def _make_optimiser(self, space: SearchSpace, recorder: Recorder, n_iter: int) -> Optimiser:
         """Make the optimiser of a task; one that goes on has the seed and budget of before.
 
         `recorder` has the settings of an interrupted search of this task, and the earlier tasks.
@@ -384,7 +407,7 @@ class OrderedSearchCV(BaseSearchCV):  # type: ignore[misc]  # mypy does not foll
             space=space,
             direction="maximize",
             history=recorder.read_earlier(space),
-            budget=before.get("budget", self.n_iter),
+            budget=before.get("budget", n_iter),
             seed=self._choose_seed(before.get("seed")),
         )
 
@@ -398,7 +421,7 @@ class OrderedSearchCV(BaseSearchCV):  # type: ignore[misc]  # mypy does not foll
             return int(self.random_state.integers(SEED_LIMIT))
         return int(check_random_state(self.random_state).randint(SEED_LIMIT))
 
-    def _begin(self, recorder: Recorder, tuner: Optimiser) -> None:
+    def _begin(self, recorder: Recorder, tuner: Optimiser, n_iter: int) -> None:
         """Record the settings of a new task; of another one check that they are the same.
 
         Raises:
@@ -427,7 +450,7 @@ class OrderedSearchCV(BaseSearchCV):  # type: ignore[misc]  # mypy does not foll
         _check_settings(place, recorder.settings or {}, settings)
 
         n_recorded = len(recorder.evaluations)
-        if n_recorded >= self.n_iter:
+        if n_recorded >= n_iter:
             _warn(
                 f"{place} has {n_recorded} evaluations already, so no candidate is evaluated: "
                 "a larger n_iter makes the search go on, another task begins a new one"
@@ -435,7 +458,7 @@ class OrderedSearchCV(BaseSearchCV):  # type: ignore[misc]  # mypy does not foll
         elif n_recorded:
             _warn(
                 f"{place} has {n_recorded} evaluations already: the search goes on with the other "
-                f"{self.n_iter - n_recorded} of {self.n_iter}"
+                f"{n_iter - n_recorded} of {n_iter}"
             )
 
     def _evaluate(
