@@ -56,13 +56,19 @@ def output_file(path: Path) -> Iterator[None]:
         raise click.ClickException(f"cannot write {path}: {error.strerror}") from None
 
 
-def print_table(headers: Iterable[str], rows: Iterable[Iterable[str]], *, title: str = "") -> None:
-    """Print a table on the console; only its first column is never broken into lines."""
+def print_table(
+    headers: Iterable[str],
+    rows: Iterable[Iterable[str]],
+    *,
+    title: str = "",
+    column_of_names: int = 0,
+) -> None:
+    """Print a table on the console; only its column of names is never broken into lines."""
     if title:  # not in the table, which may be narrower
         print_text(title)
     table = Table(box=None, pad_edge=False)
     for column, header in enumerate(headers):
-        is_name = column == 0  # names are not broken, so that they can be copied
+        is_name = column == column_of_names  # names are not broken, so that they can be copied
         table.add_column(header, overflow="fold", no_wrap=is_name)
     for row in rows:
         table.add_row(*map(escape, row))

@@ -192,7 +192,9 @@ def methods(as_json: bool) -> None:
     # Imported here, as most commands do not need it and start faster without it.
     from hpobench_ordered.reporting.recommendations import HEADERS, read_recommendations
 
-    print_table(HEADERS, [recommendation.row for recommendation in read_recommendations()])
+    # Situations may be broken into lines, so that names in the column of evidence need not be.
+    rows_of_situations = [recommendation.row for recommendation in read_recommendations()]
+    print_table(HEADERS, rows_of_situations, column_of_names=HEADERS.index("method"))
     for kind in MethodKind:
         click.echo(f"\n{kind.value}:")
         rows = []

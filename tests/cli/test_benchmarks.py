@@ -97,6 +97,18 @@ def test_methods_begin_with_recommendations(cli):
         assert f" {recommendation.method} " in line
 
 
+@pytest.mark.parametrize("width", [80, 100])
+def test_recommendations_do_not_break_names(cli, width):
+    """All words, such as simple-previous-no-bo, are in one line, also on a narrow terminal."""
+    shown = cli("methods", COLUMNS=str(width)).stdout
+
+    table, _, _ = shown.partition("\n\n")  # the list of all methods follows
+    shown_words = table.split()
+    for recommendation in read_recommendations():
+        for cell in recommendation.row:
+            assert set(cell.split()) <= set(shown_words)
+
+
 def test_benchmarks_are_a_line_each_in_pipes(cli):
     """Output that goes into a pipe, not to a terminal, has a line for each benchmark."""
     header, *lines = cli("list").stdout.splitlines()
