@@ -51,6 +51,23 @@ class Rows:
     objective: Sequence[object]
 
 
+@dataclass(frozen=True, slots=True)
+class Remedies:
+    """What messages advise where rows cannot be used: arguments in Python, options in the shell.
+
+    Attributes:
+        drop_invalid: Leaves out the rows; the others are "" where there is no such argument.
+        clip: Moves numbers that are out of range to the nearest bound.
+        rename: Gives columns other names.
+        old_space: Where the search space goes that the rows were evaluated on.
+    """
+
+    drop_invalid: str = "drop_invalid=True"
+    clip: str = ""
+    rename: str = ""
+    old_space: str = ""
+
+
 @dataclass
 class Reader:
     """Converts rows to evaluations and collects problems.
@@ -62,6 +79,7 @@ class Reader:
         allows_failed: Whether a row may have no objective value.
         refuses_repeated: Whether a row that repeats another of its task is an error: so in tables
             of a history, but not in studies, whose trials have numbers.
+        remedies: What messages advise.
         ignored: Columns that are not read.
         rows_with_problem: Names of the rows that have a problem, by its description.
         unusable_tasks: Tasks without any usable evaluation, in words.
@@ -72,11 +90,14 @@ class Reader:
     source: str
     allows_failed: bool = True
     refuses_repeated: bool = False
+    remedies: Remedies = Remedies()
     ignored: list[str] = field(default_factory=list)
     rows_with_problem: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     unusable_tasks: list[str] = field(default_factory=list)
     _n_rows: int = 0
     _n_dropped: int = 0  # rows with a problem
+    _has_invalid_config: bool = False
+    _has_number_to_clip: bool = False  # which is out of range, and would be moved if wanted
     # Numbers that were moved into the range, by hyperparameter.
     _n_moved: dict[str, int] = field(default_factory=lambda: defaultdict(int))
 
@@ -128,6 +149,20 @@ class Reader:
                 f"{self.source} cannot be read, because of {count}:{self._problems()}{hint}"
             )
 
+    def _advise(self) -> str:
+        """Say what the user can do about the rows with a problem."""
+        remedies = self.remedies
+        sentences = [f"{remedies.drop_invalid} leaves these evaluations out"]
+        if remedies.clip and self._has_number_to_clip:
+            sentences.append(
+                f"{remedies.clip} moves numbers that are out of range to the nearest bound"
+            )
+        if remedies.old_space and self._has_invalid_config:
+            sentences.append(
+                f"if they were evaluated on another search space, give that as {remedies.old_space}"
+            )
+        return "; ".join(sentences)
+
     def _problems(self) -> str:
         """A line for each problem, with the rows that have it; "" without problems."""
         lines = []
@@ -167,7 +202,7 @@ class Reader:
         `history` has None for a task without a usable row.
         """
         if not self.drop_invalid:
-            self.refuse("\ndrop_invalid=True leaves these evaluations out")
+            self.refuse(f"\n{self._advise()}")
         problems = self._problems()
         evaluations = tuple(e for e in history if e is not None)
         has_value = any(np.isfinite(e.objective).any() for e in evaluations)
@@ -228,6 +263,7 @@ class Reader:
         for i in asked_rows:
             coded[i], problem = self._code(parameter, cells[i], hint)
             if problem:
+                self._has_invalid_config = True
                 self.rows_with_problem[problem].append(f"{rows.where[i]} ({cells[i]!r})")
                 is_good[i] = False
         return coded
@@ -276,6 +312,8 @@ class Reader:
         is_outside = math.isfinite(number) and not parameter.lower <= number <= parameter.upper
         if is_outside and hint:
             return math.nan, problem + hint
+        if is_outside and not self.clip:
+            self._has_number_to_clip = True
         if is_outside and self.clip:
             self._n_moved[parameter.name] += 1
             number = min(max(number, parameter.lower), parameter.upper)

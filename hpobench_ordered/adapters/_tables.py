@@ -3,11 +3,13 @@
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from hpobench_ordered._wording import join_words, suggest_allowed
 from hpobench_ordered.adapters._rows import (
     Reader,
+    Remedies,
     Rows,
     explain_rounding,
     is_missing,
@@ -44,7 +46,7 @@ def read_table(
     *,
     direction: Direction,
     contexts: Mapping[str, Mapping[str, float]] | None = None,
-    rename: Mapping[str, str] | None = None,
+    rename: Mapping[str, str] = MappingProxyType({}),
 ) -> list[Evaluations | None]:
     """Read a table, one evaluation per row, by task in the order in which tasks first appear.
 
@@ -58,8 +60,7 @@ def read_table(
         reader: Reads the rows of each task, and collects what is wrong with them.
         direction: Whether the objective is minimised or maximised.
         contexts: Context of each task, by its name; default: from the columns of contexts.
-        rename: New names of columns by their old ones; None if the user cannot give any, and
-            messages shall not advise it.
+        rename: New names of columns by their old ones.
 
     Returns:
         The evaluations of each task; None for a task without a usable row.
@@ -71,10 +72,10 @@ def read_table(
 
     if not isinstance(frame, pd.DataFrame):
         raise EvaluationsError(f"the table must be a DataFrame, but got {type(frame).__name__}")
-    check_renaming(rename or {}, list(frame.columns))
-    frame = frame.rename(columns=rename or {})
+    check_renaming(rename, list(frame.columns))
+    frame = frame.rename(columns=rename)
     reader.ignored = _check_columns(
-        list(frame.columns), space, columns, reader.source, can_rename=rename is not None
+        list(frame.columns), space, columns, reader.source, reader.remedies
     )
 
     names_of_rows = _name_rows(frame)
@@ -223,8 +224,7 @@ def _check_columns(
     space: SearchSpace,
     columns: Columns,
     source: str,
-    *,
-    can_rename: bool,
+    remedies: Remedies,
 ) -> list[str]:
     """Check that every column needed is there once; returns the names of those not needed.
 
@@ -236,7 +236,7 @@ def _check_columns(
         columns: Names of the columns that are not hyperparameters. Each has a role, which is what
             it is for, in words such as "the task".
         source: Name of the table in messages.
-        can_rename: Whether the user can rename columns, and messages may advise it.
+        remedies: What messages advise.
     """
     for name, role in columns.roles():
         if not isinstance(name, str):
@@ -259,10 +259,16 @@ def _check_columns(
             is_incomplete = True
             problems.append(f"no column {name!r} for {role}")
     if is_incomplete and others:
-        hint = " (`rename` gives columns other names)" if can_rename else ""
+        hint = f" ({remedies.rename} gives columns other names)" if remedies.rename else ""
         problems.append(f"columns without a use: {join_words(map(repr, others))}{hint}")
     if problems:
         lines = "".join(f"\n- {problem}" for problem in problems)
+        lacks_hyperparameter = any(name not in present for name in space.names)
+        if lacks_hyperparameter and remedies.old_space:
+            lines += (
+                "\nif the rows were evaluated on another search space, give that as "
+                f"{remedies.old_space}"
+            )
         raise EvaluationsError(f"{source} cannot be read:{lines}")
     return others
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from hpobench_ordered.adapters._rows import Reader
+from hpobench_ordered.adapters._rows import Reader, Remedies
 from hpobench_ordered.adapters._tables import Columns, read_table
 from hpobench_ordered.core.history import Evaluations
 from hpobench_ordered.core.objective import Direction
@@ -16,6 +16,12 @@ from hpobench_ordered.space.conversion import SpaceLike, to_search_space
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+REMEDIES = Remedies(
+    clip="clip=True",
+    rename="`rename`",
+    old_space="`space`, and the new one to `optimiser`",
+)
 
 
 def history_from_frame(
@@ -41,7 +47,8 @@ def history_from_frame(
 
     Args:
         frame: The table.
-        space: The search space.
+        space: The search space that the rows were evaluated on. The one to be tuned now may differ:
+            `optimiser` takes that, and methods for changed spaces carry the evaluations over.
         objective: Column of the objective's value in its own units.
         direction: Whether the objective is minimised or maximised: "minimize", "maximize", or a
             `Direction`.
@@ -82,7 +89,7 @@ def history_from_frame(
         >>> [(one.task, len(one)) for one in history]
         [('May', 2), ('June', 1)]
     """
-    reader = Reader(drop_invalid, clip, "the table", refuses_repeated=True)
+    reader = Reader(drop_invalid, clip, "the table", refuses_repeated=True, remedies=REMEDIES)
     read = read_table(
         frame,
         to_search_space(space),

@@ -127,7 +127,11 @@ def replace_cell(frame: pd.DataFrame, row: int, column: str, value: object) -> p
             make_tuning_table().rename(columns={"rate": "rates"}),
             r"'rate' for a hyperparameter\n.* use: 'rates' \(`rename`",
         ),
-        (make_tuning_table().drop(columns="gamma"), "no column 'gamma' for a hyperparameter"),
+        (
+            make_tuning_table().drop(columns="gamma"),
+            "no column 'gamma' for a hyperparameter\nif the rows were evaluated on another search "
+            "space, give that as `space`",
+        ),
         (
             make_tuning_table().rename(columns={"accuracy": "Accuracy"}),
             r"for the objective\n- columns without a use: 'Accuracy'",
@@ -344,6 +348,24 @@ def test_clip_moves_numbers_to_the_bound(table_out_of_bounds):
     expected[5, column_of_rate] = 0.5
     expected[2, column_of_depth] = 9
     np.testing.assert_array_equal(may.values, expected)
+
+
+def test_refused_numbers_name_what_helps(table_out_of_bounds):
+    """Rows can be left out, their numbers moved, or read on the space they were evaluated on."""
+    message = (
+        "drop_invalid=True leaves these evaluations out; clip=True moves numbers.*; "
+        "if they were evaluated on another search space, give that as `space`"
+    )
+    with pytest.raises(EvaluationsError, match=message):
+        read_history(table_out_of_bounds)
+
+
+def test_clip_is_not_advised_for_choices():
+    """No number is out of range, only a kernel is none of the space."""
+    spoiled = replace_cell(make_tuning_table(), 2, "kernel", "cubic")
+    with pytest.raises(EvaluationsError, match="drop_invalid=True") as caught:
+        read_history(spoiled)
+    assert "clip" not in str(caught.value)
 
 
 def test_rows_moved_to_the_same_bound_are_no_repeats():

@@ -38,7 +38,7 @@ from hpobench_ordered.adapters._optuna_space import (
     only_value_of,
     parameter_of,
 )
-from hpobench_ordered.adapters._rows import Reader, Rows, warn
+from hpobench_ordered.adapters._rows import Reader, Remedies, Rows, warn
 from hpobench_ordered.adapters._tables import check_renaming, contexts_of
 from hpobench_ordered.adapters.optuna.methods import quiet
 from hpobench_ordered.core.history import Evaluations
@@ -104,10 +104,31 @@ def history_from_studies(
         >>> may.task, len(may), may.names, may.direction.value
         ('May', 9, ('x',), 'maximize')
     """
+    reader = Reader(drop_invalid, clip, "the studies", remedies=Remedies(clip="clip=True"))
+    space_at_hand = None if space is None else to_search_space(space)
+    return read_studies(studies, reader, space=space_at_hand, contexts=contexts, rename=rename)
+
+
+def read_studies(
+    studies: Iterable[Study],
+    reader: Reader,
+    *,
+    space: SearchSpace | None,
+    contexts: Mapping[str, Mapping[str, float]] | None = None,
+    rename: Mapping[str, str] = MappingProxyType({}),
+) -> tuple[Evaluations, ...]:
+    """Read studies as `history_from_studies` does, with a reader that has the settings.
+
+    Args:
+        studies: The studies, oldest first.
+        reader: Reads the trials of each study, and collects what is wrong with them.
+        space: The search space of the task at hand; None if it is that of the studies.
+        contexts: Numbers known of each task, by the name of its study.
+        rename: New names of parameters by their old ones.
+    """
     checked_studies = _check_studies(studies)
     direction = _common_direction(checked_studies)
     trials_of_study = _read_trials(checked_studies, rename)
-    reader = Reader(drop_invalid, clip, "the studies")
     complete_trials_of_study: dict[str, list[FrozenTrial]] = {}
     for name, trials in trials_of_study.items():
         complete = [trial for trial in trials if trial.state is TrialState.COMPLETE]
@@ -116,8 +137,8 @@ def history_from_studies(
         else:
             reader.unusable_tasks.append(f"study {name!r}")
 
-    space_at_hand = None if space is None else to_search_space(space)
-    spaces = _choose_spaces(complete_trials_of_study, space_at_hand, any_range=drop_invalid or clip)
+    any_range = reader.drop_invalid or reader.clip
+    spaces = _choose_spaces(complete_trials_of_study, space, any_range=any_range)
     names = list(complete_trials_of_study)
     checked_contexts = contexts_of(contexts, names, others=list(trials_of_study))
     history: list[Evaluations | None] = []
@@ -485,7 +506,7 @@ def _infer_space(study: str, trials: Sequence[FrozenTrial]) -> SearchSpace:
         return SearchSpace(tunable, conditions=conditions, constants=constants)
     except InvalidSpaceError as error:
         raise EvaluationsError(
-            f"the search space of study {study!r} cannot be inferred: {error}; give it: space=..."
+            f"the search space of study {study!r} cannot be inferred: {error}; give it"
         ) from None
 
 
