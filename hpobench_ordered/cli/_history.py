@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hpobench_ordered.adapters._rows import Reader
+from hpobench_ordered.adapters._rows import Reader, Remedies
 from hpobench_ordered.adapters._tables import Columns, read_table
 from hpobench_ordered.cli._options import FILE, Command, add_options, parse_pairs
+from hpobench_ordered.cli._output import say
 from hpobench_ordered.core.history import Evaluations
 from hpobench_ordered.core.objective import Direction
 from hpobench_ordered.errors import EvaluationsError, InvalidSpaceError
@@ -27,18 +28,26 @@ if TYPE_CHECKING:
 OTHER_SEPARATORS = ";\t|"
 """Separators of columns that are used instead of a comma, and refused."""
 
+REMEDIES = Remedies(
+    drop_invalid="--drop-invalid",
+    clip="--clip",
+    rename="--rename OLD=NEW",
+    old_space="--space FILE",
+)
+"""What messages advise in the shell."""
+
 _OPTIONS = (
     click.option(
         "--space",
-        required=True,
         type=FILE,
-        help="JSON file of the search space, short as in the example below, or ConfigSpace's.",
+        help="JSON file of the search space, short as in the example below, or ConfigSpace's.  "
+        "[default with --storage: that of the last study]",
     ),
     click.option(
         "--direction",
-        required=True,
         type=click.Choice([direction.value for direction in Direction]),
-        help="Whether to minimise or maximise the objective.",
+        help="Whether to minimise or maximise the objective.  [default with --storage: that of the "
+        "studies]",
     ),
     click.option(
         "--history", type=FILE, help="CSV of earlier tasks, oldest first, one row per trial."
@@ -71,11 +80,20 @@ _OPTIONS = (
 
 
 @dataclass(frozen=True)
+class TaskAtHand:
+    """What is tuned, and the evaluations of the tasks before it, oldest first."""
+
+    space: SearchSpace
+    direction: Direction
+    history: tuple[Evaluations, ...]
+
+
+@dataclass(frozen=True)
 class EarlierTasks:
     """Values of the options that say what is tuned, and where the earlier tasks are."""
 
-    space: Path
-    direction: str
+    space: Path | None
+    direction: str | None
     history: Path | None
     task: str | None
     objective: str | None
@@ -85,20 +103,38 @@ class EarlierTasks:
     drop_invalid: bool
     clip: bool
 
-    def read(self, space: SearchSpace, context: Sequence[str] = ()) -> tuple[Evaluations, ...]:
-        """Read the evaluations of the earlier tasks; without options there are none.
+    def read(
+        self,
+        context: Sequence[str] = (),
+        *,
+        history_space: Path | None = None,
+        remedies: Remedies = REMEDIES,
+    ) -> TaskAtHand:
+        """Read what is tuned, and the earlier tasks, of which there may be none.
 
         Args:
-            space: The search space of the current task.
             context: Names of the columns with the contexts of tasks.
+            history_space: File of the search space of --history; None: that of --space.
+            remedies: What messages advise.
         """
         self._check_combination(has_context=bool(context))
+        space = None if self.space is None else read_space_file(self.space)
         new_names = parse_pairs(self.rename, "--rename", "OLD=NEW")
         if self.storage is not None:
-            return self._read_storage(self.storage, space, new_names)
-        if self.history is not None:
-            return self._read_file(self.history, space, context, new_names)
-        return ()
+            return self._read_storage(self.storage, space, new_names, remedies)
+        if space is None or self.direction is None:
+            raise click.UsageError(
+                "give --space and --direction; only studies in --storage have them"
+            )
+
+        direction = Direction(self.direction)
+        if self.history is None:
+            return TaskAtHand(space, direction, history=())
+        space_of_history = space if history_space is None else read_space_file(history_space)
+        history = self._read_file(
+            self.history, space_of_history, direction, context, new_names, remedies
+        )
+        return TaskAtHand(space, direction, history)
 
     def words(self) -> list[str]:
         """The options as they were given on the command line."""
@@ -128,38 +164,54 @@ class EarlierTasks:
             )
 
     def _read_storage(
-        self, storage: str, space: SearchSpace, new_names: Mapping[str, str]
-    ) -> tuple[Evaluations, ...]:
-        """Read the studies of --storage; without --studies all of them."""
-        from hpobench_ordered.adapters import history_from_storage
+        self,
+        storage: str,
+        space: SearchSpace | None,
+        new_names: Mapping[str, str],
+        remedies: Remedies,
+    ) -> TaskAtHand:
+        """Read the studies of --storage; without --studies all of them.
 
-        return history_from_storage(
-            storage,
-            self.studies or "*",
-            space=space,
-            drop_invalid=self.drop_invalid,
-            clip=self.clip,
-            rename=new_names,
-        )
+        The space is that of the last study if it is None, and so is the direction without
+        --direction.
+        """
+        from hpobench_ordered.adapters.optuna.studies import load_studies, read_studies
+
+        studies = load_studies(storage, self.studies or "*")
+        reader = Reader(self.drop_invalid, self.clip, "the studies", remedies=remedies)
+        history = read_studies(studies, reader, space=space, rename=new_names)
+        last = history[-1]
+        if space is None:
+            space = last.space
+            listing = ", ".join(f"{name} {values}" for name, values, _ in space.described())
+            say(f"the search space is that of study {last.task!r}: {listing}")
+        if self.direction is None:
+            say(f"the direction is that of the studies: {last.direction.value}")
+        direction = last.direction if self.direction is None else Direction(self.direction)
+        return TaskAtHand(space, direction, history)
 
     def _read_file(
         self,
         path: Path,
         space: SearchSpace,
+        direction: Direction,
         context: Sequence[str],
         new_names: Mapping[str, str],
+        remedies: Remedies,
     ) -> tuple[Evaluations, ...]:
         """Read the table of --history; `context` are its columns of contexts."""
         if self.task is None or self.objective is None:
             raise click.UsageError("--history needs --task COLUMN and --objective COLUMN")
         # The reader collects the problems of all rows; `finish` raises an error that names them.
-        reader = Reader(self.drop_invalid, self.clip, str(path), refuses_repeated=True)
+        reader = Reader(
+            self.drop_invalid, self.clip, str(path), refuses_repeated=True, remedies=remedies
+        )
         history = read_table(
             read_csv(path),
             space,
             Columns(self.task, self.objective, context),
             reader,
-            direction=Direction(self.direction),
+            direction=direction,
             rename=new_names,
         )
         return reader.finish(history)

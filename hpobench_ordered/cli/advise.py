@@ -11,7 +11,7 @@ import click
 from hpobench_ordered.adapters.advice import METHODS, TRIALS, Advice, advise
 from hpobench_ordered.analysis.labels import format_count
 from hpobench_ordered.cli._completion import complete_method
-from hpobench_ordered.cli._history import EarlierTasks, earlier_options, read_space_file
+from hpobench_ordered.cli._history import EarlierTasks, earlier_options
 from hpobench_ordered.cli._options import FOLDER, parse_seeds, workers_option
 from hpobench_ordered.cli._output import print_table, progress_bar, say, warnings_at_end
 from hpobench_ordered.cli.experiments import announce_compiling
@@ -68,19 +68,18 @@ def advise_(
     are needed, with ten different configurations each. With fewer, see what `hpobench-ordered
     methods` recommends in general.
     """
-    space = read_space_file(earlier.space)
     with warnings_at_end():
-        history = earlier.read(space)
-        if not history:
+        task = earlier.read()
+        if not task.history:
             raise click.UsageError("give earlier tasks: --history FILE, or --storage URL")
         warnings.simplefilter("ignore", PoorSurrogateWarning)  # part of the advice
         announce_compiling()
         say("fitting a model to the evaluations of each task")
         with progress_bar() as show_progress:
             advice = advise(
-                history,
-                space=space,
-                direction=earlier.direction,
+                task.history,
+                space=task.space,
+                direction=task.direction,
                 methods=methods,
                 trials=trials,
                 seeds=seeds,
@@ -89,7 +88,7 @@ def advise_(
                 progress=lambda done, total: show_progress("runs", done, total),
             )
 
-    _print_quality(advice, {task.task: len(task) for task in history})
+    _print_quality(advice, {e.task: len(e) for e in task.history})
     _print_methods(advice)
     click.echo("\n" + "\n".join(advice.sentences))
     click.echo(f"\nNext: {_format_next_command(earlier, advice.best, trials)}")

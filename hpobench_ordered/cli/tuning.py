@@ -5,6 +5,7 @@ import io
 import json
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,14 +19,14 @@ from hpobench_ordered.adapters.optimiser import DEFAULT_BUDGET, DEFAULT_METHOD, 
 from hpobench_ordered.adapters.replay import Result, suggest_after
 from hpobench_ordered.cli._completion import complete_method
 from hpobench_ordered.cli._history import (
+    REMEDIES,
     EarlierTasks,
+    TaskAtHand,
     earlier_options,
     read_csv,
-    read_space_file,
 )
 from hpobench_ordered.cli._options import FILE, parse_pairs
 from hpobench_ordered.cli._output import output_file, warnings_at_end
-from hpobench_ordered.core.objective import Direction
 from hpobench_ordered.errors import EvaluationsError, ExperimentError
 from hpobench_ordered.files.writing import write_atomically
 from hpobench_ordered.space import SearchSpace
@@ -66,6 +67,12 @@ old.csv holds what was evaluated in earlier months, oldest first:
     help="A name, package.module:Class or file.py:Class; `methods` says which is best when.",
 )
 @click.option(
+    "--history-space",
+    type=FILE,
+    help="If the search space has changed: JSON file of the one that --history was evaluated on, "
+    "with the names that --rename gives.  [default: that of --space]",
+)
+@click.option(
     "--results",
     type=FILE,
     help="CSV of what was evaluated on this task so far, in that order: the columns that are "
@@ -104,6 +111,7 @@ old.csv holds what was evaluated in earlier months, oldest first:
 @click.option("--output", type=FILE, help="File to write instead of printing.")
 def suggest(
     earlier: EarlierTasks,
+    history_space: Path | None,
     results: Path | None,
     trials: int,
     context_words: tuple[str, ...],
@@ -119,24 +127,28 @@ def suggest(
     change that between calls. They may include configurations of your own.
     """
     if output is not None:
-        _check_output(output, earlier, results)
-    space = read_space_file(earlier.space)
+        _check_output(output, earlier, history_space, results)
+    if history_space is not None and earlier.history is None:
+        raise click.UsageError("--history-space needs --history")
+    option_of_old_space = "--history-space FILE" if history_space is None else ""
+    remedies = replace(REMEDIES, old_space=option_of_old_space)
     context = _parse_context(context_words)
 
     with warnings_at_end():
-        history = earlier.read(space, tuple(context))
-        results_so_far = [] if results is None else _read_results(results, space, earlier)
+        task = earlier.read(tuple(context), history_space=history_space, remedies=remedies)
+        results_so_far = [] if results is None else _read_results(results, task, earlier)
         make_optimiser = partial(
             optimiser,
-            space=space,
-            direction=earlier.direction,
-            history=history,
+            space=task.space,
+            direction=task.direction,
+            history=task.history,
             context=context,
             **settings,
         )
         suggestions = suggest_after(make_optimiser, results_so_far, trials)
 
-    text = _format_json(suggestions) if output_format == "json" else _format_csv(suggestions, space)
+    is_json = output_format == "json"
+    text = _format_json(suggestions) if is_json else _format_csv(suggestions, task.space)
     if output is None:
         click.echo(text, nl=False)
     else:
@@ -144,9 +156,16 @@ def suggest(
             write_atomically(output, text.encode())
 
 
-def _check_output(output: Path, earlier: EarlierTasks, results: Path | None) -> None:
+def _check_output(
+    output: Path, earlier: EarlierTasks, history_space: Path | None, results: Path | None
+) -> None:
     """Raise a UsageError if the output would replace a file that is read."""
-    path_of_option = {"space": earlier.space, "history": earlier.history, "results": results}
+    path_of_option = {
+        "space": earlier.space,
+        "history": earlier.history,
+        "history-space": history_space,
+        "results": results,
+    }
     for option, path in path_of_option.items():
         if path is not None and output.resolve() == path.resolve():
             raise click.UsageError(f"--output must not be the file of --{option}")
@@ -165,7 +184,7 @@ def _parse_context(words: Sequence[str]) -> dict[str, float]:
     return context
 
 
-def _read_results(path: Path, space: SearchSpace, earlier: EarlierTasks) -> list[Result]:
+def _read_results(path: Path, task: TaskAtHand, earlier: EarlierTasks) -> list[Result]:
     """Read the configurations and values in a table of one task; a failed one has None."""
     if earlier.objective is None:
         raise click.UsageError("--results needs --objective COLUMN")
@@ -178,8 +197,7 @@ def _read_results(path: Path, space: SearchSpace, earlier: EarlierTasks) -> list
 
     reader = Reader(drop_invalid=False, clip=False, source="--results")
     columns = Columns(task_column, earlier.objective)
-    direction = Direction(earlier.direction)
-    evaluations_by_task = read_table(table, space, columns, reader, direction=direction)
+    evaluations_by_task = read_table(table, task.space, columns, reader, direction=task.direction)
     reader.refuse()  # raises if any row has a problem
     reader.warn_of_ignored()
 
@@ -191,7 +209,7 @@ def _read_results(path: Path, space: SearchSpace, earlier: EarlierTasks) -> list
         raise EvaluationsError(f"--results must be of one task, but {task_column!r} has {names}")
     evaluations = tasks[0]
     values = [None if math.isnan(value) else value for value in evaluations.objective.tolist()]
-    return list(zip(space.configs(evaluations.values), values, strict=True))
+    return list(zip(task.space.configs(evaluations.values), values, strict=True))
 
 
 def _format_json(configs: Sequence[Config]) -> str:

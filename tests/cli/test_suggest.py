@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import optuna
 import pandas as pd
 import pytest
 from cli_results import MISUSE, assert_fails
@@ -384,6 +385,25 @@ def test_invalid_row_is_misuse(cli, words_with_invalid_row):
     assert_fails(cli(*words_with_invalid_row), MISUSE, "'20'")
 
 
+def test_invalid_row_names_options_that_help(cli, words_with_invalid_row):
+    """The message has no arguments of Python."""
+    result = cli(*words_with_invalid_row)
+
+    for option in ("--drop-invalid", "--clip", "--history-space FILE"):
+        assert option in result.stderr
+    assert "drop_invalid" not in result.stderr
+
+
+def test_missing_column_names_options_that_help(cli, numeric_folder):
+    """The column of the hyperparameter y has another name in the table, z."""
+    (numeric_folder / "old.csv").write_text(THREE_EVALUATIONS.replace("x,y,loss", "x,z,loss"))
+
+    result = cli(*suggest_words("simple-ordered", context=None))
+
+    assert_fails(result, MISUSE, "columns without a use: 'z' (--rename OLD=NEW gives columns")
+    assert "on another search space, give that as --history-space FILE" in result.stderr
+
+
 def test_invalid_row_is_dropped_if_asked(cli, words_with_invalid_row):
     """June has two evaluations; that of y = 20 is invalid, the other one is suggested."""
     result = cli(*words_with_invalid_row, "--drop-invalid")
@@ -398,6 +418,81 @@ def test_invalid_row_is_clipped_if_asked(cli, words_with_invalid_row):
 
     assert "1 of 'y'" in result.stderr
     assert json.loads(result.stdout) == [{"x": 3.0, "y": 1.0}]
+
+
+@pytest.fixture
+def folder_with_new_space(numeric_folder):
+    """The working folder; space.json has a hyperparameter z that the table lacks.
+
+    The search space that the table was evaluated on is in old-space.json, in the short form.
+    """
+    (numeric_folder / "old-space.json").write_text('{"x": [-5.0, 5.0], "y": [0.1, 1.0]}')
+    new_space = '{"x": [-5.0, 9.0], "y": [0.1, 1.0], "z": ["a", "b"]}'
+    (numeric_folder / "space.json").write_text(new_space)
+    return numeric_folder
+
+
+def test_table_on_old_space_is_carried_over(cli, folder_with_new_space):
+    """As in Python, the table is read on its own space, and the optimiser has the new one."""
+    old_space = read_space_file(folder_with_new_space / "old-space.json")
+    new_space = read_space_file(folder_with_new_space / "space.json")
+    history = hbo.history_from_frame(
+        pd.read_csv(folder_with_new_space / "old.csv"),
+        old_space,
+        objective="loss",
+        direction="minimize",
+        task="month",
+    )
+    with pytest.warns(hbo.errors.HistoryWarning, match="another search space"):
+        tuner = hbo.optimiser(
+            "best-first", space=new_space, direction="minimize", history=history, budget=12
+        )
+
+    words = suggest_words("best-first", context=None, trials=3, format="json")
+    result = cli(*words, "--history-space", "old-space.json")
+
+    assert json.loads(result.stdout) == ask(tuner, 3)
+    assert "z: new (a or b)" in result.stderr
+
+
+def test_old_space_needs_a_table(cli, folder_with_new_space):
+    words = suggest_words(history=None, context=None)
+    result = cli(*words, "--history-space", "old-space.json")
+    assert_fails(result, MISUSE, "--history-space needs --history")
+
+
+@pytest.fixture
+def storage_of_studies(folder):
+    """Name of a storage with two studies to maximise; x is up to 1 in May and up to 2 in June."""
+    storage = "sqlite:///tuning.db"
+    for month, upper in (("May", 1.0), ("June", 2.0)):
+        study = optuna.create_study(study_name=month, storage=storage, direction="maximize")
+        distributions = {"x": optuna.distributions.FloatDistribution(0.0, upper)}
+        for x in (0.25 * upper, 0.75 * upper):
+            trial = optuna.trial.create_trial(
+                params={"x": x}, distributions=distributions, value=-abs(x - 0.5)
+            )
+            study.add_trial(trial)
+    return storage
+
+
+def test_storage_has_space_and_direction(cli, storage_of_studies):
+    """They are those of the last study, June, which is said, and as if they had been given."""
+    history = hbo.history_from_storage(storage_of_studies, "*")
+    with pytest.warns(hbo.errors.HistoryWarning, match="another search space"):
+        tuner = hbo.optimiser(space=history[-1].space, direction="maximize", history=history)
+
+    result = cli("suggest", "--storage", storage_of_studies, "--trials", "2", "--format", "json")
+
+    assert json.loads(result.stdout) == ask(tuner, 2)
+    assert "search space is that of study 'June': x a number in [0.0, 2.0]" in result.stderr
+    assert "the direction is that of the studies: maximize" in result.stderr
+
+
+@pytest.mark.parametrize("missing", ["space", "direction"])
+def test_table_needs_space_and_direction(cli, numeric_folder, missing):
+    result = cli(*suggest_words(context=None, **{missing: None}))
+    assert_fails(result, MISUSE, "give --space and --direction")
 
 
 @pytest.fixture
