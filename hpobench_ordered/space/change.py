@@ -43,7 +43,9 @@ class SpaceChange:
     ranges must overlap in more than a point. It counts as new if it was a constant, changed from a
     number to choices or from choices to a number, or changed from a float to an integer, because
     old values are hardly ever whole numbers. An integer that became a float is shared, and so are
-    unordered choices that became ordered.
+    unordered choices that became ordered, and ordered choices that became a range with all of them,
+    such as 5, 10, ..., 50 that became the integers from 1 to 100: the old range is then that from
+    the lowest to the highest choice.
 
     Attributes:
         old: The search space before.
@@ -214,7 +216,7 @@ def _intersect(old: Parameter, new: Parameter) -> Parameter | None:
 
     None if there are none, or if the hyperparameter counts as new, see `SpaceChange`.
     """
-    if bool(old.choices) != bool(new.choices):  # a number became choices, or choices a number
+    if new.choices and not old.choices:  # a number became choices
         return None
     if new.choices:
         choices = tuple(choice for choice in new.choices if allows(old, choice))
@@ -222,8 +224,12 @@ def _intersect(old: Parameter, new: Parameter) -> Parameter | None:
             return None
         return Parameter.choice(new.name, choices, ordered=new.kind is Kind.ORDINAL)
 
-    lower = max(old.lower, new.lower)
-    upper = min(old.upper, new.upper)
+    old_range = _find_range_of_choices(old, new) if old.choices else (old.lower, old.upper)
+    if old_range is None:
+        return None
+    old_lower, old_upper = old_range
+    lower = max(old_lower, new.lower)
+    upper = min(old_upper, new.upper)
     is_empty = lower > upper
     is_point = lower == upper and new.kind is Kind.FLOAT  # no range of a float
     # Old values of a float are hardly ever whole numbers.
@@ -231,6 +237,18 @@ def _intersect(old: Parameter, new: Parameter) -> Parameter | None:
     if is_empty or is_point or became_integer:
         return None
     return replace(new, lower=lower, upper=upper, default=None)
+
+
+def _find_range_of_choices(old: Parameter, new: Parameter) -> tuple[float, float] | None:
+    """The lowest and the highest of ordered choices that became a range, as numbers with steps do.
+
+    None if the choices have no order, or if the new range lacks one of them.
+    """
+    old_codes = np.arange(len(old.choices), dtype=np.float64)
+    numbers = recode(old_codes, old, new)  # NaN for a choice that the new range lacks
+    if old.kind is not Kind.ORDINAL or np.isnan(numbers).any():
+        return None
+    return float(numbers.min()), float(numbers.max())
 
 
 def _restrict_condition(
