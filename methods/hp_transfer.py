@@ -25,6 +25,7 @@ import numpy as np
 from hpobench_ordered._typing import BoolArray, Config, FloatArray
 from hpobench_ordered.core.extras import SKLEARN, Extra
 from hpobench_ordered.core.history import Evaluations
+from hpobench_ordered.errors import HistoryWarning
 from hpobench_ordered.methods._candidates import Region
 from hpobench_ordered.methods._model_based import ModelBased, Scorer
 from hpobench_ordered.methods.base import MethodFactory, MethodKind, MethodSpec
@@ -32,6 +33,7 @@ from hpobench_ordered.methods.bo import BayesianOptimisation, group_features
 from hpobench_ordered.methods.bounding_box import Box
 from hpobench_ordered.methods.tpe import TPE
 from hpobench_ordered.space import SpaceChange
+from hpobench_ordered.space.differences import allows
 
 ROUNDING = 1e-9
 """Tolerance when importances, which are fractions of a variance, are compared."""
@@ -46,11 +48,13 @@ class OldStep:
         change: How the space changed; at least one hyperparameter is shared.
         ranking: Configurations of the shared space as coded values, best first, failed ones last;
             equal losses in order of evaluation, shape (n, k).
+        lacks_best: Whether the ranking lacks the best evaluation, as it is not in the shared space.
     """
 
     evaluations: Evaluations
     change: SpaceChange
     ranking: FloatArray
+    lacks_best: bool
 
 
 class AfterChange(ModelBased):
@@ -111,10 +115,19 @@ class AfterChange(ModelBased):
             return None
         shared = last.in_shared(change)  # evaluations whose values the new space allows, too
         if not len(shared):
+            if len(last):
+                warnings.warn(
+                    f"the search space allows no configuration of {last.task!r}: nothing can be "
+                    "transferred",
+                    HistoryWarning,
+                    stacklevel=2,
+                )
             return None
         losses = np.where(np.isfinite(shared.losses), shared.losses, np.inf)  # failed ones last
         best_first = np.argsort(losses, kind="stable")
-        return OldStep(last, change, shared.values[best_first])
+        all_losses = np.where(np.isfinite(last.losses), last.losses, np.inf)
+        lacks_best = bool(all_losses.min() < losses.min())
+        return OldStep(last, change, shared.values[best_first], lacks_best)
 
 
 class BestFirst(AfterChange):
@@ -124,12 +137,32 @@ class BestFirst(AfterChange):
         """Choose the best old configuration; its new hyperparameters are drawn from the prior.
 
         Without usable evaluations from before the change (`old`) there is none.
+
+        Warns:
+            HistoryWarning: The new space does not allow the best one of all, but only others.
         """
         if self.old is None:
             return ()
+        if self.old.lacks_best:
+            self._warn_of_other_first(self.old)
         best_values = self.convert_best(self.old)  # NaN for new hyperparameters
         completed_values = self.complete(best_values)
         return self.space.configs(completed_values[None])
+
+    def _warn_of_other_first(self, old: OldStep) -> None:
+        """Warn that the first suggestion is not the best old configuration, and why."""
+        best = old.evaluations.best or {}
+        refused = []  # empty if the best lacks a hyperparameter that is always active now
+        for name in old.change.shared:
+            if name in best and not allows(self.space[name], best[name]):
+                refused.append(f"{name} = {best[name]!r}")
+        reason = f" ({', '.join(refused)})" if refused else ""
+        warnings.warn(
+            f"the search space does not allow the best configuration of {old.evaluations.task!r}"
+            f"{reason}: the best of those that it allows is suggested first",
+            HistoryWarning,
+            stacklevel=2,
+        )
 
 
 class Transfer(AfterChange):

@@ -47,6 +47,8 @@ BEST_FIRST = ("best-first", "transfer-tpe-best-first", "gp-best-first", "transfe
 
 each_transfer = pytest.mark.parametrize("name", TRANSFER)
 each_best_first = pytest.mark.parametrize("name", BEST_FIRST)
+without_best = pytest.mark.filterwarnings("ignore:the search space does not allow the best config")
+"""Of tests in which the best old configuration has the kind that was removed."""
 
 
 def make_old_step(n: int = 40) -> hbo.Evaluations:
@@ -225,6 +227,7 @@ def test_model_of_new_space_takes_over(name, trials_before_model):
 # -- best first ------------------------------------------------------------------------------------
 
 
+@without_best
 @each_best_first
 def test_best_old_configuration_comes_first(name):
     """It is the best that the new space allows; a, b and the kind are in both spaces."""
@@ -237,6 +240,25 @@ def test_best_old_configuration_comes_first(name):
 
 
 @each_best_first
+def test_best_that_is_not_allowed_is_named(name):
+    """The best old configuration has the kind p, which was removed; another one is suggested."""
+    with pytest.warns(hbo.errors.HistoryWarning, match=r"'before' \(kind = 'p'\): the best of"):
+        make_method(name, make_old_step())
+
+
+@each_best_first
+def test_best_out_of_range_is_named(name):
+    """The best old configuration has a = 0.2 or near, which is below the new range."""
+    old = select(make_old_step(), is_allowed(make_old_step()))
+    narrow_space = hbo.SearchSpace([hbo.Parameter.number("a", 0.5, 1)])
+    with pytest.warns(hbo.errors.HistoryWarning, match=r"'before' \(a = 0\.[12]\d*\): the best of"):
+        method = make_method(name, old, space=narrow_space)
+    a_of_old = old.values[:, COLUMN_A]
+    assert method.ask()["a"] == a_of_old[a_of_old >= 0.5].min()
+
+
+@without_best
+@each_best_first
 def test_new_hyperparameter_of_first_is_random(name):
     """The first suggestion is the best old configuration, which lacks the new hyperparameter."""
     old = make_old_step()
@@ -247,6 +269,7 @@ def test_new_hyperparameter_of_first_is_random(name):
     assert kstest(new_values, "uniform").pvalue > 1e-3
 
 
+@without_best
 @each_best_first
 def test_failed_old_evaluations_come_last(name):
     """If the best old evaluation had failed, the second best would be suggested first."""
@@ -269,6 +292,7 @@ def compute_losses_of_new(values: FloatArray) -> FloatArray:
     return (values[:, LAST_COLUMN] - 0.6) ** 2
 
 
+@without_best
 @each_only_new
 def test_shared_hyperparameters_keep_best_values(name):
     """Suggestions differ from the best old configuration in the new hyperparameter alone.
@@ -376,8 +400,9 @@ def test_equals_tpe_with_all_outside():
     """Where the new space allows no old configuration, nothing is transferred to TPE."""
     old = make_old_step()
     outside = select(old, ~is_allowed(old))
-    suggestions = ask_many(make_method("transfer-tpe-best-first", outside), 8)
-    assert_array_equal(suggestions, ask_many(make_tpe(), 8))
+    with pytest.warns(hbo.errors.HistoryWarning, match="allows no configuration of 'before'"):
+        method = make_method("transfer-tpe-best-first", outside)
+    assert_array_equal(ask_many(method, 8), ask_many(make_tpe(), 8))
 
 
 def test_single_old_configuration_comes_first():
