@@ -123,11 +123,15 @@ class AfterChange(ModelBased):
                     stacklevel=2,
                 )
             return None
-        losses = np.where(np.isfinite(shared.losses), shared.losses, np.inf)  # failed ones last
+        losses = put_failed_last(shared.losses)
         best_first = np.argsort(losses, kind="stable")
-        all_losses = np.where(np.isfinite(last.losses), last.losses, np.inf)
-        lacks_best = bool(all_losses.min() < losses.min())
+        lacks_best = bool(put_failed_last(last.losses).min() < losses.min())
         return OldStep(last, change, shared.values[best_first], lacks_best)
+
+
+def put_failed_last(losses: FloatArray) -> FloatArray:
+    """Replace the losses of failed evaluations, which are not finite, by infinity; shape (n,)."""
+    return np.where(np.isfinite(losses), losses, np.inf)
 
 
 class BestFirst(AfterChange):

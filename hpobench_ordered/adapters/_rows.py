@@ -312,11 +312,11 @@ class Reader:
         is_outside = math.isfinite(number) and not parameter.lower <= number <= parameter.upper
         if is_outside and hint:
             return math.nan, problem + hint
-        if is_outside and not self.clip:
-            self._has_number_to_clip = True
         if is_outside and self.clip:
             self._n_moved[parameter.name] += 1
             number = min(max(number, parameter.lower), parameter.upper)
+        elif is_outside:
+            self._has_number_to_clip = True
         is_allowed = parameter.allows(np.array(number))
         return (number, "") if is_allowed else (math.nan, problem)
 

@@ -506,7 +506,7 @@ def _infer_space(study: str, trials: Sequence[FrozenTrial]) -> SearchSpace:
         return SearchSpace(tunable, conditions=conditions, constants=constants)
     except InvalidSpaceError as error:
         raise EvaluationsError(
-            f"the search space of study {study!r} cannot be inferred: {error}; give it"
+            f"the search space of study {study!r} cannot be inferred: {error}; give a search space"
         ) from None
 
 
