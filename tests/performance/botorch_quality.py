@@ -3,9 +3,9 @@
     python tests/performance/botorch_quality.py
 
 runs this package's methods and prints their mean best value after 25 trials beside the recorded
-runs of the other libraries, which need not be installed for it. `--record botorch` makes those
-that are missing (half an hour a benchmark; when stopped, it goes on where it was). What is recorded
-stays until its folder is deleted. xgboost-mnist is compared on its published evaluations; fetch
+runs of the other libraries. `--record botorch` makes those that are missing (half an hour a
+benchmark; when stopped, it goes on where it was). What is recorded stays until its folder is
+deleted. Needs the extra `compare`. xgboost-mnist is compared on its published evaluations; fetch
 them first by `hpobench-ordered fetch xgboost-mnist`.
 
 The methods share random numbers: on each task and with each seed all start with the same trials.
@@ -21,11 +21,12 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from baselines import BoTorch, ScikitLearn
+from baselines import ScikitLearn
 from threadpoolctl import threadpool_limits
 
 import hpobench_ordered as hbo
 from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.adapters.tools.botorch import BoTorch
 from hpobench_ordered.analysis.samples import incumbents, two_standard_errors
 from hpobench_ordered.core.benchmark import Benchmark, Task
 from hpobench_ordered.errors import NotFetchedError

@@ -15,11 +15,11 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from baselines import BoTorchMultiTask
 
 import hpobench_ordered as hbo
 from hpobench_ordered import SearchSpace
 from hpobench_ordered._typing import Config
+from hpobench_ordered.adapters.tools.botorch import BoTorchMultiTask
 from hpobench_ordered.core.history import Evaluations
 from hpobench_ordered.methods.base import Method
 from hpobench_ordered.methods.ordered_gp import OrderedGP
@@ -132,10 +132,9 @@ def print_times() -> None:
 
 def print_quality(folder: Path) -> None:
     """Print the leaderboard after 1, 5 and 8 trials."""
-    botorch = f"{Path(__file__).with_name('baselines.py')}:BoTorchMultiTask"
     result = hbo.run(
         benchmarks=BENCHMARKS,
-        methods=[*COMPARED_METHODS, botorch],
+        methods=[*COMPARED_METHODS, "hpobench_ordered.adapters.tools.botorch:MULTI_TASK"],
         protocol=hbo.Ordered(trials=TRIALS, tasks=TASKS),
         seeds=[0],  # one only, as BoTorch takes seconds a suggestion
         folder=folder,

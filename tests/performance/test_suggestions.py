@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 import optuna
 import pytest
-from baselines import BoTorch
 
 from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.adapters.tools.botorch import BoTorch
 from hpobench_ordered.core.benchmark import Task
 from hpobench_ordered.core.history import Evaluations
 from hpobench_ordered.methods._boosting.model import BoostedTrees

@@ -130,6 +130,12 @@ class OptunaMethod(Method):
         for config, loss in zip(configs, evaluations.losses.tolist(), strict=True):
             self._study.add_trial(self._make_finished_trial(config, loss))
 
+    def enqueue(self, config: Config) -> None:
+        """Have a configuration suggested before all that the sampler chooses, as Optuna does."""
+        params = self._make_finished_trial(config, 0.0).params
+        with quiet():
+            self._study.enqueue_trial(params)
+
     def ask(self) -> Config:
         """Start a trial of the study, and return what the sampler suggests for it."""
         with quiet():
