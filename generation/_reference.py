@@ -1,23 +1,31 @@
 """Makes the reference results: runs what is missing, and stores the best losses so far.
 
-`PARTS` lists what comes with the package: methods, suites, protocols and seeds that fit into
-six megabytes and a day of one processor. Methods with networks, which take up to a second for a
-suggestion, and those that use training data are left out.
+`PARTS` lists what comes with the package: methods, suites, protocols and seeds. Results may be made
+piece by piece, on several machines: what is there already, in the same versions, is kept.
 """
 
-from collections.abc import Collection
-from dataclasses import dataclass, field, replace
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
 
 from hpobench_ordered.core.identity import BenchmarkIdentity
-from hpobench_ordered.errors import ExperimentError, UnknownNameError
 from hpobench_ordered.experiment._reference_file import ReferenceFile
 from hpobench_ordered.experiment.api import run
 from hpobench_ordered.experiment.overview import State, make_overview
+from hpobench_ordered.experiment.parallel import run_cells
 from hpobench_ordered.experiment.plan import Cell, plan
+from hpobench_ordered.experiment.reference import RESULTS_SUFFIX, TIMES_FILE
 from hpobench_ordered.experiment.store import Store
+from hpobench_ordered.experiment.submission import FILE as SUBMISSIONS_FILE
+from hpobench_ordered.experiment.submission import submissions_from_json
 from hpobench_ordered.files.artifact import Artifact, ArtifactWriter
+from hpobench_ordered.generation._submissions import read_descriptions, read_submitted_files
 from hpobench_ordered.protocols import (
     Adjustment,
     LeaveOneOut,
@@ -28,7 +36,6 @@ from hpobench_ordered.protocols import (
 from hpobench_ordered.registry import benchmark_spec, suite
 
 if TYPE_CHECKING:
-    import pandas as pd
     from distributed import Client
 
 CHANGED_SPACES = (
@@ -86,6 +93,11 @@ SURROGATES_OF_TASKS = ("fsbo", "hyperbo", "meta-tpe", "rgpe", "stacked-gp", "taf
 """Methods with a model of every earlier task, or of all of them: up to a tenth of a second."""
 
 
+TIMED_BENCHMARKS = ("yahpo-svm-1220", "retrain-weather-xgboost")
+TIMED_TASKS = 4
+"""A small draw of runs, with which the CPU time of suggestions is measured: the first tasks."""
+
+
 @dataclass(frozen=True)
 class Part:
     """Methods on a suite, under a protocol."""
@@ -129,32 +141,29 @@ PARTS = (
 
 
 def run_missing(
+    results: Path,
     folder: Path,
     *,
     methods: Collection[str] = (),
     workers: int,
     dask: "Client | str | None" = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> None:
-    """Run what a folder of results lacks of the reference results; continues after a stop.
-
-    Reference results are runs of methods on suites of benchmarks; `PARTS` lists both.
+    """Run what neither a folder of results nor the reference results have; continues after a stop.
 
     Args:
-        folder: The results.
+        results: Folder of the results.
+        folder: Folder of the reference results.
         methods: Run only these; default: all.
         workers: Number of processes.
         dask: A Dask client or the address of a scheduler, see `hpobench_ordered.run`.
+        progress: Called with the number of runs that are over and of all runs.
     """
-    for part in _select_parts(methods):
-        run(
-            benchmarks=part.benchmarks(),
-            methods=part.methods,
-            seeds=range(part.seeds),
-            protocol=part.protocol,
-            folder=folder,
-            workers=workers,
-            dask=dask,
-        )
+    keys_in_reference = set[str]()
+    for file in _read_reference(folder).values():
+        keys_in_reference |= file.cells.keys()
+    cells = [cell for cell in _plan_cells(methods).values() if cell.key not in keys_in_reference]
+    run_cells(cells, Store(results), workers=workers, dask=dask, progress=progress)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,130 +173,146 @@ class WrittenFile:
     name: str
     size: int  # bytes
     runs: int
-    left_out: int  # runs of seeds that some method has not finished
+    missing: int  # planned runs that it lacks
 
 
-def write_reference(results: Path, folder: Path) -> list[WrittenFile]:
-    """Replace the reference results in a folder by the finished runs of all parts.
+def write_reference(
+    results: Path,
+    folder: Path,
+    *,
+    submissions: Path | None = None,
+    times: Mapping[str, Mapping[str, float]] | None = None,
+) -> list[WrittenFile]:
+    """Bring reference results up to date with the finished runs in a folder of results.
 
-    A seed of a part counts on a benchmark only if all methods have run with it, so that all have
-    the same seeds.
-    """
-    import pandas as pd
-
-    store = Store(results)
-    planned_runs = pd.concat([_mark_whole_seeds(store, part) for part in PARTS])
-
-    # A run that several parts share counts if its seed is whole in any of them: True comes first.
-    planned_runs = planned_runs.sort_values("is_whole", ascending=False).drop_duplicates("key")
-    written_files = []
-    with ArtifactWriter(folder) as artifact:
-        for labels, runs in planned_runs.groupby(["benchmark", "surrogate", "protocol"]):
-            is_done = runs["state"] == State.DONE.value
-            finished = runs[runs["is_whole"] & is_done]
-            if not len(finished):
-                continue
-
-            identity, surrogate, protocol = map(str, labels)  # identity: NAME@VERSION
-            spec = benchmark_spec(BenchmarkIdentity.parse(identity).id)
-            keys = list(finished["key"])
-            file = ReferenceFile.of_results(finished, store.read(keys), store.timings(keys), spec)
-            content = file.to_bytes()
-            name = _name_file(spec.id, surrogate, protocol)
-            artifact.write_bytes(name, content)
-            written_files.append(
-                WrittenFile(
-                    name=name,
-                    size=len(content),
-                    runs=len(finished),
-                    left_out=len(runs) - len(finished),
-                )
-            )
-    return written_files
-
-
-def replace_methods(results: Path, folder: Path, methods: Collection[str]) -> list[WrittenFile]:
-    """Replace the reference results of some methods; those of all others stay as they are.
+    Runs that are in the reference already are kept if they are planned and of the installed
+    versions. Written piece by piece, from the results of several machines in any order, they are
+    the same as if they had been written at once.
 
     Args:
-        results: Results of these methods, all runs of them that `PARTS` lists.
-        folder: The reference results.
-        methods: Names of the methods.
+        results: Folder of the results.
+        folder: Folder of the reference results, which is made if there is none.
+        submissions: Folder of submitted results, see `_submissions`; None: keep those that are
+            there.
+        times: What `measure_times` measured; None: keep what is there.
 
     Raises:
-        UnknownNameError: No part of the reference results has one of the methods.
-        ExperimentError: A run is missing, or there are no results yet on one of the benchmarks.
-        ArtifactError: The folder is damaged, or its files are of another version of a benchmark.
+        ArtifactError: The reference results are damaged, or a submission cannot be taken in.
     """
-    planned_methods = {name for part in PARTS for name in part.methods}
-    for method in methods:
-        if method not in planned_methods:
-            raise UnknownNameError("method of the reference results", method, planned_methods)
+    cells = _plan_cells()
+    files = _read_reference(folder)
+    other_content = _read_other_content(folder)
+    descriptions = submissions_from_json(other_content.get(SUBMISSIONS_FILE, {}))
+    if submissions is not None:
+        descriptions = read_descriptions(submissions)
 
-    store = Store(results)
-    cells = {cell.key: cell for part in _select_parts(methods) for cell in part.plan_cells()}
-    runs = make_overview(store, cells.values()).runs
-    not_done = runs[runs["state"] != State.DONE.value]
-    if len(not_done):
-        first = not_done.iloc[0]
-        raise ExperimentError(
-            f"{len(not_done)} runs are not finished, such as {first['method']} on "
-            f"{first['benchmark']}, seed {first['seed']}"
-        )
+    for name, file in list(files.items()):
+        is_kept = [
+            cell["method"] in descriptions or key in cells for key, cell in file.cells.items()
+        ]
+        files[name] = file.select_runs(np.array(is_kept, dtype=np.bool_))
+    new_files = list(_read_results(Store(results), cells.values()))
+    if submissions is not None:
+        new_files += read_submitted_files(submissions)
+    for new_file in new_files:
+        name = _name_file(new_file)
+        files[name] = files[name].merge(new_file) if name in files else new_file
 
-    artifact = Artifact(folder)
-    contents = {name: artifact.read(name) for name in artifact.sums()}
+    n_planned = Counter(_name_file_of(cell.describe()) for cell in cells.values())
     written_files = []
-    for labels, finished in runs.groupby(["benchmark", "surrogate", "protocol"]):
-        identity, surrogate, protocol = map(str, labels)
-        spec = benchmark_spec(BenchmarkIdentity.parse(identity).id)
-        name = _name_file(spec.id, surrogate, protocol)
-        if name not in contents:
-            raise ExperimentError(f"there are no reference results in {name}, so run all methods")
-
-        keys = list(finished["key"])
-        new_runs = ReferenceFile.of_results(finished, store.read(keys), store.timings(keys), spec)
-        file = ReferenceFile.from_bytes(contents[name], name=name)
-        is_kept = ~file.runs["method"].isin(methods).to_numpy()
-        file = file.select_runs(is_kept).add_runs(new_runs)
-        contents[name] = file.to_bytes()
-        written_files.append(
-            WrittenFile(name=name, size=len(contents[name]), runs=len(finished), left_out=0)
-        )
-
     with ArtifactWriter(folder) as writer:
-        for name, content in contents.items():
+        for name, file in sorted(files.items()):
+            if not len(file.runs):
+                continue
+            content = file.to_bytes()
             writer.write_bytes(name, content)
+            n_runs = sum(key in cells for key in file.cells)
+            missing = n_planned[name] - n_runs
+            written_files.append(WrittenFile(name, len(content), len(file.runs), missing))
+        other_content.pop(SUBMISSIONS_FILE, None)
+        if descriptions:
+            other_content[SUBMISSIONS_FILE] = msgspec.to_builtins(
+                dict(sorted(descriptions.items()))
+            )
+        if times is not None:
+            other_content[TIMES_FILE] = times
+        for name, content in other_content.items():
+            writer.write_json(name, content)
     return written_files
 
 
-def _select_parts(methods: Collection[str]) -> list[Part]:
-    """Select the parts with any of these methods, and of their methods only these.
+def measure_times() -> dict[str, dict[str, float]]:
+    """Measure the CPU time of the suggestions of all methods, one after the other.
 
-    Without methods, all parts are returned as they are.
+    A small draw of runs is made for it, as the reference results are made by many processes at
+    once, which slow each other down. The machine should have nothing else to do.
+
+    Returns:
+        By method: `suggestions`, their number, and `cpu_seconds`, of all of them.
     """
-    if not methods:
-        return list(PARTS)
-    parts = []
+    time_of_method = {}
+    for method in sorted({method for part in PARTS for method in part.methods}):
+        with tempfile.TemporaryDirectory() as folder:
+            results = run(
+                benchmarks=TIMED_BENCHMARKS,
+                methods=[method],
+                seeds=[0],
+                protocol=Ordered(tasks=TIMED_TASKS),
+                folder=folder,
+                progress=False,
+            )
+            timings = results.timings()
+        time_of_method[method] = {
+            "suggestions": int(timings["suggestions"].sum()),
+            "cpu_seconds": round(float(timings["method_cpu_seconds"].sum()), 4),
+        }
+    return time_of_method
+
+
+def _plan_cells(methods: Collection[str] = ()) -> dict[str, Cell]:
+    """Plan the runs of all parts, by key; of some methods, if there are any."""
+    cells = {}
     for part in PARTS:
-        selected = tuple(name for name in part.methods if name in methods)
-        if selected:
-            parts.append(replace(part, methods=selected))
-    return parts
+        for cell in part.plan_cells():
+            if not methods or cell.method.name in methods:
+                cells[cell.key] = cell
+    return cells
 
 
-def _name_file(benchmark: str, surrogate: str, protocol: str) -> str:
-    """Name of the file of a benchmark's reference results; protocols by their names alone."""
-    return f"{benchmark}-{surrogate}-{parse_protocol_name(protocol)}.parquet"
+def _read_reference(folder: Path) -> dict[str, ReferenceFile]:
+    """Read the files of reference results in a folder, by name; none if there is no folder."""
+    artifact = Artifact(folder)
+    if not artifact.exists:
+        return {}
+    names = [name for name in artifact.sums() if name.endswith(RESULTS_SUFFIX)]
+    return {name: ReferenceFile.from_bytes(artifact.read(name), name=name) for name in names}
 
 
-def _mark_whole_seeds(store: Store, part: Part) -> "pd.DataFrame":
-    """List the runs of a part, with a column `is_whole`.
+def _read_other_content(folder: Path) -> dict[str, Any]:
+    """Read what is in a folder of reference results besides the results, by name of the file."""
+    artifact = Artifact(folder)
+    if not artifact.exists:
+        return {}
+    names = [name for name in artifact.sums() if not name.endswith(RESULTS_SUFFIX)]
+    return {name: artifact.read_json(name) for name in names}
 
-    It tells whether all methods have run on the run's benchmark with its seed. Failed runs count,
-    too, as they would fail again.
-    """
-    runs = make_overview(store, part.plan_cells()).runs  # one row per run
-    is_over = runs["state"].isin([State.DONE.value, State.FAILED.value])
-    is_over_by_seed = is_over.groupby([runs["benchmark"], runs["seed"]])
-    return runs.assign(is_whole=is_over_by_seed.transform("all"))
+
+def _read_results(store: Store, cells: Iterable[Cell]) -> Iterator[ReferenceFile]:
+    """Read the finished runs of a plan, a file for each benchmark, surrogate and protocol."""
+    runs = make_overview(store, cells).runs
+    finished = runs[runs["state"] == State.DONE.value]
+    for labels, group in finished.groupby(["benchmark", "surrogate", "protocol"]):
+        identity, _, _ = map(str, labels)  # identity: NAME@VERSION
+        spec = benchmark_spec(BenchmarkIdentity.parse(identity).id)
+        yield ReferenceFile.of_results(group, store.read(list(group["key"])), spec)
+
+
+def _name_file(file: ReferenceFile) -> str:
+    """Name of a file of reference results."""
+    return _name_file_of(file.where)
+
+
+def _name_file_of(where: Mapping[str, Any]) -> str:
+    """Name of the file of a benchmark, surrogate and protocol; protocols by their names alone."""
+    protocol = parse_protocol_name(where["protocol"])
+    return f"{where['benchmark']}-{where['surrogate']}-{protocol}{RESULTS_SUFFIX}"

@@ -252,14 +252,27 @@ def _compute_marks(specs: Sequence[BenchmarkSpec]) -> list[tuple[SourceOfMarks, 
     "--method",
     "methods",
     multiple=True,
-    help="Replace only the results of this method, such as one with a new version; repeat.",
+    help="Run only this method, such as one with a new version; repeat.",
 )
 @click.option(
     "--run/--no-run",
     "with_runs",
     default=True,
     show_default=True,
-    help="Run first what RESULTS lacks; after a stop, the same command continues.",
+    help="Run first what RESULTS and the files lack; after a stop, the same command continues.",
+)
+@click.option(
+    "--submissions",
+    type=EXISTING_PATH,
+    help="Take in the results that others submitted to this folder, and leave out submitted "
+    "methods that it does not describe.  [default: keep those in the files]",
+)
+@click.option(
+    "--times",
+    "with_times",
+    is_flag=True,
+    help="Measure the CPU time of suggestions again, all methods in turn; the machine should have "
+    "nothing else to do.",
 )
 @workers_option
 @dask_option
@@ -268,22 +281,25 @@ def _compute_marks(specs: Sequence[BenchmarkSpec]) -> list[tuple[SourceOfMarks, 
     type=FOLDER,
     default=Path("artifacts/reference"),
     show_default=True,
-    help="Folder of the files, of which those that are there are replaced.",
+    help="Folder of the files. What they have of the same versions is kept.",
 )
 def reference(
     results: Path,
     methods: tuple[str, ...],
     with_runs: bool,
+    submissions: Path | None,
+    with_times: bool,
     workers: int,
     dask: str | None,
     output: Path,
 ) -> None:
-    """Make the reference results that come with the package, from the runs in RESULTS.
+    """Bring the reference results that come with the package up to date with the runs in RESULTS.
 
-    Methods, benchmarks and seeds are listed in hpobench_ordered/generation/_reference.py.
+    Methods, benchmarks and seeds are listed in hpobench_ordered/generation/_reference.py. They may
+    be run piece by piece, on several machines: give the folder of each, in any order.
     """
     from hpobench_ordered.generation._reference import (
-        replace_methods,
+        measure_times,
         run_missing,
         write_reference,
     )
@@ -291,17 +307,24 @@ def reference(
     for name in methods:
         method_spec(name)  # raises if there is no such method
     if with_runs:
-        run_missing(results, methods=methods, workers=workers, dask=dask)
-    files = (
-        replace_methods(results, output, methods) if methods else write_reference(results, output)
-    )
+        with progress_bar() as show_progress:
+            run_missing(
+                results,
+                output,
+                methods=methods,
+                workers=workers,
+                dask=dask,
+                progress=lambda done, total: show_progress("runs", done, total),
+            )
+    times = measure_times() if with_times else None
+    files = write_reference(results, output, submissions=submissions, times=times)
     for file in files:
         click.echo(f"{file.name}: {file.runs} runs, {file.size:,} bytes")
     size = sum(file.size for file in files)
     click.echo(f"{size:,} bytes in {output}")
-    left_out = sum(file.left_out for file in files)
-    if left_out:
-        say(f"{left_out} runs are left out, as not all methods finished their seeds")
+    missing = sum(file.missing for file in files)
+    if missing:
+        say(f"{missing} planned runs are missing")
 
 
 for command in (*COMMANDS, marks, reference):

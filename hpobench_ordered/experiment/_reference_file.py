@@ -1,7 +1,11 @@
 """Reference results on one benchmark, in a Parquet file: a row per trial that is stored.
 
 What a file stores is enough for ranks, scores and regrets; it has no configurations. What is the
-same for all trials of a run or task, such as the times of a run, is repeated in each row.
+same for all trials of a run or task is repeated in each row.
+
+The predictions of a forest lie on a grid: base + unit * count, with whole numbers `count`. Where
+they do, the file has these three, of which base and unit are the same for a task, instead of the
+value: that takes half of the bytes and loses none of the value's bits.
 
 Notation:
     R   runs
@@ -24,6 +28,7 @@ from hpobench_ordered.errors import ArtifactError
 from hpobench_ordered.experiment._parquet import Column, ColumnType, open_parquet, read_columns
 from hpobench_ordered.experiment._run_file import KEY
 from hpobench_ordered.experiment.plan import key_of
+from hpobench_ordered.surrogates.base import DescribedSurrogate
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,9 +38,6 @@ FILE_COLUMNS = ("benchmark", "surrogate", "protocol")
 """Columns that are the same for all runs of a file."""
 RUN_COLUMNS = ("method", "method_version", "seed")
 """Columns that identify a run in a file."""
-TIME_COLUMNS = ("suggestions", "seconds", "method_cpu_seconds", "version")
-"""Columns of `records.TIMING_COLUMNS` that do not identify a run."""
-
 COLUMNS = {
     "benchmark": Column(ColumnType.TEXT),
     "surrogate": Column(ColumnType.TEXT),
@@ -43,12 +45,6 @@ COLUMNS = {
     "method": Column(ColumnType.TEXT),
     "method_version": Column(ColumnType.TEXT),
     "seed": Column(ColumnType.INTEGER),
-    "suggestions": Column(ColumnType.INTEGER, may_be_null=True),
-    "seconds": Column(ColumnType.NUMBER, may_be_null=True),
-    # Earlier files have "method_seconds" instead, the time that passed on machines with other load,
-    # which is not read.
-    "method_cpu_seconds": Column(ColumnType.NUMBER, may_be_null=True, may_be_absent=True),
-    "version": Column(ColumnType.TEXT, may_be_null=True),
     "task": Column(ColumnType.INTEGER),
     "task_name": Column(ColumnType.TEXT),
     "sign": Column(ColumnType.NUMBER),  # factor between objective values and losses
@@ -56,8 +52,15 @@ COLUMNS = {
     "fallbacks": Column(ColumnType.INTEGER),  # random suggestions of the run on the task
     "trials": Column(ColumnType.INTEGER),  # number of trials of every run on every task, M
     "trial": Column(ColumnType.INTEGER),  # from 1
-    "value": Column(ColumnType.NUMBER),  # objective value
+    # Objective value: either this one, or base + unit * count.
+    "value": Column(ColumnType.NUMBER, may_be_null=True),
+    "base": Column(ColumnType.NUMBER, may_be_null=True),
+    "unit": Column(ColumnType.NUMBER, may_be_null=True),
+    "count": Column(ColumnType.INTEGER, may_be_null=True),
 }
+
+MOST_UNITS = 2**31 - 1
+"""Largest count of units: counts are stored as 32-bit integers."""
 
 MOST_LOSSES = 100_000_000
 """Most losses of all runs, tasks and trials of a file, R T M."""
@@ -71,7 +74,8 @@ class ReferenceFile:
     sign: float  # factor between objective values and losses
     task_names: tuple[str, ...]
     best_losses: FloatArray  # lowest losses known, or NaN, (tasks,)
-    runs: "pd.DataFrame"  # one row per run: method, method_version, seed and `TIME_COLUMNS`
+    grids: FloatArray  # base and unit of the grid of values, or NaN, (tasks, 2)
+    runs: "pd.DataFrame"  # one row per run: `RUN_COLUMNS`
     losses: FloatArray  # NaN for trials that are not stored, (runs, tasks, trials)
     fallbacks: IntArray  # random suggestions because a model failed, (runs, tasks)
 
@@ -80,7 +84,6 @@ class ReferenceFile:
         cls,
         runs: "pd.DataFrame",
         trials: "pd.DataFrame",
-        timings: "pd.DataFrame",
         spec: BenchmarkSpec,
     ) -> Self:
         """Select what is stored of finished runs.
@@ -88,7 +91,6 @@ class ReferenceFile:
         Args:
             runs: The runs, as `Overview.runs`.
             trials: All trials of the runs, one row per trial, as `Store.read` returns them.
-            timings: One row per run, see `Records.timings`; a run may be missing.
             spec: The benchmark.
 
         Raises:
@@ -96,9 +98,7 @@ class ReferenceFile:
                 finite.
         """
         # From here on, a run is the number of its row, in the order of methods and seeds.
-        runs = runs.sort_values(["method", "seed"]).merge(
-            timings[[KEY, *TIME_COLUMNS]], on=KEY, how="left", validate="one_to_one"
-        )
+        runs = runs.sort_values(["method", "seed"], ignore_index=True)
         row_of_key = dict(zip(runs[KEY], runs.index, strict=True))
         trials = trials.assign(run=trials[KEY].astype(str).map(row_of_key))
         # In this order, a column can be reshaped to (runs, tasks, trials).
@@ -116,12 +116,16 @@ class ReferenceFile:
         is_stored = select_trials_to_store(losses, runs["method"].to_numpy())
 
         sign = spec.define().objective.direction.sign
+        model, best_values = spec.option(where["surrogate"]).load()
+        # As an array of floats, None (no best value is known) becomes NaN.
+        best_losses = sign * np.array(best_values[: len(tasks)], dtype=np.float64)
         return cls(
             where=where,
             sign=sign,
             task_names=tuple(map(str, tasks["task_name"])),
-            best_losses=sign * _load_best_values(spec, where["surrogate"])[: len(tasks)],
-            runs=runs[[*RUN_COLUMNS, *TIME_COLUMNS]],
+            best_losses=best_losses,
+            grids=_find_grids(model, len(tasks)),
+            runs=runs[list(RUN_COLUMNS)],
             losses=np.where(is_stored, losses, np.nan),
             fallbacks=fallbacks.max(axis=2),  # they count up over the trials: the last is the total
         )
@@ -129,23 +133,23 @@ class ReferenceFile:
     def to_bytes(self) -> bytes:
         """Content of the file, byte by byte the same for the same results.
 
-        The file has a row for each stored trial. Rows get what belongs to their run or task by its
-        index: `run`, `task` and `trial` have one entry per row.
+        The file has a row for each stored trial, by task, run and trial. Rows get what belongs to
+        their run or task by its index: `run`, `task` and `trial` have one entry per row.
         """
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        run, task, trial = np.nonzero(~np.isnan(self.losses))
+        # In this order, what belongs to a task is the same in many rows, which saves bytes.
+        task, run, trial = np.nonzero(~np.isnan(self.losses).swapaxes(0, 1))
+        value = self.sign * self.losses[run, task, trial]
+        base, unit = self.grids[task].T
+        count, is_on_grid = _count_units(value, base, unit)
         first = np.zeros_like(run)  # index 0 in every row, for texts that all rows share
         shared_texts = {name: _take_texts([text], first) for name, text in self.where.items()}
         columns = shared_texts | {
             "method": _take_texts(self.runs["method"], run),
             "method_version": _take_texts(self.runs["method_version"], run),
             "seed": pa.array(self.runs["seed"].to_numpy()[run]),
-            "suggestions": _take_numbers(self.runs["suggestions"], run).cast(pa.int64()),
-            "seconds": _take_numbers(self.runs["seconds"], run),
-            "method_cpu_seconds": _take_numbers(self.runs["method_cpu_seconds"], run),
-            "version": _take_texts(self.runs["version"], run),
             "task": pa.array(task, pa.int32()),
             "task_name": _take_texts(self.task_names, task),
             "sign": pa.array(np.full(len(run), self.sign)),
@@ -153,7 +157,10 @@ class ReferenceFile:
             "fallbacks": pa.array(self.fallbacks[run, task], pa.int32()),
             "trials": pa.array(np.full(len(run), self.losses.shape[2]), pa.int32()),
             "trial": pa.array(trial + 1, pa.int32()),
-            "value": pa.array(self.sign * self.losses[run, task, trial]),
+            "value": pa.array(value, mask=is_on_grid),
+            "base": pa.array(base, mask=~is_on_grid),
+            "unit": pa.array(unit, mask=~is_on_grid),
+            "count": pa.array(count, pa.int32(), mask=~is_on_grid),
         }
         buffer = pa.BufferOutputStream()
         pq.write_table(
@@ -163,9 +170,9 @@ class ReferenceFile:
             compression_level=19,
             write_statistics=False,
             store_schema=False,
-            # Few values are alike: their bytes compress better sorted by place in the number.
-            use_dictionary=[name for name in columns if name != "value"],
-            column_encoding={"value": "BYTE_STREAM_SPLIT"},
+            # Few of them are alike: their bytes compress better sorted by place in the number.
+            use_dictionary=[name for name in columns if name not in ("value", "count")],
+            column_encoding=dict.fromkeys(("value", "count"), "BYTE_STREAM_SPLIT"),
         )
         return bytes(buffer.getvalue())
 
@@ -182,12 +189,8 @@ class ReferenceFile:
         """
         try:
             file = open_parquet(data, COLUMNS)
-            names_in_file = set(file.schema_arrow.names)
-            present_columns = [column for column in COLUMNS if column in names_in_file]
-            rows = read_columns(file, COLUMNS, present_columns).to_pandas()
-            # Some columns may be absent, as in files of older versions: they are filled with NaN.
-            rows_with_all_columns = rows.reindex(columns=list(COLUMNS))
-            return cls._from_rows(rows_with_all_columns)
+            rows = read_columns(file, COLUMNS, list(COLUMNS)).to_pandas()
+            return cls._from_rows(rows)
         except ValueError as error:
             raise ArtifactError(f"{name} holds no reference results: {error}") from None
 
@@ -195,18 +198,16 @@ class ReferenceFile:
     def _from_rows(cls, rows: "pd.DataFrame") -> Self:
         """Read the rows of a file, one per stored trial; a `ValueError` if they do not fit.
 
-        Columns are the same for all rows (`FILE_COLUMNS`), identify a run (`RUN_COLUMNS`), or tell
-        how long the run took (`TIME_COLUMNS`).
+        Columns are the same for all rows (`FILE_COLUMNS`), identify a run (`RUN_COLUMNS`), or
+        describe a task or trial.
         """
         if not len(rows):
             raise ValueError("it has no rows")
         constant = rows[[*FILE_COLUMNS, "sign", "trials"]].drop_duplicates()
         if len(constant) > 1:
             raise ValueError("it must be of one benchmark, surrogate and protocol")
-        runs = rows[[*RUN_COLUMNS, *TIME_COLUMNS]].drop_duplicates(
-            list(RUN_COLUMNS), ignore_index=True
-        )
-        tasks = rows[["task", "task_name", "best_loss"]].drop_duplicates("task").sort_values("task")
+        runs = rows[list(RUN_COLUMNS)].drop_duplicates(ignore_index=True)
+        tasks = rows.drop_duplicates("task").sort_values("task")
         if list(tasks["task"]) != list(range(len(tasks))):
             raise ValueError("its tasks must be the first ones")
         shape = (len(runs), len(tasks), int(rows["trials"].iloc[0]))
@@ -221,7 +222,7 @@ class ReferenceFile:
         trial = rows["trial"].to_numpy() - 1
         sign = float(rows["sign"].iloc[0])
         losses = np.full(shape, np.nan)
-        losses[run, task, trial] = sign * rows["value"].to_numpy()
+        losses[run, task, trial] = sign * _read_values(rows)
         fallbacks = np.zeros(shape[:2], dtype=np.int64)
         fallbacks[run, task] = rows["fallbacks"].to_numpy()
         if np.isnan(losses[..., 0]).any():
@@ -231,6 +232,7 @@ class ReferenceFile:
             sign=sign,
             task_names=tuple(tasks["task_name"]),
             best_losses=tasks["best_loss"].to_numpy(dtype=np.float64),
+            grids=rows.groupby("task")[["base", "unit"]].first().to_numpy(dtype=np.float64),
             runs=runs,
             losses=losses,
             fallbacks=fallbacks,
@@ -245,8 +247,11 @@ class ReferenceFile:
             fallbacks=self.fallbacks[is_selected],
         )
 
-    def add_runs(self, other: "ReferenceFile") -> Self:
-        """Add the runs of another file, on the same tasks; runs are sorted by method and seed.
+    def merge(self, other: "ReferenceFile") -> Self:
+        """Add the runs of another file, on the same tasks, in place of the same runs of this one.
+
+        Merged in any order, files give the same as if all runs had been made at once: which trials
+        are stored is chosen again.
 
         Raises:
             ArtifactError: They are of another benchmark, surrogate or protocol.
@@ -255,14 +260,21 @@ class ReferenceFile:
 
         if other.where != self.where or other.task_names != self.task_names:
             raise ArtifactError(f"runs of {other.where} cannot be added to those of {self.where}")
-        runs = pd.concat([self.runs, other.runs], ignore_index=True)
+        is_replaced = [key in other.cells for key in self.cells]
+        kept = self.select_runs(~np.array(is_replaced, dtype=np.bool_))
+
+        runs = pd.concat([kept.runs, other.runs], ignore_index=True)
         runs = runs.sort_values(["method", "seed"])
         order = runs.index.to_numpy()  # where each run was before it was sorted
+        losses = np.concatenate([kept.losses, other.losses])[order]
+        is_stored = select_trials_to_store(losses, runs["method"].to_numpy())
         return replace(
             self,
+            # A file whose values all lie beside the grid does not say what it is.
+            grids=np.where(np.isnan(self.grids), other.grids, self.grids),
             runs=runs.reset_index(drop=True),
-            losses=np.concatenate([self.losses, other.losses])[order],
-            fallbacks=np.concatenate([self.fallbacks, other.fallbacks])[order],
+            losses=np.where(is_stored, losses, np.nan),
+            fallbacks=np.concatenate([kept.fallbacks, other.fallbacks])[order],
         )
 
     def select_first_tasks(self, n_tasks: int, protocol: str) -> Self:
@@ -277,6 +289,7 @@ class ReferenceFile:
             where=self.where | {"protocol": protocol},
             task_names=self.task_names[:n_tasks],
             best_losses=self.best_losses[:n_tasks],
+            grids=self.grids[:n_tasks],
             losses=self.losses[:, :n_tasks],
             fallbacks=self.fallbacks[:, :n_tasks],
         )
@@ -290,17 +303,6 @@ class ReferenceFile:
             cell = {**self.where, **run}  # `where`: benchmark, surrogate and protocol
             cell_of_key[key_of(cell)] = cell
         return cell_of_key
-
-    def timings(self) -> "pd.DataFrame":
-        """Timings of the runs, one row per run, with the columns of `Records.timings`.
-
-        They are the run's key, what identifies it, and `TIME_COLUMNS`: how long it took.
-        """
-        import pandas as pd
-
-        cells = pd.DataFrame([{KEY: key, **cell} for key, cell in self.cells.items()])
-        times = self.runs[list(TIME_COLUMNS)]  # in the same order of runs as the cells
-        return pd.concat([cells, times], axis=1)
 
     def trials(self) -> "pd.DataFrame":
         """All trials of all runs, one row per trial, with the columns of `Store.read`.
@@ -354,31 +356,73 @@ def select_trials_to_store(losses: FloatArray, methods: NDArray[Any]) -> BoolArr
     a score of 100), and each method's worst one on each task (it bounds the regret).
 
     Args:
-        losses: Loss of every trial, (runs, tasks, trials).
+        losses: Loss of every trial, (runs, tasks, trials). NaN where an earlier selection has not
+            stored it.
         methods: Name of the method of each run, (runs,).
     """
-    is_stored = np.ones(losses.shape, dtype=np.bool_)  # a first trial always counts as improving
-    lowest_so_far = incumbents(losses)
+    is_known = ~np.isnan(losses)
+    lowest_so_far = incumbents(np.where(is_known, losses, np.inf))
+    is_stored = is_known.copy()  # a first trial always counts as improving
     is_stored[..., 1:] = losses[..., 1:] < lowest_so_far[..., :-1]
 
-    is_stored[methods == RANDOM_SEARCH] = True  # all trials of its runs
+    is_random_search = methods == RANDOM_SEARCH
+    is_stored[is_random_search] = is_known[is_random_search]  # all trials of its runs
 
     _, n_tasks, _ = losses.shape
     for method in np.unique(methods):
         runs = np.flatnonzero(methods == method)
         for task in range(n_tasks):
             losses_on_task = losses[runs, task]  # (runs of the method, trials)
-            worst = losses_on_task.argmax()  # index in the flattened array
+            worst = np.nanargmax(losses_on_task)  # index in the flattened array
             worst_run, worst_trial = np.unravel_index(worst, losses_on_task.shape)
             is_stored[runs[worst_run], task, worst_trial] = True
     return is_stored
 
 
-def _load_best_values(spec: BenchmarkSpec, surrogate: str) -> FloatArray:
-    """Best known objective value of each task of a surrogate; NaN where none is known."""
-    _, best_values = spec.option(surrogate).load()  # the model, and a value or None for each task
-    # As an array of floats, None becomes NaN.
-    return np.array(best_values, dtype=np.float64)
+def _find_grids(model: object, n_tasks: int) -> FloatArray:
+    """Base and unit of the grid of each task's values, (tasks, 2); NaN where there is none."""
+    grids = np.full((n_tasks, 2), np.nan)
+    if isinstance(model, DescribedSurrogate):
+        for task in range(n_tasks):
+            grid = model.value_grid(task)
+            if grid is not None:
+                grids[task] = grid
+    return grids
+
+
+def _count_units(
+    values: FloatArray, base: FloatArray, unit: FloatArray
+) -> tuple[IntArray, BoolArray]:
+    """Count the units from the base of a grid to each value.
+
+    Returns:
+        The counts, and whether base + unit * count is the value, to the last bit.
+    """
+    with np.errstate(all="ignore"):  # there is no grid, or the value is far from it
+        count = np.rint((values - base) / unit)
+    is_countable = np.abs(count) <= MOST_UNITS  # False for NaN
+    count = np.where(is_countable, count, 0).astype(np.int64)
+    with np.errstate(all="ignore"):
+        value_of_count = base + unit * count
+    # As integers, numbers are equal only if all of their bits are.
+    has_same_bits = value_of_count.view(np.int64) == values.view(np.int64)
+    return count, is_countable & has_same_bits
+
+
+def _read_values(rows: "pd.DataFrame") -> FloatArray:
+    """The objective value of each row: its own, or base + unit * count.
+
+    Raises:
+        ValueError: A row has neither.
+    """
+    columns = {
+        name: rows[name].to_numpy(dtype=np.float64) for name in ("value", "base", "unit", "count")
+    }
+    value_of_count = columns["base"] + columns["unit"] * columns["count"]
+    values: FloatArray = np.where(np.isnan(columns["value"]), value_of_count, columns["value"])
+    if np.isnan(values).any():
+        raise ValueError("a trial has neither a value nor a count of units")
+    return values
 
 
 def _take_texts(texts: Any, index: IntArray) -> "pa.Array":

@@ -1,13 +1,15 @@
-"""Reference results: what the package's methods reached, bundled for comparison.
+"""Reference results: what methods reached, bundled for comparison.
 
 `hpobench-ordered generate reference` makes them; `_reference_file` describes their files. Results
-of other versions of a benchmark or method than the installed one are left out.
+of other versions of a benchmark or method than the installed one are left out. Methods that are not
+in the package have submitted their results (`submission`).
 """
 
 import warnings
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Never
 
 import numpy as np
@@ -21,7 +23,14 @@ from hpobench_ordered.errors import (
     UnknownNameError,
 )
 from hpobench_ordered.experiment._reference_file import ReferenceFile
+from hpobench_ordered.experiment.records import TIMING_COLUMNS
 from hpobench_ordered.experiment.stored_runs import Cells, StoredRuns
+from hpobench_ordered.experiment.submission import FILE as SUBMISSIONS_FILE
+from hpobench_ordered.experiment.submission import (
+    Submission,
+    is_submitted,
+    submissions_from_json,
+)
 from hpobench_ordered.files.artifact import Artifact
 from hpobench_ordered.protocols import Ordered, Protocol, format_protocol
 from hpobench_ordered.registry import benchmark_spec, list_methods, method_spec, suite, suites
@@ -30,6 +39,11 @@ if TYPE_CHECKING:
     import pandas as pd
 
 REFERENCE_ARTIFACT = Artifact.packaged("reference")
+
+TIMES_FILE = "times.json"
+"""CPU time of suggestions, by method: `suggestions`, their number, and their `cpu_seconds`."""
+
+RESULTS_SUFFIX = ".parquet"
 
 BEST_LOSSES_ONLY_MESSAGE = (
     "reference results are the best losses so far, without configurations or other trials: they "
@@ -43,8 +57,20 @@ class ReferenceRuns(StoredRuns):
     folder = Path("reference")
     has_all_trials = False
 
-    def __init__(self, files: Sequence[ReferenceFile]) -> None:
+    def __init__(
+        self,
+        files: Sequence[ReferenceFile],
+        *,
+        times: Mapping[str, Mapping[str, float]] = MappingProxyType({}),
+    ) -> None:
+        """Keep the runs.
+
+        Args:
+            files: The runs.
+            times: What each method needed for a small draw of its runs, see `TIMES_FILE`.
+        """
         self._files = files
+        self._times = times
 
     def cells(self, planned: Cells | None = None) -> Cells:
         """What identifies each run (its cell: benchmark, method, seed and so on), by key.
@@ -72,11 +98,29 @@ class ReferenceRuns(StoredRuns):
         return trials if keys is None else trials[trials["key"].isin(list(keys))]
 
     def timings(self, keys: Collection[str] | None = None) -> "pd.DataFrame":
-        """Timings of runs, one row per run."""
+        """Timings of runs, one row per run: CPU time as in a small draw of the method's runs.
+
+        The time that passed in the runs is not known, as many ran at once.
+        """
         import pandas as pd
 
-        timings = pd.concat([file.timings() for file in self._files], ignore_index=True)
-        return timings if keys is None else timings[timings["key"].isin(list(keys))]
+        rows = []
+        for key, cell in self.cells().items():
+            if keys is not None and key not in keys:
+                continue
+            time = self._times.get(cell["method"], {})
+            rows.append(
+                {
+                    "key": key,
+                    **cell,
+                    "suggestions": time.get("suggestions"),
+                    "seconds": None,
+                    "method_cpu_seconds": time.get("cpu_seconds"),
+                    "version": None,
+                }
+            )
+        timings = pd.DataFrame(rows, columns=list(TIMING_COLUMNS))
+        return timings.astype({"seconds": float, "method_cpu_seconds": float})
 
     def configurations(self, keys: Iterable[str]) -> Never:
         """Raise an `ExperimentError`: reference files have no configurations."""
@@ -129,15 +173,33 @@ def read_reference(
         on_benchmarks = f" of {join_words(names)}" if names else ""
         under = "" if protocol is None else f" under {format_protocol(protocol)}"
         raise ExperimentError(f"there are no reference results{on_benchmarks}{under}")
-    return ReferenceRuns(files)
+    return ReferenceRuns(files, times=_read_times())
+
+
+def read_submissions() -> Mapping[str, Submission]:
+    """Descriptions of the submitted methods in the reference results, by name in results."""
+    if SUBMISSIONS_FILE not in REFERENCE_ARTIFACT.sums():
+        return {}
+    return submissions_from_json(REFERENCE_ARTIFACT.read_json(SUBMISSIONS_FILE))
+
+
+def _read_times() -> Mapping[str, Mapping[str, float]]:
+    """What each method needed for a small draw of its runs, see `TIMES_FILE`."""
+    if TIMES_FILE not in REFERENCE_ARTIFACT.sums():
+        return {}
+    times: Mapping[str, Mapping[str, float]] = REFERENCE_ARTIFACT.read_json(TIMES_FILE)
+    return times
 
 
 def _check_methods(names: Iterable[str]) -> None:
     """Raise an `UnknownNameError` unless all methods exist."""
-    installed = list_methods()
-    for name in sorted(names):
-        if name not in installed:
-            raise UnknownNameError("method", name, installed)
+    names = sorted(names)
+    if not names:
+        return
+    known = [*list_methods(), *read_submissions()]
+    for name in names:
+        if name not in known:
+            raise UnknownNameError("method", name, known)
 
 
 def _benchmarks_in(names: Sequence[str]) -> set[str] | None:
@@ -166,6 +228,8 @@ def _read_files(benchmarks: Collection[str] | None) -> Iterator[ReferenceFile]:
     """
     checksum_of_file = REFERENCE_ARTIFACT.sums()  # has the names of all files
     for file_name in sorted(checksum_of_file):
+        if not file_name.endswith(RESULTS_SUFFIX):
+            continue
         benchmark, _, _ = file_name.partition("@")  # a name begins with BENCHMARK@VERSION
         if benchmarks is None or benchmark in benchmarks:
             yield ReferenceFile.from_bytes(REFERENCE_ARTIFACT.read(file_name), name=file_name)
@@ -192,6 +256,8 @@ def _select_installed_versions(file: ReferenceFile, outdated: list[str]) -> Refe
     # A method that is not installed any more has no version here, so that its runs are not current.
     version_of_method = {name: str(method_spec(name).version) for name in list_methods()}
     is_current = file.runs["method"].map(version_of_method) == file.runs["method_version"]
+    # Submitted methods are not installed: their version says what was run.
+    is_current |= file.runs["method"].map(is_submitted)
     for run in file.runs[~is_current].drop_duplicates("method").itertuples():
         outdated.append(f"{run.method}, version {run.method_version}")
     return file.select_runs(is_current.to_numpy())

@@ -95,6 +95,15 @@ class DescribedSurrogate(ABC):
         """
         return None
 
+    def value_grid(self, task: int) -> tuple[float, float] | None:
+        """Grid on which all predictions of a task lie, so that whole numbers can stand for them.
+
+        Returns:
+            Base and unit: every prediction is exactly base + unit * count, computed in double
+            precision, with a whole number count. None, the default, if there is no grid.
+        """
+        return None
+
 
 class StoredSurrogate(DescribedSurrogate):
     """A surrogate that an artifact stores as arrays."""

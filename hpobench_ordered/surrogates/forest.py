@@ -226,6 +226,16 @@ class ForestSurrogate(StoredSurrogate):
         )
         return prediction
 
+    def value_grid(self, task: int) -> tuple[float, float] | None:
+        """Grid of a task that is an output itself: its value is base + unit * sum of codes.
+
+        A task between two outputs has none.
+        """
+        low, high, _ = self._mix(task)  # without the weight of the output `high`
+        if low != high:
+            return None
+        return float(self.offset[high]), float(self.step[high] / len(self.nodes))
+
     def _mix(self, task: int) -> tuple[int, int, float]:
         """Return the two outputs that a task lies between, and the weight of the second."""
         check_task(task, len(self._mixes))

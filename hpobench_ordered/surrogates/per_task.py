@@ -71,6 +71,12 @@ class PerTaskSurrogate(StoredSurrogate):
         # The model has this one task, which is its number 0.
         return model.known_values(0, space)
 
+    def value_grid(self, task: int) -> tuple[float, float] | None:
+        """Grid of the predictions of the task's surrogate."""
+        check_task(task, len(self.models))
+        # The model has this one task, which is its number 0.
+        return self.models[task].value_grid(0)
+
     def predict(self, values: FloatArray, task: int) -> FloatArray:
         """Predict the objective of many configurations, shape (n, d) to (n,)."""
         check_task(task, len(self.models))

@@ -1,5 +1,6 @@
 """Reference results: which trials are stored, how they are read, and what is compared with them."""
 
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ from hpobench_ordered.experiment.runner import run_cell
 from hpobench_ordered.experiment.store import Store
 from hpobench_ordered.files.artifact import Artifact, ArtifactWriter
 from hpobench_ordered.generation import _reference
-from hpobench_ordered.generation._reference import Part, replace_methods, write_reference
+from hpobench_ordered.generation._reference import Part, run_missing, write_reference
 from hpobench_ordered.protocols import format_protocol, parse_protocol
 from hpobench_ordered.registry import benchmark_spec
 
@@ -106,9 +107,9 @@ def results_with_all_trials(all_results) -> hbo.Results:
 @pytest.mark.parametrize("trial", [None, 1, 3])
 def test_leaderboards_equal_those_of_all_trials(results_with_all_trials, reference_bundle, trial):
     """The reference has the same runs, but of each only some trials."""
-    expected = results_with_all_trials.leaderboard(trial, full=True)
+    expected = without_times(results_with_all_trials.leaderboard(trial, full=True))
 
-    board = hbo.reference(*BENCHMARKS).leaderboard(trial, full=True)
+    board = without_times(hbo.reference(*BENCHMARKS).leaderboard(trial, full=True))
 
     pd.testing.assert_frame_equal(board, expected, check_exact=True)
 
@@ -120,7 +121,9 @@ def test_scores_equal_those_of_all_trials(results_with_all_trials, reference_bun
     scores, _ = hbo.reference(*BENCHMARKS).scored()
 
     for actual, expected in zip(scores, expected_scores, strict=True):
-        assert actual.runs == expected.runs
+        for method, runs in expected.runs.items():
+            assert actual.runs[method].states == runs.states
+            assert actual.runs[method].seeds == runs.seeds
         assert actual.fallbacks == expected.fallbacks
         assert actual.task_names == expected.task_names
         for name, measure in expected.measures.items():
@@ -131,34 +134,62 @@ def test_every_run_is_written(all_results, reference_bundle):
     """Three methods ran with three seeds on each of three benchmarks, which have a file each."""
     written_files = write_reference(all_results.store.folder, reference_bundle.folder)
 
-    n_runs = [file.runs for file in written_files]
-    n_left_out = [file.left_out for file in written_files]
-    assert n_runs == [3 * 3, 3 * 3, 3 * 3]
-    assert n_left_out == [0, 0, 0]
+    assert [file.runs for file in written_files] == [3 * 3, 3 * 3, 3 * 3]
+    assert [file.missing for file in written_files] == [0, 0, 0]
 
 
-def test_replacing_methods_gives_same_files(all_results, reference_bundle):
-    """The runs of a method, three on each benchmark, are replaced by the same runs."""
-    folder = reference_bundle.folder
-    before = {name: reference_bundle.read(name) for name in reference_bundle.sums()}
+def read_all_bytes(artifact: Artifact) -> dict[str, bytes]:
+    """Read all files of an artifact, by name."""
+    return {name: artifact.read(name) for name in artifact.sums()}
 
-    written_files = replace_methods(all_results.store.folder, folder, ["random-search"])
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1)])
+def test_pieces_give_same_files_in_any_order(reference_bundle, tmp_path, order):
+    """Three machines have run all methods with a seed each; their results are written in turn."""
+    for seed in range(3):
+        run_small_experiment(tmp_path / f"machine {seed}", seeds=[seed])
+
+    pieces = Artifact(tmp_path / "pieces")
+    for seed in order:
+        write_reference(tmp_path / f"machine {seed}", pieces.folder)
+
+    assert read_all_bytes(pieces) == read_all_bytes(reference_bundle)
+
+
+def test_missing_runs_are_counted(reference_bundle, tmp_path):
+    """One of three seeds has run: of three methods on a benchmark, six runs are missing."""
+    run_small_experiment(tmp_path / "one seed", seeds=[1])
+
+    written_files = write_reference(tmp_path / "one seed", tmp_path / "reference")
 
     assert [file.runs for file in written_files] == [3, 3, 3]
-    after = {name: reference_bundle.read(name) for name in before}
-    assert after == before
+    assert [file.missing for file in written_files] == [6, 6, 6]
 
 
-def test_unfinished_runs_replace_nothing(reference_bundle, tmp_path):
-    with pytest.raises(ExperimentError, match="are not finished, such as"):
-        replace_methods(tmp_path / "empty", reference_bundle.folder, METHODS_OF_REFERENCE)
+def test_only_missing_runs_are_made(reference_bundle, tmp_path):
+    """The reference has everything but the runs of cts on newsvendor."""
+    file = read_file(reference_bundle, FILE_OF_NEWSVENDOR)
+    is_kept = (file.runs["method"] != "cts").to_numpy()
+    complete = read_all_bytes(reference_bundle)
+    replace_file(reference_bundle, FILE_OF_NEWSVENDOR, file.select_runs(is_kept))
+
+    run_missing(tmp_path / "results", reference_bundle.folder, workers=1)
+    write_reference(tmp_path / "results", reference_bundle.folder)
+
+    runs = make_overview(Store(tmp_path / "results")).runs
+    assert set(runs["method"]) == {"cts"}
+    assert len(runs) == 3  # of three seeds
+    assert read_all_bytes(reference_bundle) == complete
 
 
-def test_methods_without_reference_replace_nothing(all_results, reference_bundle):
-    """Only the runs of methods that the reference has can be replaced; `tpe` is not among them."""
-    assert "tpe" not in METHODS_OF_REFERENCE
-    with pytest.raises(UnknownNameError, match="unknown method 'tpe' of the reference results"):
-        replace_methods(all_results.store.folder, reference_bundle.folder, ["tpe"])
+def test_runs_out_of_plan_are_dropped(reference_bundle, tmp_path, monkeypatch):
+    """The plan has two methods instead of three, so that the files lose the runs of the third."""
+    smaller_plan = Part(suite="", methods=METHODS_OF_REFERENCE[:2], seeds=3, protocol=PROTOCOL)
+    monkeypatch.setattr(_reference, "PARTS", (smaller_plan,))
+
+    written_files = write_reference(tmp_path / "no results", reference_bundle.folder)
+
+    assert [file.runs for file in written_files] == [2 * 3, 2 * 3, 2 * 3]
 
 
 @pytest.fixture
@@ -172,7 +203,6 @@ def file_with_odd_losses(all_results) -> ReferenceFile:
     runs = all_runs[all_runs["benchmark"] == spec.id].drop(columns="state")
     keys = list(runs["key"])
     trials = all_results.store.read(keys)
-    timings = all_results.store.timings(keys)
 
     odd_losses = [0.0, -0.0, 5e-324, -1e308, 1e308, 1 / 3, 1 / 3, -0.5]
     rng = np.random.default_rng(0)
@@ -180,7 +210,7 @@ def file_with_odd_losses(all_results) -> ReferenceFile:
     is_replaced = rng.random(len(trials)) < 0.5
     losses = np.where(is_replaced, drawn_losses, trials["loss"])
     odd_trials = trials.assign(loss=losses, value=-losses)
-    return ReferenceFile.of_results(runs, odd_trials, timings, spec)
+    return ReferenceFile.of_results(runs, odd_trials, spec)
 
 
 def test_losses_are_restored_to_last_bit(file_with_odd_losses):
@@ -201,18 +231,6 @@ def test_files_are_same_bytes_each_time(file_with_odd_losses):
     assert ReferenceFile.from_bytes(content, name="file").to_bytes() == content
 
 
-def test_runs_without_timings_are_restored(file_with_odd_losses):
-    """The times and versions of runs may be lost; they are then missing in the file, too."""
-    runs_without_timings = file_with_odd_losses.runs.assign(
-        suggestions=np.nan, seconds=np.nan, method_cpu_seconds=np.nan, version=None
-    )
-    untimed_file = replace(file_with_odd_losses, runs=runs_without_timings)
-
-    restored = ReferenceFile.from_bytes(untimed_file.to_bytes(), name="file")
-
-    assert restored.timings()[["suggestions", "seconds", "version"]].isna().all(axis=None)
-
-
 def encode_trial(*, n_rows: int = 1, **changed_columns: Any) -> bytes:
     """Encode a reference file of a single trial, or of none.
 
@@ -225,10 +243,6 @@ def encode_trial(*, n_rows: int = 1, **changed_columns: Any) -> bytes:
         "method": ["bo"],
         "method_version": ["1"],
         "seed": [0],
-        "suggestions": [1],
-        "seconds": [0.5],
-        "method_cpu_seconds": [0.25],
-        "version": ["1.0"],
         "task": [0],
         "task_name": ["first"],
         "sign": [1.0],
@@ -237,6 +251,9 @@ def encode_trial(*, n_rows: int = 1, **changed_columns: Any) -> bytes:
         "trials": [1],
         "trial": [1],
         "value": [0.5],
+        "base": [math.nan],
+        "unit": [math.nan],
+        "count": pd.array([None], "Int64"),
     }
     columns = usual_columns | changed_columns
     present_columns = {name: values for name, values in columns.items() if values is not None}
@@ -244,19 +261,11 @@ def encode_trial(*, n_rows: int = 1, **changed_columns: Any) -> bytes:
     return table[:n_rows].to_parquet(index=False)
 
 
-def test_wall_times_of_earlier_files_are_not_read():
-    """Earlier files have a method's wall time, `method_seconds`, instead of its CPU time."""
-    earlier_file = encode_trial(method_cpu_seconds=None, method_seconds=[0.25])
-
-    file = ReferenceFile.from_bytes(earlier_file, name="file")
-
-    assert file.timings()["method_cpu_seconds"].isna().all()
-
-
 MALFORMED = {
     "no Parquet": (b"PAR1", "not a Parquet file"),
     "no column": (encode_trial(value=None), "no column 'value'"),
     "text as value": (encode_trial(value=["0.5"]), "'value' must hold floating-point numbers"),
+    "no value": (encode_trial(value=[math.nan]), "neither a value nor a count"),
     "missing value": (encode_trial(method=pd.array([None], "string")), "'method' has missing"),
     "control character": (encode_trial(task_name=["\x1b[2J"]), "control characters"),
     "task out of range": (encode_trial(task=[5]), "tasks must be the first ones"),

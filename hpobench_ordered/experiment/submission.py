@@ -1,0 +1,71 @@
+"""Results that others submitted: methods in the reference results that are not in the package.
+
+In results and tables their names end with `MARK`. A description says who ran what; it comes with
+the reference results.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+
+from hpobench_ordered.core.names import check_name
+from hpobench_ordered.errors import ArtifactError, HPOBenchOrderedError
+
+MARK = "*"
+"""What the names of submitted methods end with."""
+
+FILE = "submissions.json"
+"""The descriptions, by name, in the artifact of the reference results."""
+
+Text = Annotated[str, msgspec.Meta(min_length=1, max_length=500)]
+
+
+class Submission(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Description of a submitted method: all that a reader of a table learns about it."""
+
+    summary: Text
+    """What it is, in one line."""
+    paper: Text
+    """Where it is described: authors, year and an identifier or address."""
+    code: Text
+    """Address of its code."""
+    versions: Text
+    """Packages with their versions, such as "smac 2.4.1"."""
+    ran_by: Text
+    """Who ran it."""
+    command: Text
+    """How it was run."""
+    note: str = ""
+    """What readers should know, such as what was left out for its time."""
+
+
+def is_submitted(method: str) -> bool:
+    """Whether a name in results is that of a submitted method."""
+    return method.endswith(MARK)
+
+
+def read_submission(path: Path) -> tuple[str, Submission]:
+    """Read the description of a submission, a TOML file named after the method.
+
+    Returns:
+        The name of the method in results, with `MARK`; and the description.
+
+    Raises:
+        ArtifactError: It is not such a description; the message says what is wrong.
+    """
+    try:
+        check_name("method", path.stem)
+        submission = msgspec.toml.decode(path.read_bytes(), type=Submission)
+    except (HPOBenchOrderedError, msgspec.MsgspecError, OSError, ValueError) as error:
+        raise ArtifactError(f"{path} does not describe a submission: {error}") from None
+    return path.stem + MARK, submission
+
+
+def submissions_from_json(content: Any) -> Mapping[str, Submission]:
+    """Read the descriptions that come with the reference results, by name of the method."""
+    try:
+        return msgspec.convert(content, dict[str, Submission])
+    except msgspec.ValidationError as error:
+        raise ArtifactError(f"{FILE} does not describe submissions: {error}") from None

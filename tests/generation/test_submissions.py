@@ -1,0 +1,221 @@
+"""Results that others submit: what is taken in to the reference results, and what is refused."""
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from own_method import Mine
+
+import hpobench_ordered as hbo
+from hpobench_ordered.errors import ArtifactError, UnknownNameError
+from hpobench_ordered.experiment import reference
+from hpobench_ordered.experiment.reference import read_submissions
+from hpobench_ordered.experiment.store import Store
+from hpobench_ordered.files.artifact import Artifact
+from hpobench_ordered.generation import _reference, _submissions
+from hpobench_ordered.generation._reference import Part, write_reference
+
+BENCHMARKS = ("newsvendor", "yahpo-svm-1220")
+PROTOCOL = hbo.Ordered(trials=4, tasks=2)
+SEEDS = range(2)
+DESCRIPTION = """
+summary = "Samples at random."
+paper = "Somebody (2026), arXiv:2601.00001"
+code = "https://example.org/mine"
+versions = "mine 1.2"
+ran_by = "Somebody"
+command = "hpobench-ordered run --method mine.py:Mine --suite othpo"
+"""
+
+
+@pytest.fixture
+def small_reference(monkeypatch, tmp_path) -> Artifact:
+    """Reference results of random search on two tasks of two benchmarks."""
+    plan = Part(suite="", methods=("random-search",), seeds=len(SEEDS), protocol=PROTOCOL)
+    monkeypatch.setattr(_reference, "PARTS", (plan,))
+    monkeypatch.setattr(Part, "benchmarks", lambda self: list(BENCHMARKS))
+    monkeypatch.setattr(_submissions, "PROTOCOL", PROTOCOL)
+
+    run_here(tmp_path / "random search", "random-search")
+    artifact = Artifact(tmp_path / "reference")
+    write_reference(tmp_path / "random search", artifact.folder)
+    monkeypatch.setattr(reference, "REFERENCE_ARTIFACT", artifact)
+    return artifact
+
+
+def run_here(folder: Path, method: object) -> hbo.Results:
+    """Run a method on the benchmarks of this file."""
+    return hbo.run(
+        benchmarks=BENCHMARKS, methods=[method], seeds=SEEDS, protocol=PROTOCOL, folder=folder
+    )
+
+
+@pytest.fixture
+def submitted_trials(tmp_path) -> pd.DataFrame:
+    """All trials of a user's method, as `export` writes them."""
+    return run_here(tmp_path / "mine", Mine).frame(configurations=True)
+
+
+@pytest.fixture
+def submissions(tmp_path, submitted_trials) -> Path:
+    """A folder with one submission."""
+    folder = tmp_path / "submissions"
+    folder.mkdir()
+    (folder / "mine.toml").write_text(DESCRIPTION)
+    submitted_trials.to_parquet(folder / "mine.parquet", index=False)
+    return folder
+
+
+@pytest.fixture
+def take_in(small_reference, submissions, tmp_path):
+    """A function that brings the reference up to date with the submissions."""
+
+    def write() -> None:
+        write_reference(tmp_path / "nothing", small_reference.folder, submissions=submissions)
+
+    return write
+
+
+def test_submitted_method_ranks_with_a_mark(take_in, tmp_path):
+    """The leaderboard is that of an experiment in which both methods ran."""
+    take_in()
+
+    board = hbo.reference(*BENCHMARKS).leaderboard(full=True)
+
+    run_here(tmp_path / "both", "random-search")
+    both = run_here(tmp_path / "both", Mine)
+    expected = hbo.Results(both.store, ()).leaderboard(full=True)
+    expected = expected.replace({"method": {"own_method.Mine": "mine*"}})
+    pd.testing.assert_frame_equal(
+        board.drop(columns="seconds"), expected.drop(columns="seconds"), check_exact=True
+    )
+
+
+def test_description_comes_with_results(take_in):
+    take_in()
+    description = read_submissions()["mine*"]
+    assert description.versions == "mine 1.2"
+    assert description.ran_by == "Somebody"
+
+
+def test_submitted_method_can_be_selected(take_in):
+    take_in()
+    results = hbo.reference("newsvendor", methods=["mine*"])
+    assert set(results.overview().runs["method"]) == {"mine*"}
+
+
+def test_unknown_submission_is_named(take_in):
+    take_in()
+    with pytest.raises(UnknownNameError, match=r"did you mean 'mine\*'"):
+        hbo.reference("newsvendor", methods=["mines*"])
+
+
+def test_methods_of_the_package_are_left_out(take_in, submissions, small_reference, tmp_path):
+    """The user has run random search, too, which is in the reference already."""
+    take_in()
+    before = {name: small_reference.read(name) for name in small_reference.sums()}
+    run_here(tmp_path / "mine", "random-search")
+    both = hbo.Results(Store(tmp_path / "mine"), ()).frame(configurations=True)
+    assert set(both["method"]) == {"own_method.Mine", "random-search"}
+    both.to_parquet(submissions / "mine.parquet", index=False)
+
+    take_in()
+
+    assert {name: small_reference.read(name) for name in small_reference.sums()} == before
+
+
+def test_results_stay_without_their_trials(take_in, small_reference, submissions):
+    """Once taken in, the file of trials is not needed any more."""
+    take_in()
+    before = {name: small_reference.read(name) for name in small_reference.sums()}
+    (submissions / "mine.parquet").unlink()
+
+    take_in()
+
+    assert {name: small_reference.read(name) for name in small_reference.sums()} == before
+
+
+def test_results_go_with_their_description(take_in, submissions):
+    take_in()
+    (submissions / "mine.toml").unlink()
+
+    take_in()
+
+    assert read_submissions() == {}
+    methods = hbo.reference(*BENCHMARKS).overview().runs["method"]
+    assert set(methods) == {"random-search"}
+
+
+def change_first(column: str, value: object):
+    """A change of a table: another value in the first row of a column."""
+
+    def change(trials: pd.DataFrame) -> pd.DataFrame:
+        changed = trials.copy()
+        changed[column] = changed[column].astype(object)
+        changed.loc[changed.index[0], column] = value
+        return changed.convert_dtypes(dtype_backend="numpy_nullable")
+
+    return change
+
+
+REFUSED_TRIALS = {
+    "value of no configuration": (
+        lambda trials: trials.assign(value=trials["value"] - 1, loss=trials["loss"] + 1),
+        "are not those of the benchmark, such as",
+    ),
+    "loss of another sign": (lambda trials: trials.assign(loss=-trials["loss"]), "losses"),
+    "other protocol": (
+        lambda trials: trials.assign(protocol="ordered(trials=99)"),
+        "the protocol must be",
+    ),
+    "seed of another range": (lambda trials: trials.assign(seed=trials["seed"] + 9), "0 to 9"),
+    "missing trial": (lambda trials: trials.iloc[1:], "seed 0 must have 4 trials of each of"),
+    "repeated trial": (
+        lambda trials: pd.concat([trials.iloc[:1], trials.iloc[:1], trials.iloc[2:]]),
+        "seed 0 must have 4 trials of each of",
+    ),
+    "other version": (
+        lambda trials: trials.assign(benchmark=trials["benchmark"].str.replace("@1", "@0")),
+        r"unknown benchmark|its version is not the installed one",
+    ),
+    "several methods": (
+        change_first("method", "other"),
+        "trials of one method of others, but has other",
+    ),
+    "no configurations": (
+        lambda trials: trials[[name for name in trials if not name.startswith("config.")]],
+        "there is no column config",
+    ),
+    "no seeds": (lambda trials: trials.drop(columns="seed"), "has no column seed"),
+}
+
+
+@pytest.mark.parametrize(("change", "message"), REFUSED_TRIALS.values(), ids=REFUSED_TRIALS)
+def test_wrong_trials_are_refused(take_in, submissions, submitted_trials, change, message):
+    """Nothing of the reference changes."""
+    change(submitted_trials).to_parquet(submissions / "mine.parquet", index=False)
+    with pytest.raises(ArtifactError, match=message):
+        take_in()
+    assert read_submissions() == {}
+
+
+def test_configurations_outside_of_space_are_refused(take_in, submissions, submitted_trials):
+    column = next(name for name in submitted_trials if name.startswith("config."))
+    outside = submitted_trials.assign(**{column: 1e9})
+    outside.to_parquet(submissions / "mine.parquet", index=False)
+    with pytest.raises(ArtifactError, match=r"mine\.parquet, "):
+        take_in()
+
+
+@pytest.mark.parametrize(
+    ("description", "message"),
+    [
+        (DESCRIPTION.replace("ran_by", "run_by"), "unknown field `run_by`|missing required"),
+        (DESCRIPTION.replace('"mine 1.2"', '""'), "versions"),
+        ("summary =", "does not describe a submission"),
+    ],
+)
+def test_wrong_descriptions_are_refused(take_in, submissions, description, message):
+    (submissions / "mine.toml").write_text(description)
+    with pytest.raises(ArtifactError, match=message):
+        take_in()
