@@ -10,7 +10,6 @@ import hpobench_ordered as hbo
 from hpobench_ordered.errors import ArtifactError, UnknownNameError
 from hpobench_ordered.experiment import reference
 from hpobench_ordered.experiment.reference import read_submissions
-from hpobench_ordered.experiment.store import Store
 from hpobench_ordered.files.artifact import Artifact
 from hpobench_ordered.generation import _reference, _submissions
 from hpobench_ordered.generation._reference import Part, write_reference
@@ -28,32 +27,38 @@ command = "hpobench-ordered run --method mine.py:Mine --suite othpo"
 """
 
 
+@pytest.fixture(scope="module")
+def all_results(tmp_path_factory) -> hbo.Results:
+    """Results of random search, which is in the reference, and of a user's method, `Mine`."""
+    folder = tmp_path_factory.mktemp("all")
+    return hbo.run(
+        benchmarks=BENCHMARKS,
+        methods=["random-search", Mine],
+        seeds=SEEDS,
+        protocol=PROTOCOL,
+        folder=folder,
+    )
+
+
 @pytest.fixture
-def small_reference(monkeypatch, tmp_path) -> Artifact:
+def small_reference(all_results, monkeypatch, tmp_path) -> Artifact:
     """Reference results of random search on two tasks of two benchmarks."""
     plan = Part(suite="", methods=("random-search",), seeds=len(SEEDS), protocol=PROTOCOL)
     monkeypatch.setattr(_reference, "PARTS", (plan,))
     monkeypatch.setattr(Part, "benchmarks", lambda self: list(BENCHMARKS))
     monkeypatch.setattr(_submissions, "PROTOCOL", PROTOCOL)
 
-    run_here(tmp_path / "random search", "random-search")
     artifact = Artifact(tmp_path / "reference")
-    write_reference(tmp_path / "random search", artifact.folder)
+    write_reference(all_results.store.folder, artifact.folder)
     monkeypatch.setattr(reference, "REFERENCE_ARTIFACT", artifact)
     return artifact
 
 
-def run_here(folder: Path, method: object) -> hbo.Results:
-    """Run a method on the benchmarks of this file."""
-    return hbo.run(
-        benchmarks=BENCHMARKS, methods=[method], seeds=SEEDS, protocol=PROTOCOL, folder=folder
-    )
-
-
 @pytest.fixture
-def submitted_trials(tmp_path) -> pd.DataFrame:
+def submitted_trials(all_results) -> pd.DataFrame:
     """All trials of a user's method, as `export` writes them."""
-    return run_here(tmp_path / "mine", Mine).frame(configurations=True)
+    trials = all_results.frame(configurations=True)
+    return trials[trials["method"] == "own_method.Mine"]
 
 
 @pytest.fixture
@@ -76,15 +81,13 @@ def take_in(small_reference, submissions, tmp_path):
     return write
 
 
-def test_submitted_method_ranks_with_a_mark(take_in, tmp_path):
+def test_submitted_method_ranks_with_a_mark(take_in, all_results):
     """The leaderboard is that of an experiment in which both methods ran."""
     take_in()
 
     board = hbo.reference(*BENCHMARKS).leaderboard(full=True)
 
-    run_here(tmp_path / "both", "random-search")
-    both = run_here(tmp_path / "both", Mine)
-    expected = hbo.Results(both.store, ()).leaderboard(full=True)
+    expected = all_results.leaderboard(full=True)
     expected = expected.replace({"method": {"own_method.Mine": "mine*"}})
     pd.testing.assert_frame_equal(
         board.drop(columns="seconds"), expected.drop(columns="seconds"), check_exact=True
@@ -110,12 +113,11 @@ def test_unknown_submission_is_named(take_in):
         hbo.reference("newsvendor", methods=["mines*"])
 
 
-def test_methods_of_the_package_are_left_out(take_in, submissions, small_reference, tmp_path):
+def test_methods_of_the_package_are_left_out(take_in, submissions, small_reference, all_results):
     """The user has run random search, too, which is in the reference already."""
     take_in()
     before = {name: small_reference.read(name) for name in small_reference.sums()}
-    run_here(tmp_path / "mine", "random-search")
-    both = hbo.Results(Store(tmp_path / "mine"), ()).frame(configurations=True)
+    both = all_results.frame(configurations=True)
     assert set(both["method"]) == {"own_method.Mine", "random-search"}
     both.to_parquet(submissions / "mine.parquet", index=False)
 
@@ -180,7 +182,7 @@ REFUSED_TRIALS = {
     ),
     "several methods": (
         change_first("method", "other"),
-        "trials of one method of others, but has other",
+        "of others, but has other",
     ),
     "no configurations": (
         lambda trials: trials[[name for name in trials if not name.startswith("config.")]],
