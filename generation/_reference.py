@@ -97,6 +97,23 @@ TIMED_BENCHMARKS = ("yahpo-svm-1220", "retrain-weather-xgboost")
 TIMED_TASKS = 4
 """A small draw of runs, with which the CPU time of suggestions is measured: the first tasks."""
 
+NETWORKS = (
+    "ablr",
+    "ablr-ctx",
+    "ablr-embeddings",
+    "ablr-lbfgs-fixed",
+    "ablr-rks",
+    "ablr-sgd-adapt",
+    "ablr-sgd-fixed",
+    "ablr-transfer",
+    "abrac",
+    "abrac-fixed",
+    "abrac-prior",
+    "bohamiann",
+    "bohamiann-ctx",
+)
+"""Methods with networks: up to seconds for a suggestion."""
+
 
 @dataclass(frozen=True)
 class Part:
@@ -129,11 +146,13 @@ class Part:
 
 
 PARTS = (
-    Part("othpo", QUICK, 5),
-    Part("retrain", QUICK, 5),
+    Part("othpo", QUICK, 10),
+    Part("retrain", QUICK, 10),
     Part("wide", QUICK, 3),
     Part("othpo", SURROGATES_OF_TASKS, 5),
     Part("retrain", SURROGATES_OF_TASKS, 5),
+    Part("othpo", NETWORKS, 3),
+    Part("retrain", NETWORKS, 3),
     Part("synthetic", (*WITHOUT_ORDER, *SURROGATES_OF_TASKS), 2, LeaveOneOut(trials=50)),
     Part("openml", (*WITHOUT_ORDER, *SURROGATES_OF_TASKS), 2, LeaveOneOut(trials=50)),
     Part("adjustments", CHANGED_SPACES, 10, Adjustment(trials=40)),

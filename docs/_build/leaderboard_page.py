@@ -14,12 +14,18 @@ from rank_figure import draw_ranks
 
 import hpobench_ordered as hbo
 from hpobench_ordered.analysis.benchmark_group import BenchmarkGroup
-from hpobench_ordered.analysis.labels import format_count, format_ranges, label_protocol
+from hpobench_ordered.analysis.labels import (
+    format_count,
+    format_ranges,
+    is_submitted,
+    label_protocol,
+)
 from hpobench_ordered.analysis.leaderboard import MEASURES, overall_means
 from hpobench_ordered.analysis.scoring import BenchmarkScores
 from hpobench_ordered.analysis.verdict import final_verdicts
 from hpobench_ordered.core.identity import BenchmarkIdentity
 from hpobench_ordered.errors import ExperimentError
+from hpobench_ordered.experiment.reference import read_submissions
 from hpobench_ordered.registry import method_spec, suites
 from hpobench_ordered.reporting.formats import number
 
@@ -27,6 +33,7 @@ LEADERBOARDS = "<!-- leaderboards -->"
 MISSING = "<!-- missing -->"
 SENTENCE = "<!-- sentence -->"
 SIDE_BY_SIDE = "<!-- side by side -->"
+SUBMITTED = "<!-- submitted -->"
 
 FIRST_SUITES = ("retrain", "othpo", "wide", "adjustments")
 """Suites in the order of the page; those of leave-one-out follow."""
@@ -76,6 +83,7 @@ def filled(text: str) -> str:
     text = text.replace(LEADERBOARDS, "\n\n".join(_sections()))
     text = text.replace(MISSING, _missing())
     text = text.replace(SENTENCE, _sentence())
+    text = text.replace(SUBMITTED, _submitted())
     return text.replace(SIDE_BY_SIDE, _side_by_side())
 
 
@@ -139,12 +147,13 @@ def _missing() -> str:
     specs = [method_spec(name) for name in hbo.list_methods() if name not in have_results]
     using_data = [spec.name for spec in specs if spec.uses_data]
     others = [spec.name for spec in specs if not spec.uses_data]
-    return (
-        f"{len(using_data)} methods look at the training data of the tasks "
-        f"({', '.join(using_data)}); "
-        f"{len(others)} need up to seconds for a suggestion, or are newer than the runs "
-        f"({', '.join(others)})."
+    text = (
+        f"{len(using_data)} methods look at the training data of the tasks, which only `distbo` has "
+        f"({', '.join(using_data)})"
     )
+    if others:
+        text += f"; {len(others)} need up to seconds for a suggestion ({', '.join(others)})"
+    return f"{text}."
 
 
 def _sentence() -> str:
@@ -174,7 +183,7 @@ def _describe(name: str, scores: Sequence[BenchmarkScores]) -> str:
     for item in scores:
         seeds |= set(item.seed_numbers)
     protocol = label_protocol(scores[0].protocol)
-    text = f"{protocol.capitalize()}; {scope}; {format_count(len(seeds), 'seed')} "
+    text = f"{protocol.capitalize()}; {scope}; up to {format_count(len(seeds), 'seed')} "
     text = plain(f"{text}({format_ranges(seeds)}).")
 
     have_results = {BenchmarkIdentity.parse(item.benchmark).name for item in scores}
@@ -209,10 +218,40 @@ def _table(scores: Sequence[BenchmarkScores]) -> str:
         rank, score, regret = (
             number(row["rank"], 2), number(row["score"], 1), number(row["regret"], 4),
         )  # fmt: skip
-        rows.append((f"[{method}](methods/{method}.md)", rank, score, *early_ranks, regret))
+        seeds = str(_count_seeds(scores, str(method)))
+        rows.append((_link(str(method)), rank, score, *early_ranks, regret, seeds))
     early_headers = [f">rank at {trial}" for trial in TRIALS]
-    header = ("method", f">rank at {last_trial}", ">score", *early_headers, ">regret")
+    header = ("method", f">rank at {last_trial}", ">score", *early_headers, ">regret", ">seeds")
     return table(header, rows)
+
+
+def _count_seeds(scores: Sequence[BenchmarkScores], method: str) -> int:
+    """Number of seeds of a method, on the benchmark with the fewest."""
+    return min(len(item.runs[method].seeds) for item in scores if method in item.runs)
+
+
+def _link(method: str) -> str:
+    """The name of a method with a link to its page, or to the table of submitted methods."""
+    target = "#submitted" if is_submitted(method) else f"methods/{method}.md"
+    return f"[{plain(method)}]({target})"
+
+
+def _submitted() -> str:
+    """The submitted methods: what each is, and who ran it."""
+    rows = []
+    for name, submission in read_submissions().items():
+        address = f"[code]({submission.code})"
+        about = f"{submission.summary} {submission.note}"
+        rows.append(
+            (
+                plain(name),
+                plain(about),
+                f"{plain(submission.paper)}; {address}",
+                plain(submission.versions),
+                plain(submission.ran_by),
+            )
+        )
+    return table(("method", "what it is", "source", "versions", "who ran it"), rows)
 
 
 def _side_by_side() -> str:
@@ -225,7 +264,7 @@ def _side_by_side() -> str:
     rows = []
     for method in COMPARED_METHODS:
         ranks = [number(ranks[method], 1) for ranks in ranks_of_column]
-        rows.append((f"[{method}](methods/{method}.md)", *ranks))
+        rows.append((_link(method), *ranks))
     header = [f">{names[0]} {trial}" for names, trial in COLUMNS_SIDE_BY_SIDE[:-1]]
     return table(("method", *header, ">leave-one-out 50"), rows)
 

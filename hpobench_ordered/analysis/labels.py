@@ -10,6 +10,14 @@ DEFAULTS_LEFT_OUT = {"tasks": "None", "history": "None", "workers_simulated": "1
 COUNTED_SETTINGS = ("trials", "first_trials")
 """Settings of protocols that labels write as a number of things: "25 trials"."""
 
+SUBMITTED_MARK = "*"
+"""What the name of a method ends with if others submitted its results."""
+
+
+def is_submitted(method: str) -> bool:
+    """Whether a name in results is that of a method whose results were submitted."""
+    return method.endswith(SUBMITTED_MARK)
+
 
 def label_protocol(protocol: str) -> str:
     """Label a protocol for people: its name and the settings that differ from the defaults.

@@ -19,7 +19,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.analysis.labels import format_count, format_ranges, label_protocol
+from hpobench_ordered.analysis.labels import (
+    format_count,
+    format_ranges,
+    is_submitted,
+    label_protocol,
+)
 from hpobench_ordered.analysis.samples import at_incumbents, finished_runs, trial_arrays
 from hpobench_ordered.analysis.scores import (
     RANDOM_SEARCH,
@@ -187,6 +192,10 @@ class BenchmarkScores:
             if missing:
                 noun = "seed" if len(missing) == 1 else "seeds"
                 notes.append(f"{method} has not finished {noun} {format_ranges(missing)}.")
+
+        submitted = list(filter(is_submitted, self.runs))
+        if submitted:
+            notes.append(f"Submitted by others, not run by this package: {', '.join(submitted)}.")
 
         not_compared = []
         for method, runs in self.runs.items():

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hpobench_ordered.analysis.labels import SUBMITTED_MARK, is_submitted
 from hpobench_ordered.analysis.leaderboard import ALL
 from hpobench_ordered.analysis.leaderboard import leaderboard as make_leaderboard
 from hpobench_ordered.analysis.scoring import BenchmarkScores
@@ -31,6 +32,11 @@ LEGEND = (
     "Means over tasks and seeds, then over the benchmarks of a family, then over families. "
     "Of ordered runs the first task does not count, which has no history. Time is that inside the "
     "method."
+)
+
+SUBMITTED = (
+    f"{SUBMITTED_MARK} Submitted by others, not a method of this package; the leaderboard in the "
+    "documentation describes each."
 )
 
 
@@ -86,6 +92,8 @@ def leaderboard(
         if is_by_benchmark:
             _print_notes(scores)
         print_text(LEGEND)
+        if board["method"].map(is_submitted).any():
+            print_text(SUBMITTED)
     for note in unscored:
         say(f"not compared: {note}")
 

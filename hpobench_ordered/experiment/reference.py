@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Never
 import numpy as np
 
 from hpobench_ordered._wording import join_words
+from hpobench_ordered.analysis.labels import is_submitted
 from hpobench_ordered.core.identity import BenchmarkIdentity
 from hpobench_ordered.errors import (
     ExperimentError,
@@ -26,11 +27,7 @@ from hpobench_ordered.experiment._reference_file import ReferenceFile
 from hpobench_ordered.experiment.records import TIMING_COLUMNS
 from hpobench_ordered.experiment.stored_runs import Cells, StoredRuns
 from hpobench_ordered.experiment.submission import FILE as SUBMISSIONS_FILE
-from hpobench_ordered.experiment.submission import (
-    Submission,
-    is_submitted,
-    submissions_from_json,
-)
+from hpobench_ordered.experiment.submission import Submission, submissions_from_json
 from hpobench_ordered.files.artifact import Artifact
 from hpobench_ordered.protocols import Ordered, Protocol, format_protocol
 from hpobench_ordered.registry import benchmark_spec, list_methods, method_spec, suite, suites

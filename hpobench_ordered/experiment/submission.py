@@ -1,7 +1,7 @@
 """Results that others submitted: methods in the reference results that are not in the package.
 
-In results and tables their names end with `MARK`. A description says who ran what; it comes with
-the reference results.
+In results and tables their names end with a mark, `analysis.labels.SUBMITTED_MARK`. A description
+says who ran what; it comes with the reference results.
 """
 
 from collections.abc import Mapping
@@ -10,11 +10,9 @@ from typing import Annotated, Any
 
 import msgspec
 
+from hpobench_ordered.analysis.labels import SUBMITTED_MARK
 from hpobench_ordered.core.names import check_name
 from hpobench_ordered.errors import ArtifactError, HPOBenchOrderedError
-
-MARK = "*"
-"""What the names of submitted methods end with."""
 
 FILE = "submissions.json"
 """The descriptions, by name, in the artifact of the reference results."""
@@ -41,16 +39,11 @@ class Submission(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What readers should know, such as what was left out for its time."""
 
 
-def is_submitted(method: str) -> bool:
-    """Whether a name in results is that of a submitted method."""
-    return method.endswith(MARK)
-
-
 def read_submission(path: Path) -> tuple[str, Submission]:
     """Read the description of a submission, a TOML file named after the method.
 
     Returns:
-        The name of the method in results, with `MARK`; and the description.
+        The name of the method in results, with the mark; and the description.
 
     Raises:
         ArtifactError: It is not such a description; the message says what is wrong.
@@ -60,7 +53,7 @@ def read_submission(path: Path) -> tuple[str, Submission]:
         submission = msgspec.toml.decode(path.read_bytes(), type=Submission)
     except (HPOBenchOrderedError, msgspec.MsgspecError, OSError, ValueError) as error:
         raise ArtifactError(f"{path} does not describe a submission: {error}") from None
-    return path.stem + MARK, submission
+    return path.stem + SUBMITTED_MARK, submission
 
 
 def submissions_from_json(content: Any) -> Mapping[str, Submission]:

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from hpobench_ordered.analysis.benchmark_group import BenchmarkGroup
-from hpobench_ordered.analysis.labels import format_count, join_names
+from hpobench_ordered.analysis.labels import format_count, is_submitted, join_names
 from hpobench_ordered.analysis.leader_comparison import (
     compare_with_leader,
     seed_and_task_influences,
@@ -171,10 +171,15 @@ def recommend_method(
 ) -> Recommendation:
     """Compute the recommendation for one situation from the results on its suites.
 
-    At least one of the group's methods must fit the situation.
+    At least one of the group's methods must fit the situation. Submitted methods, which are not in
+    the package, are ranked but not recommended.
     """
     mean_ranks = group.by_family("rank", situation.trial).mean(axis=0)
-    fitting = [a for a, name in enumerate(group.methods) if situation.fits(name, milliseconds)]
+    fitting = [
+        a
+        for a, name in enumerate(group.methods)
+        if not is_submitted(name) and situation.fits(name, milliseconds)
+    ]
     best, *others = sorted(fitting, key=lambda a: mean_ranks[a])
     next_method = group.methods[others[0]] if others else ""
     next_rank = float(mean_ranks[others[0]]) if others else float("nan")
