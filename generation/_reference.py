@@ -248,6 +248,8 @@ def write_reference(
             n_runs = sum(key in cells for key in file.cells)
             missing = n_planned[name] - n_runs
             written_files.append(WrittenFile(name, len(content), len(file.runs), missing))
+        have_results = {method for file in files.values() for method in file.runs["method"]}
+        descriptions = {name: descriptions[name] for name in descriptions if name in have_results}
         other_content.pop(SUBMISSIONS_FILE, None)
         if descriptions:
             other_content[SUBMISSIONS_FILE] = msgspec.to_builtins(

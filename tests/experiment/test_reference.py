@@ -1,6 +1,7 @@
 """Reference results: which trials are stored, how they are read, and what is compared with them."""
 
 import math
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,13 @@ import pytest
 from own_method import Mine
 
 import hpobench_ordered as hbo
+from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.adapters import as_method_spec
+from hpobench_ordered.analysis.labels import is_submitted
 from hpobench_ordered.errors import (
     ArtifactError,
     ExperimentError,
+    MissingExtraError,
     OutdatedReferenceWarning,
     UnknownNameError,
 )
@@ -23,7 +27,7 @@ from hpobench_ordered.experiment._reference_file import ReferenceFile
 from hpobench_ordered.experiment.joined import JoinedRuns
 from hpobench_ordered.experiment.overview import make_overview
 from hpobench_ordered.experiment.plan import Cell, plan
-from hpobench_ordered.experiment.reference import read_reference
+from hpobench_ordered.experiment.reference import read_reference, read_submissions
 from hpobench_ordered.experiment.runner import run_cell
 from hpobench_ordered.experiment.store import Store
 from hpobench_ordered.files.artifact import Artifact, ArtifactWriter
@@ -31,6 +35,7 @@ from hpobench_ordered.generation import _reference
 from hpobench_ordered.generation._reference import Part, run_missing, write_reference
 from hpobench_ordered.protocols import format_protocol, parse_protocol
 from hpobench_ordered.registry import benchmark_spec
+from hpobench_ordered.runtime.threads import one_thread
 
 BENCHMARKS = ("newsvendor", "yahpo-svm-1220", "forrester")
 METHODS_OF_REFERENCE = ("random-search", "cts", "zero-shot")
@@ -484,13 +489,21 @@ def test_report_of_reference_has_no_landscapes(reference_bundle, tmp_path):
 
 
 def draw_bundled_runs(number: int) -> list[tuple[ReferenceFile, int]]:
-    """Draw runs of the reference that comes with the package: a file, and a row of it, for each."""
+    """Draw runs of the reference that comes with the package: a file, and a row of it, for each.
+
+    Runs of methods with networks are drawn only where they have few tasks, as they take minutes.
+    Submitted methods are not in the package.
+    """
     packaged = reference.REFERENCE_ARTIFACT
     all_runs = []
     for name in sorted(packaged.sums()):
+        if not name.endswith(".parquet"):
+            continue
         file = read_file(packaged, name)
-        for row in range(len(file.runs)):
-            all_runs.append((file, row))
+        for row, method in enumerate(file.runs["method"]):
+            takes_minutes = method in _reference.NETWORKS and len(file.task_names) > 10
+            if not (takes_minutes or is_submitted(method)):
+                all_runs.append((file, row))
 
     positions = np.random.default_rng(0).choice(len(all_runs), number, replace=False)
     return [all_runs[position] for position in positions]
@@ -518,19 +531,65 @@ def test_repeated_runs_equal_bundled_reference():
     """
     for file, row in draw_bundled_runs(NUMBER_OF_RUNS_REPEATED):
         cell = plan_run_of_file(file, row)
-        losses_in_file = file.losses[row]
-
-        outcomes, _ = run_cell(cell)
-
-        losses_of_tasks = [outcome.losses for outcome in outcomes if outcome.is_recorded]
-        losses = np.array(losses_of_tasks)
-        is_stored = ~np.isnan(losses_in_file)
         assert cell.key == list(file.cells)[row]
-        np.testing.assert_array_equal(
-            losses[is_stored], losses_in_file[is_stored], err_msg=str(cell)
-        )
-        # Trials that improve on all earlier ones are always stored.
-        incumbents = np.minimum.accumulate(losses, axis=1)
-        improves = np.diff(incumbents, axis=1) < 0
-        is_later_trial_stored = is_stored[:, 1:]
-        assert is_later_trial_stored[improves].all()
+        check_stored_losses(compute_losses(cell), file.losses[row], cell)
+
+
+def compute_losses(cell: Cell) -> FloatArray:
+    """Run a cell as experiments do, and return the losses of all its trials, (tasks, trials)."""
+    with one_thread():
+        outcomes, _ = run_cell(cell)
+    return np.array([outcome.losses for outcome in outcomes if outcome.is_recorded])
+
+
+def check_stored_losses(losses: FloatArray, losses_in_file: FloatArray, cell: Cell) -> None:
+    """Check that a file has the losses of a run, at least of all trials that improve.
+
+    Args:
+        losses: Losses of all trials, (tasks, trials).
+        losses_in_file: Those in the file, NaN for trials that are not stored.
+        cell: The run, for messages.
+    """
+    is_stored = ~np.isnan(losses_in_file)
+    np.testing.assert_array_equal(losses[is_stored], losses_in_file[is_stored], err_msg=str(cell))
+    incumbents = np.minimum.accumulate(losses, axis=1)
+    improves = np.diff(incumbents, axis=1) < 0
+    is_later_trial_stored = is_stored[:, 1:]
+    assert is_later_trial_stored[improves].all()
+
+
+def list_runs_of_tools() -> list[tuple[str, str]]:
+    """List the submitted methods that can be run with this package: other tools' optimisers.
+
+    Each has its name in results, and where to import it from, as the command of its description
+    says.
+    """
+    found = []
+    for name, submission in read_submissions().items():
+        match = re.search(r"--method (hpobench_ordered\.adapters\.tools\S+)", submission.command)
+        if match:
+            found.append((name, match[1]))
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "place"), list_runs_of_tools())
+def test_repeated_runs_of_tools_equal_bundled_reference(name, place):
+    """Of each tool that is installed in the version of the reference, the runs on newsvendor."""
+    try:
+        spec = as_method_spec(place)
+    except MissingExtraError as error:
+        pytest.skip(f"{name} cannot be run: {error}")
+    versions = read_submissions()[name].versions
+    if spec.source.replace("+cpu", "") != versions:
+        pytest.skip(f"the reference has {versions}, but installed is {spec.source}")
+
+    file = read_file(reference.REFERENCE_ARTIFACT, FILE_OF_NEWSVENDOR)
+    run = file.runs[file.runs["method"] == name].iloc[0]
+    (cell,) = plan(
+        benchmarks=["newsvendor"],
+        methods=[spec],
+        seeds=[int(run["seed"])],
+        protocol=parse_protocol(file.where["protocol"]),
+    )
+    check_stored_losses(compute_losses(cell), file.losses[run.name], cell)
