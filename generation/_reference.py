@@ -6,7 +6,7 @@ piece by piece, on several machines: what is there already, in the same versions
 
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,7 @@ from hpobench_ordered.experiment.plan import Cell, plan
 from hpobench_ordered.experiment.reference import RESULTS_SUFFIX, TIMES_FILE
 from hpobench_ordered.experiment.store import Store
 from hpobench_ordered.experiment.submission import FILE as SUBMISSIONS_FILE
-from hpobench_ordered.experiment.submission import submissions_from_json
+from hpobench_ordered.experiment.submission import Submission, submissions_from_json
 from hpobench_ordered.files.artifact import Artifact, ArtifactWriter
 from hpobench_ordered.generation._submissions import read_descriptions, read_submitted_files
 from hpobench_ordered.protocols import (
@@ -183,9 +183,7 @@ def run_missing(
         dask: A Dask client or the address of a scheduler, see `hpobench_ordered.run`.
         progress: Called with the number of runs that are over and of all runs.
     """
-    keys_in_reference = set[str]()
-    for file in _read_reference(folder).values():
-        keys_in_reference |= file.cells.keys()
+    keys_in_reference = {key for file in _read_reference(folder).values() for key in file.cells}
     cells = [cell for cell in _plan_cells(methods).values() if cell.key not in keys_in_reference]
     run_cells(cells, Store(results), workers=workers, dask=dask, progress=progress)
 
@@ -197,7 +195,6 @@ class WrittenFile:
     name: str
     size: int  # bytes
     runs: int
-    missing: int  # planned runs that it lacks
 
 
 def write_reference(
@@ -224,47 +221,87 @@ def write_reference(
         ArtifactError: The reference results are damaged, or a submission cannot be taken in.
     """
     cells = _plan_cells()
-    files = _read_reference(folder)
     other_content = _read_other_content(folder)
-    descriptions = submissions_from_json(other_content.get(SUBMISSIONS_FILE, {}))
-    if submissions is not None:
-        descriptions = read_descriptions(submissions)
-
-    for name, file in list(files.items()):
-        is_kept = [
-            cell["method"] in descriptions or key in cells for key, cell in file.cells.items()
-        ]
-        files[name] = file.select_runs(np.array(is_kept, dtype=np.bool_))
+    descriptions = submissions_from_json(other_content.pop(SUBMISSIONS_FILE, {}))
     new_files = list(_read_results(Store(results), cells.values()))
     if submissions is not None:
+        descriptions = read_descriptions(submissions)
         new_files += read_submitted_files(submissions)
+
+    files = {}
+    for name, file in _read_reference(folder).items():
+        files[name] = _select_current_runs(file, cells, descriptions)
     for new_file in new_files:
-        name = _name_file(new_file)
+        name = _name_file(new_file.where)
         files[name] = files[name].merge(new_file) if name in files else new_file
 
-    n_planned = Counter(_name_file_of(cell.describe()) for cell in cells.values())
+    have_results = {method for file in files.values() for method in file.runs["method"]}
+    described = {name: descriptions[name] for name in sorted(descriptions) if name in have_results}
+    if described:
+        other_content[SUBMISSIONS_FILE] = msgspec.to_builtins(described)
+    if times is not None:
+        other_content[TIMES_FILE] = times
+    return _write_files(folder, files, other_content)
+
+
+def _select_current_runs(
+    file: ReferenceFile, cells: Container[str], descriptions: Mapping[str, Submission]
+) -> ReferenceFile:
+    """Select the runs of a file that are planned, or were submitted in the described version.
+
+    Args:
+        file: The file.
+        cells: Keys of the planned runs.
+        descriptions: Descriptions of the submitted methods, by name.
+    """
+    is_current = []
+    for key, cell in file.cells.items():
+        submission = descriptions.get(cell["method"])
+        is_described = submission is not None and submission.versions == cell["method_version"]
+        is_current.append(is_described or key in cells)
+    return file.select_runs(np.array(is_current, dtype=np.bool_))
+
+
+def _write_files(
+    folder: Path, files: Mapping[str, ReferenceFile], other_content: Mapping[str, Any]
+) -> list[WrittenFile]:
+    """Write the reference results; files without runs are left out.
+
+    Args:
+        folder: Where to.
+        files: The results by name of the file.
+        other_content: What is written as JSON besides them, by name of the file.
+    """
     written_files = []
     with ArtifactWriter(folder) as writer:
         for name, file in sorted(files.items()):
-            if not len(file.runs):
-                continue
-            content = file.to_bytes()
-            writer.write_bytes(name, content)
-            n_runs = sum(key in cells for key in file.cells)
-            missing = n_planned[name] - n_runs
-            written_files.append(WrittenFile(name, len(content), len(file.runs), missing))
-        have_results = {method for file in files.values() for method in file.runs["method"]}
-        descriptions = {name: descriptions[name] for name in descriptions if name in have_results}
-        other_content.pop(SUBMISSIONS_FILE, None)
-        if descriptions:
-            other_content[SUBMISSIONS_FILE] = msgspec.to_builtins(
-                dict(sorted(descriptions.items()))
-            )
-        if times is not None:
-            other_content[TIMES_FILE] = times
-        for name, content in other_content.items():
-            writer.write_json(name, content)
+            if len(file.runs):
+                content = file.to_bytes()
+                writer.write_bytes(name, content)
+                written_files.append(WrittenFile(name, len(content), len(file.runs)))
+        for name, content_of_file in other_content.items():
+            writer.write_json(name, content_of_file)
     return written_files
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How much of a part of the plan the reference results have."""
+
+    part: Part
+    planned: int  # number of planned runs
+    missing: Mapping[str, int]  # number of missing runs, by method
+
+
+def find_progress(folder: Path) -> list[Progress]:
+    """Find how much of each part the reference results in a folder have."""
+    keys = {key for file in _read_reference(folder).values() for key in file.cells}
+    progress = []
+    for part in PARTS:
+        cells = part.plan_cells()
+        missing = Counter(cell.method.name for cell in cells if cell.key not in keys)
+        progress.append(Progress(part, len(cells), missing))
+    return progress
 
 
 def measure_times() -> dict[str, dict[str, float]]:
@@ -333,12 +370,7 @@ def _read_results(store: Store, cells: Iterable[Cell]) -> Iterator[ReferenceFile
         yield ReferenceFile.of_results(group, store.read(list(group["key"])), spec)
 
 
-def _name_file(file: ReferenceFile) -> str:
-    """Name of a file of reference results."""
-    return _name_file_of(file.where)
-
-
-def _name_file_of(where: Mapping[str, Any]) -> str:
+def _name_file(where: Mapping[str, str]) -> str:
     """Name of the file of a benchmark, surrogate and protocol; protocols by their names alone."""
     protocol = parse_protocol_name(where["protocol"])
     return f"{where['benchmark']}-{where['surrogate']}-{protocol}{RESULTS_SUFFIX}"

@@ -17,7 +17,7 @@ from hpobench_ordered.cli._options import (
     parse_sizes,
     workers_option,
 )
-from hpobench_ordered.cli._output import output_file, progress_bar, say
+from hpobench_ordered.cli._output import output_file, print_table, progress_bar, say
 from hpobench_ordered.cli._own_trainings import COMMANDS
 from hpobench_ordered.core.specs import BenchmarkSpec
 from hpobench_ordered.errors import UnknownNameError
@@ -320,11 +320,31 @@ def reference(
     files = write_reference(results, output, submissions=submissions, times=times)
     for file in files:
         click.echo(f"{file.name}: {file.runs} runs, {file.size:,} bytes")
+    _print_progress(output)
     size = sum(file.size for file in files)
     click.echo(f"{size:,} bytes in {output}")
-    missing = sum(file.missing for file in files)
-    if missing:
-        say(f"{missing} planned runs are missing")
+
+
+def _print_progress(folder: Path) -> None:
+    """Print how much of each part of the plan the reference results in a folder have."""
+    from hpobench_ordered.generation._reference import find_progress
+
+    rows = []
+    for progress in find_progress(folder):
+        part = progress.part
+        n_missing = sum(progress.missing.values())
+        rows.append(
+            (
+                part.suite,
+                part.protocol.name,
+                str(len(part.methods)),
+                str(part.seeds),
+                f"{progress.planned - n_missing} of {progress.planned}",
+                ", ".join(f"{name} {number}" for name, number in progress.missing.items()),
+            )
+        )
+    header = ("suite", "protocol", "methods", "seeds", "runs", "missing runs by method")
+    print_table(header, rows)
 
 
 for command in (*COMMANDS, marks, reference):

@@ -137,6 +137,17 @@ def test_results_stay_without_their_trials(take_in, small_reference, submissions
     assert {name: small_reference.read(name) for name in small_reference.sums()} == before
 
 
+def test_other_version_replaces_results(take_in, submissions):
+    """Runs of one method in two versions would count twice."""
+    take_in()
+    (submissions / "mine.toml").write_text(DESCRIPTION.replace("mine 1.2", "mine 1.3"))
+
+    take_in()
+
+    runs = hbo.reference(*BENCHMARKS, methods=["mine*"]).overview().runs
+    assert set(runs["method_version"]) == {"mine 1.3"}
+
+
 def test_results_go_with_their_description(take_in, submissions):
     take_in()
     (submissions / "mine.toml").unlink()
