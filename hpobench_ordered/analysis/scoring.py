@@ -1,8 +1,9 @@
 """Measures on each benchmark: scores, values, regrets and ranks of every run.
 
-A method that has finished fewer than half of a benchmark's planned seeds is not compared on it.
-Otherwise all its finished runs count: means are over all seeds that it has finished, comparisons
-over the seeds that both methods have, so a failed run does not change another method's means.
+A method that has finished fewer than half of the seeds planned for it on a benchmark is not compared
+there. Otherwise all its finished runs count: means are over all seeds that it has finished,
+comparisons over the seeds that both methods have, so that neither a failed run nor a method planned
+with fewer seeds changes another method's means.
 
 Notation:
     A   number of compared methods
@@ -43,7 +44,7 @@ from hpobench_ordered.protocols import Ordered, parse_protocol_name
 if TYPE_CHECKING:
     import pandas as pd
 
-MIN_SHARE_OF_SEEDS = 0.5  # of the planned seeds, that a compared method must have finished
+MIN_SHARE_OF_SEEDS = 0.5  # of the seeds planned for a method, that it must finish to be compared
 GROUP_COLUMNS = ("benchmark", "surrogate", "protocol")
 """Columns that identify what is scored separately."""
 
@@ -307,7 +308,7 @@ def _score_benchmark(
         raise ExperimentError("no run is finished")
 
     runs = _runs_of_methods(trials, planned, timings)
-    methods = _compared_methods(runs, planned)
+    methods = _compared_methods(runs)
     is_compared = trials["method"].isin(methods)
     compared_trials = trials
     if not is_compared.all():  # filtering copies, which takes long for millions of trials
@@ -383,22 +384,23 @@ def _sum_timings(timings: "pd.DataFrame | None") -> tuple[dict[str, float], dict
     return sums["suggestions"].to_dict(), sums["method_cpu_seconds"].to_dict()
 
 
-def _compared_methods(runs: Mapping[str, MethodRuns], planned: "pd.DataFrame") -> tuple[str, ...]:
-    """The methods that are compared on a benchmark: those that finished half of the planned seeds.
+def _compared_methods(runs: Mapping[str, MethodRuns]) -> tuple[str, ...]:
+    """The methods that are compared on a benchmark: they finished half of their planned seeds.
+
+    Each method is measured by its own plan, as slow methods are often run with fewer seeds.
 
     Raises:
         ExperimentError: There are none.
     """
-    # A method that finished nothing must not change how many seeds the others need: seeds that
-    # are planned for it alone do not count.
-    finished_some = [method for method in runs if runs[method].seeds]  # seeds of finished runs
-    is_counted = planned["method"].isin(finished_some)
-    n_planned_seeds = planned.loc[is_counted, "seed"].nunique()
-    n_needed = MIN_SHARE_OF_SEEDS * n_planned_seeds
-    methods = tuple(method for method in finished_some if len(runs[method].seeds) >= n_needed)
+    methods = []
+    for method, method_runs in runs.items():
+        n_finished = len(method_runs.seeds)
+        n_needed = MIN_SHARE_OF_SEEDS * method_runs.planned
+        if n_finished > 0 and n_finished >= n_needed:
+            methods.append(method)
     if not methods:
-        raise ExperimentError("no method has finished half of the planned seeds")
-    return methods
+        raise ExperimentError("no method has finished half of the seeds planned for it")
+    return tuple(methods)
 
 
 def _compute_measures(

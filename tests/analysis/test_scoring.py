@@ -228,7 +228,7 @@ def test_ranks_compare_on_common_seeds():
 
 
 def test_method_with_few_seeds_is_excluded():
-    """Compared are methods with at least half of their seeds finished; bo has one of three."""
+    """Compared are methods with at least half of their planned seeds; bo has one of three."""
     frame = make_trials()
     scores = score_one_benchmark(without_runs(frame, "bo", [0, 2]), runs_of_trials(frame))
     assert scores.methods == ("random-search", "simple-ordered")
@@ -238,10 +238,22 @@ def test_method_with_few_seeds_is_excluded():
 
 
 def test_method_with_enough_seeds_stays():
-    """Compared are methods with at least half of their seeds finished; bo has two of three."""
+    """Compared are methods with at least half of their planned seeds; bo has two of three."""
     frame = make_trials()
     scores = score_one_benchmark(without_runs(frame, "bo", [2]), runs_of_trials(frame))
     assert "bo" in scores.methods
+
+
+@pytest.mark.parametrize(("planned_seeds", "is_compared"), [(3, True), (6, True), (7, False)])
+def test_method_is_held_to_its_own_plan(planned_seeds, is_compared):
+    """The method bo has finished three seeds, the others all of the ten planned for them."""
+    frame = make_trials(seeds=10)
+    planned = without_runs(frame, "bo", range(planned_seeds, 10))
+    finished = without_runs(frame, "bo", range(3, 10))
+
+    scores = score_one_benchmark(finished, runs_of_trials(planned))
+
+    assert ("bo" in scores.methods) == is_compared
 
 
 @pytest.mark.parametrize("finished_seeds", [0, 1])
