@@ -138,11 +138,12 @@ def leader_differences(
     no_difference = base.mark_rule(color=FAINT).encode(x="zero:Q", y=alt.Y())
     intervals = base.mark_rule(color=INK, strokeWidth=1.5).encode(x="low:Q", x2="high:Q")
     white_if_alike = alt.condition("datum.is_worse", alt.value(INK), alt.value("white"))
+    tips = [alt.Tooltip(f"{name}:Q", format=".4~r") for name in ("mean_difference", "low", "high")]
     points = base.mark_point(size=50, opacity=1, filled=True, stroke=INK, strokeWidth=1.5)
     points = points.encode(
         x="mean_difference:Q",
         fill=white_if_alike,
-        tooltip=["method:N", *value_tips("mean_difference", "low", "high")],
+        tooltip=["method:N", *tips],
     )
     chart = alt.layer(no_difference, families, intervals, points)
     return configured(
