@@ -39,7 +39,8 @@ import numpy as np
 
 from hpobench_ordered._typing import BoolArray, FloatArray
 from hpobench_ordered.analysis.benchmark_group import BenchmarkGroup, family_means
-from hpobench_ordered.analysis.samples import defined_tasks, mean_over_seeds
+from hpobench_ordered.analysis.bootstrap import MIN_SAMPLES_OF_INTERVAL
+from hpobench_ordered.analysis.samples import defined_tasks, finished_runs, mean_over_seeds
 from hpobench_ordered.analysis.significance import ALPHA
 
 if TYPE_CHECKING:
@@ -73,7 +74,9 @@ class LeaderComparison:
 
 
 def compare_with_leader(
-    mean_ranks: FloatArray, strata: Sequence[FloatArray]
+    mean_ranks: FloatArray,
+    strata: Sequence[FloatArray],
+    borrowed_variances: FloatArray | None = None,
 ) -> LeaderComparison | None:
     """Compare every method with the leader, the one of lowest mean rank.
 
@@ -85,6 +88,8 @@ def compare_with_leader(
         mean_ranks: Mean ranks, (methods,).
         strata: Influences of the samples of each stratum on the mean ranks, (samples, methods), as
             `influences` gives: how much of a mean rank's deviation is due to each sample.
+        borrowed_variances: Variances of the mean ranks besides, (methods,), of seeds that are too
+            few to be samples, see `borrow_variances`; default: none.
 
     Returns:
         The comparison; None with fewer than `MIN_SAMPLES`, or if no difference varies between
@@ -94,11 +99,15 @@ def compare_with_leader(
     n_samples = sum(len(stratum) for stratum in strata if len(stratum) > 1)
     if n_samples < MIN_SAMPLES:
         return None
+    if borrowed_variances is None:
+        borrowed_variances = np.zeros(len(mean_ranks))
     all_influences = np.concatenate(strata)  # (samples, methods)
-    errors = _errors_of_differences(all_influences)  # (methods, methods)
-    if not errors.any():
+    errors = _errors_of_differences(all_influences, borrowed_variances)  # (methods, methods)
+    if not errors.any() or not all_influences.any():
         return None
-    deviations = _draw_chance_deviations(strata)  # of the mean ranks, (resamples, methods)
+    deviations = _draw_chance_deviations(
+        strata, borrowed_variances
+    )  # of the mean ranks, (resamples, methods)
 
     leader = int(mean_ranks.argmin())
     difference = mean_ranks - mean_ranks[leader]
@@ -149,7 +158,7 @@ def leader_differences(group: BenchmarkGroup, *, trial: int | None = None) -> "p
     mean_ranks = ranks.mean(axis=0)
     comparison = None
     if len(group.methods) > 1:
-        comparison = compare_with_leader(mean_ranks, seed_and_task_influences(group, trial))
+        comparison = compare_with_leader(mean_ranks, *seed_and_task_influences(group, trial))
     if comparison is None:
         return pd.DataFrame(columns=columns)
 
@@ -191,27 +200,114 @@ def influences(samples: FloatArray, weight: float) -> FloatArray:
     return np.asarray(weight * deviations / np.maximum(divisor, 1))
 
 
-def seed_and_task_influences(group: BenchmarkGroup, trial: int) -> list[FloatArray]:
+def seed_and_task_influences(
+    group: BenchmarkGroup, trial: int
+) -> tuple[list[FloatArray], FloatArray]:
     """Influences of the seeds and of the tasks of each benchmark on the mean ranks.
 
     They answer whether other seeds and other tasks of the same benchmarks would give another order.
-    Seeds and tasks of a benchmark are two strata, whose variances add up. The chance deviation of a
-    single run, of one seed on one task, is counted in both: the variance is rather too large than
-    too small.
 
     Returns:
-        For each benchmark those of its seeds, (seeds, methods), and of its tasks, (tasks, methods).
+        For each benchmark those of its seeds, (seeds, methods), and of its tasks, (tasks, methods);
+        and the variances of the mean ranks, (methods,), that are due to seeds of methods that have
+        too few of them on some benchmark.
     """
-    strata = []
+    strata: list[FloatArray] = []
+    borrowed_variances = np.zeros(len(group.methods))
     for place, item in enumerate(group.items):
-        weight = _family_weight(group, place)
         ranks = group.values(item, "rank", trial)  # (methods, seeds, tasks)
-        ranks = ranks[:, :, defined_tasks(ranks)]
-        means_of_seeds = ranks.mean(axis=2).T  # (seeds, methods)
-        means_of_tasks = mean_over_seeds(ranks).T  # (tasks, methods)
-        strata.append(influences(means_of_seeds, weight))
-        strata.append(influences(means_of_tasks, weight))
-    return strata
+        of_item, variances_of_item = benchmark_influences(ranks, _family_weight(group, place))
+        strata += of_item
+        borrowed_variances += variances_of_item
+    return strata, borrowed_variances
+
+
+def benchmark_influences(ranks: FloatArray, weight: float) -> tuple[list[FloatArray], FloatArray]:
+    """Influences of the seeds and of the tasks of one benchmark on the mean ranks.
+
+    Seeds and tasks are two strata, whose variances add up. The chance deviation of a single run, of
+    one seed on one task, is counted in both: the variance is rather too large than too small.
+
+    Args:
+        ranks: Ranks, (methods, seeds, tasks), as `ranks_by_seed` gives.
+        weight: Weight of the benchmark in the mean ranks.
+
+    Returns:
+        Those of the seeds, (seeds, methods), and of the tasks, (tasks, methods); and the variances
+        of the mean ranks, (methods,), due to seeds of methods that have too few of them, whose
+        seeds have no influences.
+    """
+    defined_ranks = ranks[:, :, defined_tasks(ranks)]
+    is_ranked_seed = finished_runs(defined_ranks).any(axis=0)  # there may be seeds without ranks
+    if not is_ranked_seed.all():
+        defined_ranks = defined_ranks[:, is_ranked_seed]
+    means_of_seeds = defined_ranks.mean(axis=2).T  # (seeds, methods)
+    means_of_tasks = mean_over_seeds(defined_ranks).T  # (tasks, methods)
+    of_seeds = influences(means_of_seeds, weight)
+    of_tasks = influences(means_of_tasks, weight)
+
+    has_too_few = has_too_few_seeds(means_of_seeds)
+    of_seeds[:, has_too_few] = 0
+    return [of_seeds, of_tasks], borrow_variances(means_of_seeds, has_too_few, weight)
+
+
+def has_too_few_seeds(means_of_seeds: FloatArray) -> BoolArray:
+    """Which methods have fewer seeds than others, and too few to estimate a variance, (methods,).
+
+    Args:
+        means_of_seeds: Mean ranks over tasks, (seeds, methods); NaN where a method lacks a seed.
+    """
+    n_seeds = (~np.isnan(means_of_seeds)).sum(axis=0)
+    return np.asarray(n_seeds < min(MIN_SAMPLES_OF_INTERVAL, n_seeds.max()))
+
+
+def borrow_variances(
+    means_of_seeds: FloatArray, has_too_few: BoolArray, weight: float
+) -> FloatArray:
+    """Variances of the mean ranks due to seeds of methods that have too few of them, (methods,).
+
+    Few seeds do not tell how much the mean rank varies between seeds: it is taken to vary as those
+    of the other methods do, on average.
+
+    Args:
+        means_of_seeds: Mean ranks over tasks, (seeds, methods); NaN where a method lacks a seed.
+        has_too_few: Which methods have too few seeds, (methods,); the others have a variance of 0.
+        weight: Weight of the benchmark in the mean ranks.
+    """
+    variances = np.zeros(len(has_too_few))
+    if not has_too_few.any():
+        return variances
+
+    n_seeds = effective_seeds(means_of_seeds)
+    influences_of_others = influences(means_of_seeds[:, ~has_too_few], weight)
+    # Their squares sum to the variance of a mean over all seeds of the method.
+    variances_of_means = (influences_of_others**2).sum(axis=0)
+    variance_of_seed = (variances_of_means * n_seeds[~has_too_few]).mean()
+    variances[has_too_few] = variance_of_seed / n_seeds[has_too_few]
+    return variances
+
+
+def effective_seeds(means_of_seeds: FloatArray) -> FloatArray:
+    """Number of seeds of a mean that is as certain as the mean rank of each method, (methods,).
+
+    A mean rank is 1 plus the shares of other methods that are better, each over the seeds common to
+    both. A seed has therefore as weight the sum of 1 / (number of common seeds) over the others
+    that have finished it; with the same n seeds of all methods, each has the weight
+    (number of others) / n, and the result is n.
+
+    Args:
+        means_of_seeds: Mean ranks over tasks, (seeds, methods); NaN where a method lacks a seed.
+    """
+    has_seed = (~np.isnan(means_of_seeds)).astype(np.float64)
+    n_common = has_seed.T @ has_seed  # (methods, methods)
+    shares = 1 / np.maximum(n_common, 1)
+    np.fill_diagonal(shares, 0)  # a method is not compared with itself
+    weights = has_seed * (has_seed @ shares)  # (seeds, methods)
+    sum_of_squares = (weights**2).sum(axis=0)
+    n_others = has_seed.shape[1] - 1
+    # A method without common seeds is as little known as one with a single seed.
+    sum_of_squares = np.where(sum_of_squares > 0, sum_of_squares, n_others**2)
+    return np.asarray(n_others**2 / sum_of_squares)
 
 
 def family_influences(group: BenchmarkGroup, trial: int) -> list[FloatArray]:
@@ -240,7 +336,9 @@ def _family_weight(group: BenchmarkGroup, place: int) -> float:
     return float(family_means(indicators).mean())
 
 
-def _errors_of_differences(all_influences: FloatArray) -> FloatArray:
+def _errors_of_differences(
+    all_influences: FloatArray, borrowed_variances: FloatArray
+) -> FloatArray:
     """Standard errors of the differences in mean rank of all pairs of methods, (methods, methods).
 
     The variance of a difference is the sum over samples of squared differences of influences. Some
@@ -250,19 +348,26 @@ def _errors_of_differences(all_influences: FloatArray) -> FloatArray:
     Args:
         all_influences: Influence of each sample on each mean rank, (samples, methods): how much of
             its deviation is due to the sample.
+        borrowed_variances: Variances of the mean ranks besides, (methods,), each independent of the
+            others.
     """
     n_methods = all_influences.shape[1]
     variances = np.empty((n_methods, n_methods))
     for method, method_influences in enumerate(all_influences.T):
         differences = all_influences - method_influences[:, None]
         variances[method] = (differences**2).sum(axis=0)
+    variances_besides = borrowed_variances[:, None] + borrowed_variances
+    np.fill_diagonal(variances_besides, 0)  # a method does not differ from itself
+    variances += variances_besides
 
     pairs = np.triu_indices(n_methods, k=1)
     common_variance = variances[pairs].mean()
     return np.asarray(np.sqrt((variances + common_variance) / 2))
 
 
-def _draw_chance_deviations(strata: Sequence[FloatArray]) -> FloatArray:
+def _draw_chance_deviations(
+    strata: Sequence[FloatArray], borrowed_variances: FloatArray
+) -> FloatArray:
     """Draw how far mean ranks deviate by chance, by the bootstrap, (resamples, methods).
 
     Each stratum, such as the seeds of a benchmark, is a group of samples that is resampled by
@@ -271,6 +376,8 @@ def _draw_chance_deviations(strata: Sequence[FloatArray]) -> FloatArray:
 
     Args:
         strata: Influences of the samples of each stratum on the mean ranks, (samples, methods).
+        borrowed_variances: Variances of the mean ranks besides, (methods,), which have no samples:
+            deviations due to them are normal.
     """
     rng = np.random.default_rng(RESAMPLING_SEED)
     n_methods = strata[0].shape[1]
@@ -280,6 +387,8 @@ def _draw_chance_deviations(strata: Sequence[FloatArray]) -> FloatArray:
         equal_probabilities = np.full(n_samples, 1 / n_samples)
         times_drawn = rng.multinomial(n_samples, equal_probabilities, size=RESAMPLES)
         deviations += times_drawn @ influences_of_samples
+    if borrowed_variances.any():
+        deviations += rng.normal(size=deviations.shape) * np.sqrt(borrowed_variances)
 
     # Deviations are later divided by standard errors, which are only estimates. Such a ratio has
     # heavier tails, as in Student's t: a normal variable over the root of chi-squared / f.

@@ -40,6 +40,25 @@ Ranks: 1 is best, ties share their mean rank.
     If method b has not finished seed s, r[a, s, t, m] counts it with W[b, a, t, m]. The mean of r
     over the seeds of method a is then 1 plus the sum of W[b, a] over all others: every pair is
     compared on all seeds that both have, whatever other methods have finished.
+
+    A W of few seeds is less certain than one of many. For the standard error of the mean of r over
+    seeds to be right, the deviations of r[a] from its mean are scaled, with the notation
+
+    S_a      number of seeds in which method a is ranked
+    S_ab     number of those that method b has finished, too
+    partner  a method b of at least 5 common seeds S_ab, or of the most if all have fewer
+
+    Deviations from W[b, a] in the common seeds with a partner, S_ab of the S_a, are scaled by
+
+    f[b, a]  sqrt(S_a (S_a - 1) / (S_ab (S_ab - 1)))
+
+    Few outcomes do not tell how much they vary: deviations from W of methods that are no partners
+    are left out. Their outcomes are taken to vary as those of the m partners do, and together with
+    them, as both are due to method a. A seed s then has the weight h[s] in the mean, instead of
+    m / S_a, and the deviations due to the partners are scaled by g[a]:
+
+    h[a, s]  m / S_a + the sum of 1 / S_ab over methods b that are no partners and have finished s
+    g[a]     sqrt(S_a sum over s of h[a, s]^2) / m
 """
 
 import math
@@ -49,6 +68,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hpobench_ordered._typing import BoolArray, FloatArray
+from hpobench_ordered.analysis.bootstrap import MIN_SAMPLES_OF_INTERVAL
 from hpobench_ordered.analysis.samples import (
     Resampling,
     at_incumbents,
@@ -245,7 +265,7 @@ def ranks_of_means(losses: FloatArray, methods: Sequence[str]) -> Scores:
         Ranks of shape (methods, tasks, 1, trials): as they have no seeds, tasks stand on the axis
         of seeds, and there is a single task. Standard errors of their means are thus over tasks.
     """
-    mean_losses = incumbents(losses).mean(axis=1)  # (methods, tasks, trials)
+    mean_losses = mean_over_seeds(incumbents(losses))  # (methods, tasks, trials)
     ranks = rank_over_methods(mean_losses)
     return Scores(tuple(methods), ranks[:, :, None], possible=(1, len(methods)))
 
@@ -257,54 +277,90 @@ def ranks_by_seed(losses: FloatArray, methods: Sequence[str]) -> Scores:
     not finished the seed, it is unknown whether it would be better: it then adds to the rank the
     share of the other seeds on which it is better.
 
+    If methods have different seeds, ranks are right in their mean over seeds and in its standard
+    error, but a single one may be beyond the possible ranks: see the module's notation.
+
     Args:
         losses: Loss of every trial, (methods, seeds, tasks, trials).
         methods: Names of the methods, in the order of the first axis.
 
     Returns:
-        Ranks, (methods, seeds, tasks, trials); NaN in runs that are not finished.
+        Ranks, (methods, seeds, tasks, trials); NaN in runs that are not finished, and in seeds that
+        a method has in common with none of its partners (see the notation).
     """
     best_so_far = incumbents(losses)
     is_finished = finished_runs(losses)  # (methods, seeds)
     # NaN is never lower, so a method that has not finished a seed adds nothing to ranks there.
     ranks = rank_over_methods(best_so_far)
 
-    # What method b would have added to the rank of method a in the seeds that only a has finished.
-    has_failed_runs = ~is_finished.all(axis=1)
-    for b in np.flatnonzero(has_failed_runs):
+    have_same_seeds = bool((is_finished == is_finished[0]).all())
+    if not have_same_seeds:
         for a in range(len(methods)):
-            seeds_without_b = is_finished[a] & ~is_finished[b]
-            if seeds_without_b.any():
-                ranks[a, seeds_without_b] += _share_better(best_so_far, is_finished, int(b), a)
-
+            ranks[a] = _ranks_on_own_seeds(a, best_so_far, is_finished)
     ranks[~is_finished] = np.nan
     return Scores(tuple(methods), ranks, possible=(1, len(methods)))
 
 
-def _share_better(
-    best_so_far: FloatArray, is_finished: BoolArray, b: int, a: int
-) -> FloatArray | float:
-    """Share of their common seeds on which method b is better than method a, (tasks, trials).
-
-    Common seeds are those that both have finished. Seeds on which they are equal count half;
-    without common seeds the share is 1/2.
+def _ranks_on_own_seeds(a: int, best_so_far: FloatArray, is_finished: BoolArray) -> FloatArray:
+    """Ranks of method a in each seed, where methods have different seeds, (seeds, tasks, trials).
 
     Args:
+        a: Index of the method.
         best_so_far: Lowest loss of every run so far, (methods, seeds, tasks, trials).
         is_finished: Which runs are finished, (methods, seeds).
-        b: Index of method b.
-        a: Index of method a.
     """
-    common_seeds = is_finished[a] & is_finished[b]
-    if not common_seeds.any():
-        return 0.5
+    is_common = is_finished & is_finished[a]  # seeds that a has and another method, too
+    n_common = is_common.sum(axis=1)  # with each method
+    others = [b for b in range(len(is_finished)) if b != a]
+    most_in_common = n_common[others].max()
 
-    losses_b = best_so_far[b, common_seeds]
-    losses_a = best_so_far[a, common_seeds]
-    is_win = losses_b < losses_a
-    is_tie = losses_b == losses_a
-    wins = is_win + is_tie / 2
-    return np.asarray(wins.mean(axis=0))
+    mean_rank = np.ones(best_so_far.shape[2:])  # (tasks, trials)
+    for b in others:
+        mean_rank += _outcomes(b, a, best_so_far, is_common[b]).mean(axis=0)  # W
+    ranks = np.full(best_so_far.shape[1:], np.nan)  # (seeds, tasks, trials)
+    if most_in_common < 2:  # a single seed does not deviate
+        first_seed = is_finished[a].argmax()
+        ranks[first_seed] = mean_rank
+        return ranks
+
+    n_needed = min(MIN_SAMPLES_OF_INTERVAL, most_in_common)
+    partners = [b for b in others if n_common[b] >= n_needed]
+    is_ranked = is_common[partners].any(axis=0)  # (seeds,)
+    n_ranked = is_ranked.sum()
+
+    deviations = np.zeros(ranks.shape)
+    seed_weights = np.where(is_ranked, len(partners) / n_ranked, 0.0)  # h
+    for b in others:
+        outcomes = _outcomes(b, a, best_so_far, is_common[b])
+        if b in partners:
+            factor = np.sqrt(n_ranked * (n_ranked - 1) / (n_common[b] * (n_common[b] - 1)))  # f
+            deviations[is_common[b]] += factor * (outcomes - outcomes.mean(axis=0))
+        elif n_common[b] > 0:
+            seed_weights[is_common[b]] += 1 / n_common[b]
+    scale = np.sqrt(n_ranked * (seed_weights**2).sum()) / len(partners)  # g
+    ranks[is_ranked] = mean_rank + scale * deviations[is_ranked]
+    return ranks
+
+
+def _outcomes(b: int, a: int, best_so_far: FloatArray, is_common_seed: BoolArray) -> FloatArray:
+    """Whether method b is better than method a, in common seeds (common seeds, tasks, trials).
+
+    It is 1 if b is better, 1/2 if they are equal, and 0 if a is. Without common seeds nothing is
+    known: it is 1/2 then, in place of one seed.
+
+    Args:
+        b: Index of the one method.
+        a: Index of the other.
+        best_so_far: Lowest loss of every run so far, (methods, seeds, tasks, trials).
+        is_common_seed: Which seeds both have finished, (seeds,).
+    """
+    if not is_common_seed.any():
+        return np.full((1, *best_so_far.shape[2:]), 0.5)
+    losses_b = best_so_far[b, is_common_seed]
+    losses_a = best_so_far[a, is_common_seed]
+    is_better = losses_b < losses_a
+    is_equal = losses_b == losses_a
+    return np.asarray(is_better + is_equal / 2)
 
 
 def rank_over_methods(losses: FloatArray) -> FloatArray:

@@ -250,7 +250,7 @@ def judge_leader(group: BenchmarkGroup, trial: int) -> Verdict:
 
     next_method = int(np.argsort(mean_ranks, kind="stable")[1])
     # On these benchmarks the samples are their seeds and tasks; for others like them, families.
-    on_these = compare_with_leader(mean_ranks, seed_and_task_influences(group, trial))
+    on_these = compare_with_leader(mean_ranks, *seed_and_task_influences(group, trial))
     on_others = None
     if len(ranks) >= MIN_FAMILIES_OF_TEST:
         on_others = compare_with_leader(mean_ranks, family_influences(group, trial))

@@ -215,8 +215,12 @@ def find_methods_within_error(
         Their names, by mean rank, without the best; none if nothing can be tested.
     """
     mean_ranks = group.by_family("rank", trial).mean(axis=0)[places]
-    influences = [stratum[:, places] for stratum in seed_and_task_influences(group, trial)]
-    comparison = compare_with_leader(mean_ranks, influences)
+    strata, borrowed_variances = seed_and_task_influences(group, trial)
+    comparison = compare_with_leader(
+        mean_ranks,
+        [stratum[:, places] for stratum in strata],
+        borrowed_variances[places],
+    )
     if comparison is None:
         return []
     names = []

@@ -7,7 +7,9 @@ from leader_errors import LeaderCounts, count_leaders
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.analysis.leader_comparison import (
     LeaderComparison,
+    benchmark_influences,
     compare_with_leader,
+    effective_seeds,
     influences,
 )
 
@@ -49,6 +51,42 @@ def test_chance_on_one_task_is_rarely_called_better(n_methods):
     equal_losses = np.zeros(n_methods)
     counts = count_leaders(equal_losses, benchmarks=1, seeds=10, tasks=1, repetitions=100)
     assert counts.false_claims <= 0.05
+
+
+@pytest.mark.parametrize("seeds_of_third", [1, 3])
+@pytest.mark.parametrize(("benchmarks", "tasks"), [(1, 1), (2, 4)])
+@pytest.mark.parametrize("n_methods", [3, 12])
+def test_few_seeds_rarely_decide(n_methods, benchmarks, tasks, seeds_of_third):
+    """Every third of equally good methods has fewer seeds than the ten of the others.
+
+    So it leads, or is last, by chance more often than these.
+    """
+    counts = count_leaders(
+        np.zeros(n_methods),
+        benchmarks=benchmarks,
+        tasks=tasks,
+        seeds=10,
+        seeds_of_third=seeds_of_third,
+        repetitions=100,
+    )
+    assert counts.false_claims <= 0.05
+
+
+@pytest.mark.parametrize(("seeds_of_third", "distance"), [(3, 2.0), (1, 3.0)])
+def test_right_leader_with_few_seeds_is_found(seeds_of_third, distance):
+    """The best of twelve methods has fewer seeds than most, but there are four benchmarks.
+
+    It is better by a distance in standard deviations of a run, which is larger for a single seed.
+    """
+    counts = count_leaders(
+        np.append(0.0, np.full(11, distance)),
+        benchmarks=4,
+        tasks=4,
+        seeds=10,
+        seeds_of_third=seeds_of_third,
+        repetitions=20,
+    )
+    assert counts.best_of_all >= 0.9
 
 
 def test_few_samples_have_no_test():
@@ -104,6 +142,53 @@ def test_influences_add_up_to_standard_error():
 
     standard_error = ranks.std(axis=0, ddof=1) / np.sqrt(n_samples)
     np.testing.assert_allclose(np.sqrt(variance), 0.5 * standard_error)
+
+
+def test_few_seeds_borrow_their_variance():
+    """The last of three methods has two seeds on the only task, the others have eight.
+
+    The variance of its mean rank is that of the others' mean ranks, which are over more seeds.
+    """
+    ranks = np.random.default_rng(0).normal(size=(3, 8, 1))  # (methods, seeds, tasks)
+    ranks[2, 2:] = np.nan
+
+    (of_seeds, _), borrowed_variances = benchmark_influences(ranks, weight=0.5)
+
+    # Both others compare with one method on eight seeds, and with the last one on two.
+    weights = np.repeat([1 / 8 + 1 / 2, 1 / 8], [2, 6])
+    n_seeds_of_others = 2**2 / (weights**2).sum()
+    variance_of_means = ranks[:2, :, 0].var(axis=1, ddof=1).mean() / 8
+    expected = 0.5**2 * variance_of_means * n_seeds_of_others / 2
+    np.testing.assert_allclose(borrowed_variances, [0, 0, expected])
+    assert not of_seeds[:, 2].any()
+
+
+@pytest.mark.parametrize("n_seeds", [1, 3, 10])
+def test_equal_seeds_are_all_effective(n_seeds):
+    ranks = np.random.default_rng(0).normal(size=(n_seeds, 4))  # (seeds, methods)
+    np.testing.assert_allclose(effective_seeds(ranks), n_seeds)
+
+
+def test_equal_seeds_borrow_nothing():
+    """All methods have three seeds."""
+    ranks = np.random.default_rng(0).normal(size=(3, 3, 2))  # (methods, seeds, tasks)
+    _, borrowed_variances = benchmark_influences(ranks, weight=1.0)
+    assert not borrowed_variances.any()
+
+
+def test_borrowed_variance_widens_interval():
+    """The mean rank of the last method, which is not the leader, has a variance besides."""
+    ranks = np.array([1.0, 2.0, 3.0]) + 0.1 * np.random.default_rng(0).normal(size=(8, 3))
+    strata = [influences(ranks, weight=1.0)]
+
+    narrow = compare_with_leader(ranks.mean(axis=0), strata)
+    wide = compare_with_leader(ranks.mean(axis=0), strata, np.array([0.0, 0.0, 1.0]))
+
+    assert narrow is not None
+    assert wide is not None
+    assert narrow.is_worse[2]
+    assert not wide.is_worse[2]
+    assert wide.upper[2] - wide.lower[2] > narrow.upper[2] - narrow.lower[2]
 
 
 def test_missing_seed_has_no_influence():

@@ -1,5 +1,7 @@
 """Scores, regrets and ranks, from losses of shape (methods, seeds, tasks, trials)."""
 
+import itertools
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -295,6 +297,61 @@ def test_ranks_are_of_mean_losses():
     standard_errors = ranks_on_tasks.std(axis=1, ddof=1) / np.sqrt(n_tasks)
     np.testing.assert_allclose(ranks.mean[:, 0], ranks_on_tasks.mean(axis=1))
     np.testing.assert_allclose(ranks.two_standard_errors[:, 0], 2 * standard_errors)
+
+
+def test_missing_seeds_do_not_change_ranks_of_means():
+    """The second method has finished one seed of six; the ranks are those of its mean alone."""
+    losses = np.random.default_rng(0).random((3, 6, 5, 7))  # (methods, seeds, tasks, trials)
+    finished = losses.copy()
+    finished[1, 1:] = np.nan
+    losses[1] = losses[1, 0]  # all seeds as the first
+
+    computed = ranks_of_means(finished, "abc")
+
+    np.testing.assert_array_equal(computed.values, ranks_of_means(losses, "abc").values)
+
+
+@pytest.mark.parametrize("few_seeds", [1, 3, 7])
+@pytest.mark.parametrize("methods_with_few", [1, 6])
+def test_errors_of_ranks_are_right_with_unequal_seeds(few_seeds, methods_with_few):
+    """The standard error of a mean rank over seeds is how much it varies between experiments.
+
+    It is that of the first of 12 equal methods, which has all ten seeds; the last ones have few.
+    Each of many tasks is an experiment of its own.
+    """
+    losses = np.random.default_rng(0).normal(size=(12, 10, 4000, 1))
+    losses[12 - methods_with_few :, few_seeds:] = np.nan
+
+    ranks = ranks_by_seed(losses, [str(a) for a in range(12)])
+
+    true_variance = ranks.mean[0].var()
+    standard_errors = ranks.two_standard_errors[0] / 2
+    assert 0.85 < (standard_errors**2).mean() / true_variance < 1.3
+
+
+@given(
+    hnp.arrays(float, (4, 5, 2, 3), elements=st.integers(0, 3).map(float)),
+    hnp.arrays(bool, (4, 5)),
+)
+def test_mean_ranks_compare_pairs_on_common_seeds(losses, is_missing):
+    """A mean rank is 1 plus the share of common seeds in which each other method is better.
+
+    Ties, and methods without common seeds, count half. The mean ranks sum to 1 + 2 + 3 + 4.
+    """
+    is_missing[np.arange(4), np.arange(4)] = False  # each method has a seed
+    losses[is_missing] = np.nan
+    best_losses = np.minimum.accumulate(losses, axis=-1)
+
+    computed = ranks_by_seed(losses, "abcd").mean
+
+    expected = np.ones((4, 2, 3))
+    for a, b in itertools.permutations(range(4), 2):
+        is_common = ~is_missing[a] & ~is_missing[b]
+        of_a, of_b = best_losses[a, is_common], best_losses[b, is_common]
+        outcomes = (of_b < of_a) + (of_b == of_a) / 2
+        expected[a] += outcomes.mean(axis=0) if is_common.any() else 0.5
+    np.testing.assert_allclose(computed, expected)
+    np.testing.assert_allclose(computed.sum(axis=0), 10)
 
 
 def test_ranks_by_seed_are_of_incumbents():
