@@ -241,7 +241,7 @@ def speedups_after_adjustment(group: BenchmarkGroup) -> list[Speedups]:
     """Speedups on each benchmark over the method that ran before a search-space adjustment.
 
     The list is empty under other protocols, if that method (the reference) is not among those
-    compared, if runs have too few trials, and if some runs are not finished.
+    compared, and if runs have too few trials.
     """
     if parse_protocol_name(group.protocol) != Adjustment().name:
         return []
@@ -254,11 +254,6 @@ def speedups_after_adjustment(group: BenchmarkGroup) -> list[Speedups]:
     budgets = [budget for budget in PAPER_BUDGETS if budget < group.last_trial]
     if reference not in group.methods or not budgets:
         return []
-    for item in group.items:
-        is_finished = finished_runs(item.losses)[group.rows(item)]
-        if not is_finished.all():
-            return []
-
     return [
         speedups(
             item.losses[group.rows(item)],

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.analysis.samples import two_standard_errors
+from hpobench_ordered.analysis.samples import finished_runs, two_standard_errors
 from hpobench_ordered.analysis.scores import Scores
 from hpobench_ordered.core.objective import Direction
 
@@ -80,10 +80,14 @@ class Difference:
 
 
 def compare_methods(scores: Scores, first: str, second: str, *, trial: int) -> Difference:
-    """Compare two methods after a trial, counted from 1, on the tasks where both have scores."""
+    """Compare two methods after a trial, counted from 1, on the tasks where both have scores.
+
+    Seeds that one of them has not finished are left out.
+    """
     after_trial = scores.values[..., trial - 1]  # (methods, seeds, tasks)
-    first_scores = after_trial[scores.methods.index(first)]
-    second_scores = after_trial[scores.methods.index(second)]
+    pair = after_trial[[scores.methods.index(first), scores.methods.index(second)]]
+    is_common_seed = finished_runs(pair).all(axis=0)
+    first_scores, second_scores = pair[:, is_common_seed]
     differences = first_scores - second_scores
     is_defined_task = ~np.isnan(differences).any(axis=0)
     return Difference(differences[:, is_defined_task])

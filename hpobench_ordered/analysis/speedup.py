@@ -28,7 +28,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray, IntArray
-from hpobench_ordered.analysis.samples import incumbents
+from hpobench_ordered.analysis.samples import finished_runs, incumbents, mean_over_seeds
 from hpobench_ordered.errors import ExperimentError, UnknownNameError
 
 PAPER_BUDGETS = (10, 20, 40)
@@ -66,10 +66,12 @@ def speedups(
     """Compare the trials that methods need to reach what a reference reaches in given budgets.
 
     The speedup of a method is the mean number of trials that the reference needs over that of the
-    method. A run that does not reach the target is a failure, and counts as all its trials.
+    method. A run that does not reach the target is a failure, and counts as all its trials. Means
+    of a method are over the seeds that it has finished.
 
     Args:
-        losses: Loss of every trial, shape (methods, seeds, tasks, trials).
+        losses: Loss of every trial, shape (methods, seeds, tasks, trials); NaN in runs that are not
+            finished.
         methods: Names of the methods, in the order of the first axis.
         reference: The method compared with, which does not use transfer.
         budgets: Budgets of the reference, in trials.
@@ -88,13 +90,17 @@ def speedups(
     is_failure = first_trials == 0  # the target is not reached
     last_trial = losses.shape[-1]
     trials = np.where(is_failure, last_trial, first_trials)  # (methods, seeds, tasks, budgets)
-    mean_trials = trials.mean(axis=1)  # over seeds, (methods, tasks, budgets)
+
+    is_finished = finished_runs(losses)[..., None, None]
+    trials_of_finished = np.where(is_finished, trials, np.nan)
+    failures_of_finished = np.where(is_finished, is_failure, np.nan)
+    mean_trials = mean_over_seeds(trials_of_finished)  # (methods, tasks, budgets)
     return Speedups(
         methods=tuple(methods),
         reference=reference,
         budgets=tuple(budgets),
         values=mean_trials[index_of_reference] / mean_trials,
-        failure_rates=is_failure.mean(axis=1),
+        failure_rates=mean_over_seeds(failures_of_finished),
     )
 
 
@@ -102,7 +108,7 @@ def reference_targets(losses: FloatArray, budgets: Sequence[int] = PAPER_BUDGETS
     """What the reference reaches: its mean best loss on each task in each budget, (tasks, budgets).
 
     Args:
-        losses: Losses of the reference, (seeds, tasks, trials).
+        losses: Losses of the reference, (seeds, tasks, trials); NaN in runs that are not finished.
         budgets: Budgets in trials.
 
     Raises:
@@ -116,7 +122,7 @@ def reference_targets(losses: FloatArray, budgets: Sequence[int] = PAPER_BUDGETS
         )
     last_trials = np.asarray(budgets) - 1  # counted from 0
     best_losses = incumbents(losses)[..., last_trials]  # (seeds, tasks, budgets)
-    return np.asarray(best_losses.mean(axis=0))
+    return mean_over_seeds(best_losses, axis=0)
 
 
 def trials_to_reach(losses: FloatArray, targets: FloatArray) -> IntArray:

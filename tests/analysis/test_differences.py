@@ -47,6 +47,22 @@ def test_differences_are_paired_by_seed():
     assert difference.tasks == len(defined_tasks)
 
 
+def test_differences_leave_out_unfinished_seeds():
+    """Method a has not finished seed 1 of four, nor c seed 3."""
+    scores = draw_scores()
+    scores.values[0, 1] = np.nan
+    scores.values[2, 3] = np.nan
+
+    difference = compare_methods(scores, "c", "a", trial=2)
+
+    common_seeds = [0, 2]
+    defined_tasks = [0, 1, 2, 4]
+    differences = (scores.values[2] - scores.values[0])[..., 1]  # (seeds, tasks)
+    np.testing.assert_array_equal(
+        difference.values, differences[np.ix_(common_seeds, defined_tasks)]
+    )
+
+
 def test_difference_summarises_seeds_and_tasks():
     """A difference tells its mean, its error over seeds, and on how many tasks c is better than a.
 

@@ -48,6 +48,28 @@ def test_speedup_computed_by_hand():
     np.testing.assert_allclose(computed.mean_failure_rate[:, budget], [0, 0, 1 / 2])
 
 
+def test_speedup_is_over_finished_seeds():
+    """Method a has finished three seeds of four, and the reference b only two, of which one is a's.
+
+    Targets and means of each are those of its own seeds, as if there were no others.
+    """
+    complete = np.random.default_rng(0).random((3, 4, 2, 6))  # (methods, seeds, tasks, trials)
+    losses = complete.copy()
+    losses[0, 3] = np.nan
+    losses[1, :2] = np.nan
+    targets = reference_targets(complete[1, 2:], [4])
+
+    computed = speedups(losses, "abc", reference="b", budgets=[4])
+
+    first_trials = trials_to_reach(complete, targets)  # (methods, seeds, tasks, budgets)
+    trials = np.where(first_trials == 0, 6, first_trials)
+    mean_of_a = trials[0, :3].mean(axis=0)
+    mean_of_b = trials[1, 2:].mean(axis=0)
+    np.testing.assert_allclose(computed.values[0], mean_of_b / mean_of_a)
+    failure_rate_of_a = (first_trials[0, :3] == 0).mean(axis=0)
+    np.testing.assert_allclose(computed.failure_rates[0], failure_rate_of_a)
+
+
 @given(RANDOM_LOSSES)
 def test_trials_agree_with_counting(losses):
     """The number of trials until a loss reaches the target is 0 if it is never reached."""
