@@ -1,9 +1,9 @@
 """Measures on each benchmark: scores, values, regrets and ranks of every run.
 
-A method that has finished fewer than half of the seeds planned for it on a benchmark is not compared
-there. Otherwise all its finished runs count: means are over all seeds that it has finished,
-comparisons over the seeds that both methods have, so that neither a failed run nor a method planned
-with fewer seeds changes another method's means.
+A method that has finished fewer than half of the seeds planned for it on a benchmark is not
+compared there. Otherwise all its finished runs count: means are over all seeds that it has
+finished, comparisons over the seeds that both methods have, so that neither a failed run nor a
+method planned with fewer seeds changes another method's means.
 
 Notation:
     A   number of compared methods
@@ -12,7 +12,7 @@ Notation:
     M   number of trials per task
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -66,12 +66,14 @@ class MethodRuns:
     Attributes:
         states: Number of runs in each state.
         seeds: Seeds of the finished runs.
+        planned_seeds: Seeds of all planned runs.
         timed_suggestions: Number of suggestions whose CPU time is known.
         cpu_seconds: CPU time of the method in these suggestions.
     """
 
     states: Mapping[str, int]
     seeds: tuple[int, ...] = ()
+    planned_seeds: tuple[int, ...] = ()
     timed_suggestions: int = 0
     cpu_seconds: float = 0.0
 
@@ -188,11 +190,17 @@ class BenchmarkScores:
     def _notes_on_runs(self) -> list[str]:
         """Say which seeds compared methods lack, and which methods are not compared."""
         notes = []
+        methods_of_seeds: dict[str, list[str]] = {}  # of methods planned with fewer seeds
         for method in self.methods:
-            missing = set(self.seed_numbers) - set(self.runs[method].seeds)
+            runs = self.runs[method]
+            planned = set(self.seed_numbers).intersection(runs.planned_seeds)
+            missing = planned.difference(runs.seeds)
             if missing:
-                noun = "seed" if len(missing) == 1 else "seeds"
-                notes.append(f"{method} has not finished {noun} {format_ranges(missing)}.")
+                notes.append(f"{method} has not finished {_name_seeds(missing)}.")
+            if len(planned) < len(self.seed_numbers):
+                methods_of_seeds.setdefault(_name_seeds(planned), []).append(method)
+        for seeds, methods in methods_of_seeds.items():
+            notes.append(f"Only run with {seeds}: {', '.join(methods)}.")
 
         submitted = list(filter(is_submitted, self.runs))
         if submitted:
@@ -206,6 +214,12 @@ class BenchmarkScores:
             names = ", ".join(not_compared)
             notes.append(f"Not compared, with fewer than half of their runs finished: {names}.")
         return notes
+
+
+def _name_seeds(seeds: Collection[int]) -> str:
+    """Name seeds with their noun: "seed 3", "seeds 0 to 2, 5"."""
+    noun = "seed" if len(seeds) == 1 else "seeds"
+    return f"{noun} {format_ranges(seeds)}"
 
 
 def fallback_counts(results: "pd.DataFrame") -> dict[str, int]:
@@ -353,8 +367,10 @@ def _runs_of_methods(
     finished = trials[["method", "seed"]].drop_duplicates()
     seeds_of_method = finished.groupby("method", observed=True)["seed"].agg(list).to_dict()
     states_of_method: dict[str, dict[str, int]] = {}
-    for method, states in planned.groupby("method", observed=True)["state"]:
-        states_of_method[str(method)] = states.value_counts().to_dict()
+    planned_of_method: dict[str, list[int]] = {}
+    for method, planned_runs in planned.groupby("method", observed=True):
+        states_of_method[str(method)] = planned_runs["state"].value_counts().to_dict()
+        planned_of_method[str(method)] = sorted(map(int, planned_runs["seed"].unique()))
 
     n_suggestions_of_method, seconds_of_method = _sum_timings(timings)
 
@@ -366,6 +382,7 @@ def _runs_of_methods(
         runs[method] = MethodRuns(
             states=MappingProxyType(states_of_method[method]),
             seeds=tuple(sorted(map(int, seeds_of_method.get(method, ())))),
+            planned_seeds=tuple(planned_of_method[method]),
             timed_suggestions=int(n_suggestions_of_method.get(method, 0)),
             cpu_seconds=float(seconds_of_method.get(method, 0.0)),
         )

@@ -241,13 +241,14 @@ def _landscape_panels(
     """Panels of the first and the last task of a benchmark; none if it cannot be drawn.
 
     They show the objective around the best evaluation of all methods, and the evaluations of the
-    first method with the first seed.
+    first method with its first seed.
     """
     benchmark = load_drawable(item)
     if benchmark is None:
         return []
 
-    seeds = item.seed_numbers[:MAX_SEEDS_OF_LANDSCAPES]  # reading more takes long
+    seeds_of_first = item.runs[methods[0]].seeds
+    seeds = seeds_of_first[:MAX_SEEDS_OF_LANDSCAPES]  # reading more takes long
     tried = evaluations(item, runs, configurations, methods=methods, seeds=seeds)
     shown_tasks = sorted({item.tasks[0], item.tasks[-1]})  # there may be a single task
     tried_on_task = {number: tried[tried["task"] == number] for number in shown_tasks}

@@ -171,7 +171,9 @@
     }
     if (key !== "wins") return numbers()[key][m] ?? [null, NOTHING];
     const counts = !view.task && numbers().wins[m]?.[trialShown() - 1];
-    return counts ? [counts[2] - counts[0], counts.join("\u2009/\u2009")] : [null, NOTHING];
+    if (!counts) return [null, NOTHING];
+    const [won, tied, lost] = counts; // of fewer runs where a method has fewer seeds: shares are compared
+    return [(lost - won) / Math.max(won + tied + lost, 1), counts.join("\u2009/\u2009")];
   };
   const makeRow = (columns, m, place) => {
     const method = protocol().methods[m];

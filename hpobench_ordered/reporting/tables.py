@@ -116,11 +116,16 @@ def leaderboard_tables(board: "pd.DataFrame", *, narrow: bool = False) -> Iterat
             n_families = int(rows["families"].max())
             scope = f"All {format_scope(n_benchmarks, n_families)}"
 
-        n_seeds = int(rows["seeds"].max())
+        compared_rows = rows[rows["rank"].notna()]
+        counts_of_seeds = compared_rows["seeds"] if len(compared_rows) else rows["seeds"]
+        n_fewest = int(counts_of_seeds.min())
+        n_seeds = int(counts_of_seeds.max())
         seeds = format_count(n_seeds, "seed")
         has_intervals = bool(rows["rank_low"].notna().any())
-        # Means over benchmarks of different seeds have no intervals, nor the same number of seeds.
-        if not surrogate and n_seeds >= MIN_SAMPLES_OF_INTERVAL and not has_intervals:
+        if n_fewest < n_seeds:
+            seeds = f"{n_fewest} to {seeds}"
+        elif not surrogate and n_seeds >= MIN_SAMPLES_OF_INTERVAL and not has_intervals:
+            # Means over benchmarks of different seeds have no intervals.
             seeds = f"up to {seeds}"
         note = ""
         if narrow:
@@ -260,13 +265,18 @@ def _speedup_table(speedups_of_benchmarks: Sequence[Speedups]) -> TextTable:
 def experiment_table(runs: "pd.DataFrame") -> TextTable:
     """Tabulate the planned runs.
 
-    Benchmarks with the same protocol, methods and seeds share a row.
+    Benchmarks with the same protocol, methods and seeds share a row; methods that were planned with
+    other seeds have another one.
     """
     benchmarks_of_plan: dict[tuple[str, str, str], list[str]] = {}
     for (benchmark, surrogate, protocol), group in runs.groupby(list(GROUP_COLUMNS), observed=True):
-        methods = ", ".join(sorted(map(str, group["method"].unique())))
-        plan = (label_protocol(str(protocol)), methods, format_ranges(group["seed"].unique()))
-        benchmarks_of_plan.setdefault(plan, []).append(f"{benchmark} ({surrogate})")
+        methods_of_seeds: dict[str, list[str]] = {}
+        for method, runs_of_method in group.groupby("method", observed=True):
+            seeds = format_ranges(runs_of_method["seed"].unique())
+            methods_of_seeds.setdefault(seeds, []).append(str(method))
+        for seeds, names in methods_of_seeds.items():
+            plan = (label_protocol(str(protocol)), ", ".join(sorted(names)), seeds)
+            benchmarks_of_plan.setdefault(plan, []).append(f"{benchmark} ({surrogate})")
 
     rows = []
     for (protocol, methods, seeds), benchmarks in benchmarks_of_plan.items():

@@ -197,9 +197,19 @@ def test_mean_is_over_finished_seeds():
 
 
 def test_note_names_unfinished_seeds():
-    scores = score_one_benchmark(without_runs(make_trials(seeds=20), "bo", [3, 8, 11]))
+    frame = make_trials(seeds=20)
+    finished = without_runs(frame, "bo", [3, 8, 11])
+    scores = score_one_benchmark(finished, runs_of_trials(frame))
     assert scores.seed_numbers == tuple(range(20))
     assert scores.notes() == ["bo has not finished seeds 3, 8, 11."]
+
+
+def test_note_names_methods_planned_with_fewer_seeds():
+    """No seed is missing, as the others were not planned for bo and simple-ordered."""
+    finished = without_runs(make_trials(seeds=6), "bo", range(3, 6))
+    finished = without_runs(finished, "simple-ordered", range(3, 6))
+    scores = score_one_benchmark(finished)
+    assert scores.notes() == ["Only run with seeds 0 to 2: bo, simple-ordered."]
 
 
 def test_ranks_compare_on_common_seeds():

@@ -1,0 +1,211 @@
+"""Results in which methods have unequal numbers of seeds, from scores to the report.
+
+There are four methods on three benchmarks. All have ten seeds, of which `cts` loses some: it is the
+best method, and random search meets the worst losses. So `cts` is not what others are scaled by.
+"""
+
+import numpy as np
+import pandas as pd
+import pytest
+from reporting_support import made_up_trials, overview_runs
+
+from hpobench_ordered.analysis.benchmark_group import BenchmarkGroup, Unit, compare_pairs
+from hpobench_ordered.analysis.curves import curves
+from hpobench_ordered.analysis.leaderboard import leaderboard
+from hpobench_ordered.analysis.scoring import BenchmarkScores, runs_of_trials, score_benchmarks
+from hpobench_ordered.analysis.verdict import verdicts
+from hpobench_ordered.plotting.accessor import Plots
+from hpobench_ordered.plotting.saving import svg_of
+from hpobench_ordered.reporting import ReportInput, write_report
+from hpobench_ordered.reporting.tables import experiment_table, leaderboard_tables, pairs
+
+METHODS = ("random-search", "bo", "rgpe", "cts")
+BENCHMARKS = ("a@1", "b@1", "c@1")
+FEW = "cts"
+
+pytestmark = pytest.mark.filterwarnings("error")
+
+
+def make_trials(*, seeds_of_few: int) -> pd.DataFrame:
+    """Trials of all methods, of which `FEW` has the first seeds of ten alone."""
+    frames = [
+        made_up_trials(name, methods=METHODS, seeds=10, entropy=number)
+        for number, name in enumerate(BENCHMARKS)
+    ]
+    trials = pd.concat(frames, ignore_index=True)
+    return trials[(trials["method"] != FEW) | (trials["seed"] < seeds_of_few)]
+
+
+def make_scores(*, seeds_of_few: int) -> list[BenchmarkScores]:
+    """Scores of these trials."""
+    scores, unscored = score_benchmarks(make_trials(seeds_of_few=seeds_of_few))
+    assert unscored == []
+    return scores
+
+
+def make_board(*, seeds_of_few: int) -> pd.DataFrame:
+    """The leaderboard of these trials, by benchmark and method."""
+    board = leaderboard(make_scores(seeds_of_few=seeds_of_few))
+    return board.set_index(["benchmark", "method"]).sort_index()
+
+
+@pytest.mark.parametrize("seeds_of_few", [1, 3])
+def test_fewer_seeds_change_no_other_score(seeds_of_few):
+    """Means and intervals of other methods are the same; ranks are not, as they compare."""
+    columns = []
+    for measure in ("score", "regret", "regret_over_trials"):
+        columns += [measure, f"{measure}_low", f"{measure}_high"]
+    others = [name for name in METHODS if name != FEW]
+
+    complete = make_board(seeds_of_few=10).loc[pd.IndexSlice[:, others], columns]
+    unequal = make_board(seeds_of_few=seeds_of_few).loc[pd.IndexSlice[:, others], columns]
+
+    pd.testing.assert_frame_equal(unequal, complete, check_exact=True)
+
+
+def test_fewer_seeds_hardly_change_mean_ranks():
+    """Means of nine runs, three seeds on three tasks, vary; those of three benchmarks less so."""
+    complete = make_board(seeds_of_few=10)["rank"]
+    unequal = make_board(seeds_of_few=3)["rank"]
+
+    changes = (unequal - complete).abs()
+
+    assert changes.max() < 0.5
+    assert changes["all"].max() < 0.25
+
+
+@pytest.mark.parametrize("seeds_of_few", [1, 3])
+def test_few_seeds_have_no_interval(seeds_of_few):
+    """Fewer than five seeds have no interval over seeds; others have one, which is not a point."""
+    board = make_board(seeds_of_few=seeds_of_few)
+    for measure in ("score", "regret", "rank"):
+        widths = board[f"{measure}_high"] - board[f"{measure}_low"]
+        is_few = widths.index.get_level_values("method") == FEW
+        assert widths[is_few].isna().all()
+        assert (widths[~is_few] > 0).all()
+
+
+@pytest.mark.parametrize("seeds_of_few", [1, 3])
+def test_rank_against_few_seeds_has_no_interval(seeds_of_few):
+    """The ranks of two methods rest on the seeds of both, so that ten of one are not enough."""
+    trials = make_trials(seeds_of_few=seeds_of_few)
+    two_methods = trials[trials["method"].isin(["random-search", FEW])]
+    scores, _ = score_benchmarks(two_methods)
+
+    board = leaderboard(scores).set_index("method")
+
+    assert board["rank"].notna().all()
+    assert board[["rank_low", "rank_high"]].isna().all(axis=None)
+    assert board.loc["random-search", ["score_low", "score_high"]].notna().all(axis=None)
+
+
+def test_bands_are_of_methods_with_seeds():
+    """Every method has curves; those of three seeds have no band."""
+    frame = curves(make_scores(seeds_of_few=3), tasks=False)
+    of_measures = frame[frame["measure"] != "value"]
+
+    has_band = of_measures.groupby("method", observed=True)["low"].agg(
+        lambda ends: ends.notna().all()
+    )
+
+    assert frame["mean"].notna().all()
+    assert not has_band[FEW]
+    assert has_band.drop(FEW).all()
+
+
+def test_wins_are_of_common_seeds():
+    """Each of three other methods has three seeds in common with this one, on two tasks."""
+    board = make_board(seeds_of_few=3)
+    counts = board.loc[("a@1", FEW), ["wins", "ties", "losses"]]
+    assert counts.sum() == 3 * 3 * 2
+
+
+@pytest.mark.parametrize("unit", list(Unit))
+def test_pairs_are_tested_on_common_seeds(unit):
+    """The test of two methods is that of results in which both have the same three seeds."""
+    trials = make_trials(seeds_of_few=3)
+    scores = make_scores(seeds_of_few=3)
+    common, _ = score_benchmarks(trials[trials["seed"] < 3])
+
+    tests = compare_pairs(BenchmarkGroup.of_all(scores), unit=unit)
+    tests_of_common = compare_pairs(BenchmarkGroup.of_all(common), unit=unit)
+
+    assert tests is not None
+    assert tests_of_common is not None
+    pair = scores[0].place(FEW), scores[0].place("random-search")
+    assert tests.p_values[pair] == pytest.approx(tests_of_common.p_values[pair])
+
+
+@pytest.mark.parametrize("seeds_of_few", [1, 3])
+def test_verdicts_name_all_methods(seeds_of_few):
+    *_, last = verdicts(make_scores(seeds_of_few=seeds_of_few))
+    assert last.leaders == (FEW,)
+    assert last.on_these is not None
+    named = last.on_these.better_than + last.on_these.not_told_apart
+    assert set(named) == set(METHODS) - {FEW}
+
+
+def test_single_seed_on_one_task_decides_nothing():
+    """One run of a method is far better than all others, but nothing tells how much it varies.
+
+    There are two methods, and ten seeds of the other one.
+    """
+    trials = make_trials(seeds_of_few=1)
+    is_one_task = (trials["benchmark"] == "a@1") & (trials["task"] == 1)
+    two_methods = trials[is_one_task & trials["method"].isin(["random-search", FEW])].copy()
+    two_methods.loc[two_methods["method"] == FEW, "loss"] -= 0.4
+    scores, _ = score_benchmarks(two_methods)
+
+    *_, last = verdicts(scores)
+
+    assert last.leaders == (FEW,)
+    assert last.on_these is None
+    assert np.isnan(last.interval).all()
+
+
+@pytest.mark.parametrize("seeds_of_few", [1, 3])
+def test_report_is_written(seeds_of_few, tmp_path):
+    trials = make_trials(seeds_of_few=seeds_of_few)
+
+    report = write_report(ReportInput(trials), tmp_path)
+
+    summary = (tmp_path / "summary.md").read_text(encoding="utf-8")
+    assert report.unscored == ()
+    assert f"{seeds_of_few} to 10 seeds" in summary
+    assert "leads" in summary
+    assert len(pairs(report.benchmarks)) == 4 * 3
+
+
+@pytest.mark.parametrize("seeds_of_few", [1, 3])
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda plots: plots.curves("rank"),
+        lambda plots: plots.curves("score", benchmark="a"),
+        lambda plots: plots.heatmap(),
+        lambda plots: plots.attainment("a"),
+        lambda plots: plots.leader_differences(),
+    ],
+)
+def test_plots_are_drawn(seeds_of_few, draw):
+    scores = make_scores(seeds_of_few=seeds_of_few)
+    runs = overview_runs(make_trials(seeds_of_few=seeds_of_few))
+    plots = Plots(lambda: (scores, []), lambda: runs, lambda keys: pd.DataFrame())
+
+    image = svg_of(draw(plots))
+
+    assert FEW in image
+    assert "NaN" not in image
+
+
+def test_caption_names_range_of_seeds():
+    tables = leaderboard_tables(leaderboard(make_scores(seeds_of_few=3)))
+    for table in tables:
+        assert "3 to 10 seeds; in brackets 95 % intervals over seeds." in table.caption
+
+
+def test_experiment_lists_seeds_of_methods():
+    """Methods of the same seeds share a row."""
+    runs = runs_of_trials(make_trials(seeds_of_few=3))
+    rows = [row[2:] for row in experiment_table(runs).rows]
+    assert rows == [("bo, random-search, rgpe", "0 to 9"), ("cts", "0 to 2")]
