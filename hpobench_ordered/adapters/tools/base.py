@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from hpobench_ordered._typing import Config, FloatArray
+from hpobench_ordered.core.extras import Extra
 from hpobench_ordered.core.history import Evaluations
-from hpobench_ordered.errors import MissingExtraError
+from hpobench_ordered.methods._model_based import replace_failed_losses
 from hpobench_ordered.methods.base import Method, MethodSpec
-from hpobench_ordered.space import SearchSpace
 
 EXTRA = "compare"
 
@@ -47,6 +47,7 @@ def describe_method(
     packages: Sequence[str],
     summary: str,
     uses_history: bool = False,
+    extras: tuple[Extra, ...] = (),
 ) -> MethodSpec:
     """Describe the method of a tool.
 
@@ -56,40 +57,40 @@ def describe_method(
         packages: The packages that determine its suggestions, by their names on PyPI.
         summary: One line.
         uses_history: Whether it uses evaluations of earlier tasks.
-
-    Raises:
-        MissingExtraError: One of the packages is not installed.
+        extras: Packages without which its module can be imported, but the method cannot be made.
     """
-    tool = ", ".join(f"{package} {_installed_version(package, name)}" for package in packages)
+    tool = ", ".join(f"{package} {_find_version(package)}" for package in packages)
     return MethodSpec(
         name=name,
         method=FromTool(method, tool),
         summary=summary,
         source=tool,
         uses_history=uses_history,
+        extras=extras,
     )
 
 
-def _installed_version(package: str, purpose: str) -> str:
+def _find_version(package: str) -> str:
+    """The installed version of a package; "(not installed)" if there is none."""
     try:
         return version(package)
-    except PackageNotFoundError as error:
-        raise MissingExtraError(package, extra=EXTRA, purpose=purpose) from error
+    except PackageNotFoundError:
+        return "(not installed)"
 
 
-def best_configs(history: Sequence[Evaluations], space: SearchSpace, most: int) -> list[Config]:
+def best_configs(history: Sequence[Evaluations], most: int) -> list[Config]:
     """The best configuration of each of the last tasks, the latest task first, each one once.
+
+    A task of which all evaluations failed has none.
 
     Args:
         history: Evaluations of earlier tasks, oldest first.
-        space: Their search space.
         most: Number of tasks at most.
     """
     configs: list[Config] = []
     for evaluations in reversed(history[-most:]):
-        best = int(np.nanargmin(evaluations.losses))
-        (config,) = space.configs(evaluations.values[[best]])
-        if config not in configs:
+        config = evaluations.best
+        if config is not None and config not in configs:
             configs.append(config)
     return configs
 
@@ -98,7 +99,8 @@ class ModelWithoutRepeats(Method):
     """Random initial trials, drawn as random search does, then what a model suggests.
 
     No configuration is suggested twice: a model ranks several, and where all have been tried a
-    random one is suggested. `fallbacks` counts these, and models that could not be fitted.
+    random one is suggested. `fallbacks` counts these, and models that could not be fitted. For the
+    model, an evaluation that failed has the largest finite loss.
     """
 
     random_trials = 3
@@ -114,7 +116,8 @@ class ModelWithoutRepeats(Method):
         if len(self._losses) < self.random_trials:
             return self._random()
 
-        candidates = self.ranked(np.array(self._features), np.array(self._losses))
+        losses = replace_failed_losses(np.array(self._losses))
+        candidates = self.ranked(np.array(self._features), losses)
         for unit in candidates:
             values = self.space.decode(unit[None])
             if values.tobytes() not in self._tried:

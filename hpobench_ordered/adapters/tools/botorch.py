@@ -10,22 +10,29 @@ import warnings
 from collections.abc import Iterable
 
 import numpy as np
-import torch
-from botorch import fit_gpytorch_mll
-from botorch.acquisition import AcquisitionFunction, qLogExpectedImprovement
-from botorch.exceptions.errors import ModelFittingError
-from botorch.models import MultiTaskGP, SingleTaskGP
-from botorch.optim import optimize_acqf
-from botorch.utils.sampling import manual_seed
-from gpytorch.mlls import ExactMarginalLogLikelihood
 
 from hpobench_ordered._typing import Config, FloatArray
 from hpobench_ordered.adapters.tools.base import (
+    EXTRA,
     ModelWithoutRepeats,
     best_configs,
     describe_method,
 )
+from hpobench_ordered.errors import MissingExtraError
+from hpobench_ordered.methods._model_based import remove_failed_evaluations
 from hpobench_ordered.space.parameters import Kind
+
+try:
+    import torch
+    from botorch import fit_gpytorch_mll
+    from botorch.acquisition import AcquisitionFunction, qLogExpectedImprovement
+    from botorch.exceptions.errors import ModelFittingError
+    from botorch.models import MultiTaskGP, SingleTaskGP
+    from botorch.optim import optimize_acqf
+    from botorch.utils.sampling import manual_seed
+    from gpytorch.mlls import ExactMarginalLogLikelihood
+except ImportError as error:
+    raise MissingExtraError("botorch", extra=EXTRA, purpose="botorch") from error
 
 RESTARTS = 10  # of the acquisition function's optimisation, as in BoTorch's tutorials
 RAW_SAMPLES = 512  # among which the restarts are chosen, as in BoTorch's tutorials
@@ -140,8 +147,8 @@ class BoTorch(ModelWithoutRepeats):
 class BoTorchMultiTask(BoTorch):
     """BoTorch's `MultiTaskGP` over the last tasks and the current one, told the best of the last.
 
-    Of each of the last 8 tasks it sees the first 25 evaluations, all losses standardised task by
-    task. It starts with the best configurations of the last 3 tasks.
+    Of each of the last 8 tasks it sees the first 25 evaluations that did not fail, all losses
+    standardised task by task. It starts with the best configurations of the last 3 tasks.
     """
 
     tasks_of_model = 8
@@ -153,12 +160,13 @@ class BoTorchMultiTask(BoTorch):
         super().prepare()
         self._features_of_tasks = []
         self._losses_of_tasks = []
-        for evaluations in self.history[-self.tasks_of_model :]:
+        history = remove_failed_evaluations(self.history)
+        for evaluations in history[-self.tasks_of_model :]:
             values = evaluations.values[: self.evaluations_of_task]
             self._features_of_tasks.append(self.space.features(self.space.encode(values)))
             self._losses_of_tasks.append(evaluations.losses[: self.evaluations_of_task])
 
-        self._first = best_configs(self.history, self.space, self.first_suggestions)
+        self._first = best_configs(self.history, self.first_suggestions)
         # After fewer earlier tasks, random configurations take the place of their best ones.
         self.random_trials = self.first_suggestions - len(self._first)
 

@@ -3,7 +3,8 @@
 from optuna.samplers import BaseSampler, GPSampler, TPESampler
 
 from hpobench_ordered.adapters.optuna.methods import OptunaMethod, quiet
-from hpobench_ordered.adapters.tools.base import best_configs, describe_method
+from hpobench_ordered.adapters.tools.base import EXTRA, best_configs, describe_method
+from hpobench_ordered.core.extras import Extra
 from hpobench_ordered.user_methods._naming import SEED_LIMIT
 
 MOST_ENQUEUED = 10
@@ -43,7 +44,7 @@ class OptunaTPEBestFirst(OptunaTPE):
     def prepare(self) -> None:
         """Start the study of the task, and enqueue."""
         super().prepare()
-        for config in best_configs(self.history, self.space, MOST_ENQUEUED):
+        for config in best_configs(self.history, MOST_ENQUEUED):
             self.enqueue(config)
 
 
@@ -58,6 +59,7 @@ GP = describe_method(
     OptunaGP,
     packages=["optuna", "torch"],
     summary="Optuna's GPSampler on each task by itself.",
+    extras=(Extra(EXTRA, "torch", "torch"),),
 )
 TPE_BEST_FIRST = describe_method(
     "optuna-tpe-best-first",
