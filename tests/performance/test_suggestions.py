@@ -13,7 +13,6 @@ import optuna
 import pytest
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.adapters.tools.botorch import BoTorch
 from hpobench_ordered.core.benchmark import Task
 from hpobench_ordered.core.history import Evaluations
 from hpobench_ordered.methods._boosting.model import BoostedTrees
@@ -155,6 +154,8 @@ def test_beside_botorch(evaluations, ratio):
     """BoTorch takes at least `ratio` times as long with so many evaluations."""
     pytest.importorskip("botorch", reason="BoTorch is not installed: pip install -e '.[compare]'")
     import torch
+
+    from hpobench_ordered.adapters.tools.botorch import BoTorch
 
     torch.set_num_threads(1)
     without_history = Case(dimension=4, tasks=0, evaluations=0, own=evaluations)
