@@ -47,25 +47,27 @@ class SMAC(Method):
     """
 
     def prepare(self) -> None:
-        """Set up the facade, which writes its files to a folder that is removed with the method."""
-        self._folder = tempfile.TemporaryDirectory(prefix="smac-")
+        """Set up the facade, which writes to a folder now, but not when it is asked and told."""
         self._configspace = self.space.to_configspace()
-        scenario = Scenario(
-            self._configspace,
-            deterministic=True,
-            n_trials=self.budget,
-            seed=int(self.rng.integers(SEED_LIMIT)),
-            output_directory=self._folder.name,
-        )
-        maximizer = HyperparameterOptimizationFacade.get_acquisition_maximizer(scenario)
-        maximizer._local_search = LocalSearchInOrder(self._configspace, seed=scenario.seed)
-        self._facade = HyperparameterOptimizationFacade(
-            scenario,
-            _not_called,
-            acquisition_maximizer=maximizer,
-            overwrite=True,
-            logging_level=False,
-        )
+        seed = int(self.rng.integers(SEED_LIMIT))
+        with tempfile.TemporaryDirectory(prefix="smac-") as folder:
+            scenario = Scenario(
+                self._configspace,
+                deterministic=True,
+                n_trials=self.budget,
+                seed=seed,
+                output_directory=folder,
+            )
+            maximizer = HyperparameterOptimizationFacade.get_acquisition_maximizer(scenario)
+            maximizer._local_search = LocalSearchInOrder(self._configspace, seed=seed)
+            self._facade = HyperparameterOptimizationFacade(
+                scenario,
+                _not_called,
+                acquisition_maximizer=maximizer,
+                overwrite=True,
+                logging_level=False,
+            )
+
         self._pending: list[tuple[Config, TrialInfo]] = []
         self._failed: list[TrialInfo] = []
         self._largest_loss: float | None = None  # of those that are finite
