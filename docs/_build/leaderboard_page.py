@@ -178,13 +178,13 @@ def _sections() -> Iterator[str]:
 
 def _describe(name: str, scores: Sequence[BenchmarkScores]) -> str:
     """The line above a table: protocol, benchmarks and seeds, and what means leave out."""
-    scope = BenchmarkGroup.for_means(scores).scope
-    seeds: set[int] = set()
-    for item in scores:
-        seeds |= set(item.seed_numbers)
+    group = BenchmarkGroup.for_means(scores)
+    counts_of_seeds = [_count_seeds(scores, method) for method in group.methods]
+    seeds = format_count(max(counts_of_seeds), "seed")
+    if min(counts_of_seeds) < max(counts_of_seeds):
+        seeds = f"{min(counts_of_seeds)} to {seeds}"
     protocol = label_protocol(scores[0].protocol)
-    text = f"{protocol.capitalize()}; {scope}; up to {format_count(len(seeds), 'seed')} "
-    text = plain(f"{text}({format_ranges(seeds)}).")
+    text = plain(f"{protocol.capitalize()}; {group.scope}; {seeds}.")
 
     have_results = {BenchmarkIdentity.parse(item.benchmark).name for item in scores}
     missing = [benchmark for benchmark in suites()[name] if benchmark not in have_results]
