@@ -3,8 +3,10 @@
 All are made from the reference results when the pages are built.
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -15,8 +17,8 @@ from rank_figure import draw_ranks
 import hpobench_ordered as hbo
 from hpobench_ordered.analysis.benchmark_group import BenchmarkGroup
 from hpobench_ordered.analysis.labels import (
+    SUBMITTED_MARK,
     format_count,
-    format_ranges,
     is_submitted,
     label_protocol,
 )
@@ -34,6 +36,7 @@ MISSING = "<!-- missing -->"
 SENTENCE = "<!-- sentence -->"
 SIDE_BY_SIDE = "<!-- side by side -->"
 SUBMITTED = "<!-- submitted -->"
+TOOLS_SIDE_BY_SIDE = "<!-- tools -->"
 
 FIRST_SUITES = ("retrain", "othpo", "wide", "adjustments")
 """Suites in the order of the page; those of leave-one-out follow."""
@@ -64,18 +67,35 @@ COMPARED_METHODS = (
 )
 """Transfer methods of all kinds, and two without transfer, that are ranked side by side."""
 
-COLUMNS_SIDE_BY_SIDE = (
-    (("othpo",), 1),
-    (("othpo",), 5),
-    (("othpo",), 10),
-    (("othpo",), 25),
-    (("retrain",), 1),
-    (("retrain",), 5),
-    (("retrain",), 10),
-    (("retrain",), 25),
-    (("openml", "synthetic"), 50),
+COMPARED_WITH_TOOLS = ("ordered-gp", "simple-ordered", "bo", "tpe", "random-search")
+"""Methods that other tools are compared with."""
+
+TOOLS = (
+    "optuna-tpe-best-first",
+    "optuna-tpe",
+    "optuna-gp",
+    "smac",
+    "botorch",
+    "scikit-optimize",
 )
-"""Suites and trials of the columns of ranks in the table of methods side by side."""
+"""Other tools, as their submissions are named."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of mean ranks: on some suites, after a trial."""
+
+    title: str
+    suites: tuple[str, ...]
+    trial: int
+
+
+ORDERED_COLUMNS = tuple(
+    Column(f"{suite} {trial}", (suite,), trial)
+    for suite in ("othpo", "retrain")
+    for trial in (1, 5, 10, 25)
+)
+LEAVE_ONE_OUT_COLUMN = Column("leave-one-out 50", ("openml", "synthetic"), 50)
 
 
 def filled(text: str) -> str:
@@ -84,6 +104,7 @@ def filled(text: str) -> str:
     text = text.replace(MISSING, _missing())
     text = text.replace(SENTENCE, _sentence())
     text = text.replace(SUBMITTED, _submitted())
+    text = text.replace(TOOLS_SIDE_BY_SIDE, _tools())
     return text.replace(SIDE_BY_SIDE, _side_by_side())
 
 
@@ -256,21 +277,35 @@ def _submitted() -> str:
 
 def _side_by_side() -> str:
     """Mean ranks of `COMPARED_METHODS` among themselves."""
-    ranks_of_column = []
-    for names, trial in COLUMNS_SIDE_BY_SIDE:
-        scores = _compared_scores(names)
-        ranks_of_column.append(_overall(scores, trial)["rank"])
+    return _compare(COMPARED_METHODS, (*ORDERED_COLUMNS, LEAVE_ONE_OUT_COLUMN))
 
+
+def _tools() -> str:
+    """Mean ranks among themselves of other tools and the methods that they are compared with."""
+    submitted = [name for name in read_submissions() if name.removesuffix(SUBMITTED_MARK) in TOOLS]
+    return _compare((*COMPARED_WITH_TOOLS, *submitted), ORDERED_COLUMNS)
+
+
+def _compare(methods: Sequence[str], columns: Sequence[Column]) -> str:
+    """Make a table of mean ranks of some methods among themselves.
+
+    A method without results on all benchmarks of a column has a dash.
+    """
     rows = []
-    for method in COMPARED_METHODS:
-        ranks = [number(ranks[method], 1) for ranks in ranks_of_column]
+    for method in methods:
+        ranks = []
+        for column in columns:
+            scores = _compared_scores(column.suites, tuple(methods))
+            mean_ranks = _overall(scores, column.trial)["rank"]
+            ranks.append(number(mean_ranks.get(method, math.nan), 1))
         rows.append((_link(method), *ranks))
-    header = [f">{names[0]} {trial}" for names, trial in COLUMNS_SIDE_BY_SIDE[:-1]]
-    return table(("method", *header, ">leave-one-out 50"), rows)
+    return table(("method", *(f">{column.title}" for column in columns)), rows)
 
 
 @cache
-def _compared_scores(names: tuple[str, ...]) -> Sequence[BenchmarkScores]:
-    """Scores of `COMPARED_METHODS` alone on some suites."""
-    scores, _ = hbo.reference(*names, methods=COMPARED_METHODS).scored()
+def _compared_scores(
+    suites_of_column: tuple[str, ...], methods: tuple[str, ...]
+) -> Sequence[BenchmarkScores]:
+    """Scores of some methods alone on some suites."""
+    scores, _ = hbo.reference(*suites_of_column, methods=methods).scored()
     return scores
