@@ -322,6 +322,7 @@ def measure_times() -> dict[str, dict[str, float]]:
                 seeds=[0],
                 protocol=Ordered(tasks=TIMED_TASKS),
                 folder=folder,
+                workers=1,
                 progress=False,
             )
             timings = results.timings()
