@@ -51,6 +51,8 @@ FIRST_STEPS, LATER_STEPS = 30, 4
 """Number of steps of the first fit, and of each later one, which continues from the last."""
 MAX_DISTANCE = 1e6
 """Distance from the median, in units, at which losses are clipped."""
+TRUSTED_CORRELATION = 0.95
+"""Least correlation with the nearest task at which early trials may leave the best of tasks."""
 CENTRES = 3
 """Number of best configurations of the current task that candidates are drawn near."""
 
@@ -133,8 +135,9 @@ class OrderedGP(BayesianOptimisation):
     and has a factor that is the same for any two (`_gp.tasks`). The model learns both from the
     earlier tasks, and so whether their order matters. The first suggestion is the configuration of
     lowest posterior mean among the best of each earlier task; the next `early_trials` - 1 are those
-    of them with the highest expected improvement. All others maximise expected improvement over
-    random candidates and, if they are clearly better, candidates near good configurations.
+    of them with the highest expected improvement, or others that are better for sure, if the
+    nearest task is nearly the same as the current one. All others maximise expected improvement
+    over random candidates and, if they are clearly better, candidates near good configurations.
 
     The distance of two tasks is the difference of their contexts, compared by rank; without a
     common context quantity, the difference of their indices in the history. Without a finite
@@ -255,11 +258,12 @@ class OrderedGP(BayesianOptimisation):
         """Choose the best candidate that was not tried, coded values (d,).
 
         In the early trials, the best configurations of the earlier tasks are the only candidates
-        as long as one of them was not tried.
+        as long as one of them was not tried, unless the model predicts for sure that another one
+        is better.
 
         Args:
             scorer: Scores candidates in the unit cube.
-            near_best: Candidates near good configurations, also there; not used in early trials.
+            near_best: Candidates near good configurations, also there.
         """
         trials = self.evaluation_count + len(self._pending)
         if self.sources and trials < self.early_trials:
@@ -269,8 +273,47 @@ class OrderedGP(BayesianOptimisation):
             for row in np.argsort(-scores, kind="stable"):
                 values: FloatArray = self.sources.best_values[row]
                 if values not in self._tried:
-                    return values
+                    better = self._find_surely_better(self.sources.best_points[row], near_best)
+                    return values if better is None else better
         return super()._choose_best_untried(scorer, near_best)
+
+    def _find_surely_better(
+        self, point: FloatArray, near_best: FloatArray | None
+    ) -> FloatArray | None:
+        """Find a candidate that is surely better than a point and all evaluations of this task.
+
+        It is the untried one with the lowest sum of posterior mean and standard deviation, if that
+        is below the posterior mean of the point and the lowest loss. The model is trusted so far
+        only if the nearest task is nearly the same as the current one: else it is too sure of
+        itself, as it does not know how tasks differ elsewhere.
+
+        Args:
+            point: A point in the unit cube, (d,).
+            near_best: Candidates near good configurations, beside the random ones.
+
+        Returns:
+            Its coded values, (d,); None if there is none, or the model is not trusted.
+        """
+        process = self._process
+        if process is None or not self.evaluation_count:
+            return None
+        nearest_correlation = self.task_correlations[0]
+        if nearest_correlation < TRUSTED_CORRELATION:
+            return None
+
+        unit = next(self.iter_candidates())  # a block of random candidates
+        if near_best is not None:
+            unit = np.concatenate([unit, near_best])
+        means, deviations = process.predict(self.features(unit))
+        highest_likely = means + deviations
+        untried = self._tried.find_best_untried(unit, -highest_likely)
+        if untried is None:
+            return None
+        row, values = untried
+        (mean_of_point,), _ = process.predict(self.features(point[None]))
+        lowest_loss = process.scale_current_losses().min()
+        is_better = highest_likely[row] < min(mean_of_point, lowest_loss)
+        return values if is_better else None
 
     def _draw_near_best(self) -> FloatArray | None:
         """Draw candidates near the best configurations of this task and of earlier ones.
@@ -486,6 +529,6 @@ SPECS = (
         ),
         changed_spaces=True,
         kind=MethodKind.ANY_HISTORY,
-        version=2,
+        version=3,
     ),
 )

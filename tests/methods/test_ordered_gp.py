@@ -18,6 +18,7 @@ from hpobench_ordered.methods.ordered_gp import (
     MAX_CURRENT,
     MAX_FITTED_SOURCES,
     MAX_SOURCES,
+    TRUSTED_CORRELATION,
     OrderedGP,
     choose_good_and_random,
     compute_task_distances,
@@ -55,6 +56,20 @@ def test_first_trials_are_earlier_tasks_bests():
     suggestions = suggest_on_bowl(make_method(history), place=0.6, trials=trials)
     best_of_tasks = {tuple(select_best_configuration(task)) for task in history}
     assert {tuple(row) for row in suggestions} <= best_of_tasks
+
+
+def test_early_trials_trust_tasks_that_are_the_same():
+    """All tasks are one bowl, which the model knows: the second trial is nearly its optimum."""
+    # With other numbers of evaluations, tasks have other points.
+    history = [make_bowl_task(place=0.6, trials=trials) for trials in range(40, 48)]
+    method = make_method(history)
+
+    suggestions = suggest_on_bowl(method, place=0.6, trials=2)
+
+    assert method.task_correlations[0] >= TRUSTED_CORRELATION
+    best_of_tasks = min(task.losses.min() for task in history)
+    _, loss_of_second = bowl(suggestions, place=0.6)
+    assert loss_of_second < best_of_tasks / 2
 
 
 def test_first_trial_follows_drift():
