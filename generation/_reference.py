@@ -157,7 +157,6 @@ PARTS = (
     Part("retrain", NETWORKS, 3),
     Part("wide", QUICK, 3),
     Part("wide", SURROGATES_OF_TASKS, 1),
-    Part("synthetic", (*QUICK, *SURROGATES_OF_TASKS), 10),
     Part("synthetic", (*WITHOUT_ORDER, *SURROGATES_OF_TASKS), 10, LeaveOneOut(trials=50)),
     Part("openml", (*WITHOUT_ORDER, *SURROGATES_OF_TASKS), 10, LeaveOneOut(trials=50)),
     Part("adjustments", CHANGED_SPACES, 10, Adjustment(trials=40)),

@@ -92,9 +92,11 @@ def compare_with_leader(
             few to be samples, see `borrow_variances`; default: none.
 
     Returns:
-        The comparison; None with fewer than `MIN_SAMPLES`, or if no difference varies between
-        samples, so that there is no error.
+        The comparison; None with a single method, with fewer than `MIN_SAMPLES`, or if no difference
+        varies between samples, so that there is no error.
     """
+    if len(mean_ranks) < 2:
+        return None
     # A stratum of a single sample tells nothing of the error.
     n_samples = sum(len(stratum) for stratum in strata if len(stratum) > 1)
     if n_samples < MIN_SAMPLES:
