@@ -92,8 +92,8 @@ def compare_with_leader(
             few to be samples, see `borrow_variances`; default: none.
 
     Returns:
-        The comparison; None with a single method, with fewer than `MIN_SAMPLES`, or if no difference
-        varies between samples, so that there is no error.
+        The comparison; None with a single method, with fewer than `MIN_SAMPLES` samples, or if no
+        difference varies between samples, so that there is no error.
     """
     if len(mean_ranks) < 2:
         return None
