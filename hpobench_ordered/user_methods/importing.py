@@ -8,7 +8,7 @@ from pkgutil import iter_modules
 from types import ModuleType
 
 from hpobench_ordered.core.extras import OPTUNA
-from hpobench_ordered.errors import ExperimentError, UnknownNameError
+from hpobench_ordered.errors import ExperimentError, MissingExtraError, UnknownNameError
 
 FILE_PREFIX = "_file_"  # prefix of the name of a module whose file has the name of another module
 
@@ -64,11 +64,14 @@ def _import_module(name: str) -> ModuleType:
 
     Raises:
         UnknownNameError: There is no such module.
+        MissingExtraError: It is one of this package, and needs an extra that is not installed.
         ExperimentError: The module raised an exception, or imports one that is missing.
     """
     _search_first(Path.cwd())
     try:
         return importlib.import_module(name)
+    except MissingExtraError:  # its message says what to install
+        raise
     except Exception as error:
         missing = getattr(error, "name", None) or ""  # the module that an ImportError is about
         # With the dots, only the module itself or a package that it is in is a beginning.

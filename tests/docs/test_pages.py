@@ -253,16 +253,20 @@ def get_section_of_othpo() -> str:
 
 @pytest.mark.slow
 def test_leaderboard_has_reference_ranks():
-    """The table has the mean rank of each method in the reference results, to two decimals."""
+    """The table has the mean rank of each method in the reference results, to two decimals.
+
+    Methods that were run on some of the benchmarks only have none.
+    """
     board = hbo.reference("othpo").leaderboard()
-    ranks = board[board["benchmark"] == "all"].set_index("method")["rank"]
+    ranks = board[board["benchmark"] == "all"].set_index("method")["rank"].dropna()
     expected_ranks = {method: f"{rank:.2f}" for method, rank in ranks.items()}
 
     # Lines of the table begin with: | [method](link) | rank |
     method_and_rank = r"^\| \[([^]]+)\][^|]*\| ([^ ]+) \|"
     shown_ranks = re.findall(method_and_rank, get_section_of_othpo(), re.MULTILINE)
 
-    assert dict(shown_ranks) == expected_ranks
+    # Markdown has a backslash before the star of a submitted method.
+    assert {name.replace("\\", ""): rank for name, rank in shown_ranks} == expected_ranks
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 import math
 import re
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -577,7 +578,9 @@ def list_runs_of_tools() -> list[tuple[str, str]]:
 def test_repeated_runs_of_tools_equal_bundled_reference(name, place):
     """Of each tool that is installed in the version of the reference, the runs on newsvendor."""
     try:
-        spec = as_method_spec(place)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of the tool's own imports
+            spec = as_method_spec(place)
     except MissingExtraError as error:
         pytest.skip(f"{name} cannot be run: {error}")
     versions = read_submissions()[name].versions
