@@ -22,8 +22,11 @@ from hpobench_ordered.experiment.parallel import run_cells
 from hpobench_ordered.experiment.plan import Cell, plan
 from hpobench_ordered.experiment.reference import RESULTS_SUFFIX, TIMES_FILE
 from hpobench_ordered.experiment.store import Store
-from hpobench_ordered.experiment.submission import FILE as SUBMISSIONS_FILE
-from hpobench_ordered.experiment.submission import Submission, submissions_from_json
+from hpobench_ordered.experiment.submission import (
+    SUBMISSIONS_FILE,
+    Submission,
+    submissions_from_json,
+)
 from hpobench_ordered.files.artifact import Artifact, ArtifactWriter
 from hpobench_ordered.generation._submissions import read_descriptions, read_submitted_files
 from hpobench_ordered.protocols import (

@@ -283,9 +283,9 @@ class OrderedGP(BayesianOptimisation):
         """Find a candidate that is surely better than a point and all evaluations of this task.
 
         It is the untried one with the lowest sum of posterior mean and standard deviation, if that
-        is below the posterior mean of the point and the lowest loss. The model is trusted so far
-        only if the nearest task is nearly the same as the current one: else it is too sure of
-        itself, as it does not know how tasks differ elsewhere.
+        is below the posterior mean of the point and below the lowest loss. The model is trusted
+        only if the nearest task is nearly the same as the current one (`TRUSTED_CORRELATION`):
+        where tasks differ, its deviations are too small.
 
         Args:
             point: A point in the unit cube, (d,).

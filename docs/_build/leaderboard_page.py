@@ -78,7 +78,7 @@ TOOLS = (
     "botorch",
     "scikit-optimize",
 )
-"""Other tools, as their submissions are named."""
+"""Other tools, as their submissions are named, in the order of the table."""
 
 
 @dataclass(frozen=True)
@@ -282,8 +282,9 @@ def _side_by_side() -> str:
 
 def _tools() -> str:
     """Mean ranks among themselves of other tools and the methods that they are compared with."""
-    submitted = [name for name in read_submissions() if name.removesuffix(SUBMITTED_MARK) in TOOLS]
-    return _compare((*COMPARED_WITH_TOOLS, *submitted), ORDERED_COLUMNS)
+    names_in_results = [name + SUBMITTED_MARK for name in TOOLS]
+    with_results = [name for name in names_in_results if name in read_submissions()]
+    return _compare((*COMPARED_WITH_TOOLS, *with_results), ORDERED_COLUMNS)
 
 
 def _compare(methods: Sequence[str], columns: Sequence[Column]) -> str:

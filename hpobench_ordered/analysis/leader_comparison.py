@@ -107,9 +107,8 @@ def compare_with_leader(
     errors = _errors_of_differences(all_influences, borrowed_variances)  # (methods, methods)
     if not errors.any() or not all_influences.any():
         return None
-    deviations = _draw_chance_deviations(
-        strata, borrowed_variances
-    )  # of the mean ranks, (resamples, methods)
+    # Deviations of the mean ranks, (resamples, methods)
+    deviations = _draw_chance_deviations(strata, borrowed_variances)
 
     leader = int(mean_ranks.argmin())
     difference = mean_ranks - mean_ranks[leader]

@@ -26,8 +26,11 @@ from hpobench_ordered.errors import (
 from hpobench_ordered.experiment._reference_file import ReferenceFile
 from hpobench_ordered.experiment.records import TIMING_COLUMNS
 from hpobench_ordered.experiment.stored_runs import Cells, StoredRuns
-from hpobench_ordered.experiment.submission import FILE as SUBMISSIONS_FILE
-from hpobench_ordered.experiment.submission import Submission, submissions_from_json
+from hpobench_ordered.experiment.submission import (
+    SUBMISSIONS_FILE,
+    Submission,
+    submissions_from_json,
+)
 from hpobench_ordered.files.artifact import Artifact
 from hpobench_ordered.protocols import Ordered, Protocol, format_protocol
 from hpobench_ordered.registry import benchmark_spec, list_methods, method_spec, suite, suites

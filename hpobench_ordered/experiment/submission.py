@@ -14,10 +14,11 @@ from hpobench_ordered.analysis.labels import SUBMITTED_MARK
 from hpobench_ordered.core.names import check_name
 from hpobench_ordered.errors import ArtifactError, HPOBenchOrderedError
 
-FILE = "submissions.json"
+SUBMISSIONS_FILE = "submissions.json"
 """The descriptions, by name, in the artifact of the reference results."""
 
 Text = Annotated[str, msgspec.Meta(min_length=1, max_length=500)]
+Address = Annotated[str, msgspec.Meta(pattern=r"^https?://[^\s()<>]+$", max_length=500)]
 
 
 class Submission(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -27,7 +28,7 @@ class Submission(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What it is, in one line."""
     paper: Text
     """Where it is described: authors, year and an identifier or address."""
-    code: Text
+    code: Address
     """Address of its code."""
     versions: Text
     """Packages with their versions, such as "smac 2.4.1"."""
@@ -61,4 +62,4 @@ def submissions_from_json(content: Any) -> Mapping[str, Submission]:
     try:
         return msgspec.convert(content, dict[str, Submission])
     except msgspec.ValidationError as error:
-        raise ArtifactError(f"{FILE} does not describe submissions: {error}") from None
+        raise ArtifactError(f"{SUBMISSIONS_FILE} does not describe submissions: {error}") from None

@@ -226,6 +226,7 @@ def test_configurations_outside_of_space_are_refused(take_in, submissions, submi
         (DESCRIPTION.replace("ran_by", "run_by"), "unknown field `run_by`|missing required"),
         (DESCRIPTION.replace('"mine 1.2"', '""'), "versions"),
         ("summary =", "does not describe a submission"),
+        (DESCRIPTION.replace("https://", "javascript:"), r"matching regex .* `\$\.code`"),
     ],
 )
 def test_wrong_descriptions_are_refused(take_in, submissions, description, message):
