@@ -95,10 +95,6 @@ WITHOUT_ORDER = (
 SURROGATES_OF_TASKS = ("fsbo", "hyperbo", "meta-tpe", "rgpe", "stacked-gp", "taf-r", "tst-r")
 """Methods with a model of every earlier task, or of all of them: up to a tenth of a second."""
 
-
-ORDERED_SUFFIX = "-ordered"
-"""End of the names of benchmarks that are others with an order."""
-
 TIMED_BENCHMARKS = ("yahpo-svm-1220", "retrain-weather-xgboost")
 TIMED_TASKS = 4
 """A small draw of runs, with which the CPU time of suggestions is measured: the first tasks."""
@@ -131,15 +127,8 @@ class Part:
     protocol: Protocol = field(default_factory=Ordered)
 
     def benchmarks(self) -> list[str]:
-        """List the suite's benchmarks whose files are there.
-
-        Some benchmarks differ from others only by an order of their tasks: NAME-ordered from NAME.
-        Leave-one-out ignores the order, so the former are left out then, and the latter otherwise.
-        """
-        ready = [name for name in suite(self.suite) if benchmark_spec(name).option().is_ready]
-        if isinstance(self.protocol, LeaveOneOut):
-            return [name for name in ready if not name.endswith(ORDERED_SUFFIX)]
-        return [name for name in ready if name + ORDERED_SUFFIX not in ready]
+        """List the suite's benchmarks whose files are there."""
+        return [name for name in suite(self.suite) if benchmark_spec(name).option().is_ready]
 
     def plan_cells(self) -> list[Cell]:
         """Plan its runs."""
@@ -151,17 +140,23 @@ class Part:
         )
 
 
+UNORDERED = (*WITHOUT_ORDER, *SURROGATES_OF_TASKS)
+"""Methods on tasks without an order."""
+
 PARTS = (
     Part("othpo", QUICK, 10),
     Part("retrain", QUICK, 10),
-    Part("othpo", SURROGATES_OF_TASKS, 10),
-    Part("retrain", SURROGATES_OF_TASKS, 10),
+    Part("othpo", SURROGATES_OF_TASKS, 5),
+    Part("retrain", SURROGATES_OF_TASKS, 5),
     Part("othpo", NETWORKS, 3),
     Part("retrain", NETWORKS, 3),
     Part("wide", QUICK, 3),
     Part("wide", SURROGATES_OF_TASKS, 1),
-    Part("synthetic", (*WITHOUT_ORDER, *SURROGATES_OF_TASKS), 10, LeaveOneOut(trials=50)),
-    Part("openml", (*WITHOUT_ORDER, *SURROGATES_OF_TASKS), 10, LeaveOneOut(trials=50)),
+    Part("synthetic-ordered", QUICK, 10),
+    Part("synthetic-ordered", SURROGATES_OF_TASKS, 5),
+    Part("synthetic", UNORDERED, 10, LeaveOneOut(trials=50)),
+    Part("openml", UNORDERED, 10, LeaveOneOut(trials=50)),
+    Part("tabular", UNORDERED, 10, LeaveOneOut(trials=50)),
     Part("adjustments", CHANGED_SPACES, 10, Adjustment(trials=40)),
 )
 

@@ -107,7 +107,9 @@ def suite(name: str) -> tuple[str, ...]:
     `adjustments`: the eight of Stoll et al. (2020), appendix C.
     `openml`: the flows of Perrone et al. (2018), supplement B, that come with the package.
     `distbo`: the seven of Law et al. (2019), whose tasks carry their training data.
-    `synthetic`: the function families of Horvath et al. (2021), section 5, and ordered versions.
+    `synthetic`: the function families of Horvath et al. (2021), section 5.
+    `synthetic-ordered`: the same with coefficients that drift from task to task.
+    `tabular`: networks on a few data sets, all configurations of which were trained.
 
     Raises:
         UnknownNameError: No such suite.
@@ -115,7 +117,7 @@ def suite(name: str) -> tuple[str, ...]:
     Examples:
         >>> import hpobench_ordered as hbo
         >>> hbo.suite("synthetic")
-        ('forrester', 'quadratic', 'forrester-ordered', 'quadratic-ordered')
+        ('forrester', 'quadratic')
         >>> len(hbo.suite("othpo")), len(hbo.suite("wide")) >= 47
         (10, True)
     """

@@ -28,7 +28,17 @@ PAGES = jinja2.Environment(
     trim_blocks=True,
     keep_trailing_newline=True,
 )
-SUITES_IN_ORDER = ("othpo", "retrain", "wide", "openml", "adjustments", "distbo", "synthetic")
+SUITES_IN_ORDER = (
+    "othpo",
+    "retrain",
+    "wide",
+    "openml",
+    "adjustments",
+    "tabular",
+    "distbo",
+    "synthetic",
+    "synthetic-ordered",
+)
 """Suites in the order of the overview; it lists each benchmark once."""
 NO_SUITE = "others"
 """Title of the benchmarks that no suite has."""
@@ -40,6 +50,8 @@ TITLES = {
     "adjustments": "adjustments: search spaces that have changed",
     "distbo": "distbo: tasks that carry their training data",
     "synthetic": "synthetic: formulas",
+    "synthetic-ordered": "synthetic-ordered: formulas that drift from task to task",
+    "tabular": "tabular: networks, all configurations of which were trained",
 }
 """Titles of the suites in the overview."""
 PAGES.filters |= {"code": code, "plain": plain}

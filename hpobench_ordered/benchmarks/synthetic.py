@@ -293,4 +293,7 @@ FAMILIES = (
         + ", ".join(spec.name for spec in SPECS)
     ),
 )
-SUITES = tuple(("synthetic", spec.name) for spec in SPECS)
+SUITES = tuple(
+    ("synthetic-ordered" if spec.name.endswith("-ordered") else "synthetic", spec.name)
+    for spec in SPECS
+)

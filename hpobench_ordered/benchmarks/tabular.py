@@ -178,3 +178,4 @@ NAS201 = BenchmarkSpec(
     surrogates=table_options(NAS201_TABLES),
 )
 SPECS = (FCNET, NAS201)
+SUITES = tuple(("tabular", spec.name) for spec in SPECS)

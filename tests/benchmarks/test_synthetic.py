@@ -68,8 +68,10 @@ def apply_formula(benchmark: hbo.Benchmark, task: int, x: np.ndarray) -> np.ndar
 # -- the benchmarks --------------------------------------------------------------------------------
 
 
-def test_suite_has_all_registered_benchmarks():
-    assert tuple(spec.name for spec in SPECS) == NAMES_OF_BENCHMARKS == hbo.suite("synthetic")
+def test_suites_have_all_registered_benchmarks():
+    names_in_suites = (*hbo.suite("synthetic"), *hbo.suite("synthetic-ordered"))
+
+    assert tuple(spec.name for spec in SPECS) == NAMES_OF_BENCHMARKS == names_in_suites
 
 
 @pytest.mark.parametrize("suffix", ["", "-ordered"])

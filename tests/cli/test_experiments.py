@@ -151,7 +151,7 @@ def test_wrong_runs_are_misuse(cli, words, parts_of_message, tmp_path):
 def run_on_suite(cli):
     """Runs random search with one seed on the suite synthetic and on newsvendor.
 
-    The suite has four benchmarks; results are in the folder `results`.
+    The suite has two benchmarks; results are in the folder `results`.
     """
     benchmarks = ["--suite", "synthetic", "--benchmark", "newsvendor"]
     method = ["--method", "random-search", "--seeds", "1"]
@@ -186,10 +186,10 @@ def test_benchmark_runs_beside_suite(cli):
 
 @pytest.mark.usefixtures("run_on_suite")
 def test_status_counts_runs_as_json(cli):
-    """The folder `results` has one run on each of a suite's four benchmarks and on newsvendor."""
+    """The folder `results` has one run on each of a suite's two benchmarks and on newsvendor."""
     status = json.loads(cli("status", "results", "--json").stdout)
 
-    assert [row["done"] for row in status["counts"]] == [1] * (4 + 1)
+    assert [row["done"] for row in status["counts"]] == [1] * (2 + 1)
     assert status["failures"] == []
 
 
@@ -213,7 +213,7 @@ class Bad:  # cannot be constructed
 
     def tell(self, *_): ...
 """
-RUN_ON_FOUR_BENCHMARKS = [
+RUN_ON_TWO_BENCHMARKS = [
     *("run", "--suite", "synthetic", "--seeds", "2", "--trials", "2", "--tasks", "2"),
     *("--workers", "1", "--no-report"),
 ]
@@ -222,10 +222,10 @@ RUN_ON_FOUR_BENCHMARKS = [
 
 @pytest.fixture
 def run_of_failing_method(cli, tmp_path, monkeypatch):
-    """The result of a run of a method, bad.Bad, that fails on each of four benchmarks."""
+    """The result of a run of a method, bad.Bad, that fails on each of two benchmarks."""
     monkeypatch.delitem(sys.modules, "bad", raising=False)  # imported by another test
     (tmp_path / "bad.py").write_text(SOURCE_OF_FAILING_METHOD)
-    return cli(*RUN_ON_FOUR_BENCHMARKS, "--no-check", "--method", "bad.py:Bad")
+    return cli(*RUN_ON_TWO_BENCHMARKS, "--no-check", "--method", "bad.py:Bad")
 
 
 def test_failing_method_makes_run_fail(run_of_failing_method):
@@ -235,21 +235,21 @@ def test_failing_method_makes_run_fail(run_of_failing_method):
 
 @pytest.mark.usefixtures("run_of_failing_method")
 def test_status_counts_failing_method_once(cli):
-    """The method bad.Bad was run on four benchmarks before, and failed on each of them.
+    """The method bad.Bad was run on two benchmarks before, and failed on each of them.
 
     It has one line for all of them, and one that names the first failure.
     """
     shown = cli("status", "results").stdout
 
     line_of_counts, line_of_failure = [line for line in shown.splitlines() if "bad.Bad" in line]
-    assert line_of_counts.split()[:5] == ["bad.Bad", "each", "of", "4", "benchmarks"]
-    assert line_of_failure.startswith("failed: bad.Bad on forrester-ordered@1, seed")
+    assert line_of_counts.split()[:5] == ["bad.Bad", "each", "of", "2", "benchmarks"]
+    assert line_of_failure.startswith("failed: bad.Bad on forrester@1, seed")
 
 
 @pytest.mark.usefixtures("run_of_failing_method")
 def test_run_shows_methods_of_earlier_runs(cli):
     """A run adds to the results in its folder, which has those of the method bad.Bad already."""
-    shown = cli(*RUN_ON_FOUR_BENCHMARKS, "--method", "simple-previous-no-bo").stdout
+    shown = cli(*RUN_ON_TWO_BENCHMARKS, "--method", "simple-previous-no-bo").stdout
 
     assert "bad.Bad " in shown
     assert "simple-previous-no-bo " in shown
