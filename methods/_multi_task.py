@@ -141,6 +141,22 @@ def tabulate_contexts(
     return np.array(rows).reshape(len(tasks), len(shared_names))
 
 
+def standardise_contexts(table: FloatArray) -> FloatArray:
+    """Standardise each context quantity over the tasks, to about the range [0, 1].
+
+    Args:
+        table: A row for each task, at least one quantity, shape (T, q).
+    """
+    from hpobench_ordered.methods._gp.model import standardise
+
+    # Copies, as compiled functions expect contiguous arrays.
+    columns = [standardise(column.copy()) for column in table.T]
+    standardised = np.stack(columns, axis=1)  # mean 0 and standard deviation 1 over the tasks
+    # The models' priors assume inputs in [0, 1]. The mean becomes its middle, and 4 standard
+    # deviations its length: nearly all tasks are less than 2 of them from the mean.
+    return standardised / RANGE_IN_SDS + 0.5
+
+
 class TaskByTask(MultiTask):
     """Several tasks whose losses are standardised task by task, with their contexts as inputs.
 
@@ -161,18 +177,11 @@ class TaskByTask(MultiTask):
         Returns:
             A row for each of T tasks, the current one last, with its q features, shape (T, q).
         """
-        from hpobench_ordered.methods._gp.model import standardise
-
         table = tabulate_contexts(history, self.context)
         has_shared_context = table.shape[1] > 0
         if not has_shared_context:
             table = np.arange(float(len(table)))[:, None]  # indices of the tasks
-        # Copies, as compiled functions expect contiguous arrays.
-        columns = [standardise(column.copy()) for column in table.T]
-        standardised = np.stack(columns, axis=1)  # mean 0 and standard deviation 1 over the tasks
-        # The models' priors assume inputs in [0, 1]. The mean becomes its middle, and 4 standard
-        # deviations its length: nearly all tasks are less than 2 of them from the mean.
-        return standardised / RANGE_IN_SDS + 0.5
+        return standardise_contexts(table)
 
     def prepend_sources(self, X: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Prepend the previous tasks' evaluations to those of the current task.

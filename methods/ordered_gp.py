@@ -7,7 +7,8 @@ T        scalar  tasks of the model, the current one last
 S        scalar  evaluations of the earlier tasks that the model uses
 n        scalar  evaluations of the current task
 d        scalar  hyperparameters
-p        scalar  features of a configuration
+q        scalar  context quantities that are inputs of the model, 0 or at least two
+p        scalar  inputs of the model: features of a configuration, then the q of its task
 =======  ======  ==================================================================================
 
 Every task's losses are standardised by two robust numbers of its own: the median, and the `unit` of
@@ -27,7 +28,7 @@ from hpobench_ordered.core.history import Evaluations
 from hpobench_ordered.methods._candidates import LOG_ADVANTAGE, draw_near, iter_candidate_blocks
 from hpobench_ordered.methods._carry_over import convert_history
 from hpobench_ordered.methods._model_based import Scorer, remove_failed_evaluations
-from hpobench_ordered.methods._multi_task import tabulate_contexts
+from hpobench_ordered.methods._multi_task import standardise_contexts, tabulate_contexts
 from hpobench_ordered.methods.base import MethodKind, MethodSpec
 from hpobench_ordered.methods.bo import BayesianOptimisation
 
@@ -53,6 +54,8 @@ MAX_DISTANCE = 1e6
 """Distance from the median, in units, at which losses are clipped."""
 TRUSTED_CORRELATION = 0.95
 """Least correlation with the nearest task at which early trials may leave the best of tasks."""
+MIN_INPUTS = 2
+"""Least number of common context quantities that are inputs of the model; one gives the order."""
 CENTRES = 3
 """Number of best configurations of the current task that candidates are drawn near."""
 
@@ -140,8 +143,9 @@ class OrderedGP(BayesianOptimisation):
     over random candidates and, if they are clearly better, candidates near good configurations.
 
     The distance of two tasks is the difference of their contexts, compared by rank; without a
-    common context quantity, the difference of their indices in the history. Without a finite
-    evaluation of an earlier task it is `bo`.
+    common context quantity, the difference of their indices in the history. Two or more common
+    quantities are inputs of the model, too. Without a finite evaluation of an earlier task it is
+    `bo`.
 
     Attributes:
         max_earlier_tasks: Number of nearest earlier tasks that the model uses.
@@ -159,14 +163,17 @@ class OrderedGP(BayesianOptimisation):
     def prepare(self) -> None:
         """Choose the evaluations of earlier tasks to use, and start without a model."""
         history = remove_failed_evaluations(convert_history(self.history, self.space, self.rng))
-        distances = compute_task_distances([task.context for task in history], self.context)
+        contexts = [task.context for task in history]
+        distances = compute_task_distances(contexts, self.context)
         distances_from_current = distances[-1, :-1]
         # Farthest first; of equally near tasks, the latest comes last.
         nearest_last = np.argsort(-distances_from_current, kind="stable")
         earlier_rows = nearest_last[-self.max_earlier_tasks :]  # of the tasks in the model
         current_row = len(history)
         model_rows = np.append(earlier_rows, current_row)
-        self._distances = distances[np.ix_(model_rows, model_rows)]  # the current task comes last
+        # In both, the current task comes last.
+        self._distances = distances[np.ix_(model_rows, model_rows)]
+        self._task_inputs = compute_task_inputs(contexts, self.context)[model_rows]  # (T, q)
 
         self.sources: Sources | None = None  # None without an earlier task
         if len(earlier_rows):
@@ -188,12 +195,32 @@ class OrderedGP(BayesianOptimisation):
         """Correlation of the current task with the earlier ones in the model, nearest first.
 
         Shape (T - 1,). They fall from one task to the next if the order of tasks matters, and are
-        all the same if it does not. Empty before the first suggestion, and without earlier tasks.
+        all the same if it does not. Where contexts are inputs of the model, they are the
+        correlations that would be left if all contexts were the same. Empty before the first
+        suggestion, and without earlier tasks.
         """
         if self._process is None:
             return np.empty(0)
         nearest_last = self._process.correlate_tasks()
         return nearest_last[::-1]
+
+    def features(self, unit: FloatArray) -> FloatArray:
+        """Inputs of the model (m, p) for configurations in the unit cube, (m, d), on this task."""
+        return self._join_inputs(unit, np.tile(self._task_inputs[-1], (len(unit), 1)))
+
+    def _join_inputs(self, unit: FloatArray, task_inputs: FloatArray) -> FloatArray:
+        """Join features of configurations (m, d) and the inputs of their tasks, (m, q): (m, p)."""
+        return np.concatenate([super().features(unit), task_inputs], axis=1)
+
+    def group_features(self) -> IntArray:
+        """Index of the length scale of each input of the model, (p,).
+
+        Each hyperparameter has one, and each context quantity.
+        """
+        groups = super().group_features()
+        next_group = groups.max() + 1
+        groups_of_task = next_group + np.arange(self._task_inputs.shape[1])
+        return np.append(groups, groups_of_task)
 
     def priors(self) -> "TaskPriors":
         """Priors of the model's hyperparameters."""
@@ -398,11 +425,12 @@ class OrderedGP(BayesianOptimisation):
         current_losses = standardise_robustly(used_losses, sources.nearest_unit)
         # The earlier tasks come first, the current one last, as in `counts` and `distances`.
         y = self.transform_losses(np.concatenate([sources.losses, current_losses]))
-        points = [sources.points, self.evaluated_units()[self._used_rows]]
+        points = np.concatenate([sources.points, self.evaluated_units()[self._used_rows]])
+        counts = np.append(sources.counts, len(current_losses))
         return Observations(
-            X=self.features(np.concatenate(points)),
+            X=self._join_inputs(points, np.repeat(self._task_inputs, counts, axis=0)),
             y=y / (y.std() or 1.0),  # unchanged if all are equal
-            counts=np.append(sources.counts, len(current_losses)),
+            counts=counts,
             distances=self._distances,
             kernel=self._kernel,
             level=self.priors().level,
@@ -445,6 +473,29 @@ def compute_task_distances(
     rank_differences = np.abs(ranks[:, :, None] - ranks[:, None, :])
     distances: FloatArray = rank_differences.mean(axis=0)
     return distances
+
+
+def compute_task_inputs(
+    history: Sequence[Mapping[str, float]], context: Mapping[str, float]
+) -> FloatArray:
+    """Compute the model's inputs of all tasks, those of the history and the current one.
+
+    They are the context quantities that all tasks have, standardised, if there are at least
+    `MIN_INPUTS`. A single one only orders the tasks, as a date does: a drift continues from the
+    last task, which a smooth function of time does not express. Without earlier tasks there are
+    none.
+
+    Args:
+        history: Contexts of the earlier tasks, oldest first.
+        context: Context of the current task.
+
+    Returns:
+        The inputs, shape (T, q), the current task last; q is 0 if there are none.
+    """
+    table = tabulate_contexts(history, context)
+    if not history or table.shape[1] < MIN_INPUTS:
+        return np.empty((len(table), 0))
+    return standardise_contexts(table)
 
 
 def rank_values(values: FloatArray) -> IntArray:
@@ -529,6 +580,6 @@ SPECS = (
         ),
         changed_spaces=True,
         kind=MethodKind.ANY_HISTORY,
-        version=3,
+        version=4,
     ),
 )

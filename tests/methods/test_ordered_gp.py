@@ -22,6 +22,7 @@ from hpobench_ordered.methods.ordered_gp import (
     OrderedGP,
     choose_good_and_random,
     compute_task_distances,
+    compute_task_inputs,
     compute_units,
 )
 
@@ -90,14 +91,62 @@ def test_drifting_smooth_optimum_is_reached():
 FAILED = minimised("failed", {}, np.full((3, 2), 0.5), np.full(3, math.nan), UNIT_SQUARE)
 
 
+@pytest.mark.parametrize("context", [{}, {"rows": 100.0, "columns": 5.0}])
 @pytest.mark.parametrize("history", [[], [FAILED]])
-def test_equals_bo_without_finite_history(history):
+def test_equals_bo_without_finite_history(history, context):
     """There is no earlier task, or all its evaluations failed."""
     bo = by_hand.make_method(BayesianOptimisation)
     np.testing.assert_array_equal(
-        suggest_on_bowl(make_method(history), place=0.3, trials=8),
+        suggest_on_bowl(make_method(history, **context), place=0.3, trials=8),
         suggest_on_bowl(bo, place=0.3, trials=8),
     )
+
+
+def draw_tasks_with_two_quantities(seed: int, *, unit: float = 1.0) -> list[Evaluations]:
+    """Eight tasks with random context quantities a and b, whose optimum is at the mean of both.
+
+    Args:
+        seed: Seed of the quantities.
+        unit: Factor of the first quantity.
+    """
+    pairs = np.random.default_rng(seed).random((8, 2))
+    return [make_task((a + b) / 2, a=unit * a, b=b) for a, b in pairs]
+
+
+def measure_error_of_optimum(method: OrderedGP, *, place: float) -> float:
+    """Largest error of a coordinate of the optimum that a method's model predicts at first."""
+    method.ask()  # fits the model
+    side = np.linspace(0.0, 1.0, 51)
+    grid = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
+    means, _ = method._process.predict(method.features(grid))
+    return np.abs(grid[means.argmin()] - [place, 1.0 - place]).max()
+
+
+def test_optimum_is_interpolated_between_contexts():
+    """The optimum is at 0.65, the mean of the quantities a and b of the current task's context.
+
+    The context is that of no earlier task. Without contexts the model can only say where the optima
+    of the earlier tasks are on average. Errors are means over four histories.
+    """
+    errors = []
+    errors_without_contexts = []
+    for seed in range(4):
+        history = draw_tasks_with_two_quantities(seed)
+        method = make_method(history, a=0.7, b=0.6)
+        without_contexts = make_method(history)
+        errors.append(measure_error_of_optimum(method, place=0.65))
+        errors_without_contexts.append(measure_error_of_optimum(without_contexts, place=0.65))
+
+    assert np.mean(errors) < np.mean(errors_without_contexts) / 2
+
+
+def test_units_of_quantities_do_not_matter():
+    history_in_metres = draw_tasks_with_two_quantities(0, unit=1024.0)
+    in_metres = make_method(history_in_metres, a=512.0, b=0.5)
+    in_kilometres = make_method(draw_tasks_with_two_quantities(0), a=0.5, b=0.5)
+    suggestions = suggest_on_bowl(in_metres, place=0.5, trials=8)
+    expected = suggest_on_bowl(in_kilometres, place=0.5, trials=8)
+    np.testing.assert_allclose(suggestions, expected, atol=1e-6)
 
 
 def test_levels_of_tasks_do_not_matter():
@@ -291,6 +340,21 @@ def test_distances_from_current_task(history, current, expected):
     """
     distances_of_tasks = compute_task_distances(history, current)
     np.testing.assert_array_equal(distances_of_tasks[-1], expected)
+
+
+@pytest.mark.parametrize(
+    ("history", "current", "quantities"),
+    [
+        pytest.param([{"a": 0.0, "b": 5.0}], {"a": 1.0, "b": 2.0}, 2, id="two shared"),
+        pytest.param([{"a": 0.0, "b": 5.0}], {"a": 1.0}, 0, id="a single one"),
+        pytest.param([{}], {"a": 1.0, "b": 2.0}, 0, id="none"),
+        pytest.param([], {"a": 1.0, "b": 2.0}, 0, id="no earlier task"),
+    ],
+)
+def test_number_of_inputs(history, current, quantities):
+    """Quantities that all tasks have are inputs if there are at least two, and earlier tasks."""
+    inputs = compute_task_inputs(history, current)
+    assert inputs.shape == (len(history) + 1, quantities)
 
 
 @pytest.mark.parametrize(
