@@ -226,9 +226,18 @@ class MultiTaskGP(MultiTask, BayesianOptimisation):
         Each hyperparameter has one, and each feature of a task. Inputs of the configuration come
         first, then those of the task.
         """
-        groups_of_configuration = super().group_features()
-        groups_of_task = self.space.dimension + np.arange(len(self._current_task_features))
-        return np.concatenate([groups_of_configuration, groups_of_task])
+        return append_task_groups(super().group_features(), len(self._current_task_features))
+
+
+def append_task_groups(groups: IntArray, count: int) -> IntArray:
+    """Append the length scales of a task's features, one for each, to those of a configuration's.
+
+    Args:
+        groups: Index of the length scale of each feature of a configuration.
+        count: Number of features of a task.
+    """
+    next_group = groups.max() + 1
+    return np.append(groups, next_group + np.arange(count))
 
 
 def sample_standardised(

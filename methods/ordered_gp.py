@@ -28,7 +28,11 @@ from hpobench_ordered.core.history import Evaluations
 from hpobench_ordered.methods._candidates import LOG_ADVANTAGE, draw_near, iter_candidate_blocks
 from hpobench_ordered.methods._carry_over import convert_history
 from hpobench_ordered.methods._model_based import Scorer, remove_failed_evaluations
-from hpobench_ordered.methods._multi_task import standardise_contexts, tabulate_contexts
+from hpobench_ordered.methods._multi_task import (
+    append_task_groups,
+    standardise_contexts,
+    tabulate_contexts,
+)
 from hpobench_ordered.methods.base import MethodKind, MethodSpec
 from hpobench_ordered.methods.bo import BayesianOptimisation
 
@@ -171,9 +175,9 @@ class OrderedGP(BayesianOptimisation):
         earlier_rows = nearest_last[-self.max_earlier_tasks :]  # of the tasks in the model
         current_row = len(history)
         model_rows = np.append(earlier_rows, current_row)
-        # In both, the current task comes last.
+        # Of the tasks in the model, the current one last: distances (T, T), and inputs (T, q).
         self._distances = distances[np.ix_(model_rows, model_rows)]
-        self._task_inputs = compute_task_inputs(contexts, self.context)[model_rows]  # (T, q)
+        self._task_inputs = compute_task_inputs(contexts, self.context)[model_rows]
 
         self.sources: Sources | None = None  # None without an earlier task
         if len(earlier_rows):
@@ -217,10 +221,8 @@ class OrderedGP(BayesianOptimisation):
 
         Each hyperparameter has one, and each context quantity.
         """
-        groups = super().group_features()
-        next_group = groups.max() + 1
-        groups_of_task = next_group + np.arange(self._task_inputs.shape[1])
-        return np.append(groups, groups_of_task)
+        quantities = self._task_inputs.shape[1]
+        return append_task_groups(super().group_features(), quantities)
 
     def priors(self) -> "TaskPriors":
         """Priors of the model's hyperparameters."""

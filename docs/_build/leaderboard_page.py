@@ -28,6 +28,7 @@ from hpobench_ordered.analysis.verdict import final_verdicts
 from hpobench_ordered.core.identity import BenchmarkIdentity
 from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.experiment.reference import read_submissions
+from hpobench_ordered.methods.base import MethodKind
 from hpobench_ordered.registry import method_spec, suites
 from hpobench_ordered.reporting.formats import number
 
@@ -166,14 +167,14 @@ def _missing() -> str:
     for results in _results().values():
         have_results |= set(results.overview().runs["method"])
     specs = [method_spec(name) for name in hbo.list_methods() if name not in have_results]
-    using_data = [spec.name for spec in specs if spec.uses_data]
-    others = [spec.name for spec in specs if not spec.uses_data]
+    for_training_data = [spec.name for spec in specs if spec.kind is MethodKind.TRAINING_DATA]
+    others = [spec.name for spec in specs if spec.kind is not MethodKind.TRAINING_DATA]
     text = (
-        f"{len(using_data)} methods look at the training data of the tasks, which only `distbo` has "
-        f"({', '.join(using_data)})"
+        f"{len(for_training_data)} methods are meant for tasks with training data, which only "
+        f"`distbo` has ({', '.join(for_training_data)})"
     )
     if others:
-        text += f"; {len(others)} need up to seconds for a suggestion ({', '.join(others)})"
+        text += f"; {len(others)} were not run ({', '.join(others)})"
     return f"{text}."
 
 

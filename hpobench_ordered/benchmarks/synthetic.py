@@ -203,6 +203,11 @@ class SyntheticBenchmark:
             ),
         )
 
+    @property
+    def suite(self) -> str:
+        """The suite of the function, as a suite has tasks in order or without one."""
+        return "synthetic-ordered" if self.ordered else "synthetic"
+
     def load(self) -> tuple[Surrogate, Sequence[float]]:
         """The function, and the minimum of every task."""
         surrogate = self.function.surrogate(self.coefficients())
@@ -283,17 +288,15 @@ class SyntheticFamily:
         return ()
 
 
-SPECS = tuple(
-    SyntheticBenchmark(function, ordered=ordered, seed=0, tasks=function.tasks).spec()
+BENCHMARKS = tuple(
+    SyntheticBenchmark(function, ordered=ordered, seed=0, tasks=function.tasks)
     for ordered, function in itertools.product((False, True), FUNCTIONS.values())
 )
+SPECS = tuple(benchmark.spec() for benchmark in BENCHMARKS)
 FAMILIES = (
     SyntheticFamily(
         "FUNCTION-seed-SEED or FUNCTION-seed-SEED-tasks-TASKS, FUNCTION one of "
         + ", ".join(spec.name for spec in SPECS)
     ),
 )
-SUITES = tuple(
-    ("synthetic-ordered" if spec.name.endswith("-ordered") else "synthetic", spec.name)
-    for spec in SPECS
-)
+SUITES = tuple((benchmark.suite, benchmark.name) for benchmark in BENCHMARKS)
