@@ -34,7 +34,7 @@ from hpobench_ordered.experiment._parquet import (
 )
 from hpobench_ordered.experiment.outcome import Outcome
 from hpobench_ordered.experiment.plan import IDENTITY, Cell, key_of
-from hpobench_ordered.runtime.machine import package_versions
+from hpobench_ordered.runtime.machine import PACKAGE, package_versions
 from hpobench_ordered.space.parameters import Kind, Parameter
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def other_format(path: Path, written: object, hint: str = "") -> StoreError:
         written: Its format.
         hint: What else the user can do, as the end of the message.
     """
-    version = package_versions()["hpobench-ordered"]
+    version = package_versions()[PACKAGE]
     return StoreError(
         f"{path} is in store format {written!r}, this is version {version} of hpobench-ordered "
         f"with format {FORMAT}: choose another folder, or use the version that wrote it{hint}"

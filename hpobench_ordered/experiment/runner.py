@@ -32,7 +32,7 @@ from hpobench_ordered.methods.base import Method, MethodSpec
 from hpobench_ordered.protocols import Assignment, Protocol
 from hpobench_ordered.registry import load
 from hpobench_ordered.runtime.child import is_child, step
-from hpobench_ordered.runtime.machine import cpu_clock, package_versions, wall_clock
+from hpobench_ordered.runtime.machine import PACKAGE, cpu_clock, package_versions, wall_clock
 
 
 def run_cell(cell: Cell, *, time_limit: float | None = None) -> tuple[list[Outcome], Record]:
@@ -69,7 +69,7 @@ def run_cell(cell: Cell, *, time_limit: float | None = None) -> tuple[list[Outco
         "suggestions": sum(len(outcome.losses) for outcome in outcomes),
         "seconds": perf_counter() - start,
         "method_cpu_seconds": sum(outcome.cpu_seconds for outcome in outcomes),
-        "version": package_versions()["hpobench-ordered"],
+        "version": package_versions()[PACKAGE],
     }
     return outcomes, timing
 

@@ -3,7 +3,6 @@
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +37,7 @@ from hpobench_ordered.reporting.tables import (
     speedup_tables,
     states_table,
 )
+from hpobench_ordered.runtime.machine import PACKAGE, package_versions
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -299,7 +299,7 @@ def _head(content: ReportInput, runs: "pd.DataFrame") -> dict[str, Any]:
         versions |= {f"{package} {number}" for package, number in packages.items()}
     return {
         "title": f"{_name_or_count(runs, 'method')} on {_name_or_count(runs, 'benchmark')}",
-        "version": version("hpobench-ordered"),
+        "version": package_versions()[PACKAGE],
         "summary": f"{n_finished:,} of {len(runs):,} runs are finished, over "
         f"{format_count(n_seeds, 'seed')}, under {protocols}.",
         "when": _describe_days(sessions),

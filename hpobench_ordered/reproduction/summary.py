@@ -4,7 +4,6 @@ import math
 import platform
 from collections.abc import Iterable, Sequence
 from dataclasses import astuple
-from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from hpobench_ordered.analysis.differences import Estimate
@@ -12,6 +11,7 @@ from hpobench_ordered.analysis.labels import format_ranges
 from hpobench_ordered.registry import benchmark_spec
 from hpobench_ordered.reproduction.paper import Entry, Outcome, PaperTable, combine_comparisons
 from hpobench_ordered.reproduction.result import CheckedClaim, Reproduction, Setup
+from hpobench_ordered.runtime.machine import PACKAGE, package_versions
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 CLAIM_HEADER = ("shown in", "section", "claim", "outcome", "measured")
 ENTRY_HEADER = ("number", "benchmark", "paper", "here", "inside the paper's interval")
 TIME_HEADER = ("method", "runs", "suggestions", "CPU seconds", "CPU ms a suggestion")
-VERSIONS = ("hpobench-ordered", "numpy", "scipy", "numba")
+PACKAGES = (PACKAGE, "numpy", "scipy", "numba")
 
 Rows = list[tuple[str, ...]]
 
@@ -136,7 +136,8 @@ def _describe_setup(result: Reproduction) -> list[str]:
     setup = result.setup
     is_whole_paper = len(setup.exhibits) == len(setup.paper.exhibits)
     titles = ", ".join(exhibit.title for exhibit in setup.exhibits)
-    versions = [f"{name} {version(name)}" for name in VERSIONS]
+    numbers = package_versions()
+    versions = [f"{name} {numbers[name]}" for name in PACKAGES]
     versions.append(f"Python {platform.python_version()}")
     lines = [
         f"- Made: {'all figures and tables with results' if is_whole_paper else titles}.",

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from hpobench_ordered.runtime.compiling import CompilationTimes
 
-PACKAGES = ("hpobench-ordered", "numpy", "scipy", "numba", "scikit-learn", "onnxruntime", "optuna")
+PACKAGE = "hpobench-ordered"
+PACKAGES = (PACKAGE, "numpy", "scipy", "numba", "scikit-learn", "onnxruntime", "optuna")
 """Packages that results may depend on."""
 
 
@@ -56,8 +57,11 @@ def _find_compilation_times() -> "CompilationTimes | None":
 
 @cache
 def package_versions() -> dict[str, str]:
-    """Installed versions of the packages that results may depend on."""
-    versions = {}
+    """Installed versions of the packages that results may depend on.
+
+    This package is always among them: as `unknown` if it is run from a folder without installation.
+    """
+    versions = {PACKAGE: "unknown"}
     for name in PACKAGES:
         with suppress(PackageNotFoundError):
             versions[name] = version(name)

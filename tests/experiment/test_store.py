@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from functools import partial
+from importlib.metadata import PackageNotFoundError
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,7 @@ from hpobench_ordered.experiment.plan import (
 from hpobench_ordered.experiment.records import Failure, Reason
 from hpobench_ordered.experiment.store import Store
 from hpobench_ordered.methods.random_search import RandomSearch
+from hpobench_ordered.runtime.machine import package_versions
 
 
 @pytest.fixture(scope="module")
@@ -855,6 +857,21 @@ def test_runs_of_other_version_are_not_repeated(store_of_two_versions):
     versions = store_of_two_versions.timings()["version"]
     assert len(versions) == 16
     assert (versions == "9.9").sum() == 5
+
+
+def test_runs_of_package_that_is_not_installed(cells, tmp_path, monkeypatch):
+    """A package that is only on the path of Python has no version; its runs are stored."""
+
+    def find_no_version(name: str) -> str:
+        raise PackageNotFoundError(name)
+
+    store = Store(tmp_path / "store")
+    with monkeypatch.context() as patched:
+        patched.setattr("hpobench_ordered.runtime.machine.version", find_no_version)
+        package_versions.cache_clear()
+        run_cells(cells[:2], store)
+    package_versions.cache_clear()
+    assert list(store.timings()["version"]) == ["unknown", "unknown"]
 
 
 def test_runs_of_two_versions_are_same(original_store, store_of_two_versions):
