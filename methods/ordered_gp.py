@@ -33,6 +33,7 @@ from hpobench_ordered.methods._multi_task import (
     standardise_contexts,
     tabulate_contexts,
 )
+from hpobench_ordered.methods._task_order import compute_order_p_value, find_best_on_average
 from hpobench_ordered.methods.base import MethodKind, MethodSpec
 from hpobench_ordered.methods.bo import BayesianOptimisation
 
@@ -62,6 +63,16 @@ MIN_INPUTS = 2
 """Least number of common context quantities that are inputs of the model; one gives the order."""
 CENTRES = 3
 """Number of best configurations of the current task that candidates are drawn near."""
+MIN_TESTED_TASKS = 8
+"""Least number of earlier tasks without contexts whose order is tested."""
+MAX_TESTED_TASKS = 50
+"""Largest number of them, the latest, that the test and the average over tasks use."""
+MAX_P_VALUE = 0.1
+"""Largest p-value of the test at which the order of tasks matters."""
+MAX_AVERAGED = 300
+"""Largest number of evaluations of each task that the average over tasks uses."""
+AVERAGED_CANDIDATES = 10
+"""Number of best configurations of each task among which the best one on average is chosen."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -151,12 +162,18 @@ class OrderedGP(BayesianOptimisation):
     quantities are inputs of the model, too. Without a finite evaluation of an earlier task it is
     `bo`.
 
+    Without a common context quantity, the order of tasks may say nothing, such as that of a folder
+    of data sets. A permutation test of the tasks' best configurations tells (`_task_order`). If it
+    does, the first suggestion is the configuration that is best on average over many tasks.
+
     Attributes:
         max_earlier_tasks: Number of nearest earlier tasks that the model uses.
         early_trials: Number of trials at the start that choose among the best configurations of
             these tasks.
         random_candidates: Number of random candidates of a suggestion.
         near_candidates: Number of candidates near good configurations.
+        order_p_value: p-value of the test whether the order of earlier tasks matters, low if it
+            does. None if it is not tested: with a common context quantity, or few earlier tasks.
     """
 
     max_earlier_tasks = 8
@@ -186,6 +203,16 @@ class OrderedGP(BayesianOptimisation):
         if self.sources:  # they take the place of initial random trials
             self.random_trials = 0
 
+        self.order_p_value: float | None = None
+        # Coded values, (d,); None if the order of tasks matters or is not tested.
+        self._best_on_average: FloatArray | None = None
+        has_shared_context = tabulate_contexts(contexts, self.context).shape[1] > 0
+        if not has_shared_context and len(history) >= MIN_TESTED_TASKS:
+            tasks = history[-MAX_TESTED_TASKS:]
+            self.order_p_value = self._test_order(tasks)
+            if self.order_p_value > MAX_P_VALUE:
+                self._best_on_average = self._find_best_on_average(tasks)
+
         self._process: TaskProcess | None = None  # the model
         self._last_fit: Fit | None = None  # of the hyperparameters; the next one continues from it
         # Of this task's evaluations: the rows that the model uses, their number when the model was
@@ -193,6 +220,37 @@ class OrderedGP(BayesianOptimisation):
         self._used_rows: IntArray = np.empty(0, dtype=np.int64)
         self._conditioned_count = 0
         self._next_fit_count = 0
+
+    def _test_order(self, tasks: Sequence[Evaluations]) -> float:
+        """Test whether the order of earlier tasks matters; return the p-value, low if it does."""
+        best_values = np.stack([task.values[task.losses.argmin()] for task in tasks])
+        p_value = compute_order_p_value(self._encode_features(best_values), self.rng)
+        verdict = "matters" if p_value <= MAX_P_VALUE else "is not seen to matter"
+        LOGGER.info("the order of the earlier tasks %s (p = %.2f)", verdict, p_value)
+        return p_value
+
+    def _find_best_on_average(self, tasks: Sequence[Evaluations]) -> FloatArray:
+        """Find the configuration that is best on average over tasks, as coded values (d,).
+
+        Candidates are some of the best configurations of each task.
+        """
+        candidates = []
+        points = []
+        losses = []
+        for task, unit in zip(tasks, compute_units([task.losses for task in tasks]), strict=True):
+            best_first = np.argsort(task.losses, kind="stable")
+            candidates.append(task.values[best_first[:AVERAGED_CANDIDATES]])
+            rows = choose_good_and_random(task.losses, MAX_AVERAGED, self.rng)
+            points.append(self._encode_features(task.values[rows]))
+            losses.append(self.transform_losses(standardise_robustly(task.losses, unit))[rows])
+        candidate_values = np.concatenate(candidates)
+        row = find_best_on_average(self._encode_features(candidate_values), points, losses)
+        best: FloatArray = candidate_values[row]
+        return best
+
+    def _encode_features(self, values: FloatArray) -> FloatArray:
+        """Features (m, p) of configurations given as coded values, (m, d)."""
+        return self.region.features(self.space.canonical(self.space.encode(values)))
 
     @property
     def task_correlations(self) -> FloatArray:
@@ -288,13 +346,16 @@ class OrderedGP(BayesianOptimisation):
 
         In the early trials, the best configurations of the earlier tasks are the only candidates
         as long as one of them was not tried, unless the model predicts for sure that another one
-        is better.
+        is better. If the order of the earlier tasks does not matter, the first trial is the best
+        configuration on average over them.
 
         Args:
             scorer: Scores candidates in the unit cube.
             near_best: Candidates near good configurations, also there.
         """
         trials = self.evaluation_count + len(self._pending)
+        if trials == 0 and self._best_on_average is not None:
+            return self._best_on_average
         if self.sources and trials < self.early_trials:
             # The same configurations in two forms: points of the unit cube, which are scored, and
             # coded values, which are suggested.
@@ -582,6 +643,6 @@ SPECS = (
         ),
         changed_spaces=True,
         kind=MethodKind.ANY_HISTORY,
-        version=4,
+        version=5,
     ),
 )

@@ -17,7 +17,9 @@ from hpobench_ordered.methods.bo import BayesianOptimisation
 from hpobench_ordered.methods.ordered_gp import (
     MAX_CURRENT,
     MAX_FITTED_SOURCES,
+    MAX_P_VALUE,
     MAX_SOURCES,
+    MIN_TESTED_TASKS,
     TRUSTED_CORRELATION,
     OrderedGP,
     choose_good_and_random,
@@ -228,6 +230,41 @@ def test_last_task_says_less_without_an_order():
     without_order = learn_correlations_with_last_task(draw_independent_places)
     with_order = learn_correlations_with_last_task(draw_random_walk)
     assert max(without_order) < min(with_order)
+
+
+@pytest.mark.parametrize(
+    ("draw_places", "matters"), [(draw_independent_places, False), (draw_random_walk, True)]
+)
+def test_order_is_tested(draw_places, matters):
+    """Of thirty tasks without contexts, the method mostly tells whether their order matters."""
+    p_values = []
+    for seed in range(4):
+        places = draw_places(np.random.default_rng(seed)).tolist()
+        method = make_method([make_task(place) for place in places], seed=seed)
+        assert method.order_p_value is not None
+        p_values.append(method.order_p_value)
+    # Without an order the p-values are uniform on [0, 1].
+    assert (np.median(p_values) <= MAX_P_VALUE) == matters
+
+
+def test_first_trial_is_best_on_average_without_an_order():
+    """The last tasks have optima far from those of most tasks; their order does not matter."""
+    rng = np.random.default_rng(0)
+    places = rng.permutation(np.repeat([0.3, 0.4, 0.5, 0.9], [6, 12, 6, 4])).tolist()
+    method = make_method([make_task(place, factor=1.0 + place) for place in places])
+    assert method.order_p_value is not None
+    assert method.order_p_value > MAX_P_VALUE
+    ((x, y),) = suggest_on_bowl(method, place=0.9, trials=1)
+    assert x == pytest.approx(np.mean(places), abs=0.1)
+    assert y == pytest.approx(1.0 - np.mean(places), abs=0.1)
+
+
+@pytest.mark.parametrize(
+    ("tasks", "context"), [(MIN_TESTED_TASKS - 1, {}), (MIN_TESTED_TASKS, {"rows": 1.0})]
+)
+def test_order_of_few_tasks_or_with_a_context_is_not_tested(tasks, context):
+    history = [make_task(0.1 * place, **context) for place in range(tasks)]
+    assert make_method(history, **context).order_p_value is None
 
 
 # -- what the model sees ---------------------------------------------------------------------------

@@ -1,0 +1,62 @@
+"""ordered-gp on families of tasks without contexts, in order and without an order."""
+
+import numpy as np
+import pytest
+from task_families import make_family
+
+import hpobench_ordered as hbo
+
+FAMILIES = range(3)
+SEEDS = range(2)
+
+
+def compare_ranks(results: hbo.Results, *, rival: str, trial: int) -> tuple[float, float]:
+    """Mean difference of ranks, ordered-gp minus the rival, with its standard error over tasks.
+
+    Ranks are those of the best losses so far among all methods of the results.
+    """
+    frame = results.frame()
+    until = frame[frame["trial"] <= trial]
+    best = until.groupby(["benchmark", "task", "seed", "method"])["loss"].min().unstack("method")
+    ranks = best.rank(axis=1)
+    differences = (ranks["ordered-gp"] - ranks[rival]).groupby(["benchmark", "task"]).mean()
+    return differences.mean(), differences.std() / np.sqrt(len(differences))
+
+
+@pytest.fixture(scope="module")
+def unordered_results() -> hbo.Results:
+    return hbo.run(
+        benchmarks=[make_family(seed, is_ordered=False) for seed in FAMILIES],
+        methods=["ordered-gp", "zero-shot", "rgpe", "bo"],
+        seeds=SEEDS,
+        protocol=hbo.LeaveOneOut(trials=30),
+        progress=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def ordered_results() -> hbo.Results:
+    return hbo.run(
+        benchmarks=[make_family(seed, is_ordered=True) for seed in FAMILIES],
+        methods=["ordered-gp", "zero-shot", "simple-ordered", "bo"],
+        seeds=SEEDS,
+        protocol=hbo.Ordered(trials=25),
+        progress=False,
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("trial", [1, 10, 30])
+@pytest.mark.parametrize("rival", ["zero-shot", "rgpe", "bo"])
+def test_without_an_order(unordered_results, rival, trial):
+    """It is not worse than others by more than two standard errors, from the first trial on."""
+    difference, standard_error = compare_ranks(unordered_results, rival=rival, trial=trial)
+    assert difference <= 2.0 * standard_error
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("trial", [1, 10, 25])
+@pytest.mark.parametrize("rival", ["zero-shot", "simple-ordered", "bo"])
+def test_in_order(ordered_results, rival, trial):
+    difference, standard_error = compare_ranks(ordered_results, rival=rival, trial=trial)
+    assert difference <= 2.0 * standard_error
