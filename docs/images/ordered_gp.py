@@ -3,7 +3,8 @@
 The method follows each stream of retraining, 25 trials a period. After its last suggestion of a
 period the model says how alike the losses of two periods are, by how far they are apart (their
 correlation, exp(-distance / l_t - h)), and by what number those of a period are multiplied beside
-those of the period before.
+those of the period before. The test of the order, which the method itself makes only without
+contexts, says whether it is seen in the best configurations of the earlier periods.
 """
 
 from pathlib import Path
@@ -15,7 +16,7 @@ import pandas as pd
 import hpobench_ordered as hbo
 from hpobench_ordered import plotting
 from hpobench_ordered._typing import Config
-from hpobench_ordered.methods.ordered_gp import OrderedGP
+from hpobench_ordered.methods.ordered_gp import MAX_P_VALUE, MIN_TESTED_TASKS, OrderedGP
 
 STREAMS = ("weather-xgboost", "flights-linear", "metro-traffic-linear")
 APART = np.arange(1, 9)
@@ -35,7 +36,13 @@ def follow_stream(stream: str) -> pd.DataFrame:
                 memory, novelty = np.exp(process.x[g + 1 : g + 3]).tolist()
                 unit = self.sources.nearest_unit * float(np.exp(process.x[-1]))
                 row = {"period": self.context["period"], "memory": memory}
-                rows.append(row | {"novelty": novelty, "unit": unit})
+                rows.append(row | {"novelty": novelty, "unit": unit, "p_value": self.test_order()})
+
+        def test_order(self) -> float:
+            """The p-value of the test of the order; NaN for few earlier periods."""
+            if len(self.history) < MIN_TESTED_TASKS:
+                return np.nan
+            return self._test_order(self.history)
 
     spec = hbo.MethodSpec("watched", Watched, "ordered-gp", "this page", changed_spaces=True)
     hbo.run(benchmarks=[f"retrain-{stream}"], methods=[spec], seeds=[0], workers=0, progress=False)
@@ -61,6 +68,21 @@ def draw_drift(frame: pd.DataFrame) -> alt.LayerChart:
     )
 
 
+def draw_tests(frame: pd.DataFrame) -> alt.LayerChart:
+    """Draw the p-value of the test of the order, and the level that it is compared with."""
+    level = pd.DataFrame({"level": [MAX_P_VALUE]})
+    p_values = (
+        alt.Chart(frame.dropna(subset="p_value"), title="Is the order of periods seen?")
+        .mark_line()
+        .encode(
+            x=alt.X("period:Q", title="period"),
+            y=alt.Y("p_value:Q", title="p-value, low if it is").scale(domain=(0, 1)),
+            color=alt.Color("stream:N", sort=STREAMS),
+        )
+    )
+    return alt.layer(alt.Chart(level).mark_rule(strokeDash=[4, 4]).encode(y="level:Q"), p_values)
+
+
 def draw_scales(frame: pd.DataFrame) -> alt.Chart:
     """Draw the scale of each period's losses, relative to the stream's median."""
     relative = frame.unit / frame.groupby("stream").unit.transform("median")
@@ -78,6 +100,7 @@ def draw_scales(frame: pd.DataFrame) -> alt.Chart:
 if __name__ == "__main__":
     frame = pd.concat([follow_stream(stream) for stream in STREAMS], ignore_index=True)
     charts = [
-        chart.properties(width=300, height=220) for chart in (draw_drift(frame), draw_scales(frame))
+        draw(frame).properties(width=260, height=220)
+        for draw in (draw_drift, draw_tests, draw_scales)
     ]
     plotting.save(alt.hconcat(*charts), Path(__file__).with_name("ordered-gp.png"))
