@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import by_hand
 import numpy as np
@@ -27,6 +28,7 @@ from hpobench_ordered.methods.ordered_gp import (
     compute_task_inputs,
     compute_units,
 )
+from hpobench_ordered.testing import toy
 
 EARLIER_PLACES = (0.2, 0.3, 0.4, 0.5)
 """Optima of four earlier tasks, which drift towards that of the current one, 0.6."""
@@ -257,6 +259,17 @@ def test_first_trial_is_best_on_average_without_an_order():
     ((x, y),) = suggest_on_bowl(method, place=0.9, trials=1)
     assert x == pytest.approx(np.mean(places), abs=0.1)
     assert y == pytest.approx(1.0 - np.mean(places), abs=0.1)
+
+
+def test_order_is_tested_with_inactive_hyperparameters():
+    """The distances of configurations are finite, and the suggestion is one of the space."""
+    space = toy.conditional_space()
+    tasks = toy.toy_benchmark(space, tasks=MIN_TESTED_TASKS).tasks
+    history = [replace(task, context={}) for task in toy.random_history(tasks, seed=0)]
+    method = by_hand.make_method(OrderedGP, history, space=space)
+    assert method.order_p_value is not None
+    assert method.order_p_value > MAX_P_VALUE
+    space.validate(method.ask())
 
 
 @pytest.mark.parametrize(
