@@ -162,9 +162,10 @@ class OrderedGP(BayesianOptimisation):
     quantities are inputs of the model, too. Without a finite evaluation of an earlier task it is
     `bo`.
 
-    Without a common context quantity, the order of tasks may say nothing, such as that of a folder
-    of data sets. A permutation test of the tasks' best configurations tells (`_task_order`). If it
-    does, the first suggestion is the configuration that is best on average over many tasks.
+    Without a common context quantity, or if all are the same, the order of tasks may say nothing,
+    such as that of a folder of data sets. A permutation test of the tasks' best configurations
+    tells (`_task_order`). If it says nothing, the first suggestion is the configuration that is
+    best on average over many tasks.
 
     Attributes:
         max_earlier_tasks: Number of nearest earlier tasks that the model uses.
@@ -173,7 +174,7 @@ class OrderedGP(BayesianOptimisation):
         random_candidates: Number of random candidates of a suggestion.
         near_candidates: Number of candidates near good configurations.
         order_p_value: p-value of the test whether the order of earlier tasks matters, low if it
-            does. None if it is not tested: with a common context quantity, or few earlier tasks.
+            does. None if it is not tested: with contexts that differ, or few earlier tasks.
     """
 
     max_earlier_tasks = 8
@@ -206,8 +207,9 @@ class OrderedGP(BayesianOptimisation):
         self.order_p_value: float | None = None
         # Coded values, (d,); None if the order of tasks matters or is not tested.
         self._best_on_average: FloatArray | None = None
-        has_shared_context = tabulate_contexts(contexts, self.context).shape[1] > 0
-        if not has_shared_context and len(history) >= MIN_TESTED_TASKS:
+        table = tabulate_contexts(contexts, self.context)  # (tasks, common quantities)
+        have_contexts_that_differ = bool((table != table[0]).any())
+        if not have_contexts_that_differ and len(history) >= MIN_TESTED_TASKS:
             tasks = history[-MAX_TESTED_TASKS:]
             self.order_p_value = self._test_order(tasks)
             if self.order_p_value > MAX_P_VALUE:

@@ -273,11 +273,20 @@ def test_order_is_tested_with_inactive_hyperparameters():
 
 
 @pytest.mark.parametrize(
-    ("tasks", "context"), [(MIN_TESTED_TASKS - 1, {}), (MIN_TESTED_TASKS, {"rows": 1.0})]
+    ("tasks", "rows", "is_tested"),
+    [
+        pytest.param(MIN_TESTED_TASKS, {}, True, id="no context"),
+        pytest.param(MIN_TESTED_TASKS - 1, {}, False, id="few tasks"),
+        pytest.param(MIN_TESTED_TASKS, {"rows": 1.0}, True, id="all contexts the same"),
+        pytest.param(MIN_TESTED_TASKS, {"rows": 2.0}, False, id="contexts that differ"),
+    ],
 )
-def test_order_of_few_tasks_or_with_a_context_is_not_tested(tasks, context):
+def test_when_order_is_tested(tasks, rows, is_tested):
+    """The earlier tasks have one row, if they have a context, and the current one as given."""
+    context = {"rows": 1.0} if rows else {}
     history = [make_task(0.1 * place, **context) for place in range(tasks)]
-    assert make_method(history, **context).order_p_value is None
+    method = make_method(history, **rows)
+    assert (method.order_p_value is not None) == is_tested
 
 
 # -- what the model sees ---------------------------------------------------------------------------
