@@ -13,8 +13,6 @@ p        scalar  features of a configuration
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.spatial import KDTree
-from scipy.spatial.distance import cdist
 
 from hpobench_ordered._typing import FloatArray, IntArray
 
@@ -38,6 +36,8 @@ def compute_order_p_value(best_points: FloatArray, rng: np.random.Generator) -> 
         Share of orders with a path that is not longer, among random ones and the actual one. It is
         low if the order matters.
     """
+    from scipy.spatial.distance import cdist
+
     distances = cdist(best_points, best_points)
     actual_order = np.arange(len(best_points))
     actual_length = measure_path(distances, actual_order)
@@ -83,6 +83,8 @@ def predict_from_neighbours(
         points: Features of evaluated configurations, shape (n, p).
         losses: Their losses, shape (n,).
     """
+    from scipy.spatial import KDTree
+
     neighbours = min(NEIGHBOURS, len(points))
     _, nearest = KDTree(points).query(candidates, k=range(1, neighbours + 1))  # (m, neighbours)
     predicted: FloatArray = losses[nearest].mean(axis=1)
