@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from hpobench_ordered.runtime.compiling import CompilationTimes
 
 PACKAGE = "hpobench-ordered"
+"""Name under which this package is installed."""
 PACKAGES = (PACKAGE, "numpy", "scipy", "numba", "scikit-learn", "onnxruntime", "optuna")
 """Packages that results may depend on."""
 

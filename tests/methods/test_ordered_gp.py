@@ -273,19 +273,17 @@ def test_order_is_tested_with_inactive_hyperparameters():
 
 
 @pytest.mark.parametrize(
-    ("tasks", "rows", "is_tested"),
+    ("tasks", "earlier_context", "context", "is_tested"),
     [
-        pytest.param(MIN_TESTED_TASKS, {}, True, id="no context"),
-        pytest.param(MIN_TESTED_TASKS - 1, {}, False, id="few tasks"),
-        pytest.param(MIN_TESTED_TASKS, {"rows": 1.0}, True, id="all contexts the same"),
-        pytest.param(MIN_TESTED_TASKS, {"rows": 2.0}, False, id="contexts that differ"),
+        pytest.param(MIN_TESTED_TASKS, {}, {}, True, id="no contexts"),
+        pytest.param(MIN_TESTED_TASKS - 1, {}, {}, False, id="few tasks"),
+        pytest.param(MIN_TESTED_TASKS, {"rows": 1}, {"rows": 1}, True, id="all contexts the same"),
+        pytest.param(MIN_TESTED_TASKS, {"rows": 1}, {"rows": 2}, False, id="contexts differ"),
     ],
 )
-def test_when_order_is_tested(tasks, rows, is_tested):
-    """The earlier tasks have one row, if they have a context, and the current one as given."""
-    context = {"rows": 1.0} if rows else {}
-    history = [make_task(0.1 * place, **context) for place in range(tasks)]
-    method = make_method(history, **rows)
+def test_when_order_is_tested(tasks, earlier_context, context, is_tested):
+    history = [make_task(0.1 * place, **earlier_context) for place in range(tasks)]
+    method = make_method(history, **context)
     assert (method.order_p_value is not None) == is_tested
 
 
