@@ -11,8 +11,8 @@ q        scalar  context quantities that are inputs of the model, 0 or at least 
 p        scalar  inputs of the model: features of a configuration, then the q of its task
 =======  ======  ==================================================================================
 
-Every task's losses are standardised by two robust numbers of its own: the median, and the `unit` of
-`compute_units`, about the distance of the best loss from the median.
+Every task's losses are standardised by two robust numbers of its own (`_robust_losses`): a centre,
+about the median over the space, and a unit, about the distance of the best loss from the centre.
 """
 
 import logging
@@ -32,6 +32,11 @@ from hpobench_ordered.methods._multi_task import (
     append_task_groups,
     standardise_contexts,
     tabulate_contexts,
+)
+from hpobench_ordered.methods._robust_losses import (
+    compute_centre,
+    compute_units,
+    standardise_robustly,
 )
 from hpobench_ordered.methods._task_order import compute_order_p_value, find_best_on_average
 from hpobench_ordered.methods.base import MethodKind, MethodSpec
@@ -55,8 +60,6 @@ FIT_INTERVAL = 3
 """Number of suggestions between fits of the hyperparameters."""
 FIRST_STEPS, LATER_STEPS = 30, 4
 """Number of steps of the first fit, and of each later one, which continues from the last."""
-MAX_DISTANCE = 1e6
-"""Distance from the median, in units, at which losses are clipped."""
 TRUSTED_CORRELATION = 0.95
 """Least correlation with the nearest task at which early trials may leave the best of tasks."""
 MIN_INPUTS = 2
@@ -117,13 +120,14 @@ class Sources:
 
         # Lists have an entry for each task.
         chosen_rows = [choose_good_and_random(task.losses, max_per_task, rng) for task in tasks]
-        units = compute_units([task.losses for task in tasks])
+        # Centres and units are those of all of a task's losses, not only of those chosen.
+        centres = [compute_centre(task) for task in tasks]
+        units = compute_units([task.losses for task in tasks], centres)
         values = []
         losses = []
-        for task, rows, unit in zip(tasks, chosen_rows, units, strict=True):
+        for task, rows, centre, unit in zip(tasks, chosen_rows, centres, units, strict=True):
             values.append(task.values[rows])
-            # Standardised by all of the task's losses, not only by those chosen.
-            losses.append(standardise_robustly(task.losses, unit)[rows])
+            losses.append(standardise_robustly(task.losses[rows], centre, unit))
         counts = np.array([len(rows) for rows in chosen_rows])
 
         # Of those chosen, the ones that hyperparameters are fitted to: rows within each task, and
@@ -239,12 +243,15 @@ class OrderedGP(BayesianOptimisation):
         candidates = []
         points = []
         losses = []
-        for task, unit in zip(tasks, compute_units([task.losses for task in tasks]), strict=True):
+        centres = [compute_centre(task) for task in tasks]
+        units = compute_units([task.losses for task in tasks], centres)
+        for task, centre, unit in zip(tasks, centres, units, strict=True):
             best_first = np.argsort(task.losses, kind="stable")
             candidates.append(task.values[best_first[:AVERAGED_CANDIDATES]])
             rows = choose_good_and_random(task.losses, MAX_AVERAGED, self.rng)
             points.append(self._encode_features(task.values[rows]))
-            losses.append(self.transform_losses(standardise_robustly(task.losses, unit))[rows])
+            standardised = standardise_robustly(task.losses[rows], centre, unit)
+            losses.append(self.transform_losses(standardised))
         candidate_values = np.concatenate(candidates)
         row = find_best_on_average(self._encode_features(candidate_values), points, losses)
         best: FloatArray = candidate_values[row]
@@ -324,9 +331,9 @@ class OrderedGP(BayesianOptimisation):
         return lambda unit: process.score_candidates(self.features(unit), best, slack=LOG_ADVANTAGE)
 
     def transform_losses(self, y: FloatArray) -> FloatArray:
-        """Transform standardised losses y (n,) to log(1 + y) above the median, which is 0.
+        """Transform standardised losses y (n,) to log(1 + y) above the centre, which is 0.
 
-        Losses below the median stay as they are. How bad a bad configuration is says little about
+        Losses below the centre stay as they are. How bad a bad configuration is says little about
         where the good ones are.
         """
         compressed = np.log1p(np.maximum(y, 0.0))  # no logarithm of a negative number
@@ -487,7 +494,9 @@ class OrderedGP(BayesianOptimisation):
         if self._kernel is None:
             self._kernel = Kernel(self.group_features())
         used_losses = self.evaluated_losses()[self._used_rows]
-        current_losses = standardise_robustly(used_losses, sources.nearest_unit)
+        # Their median, halved first, as a mean of two losses may overflow; there may be none.
+        centre = 2.0 * float(np.median(used_losses / 2.0)) if len(used_losses) else 0.0
+        current_losses = standardise_robustly(used_losses, centre, sources.nearest_unit)
         # The earlier tasks come first, the current one last, as in `counts` and `distances`.
         y = self.transform_losses(np.concatenate([sources.losses, current_losses]))
         points = np.concatenate([sources.points, self.evaluated_units()[self._used_rows]])
@@ -569,52 +578,6 @@ def rank_values(values: FloatArray) -> IntArray:
     return ranks
 
 
-def compute_units(losses: Sequence[FloatArray]) -> list[float]:
-    """Compute the unit of each task's losses: half the distance of the best from the median.
-
-    If that is 0, the unit is the root mean square of half the distances of all losses from the
-    median. Where all losses of a task are equal, it is the geometric mean of the other tasks'
-    units; 1 if these are all without one, too.
-
-    Args:
-        losses: Finite losses of each task, shape (n,).
-    """
-    units = [compute_unit(losses_of_task) for losses_of_task in losses]
-    log_units = [math.log(unit) for unit in units if unit]  # 0 where all losses are equal
-    typical_unit = math.exp(sum(log_units) / len(log_units)) if log_units else 1.0
-    return [unit or typical_unit for unit in units]
-
-
-def compute_unit(losses: FloatArray) -> float:
-    """Compute the unit of one task's losses (n,): half the distance of the best from the median.
-
-    If that is 0, it is the root mean square of half the distances of all losses from the median,
-    which is 0 if all are equal.
-    """
-    # Losses are halved first: the difference of two finite losses may overflow, that of halves not.
-    half_distances = np.abs(losses / 2.0 - np.median(losses / 2.0))
-    distance_of_best = float(half_distances[losses.argmin()])
-    largest = float(half_distances.max())
-    if distance_of_best or not largest:
-        return distance_of_best
-    # Divided by the largest first, so that squares neither overflow nor underflow.
-    return largest * math.sqrt(np.mean((half_distances / largest) ** 2))
-
-
-def standardise_robustly(losses: FloatArray, unit: float) -> FloatArray:
-    """Subtract the median from losses (n,), divide by twice the unit, and clip.
-
-    Losses are halved first, as differences of large losses may overflow: half a loss minus half
-    the median, divided by the unit, is the same. The result lies within +- `MAX_DISTANCE`, so that
-    few bad losses do not dominate the model.
-    """
-    if not len(losses):  # no median
-        return losses
-    with np.errstate(over="ignore"):  # infinity is clipped
-        y: FloatArray = (losses / 2.0 - np.median(losses / 2.0)) / unit
-    return np.clip(y, -MAX_DISTANCE, MAX_DISTANCE)
-
-
 def choose_good_and_random(losses: FloatArray, count: int, rng: np.random.Generator) -> IntArray:
     """Choose the best and random other losses; return their indices, ascending.
 
@@ -645,6 +608,6 @@ SPECS = (
         ),
         changed_spaces=True,
         kind=MethodKind.ANY_HISTORY,
-        version=5,
+        version=6,
     ),
 )

@@ -1,7 +1,7 @@
 """ordered-gp: what it sees of the earlier tasks, where it begins, what it is invariant to."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 
 import by_hand
@@ -26,7 +26,6 @@ from hpobench_ordered.methods.ordered_gp import (
     choose_good_and_random,
     compute_task_distances,
     compute_task_inputs,
-    compute_units,
 )
 from hpobench_ordered.testing import toy
 
@@ -412,25 +411,6 @@ def test_number_of_inputs(history, current, quantities):
     """Quantities that all tasks have are inputs if there are at least two, and earlier tasks."""
     inputs = compute_task_inputs(history, current)
     assert inputs.shape == (len(history) + 1, quantities)
-
-
-@pytest.mark.parametrize(
-    ("losses", "expected"),
-    [
-        pytest.param([[-2.0, 0.0, 900.0]], [1.0], id="half the distance of best and median"),
-        pytest.param([[0.0, 0.0, 3.0]], [math.sqrt(0.75)], id="root mean square if that is 0"),
-        pytest.param([[0.0]], [1.0], id="1 if all losses of all tasks are equal"),
-        pytest.param(
-            [[-2.0, 0.0, 900.0], [-8.0, 0.0, 0.0], [0.0, 0.0]],
-            [1.0, 4.0, 2.0],
-            id="geometric mean of others if all losses are equal",
-        ),
-    ],
-)
-def test_units_of_losses(losses: Sequence[Sequence[float]], expected: Sequence[float]):
-    """The unit of a task is half the distance of its best and its median loss, if that is not 0."""
-    units = compute_units([np.array(of_task) for of_task in losses])
-    assert units == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("count", [0, 1, 7, 50])
