@@ -136,7 +136,7 @@ def print_quality(folder: Path) -> None:
         benchmarks=BENCHMARKS,
         methods=[*COMPARED_METHODS, "hpobench_ordered.adapters.tools.botorch:MULTI_TASK"],
         protocol=hbo.Ordered(trials=TRIALS, tasks=TASKS),
-        seeds=[0],  # one only, as BoTorch takes seconds a suggestion
+        seeds=range(10),  # half an hour, as BoTorch takes seconds a suggestion
         folder=folder,
     )
     for trial in (1, 5, TRIALS):
