@@ -49,7 +49,7 @@ class NoScales(OrderedGP):
 
 
 class NoLevels(OrderedGP):
-    """Every task has its median, and no level that is integrated out."""
+    """Every task has its centre, and no level that is integrated out."""
 
     def priors(self) -> TaskPriors:
         return TaskPriors(level=0.0)
@@ -125,14 +125,14 @@ class NoneNear(OrderedGP):
 
 
 class AsTheyAre(OrderedGP):
-    """Losses above the median as they are."""
+    """Losses above the centre as they are."""
 
     def transform_losses(self, y: FloatArray) -> FloatArray:
         return y
 
 
 class Clipped(OrderedGP):
-    """Losses more than three units above the median count as three."""
+    """Losses more than three units above the centre count as three."""
 
     def transform_losses(self, y: FloatArray) -> FloatArray:
         return np.minimum(y, 3.0)
