@@ -21,8 +21,6 @@ MAX_DISTANCE = 1e6
 """Distance from the centre, in units, at which losses are clipped."""
 MAX_WEIGHTED = 500
 """Largest number of evaluations that are weighted by the volume around them."""
-MIN_WEIGHTED = 3
-"""Least number of them."""
 
 
 def compute_centre(task: Evaluations) -> float:
@@ -30,9 +28,9 @@ def compute_centre(task: Evaluations) -> float:
 
     The median of the evaluations would not do: an optimiser made more than half of them where
     losses are about as good as the best. So every evaluation counts by the volume around it, the
-    distance to the nearest other evaluation to the power of d, as far as volumes are known: too few
-    evaluations count equally, and so do more than an optimiser usually makes. Of random evaluations
-    it is their median, up to chance.
+    distance to the nearest other evaluation to the power of d. More evaluations than an optimiser
+    usually makes, `MAX_WEIGHTED`, count equally. Of random evaluations it is their median, up to
+    chance.
 
     Args:
         task: Finite evaluations of the task.
@@ -50,22 +48,35 @@ def weigh_by_volume(task: Evaluations) -> FloatArray:
     """Weigh evaluations by the volume around them, (n,); see `compute_centre`.
 
     Distances are Euclidean, of features. The largest weight is 1.
+
+    Args:
+        task: Evaluations of one task.
     """
     from scipy.spatial import KDTree
 
     equal_weights = np.ones(len(task))
-    if not MIN_WEIGHTED <= len(task) <= MAX_WEIGHTED:
+    has_others = len(task) > 1
+    if not has_others or len(task) > MAX_WEIGHTED:
         return equal_weights
     space = task.space
     features = space.features(space.canonical(space.encode(task.values)))  # (n, p)
     # The nearest one is the configuration itself, the second one another.
-    distances = KDTree(features).query(features, k=[2])[0][:, 0]
+    distances_to_second, _ = KDTree(features).query(features, k=[2])  # (n, 1)
+    distances = distances_to_second[:, 0]
     largest = distances.max()
     if not largest:  # all are the same configuration
         return equal_weights
     # Divided by the largest first, so that powers do not underflow.
     weights: FloatArray = (distances / largest) ** space.dimension
     return weights
+
+
+def compute_median(losses: FloatArray) -> float:
+    """Compute the median of finite losses (n,); 0 if there are none."""
+    if not len(losses):
+        return 0.0
+    # Halved first, as the mean of two losses in the middle may overflow.
+    return 2.0 * float(np.median(losses / 2.0))
 
 
 def compute_units(losses: Sequence[FloatArray], centres: Sequence[float]) -> list[float]:

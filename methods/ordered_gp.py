@@ -35,6 +35,7 @@ from hpobench_ordered.methods._multi_task import (
 )
 from hpobench_ordered.methods._robust_losses import (
     compute_centre,
+    compute_median,
     compute_units,
     standardise_robustly,
 )
@@ -494,9 +495,9 @@ class OrderedGP(BayesianOptimisation):
         if self._kernel is None:
             self._kernel = Kernel(self.group_features())
         used_losses = self.evaluated_losses()[self._used_rows]
-        # Their median, halved first, as a mean of two losses may overflow; there may be none.
-        centre = 2.0 * float(np.median(used_losses / 2.0)) if len(used_losses) else 0.0
-        current_losses = standardise_robustly(used_losses, centre, sources.nearest_unit)
+        current_losses = standardise_robustly(
+            used_losses, compute_median(used_losses), sources.nearest_unit
+        )
         # The earlier tasks come first, the current one last, as in `counts` and `distances`.
         y = self.transform_losses(np.concatenate([sources.losses, current_losses]))
         points = np.concatenate([sources.points, self.evaluated_units()[self._used_rows]])

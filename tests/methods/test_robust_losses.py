@@ -13,6 +13,7 @@ from hpobench_ordered.core.history import Evaluations
 from hpobench_ordered.methods._robust_losses import (
     MAX_WEIGHTED,
     compute_centre,
+    compute_median,
     compute_units,
     standardise_robustly,
     weigh_by_volume,
@@ -31,7 +32,7 @@ def make_task(
     return Evaluations("task", {}, points, np.array(losses), space=space, direction="minimize")
 
 
-@pytest.mark.parametrize("count", [3, 4, 11])
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 11])
 def test_centre_of_evenly_spread_evaluations(count):
     """They all count equally, so that the centre is the median, the lower one of two."""
     points = np.linspace(0, 1, count)[:, None]
@@ -61,7 +62,7 @@ def test_weights_are_volumes():
     "points",
     [
         pytest.param(np.zeros((5, 2)), id="all the same"),
-        pytest.param(np.random.default_rng(0).random((2, 2)), id="too few"),
+        pytest.param(np.zeros((1, 2)), id="only one"),
         pytest.param(np.random.default_rng(0).random((MAX_WEIGHTED + 1, 2)), id="too many"),
     ],
 )
@@ -109,6 +110,18 @@ def test_units_of_losses(losses: Sequence[Sequence[float]], expected: Sequence[f
     """The unit is half the distance of the best loss from the centre, here 0, if that is not 0."""
     units = compute_units([np.array(of_task) for of_task in losses], [0.0] * len(losses))
     assert units == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("losses", "expected"),
+    [
+        pytest.param([], 0.0, id="none"),
+        pytest.param([3.0, 1.0, 2.0], 2.0, id="an odd number"),
+        pytest.param([1.7e308, 1.7e308], 1.7e308, id="their sum overflows"),
+    ],
+)
+def test_median(losses, expected):
+    assert compute_median(np.array(losses)) == expected
 
 
 def test_standardised_losses_are_finite():
