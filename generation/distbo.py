@@ -34,6 +34,7 @@ from hpobench_ordered.generation.base import Generator, GeneratorFamily, Option,
 from hpobench_ordered.methods.bo import BayesianOptimisation
 from hpobench_ordered.runtime.threads import one_thread
 from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.space.parameters import NO_DEFAULT
 from hpobench_ordered.surrogates.artifacts import CardTexts
 from hpobench_ordered.surrogates.bundle import write_runs
 from hpobench_ordered.surrogates.coding import space_coding
@@ -297,7 +298,7 @@ def _put_shares_on_log_scale(space: SearchSpace) -> SearchSpace:
     parameters = []
     for parameter in space.parameters:
         is_log = parameter.log or parameter.name in SHARES
-        parameters.append(replace(parameter, log=is_log, default=None))
+        parameters.append(replace(parameter, log=is_log, default=NO_DEFAULT))
     return SearchSpace(parameters)
 
 

@@ -9,6 +9,6 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
-Value = bool | int | float | str
+Value = bool | int | float | str | None
 Config = dict[str, Value]
 ConfigLike = Mapping[str, Value]

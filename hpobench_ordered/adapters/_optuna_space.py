@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, cast
 from hpobench_ordered._typing import Config, Value
 from hpobench_ordered.errors import InvalidSpaceError
 from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.space.conversion import make_space, text_of_choice
 from hpobench_ordered.space.parameters import Kind, Parameter
 
 if TYPE_CHECKING:
@@ -72,15 +73,7 @@ def space_of(distributions: "Mapping[str, BaseDistribution]") -> SearchSpace:
 
     Distributions with a step become ordinals, those of a single value constants.
     """
-    tunable: list[Parameter] = []
-    constants: Config = {}
-    for name, distribution in distributions.items():
-        parameter = parameter_of(name, distribution)
-        if parameter.size > 1:  # number of different values
-            tunable.append(parameter)
-        else:
-            constants[name] = only_value_of(parameter)
-    return SearchSpace(tunable, constants=constants)
+    return make_space({name: parameter_of(name, item) for name, item in distributions.items()})
 
 
 def only_value_of(parameter: Parameter) -> Value:
@@ -97,7 +90,8 @@ def parameter_of(name: str, distribution: "BaseDistribution") -> Parameter:
     from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
     if isinstance(distribution, CategoricalDistribution):
-        return Parameter.choice(name, cast("tuple[Value, ...]", tuple(distribution.choices)))
+        choices = [text_of_choice(name, choice) for choice in distribution.choices]
+        return Parameter.choice(name, tuple(choices))
     if isinstance(distribution, FloatDistribution | IntDistribution):
         return _convert_numbers(name, distribution)
     raise InvalidSpaceError(f"{name}: {type(distribution).__name__} is not supported")

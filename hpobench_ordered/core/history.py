@@ -70,6 +70,7 @@ class Evaluations:
         direction = Direction.of(self.direction)
         n_rows = len(self.values) if isinstance(self.values, Sized) else 0
         values = self._copy_numbers("values", (n_rows, self.space.dimension))
+        values = self.space.move_to_bounds(values)
         objective = self._copy_numbers("objective", (n_rows,))
 
         if not self.space.allows(values).all():
@@ -106,7 +107,7 @@ class Evaluations:
         return self.space.codes_as(space)
 
     def frame(self, *, task: str = "task", objective: str = "objective") -> "DataFrame":
-        """The evaluations as a table that `hpobench_ordered.history_from_frame` reads.
+        """The evaluations as a table that `hpobench_ordered.read_history` reads.
 
         Args:
             task: Column of the task's name.

@@ -17,10 +17,11 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import cast
 
 import numpy as np
 
-from hpobench_ordered._typing import FloatArray
+from hpobench_ordered._typing import FloatArray, Value
 from hpobench_ordered.errors import InvalidSpaceError, UnknownNameError
 from hpobench_ordered.space.conditions import Condition, Joined
 from hpobench_ordered.space.conversion import SpaceLike, to_search_space
@@ -31,7 +32,7 @@ from hpobench_ordered.space.differences import (
     find_changes,
     recode,
 )
-from hpobench_ordered.space.parameters import Kind, Parameter
+from hpobench_ordered.space.parameters import NO_DEFAULT, Kind, Parameter
 from hpobench_ordered.space.space import SearchSpace
 
 
@@ -43,9 +44,10 @@ class SpaceChange:
     ranges must overlap in more than a point. It counts as new if it was a constant, changed from a
     number to choices or from choices to a number, or changed from a float to an integer, because
     old values are hardly ever whole numbers. An integer that became a float is shared, and so are
-    unordered choices that became ordered, and ordered choices that became a range with all of them,
-    such as 5, 10, ..., 50 that became the integers from 1 to 100: the old range is then that from
-    the lowest to the highest choice.
+    unordered choices that became ordered. Ordered choices that are increasing numbers, such as 5,
+    10, ..., 50, are a range with steps: it is shared with a range without steps and with one that
+    has others, and its ends are the lowest and the highest choice. Old values are then moved to the
+    nearest step.
 
     Attributes:
         old: The search space before.
@@ -216,18 +218,14 @@ def _intersect(old: Parameter, new: Parameter) -> Parameter | None:
 
     None if there are none, or if the hyperparameter counts as new, see `SpaceChange`.
     """
-    if new.choices and not old.choices:  # a number became choices
-        return None
     if new.choices:
-        choices = tuple(choice for choice in new.choices if allows(old, choice))
-        if not choices:
-            return None
-        return Parameter.choice(new.name, choices, ordered=new.kind is Kind.ORDINAL)
-
-    old_range = _find_range_of_choices(old, new) if old.choices else (old.lower, old.upper)
-    if old_range is None:
+        choices = _intersect_choices(old, new)
+        is_ordered = new.kind is Kind.ORDINAL
+        return Parameter.choice(new.name, choices, ordered=is_ordered) if choices else None
+    if old.choices and not old.has_steps:
         return None
-    old_lower, old_upper = old_range
+
+    old_lower, old_upper = _find_range(old)
     lower = max(old_lower, new.lower)
     upper = min(old_upper, new.upper)
     is_empty = lower > upper
@@ -236,19 +234,29 @@ def _intersect(old: Parameter, new: Parameter) -> Parameter | None:
     became_integer = old.kind is Kind.FLOAT and new.kind is Kind.INTEGER
     if is_empty or is_point or became_integer:
         return None
-    return replace(new, lower=lower, upper=upper, default=None)
+    return replace(new, lower=lower, upper=upper, default=NO_DEFAULT)
 
 
-def _find_range_of_choices(old: Parameter, new: Parameter) -> tuple[float, float] | None:
-    """The lowest and the highest of ordered choices that became a range, as numbers with steps do.
+def _intersect_choices(old: Parameter, new: Parameter) -> tuple[Value, ...]:
+    """The choices of the new hyperparameter that the old one allows too.
 
-    None if the choices have no order, or if the new range lacks one of them.
+    If both are numbers and a step was added or changed, they are the steps in the old range.
     """
-    old_codes = np.arange(len(old.choices), dtype=np.float64)
-    numbers = recode(old_codes, old, new)  # NaN for a choice that the new range lacks
-    if old.kind is not Kind.ORDINAL or np.isnan(numbers).any():
-        return None
-    return float(numbers.min()), float(numbers.max())
+    common = tuple(choice for choice in new.choices if allows(old, choice))
+    are_numbers = new.has_steps and (old.has_steps or not old.choices)
+    has_same_steps = old.choices and len(common) in (len(old.choices), len(new.choices))
+    if are_numbers and not has_same_steps:
+        lowest, highest = _find_range(old)
+        return tuple(step for step in new.choices if lowest <= cast("float", step) <= highest)
+    return common if old.choices else ()
+
+
+def _find_range(parameter: Parameter) -> tuple[float, float]:
+    """The smallest and the largest number of a range, which may have steps."""
+    if not parameter.has_steps:
+        return parameter.lower, parameter.upper
+    lowest, highest = parameter.choices[0], parameter.choices[-1]
+    return float(cast("float", lowest)), float(cast("float", highest))
 
 
 def _restrict_condition(

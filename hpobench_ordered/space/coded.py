@@ -116,7 +116,7 @@ def code_stored(frame: "DataFrame", parameters: Sequence[Parameter]) -> FloatArr
 
     Args:
         frame: A column for each hyperparameter: numbers, or choices as text; where it is inactive,
-            NaN or a text that is no choice. There may be no column if it was never active.
+            missing or a text that is no choice. There may be no column if it was never active.
         parameters: The tunable hyperparameters, by column of the result.
     """
     coded = np.full((len(frame), len(parameters)), np.nan)
@@ -126,6 +126,7 @@ def code_stored(frame: "DataFrame", parameters: Sequence[Parameter]) -> FloatArr
         column = frame[parameter.name]
         if parameter.choices:
             code_of = {str(choice): float(code) for code, choice in enumerate(parameter.choices)}
-            column = column.astype(str).map(code_of)  # NaN for the text of no choice
+            as_text = column.astype(object).map(str, na_action="ignore")
+            column = as_text.map(code_of)  # NaN for the text of no choice
         coded[:, j] = column.to_numpy(dtype=np.float64, na_value=np.nan)
     return coded

@@ -1,6 +1,9 @@
-"""Conversion of a user's search space: `SearchSpace`, ConfigSpace, or a dict of ranges."""
+"""Conversion of a user's search space: `SearchSpace`, ConfigSpace, or a dict of ranges.
 
-from collections.abc import Mapping
+A dict means the same in Python and in a JSON file, which has no tuples.
+"""
+
+from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, TypeAlias, cast
 
@@ -15,7 +18,13 @@ if TYPE_CHECKING:
 SpaceLike: TypeAlias = "SearchSpace | ConfigurationSpace | Mapping[str, object]"
 
 LOG = "log"
-"""Third element of a tuple that describes a range on a log scale."""
+"""Third element of a description of a range on a log scale."""
+LINEAR = "linear"
+"""Third element of a description of any other range; a tuple may do without."""
+CHOICES = "choices"
+"""Key of a description of choices, which a list of two numbers needs."""
+ADDRESS_TEXT = " at 0x"
+"""Part of the text of objects without a text of their own; it differs in every process."""
 
 
 def to_search_space(space: "SpaceLike") -> SearchSpace:
@@ -23,8 +32,7 @@ def to_search_space(space: "SpaceLike") -> SearchSpace:
 
     Args:
         space: A `SearchSpace`, a ConfigSpace `ConfigurationSpace`, or a dict from names to
-            descriptions: (low, high) or (low, high, "log") for a range, an integer range if both
-            bounds are integers; a list for choices; a single value for a constant.
+            descriptions, as `read_description` reads them.
 
     Raises:
         EvaluationsError: The space is of none of these types.
@@ -36,54 +44,120 @@ def to_search_space(space: "SpaceLike") -> SearchSpace:
     if hasattr(space, "to_serialized_dict"):  # ConfigSpace's, recognised without importing it
         return SearchSpace.from_configspace(space)
     if isinstance(space, Mapping):
-        return _read_dict(space)
+        return make_space({name: read_description(name, item) for name, item in space.items()})
     raise EvaluationsError(
         "the search space must be a SearchSpace, ConfigSpace's ConfigurationSpace or a dict such "
         f"as {{'rate': (1e-4, 1.0, 'log')}}, but got {type(space).__name__}"
     )
 
 
-def _read_dict(descriptions: Mapping[str, object]) -> SearchSpace:
-    """Read a search space from a dict as `to_search_space` describes it."""
+def make_space(described: "Mapping[str, Parameter | Value]") -> SearchSpace:
+    """Make a space of hyperparameters and constants, by their names.
+
+    A hyperparameter with a single value is a constant, too.
+    """
+    parameters: list[Parameter] = []
     constants: Config = {}
-    parameters = []
-    for name, description in descriptions.items():
-        if isinstance(name, str) and _is_value(description):
-            constants[name] = cast("Value", description)
-        else:  # of a name that is not text, too: `_read_parameter` says what is allowed
-            parameters.append(_read_parameter(name, description))
+    for name, item in described.items():
+        if not isinstance(item, Parameter):
+            constants[name] = item
+        elif item.size > 1:
+            parameters.append(item)
+        else:
+            constants[name] = item.value(item.lower)
     return SearchSpace(parameters, constants=constants)
 
 
-def _read_parameter(name: object, description: object) -> Parameter:
-    """Read a tunable hyperparameter: a list of choices, or a tuple that describes a range."""
+def read_description(name: object, description: object) -> "Parameter | Value":
+    """Read the description of a hyperparameter, or of a constant.
+
+    Args:
+        name: Name of the hyperparameter.
+        description: A range: (low, high), or (low, high, "log") or (low, high, "linear"), which may
+            be a list, of integers if both bounds are. Choices: a list, unless it has two numbers,
+            or {"choices": [...]}; they are ordered if they are increasing numbers. A constant:
+            text, a number, a boolean or None.
+
+    Returns:
+        The hyperparameter, or the value of the constant.
+
+    Raises:
+        InvalidSpaceError: It is none of these, or may be a range or two choices.
+    """
     if isinstance(name, str):
-        if isinstance(description, list) and all(map(_is_value, description)):
-            return Parameter.choice(name, tuple(description))
-        if isinstance(description, tuple) and is_range(description):
-            lower, upper, *scale = description  # a scale, "log", may be left out
+        if is_value(description):
+            return cast("Value", description)
+        if isinstance(description, tuple | list) and is_range(description):
+            lower, upper, *scale = description  # a scale may be left out
             is_integer = isinstance(lower, Integral) and isinstance(upper, Integral)
             return Parameter.number(name, lower, upper, log=scale == [LOG], integer=is_integer)
+        if isinstance(description, list):
+            _check_is_unambiguous(name, description)
+            return make_choice(name, description)
+        if isinstance(description, Mapping) and list(description) == [CHOICES]:
+            return make_choice(name, description[CHOICES])
     raise InvalidSpaceError(
-        f"hyperparameter {name!r}: the name must be a string and the value a tuple (low, high) or "
-        f"(low, high, {LOG!r}), a list of choices or a constant, but got {description!r}"
+        f"hyperparameter {name!r}: the name must be text, and the description a range (low, high) "
+        f"or (low, high, {LOG!r}), a list of choices or a constant, but got {description!r}"
     )
 
 
-def is_range(description: tuple[object, ...]) -> bool:
-    """Whether a tuple is (low, high) or (low, high, "log")."""
+def make_choice(name: str, choices: Sequence[object]) -> Parameter:
+    """Make a hyperparameter of choices, which are ordered if they are increasing numbers."""
+    values = cast("Sequence[Value]", choices)
+    as_ordered = Parameter.choice(name, tuple(values), ordered=True)
+    return as_ordered if as_ordered.has_steps else Parameter.choice(name, tuple(values))
+
+
+def _check_is_unambiguous(name: str, choices: Sequence[object]) -> None:
+    """Raise an `InvalidSpaceError` for a list of two numbers, which may be the ends of a range."""
+    if len(choices) == 2 and all(map(_is_number, choices)):
+        low, high = choices
+        raise InvalidSpaceError(
+            f"hyperparameter {name!r}: [{low!r}, {high!r}] may be a range or two choices: write "
+            f'[{low!r}, {high!r}, "{LINEAR}"] for the range, {{"{CHOICES}": [{low!r}, {high!r}]}} '
+            "for the choices"
+        )
+
+
+def is_range(description: Sequence[object]) -> bool:
+    """Whether a tuple or list is (low, high) or (low, high, scale); a list needs the scale."""
     bounds = description[:2]
-    scale = description[2:]
+    scale = list(description[2:])
     has_bounds = len(bounds) == 2 and all(map(_is_number, bounds))
-    has_scale = scale in ((), (LOG,))  # a linear one needs no third element
-    return has_bounds and has_scale
+    scales = [[LOG], [LINEAR]]
+    if isinstance(description, tuple):
+        scales.append([])
+    return has_bounds and scale in scales
+
+
+def text_of_choice(name: str, choice: object) -> Value:
+    """The choice of a `SearchSpace` that stands for an object: itself, or its text.
+
+    A list and a tuple have the same text, as storages return lists of tuples; a class or function
+    has its name.
+
+    Raises:
+        InvalidSpaceError: The text of the object differs in every process.
+    """
+    if is_value(choice):
+        return cast("Value", choice)
+    if isinstance(choice, list | tuple):
+        return str(tuple(choice))
+    text = str(getattr(choice, "__qualname__", None) or repr(choice))
+    if ADDRESS_TEXT in text:
+        raise InvalidSpaceError(
+            f"hyperparameter {name!r}: the choice {text} needs a `__repr__` that describes it, as "
+            "it is stored as text"
+        )
+    return text
+
+
+def is_value(value: object) -> bool:
+    """Whether a value may be a choice or a constant: text, a boolean, a number or None."""
+    return value is None or isinstance(value, str | bool) or _is_number(value)
 
 
 def _is_number(value: object) -> bool:
     """Whether a value is a number; booleans, which are integers in Python, are not."""
     return isinstance(value, Real) and not isinstance(value, bool)
-
-
-def _is_value(value: object) -> bool:
-    """Whether a value may be a choice or a constant: text, a boolean or a number."""
-    return isinstance(value, str | bool) or _is_number(value)

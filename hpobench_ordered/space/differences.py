@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
+from typing import cast
 
 import numpy as np
 
@@ -45,7 +46,8 @@ def recode(coded: FloatArray, old: Parameter, new: Parameter) -> FloatArray:
         new: The hyperparameter to code them by.
 
     Returns:
-        The values as `new` codes them, NaN where inactive or not allowed by `new`, shape (n,).
+        The values as `new` codes them, NaN where inactive or not allowed by `new`, shape (n,). A
+        number between two steps of `new` is moved to the nearest one.
     """
     recoded = []
     for code in coded.tolist():
@@ -53,8 +55,23 @@ def recode(coded: FloatArray, old: Parameter, new: Parameter) -> FloatArray:
             recoded.append(math.nan)
         else:
             native_value = old.value(code)
-            recoded.append(_code_or_nan(native_value, new))
+            recoded.append(_code_or_nan(move_to_step(native_value, old, new), new))
     return np.array(recoded, dtype=np.float64)
+
+
+def move_to_step(value: Value, old: Parameter, new: Parameter) -> Value:
+    """Move a number of one hyperparameter to the nearest step of another that has steps.
+
+    A number below the lowest or above the highest step stays as it is.
+    """
+    is_number = old.has_steps or not old.choices
+    if not (new.has_steps and is_number):
+        return value
+    steps = np.array(new.choices, dtype=np.float64)
+    number = float(cast("float", value))
+    if not steps[0] <= number <= steps[-1]:
+        return value
+    return new.choices[int(np.abs(steps - number).argmin())]
 
 
 def allows(parameter: Parameter, value: Value) -> bool:

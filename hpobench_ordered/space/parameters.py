@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from itertools import pairwise
 from typing import Any, cast
 
 import numpy as np
@@ -14,8 +15,21 @@ from hpobench_ordered._wording import suggest_nearest
 from hpobench_ordered.errors import InvalidConfigError, InvalidSpaceError
 
 EXACT_INTEGERS = 2**53  # below this number floats represent every integer exactly
+ROUNDING = 1e-9
+"""A number that misses a bound by at most this share of the range is the bound."""
+ROUNDING_OF_FLOAT32 = 1e-6
+"""The same for a number in single precision."""
 _BOOLEANS = (bool, np.bool_)
 _NUMPY_NUMBERS = (np.integer, np.floating)
+
+
+class NoDefault(Enum):
+    """Stands for a default that is not given, as None may be one of the choices."""
+
+    NO_DEFAULT = "no default"
+
+
+NO_DEFAULT = NoDefault.NO_DEFAULT
 
 
 class Kind(Enum):
@@ -37,14 +51,16 @@ class Parameter:
         lower: Smallest value of a number; 0 for choices.
         upper: Largest value of a number, inclusive; number of choices - 1 for choices.
         log: Whether a number is on a log scale.
-        choices: Values of a categorical or ordinal, in order; empty for numbers.
+        choices: Values of a categorical or ordinal, in order; empty for numbers. They are text,
+            numbers, booleans and None.
         default: Default value; if omitted, the first choice or the middle of the (log) range.
         span: Values on the (log) scale that are mapped to 0 and 1 in the unit cube; for discrete
             values, half a step below the smallest and above the largest.
 
     Raises:
         InvalidSpaceError: Empty or infinite range, integers that floats would round, non-positive
-            bounds on a log scale, repeated choices, or a default outside the range.
+            bounds on a log scale, choices of another type or repeated, or a default outside the
+            range.
     """
 
     name: str
@@ -53,7 +69,7 @@ class Parameter:
     upper: float
     log: bool = False
     choices: tuple[Value, ...] = ()
-    default: Value | None = None
+    default: Value | NoDefault = NO_DEFAULT
     _codes: Mapping[tuple[bool, Value], float] = field(init=False, repr=False, compare=False)
     span: tuple[float, float] = field(init=False, repr=False, compare=False)
 
@@ -82,6 +98,13 @@ class Parameter:
 
     def _set_codes(self) -> None:
         """Set the code of each choice, by whether it is a boolean and by its value."""
+        for choice in self.choices:
+            is_value = choice is None or isinstance(choice, str | bool | int | float | np.generic)
+            if not is_value:
+                raise InvalidSpaceError(
+                    f"{self.name}: a choice must be text, a number, a boolean or None, but got "
+                    f"{choice!r}: give it a name, as text"
+                )
         # True equals 1 and False equals 0 in Python: the first part of the key tells them apart.
         codes = {(isinstance(c, _BOOLEANS), c): float(i) for i, c in enumerate(self.choices)}
         if len(codes) != len(self.choices):
@@ -99,7 +122,8 @@ class Parameter:
 
     def _set_default(self) -> None:
         """Set the first choice or the middle of the range if there is no default; check it."""
-        if self.default is None:
+        means_none = self.default is None and None in self.choices  # which is a choice then
+        if self.default in (NO_DEFAULT, None) and not means_none:
             middle = float(self.decode(np.array(0.5)))
             coded = self.lower if self.choices else middle
             object.__setattr__(self, "default", self.value(coded))  # as the class is frozen
@@ -123,7 +147,7 @@ class Parameter:
         choices: tuple[Value, ...],
         *,
         ordered: bool = False,
-        default: Value | None = None,
+        default: Value | NoDefault = NO_DEFAULT,
     ) -> "Parameter":
         """Make a categorical hyperparameter, or an ordinal one if the choices are ordered."""
         if not choices:
@@ -131,6 +155,18 @@ class Parameter:
         kind = Kind.ORDINAL if ordered else Kind.CATEGORICAL
         highest_code = float(len(choices) - 1)
         return cls(name, kind, 0.0, highest_code, choices=tuple(choices), default=default)
+
+    @property
+    def has_steps(self) -> bool:
+        """Whether the choices are the numbers of a range with steps: ordered, and increasing."""
+        if self.kind is not Kind.ORDINAL:
+            return False
+        numbers: list[float] = []
+        for choice in self.choices:
+            if choice is None or isinstance(choice, str | bool):
+                return False
+            numbers.append(choice)
+        return all(low < high for low, high in pairwise(numbers))
 
     @property
     def is_discrete(self) -> bool:
@@ -181,6 +217,8 @@ class Parameter:
     def code(self, value: Value) -> float:
         """Check one native value and code it as a float.
 
+        A number that misses a bound by rounding is moved onto it.
+
         Raises:
             InvalidConfigError: Wrong type, not finite, out of bounds, or not a choice.
         """
@@ -194,7 +232,7 @@ class Parameter:
             )
 
         try:
-            number = float(value)
+            number = float(cast("float", value))
         except OverflowError:
             raise InvalidConfigError(
                 f"{self.name} must be {self.describe()}, but got an integer too large for a float"
@@ -203,8 +241,40 @@ class Parameter:
         is_whole_if_integer = self.kind is Kind.FLOAT or number.is_integer()
         is_in_range = self.lower <= number <= self.upper  # False for NaN
         if not (is_whole_if_integer and is_in_range):
+            is_single = isinstance(value, np.float32)
+            (bound,) = self.move_to_bounds(np.array([number]), is_single=is_single)
+            if bound in (self.lower, self.upper):
+                return float(bound)
             raise InvalidConfigError(f"{self.name} must be {self.describe()}, but got {value!r}")
         return number
+
+    def move_to_bounds(self, numbers: FloatArray, *, is_single: bool = False) -> FloatArray:
+        """Move numbers that miss a bound by rounding onto it; all others stay as they are.
+
+        Args:
+            numbers: Any numbers, (n,); of a hyperparameter with choices they are returned.
+            is_single: Whether they were in single precision, which rounds more.
+        """
+        if self.choices:
+            return numbers
+        is_wrong = (numbers < self.lower) | (numbers > self.upper)
+        if self.kind is Kind.INTEGER:  # such as 8.999999999999998, of which 9 is the bound
+            is_wrong |= np.isfinite(numbers) & (numbers != np.floor(numbers))
+        if not is_wrong.any():
+            return numbers
+
+        bounds = np.array([self.lower, self.upper])
+        scaled_bounds = log(bounds) if self.log else bounds
+        wrong = numbers[is_wrong]
+        # No number that is not positive is near a bound on a log scale.
+        scaled = log(np.where(wrong > 0, wrong, np.nan)) if self.log else wrong
+        rounding = ROUNDING_OF_FLOAT32 if is_single else ROUNDING
+        largest_miss = rounding * (scaled_bounds[1] - scaled_bounds[0])
+        for bound, scaled_bound in zip(bounds, scaled_bounds, strict=True):
+            wrong = np.where(np.abs(scaled - scaled_bound) <= largest_miss, bound, wrong)
+        moved = numbers.copy()
+        moved[is_wrong] = wrong
+        return moved
 
     def _code_choice(self, value: Value) -> float:
         """Code a choice as its index; `InvalidConfigError` if it is none."""
@@ -233,13 +303,19 @@ class Parameter:
         """
         is_numeric = column.dtype.kind in "fiu"  # floats, signed and unsigned integers
         if is_numeric and not self.choices:
-            return np.where(active, column.astype(np.float64), np.nan)
+            numbers = column.astype(np.float64)
+            if not self.allows(numbers).all():
+                is_single = column.dtype == np.float32
+                numbers = self.move_to_bounds(numbers, is_single=is_single)
+            return np.where(active, numbers, np.nan)
         coded = np.full(len(column), np.nan)
         for row in np.flatnonzero(active):
             value = column[row]
             is_missing = value is None or (isinstance(value, float) and math.isnan(value))
-            if is_missing:
+            if is_missing and None not in self.choices:
                 continue
+            if is_missing:
+                value = None  # a missing cell is the choice None where there is one
             try:
                 coded[row] = self.code(value)
             except InvalidConfigError as error:

@@ -69,8 +69,8 @@ def _check_types(item: Mapping[str, Any]) -> None:
 
 
 def _is_value(value: object) -> bool:
-    """Whether it may be a choice or a constant: text, a boolean or a finite number."""
-    return isinstance(value, str | bool) or is_number(value)
+    """Whether it may be a choice or a constant: text, a boolean, a finite number or None."""
+    return value is None or isinstance(value, str | bool) or is_number(value)
 
 
 def _are_values(choices: object) -> bool:

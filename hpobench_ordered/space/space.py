@@ -232,6 +232,14 @@ class SearchSpace:
             return is_valid_if_active
         return np.where(self.active(values), is_valid_if_active, np.isnan(values))
 
+    def move_to_bounds(self, values: FloatArray) -> FloatArray:
+        """Copy coded values (n, d); numbers that miss a bound by rounding are moved onto it."""
+        is_single = values.dtype == np.float32
+        moved = np.array(values, dtype=np.float64)
+        for j, parameter in enumerate(self.parameters):
+            moved[:, j] = parameter.move_to_bounds(moved[:, j], is_single=is_single)
+        return moved
+
     def describe_invalid(self, values: FloatArray) -> str:
         """Describe which values (n, d) are not valid, by row and hyperparameter; the first few."""
         is_invalid = ~self.allows(values)
@@ -419,7 +427,7 @@ class SearchSpace:
     def _check_values(self, values: FloatArray) -> FloatArray:
         """Validate coded values (n, d), and copy them with NaN where inactive."""
         check_coded(values, self.parameters)  # their shape and type
-        values = np.array(values, dtype=np.float64)
+        values = self.move_to_bounds(values)
         # Without conditions all hyperparameters are active, for which None stands.
         active = self.active(values) if self._conditions else None
         check_allowed(values, active, self.parameters)  # each value

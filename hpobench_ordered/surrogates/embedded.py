@@ -169,7 +169,7 @@ def _code(parameter: Parameter, value: Value) -> float:
         raise InvalidConfigError(
             f"{parameter.name} must be {parameter.describe()}, but got {value!r}"
         )
-    return float(value)
+    return float(cast("float", value))
 
 
 def _find_codes(whole: Parameter, part: Parameter) -> list[float] | None:

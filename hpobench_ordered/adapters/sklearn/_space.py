@@ -2,27 +2,33 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from numbers import Real
 from typing import Any
 
 import numpy as np
 
-from hpobench_ordered._typing import Config, ConfigLike, Value
-from hpobench_ordered.adapters._optuna_space import only_value_of, parameter_of
+from hpobench_ordered._typing import ConfigLike, Value
+from hpobench_ordered.adapters._optuna_space import parameter_of
 from hpobench_ordered.errors import InvalidSpaceError
 from hpobench_ordered.space import Parameter, SearchSpace
-from hpobench_ordered.space.conversion import LOG, SpaceLike, to_search_space
-
-ADDRESS_TEXT = " at 0x"
-"""Part of the text of objects without a text of their own; it differs in every process."""
+from hpobench_ordered.space.conversion import (
+    CHOICES,
+    LINEAR,
+    LOG,
+    SpaceLike,
+    is_range,
+    is_value,
+    make_space,
+    read_description,
+    text_of_choice,
+    to_search_space,
+)
 
 
 @dataclass(frozen=True)
 class EstimatorSpace:
     """A search space, and the objects that some of its choices stand for.
 
-    Choices of a `SearchSpace` are text, booleans and numbers. Any other object, such as None, a
+    Choices of a `SearchSpace` are text, booleans, numbers and None. Any other object, such as a
     tuple or an estimator, is represented there by its text.
 
     Attributes:
@@ -48,7 +54,7 @@ def read_space(description: SpaceLike) -> EstimatorSpace:
 
     Args:
         description: A search space or ConfigSpace's; or a dict from names of parameters to what
-            `read_parameter` reads, or to constants.
+            `to_search_space` and `read_parameter` read.
 
     Raises:
         EvaluationsError: It is of another type.
@@ -58,91 +64,46 @@ def read_space(description: SpaceLike) -> EstimatorSpace:
     if is_of_configspace or not isinstance(description, Mapping):
         return EstimatorSpace(to_search_space(description), {})
 
-    tunable: list[Parameter] = []
-    constants: Config = {}
+    described: dict[str, Parameter | Value] = {}
     objects: dict[str, Mapping[Value, object]] = {}
     for name, values in description.items():
-        if isinstance(values, str | Real):
-            constants[name] = values  # type: ignore[assignment]  # numbers of any type
-            continue
-        parameter, objects_of_choices = read_parameter(name, values)
-        objects[name] = objects_of_choices
-        if parameter.size > 1:  # number of different values
-            tunable.append(parameter)
-        else:
-            constants[name] = only_value_of(parameter)
-    return EstimatorSpace(SearchSpace(tunable, constants=constants), objects)
+        described[name], objects[name] = read_parameter(name, values)
+    return EstimatorSpace(make_space(described), objects)
 
 
-def read_parameter(name: str, values: Any) -> tuple[Parameter, Mapping[Value, object]]:
-    """Read a hyperparameter, and the objects that its choices stand for.
+def read_parameter(name: str, values: Any) -> tuple[Parameter | Value, Mapping[Value, object]]:
+    """Read a hyperparameter or a constant, and the objects that its choices stand for.
 
     Args:
         name: Name of the estimator's parameter.
-        values: (low, high) or (low, high, "log") for a range, of integers if both bounds are; a
-            list, array or range of choices, which are ordered if they are increasing numbers; a
-            distribution of SciPy (uniform, loguniform or randint), scikit-optimize or Optuna.
+        values: What `read_description` reads; an array or range of choices; or a distribution of
+            SciPy (uniform, loguniform or randint), scikit-optimize or Optuna. Choices may be any
+            objects.
     """
     package = type(values).__module__.partition(".")[0]
     if package == "optuna":
-        return parameter_of(name, values), {}
+        choices = getattr(values, "choices", ())  # of a categorical distribution
+        return parameter_of(name, values), _find_objects(name, choices)
     if package == "skopt":
         values = _convert_skopt(name, values)
     elif package == "scipy":
         values = _convert_scipy(name, values)
+    elif isinstance(values, np.ndarray | range):
+        values = {CHOICES: np.asarray(values).tolist()}
 
-    # A list is one of choices, but for [low, high, "log"], which is a range as the tuple is.
-    is_list_of_range = isinstance(values, list) and len(values) == 3 and values[2] == LOG
-    if isinstance(values, tuple) or is_list_of_range:
-        return to_search_space({name: tuple(values)})[name], {}
-    if isinstance(values, np.ndarray):
-        values = values.tolist()
-    if isinstance(values, list | range):
-        return _read_choices(name, values)
-    raise InvalidSpaceError(
-        f"hyperparameter {name!r}: must be a range (low, high) or (low, high, {LOG!r}), a list of "
-        "choices, a distribution of SciPy, scikit-optimize or Optuna, or a constant, but got "
-        f"{values!r}"
-    )
+    objects: Mapping[Value, object] = {}
+    if isinstance(values, Mapping) and list(values) == [CHOICES]:
+        objects = _find_objects(name, values[CHOICES])
+        values = {CHOICES: [text_of_choice(name, choice) for choice in values[CHOICES]]}
+    elif isinstance(values, list) and not is_range(values):
+        objects = _find_objects(name, values)
+        values = [text_of_choice(name, choice) for choice in values]
+    return read_description(name, values), objects
 
 
-def _read_choices(name: str, choices: Sequence[object]) -> tuple[Parameter, Mapping[Value, object]]:
-    """Read choices, which are ordered if they are increasing numbers."""
-    values: list[Value] = []
-    object_of_text: dict[Value, object] = {}
-    for choice in choices:
-        if isinstance(choice, str | bool | int | float):
-            values.append(choice)
-        else:
-            text = _describe_object(name, choice)
-            values.append(text)
-            object_of_text[text] = choice
-    parameter = Parameter.choice(name, tuple(values), ordered=_are_increasing_numbers(values))
-    return parameter, object_of_text
-
-
-def _are_increasing_numbers(values: Sequence[Value]) -> bool:
-    """Whether all values are numbers, each larger than the one before."""
-    numbers: list[float] = []
-    for value in values:
-        if isinstance(value, str | bool):
-            return False
-        numbers.append(value)
-    return all(low < high for low, high in pairwise(numbers))
-
-
-def _describe_object(name: str, choice: object) -> str:
-    """Text of an object, which must be the same in every process: a history is read by it.
-
-    It is the name of a function or class, else its `repr`, unless that has an address in memory.
-    """
-    text = getattr(choice, "__qualname__", None) or repr(choice)
-    if ADDRESS_TEXT in text:
-        raise InvalidSpaceError(
-            f"hyperparameter {name!r}: the choice {text} needs a `__repr__` that describes it, as "
-            "it is stored as text"
-        )
-    return str(text)
+def _find_objects(name: str, choices: Sequence[object]) -> dict[Value, object]:
+    """The objects among choices, by the text that stands for each."""
+    return {text_of_choice(name, choice): choice for choice in choices if not is_value(choice)}
 
 
 def _convert_scipy(name: str, distribution: Any) -> object:
@@ -166,10 +127,10 @@ def _convert_skopt(name: str, dimension: Any) -> object:
     """Convert a dimension of scikit-optimize to a range or choices."""
     kind = type(dimension).__name__
     if kind == "Categorical":
-        return list(dimension.categories)
+        return {CHOICES: list(dimension.categories)}
     if kind in ("Real", "Integer"):
-        scale = (LOG,) if dimension.prior == "log-uniform" else ()
-        return (dimension.low, dimension.high, *scale)
+        scale = LOG if dimension.prior == "log-uniform" else LINEAR
+        return (dimension.low, dimension.high, scale)
     raise InvalidSpaceError(
         f"hyperparameter {name!r}: of scikit-optimize's dimensions only Real, Integer and "
         f"Categorical can be read, but got {kind}"
