@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from hpobench_ordered.adapters._rows import Reader
-from hpobench_ordered.adapters._tables import Columns, read_table
+from hpobench_ordered.adapters.reading.read import read_surrogate_data
+from hpobench_ordered.adapters.reading.tables import Columns, Table
 from hpobench_ordered.core.objective import Direction
 from hpobench_ordered.errors import ArtifactError, EvaluationsError, UnknownNameError
 from hpobench_ordered.files.raw_evaluations import RawEvaluations
@@ -179,16 +179,13 @@ def code_tasks(frame: "pd.DataFrame", space: SearchSpace) -> dict[str, RawEvalua
         raise ArtifactError(f"columns of unknown hyperparameters: {', '.join(unknown_columns)}")
 
     frame = frame.rename(columns=lambda column: column.removeprefix(COLUMN_PREFIX))
-    reader = Reader(drop_invalid=False, clip=False, source="the table", allows_failed=False)
     try:
-        table = read_table(
-            frame,
+        evaluations_of_tasks = read_surrogate_data(
+            Table(frame),
             space,
             Columns("task", "value"),
-            reader,
             direction=Direction.MINIMIZE,  # so that objective values stay as they are
         )
-        evaluations_of_tasks = reader.usable(table)
     except EvaluationsError as error:
         raise ArtifactError(str(error)) from None
 

@@ -4,7 +4,7 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
-from hpobench_ordered.adapters import history_from_frame
+from hpobench_ordered.adapters import read_history
 from hpobench_ordered.adapters.advice import Advice, advise
 from hpobench_ordered.adapters.optimiser import Optimiser, optimiser
 from hpobench_ordered.core.benchmark import (
@@ -41,11 +41,7 @@ from hpobench_ordered.surrogates import SurrogateType
 from hpobench_ordered.user_benchmarks import from_evaluations, save
 
 if TYPE_CHECKING:
-    from hpobench_ordered.adapters import (
-        OrderedSearchCV,
-        history_from_storage,
-        history_from_studies,
-    )
+    from hpobench_ordered.adapters import OrderedSearchCV, record_history
 
 try:
     __version__ = version("hpobench-ordered")
@@ -93,15 +89,14 @@ __all__ = [
     "advise",
     "check_history",
     "from_evaluations",
-    "history_from_frame",
     "history_from_results",
-    "history_from_storage",
-    "history_from_studies",
     "list_benchmarks",
     "list_methods",
     "load",
     "merge_stores",
     "optimiser",
+    "read_history",
+    "record_history",
     "reference",
     "report",
     "run",
@@ -110,12 +105,13 @@ __all__ = [
 ]
 
 
-_WITH_EXTRA = ("OrderedSearchCV", "history_from_storage", "history_from_studies")
+_WITH_EXTRA = ("OrderedSearchCV", "record_history")
+_FORMER_NAMES = ("history_from_frame", "history_from_storage", "history_from_studies")
 
 
 def __getattr__(name: str) -> object:
-    """Import what needs Optuna or scikit-learn only when it is asked for."""
-    if name in _WITH_EXTRA:
+    """Import what needs Optuna or scikit-learn, or is deprecated, only when it is asked for."""
+    if name in (*_WITH_EXTRA, *_FORMER_NAMES):
         return getattr(import_module("hpobench_ordered.adapters"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

@@ -1,7 +1,10 @@
 """Errors: one root; messages name what was given, what is allowed and the nearest match."""
 
 import copyreg
+import sys
+import warnings
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 from hpobench_ordered._wording import suggest_allowed
@@ -142,3 +145,14 @@ class FailedRunsWarning(UserWarning):
 
 class OutdatedReferenceWarning(UserWarning):
     """Reference results of other versions of benchmarks or methods are left out."""
+
+
+def warn_user(message: str, category: type[Warning]) -> None:
+    """Issue a warning that points to the line of the user's code which called this package."""
+    folder = str(Path(__file__).parent)
+    frame = sys._getframe(1)
+    level = 2  # of the caller of this function
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(folder):
+        frame = frame.f_back
+        level += 1
+    warnings.warn(message, category, stacklevel=level)

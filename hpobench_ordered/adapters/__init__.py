@@ -11,7 +11,7 @@ In: an optimiser of another package, or of your own, among the methods of an exp
 Out: the methods on a task of your own, without or with Optuna; the tasks as objectives of other
 packages.
 
-    tuner = hbo.optimiser("bo", space=space, direction="minimize", file="tuning.jsonl")
+    tuner = hbo.optimiser(space=space, direction="minimize", history="tuning.db", task="2026-07")
     config = tuner.ask(); tuner.tell(config, objective(config))
     optuna.create_study(sampler=OptunaSampler("bo", space=space)).optimize(objective, n_trials=25)
     objective_function(task)                                     # dict -> loss
@@ -21,9 +21,10 @@ packages.
 
 Earlier tuning, as the history of a method:
 
-    history_from_frame(frame, space, objective="error", direction="minimize", task="month")
-    history_from_studies(studies), history_from_storage("sqlite:///tuning.db", "churn-*")
+    read_history("old.csv", space, objective="error", direction="minimize", task="month")
+    read_history("tuning.db", studies="churn-*"), read_history(studies)
     history_from_results("results/", method="bo", seed=0)
+    record_history(history, "tuning.db")
 
 Tuning an estimator of scikit-learn, each search starting from earlier ones:
 
@@ -35,23 +36,19 @@ What uses Optuna or scikit-learn needs the extra `optuna` or `sklearn`, and impo
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from hpobench_ordered.adapters.history import history_from_frame
 from hpobench_ordered.adapters.problems import (
     OptunaHubProblem,
     configspace_problem,
     objective_function,
     optuna_objective,
 )
+from hpobench_ordered.adapters.reading.read import read_history
 from hpobench_ordered.user_methods.factory import FromFactory, as_method_spec
 from hpobench_ordered.user_methods.importing import import_object
 
 if TYPE_CHECKING:
-    from hpobench_ordered.adapters.optuna import (
-        OptunaSampler,
-        history_from_storage,
-        history_from_studies,
-        optuna_method,
-    )
+    from hpobench_ordered.adapters.optuna import OptunaSampler, optuna_method
+    from hpobench_ordered.adapters.recording import record_history
     from hpobench_ordered.adapters.sklearn import OrderedSearchCV
     from hpobench_ordered.experiment.history import history_from_results
 
@@ -62,26 +59,27 @@ __all__ = [
     "OrderedSearchCV",
     "as_method_spec",
     "configspace_problem",
-    "history_from_frame",
     "history_from_results",
-    "history_from_storage",
-    "history_from_studies",
     "import_object",
     "objective_function",
     "optuna_method",
     "optuna_objective",
+    "read_history",
+    "record_history",
 ]
 
 
 _MODULE_OF_NAME = {
+    "history_from_frame": "adapters.reading.former_names",
+    "history_from_storage": "adapters.reading.former_names",
+    "history_from_studies": "adapters.reading.former_names",
     "OptunaSampler": "adapters.optuna",
     "OrderedSearchCV": "adapters.sklearn",
     "history_from_results": "experiment.history",
-    "history_from_storage": "adapters.optuna",
-    "history_from_studies": "adapters.optuna",
     "optuna_method": "adapters.optuna",
+    "record_history": "adapters.recording",
 }
-"""The names above that are imported on first use, and the module of each in the package."""
+"""Names that are imported on first use, also deprecated ones, and their modules."""
 
 
 def __getattr__(name: str) -> object:

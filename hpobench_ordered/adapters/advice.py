@@ -247,8 +247,8 @@ def advise(
     are.
 
     Args:
-        history: Evaluations of earlier tasks, oldest first, such as `history_from_frame` or
-            `history_from_studies` gives: at least 3 tasks with 10 different configurations each.
+        history: Evaluations of earlier tasks, oldest first, such as `read_history` gives: at least
+            3 tasks with 10 different configurations each.
         space: The search space that all of them are on.
         direction: Whether the objective is minimised or maximised.
         methods: The methods to compare, as `run` takes them.

@@ -1,7 +1,6 @@
 """Methods on the user's own tasks: ask for a configuration, evaluate it, tell its value."""
 
 import math
-import os
 import reprlib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,12 +11,15 @@ import numpy as np
 
 from hpobench_ordered._typing import Config, ConfigLike, FloatArray
 from hpobench_ordered._wording import join_words
-from hpobench_ordered.adapters._journal import Journal, as_json, hash_evaluations
-from hpobench_ordered.adapters._rows import explain_rounding, warn
-from hpobench_ordered.adapters._tables import contexts_of
+from hpobench_ordered.adapters._settings import as_json, hash_evaluations
+from hpobench_ordered.adapters.reading.read import as_history
+from hpobench_ordered.adapters.reading.rows import explain_rounding, warn
+from hpobench_ordered.adapters.reading.sources import Source, is_storage
+from hpobench_ordered.adapters.reading.tables import contexts_of
 from hpobench_ordered.analysis.labels import format_count
 from hpobench_ordered.core.checks import check_count, check_seed
 from hpobench_ordered.core.data import TaskData
+from hpobench_ordered.core.extras import import_extra
 from hpobench_ordered.core.history import (
     Evaluations,
     align_history,
@@ -45,6 +47,8 @@ from hpobench_ordered.user_methods.identity import method_version
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+    from hpobench_ordered.adapters.recording import Recorder
+
 
 DEFAULT_METHOD = "ordered-gp"
 DEFAULT_BUDGET = 100  # number of trials that a method expects
@@ -68,12 +72,12 @@ def optimiser(
     *,
     space: SpaceLike,
     direction: Direction | str,
-    history: Sequence[Evaluations] = (),
+    history: "Source | Sequence[Evaluations]" = (),
+    task: str | None = None,
     context: Mapping[str, float] | None = None,
     data: Sequence[TaskData | None] = (),
     budget: int = DEFAULT_BUDGET,
     seed: int = 0,
-    file: str | os.PathLike[str] | None = None,
 ) -> "Optimiser":
     """Make an optimiser of a task of your own.
 
@@ -82,16 +86,19 @@ def optimiser(
             from the history, and equals `bo` without one.
         space: What is tuned.
         direction: Whether the objective is to "minimize" or "maximize".
-        history: Evaluations of earlier tasks, oldest first, such as `history_from_frame` or
-            `history_from_studies` give.
+        history: Evaluations of earlier tasks, oldest first: what `read_history` gives, or what it
+            reads if no more has to be said, such as "churn.db".
+        task: Name of this task, such as "2026-07". With it, `history` is an Optuna storage (a file
+            such as "churn.db", which need not exist yet, or a URL), and every configuration asked
+            for and every value told is recorded there at once, in a study of this name. Studies
+            that were begun before are the earlier tasks. If the study exists, the optimiser goes on
+            from it as if it had never been stopped.
         context: Numbers known of the task beforehand, by the same names as in the history.
         data: For a method that uses them (`MethodSpec.uses_data`): training data of the models of
             each task in the history, None where unknown, and then of this task.
         budget: Number of trials the method expects; it can be asked for more.
         seed: Seed of everything random: the same seed, history and values give the same
             suggestions.
-        file: Journal of every configuration asked for and every value told, each written at once.
-            Where it exists, the optimiser goes on from it as if it had never been stopped.
 
     Raises:
         UnknownNameError: No method of that name.
@@ -99,7 +106,9 @@ def optimiser(
         InvalidSpaceError: The search space has a feature that is not supported.
         EvaluationsError: An invalid search space, direction or context, or a history that does not
             fit the task.
-        StoreError: The journal is of another optimiser, or damaged; the message says what differs.
+        StoreError: The task was begun with other settings (the message says what differs), or the
+            storage cannot be written.
+        MissingExtraError: A storage is used, and Optuna is not installed.
 
     Warns:
         HistoryWarning: The method does not use the history; or that is on another search space, or
@@ -118,23 +127,50 @@ def optimiser(
     """
     spec = as_method_spec(method)
     search_space = to_search_space(space)
-    earlier_tasks = align_history(history, search_space)
+    chosen_direction = Direction.of(direction)
+    recorder = None
+    if task is None:
+        evaluations = as_history(history, search_space, chosen_direction)
+    else:
+        recorder = open_recorder(history, task, chosen_direction)
+        evaluations = recorder.read_earlier(search_space)
+    earlier_tasks = align_history(evaluations, search_space)
     data_of_tasks = check_data(spec, data, len(earlier_tasks))
     check_use(spec, earlier_tasks, search_space)
-    journal = None if file is None else Journal(file)
     tuner = Optimiser(
         spec,
         space=search_space,
-        direction=Direction.of(direction),
+        direction=chosen_direction,
         history=earlier_tasks,
         context={} if context is None else context,
         data=data_of_tasks,
         budget=budget,
         seed=seed,
     )
-    if journal is not None:
-        tuner.resume(journal)
+    if recorder is not None:
+        recorder.begin(tuner.settings)
+        tuner.resume(recorder)
     return tuner
+
+
+def open_recorder(storage: object, task: str, direction: Direction) -> "Recorder":
+    """Open the record of a task in an Optuna storage.
+
+    Raises:
+        ExperimentError: There is no storage, but something that is only read.
+        MissingExtraError: Optuna is not installed.
+        StoreError: The task was tuned by another program.
+    """
+    if not is_storage(storage):
+        raise ExperimentError(
+            f"task {task!r} is recorded in an Optuna storage, such as history='tuning.db', and "
+            f"tables are only read, but got {reprlib.repr(storage)}; `record_history` puts what "
+            "`read_history` reads into a storage"
+        )
+    import_extra("optuna", package="optuna", extra="optuna", purpose="recording evaluations")
+    from hpobench_ordered.adapters.recording import Recorder
+
+    return Recorder(storage, task, direction)
 
 
 def check_data(
@@ -183,8 +219,8 @@ class _Asked(NamedTuple):
 class Optimiser:
     """A method on a task of one's own; made by `hpobench_ordered.optimiser`.
 
-    Several configurations may be asked for before one is told, from several threads too. With a
-    journal, an optimiser that was stopped knows all that was asked for and told; what was in
+    Several configurations may be asked for before one is told, from several threads too. An
+    optimiser that is recorded and was stopped knows all that was asked for and told; what was in
     flight is `pending`, to be evaluated again.
 
     Attributes:
@@ -240,7 +276,7 @@ class Optimiser:
         # What was asked for and not told yet, by the bytes of its code; a list, as the same
         # configuration may be asked for twice.
         self._in_flight: dict[bytes, list[_Asked]] = defaultdict(list)
-        self._journal: Journal | None = None
+        self._recorder: Recorder | None = None
         task: dict[str, Any] = {"space": space, "history": history, "context": context}
         if spec.uses_data:  # other methods do not take this argument
             task["data"] = data
@@ -273,8 +309,9 @@ class Optimiser:
                 name = self.settings["method"]
                 raise InvalidSuggestionError(f"{name} suggested {suggestion!r}: {error}") from error
 
-            config = self._decode(row)  # as the space writes it, for the user and the journal
-            self._write_to_journal({"ask": config})
+            config = self._decode(row)  # as the space writes it, for the user and the record
+            if self._recorder is not None:
+                self._recorder.ask(config, self.space)
             self._in_flight[row.tobytes()].append(_Asked(len(self._trials), suggestion))
             self._trials.append(Trial(config, None))
             return dict(config)
@@ -291,15 +328,25 @@ class Optimiser:
             InvalidConfigError: The configuration does not fit the space.
             EvaluationsError: The value is no number.
         """
+        self.tell_with_results(config, value)
+
+    def tell_with_results(
+        self, config: ConfigLike, value: float | None, results: object = None
+    ) -> None:
+        """Tell the value of a configuration, and record what else its evaluation gave.
+
+        Args:
+            config: As for `tell`.
+            value: As for `tell`.
+            results: What is recorded beside the value, as JSON; None if there is no more.
+        """
         row = self.space.row(config)
         number = to_objective_value(value)
         with self._lock:
             trial = Trial(self._decode(row), number)
-            json_value = None if math.isnan(number) else number  # JSON has no NaN
-            self._write_to_journal({"tell": trial.config, "value": json_value})
-
             # What was asked for and not told yet, perhaps several times.
             waiting = self._in_flight[row.tobytes()]
+            self._record(trial, waiting, results)
             if waiting:
                 asked = waiting.pop(0)
                 self._trials[asked.position] = trial
@@ -351,7 +398,7 @@ class Optimiser:
     def frame(self, *, objective: str = "objective") -> "DataFrame":
         """The trials that were told, as a table.
 
-        With a column of the task's name added, `history_from_frame` reads it for the next task.
+        `read_history` reads it for the next task.
 
         Args:
             objective: Column of the values.
@@ -367,34 +414,32 @@ class Optimiser:
         columns = {name: [trial.config.get(name) for trial in told] for name in names}
         return pd.DataFrame(columns | {objective: [trial.value for trial in told]})
 
-    def resume(self, journal: Journal) -> None:
-        """Repeat the events of a journal, in order, and write there from now on.
+    def resume(self, recorder: "Recorder") -> None:
+        """Repeat the events of a record, in order, and record there from now on.
 
         The method is asked again for every suggestion, as what it suggests depends on all that
         it has computed before.
 
         Raises:
-            StoreError: The journal is of other settings, or the method suggests something else.
+            StoreError: The method suggests something else than before.
         """
-        journal.begin(self.settings)
-        events = journal.lines[1:]
         with show_progress(True, unit="trials restored") as report_progress:
-            for event_number, event in enumerate(events, start=1):
-                if "tell" in event:
-                    self.tell(event["tell"], event["value"])
+            for event in recorder.events:
+                recorded = recorder.trials[event.trial]
+                if event.is_told:
+                    self.tell(recorded.config, recorded.value)
                 else:
-                    line_number = event_number + 1  # the header is line 1
-                    self._ask_again(event["ask"], f"line {line_number} of {journal.path}")
+                    self._ask_again(recorded.config, f"trial {event.trial} of {recorder.place}")
                 if report_progress is not None:
-                    report_progress(event_number, len(events))
-        # Only now, as these events are in the journal already.
-        self._journal = journal
+                    report_progress(event.number + 1, len(recorder.events))
+        # Only now, as these events are recorded already.
+        self._recorder = recorder
 
     def _ask_again(self, expected: Config, place: str) -> None:
         """Ask for a suggestion that was made before, and check that it is the same.
 
         Raises:
-            StoreError: It is another one; `place` says where in the journal.
+            StoreError: It is another one; `place` says which trial it is.
         """
         config = self.ask()
         # As bytes, NaN of inactive hyperparameters equals NaN.
@@ -402,18 +447,23 @@ class Optimiser:
         if not is_same:
             raise StoreError(
                 f"{place}: the method suggested {expected}, but now suggests {config}; has it, or "
-                "a library that it uses, changed?"
+                "a library that it uses, changed? Use another name for this task"
             )
+
+    def _record(self, trial: Trial, waiting: Sequence[_Asked], results: object) -> None:
+        """Record the value of a trial: of the first that waits for it, or of a new one."""
+        if self._recorder is None or trial.value is None:
+            return
+        if waiting:
+            # Trials are recorded in their order, and so have the same number there.
+            self._recorder.tell(waiting[0].position, trial.value, results)
+        else:
+            self._recorder.add(trial.config, self.space, trial.value)
 
     def _decode(self, row: FloatArray) -> Config:
         """The configuration of a coded row, (hyperparameters,)."""
         (config,) = self.space.configs(row[None])
         return config
-
-    def _write_to_journal(self, event: Mapping[str, Any]) -> None:
-        """Write an event to the journal, if there is one."""
-        if self._journal is not None:
-            self._journal.append(event)
 
 
 def describe_settings(
@@ -432,7 +482,7 @@ def describe_settings(
     settings: dict[str, Any] = {
         "method": spec.name,
         # The version of a method whose source cannot be read is new at each start, and would always
-        # differ from the journal's: it is left out of the comparison.
+        # differ from that of before: it is left out of the comparison.
         "version": "" if version.startswith(NEW_AT_EACH_START) else version,
         "direction": direction.value,
         "seed": seed,

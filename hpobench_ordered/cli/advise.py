@@ -71,7 +71,7 @@ def advise_(
     with warnings_at_end():
         task = earlier.read()
         if not task.history:
-            raise click.UsageError("give earlier tasks: --history FILE, or --storage URL")
+            raise click.UsageError("give earlier tasks: --history SOURCE")
         warnings.simplefilter("ignore", PoorSurrogateWarning)  # part of the advice
         announce_compiling()
         say("fitting a model to the evaluations of each task")

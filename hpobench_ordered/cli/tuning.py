@@ -13,9 +13,11 @@ from typing import Any
 import click
 
 from hpobench_ordered._typing import Config
-from hpobench_ordered.adapters._rows import Reader, number_of
-from hpobench_ordered.adapters._tables import Columns, read_table
+from hpobench_ordered._wording import join_words
 from hpobench_ordered.adapters.optimiser import DEFAULT_BUDGET, DEFAULT_METHOD, optimiser
+from hpobench_ordered.adapters.reading.rows import Reader, number_of
+from hpobench_ordered.adapters.reading.sources import open_table
+from hpobench_ordered.adapters.reading.tables import Columns, split_table
 from hpobench_ordered.adapters.replay import Result, suggest_after
 from hpobench_ordered.cli._completion import complete_method
 from hpobench_ordered.cli._history import (
@@ -23,7 +25,6 @@ from hpobench_ordered.cli._history import (
     EarlierTasks,
     TaskAtHand,
     earlier_options,
-    read_csv,
 )
 from hpobench_ordered.cli._options import FILE, parse_pairs
 from hpobench_ordered.cli._output import output_file, warnings_at_end
@@ -31,14 +32,13 @@ from hpobench_ordered.errors import EvaluationsError, ExperimentError
 from hpobench_ordered.files.writing import write_atomically
 from hpobench_ordered.space import SearchSpace
 
-TASK_COLUMN = "task of --results"
-"""Column that is added to --results where it has none, as tables are read task by task."""
-
 EXAMPLES = """\b
 Example: a model that is tuned every month. space.json says what is tuned:
-  {"rate": [1e-4, 1.0, "log"], "depth": [2, 9], "booster": ["tree", "linear"]}
-two numbers are a range (of integers, if written so), other lists are choices
-and single values constants; ConfigSpace's JSON has conditions, too.
+  {"rate": [1e-4, 1.0, "log"], "depth": [2, 9, "linear"],
+   "booster": ["tree", "linear"]}
+a range has two numbers and its scale (of integers, if written so), other
+lists are choices, and single values constants; two numbers as choices are
+{"choices": [2, 9]}; ConfigSpace's JSON has conditions, too.
 old.csv holds what was evaluated in earlier months, oldest first:
   month,rate,depth,booster,auc
   May,0.01,4,tree,0.81
@@ -128,7 +128,7 @@ def suggest(
     """
     if output is not None:
         _check_output(output, earlier, history_space, results)
-    if history_space is not None and earlier.history is None:
+    if history_space is not None and not earlier.history:
         raise click.UsageError("--history-space needs --history")
     option_of_old_space = "--history-space FILE" if history_space is None else ""
     remedies = replace(REMEDIES, old_space=option_of_old_space)
@@ -160,14 +160,11 @@ def _check_output(
     output: Path, earlier: EarlierTasks, history_space: Path | None, results: Path | None
 ) -> None:
     """Raise a UsageError if the output would replace a file that is read."""
-    path_of_option = {
-        "space": earlier.space,
-        "history": earlier.history,
-        "history-space": history_space,
-        "results": results,
-    }
-    for option, path in path_of_option.items():
-        if path is not None and output.resolve() == path.resolve():
+    paths = {"space": earlier.space, "history-space": history_space, "results": results}
+    inputs = [(option, path) for option, path in paths.items() if path is not None]
+    inputs += [("history", Path(source)) for source in earlier.history]
+    for option, path in inputs:
+        if output.resolve() == path.resolve():
             raise click.UsageError(f"--output must not be the file of --{option}")
 
 
@@ -185,29 +182,25 @@ def _parse_context(words: Sequence[str]) -> dict[str, float]:
 
 
 def _read_results(path: Path, task: TaskAtHand, earlier: EarlierTasks) -> list[Result]:
-    """Read the configurations and values in a table of one task; a failed one has None."""
-    if earlier.objective is None:
-        raise click.UsageError("--results needs --objective COLUMN")
-    table = read_csv(path)
-    # All rows are of this task, and need not name it; the reader of tables needs a name.
-    task_column = earlier.task
-    if task_column is None or task_column not in table.columns:
-        task_column = TASK_COLUMN
-        table = table.assign(**{TASK_COLUMN: "this task"})
+    """Read the configurations and values in a table of one task; a failed one has None.
 
-    reader = Reader(drop_invalid=False, clip=False, source="--results")
-    columns = Columns(task_column, earlier.objective)
-    evaluations_by_task = read_table(table, task.space, columns, reader, direction=task.direction)
+    Rows are not merged: each is a trial of this task, in their order.
+    """
+    table = replace(open_table(path), name="--results")
+    reader = Reader(False, False, "--results", merges_repeated=False, remedies=REMEDIES)
+    # All rows are of this task, and need not name it.
+    task_column = earlier.task if earlier.task in table.frame.columns else None
+    tasks = split_table(table, task.space, Columns(task_column, earlier.objective), reader)
+    if len(tasks) > 1:
+        names = [of_task.rows.task for of_task in tasks]
+        raise EvaluationsError(f"--results must be of one task, but has {join_words(names)}")
+    evaluations = None
+    for of_task in tasks:
+        evaluations = reader.read(of_task.rows, task.space, direction=task.direction)
     reader.refuse()  # raises if any row has a problem
     reader.warn_of_ignored()
-
-    tasks = [evaluations for evaluations in evaluations_by_task if evaluations is not None]
-    if not tasks:
+    if evaluations is None:
         return []
-    if len(tasks) > 1:
-        names = [evaluations.task for evaluations in tasks]
-        raise EvaluationsError(f"--results must be of one task, but {task_column!r} has {names}")
-    evaluations = tasks[0]
     values = [None if math.isnan(value) else value for value in evaluations.objective.tolist()]
     return list(zip(task.space.configs(evaluations.values), values, strict=True))
 

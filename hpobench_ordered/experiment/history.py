@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hpobench_ordered._wording import suggest_allowed
-from hpobench_ordered.adapters._tables import contexts_of
+from hpobench_ordered.adapters.reading.tables import contexts_of
 from hpobench_ordered.core.benchmark import Benchmark, Definition
 from hpobench_ordered.core.history import Evaluations
 from hpobench_ordered.core.identity import BenchmarkIdentity

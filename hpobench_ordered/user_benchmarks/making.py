@@ -1,5 +1,6 @@
 """Makes benchmarks from tables of evaluations."""
 
+import os
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -9,8 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hpobench_ordered._wording import suggest_allowed
-from hpobench_ordered.adapters._rows import Reader
-from hpobench_ordered.adapters._tables import Columns, read_table
+from hpobench_ordered.adapters.reading.read import read_surrogate_data
+from hpobench_ordered.adapters.reading.sources import open_table
+from hpobench_ordered.adapters.reading.tables import Columns
 from hpobench_ordered.core.benchmark import Benchmark, Definition, Provenance, TaskDefinition
 from hpobench_ordered.core.data import TaskData
 from hpobench_ordered.core.history import Evaluations
@@ -50,13 +52,13 @@ class FittedEvaluations:
 
 
 def from_evaluations(
-    frame: "DataFrame",
+    frame: "DataFrame | str | os.PathLike[str]",
     space: SpaceLike,
     *,
     name: str,
     objective: str,
     direction: Direction | str,
-    task: str = "task",
+    task: str | None = None,
     context: Sequence[str] = (),
     ordered: str | None = None,
     data: Mapping[str, TaskData] | None = None,
@@ -90,12 +92,13 @@ def from_evaluations(
     name or path: write this one with `save`, and give the path.
 
     Args:
-        frame: The table.
+        frame: The table, or a file of it: CSV, perhaps compressed by gzip, or Parquet.
         space: The search space.
         name: Name of the benchmark.
         objective: Column of the objective's value, and the objective's name.
         direction: Whether it is minimised or maximised: "minimize", "maximize", or a `Direction`.
-        task: Column of the task's name.
+        task: Column of the task's name; default: "task". A table without such a column is one task,
+            named after its file.
         context: Columns of numbers that are known of a task beforehand, constant on each.
         ordered: The context that tasks are sorted by, ascending; default: tasks come in the order
             in which they first appear.
@@ -152,9 +155,13 @@ def from_evaluations(
     search_space = to_search_space(space)
     chosen_direction = Direction.of(direction)
     columns = Columns(task, objective, tuple(context))
-    reader = Reader(drop_invalid, clip=False, source="the table", allows_failed=False)
-    tasks_of_table = read_table(frame, search_space, columns, reader, direction=chosen_direction)
-    evaluations = reader.usable(tasks_of_table)
+    evaluations = read_surrogate_data(
+        open_table(frame),
+        search_space,
+        columns,
+        direction=chosen_direction,
+        drop_invalid=drop_invalid,
+    )
     if ordered is not None:
         evaluations = tuple(sorted(evaluations, key=lambda e: e.context[ordered]))
 

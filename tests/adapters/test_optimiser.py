@@ -341,7 +341,7 @@ def test_frame_is_history_for_the_next_task(tuner_and_task_with_failure):
     tuner, task = tuner_and_task_with_failure
     frame = tuner.frame(objective="loss").assign(month="May")
 
-    (history,) = hbo.history_from_frame(
+    (history,) = hbo.read_history(
         frame, task.space, objective="loss", direction="minimize", task="month"
     )
 

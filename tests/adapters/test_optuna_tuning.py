@@ -568,7 +568,7 @@ def run_studies_of_three_months():
 def test_sampler_from_studies_equals_the_optimiser(method):
     """A sampler of a method that does not use the history warns of it."""
     studies = run_studies_of_three_months()
-    history = hbo.history_from_studies(studies)
+    history = hbo.read_history(studies)
     space = history[-1].space
     options = {"space": space, "direction": "minimize", "seed": 2}
     if hbo.adapters.as_method_spec(method).uses_history:
@@ -635,15 +635,19 @@ def suggest_rate_and_more(trial: optuna.Trial) -> float:
     return trial.suggest_float("rate", 1e-6, 1) + trial.suggest_float("more", 0, 1)
 
 
-def test_from_studies_can_drop_invalid_trials():
+def test_infinite_trial_of_earlier_study_failed():
     """Three studies of 15 trials each, to one of which a trial with an infinite value is added."""
     studies = run_studies_of_three_months()
     first_study, *_ = studies
     distributions = first_study.trials[0].distributions
     invalid_trial = first_study.ask(distributions)
     first_study.tell(invalid_trial, math.inf)
-    with pytest.warns(HistoryWarning, match="1 of 46 evaluations are left out"):
-        OptunaSampler.from_studies("simple-ordered", studies, drop_invalid=True)
+
+    sampler = OptunaSampler.from_studies("simple-ordered", studies)
+
+    study = optuna.create_study(sampler=sampler)
+    first_rate = study.ask(distributions).params["rate"]
+    assert first_rate in [earlier.best_params["rate"] for earlier in studies[1:]]
 
 
 def run_two_trials_after_studies(objective) -> list[str]:

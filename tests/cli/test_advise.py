@@ -164,7 +164,7 @@ def test_advice_says_that_copying_wins(advice_text):
 @pytest.mark.slow
 def test_advice_is_that_of_python(advice_text):
     """`hbo.advise` with the same options as the command writes the same sentences."""
-    history = hbo.history_from_frame(
+    history = hbo.read_history(
         read_exactly("old.csv"), SPACE, objective="auc", direction="maximize", task="month"
     )
     advice = hbo.advise(
@@ -196,7 +196,7 @@ def test_next_command_works(cli, advice_text):
     ("options", "message"),
     [
         ({"history": "older.csv"}, "unknown file 'older.csv'; did you mean 'old.csv'?"),
-        ({"history": None}, "give earlier tasks: --history FILE, or --storage URL"),
+        ({"history": None}, "give earlier tasks: --history SOURCE"),
         ({"methods": ["simple-orderd"]}, "did you mean 'simple-ordered'"),
     ],
     ids=["unknown file", "no history", "unknown method"],

@@ -294,6 +294,21 @@ def make_table_of_largest_task_first() -> pd.DataFrame:
     return make_table(numeric_space()).sort_values("size", ascending=False, kind="stable")
 
 
+@pytest.mark.parametrize("name", ["mine.csv", "mine.csv.gz", "mine.parquet"])
+def test_table_may_be_a_file(tmp_path, name):
+    """The benchmark is that of the table; its values are equal to the last bit."""
+    table = make_table(numeric_space())
+    path = tmp_path / name
+    table.to_parquet(path) if name.endswith("parquet") else table.to_csv(path, index=False)
+
+    benchmark = make_benchmark(path, numeric_space())
+
+    expected = make_benchmark(table, numeric_space())
+    values = sample_values(numeric_space(), 20)
+    for task, expected_task in zip(benchmark.tasks, expected.tasks, strict=True):
+        assert task.evaluate_many(values).tolist() == expected_task.evaluate_many(values).tolist()
+
+
 def test_tasks_keep_order_of_table():
     """Without `ordered`, tasks are in the order in which the table begins them."""
     frame = make_table_of_largest_task_first()
@@ -420,7 +435,6 @@ def test_options_that_do_not_fit_are_refused(options, message):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda table: table.drop(columns="x"), "no column 'x' for a hyperparameter"),
         (lambda table: table.assign(size="big"), "'size' must hold one finite number .* 'big'"),
         (
             lambda table: table.assign(size=np.inf),
@@ -433,28 +447,12 @@ def test_options_that_do_not_fit_are_refused(options, message):
     ],
 )
 def test_columns_that_do_not_fit_are_refused(change, message):
-    """The hyperparameter x has no column, or the context `size` is not one number for each task."""
+    """The context `size` is not one finite number for each task."""
     space = conditional_space()
     table = change(make_table(space))
 
     with pytest.raises(EvaluationsError, match=message):
         make_benchmark(table, space)
-
-
-@pytest.mark.parametrize(
-    ("drop_invalid", "message"),
-    [
-        (False, r"(?s)of 90 of 90 .*'n' must be an integer .*: row 0 \(60"),
-        (True, r"(?s)no usable .*: row 0 \(60"),
-    ],
-)
-def test_values_beyond_bounds_are_refused(drop_invalid, message):
-    """In all 90 rows, which therefore cannot be dropped either; n is at most 50."""
-    space = conditional_space()
-    table = make_table(space).assign(n=60)
-
-    with pytest.raises(EvaluationsError, match=message):
-        make_benchmark(table, space, drop_invalid=drop_invalid)
 
 
 def make_three_fail(table: pd.DataFrame) -> pd.DataFrame:

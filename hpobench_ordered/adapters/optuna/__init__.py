@@ -6,15 +6,9 @@ import_extra("optuna", package="optuna", extra="optuna", purpose="an adapter for
 
 from hpobench_ordered.adapters.optuna.methods import OptunaMethod, optuna_method  # noqa: E402
 from hpobench_ordered.adapters.optuna.samplers import OptunaSampler  # noqa: E402
-from hpobench_ordered.adapters.optuna.studies import (  # noqa: E402
-    history_from_storage,
-    history_from_studies,
-)
 
 __all__ = [
     "OptunaMethod",
     "OptunaSampler",
-    "history_from_storage",
-    "history_from_studies",
     "optuna_method",
 ]

@@ -16,18 +16,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple, Self
 
-from optuna.distributions import BaseDistribution
+from optuna.distributions import BaseDistribution, CategoricalDistribution
 from optuna.samplers import BaseSampler, RandomSampler
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 
 from hpobench_ordered._typing import Config
 from hpobench_ordered._wording import join_words
-from hpobench_ordered.adapters._journal import HASH_LENGTH
 from hpobench_ordered.adapters._optuna_space import distribution, space_of
+from hpobench_ordered.adapters._settings import HASH_LENGTH
 from hpobench_ordered.adapters.optimiser import DEFAULT_BUDGET, DEFAULT_METHOD, Optimiser, check_use
-from hpobench_ordered.adapters.optuna.studies import has_same_range, history_from_studies
-from hpobench_ordered.core.history import Evaluations, align_history, as_evaluations
+from hpobench_ordered.adapters.reading.read import as_history, read_history
+from hpobench_ordered.adapters.reading.sources import Source
+from hpobench_ordered.adapters.reading.studies import has_same_range
+from hpobench_ordered.core.history import Evaluations, align_history
 from hpobench_ordered.core.objective import Direction
 from hpobench_ordered.errors import (
     ExperimentError,
@@ -37,7 +39,12 @@ from hpobench_ordered.errors import (
 )
 from hpobench_ordered.runtime.threads import Lock
 from hpobench_ordered.space import SearchSpace
-from hpobench_ordered.space.conversion import SpaceLike, to_search_space
+from hpobench_ordered.space.conversion import (
+    SpaceLike,
+    is_value,
+    text_of_choice,
+    to_search_space,
+)
 from hpobench_ordered.user_methods.factory import as_method_spec
 
 RECORD_ATTRIBUTE = "hpobench_ordered:suggestion"
@@ -69,7 +76,8 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
             one value), or add it to the space. Inactive hyperparameters are drawn at random.
             Default: that of the study's first complete trial; until there is one, trials are
             random, and so are parameters that it did not have.
-        history: Evaluations of earlier tasks, oldest first, such as `history_from_studies` gives.
+        history: Evaluations of earlier tasks, oldest first: what `read_history` gives, or what it
+            reads if no more has to be said, such as studies or "sqlite:///churn.db".
         context: Numbers known of the task beforehand, by the same names as in the history.
         budget: Number of trials the method expects.
         seed: Seed of everything random.
@@ -87,7 +95,7 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
         method: object = DEFAULT_METHOD,
         *,
         space: "SpaceLike | None" = None,
-        history: Sequence[Evaluations] = (),
+        history: "Source | Sequence[Evaluations]" = (),
         context: Mapping[str, float] | None = None,
         budget: int = DEFAULT_BUDGET,
         seed: int = 0,
@@ -95,11 +103,10 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
     ) -> None:
         """Check the arguments; the method itself is made in the first trial, see `_begin`."""
         self._spec = as_method_spec(method)
-        self._history = as_evaluations(history)
         self._is_space_given = space is not None
-        self._space: SearchSpace | None = None
-        if space is not None:
-            self._space = _to_search_space(space)
+        self._space: SearchSpace | None = None if space is None else _to_search_space(space)
+        self._history = as_history(history, self._space, direction=None)
+        if self._space is not None:
             self._history = align_history(self._history, self._space)
         check_use(self._spec, self._history, self._space)
         # Optuna's distributions do not say under which condition each is suggested. Only in other
@@ -135,7 +142,7 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
         """Make a sampler that starts from earlier studies of the same objective.
 
         The studies, oldest first, and `drop_invalid`, `clip`, `contexts` and `rename` are those of
-        `history_from_studies`, the others those of the class. Default of `space`: that of the last
+        `read_history`, the others those of the class. Default of `space`: that of the last
         study.
 
         Raises:
@@ -161,9 +168,9 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
         """
         # The class gets the space as it is: not all of its forms say what is conditional.
         search_space = None if space is None else _to_search_space(space)
-        history = history_from_studies(
+        history = read_history(
             studies,
-            space=search_space,
+            search_space,
             drop_invalid=drop_invalid,
             clip=clip,
             contexts=contexts,
@@ -544,7 +551,7 @@ class Replay:
         config: dict[str, Any] = dict(self.config_of(trial))
         for name, value in trial.params.items():
             if name in space.names:
-                config[name] = value
+                config[name] = text_of_choice(name, value)
 
         value_or_failure = None
         if values is not None:
@@ -587,6 +594,10 @@ def _as_represented(distribution: BaseDistribution, value: Any) -> tuple[Any, bo
 
     A distribution represents the number 3 as 3.0 if it is of floats, for example.
     """
+    if isinstance(distribution, CategoricalDistribution):
+        for choice in distribution.choices:  # the text of a tuple, say, stands for it
+            if not is_value(choice) and text_of_choice("", choice) == value:
+                return choice, True
     try:
         internal = distribution.to_internal_repr(value)
     except ValueError:

@@ -8,10 +8,10 @@ Notation:
 import math
 import numbers
 import re
-import warnings
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any, SupportsInt, cast
 
 import numpy as np
@@ -19,18 +19,33 @@ from numpy.typing import NDArray
 
 from hpobench_ordered._typing import BoolArray, FloatArray, Value
 from hpobench_ordered._wording import join_words
+from hpobench_ordered.analysis.labels import format_count
 from hpobench_ordered.core.history import Evaluations
 from hpobench_ordered.core.objective import Direction
-from hpobench_ordered.errors import EvaluationsError, HistoryWarning, InvalidConfigError
+from hpobench_ordered.errors import (
+    EvaluationsError,
+    HistoryWarning,
+    InvalidConfigError,
+    warn_user,
+)
 from hpobench_ordered.space import SearchSpace
-from hpobench_ordered.space.parameters import Parameter
+from hpobench_ordered.space.parameters import Kind, Parameter
 
 RELATIVE_ROUNDING = 1e-9  # by which a number may differ from a choice, from being printed, say
 NUMBER_PATTERN = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
-DIGITS_PATTERN = re.compile("[0-9]+")
-EARLIEST_YEAR = 1900  # numbers at the end of names from here on are years
 TEXTS_READ_AS_EMPTY = ("None", "NA", "N/A", "NaN", "nan", "NULL", "null", "")
 """Texts in a file that pandas reads as empty cells."""
+INFINITE_TEXTS = ("inf", "infinity")  # in lower case, without a sign
+TEXTS_OF_BOOLEANS = {"true": 1.0, "false": 0.0}  # in lower case
+
+
+class State(Enum):
+    """What became of an evaluation; the value says it as part of a sentence."""
+
+    COMPLETE = "complete"
+    FAILED = "failed"
+    PRUNED = "pruned"
+    UNFINISHED = "not finished"
 
 
 @dataclass(frozen=True)
@@ -42,13 +57,47 @@ class Rows:
         where: Name of each row in messages, such as "row 3".
         columns: Native values of each hyperparameter, (n,), None or NaN where missing; constants
             may be left out.
-        objective: Value of each row; None or NaN if the evaluation failed.
+        objective: Value of each row; None, NaN or infinite if the evaluation failed.
+        states: What became of each evaluation; None if the objective alone tells it.
     """
 
     task: str
     where: Sequence[str]
     columns: Mapping[str, NDArray[Any]]
     objective: Sequence[object]
+    states: Sequence[State] | None = None
+
+    def select(self, rows: Sequence[int]) -> "Rows":
+        """The rows of these numbers, from 0."""
+        return Rows(
+            self.task,
+            [self.where[i] for i in rows],
+            {name: column[list(rows)] for name, column in self.columns.items()},
+            [self.objective[i] for i in rows],
+            None if self.states is None else [self.states[i] for i in rows],
+        )
+
+
+@dataclass(frozen=True)
+class _Verdicts:
+    """What is known of each row while the rows are read; all arrays have shape (n,).
+
+    Attributes:
+        is_good: Whether nothing is wrong with it so far.
+        has_failed: Whether the evaluation failed.
+        is_unknown: Whether it failed before all of its hyperparameters had values. Such a row is
+            left out without a word.
+    """
+
+    is_good: BoolArray
+    has_failed: BoolArray
+    is_unknown: BoolArray
+
+    @classmethod
+    def begin(cls, n_rows: int) -> "_Verdicts":
+        """Nothing is wrong with any row."""
+        nowhere = np.zeros(n_rows, dtype=np.bool_)
+        return cls(~nowhere, nowhere.copy(), nowhere)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,15 +105,23 @@ class Remedies:
     """What messages advise where rows cannot be used: arguments in Python, options in the shell.
 
     Attributes:
-        drop_invalid: Leaves out the rows; the others are "" where there is no such argument.
+        drop_invalid: Leaves out the rows; those below are "" where there is no such argument.
         clip: Moves numbers that are out of range to the nearest bound.
         rename: Gives columns other names.
+        objective: Names the column of the objective, which follows.
+        direction: Says whether the objective is minimised or maximised.
+        space: Says what the search space is.
+        studies: Chooses among the studies of a storage.
         old_space: Where the search space goes that the rows were evaluated on.
     """
 
     drop_invalid: str = "drop_invalid=True"
     clip: str = ""
     rename: str = ""
+    objective: str = "objective="
+    direction: str = "`direction`"
+    space: str = "`space`"
+    studies: str = 'studies="NAME-*"'
     old_space: str = ""
 
 
@@ -76,9 +133,8 @@ class Reader:
         drop_invalid: Whether unusable rows are left out, instead of being an error.
         clip: Whether numbers that are out of range are moved to the nearest bound.
         source: Name of the input in messages.
-        allows_failed: Whether a row may have no objective value.
-        refuses_repeated: Whether a row that repeats another of its task is an error: so in tables
-            of a history, but not in studies, whose trials have numbers.
+        allows_failed: Whether an evaluation may have failed; a surrogate needs a value in each row.
+        merges_repeated: Whether a configuration gets one value on a task: so in a history.
         remedies: What messages advise.
         ignored: Columns that are not read.
         rows_with_problem: Names of the rows that have a problem, by its description.
@@ -89,7 +145,7 @@ class Reader:
     clip: bool
     source: str
     allows_failed: bool = True
-    refuses_repeated: bool = False
+    merges_repeated: bool = True
     remedies: Remedies = Remedies()
     ignored: list[str] = field(default_factory=list)
     rows_with_problem: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
@@ -98,8 +154,17 @@ class Reader:
     _n_dropped: int = 0  # rows with a problem
     _has_invalid_config: bool = False
     _has_number_to_clip: bool = False  # which is out of range, and would be moved if wanted
-    # Numbers that were moved into the range, by hyperparameter.
-    _n_moved: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    # Numbers that were moved, by hyperparameter: into the range, or onto a step.
+    _n_moved: Counter[str] = field(default_factory=Counter)
+    _n_on_step: Counter[str] = field(default_factory=Counter)
+    # Rows that repeat another one, and configurations with several values, of which the mean is
+    # taken.
+    _n_repeated: int = 0
+    _n_averaged: int = 0
+    _n_in_state: Counter[State] = field(default_factory=Counter)
+    # Smallest and largest number of each column with numbers that are out of range.
+    _extents: dict[str, tuple[float, float]] = field(default_factory=dict)
+    _problem_of_range: dict[str, str] = field(default_factory=dict)  # by hyperparameter
 
     def read(
         self,
@@ -113,26 +178,23 @@ class Reader:
 
         What is wrong with the other rows is recorded, and reported when all tasks are read.
         """
+        rows = self._leave_out_unfinished(rows)
         n_rows = len(rows.where)
-        is_good = np.ones(n_rows, dtype=np.bool_)  # each of the next steps rules out invalid rows
-        values = self._read_configs(rows, space, is_good)
-        objective = self._read_objective(rows, is_good)
-        if self.refuses_repeated:
-            # Different numbers may be moved to the same bound, which makes no row a repeat.
-            values_as_written = _undo_moves(rows, space, values) if self.clip else values
-            self._check_repeated(rows, values_as_written, objective, is_good)
+        verdicts = _Verdicts.begin(n_rows)  # each of the next steps rules out invalid rows
+        objective = self._read_objective(rows, verdicts)
+        values = self._read_configs(rows, space, verdicts)
         self._n_rows += n_rows
-        self._n_dropped += n_rows - int(is_good.sum())
-        if not is_good.any():
+        self._n_dropped += int(np.sum(~verdicts.is_good))
+        is_usable = verdicts.is_good & ~verdicts.is_unknown
+        values = values[is_usable]
+        objective = objective[is_usable]
+        if self.merges_repeated:
+            values, objective = self._merge_repeated(values, objective)
+        if not len(objective):
             self.unusable_tasks.append(f"task {rows.task!r}")
             return None
         return Evaluations(
-            rows.task,
-            context or {},
-            values[is_good],
-            objective[is_good],
-            space=space,
-            direction=direction,
+            rows.task, context or {}, values, objective, space=space, direction=direction
         )
 
     def leave_out(self, problem: str, where: str) -> None:
@@ -149,27 +211,6 @@ class Reader:
                 f"{self.source} cannot be read, because of {count}:{self._problems()}{hint}"
             )
 
-    def _advise(self) -> str:
-        """Say what the user can do about the rows with a problem."""
-        remedies = self.remedies
-        sentences = [f"{remedies.drop_invalid} leaves these evaluations out"]
-        if remedies.clip and self._has_number_to_clip:
-            sentences.append(
-                f"{remedies.clip} moves numbers that are out of range to the nearest bound"
-            )
-        if remedies.old_space and self._has_invalid_config:
-            sentences.append(
-                f"if they were evaluated on another search space, give that as {remedies.old_space}"
-            )
-        return "; ".join(sentences)
-
-    def _problems(self) -> str:
-        """A line for each problem, with the rows that have it; "" without problems."""
-        lines = []
-        for problem, names_of_rows in self.rows_with_problem.items():
-            lines.append(f"\n- {problem}: {join_words(names_of_rows)}")
-        return "".join(lines)
-
     def finish(self, history: Iterable[Evaluations | None]) -> tuple[Evaluations, ...]:
         """The usable evaluations by task, after all checks that need the whole history.
 
@@ -181,20 +222,12 @@ class Reader:
                 tasks are identical.
 
         Warns:
-            HistoryWarning: Rows are left out, numbers were moved, tasks are not in order, or
-                columns are ignored.
+            HistoryWarning: Rows are left out or merged, numbers were moved, or columns are ignored.
         """
         evaluations = self.usable(history)
         _check_different(evaluations)
-        _check_order([of_task.task for of_task in evaluations])
         self.warn_of_ignored()
         return evaluations
-
-    def warn_of_ignored(self) -> None:
-        """Warn of columns that are not read: the space may lack a hyperparameter."""
-        if self.ignored:
-            names = join_words(map(repr, self.ignored))
-            warn(f"columns that are not hyperparameters of the search space are ignored: {names}")
 
     def usable(self, history: Iterable[Evaluations | None]) -> tuple[Evaluations, ...]:
         """The usable evaluations by task; warns of, or refuses, what is left out or moved.
@@ -216,18 +249,84 @@ class Reader:
             warn(f"{count} are left out{on_tasks}:{problems}")
         elif self.unusable_tasks:
             warn(f"no evaluations of {join_words(self.unusable_tasks)}")
-        if self._n_moved:
-            counts = ", ".join(f"{n} of {name!r}" for name, n in self._n_moved.items())
-            warn(f"numbers out of range were moved to the nearest bound: {counts}")
+        self._warn_of_changes()
         return evaluations
 
-    def _read_configs(self, rows: Rows, space: SearchSpace, is_good: BoolArray) -> FloatArray:
+    def warn_of_ignored(self) -> None:
+        """Warn of columns that are not read: the space may lack a hyperparameter."""
+        if self.ignored:
+            names = join_words(map(repr, dict.fromkeys(self.ignored)))
+            warn(f"columns that are not hyperparameters of the search space are ignored: {names}")
+
+    def _warn_of_changes(self) -> None:
+        """Warn of evaluations that were left out or merged, and of numbers that were moved."""
+        pruned = self._n_in_state[State.PRUNED]
+        if pruned:
+            warn(
+                f"{format_count(pruned, 'evaluation')} pruned, and left out: the last intermediate "
+                "value is not the objective, and no method here uses it as a bound"
+            )
+        unfinished = self._n_in_state[State.UNFINISHED]
+        if unfinished:
+            warn(f"{format_count(unfinished, 'evaluation')} not finished, and left out")
+        if self._n_repeated:
+            count = format_count(self._n_repeated, "evaluation")
+            warn(f"{count} merged with an equal one of the same task")
+        if self._n_averaged:
+            count = format_count(self._n_averaged, "configuration")
+            warn(f"{count} with several values on a task: the mean of each is taken")
+        if self._n_moved:
+            counts = _list_counts(self._n_moved)
+            warn(f"numbers out of range were moved to the nearest bound: {counts}")
+        if self._n_on_step:
+            counts = _list_counts(self._n_on_step)
+            warn(f"numbers between two steps were moved to the nearest one: {counts}")
+
+    def _advise(self) -> str:
+        """Say what the user can do about the rows with a problem."""
+        remedies = self.remedies
+        sentences = [f"{remedies.drop_invalid} leaves these evaluations out"]
+        if remedies.clip and self._has_number_to_clip:
+            sentences.append(
+                f"{remedies.clip} moves numbers that are out of range to the nearest bound"
+            )
+        if remedies.old_space and self._has_invalid_config:
+            sentences.append(
+                f"if they were evaluated on another search space, give that as {remedies.old_space}"
+            )
+        return "; ".join(sentences)
+
+    def _problems(self) -> str:
+        """A line for each problem, with the rows that have it; "" without problems."""
+        extent_of_problem: dict[str, str] = {}
+        for name, problem in self._problem_of_range.items():
+            smallest, largest = self._extents[name]
+            extent = f" (the numbers of the column go from {smallest:.6g} to {largest:.6g})"
+            extent_of_problem[problem] = extent
+        lines = []
+        for problem, names_of_rows in self.rows_with_problem.items():
+            extent = extent_of_problem.get(problem, "")
+            lines.append(f"\n- {problem}{extent}: {join_words(names_of_rows)}")
+        return "".join(lines)
+
+    def _leave_out_unfinished(self, rows: Rows) -> Rows:
+        """Leave out, and count, the evaluations that were pruned or are not finished."""
+        if rows.states is None:
+            return rows
+        ended: list[int] = []
+        for i, state in enumerate(rows.states):
+            if state in (State.PRUNED, State.UNFINISHED):
+                self._n_in_state[state] += 1
+            else:
+                ended.append(i)
+        return rows.select(ended)
+
+    def _read_configs(self, rows: Rows, space: SearchSpace, verdicts: _Verdicts) -> FloatArray:
         """Code the configurations, (rows, hyperparameters); NaN where one is inactive.
 
-        `is_good`, (rows,), is set to False for invalid rows. Parents are read before their
-        children, whose conditions are on the codes of the parents.
+        Parents are read before their children, whose conditions are on the codes of the parents.
         """
-        coded = np.full((len(is_good), space.dimension), np.nan)
+        coded = np.full((len(rows.where), space.dimension), np.nan)
         active = np.ones(coded.shape, dtype=np.bool_)
         for j, condition in space.ordered_conditions.items():
             is_asked = active[:, j]  # in which rows a value is needed
@@ -235,41 +334,56 @@ class Reader:
                 active[:, j] = condition.holds(coded, active)
                 # Where the parent's value is invalid, it is unknown whether one is needed. Such
                 # rows are left out anyway, so none is asked for there.
-                is_asked = active[:, j] & is_good
-            coded[:, j] = self._read_column(rows, space.parameters[j], is_asked, is_good)
+                is_asked = active[:, j] & verdicts.is_good & ~verdicts.is_unknown
+            coded[:, j] = self._read_column(rows, space.parameters[j], is_asked, verdicts)
         for name, constant in space.constants.items():
             if name in rows.columns:
-                self._check_constant(rows, name, constant, is_good)
+                self._check_constant(rows, name, constant, verdicts)
         return coded
 
     def _read_column(
-        self, rows: Rows, parameter: Parameter, is_asked: BoolArray, is_good: BoolArray
+        self, rows: Rows, parameter: Parameter, is_asked: BoolArray, verdicts: _Verdicts
     ) -> FloatArray:
         """Code a hyperparameter where it is asked for, (rows,); NaN elsewhere and where invalid.
 
-        `is_good`, (rows,), is set to False for rows with an invalid value, which are reported.
+        Rows with an invalid value are reported.
         """
         column = rows.columns[parameter.name]
         coded = _code_valid_column(parameter, column, is_asked)
         if coded is not None:  # the usual case: all at once, which is faster
+            self._extend(parameter, coded)
             return coded
 
         coded = np.full(len(column), np.nan)
         cells = column.tolist()
         asked_rows = np.flatnonzero(is_asked).tolist()
+        numbers_asked_for = np.array([number_of(cells[i]) for i in asked_rows], dtype=np.float64)
+        self._extend(parameter, numbers_asked_for)
         # If so, the column is probably not what the space describes, but in other units, say.
-        are_all_outside = _are_all_outside(parameter, [cells[i] for i in asked_rows])
-        hint = f"; all values on task {rows.task!r} are outside" if are_all_outside else ""
+        may_move = self.clip and not _are_all_outside(parameter, numbers_asked_for)
         for i in asked_rows:
-            coded[i], problem = self._code(parameter, cells[i], hint)
-            if problem:
+            coded[i], problem = self._code(parameter, cells[i], may_move=may_move)
+            if problem and verdicts.has_failed[i] and is_missing(cells[i]):
+                verdicts.is_unknown[i] = True
+            elif problem:
                 self._has_invalid_config = True
                 self.rows_with_problem[problem].append(f"{rows.where[i]} ({cells[i]!r})")
-                is_good[i] = False
+                verdicts.is_good[i] = False
         return coded
 
-    def _check_constant(self, rows: Rows, name: str, constant: Value, is_good: BoolArray) -> None:
-        """Set `is_good` to False for rows with another value of a constant, and report them."""
+    def _extend(self, parameter: Parameter, numbers_of_column: FloatArray) -> None:
+        """Extend the smallest and the largest number of a column by those of another task."""
+        finite = numbers_of_column[np.isfinite(numbers_of_column)]
+        if parameter.choices or not len(finite):
+            return
+        smallest, largest = self._extents.get(parameter.name, (math.inf, -math.inf))
+        self._extents[parameter.name] = (
+            min(smallest, float(finite.min())),
+            max(largest, float(finite.max())),
+        )
+
+    def _check_constant(self, rows: Rows, name: str, constant: Value, verdicts: _Verdicts) -> None:
+        """Report the rows with another value of a constant."""
         for i, value in enumerate(rows.columns[name].tolist()):
             if is_missing(value):  # a constant may be left out
                 continue
@@ -278,95 +392,125 @@ class Reader:
                 self.rows_with_problem[f"{name!r} must be {constant!r}"].append(
                     f"{rows.where[i]} ({value!r})"
                 )
-                is_good[i] = False
+                verdicts.is_good[i] = False
 
-    def _code(self, parameter: Parameter, value: object, hint: str) -> tuple[float, str]:
+    def _code(self, parameter: Parameter, value: object, *, may_move: bool) -> tuple[float, str]:
         """Code one value.
-
-        A number out of range is moved to the nearest bound if that is wanted (`clip`), unless all
-        numbers of the column are out of range.
 
         Args:
             parameter: The hyperparameter.
             value: Its value.
-            hint: If all numbers of the column are out of range, the end of a message that says so;
-                else "".
+            may_move: Whether a number that is out of range is moved to the nearest bound.
 
         Returns:
             The code and ""; or NaN and what is wrong with the value.
         """
-        try:
-            return parameter.code(cast("Value", value)), ""
-        except InvalidConfigError:
-            pass
         problem = f"{parameter.name!r} must be {parameter.describe()}"
+        if is_missing(value) and None in parameter.choices:
+            value = None
+        code = _code_or_nan(parameter, value)
+        if not math.isnan(code):
+            return code, ""
         if is_missing(value):
             return math.nan, f"{problem}, but is empty{_explain_empty(parameter)}"
-
         if parameter.choices:
-            code = _code_alike_choice(parameter.choices, value)
-            is_like_no_choice = math.isnan(code)
-            return code, (problem if is_like_no_choice else "")
+            code = self._code_choice(parameter, value)
+        else:
+            code = self._code_number(parameter, number_of(value), problem, may_move=may_move)
+        return code, (problem if math.isnan(code) else "")
 
-        number = number_of(value)
+    def _code_number(
+        self, parameter: Parameter, number: float, problem: str, *, may_move: bool
+    ) -> float:
+        """Code a number that was text, or is out of range; NaN if it is not allowed."""
+        code = _code_or_nan(parameter, number)
         is_outside = math.isfinite(number) and not parameter.lower <= number <= parameter.upper
-        if is_outside and hint:
-            return math.nan, problem + hint
-        if is_outside and self.clip:
+        if not math.isnan(code) or not is_outside:
+            return code
+        if may_move:
             self._n_moved[parameter.name] += 1
-            number = min(max(number, parameter.lower), parameter.upper)
-        elif is_outside:
-            self._has_number_to_clip = True
-        is_allowed = parameter.allows(np.array(number))
-        return (number, "") if is_allowed else (math.nan, problem)
+            return min(max(number, parameter.lower), parameter.upper)
+        self._has_number_to_clip = True
+        self._problem_of_range[parameter.name] = problem
+        return math.nan
 
-    def _read_objective(self, rows: Rows, is_good: BoolArray) -> FloatArray:
+    def _code_choice(self, parameter: Parameter, value: object) -> float:
+        """Code of the choice that a value is like; NaN if there is none.
+
+        Of ordered numbers, such as those of a range with steps, it is the nearest one if the value
+        lies between the smallest and the largest.
+        """
+        code = _code_alike_choice(parameter.choices, value)
+        number = number_of(value)
+        if not math.isnan(code) or parameter.kind is not Kind.ORDINAL or math.isnan(number):
+            return code
+        steps = np.array([number_of(choice) for choice in parameter.choices])
+        if not steps.min() <= number <= steps.max():  # NaN if some choice is no number
+            return math.nan
+        self._n_on_step[parameter.name] += 1
+        return float(np.abs(steps - number).argmin())
+
+    def _read_objective(self, rows: Rows, verdicts: _Verdicts) -> FloatArray:
         """The objective values, (rows,), NaN where the evaluation failed.
 
-        `is_good`, (rows,), is set to False for rows with an invalid value, which are reported.
+        Rows with an invalid value are reported.
         """
         objective = np.array([number_of(value) for value in rows.objective], dtype=np.float64)
+        objective[~np.isfinite(objective)] = np.nan
+        states = rows.states or [State.COMPLETE] * len(objective)
         problem = "the objective must be a finite number"
         if self.allows_failed:
-            problem += ", or empty where the evaluation failed"
-        for i in np.flatnonzero(~np.isfinite(objective)).tolist():
-            value = rows.objective[i]
-            is_failed = self.allows_failed and is_missing(value)
-            if not is_failed:
+            problem = "the objective must be a number, or empty where the evaluation failed"
+        for i, value in enumerate(rows.objective):
+            has_failed = states[i] is State.FAILED or is_missing(value) or _is_infinite(value)
+            if has_failed:
+                objective[i] = np.nan
+            if has_failed and self.allows_failed:
+                verdicts.has_failed[i] = True
+            elif math.isnan(objective[i]):
                 place = f"{rows.where[i]} ({value!r}){explain_rounding(value)}"
                 self.rows_with_problem[problem].append(place)
-                is_good[i] = False
+                verdicts.is_good[i] = False
         return objective
 
-    def _check_repeated(
-        self, rows: Rows, values: FloatArray, objective: FloatArray, is_good: BoolArray
-    ) -> None:
-        """Set `is_good` to False for rows that repeat an earlier one, and report them.
+    def _merge_repeated(
+        self, values: FloatArray, objective: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Merge the evaluations of each configuration, and count what was merged.
+
+        A configuration has the mean of its values that are numbers, and failed if it has none. It
+        stands where it was first evaluated.
 
         Args:
-            rows: The rows, which messages name.
-            values: Coded configurations, (rows, hyperparameters), before numbers were moved.
-            objective: Objective values, (rows,).
-            is_good: Whether each row is usable so far, (rows,); it is changed.
+            values: Coded configurations, (n, d).
+            objective: Objective values, (n,), NaN where the evaluation failed.
         """
-        first_row_with: dict[bytes, int] = {}  # index of the first row with each content
-        for i in np.flatnonzero(is_good).tolist():
-            # As bytes, NaN equals NaN: inactive hyperparameters and failures are compared, too.
-            content = values[i].tobytes() + objective[i].tobytes()
-            if content in first_row_with:
-                repeated = rows.where[first_row_with[content]]
-                self.rows_with_problem["rows that repeat another row of their task"].append(
-                    f"{rows.where[i]} ({repeated})"
-                )
-                is_good[i] = False
+        rows_of_config: dict[bytes, list[int]] = {}
+        for i in range(len(values)):
+            # As bytes, NaN of inactive hyperparameters equals NaN.
+            rows_of_config.setdefault(values[i].tobytes(), []).append(i)
+        if len(rows_of_config) == len(values):
+            return values, objective
+
+        merged: list[float] = []
+        for repeated in rows_of_config.values():
+            objective_of_config = objective[repeated]
+            different = np.unique(objective_of_config[np.isfinite(objective_of_config)])
+            if len(different) > 1:
+                self._n_averaged += 1
             else:
-                first_row_with[content] = i
+                self._n_repeated += len(repeated) - 1
+            merged.append(float(different.mean()) if len(different) else math.nan)
+        first_rows = [repeated[0] for repeated in rows_of_config.values()]
+        return values[first_rows], np.array(merged)
 
 
 def is_missing(value: object) -> bool:
     """Whether a cell is empty: None, NaN, NA, NaT, or a text that pandas reads as empty."""
     import pandas as pd
 
+    if value is None:
+        return True
     is_empty_text = isinstance(value, str) and value.strip() in TEXTS_READ_AS_EMPTY
     is_na = pd.isna(value) is True  # compared with True, as `isna` of a list is an array
     return is_empty_text or is_na
@@ -383,6 +527,13 @@ def number_of(value: object) -> float:
     if isinstance(value, numbers.Integral) and is_rounded(value):
         return math.nan
     return float(value)
+
+
+def _is_infinite(value: object) -> bool:
+    """Whether a cell is an infinite number, perhaps as text."""
+    if isinstance(value, str):
+        return value.strip().lstrip("+-").lower() in INFINITE_TEXTS
+    return isinstance(value, numbers.Real) and math.isinf(value)
 
 
 def is_rounded(number: SupportsInt) -> bool:
@@ -422,28 +573,39 @@ def _is_alike(value: object, choice: Value) -> bool:
     if isinstance(value, str) and value.strip() == str(choice):
         return True
     if isinstance(choice, str):
-        return False
+        return _as_text(value) == _as_text(choice)
+    if isinstance(choice, bool):
+        return _boolean_of(value) == choice
     return math.isclose(number_of(value), number_of(choice), rel_tol=RELATIVE_ROUNDING)
 
 
-def _undo_moves(rows: Rows, space: SearchSpace, values: FloatArray) -> FloatArray:
-    """Replace numbers that were moved to a bound by those in the rows.
+def _as_text(value: object) -> str | None:
+    """The text of a list or tuple, whichever of both it is; other texts unchanged, else None."""
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        value = str(tuple(value))
+    if not isinstance(value, str):
+        return None
+    is_sequence = value.strip()[:1] in ("[", "(")
+    return re.sub(r"[\s\[\]()]|,(?=[\])])", "", value) if is_sequence else value
 
-    Args:
-        rows: The rows.
-        space: The search space.
-        values: Coded configurations, (rows, hyperparameters).
-    """
-    as_written = values.copy()
-    for j, parameter in enumerate(space.parameters):
-        if parameter.choices:
-            continue
-        # Only a number at a bound can have been moved there.
-        is_at_bound = (values[:, j] == parameter.lower) | (values[:, j] == parameter.upper)
-        cells = rows.columns[parameter.name]
-        for i in np.flatnonzero(is_at_bound).tolist():
-            as_written[i, j] = number_of(cells[i])
-    return as_written
+
+def _boolean_of(value: object) -> float:
+    """1 for true and 0 for false, in the spellings that tables have for them; else NaN."""
+    if isinstance(value, bool | np.bool_):
+        return float(value)
+    if isinstance(value, str) and value.strip().lower() in TEXTS_OF_BOOLEANS:
+        return TEXTS_OF_BOOLEANS[value.strip().lower()]
+    return number_of(value)
+
+
+def _code_or_nan(parameter: Parameter, value: object) -> float:
+    """Code a native value; NaN if the hyperparameter does not allow it."""
+    try:
+        return parameter.code(cast("Value", value))
+    except InvalidConfigError:
+        return math.nan
 
 
 def _code_valid_column(
@@ -457,10 +619,9 @@ def _code_valid_column(
     return coded if parameter.allows(coded[is_asked]).all() else None
 
 
-def _are_all_outside(parameter: Parameter, cells: Sequence[object]) -> bool:
+def _are_all_outside(parameter: Parameter, numbers_of_column: FloatArray) -> bool:
     """Whether there are several numbers, all out of range; a single one may be an accident."""
-    numbers_of_cells = np.array([number_of(cell) for cell in cells], dtype=np.float64)
-    finite = numbers_of_cells[np.isfinite(numbers_of_cells)]
+    finite = numbers_of_column[np.isfinite(numbers_of_column)]
     if parameter.choices or len(finite) < 2:  # choices have no range
         return False
     is_inside = (finite >= parameter.lower) & (finite <= parameter.upper)
@@ -486,34 +647,11 @@ def _check_different(history: Sequence[Evaluations]) -> None:
             )
 
 
-def _check_order(tasks: Sequence[str]) -> None:
-    """Warn if names that differ only in numbers, or dates, are not in the order of these.
-
-    Other names, such as those of months, have no order that could be checked.
-    """
-    names_without_numbers = {DIGITS_PATTERN.sub("0", task) for task in tasks}
-    differ_only_in_numbers = len(names_without_numbers) == 1
-    if not differ_only_in_numbers:
-        return
-
-    numbers_in_names: list[list[int]] = []
-    for task in tasks:
-        numbers_in_names.append([int(digits) for digits in DIGITS_PATTERN.findall(task)])
-    if all(_ends_with_year(in_name) for in_name in numbers_in_names):
-        # Dates such as 24.12.2026 are in order if their reverse is: by year, month and day.
-        numbers_in_names = [in_name[::-1] for in_name in numbers_in_names]
-    if numbers_in_names != sorted(numbers_in_names):
-        warn(
-            f"tasks are taken in the order {join_words(tasks)}, the last one as the latest, which "
-            "is not that of the numbers in their names: sort them by their time, if they have one"
-        )
-
-
-def _ends_with_year(numbers: Sequence[int]) -> bool:
-    """Whether the last number is a year and the first one is not."""
-    return len(numbers) > 0 and numbers[0] < EARLIEST_YEAR <= numbers[-1]
+def _list_counts(counts: Mapping[str, int]) -> str:
+    """List counts by hyperparameter, such as "2 of 'depth', 1 of 'rate'"."""
+    return ", ".join(f"{n} of {name!r}" for name, n in counts.items())
 
 
 def warn(message: str) -> None:
-    """Issue a HistoryWarning that points to the user's code, a few calls further up."""
-    warnings.warn(message, HistoryWarning, stacklevel=4)
+    """Issue a HistoryWarning that points to the user's code."""
+    warn_user(message, HistoryWarning)

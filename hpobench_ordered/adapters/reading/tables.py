@@ -2,105 +2,206 @@
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from hpobench_ordered._wording import join_words, suggest_allowed
-from hpobench_ordered.adapters._rows import (
+from hpobench_ordered.adapters.reading.rows import (
     Reader,
     Remedies,
     Rows,
+    State,
     explain_rounding,
     is_missing,
     number_of,
+    warn,
 )
-from hpobench_ordered.core.history import Evaluations
-from hpobench_ordered.core.objective import Direction
 from hpobench_ordered.errors import EvaluationsError
 from hpobench_ordered.space import SearchSpace
 
 if TYPE_CHECKING:
-    from pandas import DataFrame
+    from pandas import DataFrame, Series
+
+TASK = "task"
+"""Column of the task's name, unless another one is named."""
+OBJECTIVE = "objective"
+"""Column of the objective, unless another one is named."""
+PREFIXES = ("params_", "param_", "params.", "params/", "config/", "config.", "config_")
+"""What packages write before the name of a hyperparameter in the name of its column.
+
+Optuna, scikit-learn and MLflow, Ray Tune, Weights & Biases.
+"""
+STATE_COLUMNS = ("state", "status")  # in lower case
+STATE_OF_TEXT: Mapping[str, State] = {
+    **dict.fromkeys(("complete", "completed", "finished", "success", "terminated"), State.COMPLETE),
+    **dict.fromkeys(("fail", "failed", "error", "crashed", "killed"), State.FAILED),
+    **dict.fromkeys(("pruned", "stopped"), State.PRUNED),
+    **dict.fromkeys(
+        ("running", "waiting", "pending", "paused", "queued", "scheduled"), State.UNFINISHED
+    ),
+}
+"""What became of an evaluation, by the words of Optuna, MLflow, Ray Tune and Weights & Biases."""
+USUAL_OBJECTIVES = ("value", "mean_test_score", "score", "loss", "values_0")
+"""Columns of the objective in other packages, which messages suggest."""
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Columns that are not hyperparameters: of the task, the objective and the contexts."""
+    """Columns that are not hyperparameters.
 
-    task: str
-    objective: str
+    Attributes:
+        task: Column of the task's name; None: `TASK` if there is one, else the table is one task.
+        objective: Column of the objective's value; None: `OBJECTIVE`.
+        context: Columns of the contexts.
+        order: Column by which the tasks are sorted; None: they keep the order of the table.
+    """
+
+    task: str | None = None
+    objective: str | None = None
     context: Sequence[str] = ()
+    order: str | None = None
 
     def roles(self) -> list[tuple[str, str]]:
-        """The name of each column and what it is for, in words for messages."""
-        contexts = [(name, "a context") for name in self.context]
-        return [(self.task, "the task"), (self.objective, "the objective"), *contexts]
+        """The name of each column that is named, and what it is for, in words for messages."""
+        named = [(self.task, "the task"), (self.objective, "the objective")]
+        named += [(name, "a context") for name in self.context]
+        named.append((self.order, "the order of tasks"))
+        return [(name, role) for name, role in named if name is not None]
 
 
-def read_table(
-    frame: "DataFrame",
+@dataclass(frozen=True)
+class Table:
+    """A table of evaluations, one per row.
+
+    Attributes:
+        frame: The table; columns that are not needed are ignored.
+        name: Its name in messages.
+        task: Name of its task if it has no column of tasks.
+    """
+
+    frame: "DataFrame"
+    name: str = "the table"
+    task: str = "earlier task"
+
+
+@dataclass(frozen=True)
+class TaskRows:
+    """The rows of one task, and what is known of the task beforehand."""
+
+    rows: Rows
+    context: Mapping[str, float]
+
+
+def split_table(
+    table: Table,
     space: SearchSpace,
     columns: Columns,
     reader: Reader,
     *,
-    direction: Direction,
-    contexts: Mapping[str, Mapping[str, float]] | None = None,
     rename: Mapping[str, str] = MappingProxyType({}),
-) -> list[Evaluations | None]:
-    """Read a table, one evaluation per row, by task in the order in which tasks first appear.
+) -> list[TaskRows]:
+    """Find the columns of a table, and split its rows by task.
 
-    Columns are identified by name; those that are not needed are ignored. Constants may be left
-    out.
+    Tasks come in the order in which they first appear, or in that of the column which the user
+    names. Columns of constants may be left out.
 
     Args:
-        frame: The table.
+        table: The table.
         space: The search space.
         columns: Names of the columns that are not hyperparameters.
-        reader: Reads the rows of each task, and collects what is wrong with them.
-        direction: Whether the objective is minimised or maximised.
-        contexts: Context of each task, by its name; default: from the columns of contexts.
+        reader: Collects what is wrong with rows, and has the words of messages.
         rename: New names of columns by their old ones.
 
-    Returns:
-        The evaluations of each task; None for a task without a usable row.
-
     Raises:
-        EvaluationsError: The columns or contexts are not as described.
+        EvaluationsError: The columns are not as described.
     """
-    import pandas as pd
-
-    if not isinstance(frame, pd.DataFrame):
-        raise EvaluationsError(f"the table must be a DataFrame, but got {type(frame).__name__}")
+    frame = table.frame
     check_renaming(rename, list(frame.columns))
-    frame = frame.rename(columns=rename)
-    reader.ignored = _check_columns(
-        list(frame.columns), space, columns, reader.source, reader.remedies
-    )
+    frame = _rename_spellings(frame.rename(columns=rename), space, columns)
+    columns = _complete(columns, frame, space)
+    state_column = _find_state_column(frame, space, columns)
+    ignored = _check_columns(frame, space, columns, table.name, reader.remedies)
+    reader.ignored += [name for name in ignored if name != state_column]
 
     names_of_rows = _name_rows(frame)
-    rows_of_task = _group_rows(frame, columns.task, names_of_rows, reader)
-    if contexts is None:
-        contexts = _read_contexts(frame, columns.context, rows_of_task, names_of_rows)
-    checked_contexts = contexts_of(contexts, list(rows_of_task))
+    if columns.task is None:
+        rows_of_task = {table.task: list(range(len(frame)))}
+    else:
+        rows_of_task = _group_rows(frame, columns.task, names_of_rows, reader)
+    if columns.order is not None:
+        rows_of_task = _sort_tasks(frame[columns.order], rows_of_task)
+    contexts = _read_contexts(frame, columns.context, rows_of_task, names_of_rows)
 
-    objective = frame[columns.objective].tolist()
+    states = None if state_column is None else _read_states(frame[state_column])
     cells: dict[str, Any] = {}
     for name in (*space.names, *space.constants):
         if name in frame:
             cells[name] = frame[name].to_numpy()
+    all_rows = Rows("", names_of_rows, cells, frame[columns.objective].tolist(), states)
+    return [
+        TaskRows(replace(all_rows.select(rows), task=task), contexts[task])
+        for task, rows in rows_of_task.items()
+    ]
 
-    history: list[Evaluations | None] = []
-    for task, rows in rows_of_task.items():
-        raw = Rows(
-            task,
-            where=[names_of_rows[i] for i in rows],
-            columns={name: column[rows] for name, column in cells.items()},
-            objective=[objective[i] for i in rows],
-        )
-        context = checked_contexts[task]
-        history.append(reader.read(raw, space, direction=direction, context=context))
-    return history
+
+def _rename_spellings(frame: "DataFrame", space: SearchSpace, columns: Columns) -> "DataFrame":
+    """Rename columns such as "params_x" to the hyperparameter "x"; warn of what was renamed.
+
+    A column is renamed if the table has no column "x" and "params_x" has no other use.
+    """
+    present = list(frame.columns)
+    used = {name for name, _ in columns.roles()}
+    spelling_of: dict[str, str] = {}
+    for name in (*space.names, *space.constants):
+        if name in present:
+            continue
+        spellings = [f"{prefix}{name}" for prefix in PREFIXES]
+        found = [spelling for spelling in spellings if spelling in present]
+        found = [spelling for spelling in found if spelling not in used]
+        if len(found) > 1:
+            raise EvaluationsError(
+                f"hyperparameter {name!r} may be column {' or '.join(map(repr, found))}: remove "
+                "all but one"
+            )
+        if found:
+            spelling_of[name] = found[0]
+    if spelling_of:
+        pairs = [f"{spelling!r} as {name!r}" for name, spelling in spelling_of.items()]
+        warn(f"columns are read as hyperparameters: {join_words(pairs)}")
+    return frame.rename(columns={spelling: name for name, spelling in spelling_of.items()})
+
+
+def _complete(columns: Columns, frame: "DataFrame", space: SearchSpace) -> Columns:
+    """Fill in the columns of the task and the objective if the user did not name them."""
+    task = columns.task
+    if task is None and TASK in frame.columns and TASK not in (*space.names, *space.constants):
+        task = TASK
+    return replace(columns, task=task, objective=columns.objective or OBJECTIVE)
+
+
+def _find_state_column(frame: "DataFrame", space: SearchSpace, columns: Columns) -> str | None:
+    """The column that says what became of each evaluation; None if there is none.
+
+    A column of that name which holds other words is something else.
+    """
+    used = {name for name, _ in columns.roles()} | {*space.names, *space.constants}
+    for name in frame.columns:
+        is_named_so = isinstance(name, str) and name.lower() in STATE_COLUMNS
+        if is_named_so and name not in used and _read_states(frame[name]) is not None:
+            return str(name)
+    return None
+
+
+def _read_states(column: "Series[Any]") -> list[State] | None:
+    """What became of each evaluation; None if a cell holds another word."""
+    states: list[State] = []
+    for cell in column.tolist():
+        word = str(cell).rpartition(".")[2].strip().lower()  # "TrialState.PRUNED", too
+        if word not in STATE_OF_TEXT:
+            return None
+        states.append(STATE_OF_TEXT[word])
+    return states
 
 
 def _name_rows(frame: "DataFrame") -> list[str]:
@@ -130,6 +231,32 @@ def _group_rows(
         else:
             rows_of_task.setdefault(_to_task_name(label), []).append(i)
     return rows_of_task
+
+
+def _sort_tasks(
+    column: "Series[Any]", rows_of_task: Mapping[str, list[int]]
+) -> dict[str, list[int]]:
+    """Sort tasks by the smallest number, or the earliest time, that a column has in their rows.
+
+    Raises:
+        EvaluationsError: The column has neither numbers nor times.
+    """
+    import pandas as pd
+
+    keys: Series[Any] = column
+    if column.dtype == object or pd.api.types.is_string_dtype(column):
+        numbers = [number_of(cell) for cell in column.tolist()]
+        keys = pd.Series(numbers, index=column.index)
+        if keys.isna().any():
+            keys = pd.to_datetime(column, errors="coerce", format="ISO8601")
+    if keys.isna().any():
+        raise EvaluationsError(
+            f"column {column.name!r} must hold numbers, or dates such as 2026-05-31, to sort the "
+            f"tasks by, but has {column[keys.isna()].iloc[0]!r}"
+        )
+    first_of_task = {task: keys.iloc[list(rows)].min() for task, rows in rows_of_task.items()}
+    tasks_in_order = sorted(first_of_task, key=first_of_task.__getitem__)
+    return {task: rows_of_task[task] for task in tasks_in_order}
 
 
 def contexts_of(
@@ -220,18 +347,19 @@ def check_renaming(rename: Mapping[str, str], *sources: Collection[str]) -> None
 
 
 def _check_columns(
-    present: Sequence[object],
+    frame: "DataFrame",
     space: SearchSpace,
     columns: Columns,
     source: str,
     remedies: Remedies,
 ) -> list[str]:
-    """Check that every column needed is there once; returns the names of those not needed.
+    """Check that every column needed is there once; returns those that may be hyperparameters.
 
-    Columns of constants are not needed.
+    These are all that are not needed; but where the hyperparameters have a prefix, such as
+    "params_x", only the others with a prefix. Columns of constants are not needed.
 
     Args:
-        present: Names of the table's columns.
+        frame: The table.
         space: The search space.
         columns: Names of the columns that are not hyperparameters. Each has a role, which is what
             it is for, in words such as "the task".
@@ -248,17 +376,21 @@ def _check_columns(
             f"column {columns.objective!r} is the objective; it cannot be the task or a context"
         )
 
+    present = list(frame.columns)
     role_of_column = dict(columns.roles()) | dict.fromkeys(space.names, "a hyperparameter")
     usable = [*role_of_column, *space.constants]
     others = [str(name) for name in dict.fromkeys(present) if name not in usable]
 
     problems = [f"two columns {name!r}" for name in usable if present.count(name) > 1]
-    is_incomplete = False
-    for name, role in role_of_column.items():
-        if name not in present:
-            is_incomplete = True
-            problems.append(f"no column {name!r} for {role}")
-    if is_incomplete and others:
+    missing = [name for name in role_of_column if name not in present]
+    for name in missing:
+        hint = ""
+        if name == columns.objective:
+            likely = [other for other in USUAL_OBJECTIVES if other in others]
+            names = " or ".join(f"{remedies.objective}{other}" for other in likely)
+            hint = f" (give {names})" if likely else ""
+        problems.append(f"no column {name!r} for {role_of_column[name]}{hint}")
+    if missing and others:
         hint = f" ({remedies.rename} gives columns other names)" if remedies.rename else ""
         problems.append(f"columns without a use: {join_words(map(repr, others))}{hint}")
     if problems:
@@ -270,7 +402,9 @@ def _check_columns(
                 f"{remedies.old_space}"
             )
         raise EvaluationsError(f"{source} cannot be read:{lines}")
-    return others
+
+    with_prefix = [name for name in others if name.startswith(PREFIXES)]
+    return with_prefix or others
 
 
 def _read_contexts(

@@ -1,14 +1,13 @@
 """A search of scikit-learn's kind that starts from the evaluations of earlier tasks."""
 
 import math
-import os
 import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from numbers import Integral
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import joblib
 import numpy as np
@@ -21,13 +20,24 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
 from hpobench_ordered._typing import Config
-from hpobench_ordered.adapters._journal import as_json, describe_changes
-from hpobench_ordered.adapters.optimiser import DEFAULT_METHOD, Optimiser, optimiser
-from hpobench_ordered.adapters.sklearn._recorders import Evaluation, Recorder, open_recorder
+from hpobench_ordered.adapters._settings import HASH_OF, as_json
+from hpobench_ordered.adapters.optimiser import (
+    DEFAULT_METHOD,
+    Optimiser,
+    open_recorder,
+    optimiser,
+)
+from hpobench_ordered.adapters.reading.read import as_history
+from hpobench_ordered.adapters.reading.sources import Source, is_storage
 from hpobench_ordered.adapters.sklearn._space import EstimatorSpace, read_space
+from hpobench_ordered.core.history import Evaluations
+from hpobench_ordered.core.objective import Direction
 from hpobench_ordered.errors import ContinuedSearchWarning, ExperimentError, StoreError
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.conversion import SpaceLike
+
+if TYPE_CHECKING:
+    from hpobench_ordered.adapters.recording import Recorder
 
 FOLD_RESULTS = ("fit_time", "score_time", "test_scores", "train_scores")
 """What is kept of each fold, by scikit-learn's names."""
@@ -39,6 +49,22 @@ SEED_LIMIT = 2**31  # of seeds that are drawn
 
 EvaluateCandidates = Callable[..., object]
 """scikit-learn's function of a list of candidates' parameters and, as `cv`, a splitter."""
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """A configuration that was cross-validated.
+
+    Attributes:
+        config: The configuration.
+        folds: For each fold, its times in seconds and its scores, by the names that scikit-learn
+            has for them; [] if every fold failed.
+        score: What the search maximises, the mean over the folds; NaN if the evaluation failed.
+    """
+
+    config: Config
+    folds: Sequence[Mapping[str, Any]]
+    score: float
 
 
 @dataclass
@@ -109,25 +135,21 @@ class OrderedSearchCV(BaseSearchCV):  # type: ignore[misc]  # mypy does not foll
           scikit-optimize; a distribution of Optuna;
         - a number, text or boolean: a constant.
 
-    history : str or path-like, default=None
-        Where evaluations are recorded, and those of earlier tasks are found; it need not exist
-        yet. Its suffix says what it is:
+    history : str, path-like or optuna storage, default=None
+        The Optuna storage in which evaluations are recorded, a study for each task, and those of
+        earlier tasks are found: a SQLite file such as ``"churn.db"`` or a journal file such as
+        ``"churn.log"``, which need not exist yet, or a URL such as ``"postgresql://..."``. Studies
+        that Optuna's samplers made can be used. All studies in it are taken for tunings of the
+        same model.
 
-        - ``.parquet``: a table, one row an evaluation, with the columns ``task``, the
-          hyperparameters, and ``score``. A table of earlier evaluations that has these columns can
-          be used. One process may write to it at a time;
-        - ``.db``, ``.sqlite``, ``.sqlite3``: a SQLite file of Optuna, a study for each task.
-          Studies that Optuna's samplers made can be used;
-        - ``.log``, ``.journal``: a journal file of Optuna.
-
-        URLs of Optuna's storages are possible, too, such as ``"postgresql://..."``. All tasks in
-        it are taken for tunings of the same model. By default nothing is recorded, and the search
-        starts from nothing.
+        Without a `task` nothing is recorded, and `history` may be whatever
+        `hpobench_ordered.read_history` gives or reads without further arguments: tables, files,
+        evaluations. `hpobench_ordered.record_history` puts them into a storage.
 
     task : str, default=None
-        Name of this task, such as ``"2026-07"``; needed if there is a `history`. Tasks that were
-        begun before it are its earlier tasks, in that order. If the task has evaluations there
-        already, the search goes on after them and says so (see Notes).
+        Name of this task, such as ``"2026-07"``, under which it is recorded in `history`. Tasks
+        that were begun before it are its earlier tasks, in that order. If the task has evaluations
+        there already, the search goes on after them and says so (see Notes).
 
     method : str, class or MethodSpec, default="ordered-gp"
         The method that suggests the candidates, see `hpobench_ordered.list_methods`. The default
@@ -192,8 +214,8 @@ class OrderedSearchCV(BaseSearchCV):  # type: ignore[misc]  # mypy does not foll
         A parameter of `space` cannot be read.
 
     ExperimentError
-        `history` has another suffix, `task` is missing, `cv` shuffles without a seed, or the
-        method needs more earlier tasks.
+        There is a `task`, but `history` is no storage; `cv` shuffles without a seed; or the method
+        needs more earlier tasks.
 
     MissingExtraError
         `history` is an Optuna storage, and Optuna is not installed.
@@ -204,7 +226,7 @@ class OrderedSearchCV(BaseSearchCV):  # type: ignore[misc]  # mypy does not foll
 
     StoreError
         The task was begun with other data, folds or settings; the message says what differs. Or
-        the file cannot be read, or another process writes to it.
+        the storage cannot be written, or another process works on the task.
 
     Warns
     -----
@@ -225,7 +247,7 @@ class OrderedSearchCV(BaseSearchCV):  # type: ignore[misc]  # mypy does not foll
     Notes
     -----
     A search is repeated if it goes on: the method is asked again for every candidate, and those
-    that were recorded are not evaluated again. So it ends as it would have ended undisturbed. If
+    that were evaluated are not evaluated again. So it ends as it would have ended undisturbed. If
     all `n_iter` candidates were recorded, nothing is left to do but to fit the best one to all
     data (and to cross-validate it once more, as scikit-learn's ``fit`` needs an evaluation; the
     result is not used). A larger `n_iter` makes the search go on.
@@ -240,7 +262,7 @@ class OrderedSearchCV(BaseSearchCV):  # type: ignore[misc]  # mypy does not foll
     >>> model = LogisticRegression(max_iter=1000)
     >>> for month in ("May", "June"):
     ...     search = hbo.OrderedSearchCV(
-    ...         model, space, history="iris.parquet", task=month, n_iter=5, random_state=0
+    ...         model, space, history="iris.db", task=month, n_iter=5, random_state=0
     ...     ).fit(X, y)
     >>> sorted(search.best_params_), len(search.cv_results_["params"])
     (['C', 'class_weight'], 5)
@@ -248,7 +270,7 @@ class OrderedSearchCV(BaseSearchCV):  # type: ignore[misc]  # mypy does not foll
 
     _parameter_constraints: dict[str, Any] = {  # noqa: RUF012  as in scikit-learn
         **BaseSearchCV._parameter_constraints,
-        "history": [str, os.PathLike, None],
+        "history": "no_validation",  # the reader says what is wrong with it
         "task": [str, None],
         "n_iter": [Interval(Integral, 1, None, closed="left")],
         "batch_size": [Interval(Integral, 1, None, closed="left")],
@@ -260,7 +282,7 @@ class OrderedSearchCV(BaseSearchCV):  # type: ignore[misc]  # mypy does not foll
         estimator: Any,
         space: SpaceLike,
         *,
-        history: str | os.PathLike[str] | None = None,
+        history: "Source | Sequence[Evaluations] | None" = None,
         task: str | None = None,
         method: object = DEFAULT_METHOD,
         n_iter: int = 10,
@@ -320,7 +342,7 @@ class OrderedSearchCV(BaseSearchCV):  # type: ignore[misc]  # mypy does not foll
         splitter = check_cv(self.cv, y, classifier=is_classifier(self.estimator))
         # What `_run_search` and others need, which scikit-learn's `fit` calls.
         self._session = _Session(splitter)
-        if self.history is not None:  # a search that goes on checks that the data are the same
+        if self.task is not None:  # a search that goes on checks that the data are the same
             self._session.hashes["X, y or parameters of fit"] = joblib.hash((X, y, params))
         try:
             super().fit(X, y, **params)
@@ -331,30 +353,29 @@ class OrderedSearchCV(BaseSearchCV):  # type: ignore[misc]  # mypy does not foll
     def _run_search(self, evaluate_candidates: EvaluateCandidates) -> None:
         """Ask the method for candidates and evaluate them, but for those that were recorded."""
         candidates = read_space(self.space)
-        recorder = open_recorder(self.history, self.task)
-        if self.history is not None:
+        recorder = None
+        if self.task is not None:
             self._hash_splitter()
+            recorder = open_recorder(self.history, self.task, Direction.MAXIMIZE)
         n_iter = self._limit_n_iter(candidates.space)
         tuner = self._make_optimiser(candidates.space, recorder, n_iter)
-        self._begin(recorder, tuner, n_iter)
-        evaluate = partial(evaluate_candidates, cv=_SplitOnce(self._session.splitter))
-
         evaluations: list[Evaluation] = []
-        n_evaluations = max(n_iter, len(recorder.evaluations))
-        while len(evaluations) < n_evaluations:
-            n_left = n_evaluations - len(evaluations)
-            batch = [tuner.ask() for _ in range(min(self.batch_size, n_left))]
-            first = len(evaluations)
-            recorded = recorder.evaluations[first : first + len(batch)]  # may be fewer, or none
-            _check_suggestions(batch, recorded, candidates.space)
+        if recorder is not None:
+            self._resume(tuner, recorder)
+            evaluations = _read_evaluations(recorder)
+            self._warn_if_continued(len(evaluations), n_iter)
 
-            not_recorded = batch[len(recorded) :]
-            new = self._evaluate(not_recorded, candidates, evaluate)
+        evaluate = partial(evaluate_candidates, cv=_SplitOnce(self._session.splitter))
+        while len(evaluations) < n_iter:
+            # What an interrupted search had asked for, and then new candidates.
+            batch = tuner.pending
+            n_new = min(self.batch_size, n_iter - len(evaluations)) - len(batch)
+            batch += [tuner.ask() for _ in range(n_new)]
+            new = self._evaluate(batch, candidates, evaluate)
             for evaluation in new:
-                recorder.append(evaluation, candidates.space)
-            for evaluation in (*recorded, *new):
-                tuner.tell(evaluation.config, evaluation.score)
-                evaluations.append(evaluation)
+                results = {"config": evaluation.config, "folds": list(evaluation.folds)}
+                tuner.tell_with_results(evaluation.config, evaluation.score, as_json(results))
+            evaluations += new
 
         # All candidates may have been recorded before, or failed in this call of `fit`.
         has_new_folds = self._session.fold_count > 0
@@ -396,17 +417,31 @@ class OrderedSearchCV(BaseSearchCV):  # type: ignore[misc]  # mypy does not foll
         )
         return size
 
-    def _make_optimiser(self, space: SearchSpace, recorder: Recorder, n_iter: int) -> Optimiser:
+    def _make_optimiser(
+        self, space: SearchSpace, recorder: "Recorder | None", n_iter: int
+    ) -> Optimiser:
         """Make the optimiser of a task; one that goes on has the seed and budget of before.
 
-        `recorder` has the settings of an interrupted search of this task, and the earlier tasks.
+        The record has the settings of an interrupted search of this task, and the earlier tasks.
         """
-        before = recorder.settings or {}
+        before: Mapping[str, Any] = {}
+        if recorder is not None:
+            before = recorder.settings
+            history = recorder.read_earlier(space)
+        elif self.history is None:
+            history = ()
+        elif is_storage(self.history):
+            raise ExperimentError(
+                f"history={str(self.history)!r} needs the name of this task, such as "
+                "task='2026-07'; `read_history` only reads a storage"
+            )
+        else:
+            history = as_history(self.history, space, Direction.MAXIMIZE)
         return optimiser(
             self.method,
             space=space,
             direction="maximize",
-            history=recorder.read_earlier(space),
+            history=history,
             budget=before.get("budget", n_iter),
             seed=self._choose_seed(before.get("seed")),
         )
@@ -421,35 +456,29 @@ class OrderedSearchCV(BaseSearchCV):  # type: ignore[misc]  # mypy does not foll
             return int(self.random_state.integers(SEED_LIMIT))
         return int(check_random_state(self.random_state).randint(SEED_LIMIT))
 
-    def _begin(self, recorder: Recorder, tuner: Optimiser, n_iter: int) -> None:
-        """Record the settings of a new task; of another one check that they are the same.
+    def _resume(self, tuner: Optimiser, recorder: "Recorder") -> None:
+        """Record the settings of a new task; lead the optimiser of another one through its events.
 
         Raises:
-            StoreError: They are not.
-
-        Warns:
-            ContinuedSearchWarning: There are evaluations already.
+            StoreError: The task was begun with other settings.
         """
         # Of `refit` only the name of a metric has an effect on the suggestions.
         metric = self.refit if isinstance(self.refit, str) else None
-        settings = as_json(
-            {
-                **tuner.settings,
-                "batch_size": self.batch_size,
-                "estimator": _describe(self.estimator),
-                "scoring": _describe(self.scoring),
-                "refit": metric,
-                "return_train_score": self.return_train_score,
-                "hashes": self._session.hashes,
-            }
-        )
-        place = f"task {self.task!r} in {self.history}"
-        if not recorder.evaluations:
-            recorder.begin(settings)
-            return
-        _check_settings(place, recorder.settings or {}, settings)
+        settings = {
+            **tuner.settings,
+            "batch_size": self.batch_size,
+            "estimator": _describe(self.estimator),
+            "scoring": _describe(self.scoring),
+            "refit": metric,
+            "return_train_score": self.return_train_score,
+        }
+        settings |= {f"{HASH_OF}{name}": digest for name, digest in self._session.hashes.items()}
+        recorder.begin(as_json(settings))
+        tuner.resume(recorder)
 
-        n_recorded = len(recorder.evaluations)
+    def _warn_if_continued(self, n_recorded: int, n_iter: int) -> None:
+        """Warn if there are evaluations already."""
+        place = f"task {self.task!r} in {self.history}"
         if n_recorded >= n_iter:
             _warn(
                 f"{place} has {n_recorded} evaluations already, so no candidate is evaluated: "
@@ -597,34 +626,26 @@ def _describe(value: object) -> str:
     return ADDRESS_PATTERN.sub("", repr(value))
 
 
-def _check_settings(place: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    """Check that a search goes on with the settings that its task was begun with."""
-    now_without_hashes = {name: value for name, value in now.items() if name != "hashes"}
-    changes = describe_changes(before, now_without_hashes)
-    # Two hashes would tell nobody anything: name what they are of.
-    hashes_before = before.get("hashes", {})
-    for name, hash_now in now["hashes"].items():
-        if hashes_before.get(name) != hash_now:
-            changes.append(f"other {name}")
-    if changes:
-        raise StoreError(
-            f"{place} was begun with other settings: {'; '.join(changes)}. Use those again, or "
-            "another name for this task"
-        )
+def _read_evaluations(recorder: "Recorder") -> list[Evaluation]:
+    """Read the evaluations that a search recorded, in the order in which they were evaluated.
 
-
-def _check_suggestions(
-    suggested: Sequence[Config], recorded: Sequence[Evaluation], space: SearchSpace
-) -> None:
-    """Check that the method suggests what was recorded; a `StoreError` if it does not."""
-    for config, evaluation in zip(suggested, recorded, strict=False):  # fewer may be recorded
-        # As bytes, NaN of inactive hyperparameters equals NaN.
-        is_same = space.row(config).tobytes() == space.row(evaluation.config).tobytes()
-        if not is_same:
+    Raises:
+        StoreError: Something else than a search of this kind recorded them.
+    """
+    evaluations: list[Evaluation] = []
+    for event in recorder.events:
+        if not event.is_told:
+            continue
+        recorded = recorder.trials[event.trial]
+        if recorded.results is None:
             raise StoreError(
-                f"{evaluation.config} was evaluated, but now the method suggests {config} instead; "
-                "has it, or a library that it uses, changed? Use another name for this task"
+                f"{recorder.place} was not tuned by an OrderedSearchCV; choose another name for "
+                "this one"
             )
+        score = math.nan if recorded.value is None else recorded.value
+        folds = recorded.results["folds"]
+        evaluations.append(Evaluation(recorded.results["config"], folds, score))
+    return evaluations
 
 
 def _warn(message: str) -> None:

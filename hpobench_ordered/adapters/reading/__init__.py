@@ -1,0 +1,1 @@
+"""The one reader of earlier evaluations: tables, files of tables, and studies of Optuna."""
