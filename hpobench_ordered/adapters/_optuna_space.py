@@ -102,8 +102,10 @@ def merge_distributions(
 ) -> "BaseDistribution":
     """Merge two ranges of numbers to the smallest range that contains both.
 
+    It has no steps, unless both have the same.
+
     Raises:
-        InvalidSpaceError: They differ in more than their bounds, have steps, or are not of numbers.
+        InvalidSpaceError: One is not of numbers, or they differ in their scale or type.
     """
     from optuna.distributions import FloatDistribution, IntDistribution
 
@@ -113,12 +115,13 @@ def merge_distributions(
         raise error
     if type(first) is not type(second) or first.log != second.log:
         raise error
-    if _has_steps(first) or _has_steps(second):
-        raise error
 
     low = min(first.low, second.low)
     high = max(first.high, second.high)
-    return type(first)(low, high, log=first.log)
+    has_same_steps = first.step == second.step and first.low == second.low
+    if not has_same_steps:
+        return type(first)(low, high, log=first.log)
+    return type(first)(low, high, log=first.log, step=first.step)
 
 
 def _has_steps(distribution: "FloatDistribution | IntDistribution") -> bool:

@@ -95,11 +95,11 @@ def find_changes(old: SearchSpace, new: SearchSpace, name: str) -> Iterator[Chan
         new: The search space after.
         name: Name of a hyperparameter or constant of one of them or both.
     """
-    before = _get_item(old, name)  # a `Parameter` if tuned, a value if constant, None if absent
+    before = _get_item(old, name)  # a `Parameter` if tuned, a value if constant, else `ABSENT`
     now = _get_item(new, name)
-    if before is None:
+    if before is ABSENT:
         yield Change.ADDED
-    elif now is None:
+    elif now is ABSENT:
         yield Change.REMOVED
     elif isinstance(before, Parameter) and isinstance(now, Parameter):
         yield from _find_changes_of_values(before, now)
@@ -168,11 +168,11 @@ def describe_changes(
     """
     if not changes:
         return
-    before = _get_item(old, name)  # a `Parameter` if tuned, a value if constant, None if absent
+    before = _get_item(old, name)  # a `Parameter` if tuned, a value if constant, else `ABSENT`
     now = _get_item(new, name)
-    if before is None:
+    if before is ABSENT:
         yield f"new ({_describe_values(now)})"
-    elif now is None:
+    elif now is ABSENT:
         yield f"removed (was {_describe_values(before)})"
     elif isinstance(before, Parameter) and isinstance(now, Parameter):
         changes_of_values = set(changes) - {Change.CONDITION}
@@ -229,13 +229,20 @@ def _describe_changed_choices(old: Parameter, new: Parameter) -> str:
     return ", ".join(parts)
 
 
-_Item = Parameter | Value | None
-"""A hyperparameter, the value of a constant, or None if the space has no such name."""
+class Absent(Enum):
+    """Stands for a name that a space does not have, as None may be the value of a constant."""
+
+    ABSENT = "absent"
+
+
+ABSENT = Absent.ABSENT
+_Item = Parameter | Value | Absent
+"""A hyperparameter, the value of a constant, or `ABSENT` if the space has no such name."""
 
 
 def _get_item(space: SearchSpace, name: str) -> _Item:
-    """The hyperparameter of that name, or the value of the constant; None if there is neither."""
-    return space[name] if name in space.names else space.constants.get(name)
+    """The hyperparameter of that name, or the value of the constant; `ABSENT` if neither is."""
+    return space[name] if name in space.names else space.constants.get(name, ABSENT)
 
 
 def _condition_by_names(space: SearchSpace, name: str) -> object:
@@ -267,7 +274,7 @@ def _describe_values(item: _Item) -> str:
     return f"from {lower} to {upper}"
 
 
-def _format_value(value: Value | None) -> str:
+def _format_value(value: Value | Absent) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 

@@ -231,27 +231,48 @@ def test_changed_range_contains_all_trials():
     "second",
     [
         FloatDistribution(1, 9, log=True),
-        FloatDistribution(1, 9, step=2),
-        FloatDistribution(1, 9, step=1),  # not every number, unlike integers with this step
         IntDistribution(1, 9),
+        CategoricalDistribution([1, 9]),
     ],
 )
-def test_other_scale_or_step_is_refused(second):
+def test_other_scale_or_type_is_refused(second):
     with pytest.raises(InvalidSpaceError, match="'x' was suggested from FloatDistribution"):
         merge_distributions("x", FloatDistribution(1, 9), second)
 
 
-def test_changed_range_with_steps_is_refused():
-    """A changed range is read as a larger one, which has no steps.
+@pytest.mark.parametrize(
+    ("first", "second", "merged"),
+    [
+        (IntDistribution(1, 100), IntDistribution(1, 91, step=10), IntDistribution(1, 100)),
+        (
+            IntDistribution(0, 50, step=10),
+            IntDistribution(0, 100, step=10),
+            IntDistribution(0, 100, step=10),
+        ),
+        (
+            FloatDistribution(0, 1, step=0.5),
+            FloatDistribution(0, 2, step=0.25),
+            FloatDistribution(0, 2),
+        ),
+    ],
+)
+def test_step_may_be_added_or_changed(first, second, merged):
+    """Within a study, as between studies; all trials fit the merged range."""
+    assert merge_distributions("x", first, second) == merged
 
-    Of ranges with steps it would have numbers between the steps, which no trial could have.
-    """
 
-    def suggest_step_from_growing_range(trial: optuna.Trial) -> float:
-        return trial.suggest_float("x", 0, 5 + trial.number, step=1)
+def test_step_added_next_month_keeps_the_best():
+    """January's best depth, 78, is tried first, at the nearest step of February, 81."""
+    depth = {"depth": IntDistribution(1, 100)}
+    january = optuna.create_study(study_name="January")
+    for value in (30, 78, 15):
+        january.add_trial(make_trial({"depth": value}, abs(value - 78.0), distributions=depth))
+    february = {"depth": IntDistribution(1, 91, step=10)}
 
-    with pytest.raises(EvaluationsError, match="'x' was suggested from FloatDistribution"):
-        hbo.read_history([run_random_study(suggest_step_from_growing_range, trials=2)])
+    with pytest.warns(HistoryWarning, match="another search space"):
+        sampler = OptunaSampler("simple-ordered", space=february, history=[january])
+
+    assert optuna.create_study(sampler=sampler).ask(february).params == {"depth": 81}
 
 
 def suggest_and_fail(trial: optuna.Trial) -> float:

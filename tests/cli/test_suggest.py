@@ -507,8 +507,8 @@ def test_table_needs_space_and_direction(cli, numeric_folder, missing, message):
 def lines_of_example(cli):
     """The lines of the example in `suggest --help`.
 
-    They are the content of space.json (two lines), that of old.csv (a header and three evaluations),
-    and two commands of one or more lines, each with a comment after it.
+    They are the content of space.json (two lines), that of old.csv (a header and three lines), and
+    two commands of one or more lines, each with a comment after it.
     """
     help_text = cli("suggest", "--help").stdout
     _, _, example = help_text.partition("Example")
