@@ -18,9 +18,9 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from hpobench_ordered._typing import Config
+from hpobench_ordered.adapters._optuna_log import quiet
 from hpobench_ordered.adapters._optuna_space import distribution
 from hpobench_ordered.adapters._settings import describe_changes
-from hpobench_ordered.adapters.optuna.methods import quiet
 from hpobench_ordered.adapters.reading.read import REMEDIES, Settings, read_source
 from hpobench_ordered.adapters.reading.rows import Reader
 from hpobench_ordered.adapters.reading.sources import open_storage

@@ -30,6 +30,7 @@ from hpobench_ordered.space.differences import (
     allows,
     describe_changes,
     find_changes,
+    has_other_steps,
     recode,
 )
 from hpobench_ordered.space.parameters import NO_DEFAULT, Kind, Parameter
@@ -180,7 +181,7 @@ class SpaceChange:
             raise InvalidSpaceError(f"no part of the range of {name!r} is new: {new.describe()}")
         if new.choices:
             codes = np.arange(new.size)
-            is_new = np.isnan(recode(codes, new, shared))  # the shared range lacks them
+            is_new = [not allows(shared, choice) for choice in new.choices]
             return float(rng.choice(codes[is_new]))
 
         # In the unit interval of the new space, new values are below `begin` and above `end`.
@@ -242,13 +243,12 @@ def _intersect_choices(old: Parameter, new: Parameter) -> tuple[Value, ...]:
 
     If both are numbers and a step was added or changed, they are the steps in the old range.
     """
-    common = tuple(choice for choice in new.choices if allows(old, choice))
-    are_numbers = new.has_steps and (old.has_steps or not old.choices)
-    has_same_steps = old.choices and len(common) in (len(old.choices), len(new.choices))
-    if are_numbers and not has_same_steps:
+    if has_other_steps(old, new):
         lowest, highest = _find_range(old)
         return tuple(step for step in new.choices if lowest <= cast("float", step) <= highest)
-    return common if old.choices else ()
+    if not old.choices:  # a range became choices
+        return ()
+    return tuple(choice for choice in new.choices if allows(old, choice))
 
 
 def _find_range(parameter: Parameter) -> tuple[float, float]:

@@ -59,19 +59,29 @@ def recode(coded: FloatArray, old: Parameter, new: Parameter) -> FloatArray:
     return np.array(recoded, dtype=np.float64)
 
 
+def has_other_steps(old: Parameter, new: Parameter) -> bool:
+    """Whether a range of numbers got steps, or other steps than it had.
+
+    It kept its steps if some were only added, or only removed.
+    """
+    if not new.has_steps:
+        return False
+    if not old.choices:
+        return True
+    common = [choice for choice in new.choices if allows(old, choice)]
+    kept_steps = len(common) in (len(old.choices), len(new.choices))
+    return old.has_steps and not kept_steps
+
+
 def move_to_step(value: Value, old: Parameter, new: Parameter) -> Value:
     """Move a number of one hyperparameter to the nearest step of another that has steps.
 
-    A number below the lowest or above the highest step stays as it is.
+    A number that is a step or more beyond an end stays as it is.
     """
-    is_number = old.has_steps or not old.choices
-    if not (new.has_steps and is_number):
+    if not has_other_steps(old, new):
         return value
-    steps = np.array(new.choices, dtype=np.float64)
-    number = float(cast("float", value))
-    if not steps[0] <= number <= steps[-1]:
-        return value
-    return new.choices[int(np.abs(steps - number).argmin())]
+    code = new.find_nearest_step(float(cast("float", value)))
+    return value if math.isnan(code) else new.value(code)
 
 
 def allows(parameter: Parameter, value: Value) -> bool:

@@ -18,7 +18,7 @@ EXACT_INTEGERS = 2**53  # below this number floats represent every integer exact
 ROUNDING = 1e-9
 """A number that misses a bound by at most this share of the range is the bound."""
 ROUNDING_OF_FLOAT32 = 1e-6
-"""The same for a number in single precision."""
+"""The same for a number that single precision can hold, which probably came from there."""
 _BOOLEANS = (bool, np.bool_)
 _NUMPY_NUMBERS = (np.integer, np.floating)
 
@@ -168,6 +168,18 @@ class Parameter:
             numbers.append(choice)
         return all(low < high for low, high in pairwise(numbers))
 
+    def find_nearest_step(self, number: float) -> float:
+        """Code of the step that is nearest to a number; NaN if it is a step or more beyond an end.
+
+        Where a range of integers from 1 to 100 gets the steps 1, 11, ..., 91, 100 becomes 91.
+        """
+        steps = np.array(self.choices, dtype=np.float64)
+        gaps = np.diff(steps, prepend=-math.inf, append=math.inf)
+        if len(steps) > 1:
+            gaps[[0, -1]] = gaps[1], gaps[-2]
+        is_near = steps[0] - gaps[0] < number < steps[-1] + gaps[-1]
+        return float(np.abs(steps - number).argmin()) if is_near else math.nan
+
     @property
     def is_discrete(self) -> bool:
         """Whether the hyperparameter has finitely many values."""
@@ -241,20 +253,14 @@ class Parameter:
         is_whole_if_integer = self.kind is Kind.FLOAT or number.is_integer()
         is_in_range = self.lower <= number <= self.upper  # False for NaN
         if not (is_whole_if_integer and is_in_range):
-            is_single = isinstance(value, np.float32)
-            (bound,) = self.move_to_bounds(np.array([number]), is_single=is_single)
+            (bound,) = self.move_to_bounds(np.array([number]))
             if bound in (self.lower, self.upper):
                 return float(bound)
             raise InvalidConfigError(f"{self.name} must be {self.describe()}, but got {value!r}")
         return number
 
-    def move_to_bounds(self, numbers: FloatArray, *, is_single: bool = False) -> FloatArray:
-        """Move numbers that miss a bound by rounding onto it; all others stay as they are.
-
-        Args:
-            numbers: Any numbers, (n,); of a hyperparameter with choices they are returned.
-            is_single: Whether they were in single precision, which rounds more.
-        """
+    def move_to_bounds(self, numbers: FloatArray) -> FloatArray:
+        """Move numbers (n,) that miss a bound by rounding onto it; all others stay as they are."""
         if self.choices:
             return numbers
         is_wrong = (numbers < self.lower) | (numbers > self.upper)
@@ -268,7 +274,9 @@ class Parameter:
         wrong = numbers[is_wrong]
         # No number that is not positive is near a bound on a log scale.
         scaled = log(np.where(wrong > 0, wrong, np.nan)) if self.log else wrong
-        rounding = ROUNDING_OF_FLOAT32 if is_single else ROUNDING
+        with np.errstate(over="ignore"):  # the largest ones are infinite there
+            is_single = wrong.astype(np.float32) == wrong
+        rounding = np.where(is_single, ROUNDING_OF_FLOAT32, ROUNDING)
         largest_miss = rounding * (scaled_bounds[1] - scaled_bounds[0])
         for bound, scaled_bound in zip(bounds, scaled_bounds, strict=True):
             wrong = np.where(np.abs(scaled - scaled_bound) <= largest_miss, bound, wrong)
@@ -304,10 +312,7 @@ class Parameter:
         is_numeric = column.dtype.kind in "fiu"  # floats, signed and unsigned integers
         if is_numeric and not self.choices:
             numbers = column.astype(np.float64)
-            if not self.allows(numbers).all():
-                is_single = column.dtype == np.float32
-                numbers = self.move_to_bounds(numbers, is_single=is_single)
-            return np.where(active, numbers, np.nan)
+            return np.where(active, self.move_to_bounds(numbers), np.nan)
         coded = np.full(len(column), np.nan)
         for row in np.flatnonzero(active):
             value = column[row]

@@ -234,10 +234,9 @@ class SearchSpace:
 
     def move_to_bounds(self, values: FloatArray) -> FloatArray:
         """Copy coded values (n, d); numbers that miss a bound by rounding are moved onto it."""
-        is_single = values.dtype == np.float32
         moved = np.array(values, dtype=np.float64)
         for j, parameter in enumerate(self.parameters):
-            moved[:, j] = parameter.move_to_bounds(moved[:, j], is_single=is_single)
+            moved[:, j] = parameter.move_to_bounds(moved[:, j])
         return moved
 
     def describe_invalid(self, values: FloatArray) -> str:

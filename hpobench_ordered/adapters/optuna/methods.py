@@ -2,8 +2,7 @@
 
 import inspect
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self, cast
 
@@ -14,6 +13,7 @@ from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial, Trial, TrialState, create_trial
 
 from hpobench_ordered._typing import Config, Value
+from hpobench_ordered.adapters._optuna_log import quiet
 from hpobench_ordered.adapters._optuna_space import define_by_run, distribution, suggest
 from hpobench_ordered.core.history import Evaluations
 from hpobench_ordered.errors import ExperimentError, MethodError
@@ -174,17 +174,6 @@ class OptunaMethod(Method):
             params=params,
             distributions=distributions,
         )
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    """Silence within a block the messages that Optuna logs for every study and trial."""
-    verbosity_before = optuna.logging.get_verbosity()
-    optuna.logging.set_verbosity(max(verbosity_before, optuna.logging.ERROR))
-    try:
-        yield
-    finally:
-        optuna.logging.set_verbosity(verbosity_before)
 
 
 def _name_sampler(sampler: type[BaseSampler] | Callable[[int], BaseSampler]) -> str:

@@ -29,7 +29,7 @@ from hpobench_ordered.errors import (
     warn_user,
 )
 from hpobench_ordered.space import SearchSpace
-from hpobench_ordered.space.parameters import Kind, Parameter
+from hpobench_ordered.space.parameters import Parameter
 
 RELATIVE_ROUNDING = 1e-9  # by which a number may differ from a choice, from being printed, say
 NUMBER_PATTERN = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
@@ -437,18 +437,16 @@ class Reader:
     def _code_choice(self, parameter: Parameter, value: object) -> float:
         """Code of the choice that a value is like; NaN if there is none.
 
-        Of ordered numbers, such as those of a range with steps, it is the nearest one if the value
-        lies between the smallest and the largest.
+        Of the numbers of a range with steps it is the nearest one.
         """
         code = _code_alike_choice(parameter.choices, value)
         number = number_of(value)
-        if not math.isnan(code) or parameter.kind is not Kind.ORDINAL or math.isnan(number):
+        if not math.isnan(code) or not parameter.has_steps or math.isnan(number):
             return code
-        steps = np.array([number_of(choice) for choice in parameter.choices])
-        if not steps.min() <= number <= steps.max():  # NaN if some choice is no number
-            return math.nan
-        self._n_on_step[parameter.name] += 1
-        return float(np.abs(steps - number).argmin())
+        code = parameter.find_nearest_step(number)
+        if not math.isnan(code):
+            self._n_on_step[parameter.name] += 1
+        return code
 
     def _read_objective(self, rows: Rows, verdicts: _Verdicts) -> FloatArray:
         """The objective values, (rows,), NaN where the evaluation failed.

@@ -29,12 +29,12 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 
 from hpobench_ordered._typing import Value
+from hpobench_ordered.adapters._optuna_log import quiet
 from hpobench_ordered.adapters._optuna_space import (
     merge_distributions,
     only_value_of,
     parameter_of,
 )
-from hpobench_ordered.adapters.optuna.methods import quiet
 from hpobench_ordered.adapters.reading.rows import Reader, Rows, State
 from hpobench_ordered.adapters.reading.tables import check_renaming
 from hpobench_ordered.core.objective import Direction

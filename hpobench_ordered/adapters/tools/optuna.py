@@ -2,7 +2,8 @@
 
 from optuna.samplers import BaseSampler, GPSampler, TPESampler
 
-from hpobench_ordered.adapters.optuna.methods import OptunaMethod, quiet
+from hpobench_ordered.adapters._optuna_log import quiet
+from hpobench_ordered.adapters.optuna.methods import OptunaMethod
 from hpobench_ordered.adapters.tools.base import EXTRA, best_configs, describe_method
 from hpobench_ordered.core.extras import Extra
 from hpobench_ordered.user_methods._naming import SEED_LIMIT
