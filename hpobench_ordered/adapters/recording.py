@@ -18,6 +18,7 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from hpobench_ordered._typing import Config
+from hpobench_ordered._wording import join_words
 from hpobench_ordered.adapters._optuna_log import quiet
 from hpobench_ordered.adapters._optuna_space import distribution
 from hpobench_ordered.adapters._settings import describe_changes
@@ -93,7 +94,10 @@ class Recorder:
         # Why nothing can be recorded any more; "" as long as all went well.
         self._failure = ""
         if isinstance(storage, str | os.PathLike):
-            storage = open_storage(storage, purpose="recording evaluations")
+            try:
+                storage = open_storage(storage, purpose="recording evaluations")
+            except OSError as error:  # a new journal is created at once
+                raise StoreError(f"{self.place} cannot be recorded: {error}") from error
         with self._naming_errors(), quiet():
             self._study: Study = optuna.create_study(
                 study_name=task,
@@ -104,13 +108,20 @@ class Recorder:
             trials: list[FrozenTrial] = self._study.get_trials(deepcopy=False)
         self._id_of_trial = [trial._trial_id for trial in trials]
         self._settings: dict[str, Any] | None = self._study.user_attrs.get(SETTINGS_ENTRY)
-        is_other = self._study.direction.name.lower() != direction.value
-        if is_other or (trials and self._settings is None):
+        self.events = sorted(_list_events(trials))
+        trials_with_event = {event.trial for event in self.events}
+        has_other_trials = len(trials_with_event) < len(trials)
+        if has_other_trials or (trials and self._settings is None):
             raise StoreError(
                 f"{self.place} was tuned by another program; choose another name for this one"
             )
+        directions = [direction.name.lower() for direction in self._study.directions]
+        if directions != [direction.value]:
+            raise StoreError(
+                f"{self.place} was begun to {join_words(directions)}, now to {direction.value}; "
+                "use another name for this task"
+            )
         self.trials = [_read_trial(trial) for trial in trials]
-        self.events = sorted(_list_events(trials))
         self._next_event = len(self.events)
 
     @property
@@ -161,6 +172,7 @@ class Recorder:
         trial_id = self._id_of_trial[number]
         storage = self._study._storage
         with self._naming_errors():
+            self._check_only_writer()
             storage.set_trial_user_attr(trial_id, TOLD_ATTRIBUTE, self._next_event)
             if results is not None:
                 storage.set_trial_user_attr(trial_id, RESULTS_ATTRIBUTE, results)
@@ -199,13 +211,19 @@ class Recorder:
         storage = self._study._storage
         number = len(self._id_of_trial)
         with self._naming_errors(), quiet():
-            if storage.get_n_trials(self._study._study_id) != number:
-                raise StoreError(
-                    f"another optimiser writes to {self.place}; each needs a task of its own"
-                )
+            self._check_only_writer()
             self._id_of_trial.append(storage.create_new_trial(self._study._study_id, trial))
         self._next_event += 1
         return number
+
+    def _check_only_writer(self) -> None:
+        """Raise a `StoreError` if the study has trials or events that were not recorded here."""
+        trials = self._study.get_trials(deepcopy=False)
+        n_events = len(list(_list_events(trials)))
+        if len(trials) != len(self._id_of_trial) or n_events != self._next_event:
+            raise StoreError(
+                f"another optimiser writes to {self.place}; each needs a task of its own"
+            )
 
     @contextmanager
     def _naming_errors(self) -> Iterator[None]:

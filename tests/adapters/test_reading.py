@@ -494,6 +494,12 @@ def test_table_without_tasks_is_one():
     assert [evaluations.task for evaluations in history] == ["2026-05", "2026-06"]
 
 
+def test_frames_without_tasks_are_numbered():
+    table = make_table().drop(columns="task")
+    history = read([table.iloc[:3], table.iloc[3:]])
+    assert [evaluations.task for evaluations in history] == ["table 1", "table 2"]
+
+
 def test_tasks_of_one_name_are_told_apart_by_their_source():
     """Two storages have a study `churn`."""
     for month, rows in (("may", ROWS[:2]), ("june", ROWS[3:])):

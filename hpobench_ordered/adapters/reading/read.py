@@ -4,9 +4,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
-from hpobench_ordered.adapters.reading.rows import Reader, Remedies, Rows
+from hpobench_ordered.adapters.reading.rows import Reader, Remedies, TaskRows
 from hpobench_ordered.adapters.reading.sources import OpenedStudy, Source, open_source
 from hpobench_ordered.adapters.reading.tables import Columns, Table, contexts_of, split_table
 from hpobench_ordered.core.history import Evaluations
@@ -14,9 +13,6 @@ from hpobench_ordered.core.objective import Direction
 from hpobench_ordered.errors import EvaluationsError
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.conversion import SpaceLike, to_search_space
-
-if TYPE_CHECKING:
-    from hpobench_ordered.adapters.reading.studies import StudyRows
 
 REMEDIES = Remedies(
     clip="clip=True",
@@ -220,16 +216,6 @@ def read_surrogate_data(
     return reader.usable(history)
 
 
-@dataclass(frozen=True)
-class _RowsOfTask:
-    """The rows of a task, the space that they are read on, and where they come from."""
-
-    rows: Rows
-    space: SearchSpace
-    context: Mapping[str, float]
-    origin: str
-
-
 def _name_source(opened: Sequence[Table | OpenedStudy]) -> str:
     """Name of a source in messages."""
     tables = [item for item in opened if isinstance(item, Table)]
@@ -270,12 +256,12 @@ def _split_by_task(
     space: SearchSpace | None,
     settings: Settings,
     reader: Reader,
-) -> list[_RowsOfTask]:
+) -> list[TaskRows]:
     """Split tables and studies by task, in their order, so that no two tasks have one name."""
     studies = [item for item in opened if isinstance(item, OpenedStudy)]
     rows_of_studies = iter(_split_studies(studies, space, settings, reader))
     several_tables = len(opened) - len(studies) > 1
-    tasks: list[_RowsOfTask] = []
+    tasks: list[TaskRows] = []
     for item in opened:
         if isinstance(item, Table):
             if space is None:
@@ -288,11 +274,11 @@ def _split_by_task(
                 rows = of_task.rows
                 if several_tables:
                     rows = replace(rows, where=[f"{where} of {item.name}" for where in rows.where])
-                tasks.append(_RowsOfTask(rows, space, of_task.context, item.name))
+                tasks.append(replace(of_task, rows=rows))
         else:
             of_study = next(rows_of_studies)
             if of_study is not None:
-                tasks.append(_RowsOfTask(of_study.rows, of_study.space, {}, item.origin))
+                tasks.append(replace(of_study, origin=item.origin))
     return _tell_apart(tasks)
 
 
@@ -301,7 +287,7 @@ def _split_studies(
     space: SearchSpace | None,
     settings: Settings,
     reader: Reader,
-) -> "list[StudyRows | None]":
+) -> list[TaskRows | None]:
     """The rows of each study; Optuna, which may not be installed, is imported for them alone."""
     if not studies:
         return []
@@ -312,14 +298,14 @@ def _split_studies(
     )
 
 
-def _tell_apart(tasks: Sequence[_RowsOfTask]) -> list[_RowsOfTask]:
+def _tell_apart(tasks: Sequence[TaskRows]) -> list[TaskRows]:
     """Add the origin to the names of tasks that several sources have.
 
     Raises:
         EvaluationsError: Tasks of one origin have the same name.
     """
     counts = Counter(task.rows.task for task in tasks)
-    renamed: list[_RowsOfTask] = []
+    renamed: list[TaskRows] = []
     for task in tasks:
         name = task.rows.task
         is_repeated = counts[name] > 1 and task.origin != ""

@@ -79,6 +79,23 @@ class Rows:
 
 
 @dataclass(frozen=True)
+class TaskRows:
+    """The rows of a task, and what it takes to read them.
+
+    Attributes:
+        rows: The rows.
+        space: The search space that they are read on.
+        context: What is known of the task beforehand.
+        origin: Where they are from, which tells tasks of one name apart; "" if unknown.
+    """
+
+    rows: Rows
+    space: SearchSpace
+    context: Mapping[str, float] = field(default_factory=dict)
+    origin: str = ""
+
+
+@dataclass(frozen=True)
 class _Verdicts:
     """What is known of each row while the rows are read; all arrays have shape (n,).
 

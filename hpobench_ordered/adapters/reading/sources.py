@@ -100,8 +100,12 @@ def open_source(source: Source, pattern: str) -> list[Table | OpenedStudy]:
     if isinstance(source, Iterable) and not isinstance(source, Mapping | bytes):
         items = list(source)
         opened: list[Table | OpenedStudy] = []
-        for item in items:
-            opened += open_source(item, pattern)
+        for number, item in enumerate(items, start=1):
+            if _is_frame(item):
+                name = f"table {number}"
+                opened.append(Table(item, name, task=name))
+            else:
+                opened += open_source(item, pattern)
         if items:
             return opened
     raise EvaluationsError(

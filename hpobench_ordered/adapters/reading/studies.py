@@ -35,9 +35,8 @@ from hpobench_ordered.adapters._optuna_space import (
     only_value_of,
     parameter_of,
 )
-from hpobench_ordered.adapters.reading.rows import Reader, Rows, State
+from hpobench_ordered.adapters.reading.rows import Reader, Rows, State, TaskRows
 from hpobench_ordered.adapters.reading.tables import check_renaming
-from hpobench_ordered.core.objective import Direction
 from hpobench_ordered.errors import EvaluationsError, InvalidSpaceError, UnknownNameError
 from hpobench_ordered.space import Compare, Comparison, Condition, Kind, Parameter, SearchSpace
 from hpobench_ordered.space.change import SpaceChange
@@ -57,14 +56,6 @@ STATE_OF_TRIAL: Mapping[TrialState, State] = {
     TrialState.RUNNING: State.UNFINISHED,
     TrialState.WAITING: State.UNFINISHED,
 }
-
-
-@dataclass(frozen=True)
-class StudyRows:
-    """The rows of a study, and the search space that they are read on."""
-
-    rows: Rows
-    space: SearchSpace
 
 
 @dataclass(frozen=True)
@@ -93,7 +84,7 @@ def split_studies(
     *,
     space: SearchSpace | None,
     rename: Mapping[str, str],
-) -> list[StudyRows | None]:
+) -> list[TaskRows | None]:
     """Convert the trials of studies to rows, and choose the search space of each study.
 
     Args:
@@ -116,20 +107,15 @@ def split_studies(
     spaces = _choose_spaces([all_trials[i] for i in positions], space, any_range=any_range)
     space_of_position = dict(zip(positions, spaces, strict=True))
 
-    rows_of_studies: list[StudyRows | None] = []
+    rows_of_studies: list[TaskRows | None] = []
     for i, of_study in enumerate(all_trials):
         if i in space_of_position:
             rows = _to_rows(of_study, space_of_position[i])
-            rows_of_studies.append(StudyRows(rows, space_of_position[i]))
+            rows_of_studies.append(TaskRows(rows, space_of_position[i]))
         else:
             reader.unusable_tasks.append(f"study {of_study.name!r}")
             rows_of_studies.append(None)
     return rows_of_studies
-
-
-def direction_of(study: Study) -> Direction:
-    """Whether a study of one objective minimises or maximises it."""
-    return Direction.of(study.direction.name.lower())
 
 
 def _read_trials(studies: Sequence[Study], rename: Mapping[str, str]) -> list[_StudyTrials]:

@@ -12,6 +12,7 @@ from hpobench_ordered.adapters.reading.rows import (
     Remedies,
     Rows,
     State,
+    TaskRows,
     explain_rounding,
     is_missing,
     number_of,
@@ -85,14 +86,6 @@ class Table:
     task: str = "earlier task"
 
 
-@dataclass(frozen=True)
-class TaskRows:
-    """The rows of one task, and what is known of the task beforehand."""
-
-    rows: Rows
-    context: Mapping[str, float]
-
-
 def split_table(
     table: Table,
     space: SearchSpace,
@@ -140,7 +133,7 @@ def split_table(
             cells[name] = frame[name].to_numpy()
     all_rows = Rows("", names_of_rows, cells, frame[columns.objective].tolist(), states)
     return [
-        TaskRows(replace(all_rows.select(rows), task=task), contexts[task])
+        TaskRows(replace(all_rows.select(rows), task=task), space, contexts[task], table.name)
         for task, rows in rows_of_task.items()
     ]
 

@@ -367,9 +367,11 @@ class OrderedSearchCV(BaseSearchCV):  # type: ignore[misc]  # mypy does not foll
 
         evaluate = partial(evaluate_candidates, cv=_SplitOnce(self._session.splitter))
         while len(evaluations) < n_iter:
-            # What an interrupted search had asked for, and then new candidates.
+            # What an interrupted search had asked for, and then new candidates. It may have told
+            # some of its batch, whose rest comes before the next one.
             batch = tuner.pending
-            n_new = min(self.batch_size, n_iter - len(evaluations)) - len(batch)
+            n_left_of_batch = self.batch_size - len(evaluations) % self.batch_size
+            n_new = min(n_left_of_batch, n_iter - len(evaluations)) - len(batch)
             batch += [tuner.ask() for _ in range(n_new)]
             new = self._evaluate(batch, candidates, evaluate)
             for evaluation in new:
