@@ -11,7 +11,7 @@ import numpy as np
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.core.history import Evaluations
 from hpobench_ordered.space import SearchSpace
-from hpobench_ordered.space.differences import recode
+from hpobench_ordered.space.differences import has_other_steps, recode
 from hpobench_ordered.space.parameters import Parameter
 
 
@@ -68,12 +68,25 @@ def _convert_values(
 def _convert_column(values: FloatArray, old: Parameter, new: Parameter) -> FloatArray:
     """Convert coded values (n,) of one hyperparameter from its old range or choices to new ones.
 
-    A number outside of the new range becomes the nearest one inside. NaN where the hyperparameter
-    is inactive, or its choice was removed.
+    A number outside of the new range, or between its steps, becomes the nearest one that it has.
+    NaN where the hyperparameter is inactive, or its choice was removed.
     """
-    if old.choices or new.choices:
+    if has_other_steps(old, new):
+        steps = np.array(new.choices, dtype=np.float64)
+        numbers = np.clip(_to_numbers(values, old), steps[0], steps[-1])
+        return np.array([new.find_nearest_step(number) for number in numbers.tolist()])
+    if new.choices or (old.choices and not old.has_steps):
         return recode(values, old, new)  # choices are matched by name
-    nearest_allowed = np.clip(values, new.lower, new.upper)
+    nearest_allowed = np.clip(_to_numbers(values, old), new.lower, new.upper)
     if new.is_discrete:
         return np.rint(nearest_allowed)
     return nearest_allowed
+
+
+def _to_numbers(values: FloatArray, parameter: Parameter) -> FloatArray:
+    """The numbers that coded values (n,) stand for; NaN stays NaN."""
+    if not parameter.choices:
+        return values
+    steps = np.array([*parameter.choices, np.nan], dtype=np.float64)
+    row_of_step = np.where(np.isnan(values), len(parameter.choices), values).astype(np.int64)
+    return steps[row_of_step]

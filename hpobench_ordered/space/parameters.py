@@ -128,9 +128,12 @@ class Parameter:
             coded = self.lower if self.choices else middle
             object.__setattr__(self, "default", self.value(coded))  # as the class is frozen
         try:
-            self.code(cast(Value, self.default))
+            code = self.code(cast(Value, self.default))
         except InvalidConfigError as error:  # its message begins with the hyperparameter's name
             raise InvalidSpaceError(f"default of {error}") from None
+        was_rounded = not self.choices and code != self.default
+        if was_rounded:
+            object.__setattr__(self, "default", self.value(code))
 
     @classmethod
     def number(

@@ -7,6 +7,7 @@ import ConfigSpace
 import numpy as np
 import pandas as pd
 import pytest
+from histories import minimised
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -427,3 +428,71 @@ class TestDescription:
 
         with pytest.raises(InvalidSpaceError, match=message):
             SearchSpace.from_json({"hyperparameters": hyperparameters, "conditions": conditions})
+
+
+TENTHS = Parameter.number("x", 0, 0.3)
+LOG_RATE = Parameter.number("x", 1e-6, 32.0, log=True)
+BEYOND_BY_ROUNDING = [
+    (TENTHS, 0.1 + 0.2, 0.3),
+    (TENTHS, np.float32(0.3), 0.3),
+    (TENTHS, -1e-11, 0.0),
+    (LOG_RATE, 10 ** np.log10(32.0), 32.0),
+    (LOG_RATE, np.float32(1e-6), 1e-6),
+    (Parameter.number("x", 1, 1000, integer=True), 1000.0000000000001, 1000),
+]
+"""A hyperparameter, a number that rounding took out of its range, and the bound."""
+BEYOND = [
+    (TENTHS, 0.3 + 1e-8),
+    (TENTHS, np.float32(0.3001)),
+    (TENTHS, -1e-8),
+    (LOG_RATE, 32.0 * (1 + 1e-7)),
+    (LOG_RATE, 0.0),
+]
+
+
+class TestRounding:
+    @pytest.mark.parametrize(("parameter", "number", "bound"), BEYOND_BY_ROUNDING)
+    def test_rounded_bound_is_the_bound(self, parameter, number, bound):
+        """In a dict, a frame, coded values, and evaluations of a history."""
+        space = SearchSpace([parameter])
+        array = np.array([[number]])  # of the number's own precision
+        evaluations = minimised("t", {}, array, np.zeros(1), space)
+
+        assert space.row({"x": number}).tolist() == [bound]
+        assert space.values(pd.DataFrame(array, columns=["x"])).tolist() == [[bound]]
+        assert space.values(array).tolist() == [[bound]]
+        assert evaluations.values.tolist() == [[bound]]
+
+    @pytest.mark.parametrize(("parameter", "number"), BEYOND)
+    def test_numbers_beyond_rounding_are_refused(self, parameter, number):
+        space = SearchSpace([parameter])
+        array = np.array([[number]])
+
+        for configs in ([{"x": number}], pd.DataFrame(array, columns=["x"]), array):
+            with pytest.raises(InvalidConfigError, match="x must be a number in"):
+                space.values(configs)
+
+    @given(st.floats(1e-8, 1e3), st.floats(1.01, 1e6), st.sampled_from([np.float64, np.float32]))
+    def test_log_bounds_survive_logarithms(self, lower, ratio, precision):
+        parameter = Parameter.number("x", lower, lower * ratio, log=True)
+
+        for bound in (parameter.lower, parameter.upper):
+            assert parameter.code(10 ** np.log10(bound)) == pytest.approx(bound, rel=1e-12)
+            assert parameter.code(precision(bound)) == pytest.approx(bound, rel=1e-6)
+
+    @given(st.floats(-1e3, 1e3), st.floats(1e-3, 1e3), st.floats(0, 1))
+    def test_numbers_inside_keep_their_bits(self, lower, width, share):
+        parameter = Parameter.number("x", lower, lower + width)
+        number = min(lower + share * width, lower + width)
+
+        coded = parameter.code(number)
+
+        assert coded == number
+        assert parameter.move_to_bounds(np.array([number])).tolist() == [number]
+
+    def test_rounded_default_is_the_bound(self):
+        description = {"type": "uniform_float", "name": "x", **FROM_0_TO_9, "default": 9 + 1e-12}
+
+        space = SearchSpace.from_json({"hyperparameters": [description]})
+
+        assert space["x"].default == 9
