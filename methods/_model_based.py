@@ -307,6 +307,29 @@ def replace_failed_losses(losses: FloatArray) -> FloatArray:
     return np.where(finite, losses, losses[finite].max())
 
 
+def replace_failed_evaluations(history: "Sequence[Evaluations]") -> "list[Evaluations]":
+    """Give failed evaluations the worst value of their task; remove tasks on which all failed.
+
+    A model that did not know of them would take the region where they failed for untried.
+
+    Args:
+        history: Evaluations of each task; the order of tasks is kept.
+    """
+    from dataclasses import replace
+
+    replaced = []
+    for task in history:
+        finite = np.isfinite(task.losses)
+        if not finite.any():
+            continue
+        if finite.all():
+            replaced.append(task)
+        else:
+            worst = task.objective[finite][task.losses[finite].argmax()]
+            replaced.append(replace(task, objective=np.where(finite, task.objective, worst)))
+    return replaced
+
+
 def remove_failed_evaluations(history: "Sequence[Evaluations]") -> "list[Evaluations]":
     """Remove evaluations whose loss is not finite, and tasks without finite losses.
 

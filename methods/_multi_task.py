@@ -20,7 +20,7 @@ import numpy as np
 from hpobench_ordered._typing import FloatArray, IntArray
 from hpobench_ordered.core.history import Evaluations
 from hpobench_ordered.core.objective import Direction
-from hpobench_ordered.methods._model_based import ModelBased, remove_failed_evaluations
+from hpobench_ordered.methods._model_based import ModelBased, replace_failed_evaluations
 from hpobench_ordered.methods.bo import BayesianOptimisation
 
 MAX_PREDICTED = 200
@@ -42,7 +42,7 @@ class MultiTask(ModelBased):
         The inputs of an evaluation are its configuration and the features of its task.
         """
         super().prepare()
-        tasks = remove_failed_evaluations(self.history)
+        tasks = replace_failed_evaluations(self.history)
         if tasks:  # they take the place of initial random trials
             self.random_trials = 0
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from hpobench_ordered._typing import FloatArray, IntArray
 from hpobench_ordered.methods._carry_over import convert_history
-from hpobench_ordered.methods._model_based import Scorer, remove_failed_evaluations
+from hpobench_ordered.methods._model_based import Scorer, replace_failed_evaluations
 from hpobench_ordered.methods._multi_task import sample_standardised
 from hpobench_ordered.methods.bo import BayesianOptimisation
 
@@ -50,10 +50,10 @@ class FromSources(BayesianOptimisation):
     def prepare(self) -> None:
         """Choose the evaluations of earlier tasks to use.
 
-        They are `max_per_task` finite ones of each task at random, with standardised losses, in the
+        They are `max_per_task` ones of each task at random, with standardised losses, in the
         current search space.
         """
-        tasks = remove_failed_evaluations(convert_history(self.history, self.space, self.rng))
+        tasks = replace_failed_evaluations(convert_history(self.history, self.space, self.rng))
         counts = [self.max_per_task] * len(tasks)  # a task with fewer gives all
         self._tasks = sample_standardised(tasks, counts, self.rng)
         super().prepare()  # chooses initial configurations, for which methods may use `_tasks`

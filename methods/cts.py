@@ -25,7 +25,6 @@ from hpobench_ordered.methods._model_based import (
     ModelBased,
     ModelError,
     Scorer,
-    remove_failed_evaluations,
 )
 from hpobench_ordered.methods.base import MethodSpec
 
@@ -49,7 +48,8 @@ def compute_normal_scores(losses: FloatArray, rng: np.random.Generator) -> Float
     losses that rank lower, where ties are ordered at random.
 
     Args:
-        losses: Finite losses, shape (n,) with n >= 1.
+        losses: Losses, shape (n,) with n >= 1; infinite where the evaluation failed, which is a tie
+            of the worst.
         rng: Breaks ties.
 
     Returns:
@@ -94,7 +94,7 @@ class CopulaThompsonSampling(ModelBased):
         losses.
         """
         super().prepare()
-        tasks = remove_failed_evaluations(self.history)
+        tasks = [task for task in self.history if np.isfinite(task.losses).any()]
         self._model: BoostedTrees | None = None  # None without finite losses
         if tasks:
             self._model, self._sd = self._fit(tasks)
@@ -153,7 +153,7 @@ class CopulaThompsonSampling(ModelBased):
         `HELD_OUT` of the evaluations is held out.
 
         Args:
-            tasks: Finite evaluations of the previous tasks.
+            tasks: Evaluations of the previous tasks, not all of which failed.
 
         Returns:
             The model of the mean, and the standard deviation.
@@ -162,7 +162,8 @@ class CopulaThompsonSampling(ModelBased):
 
         values = np.concatenate([task.values for task in tasks])
         X = self.region.features(self.space.encode(values))
-        z = np.concatenate([compute_normal_scores(task.losses, self.rng) for task in tasks])
+        losses_of_tasks = [np.where(np.isfinite(t.losses), t.losses, np.inf) for t in tasks]
+        z = np.concatenate([compute_normal_scores(losses, self.rng) for losses in losses_of_tasks])
 
         rows = self.rng.permutation(len(z))[:MAX_EVALUATIONS]  # a fit to more takes too long
         held_out_count = math.ceil(HELD_OUT * len(rows))

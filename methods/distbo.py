@@ -43,7 +43,7 @@ from hpobench_ordered.methods._model_based import (
     ModelBased,
     ModelError,
     Scorer,
-    remove_failed_evaluations,
+    replace_failed_evaluations,
 )
 from hpobench_ordered.methods._multi_task import draw_sample_counts
 from hpobench_ordered.methods.base import MethodKind, MethodSpec
@@ -345,7 +345,7 @@ class JointlyModelled(ModelBased):
         usable_tasks: list[Evaluations] = []
         usable_data: list[TaskData | None] = []
         for task, data in zip(self.history, earlier_data, strict=True):
-            finite_task = remove_failed_evaluations([task])
+            finite_task = replace_failed_evaluations([task])
             if finite_task and self.is_usable(data):
                 usable_tasks += finite_task
                 usable_data.append(data)

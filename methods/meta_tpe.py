@@ -28,7 +28,7 @@ import numpy as np
 
 from hpobench_ordered._typing import Config, FloatArray, IntArray
 from hpobench_ordered.methods._carry_over import convert_history
-from hpobench_ordered.methods._model_based import Scorer, remove_failed_evaluations
+from hpobench_ordered.methods._model_based import Scorer, replace_failed_evaluations
 from hpobench_ordered.methods._multi_task import sample_standardised
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.methods.tpe import TPE
@@ -83,7 +83,7 @@ class MetaTPE(TPE):
 
         At most `MAX_PER_TASK` evaluations of each task are used, drawn at random.
         """
-        history = remove_failed_evaluations(convert_history(self.history, self.space, self.rng))
+        history = replace_failed_evaluations(convert_history(self.history, self.space, self.rng))
         # A single evaluation cannot be split.
         self._earlier_tasks = [task for task in history if len(task) > 1]
         super().prepare()  # asks for the initial configurations, which are drawn from these tasks

@@ -27,7 +27,7 @@ from hpobench_ordered._typing import FloatArray, IntArray
 from hpobench_ordered.core.history import Evaluations
 from hpobench_ordered.methods._candidates import LOG_ADVANTAGE, draw_near, iter_candidate_blocks
 from hpobench_ordered.methods._carry_over import convert_history
-from hpobench_ordered.methods._model_based import Scorer, remove_failed_evaluations
+from hpobench_ordered.methods._model_based import Scorer, replace_failed_evaluations
 from hpobench_ordered.methods._multi_task import (
     append_task_groups,
     standardise_contexts,
@@ -189,7 +189,7 @@ class OrderedGP(BayesianOptimisation):
 
     def prepare(self) -> None:
         """Choose the evaluations of earlier tasks to use, and start without a model."""
-        history = remove_failed_evaluations(convert_history(self.history, self.space, self.rng))
+        history = replace_failed_evaluations(convert_history(self.history, self.space, self.rng))
         contexts = [task.context for task in history]
         distances = compute_task_distances(contexts, self.context)
         distances_from_current = distances[-1, :-1]

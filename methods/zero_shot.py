@@ -20,7 +20,7 @@ import numpy as np
 
 from hpobench_ordered._typing import BoolArray, Config, FloatArray, IntArray
 from hpobench_ordered.methods._candidates import Region, configuration_key, iter_candidate_blocks
-from hpobench_ordered.methods._model_based import DesignOnly, remove_failed_evaluations
+from hpobench_ordered.methods._model_based import DesignOnly, replace_failed_evaluations
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.methods.simple_ordered import order_configurations
 from hpobench_ordered.space import SearchSpace
@@ -52,7 +52,7 @@ class ZeroShot(DesignOnly):
 
         There are as many as trials; none without previous tasks.
         """
-        tasks = remove_failed_evaluations(self.history)
+        tasks = replace_failed_evaluations(self.history)
         if not tasks:
             return ()
         values = _choose_configurations(tasks, self.space, self.rng, count=self.budget)

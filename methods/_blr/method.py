@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.methods._model_based import ModelBased, Scorer, remove_failed_evaluations
+from hpobench_ordered.methods._model_based import ModelBased, Scorer, replace_failed_evaluations
 from hpobench_ordered.methods._multi_task import draw_sample_counts, sample_standardised
 from hpobench_ordered.methods.bo import group_features
 from hpobench_ordered.space.parameters import Kind
@@ -103,7 +103,7 @@ class LinearHead(ModelBased):
         """
         from hpobench_ordered.methods._gp.model import standardise
 
-        tasks = remove_failed_evaluations(self.history) if self.uses_history else []
+        tasks = replace_failed_evaluations(self.history) if self.uses_history else []
         evaluation_count = sum(map(len, tasks))
         if evaluation_count > MAX_SOURCES:
             # The limit is for all tasks together; a single task may use it up.
