@@ -131,6 +131,10 @@ class HistoryWarning(UserWarning):
     """Part of a history was left out or changed as asked, or is on another search space."""
 
 
+class ExhaustedSpaceWarning(UserWarning):
+    """All configurations of a search space have been suggested, and they are repeated now."""
+
+
 class ContinuedSearchWarning(UserWarning):
     """A search goes on from evaluations of its task that an earlier one has recorded."""
 

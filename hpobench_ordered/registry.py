@@ -153,6 +153,8 @@ def benchmark_spec(name: str | os.PathLike[str]) -> BenchmarkSpec:
     if spec is None:
         patterns = "; ".join(family.pattern for family in benchmark_families())
         hint = f" (or a name of the form {patterns})" if patterns else ""
+        if Path(name).is_dir():
+            hint = f" (the folder of that name is './{name}')"
         raise UnknownNameError("benchmark", name, list_benchmarks(), hint=hint)
     if identity.version not in (None, spec.version):
         raise UnknownNameError("benchmark", name, [spec.id])

@@ -514,3 +514,11 @@ def test_loading_by_folder_reads_files_once(tmp_path, monkeypatch):
     hbo.load(folder)
 
     assert sorted(names_read) == ["SHA256SUMS", "benchmark.json", "table.npz"]
+
+
+def test_folder_of_the_name_is_suggested(tmp_path, monkeypatch):
+    """`hbo.save(benchmark, "art")` and then `hbo.load("art")`."""
+    monkeypatch.chdir(tmp_path)
+    Path("art").mkdir()
+    with pytest.raises(UnknownNameError, match=r"the folder of that name is '\./art'"):
+        hbo.load("art")

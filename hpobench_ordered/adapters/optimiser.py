@@ -30,10 +30,12 @@ from hpobench_ordered.core.identity import NEW_AT_EACH_START
 from hpobench_ordered.core.objective import Direction
 from hpobench_ordered.errors import (
     EvaluationsError,
+    ExhaustedSpaceWarning,
     ExperimentError,
     InvalidConfigError,
     InvalidSuggestionError,
     StoreError,
+    warn_user,
 )
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.runtime import announcements
@@ -273,6 +275,9 @@ class Optimiser:
         )
         self._lock = Lock()
         self._trials: list[Trial] = []
+        # What was asked for or told, by the bytes of its code.
+        self._known_rows: set[bytes] = set()
+        self._is_exhausted = False  # and the user was told
         # What was asked for and not told yet, by the bytes of its code; a list, as the same
         # configuration may be asked for twice.
         self._in_flight: dict[bytes, list[_Asked]] = defaultdict(list)
@@ -299,6 +304,9 @@ class Optimiser:
 
         Raises:
             InvalidSuggestionError: The suggestion is not a configuration of the space.
+
+        Warns:
+            ExhaustedSpaceWarning: The space has no configuration left that was not suggested.
         """
         with self._lock:
             with one_thread():
@@ -312,9 +320,25 @@ class Optimiser:
             config = self._decode(row)  # as the space writes it, for the user and the record
             if self._recorder is not None:
                 self._recorder.ask(config, self.space)
+            self._warn_if_exhausted(row)
             self._in_flight[row.tobytes()].append(_Asked(len(self._trials), suggestion))
             self._trials.append(Trial(config, None))
             return dict(config)
+
+    def _warn_if_exhausted(self, row: FloatArray) -> None:
+        """Warn once when a space of finitely many configurations has no new one."""
+        is_repeated = row.tobytes() in self._known_rows
+        self._known_rows.add(row.tobytes())
+        # Under conditions, there are fewer configurations than the size says.
+        may_be_all = len(self._known_rows) >= self.space.size or self.space.conditions
+        if is_repeated and may_be_all and not self._is_exhausted:
+            self._is_exhausted = True
+            warn_user(
+                f"{self.settings['method']} suggests configurations again, after "
+                f"{len(self._known_rows)} different ones: the search space has at most "
+                f"{self.space.size:.0f}",
+                ExhaustedSpaceWarning,
+            )
 
     def tell(self, config: ConfigLike, value: float | None) -> None:
         """Tell the value of a configuration, asked for or not.
@@ -344,6 +368,7 @@ class Optimiser:
         number = to_objective_value(value)
         with self._lock:
             trial = Trial(self._decode(row), number)
+            self._known_rows.add(row.tobytes())
             # What was asked for and not told yet, perhaps several times.
             waiting = self._in_flight[row.tobytes()]
             self._record(trial, waiting, results)

@@ -3,10 +3,12 @@
 A new optimiser is led through all results again, so no state has to be stored between suggestions.
 """
 
+import warnings
 from collections.abc import Callable, Sequence
 
 from hpobench_ordered._typing import Config
 from hpobench_ordered.adapters.optimiser import Optimiser
+from hpobench_ordered.errors import ExhaustedSpaceWarning, warn_user
 
 Result = tuple[Config, float | None]
 """A configuration and its value; None if the evaluation failed."""
@@ -43,8 +45,12 @@ def suggest_after(
 
     # Up to as many suggestions as there are results may have been evaluated already.
     evaluated = [config for config, _ in results]
-    suggestions = [optimiser.ask() for _ in range(count + len(results))]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ExhaustedSpaceWarning)  # more are asked for than needed
+        suggestions = [optimiser.ask() for _ in range(count + len(results))]
     new_suggestions = [config for config in suggestions if config not in evaluated]
+    if len(new_suggestions) < count:
+        warn_user("all other configurations have results already", ExhaustedSpaceWarning)
     in_order_of_preference = new_suggestions + suggestions  # others if there are too few new ones
     return in_order_of_preference[:count]
 

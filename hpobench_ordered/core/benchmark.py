@@ -16,7 +16,7 @@ from hpobench_ordered.core.identity import BenchmarkIdentity
 from hpobench_ordered.core.names import check_name
 from hpobench_ordered.core.objective import Objective
 from hpobench_ordered.core.surrogate import Surrogate
-from hpobench_ordered.errors import UnknownNameError
+from hpobench_ordered.errors import EvaluationsError, UnknownNameError
 from hpobench_ordered.space import SearchSpace
 
 if TYPE_CHECKING:
@@ -71,6 +71,10 @@ class Task:
     objective: Objective
     _surrogate: Surrogate = field(repr=False)
     _data: Callable[[int], TaskData | None] | None = field(default=None, repr=False, compare=False)
+
+    def __hash__(self) -> int:
+        # Equal for equal tasks, as it must be; the context, a dict, has no hash.
+        return hash((self.name, self.index))
 
     def _repr_html_(self) -> str:
         rows = [
@@ -152,9 +156,13 @@ class Task:
             ValueError: No best value is known for this task.
         """
         if self.best_value is None:
-            raise ValueError(f"no best value is known for task {self.name!r}")
+            raise ValueError(
+                f"no best value is known for task {self.name!r}: compare objective values, or make "
+                "the benchmark with `best_values`, as `Benchmark.build` and `from_evaluations` do"
+            )
         # A loss is the value, or minus the value if it is maximised; so are differences of values.
-        return self.objective.losses(np.asarray(values, dtype=np.float64) - self.best_value)
+        differences = np.asarray(values, dtype=np.float64) - self.best_value
+        return self.objective.losses(differences) + 0.0  # no negative zero
 
 
 @dataclass(frozen=True)
@@ -233,7 +241,15 @@ class Benchmark:
             best_values: Best known value of each task on this surrogate.
             data: Loads the training data of a task, by its index.
             model_version: Version of the surrogate, see the attribute.
+
+        Raises:
+            EvaluationsError: There are more or fewer best values than tasks.
         """
+        if len(best_values) != len(definition.tasks):
+            raise EvaluationsError(
+                f"best_values must have a value, or None, for each of {len(definition.tasks)} "
+                f"tasks, but has {len(best_values)}"
+            )
         tasks: list[Task] = []
         for defined, best_value in zip(definition.tasks, best_values, strict=True):
             task = Task(

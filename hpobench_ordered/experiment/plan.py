@@ -15,7 +15,7 @@ import numpy as np
 from hpobench_ordered.core.benchmark import Benchmark
 from hpobench_ordered.core.identity import BenchmarkIdentity
 from hpobench_ordered.core.specs import BenchmarkSpec
-from hpobench_ordered.errors import ExperimentError, NotFetchedError
+from hpobench_ordered.errors import ExperimentError, NotFetchedError, UnknownNameError
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.protocols import Protocol, format_protocol
 from hpobench_ordered.registry import benchmark_spec
@@ -358,8 +358,8 @@ def resolve_benchmark(benchmark: object, surrogates: Mapping[str, str]) -> Bench
         surrogates: Surrogates by name and version of benchmarks, in place of the default. A loaded
             benchmark keeps the surrogate that it was loaded with.
     """
-    if isinstance(benchmark, Benchmark) and not benchmark.source:
-        # It was made or changed in memory: no name or path leads to it.
+    if isinstance(benchmark, Benchmark) and not _can_be_loaded_again(benchmark):
+        # It was made or changed in memory, or its spec is nobody's but the user's.
         identity = str(identify_benchmark(benchmark))
         return BenchmarkToRun(spec_in_memory(benchmark), benchmark, identity, benchmark.surrogate)
 
@@ -378,6 +378,17 @@ def resolve_benchmark(benchmark: object, surrogates: Mapping[str, str]) -> Bench
     spec.check_artifact()  # raises an error if files of the benchmark have changed
     name_to_load = spec.id
     return BenchmarkToRun(spec, name_to_load, spec.identity(option.name), option.name)
+
+
+def _can_be_loaded_again(benchmark: Benchmark) -> bool:
+    """Whether its source, a name or a path, leads to the same benchmark."""
+    if not benchmark.source:
+        return False
+    try:
+        spec = benchmark_spec(benchmark.source)
+        return spec.identity(benchmark.surrogate) == benchmark.identity
+    except UnknownNameError:
+        return False
 
 
 def _as_seeds(seeds: Iterable[int]) -> list[int]:

@@ -97,7 +97,10 @@ class RemoteFile:
                 write_atomically(self._hash_path, digest.encode())
             write_atomically(self.path, data)
         except OSError as error:
-            raise ArtifactError(f"cannot write to the cache folder: {error}") from None
+            raise ArtifactError(
+                f"cannot write to the cache folder: {error}; the environment variable "
+                f"{CACHE_VARIABLE} names another one"
+            ) from None
 
     def _check_content(self, data: bytes, origin: str) -> str:
         """Check that bytes are the published file; return their SHA-256."""

@@ -320,7 +320,10 @@ class SearchSpace:
                 constant with another value.
         """
         if type(config) is not dict and not isinstance(config, Mapping):  # the former is faster
-            raise InvalidConfigError(f"a configuration must be a dict, but got {config!r}")
+            of_row = (
+                "; a row of a table is one by `dict(row)`" if hasattr(config, "to_dict") else ""
+            )
+            raise InvalidConfigError(f"a configuration must be a dict, but got {config!r}{of_row}")
         coded = [math.nan] * len(self.parameters)
         present_count = 0  # of tunable hyperparameters in `config`, active or not
         # Parents come before their children, whose conditions need the parents' codes.
@@ -348,8 +351,8 @@ class SearchSpace:
         """Validate configurations and code them as values, shape (n, d), NaN where inactive.
 
         Args:
-            configs: Configurations as dicts; or a DataFrame with a column per hyperparameter, any
-                values where inactive; or an array already coded as values.
+            configs: Configurations as dicts; or a DataFrame, or a table of Arrow, with a column per
+                hyperparameter, any values where inactive; or an array already coded as values.
 
         Raises:
             InvalidConfigError: A configuration is invalid as in `row` (the message names it), or
@@ -357,6 +360,8 @@ class SearchSpace:
         """
         if isinstance(configs, np.ndarray):
             return self._check_values(configs)
+        if hasattr(configs, "to_pandas"):  # a table of Arrow
+            configs = configs.to_pandas()
         if hasattr(configs, "columns"):  # a DataFrame, recognised without importing pandas
             return self._values_of_frame(cast("DataFrame", configs))
 

@@ -200,8 +200,11 @@ def test_used_up_space_repeats(cli, toy_folder):
     both_evaluated = "kind,loss\nb,1\nb,2\na,3\n"
     (toy_folder / "this.csv").write_text(both_evaluated)
 
-    configs = suggest(cli, trials=3, results="this.csv", **WITHOUT_HISTORY)
+    words = suggest_words(trials=3, results="this.csv", format="json", **WITHOUT_HISTORY)
+    result = cli(*words)
 
+    configs = json.loads(result.stdout)
+    assert "bo suggests configurations again, after 2 different ones" in result.stderr
     assert len(configs) == 3
     assert all(config["kind"] in ("a", "b") for config in configs)
 

@@ -1,8 +1,10 @@
-"""What a benchmark gives as history: recorded evaluations, or random ones."""
+"""What a benchmark gives as history, recorded evaluations or random ones; and its tasks."""
 
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,6 +12,7 @@ from hypothesis import strategies as st
 import hpobench_ordered as hbo
 from hpobench_ordered import Evaluations
 from hpobench_ordered.core.benchmark import HISTORY_SIZE
+from hpobench_ordered.errors import EvaluationsError, InvalidConfigError
 
 
 @pytest.fixture(scope="module")
@@ -99,3 +102,50 @@ def hashable_evaluations(evaluations: Evaluations) -> list[tuple[bytes, float]]:
     """Make a key for a dictionary of each evaluation: its values, as bytes, and its loss."""
     pairs = zip(evaluations.values, evaluations.losses, strict=True)
     return [(values.tobytes(), loss) for values, loss in pairs]
+
+
+def test_best_values_must_be_as_many_as_tasks(newsvendor):
+    definition = hbo.Definition(
+        "mine",
+        1,
+        "Mine.",
+        newsvendor.space,
+        newsvendor.objective,
+        tuple(hbo.TaskDefinition(task.name, task.context) for task in newsvendor.tasks),
+        newsvendor.provenance,
+    )
+    with pytest.raises(EvaluationsError, match="for each of 9 tasks, but has 2"):
+        hbo.Benchmark.build(
+            definition, surrogate="mine", model=newsvendor.tasks[0]._surrogate, best_values=[1, 2]
+        )
+
+
+def test_regret_of_the_best_is_a_positive_zero(newsvendor):
+    task = newsvendor.tasks[0]  # of which the objective is maximised
+    assert str(task.regret(task.best_value)) == "0.0"
+
+
+def test_unknown_best_value_is_explained(newsvendor):
+    task = replace(newsvendor.tasks[0], best_value=None)
+    with pytest.raises(ValueError, match=r"compare objective values, or make .* `best_values`"):
+        task.regret(1.0)
+
+
+def test_equal_tasks_have_equal_hashes(newsvendor):
+    task = newsvendor.tasks[3]
+    assert {task, replace(task)} == {task}
+
+
+def test_table_of_arrow_is_evaluated(newsvendor):
+    task = newsvendor.tasks[0]
+    frame = pd.DataFrame([newsvendor.space.sample(np.random.default_rng(0)) for _ in range(3)])
+    values = task.evaluate_many(pa.Table.from_pandas(frame))
+    assert values.tolist() == task.evaluate_many(frame).tolist()
+
+
+def test_row_of_a_frame_is_explained(newsvendor):
+    config = newsvendor.space.sample(np.random.default_rng(0))
+    ((_, row),) = pd.DataFrame([config]).iterrows()
+    with pytest.raises(InvalidConfigError, match=r"a row of a table is one by `dict\(row\)`"):
+        newsvendor.tasks[0].evaluate(row)
+    assert newsvendor.tasks[0].evaluate(dict(row)) == newsvendor.tasks[0].evaluate(config)

@@ -1,6 +1,7 @@
 """Plans of experiments: keys, random numbers and shards of runs, and what is refused."""
 
 import shutil
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 from bad_methods import Good
 
+import hpobench_ordered as hbo
 from hpobench_ordered import Adjustment, LeaveOneOut, MethodSpec, Ordered
 from hpobench_ordered.errors import (
     ExperimentError,
@@ -15,6 +17,7 @@ from hpobench_ordered.errors import (
     UnknownNameError,
 )
 from hpobench_ordered.experiment.plan import Cell, plan, select_shard
+from hpobench_ordered.registry import benchmark_spec
 
 CHANGES_OF_KEY = {
     "nothing": {},
@@ -182,3 +185,18 @@ def test_method_in_file_has_shards(small_plan):
 def test_impossible_shard_is_refused(index, count):
     with pytest.raises(ExperimentError, match=f"shard {index}/{count}"):
         select_shard([], (index, count))
+
+
+def test_spec_of_ones_own_can_be_run():
+    """No registered benchmark has its name."""
+    benchmark = replace(benchmark_spec("forrester"), name="mine").load()
+
+    results = hbo.run(
+        benchmarks=[benchmark],
+        methods=["random-search"],
+        seeds=[0],
+        protocol=hbo.Ordered(trials=2, tasks=2),
+        workers=0,
+    )
+
+    assert len(results.frame()) == 4

@@ -245,7 +245,7 @@ def test_cache_must_be_a_folder(tmp_path, monkeypatch):
     copy.write_bytes(CONTENT)
     monkeypatch.setenv(CACHE_VARIABLE, str(copy))
 
-    with pytest.raises(ArtifactError, match="cannot write to the cache"):
+    with pytest.raises(ArtifactError, match=f"cannot write to the cache .*{CACHE_VARIABLE}"):
         RemoteFile("file", UNREACHABLE_URL, HASH_OF_CONTENT).store(copy)
 
 
