@@ -8,6 +8,10 @@ from hpobench_ordered.errors import ExperimentError
 
 T = TypeVar("T")
 
+SCRIPT_NAMES = ("__main__", "__mp_main__")
+"""Names of the user's program. By the second it sees that it is not the program that was started:
+so in the processes of `multiprocessing`, and in those of methods."""
+
 SEED = "seed"  # parameter of a factory that gets a seed drawn from `rng`
 SEED_LIMIT = 2**31  # exclusive; all common random number generators accept smaller seeds
 
@@ -25,7 +29,7 @@ def derive_name(optimiser: object) -> str:
             "hpobench_ordered.adapters.as_method_spec(..., name='mine')"
         )
     module = getattr(optimiser, "__module__", "__main__")
-    return str(name) if module == "__main__" else f"{module}.{name}"
+    return str(name) if module in SCRIPT_NAMES else f"{module}.{name}"
 
 
 def read_summary(optimiser: object) -> str:

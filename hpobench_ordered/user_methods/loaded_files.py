@@ -21,8 +21,8 @@ from typing import Annotated
 import msgspec
 
 from hpobench_ordered.methods.base import MethodSpec
+from hpobench_ordered.user_methods._naming import SCRIPT_NAMES
 from hpobench_ordered.user_methods.loading import (
-    SCRIPT_NAMES,
     MethodSource,
     compiled_files,
     load_method,

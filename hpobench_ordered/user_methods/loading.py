@@ -16,11 +16,8 @@ from pathlib import Path
 from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any
 
+from hpobench_ordered.user_methods._naming import SCRIPT_NAMES
 from hpobench_ordered.user_methods.module_files import is_installed, is_of_package, is_standard
-
-SCRIPT_NAMES = ("__main__", "__mp_main__")
-"""Names of the user's program here; by the second, as in `multiprocessing`, it sees that it is not
-the program that was started."""
 
 LOADABLE_SUFFIXES = frozenset(all_suffixes())
 """Suffixes of files whose kind Python knows; others are read as Python source."""

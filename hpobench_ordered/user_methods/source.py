@@ -20,6 +20,7 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from hpobench_ordered.runtime.child import cloudpickle, pickle_call
+from hpobench_ordered.user_methods._naming import SCRIPT_NAMES
 from hpobench_ordered.user_methods.loading import (
     MethodSource,
     Script,
@@ -28,7 +29,6 @@ from hpobench_ordered.user_methods.loading import (
 )
 from hpobench_ordered.user_methods.module_files import is_installed, is_of_package, is_standard
 
-MAIN = "__main__"
 SHARED_PACKAGES = frozenset({"hpobench_ordered", "numpy"})
 """Packages that every process has, and whose objects are part of arguments."""
 
@@ -49,8 +49,9 @@ def source_in_files(method: object) -> MethodSource | None:
     module_names = pickler.module_names
     if not all(map(_has_file, module_names)):
         return None
-    # The user's program, if some of the method is defined there, in the module "__main__".
-    script = _find_script() if MAIN in module_names else None
+    # The user's program, if some of the method is defined there.
+    is_in_script = any(name in module_names for name in SCRIPT_NAMES)
+    script = _find_script() if is_in_script else None
     return _make_source(pickler.content, module_names, digest=digest, script=script)
 
 
@@ -270,7 +271,7 @@ def _list_function_values(function: FunctionType) -> list[object]:
 
 def _has_file(name: str) -> bool:
     """Whether the code of a module is in a file, or part of Python."""
-    if name == MAIN:  # "__main__", the user's program or session
+    if name in SCRIPT_NAMES:  # the user's program or session
         return _find_script() is not None
     return _is_standard_module(name) or _find_file(name) is not None
 
@@ -293,7 +294,7 @@ def _find_file(name: str) -> Path | None:
 
 def _find_script() -> Script | None:
     """The user's program; None in an interactive session."""
-    main = sys.modules.get(MAIN)
+    main = sys.modules.get("__main__")
     file = getattr(main, "__file__", None)
     is_interactive = hasattr(sys, "ps1")  # the prompt, which only interactive sessions have
     if is_interactive or file is None or not Path(file).is_file():
@@ -306,13 +307,13 @@ def _find_script() -> Script | None:
 def _list_user_modules(names: Iterable[str]) -> list[tuple[str, str]]:
     """Names and files of the user's modules, neither installed nor of Python or this package.
 
-    The user's program (`MAIN`) is left out: it is not imported as a module, but described as a
-    script.
+    The user's program (`SCRIPT_NAMES`) is left out: it is not imported as a module, but described
+    as a script.
     """
     modules = []
     for name in names:
         file = _find_file(name)
-        if name == MAIN or file is None:
+        if name in SCRIPT_NAMES or file is None:
             continue
         is_of_user = not (is_standard(file) or is_installed(file) or is_of_package(file))
         if is_of_user:

@@ -3,6 +3,9 @@
 import json
 import py_compile
 import shutil
+import subprocess
+import sys
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -679,3 +682,40 @@ def test_files_edited_during_runs_fail(tmp_path, workers, edited):
     module = edited.removesuffix(".py")
     expected = f"editing_of_user.Edits: its files changed while it ran: {module}"
     assert all(message.startswith(expected) for message in messages)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("start", ["spawn", "forkserver"])
+def test_class_of_script_works_in_pool_of_user(tmp_path, start):
+    """In such a process the user's program is called `__mp_main__`."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        textwrap.dedent(f"""
+            import multiprocessing
+            import hpobench_ordered as hbo
+
+            class Mine:
+                def __init__(self, space, rng):
+                    self.space, self.rng = space, rng
+
+                def ask(self):
+                    return self.space.sample(self.rng)
+
+                def tell(self, config, loss): ...
+
+            def count_trials(seed):
+                protocol = hbo.LeaveOneOut(trials=2)
+                results = hbo.run(
+                    benchmarks=["forrester"], methods=[Mine], seeds=[seed], protocol=protocol
+                )
+                return len(results.frame()), set(results.frame()["method"])
+
+            if __name__ == "__main__":
+                with multiprocessing.get_context("{start}").Pool(1) as pool:
+                    print(pool.map(count_trials, [0]))
+        """)
+    )
+
+    result = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
+
+    assert result.stdout == "[(20, {'Mine'})]\n"
