@@ -22,7 +22,13 @@ from hpobench_ordered.errors import ArtifactError, NotFetchedError, UnknownNameE
 from hpobench_ordered.files.remote import RemoteFile
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.surrogates.bundle import bundled_spec
-from hpobench_ordered.surrogates.onnx import Encoding, Layout, OnnxSurrogate, check_network
+from hpobench_ordered.surrogates.onnx import (
+    Encoding,
+    Layout,
+    OnnxSurrogate,
+    check_encoding,
+    check_network,
+)
 
 if TYPE_CHECKING:
     from hpobench_ordered.core.surrogate import Surrogate
@@ -223,7 +229,7 @@ def name_task(fraction: float) -> str:
 def remote_files(scenario: str) -> dict[str, RemoteFile]:
     """The published files of a scenario, by name: search space, encoding, network."""
     folder = f"rbv2_{scenario}"
-    checks = {"model.onnx": partial(check_network, layout=SCENARIOS[scenario].layout)}
+    checks = {"model.onnx": partial(_check_model, scenario)}
     return {
         file: RemoteFile(
             name=f"yahpo_data-{RELEASE.removeprefix('v')}/{folder}/{file}",
@@ -233,6 +239,19 @@ def remote_files(scenario: str) -> dict[str, RemoteFile]:
         )
         for file, sha256 in SCENARIOS[scenario].sha256.items()
     }
+
+
+def _check_model(scenario: str, model: bytes) -> None:
+    """Check that bytes are the network of a scenario, as far as its encoding, if fetched, tells.
+
+    Raises:
+        ArtifactError: They are not.
+    """
+    layout = SCENARIOS[scenario].layout
+    check_network(model, layout)
+    encoding = remote_files(scenario)["encoding.json"]
+    if encoding.is_fetched:
+        check_encoding(model, layout, _read_json(encoding))
 
 
 def definition(

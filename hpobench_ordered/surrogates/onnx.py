@@ -273,6 +273,44 @@ def check_network(model: bytes, layout: Layout) -> None:
     _start(model, len(layout.categorical), len(layout.continuous))
 
 
+def check_encoding(model: bytes, layout: Layout, encoding: Encoding) -> None:
+    """Check that a network knows just the codes of an encoding, for each of its categories.
+
+    Networks of several scenarios have the same number of inputs, but not of data sets.
+
+    Raises:
+        ArtifactError: It does not.
+    """
+    session = _start(model, len(layout.categorical), len(layout.continuous))
+    continuous = np.zeros((1, len(layout.continuous)), dtype=np.float32)
+    for j, name in enumerate(layout.categorical):
+        code_after_last = max(encoding[name].values()) + 1
+        for code in (code_after_last - 1, code_after_last):
+            categorical = np.zeros((1, len(layout.categorical)), dtype=np.int32)
+            categorical[0, j] = code
+            is_known = _can_evaluate(session, categorical, continuous)
+            if is_known != (code < code_after_last):
+                raise ArtifactError(
+                    f"the network does not fit its encoding, which has {code_after_last} codes of "
+                    f"{name!r}: it is that of another scenario"
+                )
+
+
+def _can_evaluate(
+    session: "InferenceSession", categorical: NDArray[np.int32], continuous: NDArray[np.float32]
+) -> bool:
+    """Whether a network has a value for its inputs: it fails for a code that it does not know."""
+    import onnxruntime
+
+    options = onnxruntime.RunOptions()
+    options.log_severity_level = 4  # the failure is the answer
+    try:
+        session.run(None, {"x_cat": categorical, "x_cont": continuous}, options)
+    except onnxruntime.capi.onnxruntime_pybind11_state.InvalidArgument:
+        return False
+    return True
+
+
 def _start(network: bytes, n_categorical: int, n_continuous: int) -> "InferenceSession":
     """Start a session of onnxruntime, which evaluates a network.
 

@@ -7,7 +7,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from yahpo_files import define_benchmark
+from yahpo_files import define_benchmark, read_scenario
 
 from hpobench_ordered.benchmarks.yahpo import (
     FAMILIES,
@@ -22,11 +22,18 @@ from hpobench_ordered.benchmarks.yahpo import (
 )
 from hpobench_ordered.core.objective import Direction
 from hpobench_ordered.core.specs import BenchmarkSpec
-from hpobench_ordered.errors import DownloadError, NotFetchedError, UnknownNameError
+from hpobench_ordered.errors import (
+    ArtifactError,
+    DownloadError,
+    NotFetchedError,
+    UnknownNameError,
+)
+from hpobench_ordered.files.local_copy import find_local_copy
 from hpobench_ordered.files.remote import CACHE_VARIABLE
 from hpobench_ordered.files.writing import file_sha256
 from hpobench_ordered.registry import benchmark_spec, load, suites
 from hpobench_ordered.surrogates.bundle import read_card
+from hpobench_ordered.surrogates.onnx import check_encoding
 
 SCENARIOS_WITH_SHARED_NETWORK = ("rpart", "xgboost")
 """Scenarios of which all three files are in the shared data, also the network."""
@@ -460,3 +467,26 @@ def test_loading_imports_nothing_heavy():
     )
 
     assert result.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS_WITH_SHARED_NETWORK)
+def test_network_must_fit_its_encoding(shared, scenario):
+    """Networks of several scenarios have the same inputs, but know other numbers of data sets."""
+    _, encoding, network = read_scenario(shared, scenario)
+    layout = SCENARIOS[scenario].layout
+    check_encoding(network, layout, encoding)
+
+    codes = encoding["task_id"]
+    for number in (len(codes) - 1, len(codes) + 1):
+        other = {**encoding, "task_id": {str(code): code for code in range(number)}}
+        with pytest.raises(ArtifactError, match=f"which has {number} codes of 'task_id'"):
+            check_encoding(network, layout, other)
+
+
+def test_copy_must_be_in_its_folder(tmp_path):
+    """A network in the folder of another scenario is not taken."""
+    (tmp_path / "rbv2_svm").mkdir()
+    (tmp_path / "rbv2_svm" / "model.onnx").write_bytes(b"svm")
+    with pytest.raises(DownloadError, match=f"no file rbv2_aknn/model.onnx in {tmp_path}"):
+        find_local_copy(tmp_path, remote_files("aknn")["model.onnx"])
+    assert find_local_copy(tmp_path, remote_files("svm")["model.onnx"]).read_bytes() == b"svm"
