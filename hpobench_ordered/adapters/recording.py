@@ -139,6 +139,11 @@ class Recorder:
             with self._naming_errors():
                 self._study.set_user_attr(SETTINGS_ENTRY, dict(settings))
             return
+        if "method" not in self.settings:
+            raise StoreError(
+                f"{self.place} was written by `record_history`, so that it cannot be continued; "
+                "choose another name for this one"
+            )
         changes = describe_changes(self.settings, settings)
         if changes:
             raise StoreError(

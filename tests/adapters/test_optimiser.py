@@ -1,23 +1,21 @@
 """Optimisers, which run a method on one's own task: asked and told, stopped and taken up again."""
 
-import errno
 import json
 import math
-import os
 import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
-from dataclasses import replace
 from pathlib import Path
 from unittest.mock import Mock, call
 
 import numpy as np
+import optuna
+import pandas as pd
 import pytest
 from bad_methods import Good, OutOfBounds
-from hypothesis import given
-from hypothesis import strategies as st
+from optuna.storages import InMemoryStorage, RDBStorage
 from tuning_support import METHODS, make_task_and_history, make_tuner, tune
 
 import hpobench_ordered as hbo
@@ -34,7 +32,15 @@ from hpobench_ordered.errors import (
 )
 from hpobench_ordered.registry import method_spec
 from hpobench_ordered.runtime.threads import one_thread
-from hpobench_ordered.testing.toy import numeric_space, numeric_space_before
+from hpobench_ordered.testing.toy import (
+    four_choices_space,
+    numeric_space,
+    numeric_space_before,
+)
+
+optuna.logging.set_verbosity(optuna.logging.ERROR)
+
+# suggestions and results
 
 
 @pytest.mark.parametrize("direction", list(hbo.Direction))
@@ -98,17 +104,16 @@ def test_suggestions_are_told_in_any_order():
 
 
 def test_suggestions_in_flight_are_not_repeated():
-    """Of four suggestions the second is not told, so that it stays in flight."""
+    """Of seven suggestions three are told."""
     tuner, task = make_tuner("bo")
-    first, second, third, fourth = [tuner.ask() for _ in range(4)]
-    for config in (third, first, fourth):
+    configs = [tuner.ask() for _ in range(4)]
+    for config in configs[1:]:
         tuner.tell(config, task.evaluate(config))
 
-    later = [tuner.ask() for _ in range(3)]
+    configs += [tuner.ask() for _ in range(3)]
 
-    all_configs = [first, second, third, fourth, *later]
-    different_configs = {json.dumps(config) for config in all_configs}
-    assert len(different_configs) == len(all_configs)
+    different_configs = {json.dumps(config) for config in configs}
+    assert len(different_configs) == 7
 
 
 def test_threads_share_an_optimiser():
@@ -138,10 +143,11 @@ def test_config_that_was_not_suggested_is_told():
     assert tuner.ask() != tuner.best.config
 
 
+@pytest.mark.filterwarnings("ignore:random-search suggests configurations again")
 def test_equal_suggestions_are_told_in_order():
     """The space has one configuration, so that both suggestions are equal."""
-    space_of_one_configuration = {"kind": ["a"]}
-    tuner = hbo.optimiser("random-search", space=space_of_one_configuration, direction="minimize")
+    space = hbo.SearchSpace([hbo.Parameter.choice("kind", ("a",))])
+    tuner, _ = make_tuner("random-search", space=space)
     first, second = tuner.ask(), tuner.ask()
     assert first == second
 
@@ -151,20 +157,11 @@ def test_equal_suggestions_are_told_in_order():
     assert [trial.value for trial in tuner.trials] == [0, 1]
 
 
-def convert_floats_to_numpy(config: dict[str, object]) -> dict[str, object]:
-    """Copy a configuration, with floats of NumPy in place of Python's."""
-    converted = dict(config)
-    for name, value in config.items():
-        if isinstance(value, float):
-            converted[name] = np.float64(value)
-    return converted
-
-
 def test_config_may_come_back_in_other_form():
     """What is told is recognised as the suggestion, though it is not written as the same dict."""
     tuner, _ = make_tuner("random-search")
     config = tuner.ask()
-    same_config = convert_floats_to_numpy(config)
+    same_config = config | {"n": np.int64(config["n"])}
     del same_config["fixed"]  # a constant of the space, which need not be told
     same_config.setdefault("x", 0.5)  # the value of `x`, where it is inactive, is ignored
 
@@ -208,13 +205,34 @@ def test_invalid_config_is_not_told(config, message):
     assert tuner.trials == ()
 
 
-@pytest.mark.parametrize("value", ["0.5", [0.5, 1], 10**400], ids=["text", "list", "too large"])
-def test_invalid_value_is_not_told(value):
-    """The value is a text, a list, or an integer beyond all floats."""
+INTEGER_THAT_FLOATS_ROUND = 2**53 + 1
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("0.5", "must be a number, or None for a failure"),
+        ([0.5, 1], "must be a number, or None for a failure"),
+        (10**400, "must be a number, or None for a failure"),
+        (INTEGER_THAT_FLOATS_ROUND, "an integer that floats round"),
+    ],
+    ids=["text", "list", "too large", "rounded"],
+)
+def test_invalid_value_is_not_told(value, message):
     tuner, _ = make_tuner("bo", space=numeric_space())
-    with pytest.raises(EvaluationsError, match="must be a number, or None for a failure"):
+    with pytest.raises(EvaluationsError, match=message):
         tuner.tell({"x": 1.0, "y": 0.5}, value)
     assert tuner.trials == ()
+
+
+def test_method_of_invalid_suggestion_is_named():
+    """The method `OutOfBounds` suggests a value of x beyond its range."""
+    tuner, _ = make_tuner(OutOfBounds, space=numeric_space())
+    with pytest.raises(InvalidSuggestionError, match=r"OutOfBounds suggested.*x must be a number"):
+        tuner.ask()
+
+
+# arguments
 
 
 _, HISTORY_TO_MINIMIZE = make_task_and_history(numeric_space())
@@ -277,167 +295,144 @@ def test_history_is_aligned_and_checked_once(monkeypatch):
     counting_check.assert_called_once()
 
 
-def test_integer_value_that_floats_round_is_refused():
-    """Values are stored as floats, and must not be changed by that."""
-    smallest_integer_that_is_no_float = 2**53 + 1
-    tuner, _ = make_tuner("random-search")
-    config = tuner.ask()
-    with pytest.raises(EvaluationsError, match="an integer that floats round"):
-        tuner.tell(config, smallest_integer_that_is_no_float)
+# tables
 
 
-def test_restoring_a_journal_reports_progress(tmp_path, monkeypatch):
-    """An optimiser that reads a journal shows how many of its lines it has read.
-
-    The journal of two trials has four lines: of each trial a suggestion and a result.
-    """
-    file = tmp_path / "tuning.jsonl"
-    tuner, task = make_tuner("random-search", file=file)
+def test_frame_has_all_told_trials():
+    """Two trials with a value and one that failed, but not the one that is in flight."""
+    tuner, task = make_tuner("random-search")
     tune(tuner, task, trials=2)
-    # `show_progress`, whose first argument is whether to show anything, is a context. Its value is
-    # called with the number of lines read, and with that of all lines.
-    report_lines = Mock()
-    show_progress = Mock(return_value=nullcontext(report_lines))
-    monkeypatch.setattr(optimiser_module, "show_progress", show_progress)
-
-    make_tuner("random-search", file=file)
-
-    show_progress.assert_called_once_with(True, unit="trials restored")
-    assert report_lines.call_args_list == [call(1, 4), call(2, 4), call(3, 4), call(4, 4)]
-
-
-def test_method_of_invalid_suggestion_is_named():
-    """The method `OutOfBounds` suggests a value of x beyond its range."""
-    tuner, _ = make_tuner(OutOfBounds, space=numeric_space())
-    with pytest.raises(InvalidSuggestionError, match=r"OutOfBounds suggested.*x must be a number"):
-        tuner.ask()
-
-
-@pytest.fixture
-def tuner_and_task_with_failure():
-    """An optimiser after six trials, one in flight and one that failed; and its task."""
-    tuner, task = make_tuner("bo")
-    tune(tuner, task, trials=6)
     tuner.ask()  # stays in flight
-    failed_config = tuner.ask()
-    tuner.tell(failed_config, None)
-    return tuner, task
+    tuner.tell(tuner.ask(), None)
 
-
-def test_frame_has_all_told_trials(tuner_and_task_with_failure):
-    """Six trials with a value and one that failed, but not the one that is in flight."""
-    tuner, task = tuner_and_task_with_failure
     frame = tuner.frame(objective="loss")
+
     constant_of_space = "fixed"
     assert list(frame.columns) == [*task.space.names, constant_of_space, "loss"]
-    has_failed = frame["loss"].isna().tolist()
-    assert has_failed == [False] * 6 + [True]
-    last_row, failed_trial = frame.iloc[-1], tuner.trials[-1]
-    assert last_row["kind"] == failed_trial.config["kind"]
+    assert frame["loss"].isna().tolist() == [False, False, True]
+    assert frame["kind"].tolist() == [tuner.trials[i].config["kind"] for i in (0, 1, 3)]
 
 
-def test_frame_is_history_for_the_next_task(tuner_and_task_with_failure):
-    """All trials with a result are read back from the table, also the one that failed."""
-    tuner, task = tuner_and_task_with_failure
-    frame = tuner.frame(objective="loss").assign(month="May")
+def tune_four_choices(seed):
+    """Table of twelve trials on four configurations, of which one always fails."""
+    space = four_choices_space()
+    tuner = hbo.optimiser("random-search", space=space, direction="minimize", seed=seed)
+    failing_config = space.configs(np.zeros((1, 2)))[0]
+    for value in range(12):
+        config = tuner.ask()
+        tuner.tell(config, None if config == failing_config else value)
+    return tuner.frame(objective="loss")
 
-    (history,) = hbo.read_history(
-        frame, task.space, objective="loss", direction="minimize", task="month"
+
+@pytest.mark.filterwarnings("ignore:random-search suggests configurations again")
+def test_frames_of_months_are_history_for_the_next():
+    """Each configuration is evaluated several times, and has the mean of its values."""
+    frames = {"May": tune_four_choices(seed=0), "June": tune_four_choices(seed=1)}
+    table = pd.concat(frame.assign(month=month) for month, frame in frames.items())
+
+    with pytest.warns(HistoryWarning) as caught:
+        history = hbo.read_history(
+            table, four_choices_space(), objective="loss", direction="minimize", task="month"
+        )
+
+    assert "the mean of each is taken" in "".join(str(warning.message) for warning in caught)
+    assert [evaluations.task for evaluations in history] == ["May", "June"]
+    for evaluations, frame in zip(history, frames.values(), strict=True):
+        means = frame.groupby(["first", "second"], sort=False)["loss"].mean()
+        assert evaluations.frame()[["first", "second"]].to_numpy().tolist() == [
+            list(choices) for choices in means.index
+        ]
+        np.testing.assert_array_equal(evaluations.objective, means)
+    july = hbo.optimiser(
+        "simple-ordered", space=four_choices_space(), direction="minimize", history=history
     )
+    assert july.ask() == history[1].best
 
-    # A trial in flight has the value None, one that failed NaN.
-    told_trials = [trial for trial in tuner.trials if trial.value is not None]
-    assert task.space.configs(history.values) == [trial.config for trial in told_trials]
-    values = [trial.value for trial in told_trials]
-    np.testing.assert_array_equal(history.objective, values)
+
+# the record
+
+
+def make_storage(method="simple-ordered", space=None):
+    """A storage, with the earlier toy tasks "0" and "1" if the method uses a history."""
+    storage = InMemoryStorage()
+    if hbo.adapters.as_method_spec(method).uses_history:
+        _, history = make_task_and_history(space)
+        hbo.record_history(history, storage)
+    return storage
+
+
+def make_recorded(storage, method="simple-ordered", *, space=None, task="July", **options):
+    """An optimiser that is recorded in a storage, and the toy task that it tunes."""
+    toy_task, _ = make_task_and_history(space)
+    tuner = hbo.optimiser(
+        method,
+        space=toy_task.space,
+        direction="minimize",
+        history=storage,
+        task=task,
+        **({"budget": 12} | options),
+    )
+    return tuner, toy_task
+
+
+def tune_until(n_trials, tuner, task):
+    """Tell what is in flight, and run trials until there are so many."""
+    for config in tuner.pending:
+        tuner.tell(config, task.evaluate(config))
+    tune(tuner, task, trials=n_trials - len(tuner.trials))
 
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize(
-    "trials_before_stop", [7, *(pytest.param(n, marks=pytest.mark.slow) for n in (0, 1))]
+    "n_before_stop", [7, *(pytest.param(n, marks=pytest.mark.slow) for n in (0, 1, 10))]
 )
-def test_journal_resumes_with_same_suggestions(tmp_path, method, trials_before_stop):
-    """An optimiser stops after some of ten trials; another one with its journal goes on."""
-    undisturbed, task = make_tuner(method)
-    expected_configs = tune(undisturbed, task, trials=10)
-    file = tmp_path / "tuning.jsonl"
-    stopped, _ = make_tuner(method, file=file)
-    configs_before_stop = tune(stopped, task, trials=trials_before_stop)
+def test_interrupted_tuning_continues(method, n_before_stop):
+    """An optimiser stops after some of ten trials; another one with its record goes on."""
+    undisturbed, task = make_recorded(make_storage(method), method)
+    tune(undisturbed, task, trials=10)
+    storage = make_storage(method)
+    stopped, _ = make_recorded(storage, method)
+    tune(stopped, task, trials=n_before_stop)
 
-    resumed, _ = make_tuner(method, file=file)
-    assert resumed.trials == undisturbed.trials[:trials_before_stop]
-    configs_after_stop = tune(resumed, task, trials=10 - trials_before_stop)
+    continued, _ = make_recorded(storage, method)
+    assert continued.trials == undisturbed.trials[:n_before_stop]
+    tune(continued, task, trials=10 - n_before_stop)
 
-    assert configs_before_stop + configs_after_stop == expected_configs
-    assert resumed.trials == undisturbed.trials
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_journal_of_finished_tuning_is_restored(tmp_path, method):
-    """An optimiser with the journal of another one has its ten trials."""
-    file = tmp_path / "tuning.jsonl"
-    tuner, task = make_tuner(method, file=file)
-    tune(tuner, task, trials=10)
-    restored, _ = make_tuner(method, file=file)
-    assert restored.trials == tuner.trials
+    assert continued.trials == undisturbed.trials
 
 
-ASK, TELL_OLDEST, TELL_SECOND, TELL_THIRD, TELL_FAILURE = range(-1, 4)
-"""Events of an optimiser; all but ASK are the place of what they tell among what is in flight,
-counted around where there is less."""
+def test_suggestions_in_flight_are_pending():
+    """Of three suggestions the second is told before the optimiser stops."""
+    storage = make_storage()
+    stopped, _ = make_recorded(storage)
+    first, second, third = [stopped.ask() for _ in range(3)]
+    stopped.tell(second, 1.0)
+
+    continued, _ = make_recorded(storage)
+
+    assert continued.pending == [first, third]
 
 
-def let_event_happen(tuner: hbo.Optimiser, task: hbo.Task, event: int) -> None:
-    """Ask the optimiser for a suggestion, or tell it the result of one that is in flight.
-
-    An event other than ASK is the place of the suggestion among those in flight, the oldest first;
-    where there are fewer, places are counted around.
-    """
-    if event == ASK or not tuner.pending:
-        tuner.ask()
-        return
-    place = event % len(tuner.pending)
-    config = tuner.pending[place]
-    value = None if event == TELL_FAILURE else task.evaluate(config)
-    tuner.tell(config, value)
+WRITES = ["create_new_trial", "set_trial_user_attr", "set_trial_state_values"]
+"""What is written for a trial: one thing when it is asked for, and two when it is told."""
 
 
-@given(
-    events=st.lists(
-        # ASK twice, so that more is asked than told.
-        st.sampled_from([ASK, ASK, TELL_OLDEST, TELL_SECOND, TELL_THIRD, TELL_FAILURE]),
-        max_size=14,
-    ),
-    data=st.data(),
-)
-def test_cut_off_journal_restores_earlier_trials(tmp_path_factory, events, data):
-    """The journal is cut off at any byte, as if the process had been killed.
+@pytest.mark.parametrize("write", WRITES)
+def test_killed_in_any_write_continues(monkeypatch, write):
+    """The process is killed before one of the writes of the fourth trial of six."""
+    undisturbed, task = make_recorded(make_storage())
+    tune(undisturbed, task, trials=6)
+    storage = make_storage()
+    killed, _ = make_recorded(storage)
+    tune(killed, task, trials=3)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(storage, write, Mock(side_effect=KeyboardInterrupt))
+        tune(killed, task, trials=1)
 
-    The trials restored are those after the last event that the journal still has whole.
-    """
-    file = tmp_path_factory.mktemp("journal") / "tuning.jsonl"
-    tuner, task = make_tuner("bo", space=numeric_space(), file=file)
-    size_and_trials = [(0, ()), (file.stat().st_size, tuner.trials)]
-    for event in events:
-        let_event_happen(tuner, task, event)
-        # Trials as they are after each event, and the size of the journal that has them.
-        size_and_trials.append((file.stat().st_size, tuner.trials))
+    continued, _ = make_recorded(storage)
+    tune_until(6, continued, task)
 
-    size_after_all_events = file.stat().st_size
-    size_after_cut = data.draw(st.integers(0, size_after_all_events))
-    os.truncate(file, size_after_cut)
-    restored, _ = make_tuner("bo", space=numeric_space(), file=file)
-
-    trials_after_whole_events = [
-        trials for size, trials in size_and_trials if size <= size_after_cut
-    ]
-    expected = trials_after_whole_events[-1]
-    # As text, for NaN is not equal to itself.
-    assert repr(restored.trials) == repr(expected)
-    assert restored.pending == [trial.config for trial in expected if trial.value is None]
-    restored.ask()
-    # The line of the new suggestion is whole, and not the rest of a line that was cut off.
-    assert file.read_bytes().endswith(b"}\n")
+    assert continued.trials == undisturbed.trials
 
 
 SUPPORT = str(Path(__file__).parents[1] / "support")
@@ -445,7 +440,7 @@ SCRIPT_UNTIL_NINE_TRIALS = """
 import os, signal, sys
 sys.path.insert(0, {folder!r})
 from tuning_support import make_tuner
-tuner, task = make_tuner("simple-ordered", file={file!r})
+tuner, task = make_tuner("bo", history={storage!r}, task="July")
 for config in tuner.pending:
     tuner.tell(config, task.evaluate(config))
 while len(tuner.trials) < 9:
@@ -457,238 +452,305 @@ while len(tuner.trials) < 9:
 NEVER = 0  # the trials are counted from 1
 
 
-def tune_until_nine_trials(file: Path, killed_in_trial: int) -> int:
-    """Go on with a journal in a process, which may kill itself; return the exit code."""
+def tune_until_nine_trials(storage: Path, killed_in_trial: int) -> int:
+    """Tune in a process, which may kill itself; return the exit code."""
     script = SCRIPT_UNTIL_NINE_TRIALS.format(
-        folder=SUPPORT, file=str(file), killed_in_trial=killed_in_trial
+        folder=SUPPORT, storage=str(storage), killed_in_trial=killed_in_trial
     )
     return subprocess.run([sys.executable, "-c", script], check=False).returncode
 
 
 @pytest.mark.slow
-def test_killed_processes_lose_nothing(tmp_path):
+@pytest.mark.parametrize("file", ["tuning.db", "tuning.log"])
+def test_killed_processes_lose_nothing(tmp_path, file):
     """Processes are killed in trials 1, 4 and 8 of nine, before their results are told."""
-    undisturbed, task = make_tuner("simple-ordered")
+    undisturbed, task = make_tuner("bo")
     tune(undisturbed, task, trials=9)
 
-    file = tmp_path / "tuning.jsonl"
+    storage = tmp_path / file
     for killed_in_trial in (1, 4, 8):
-        assert tune_until_nine_trials(file, killed_in_trial) == -signal.SIGKILL
-    assert tune_until_nine_trials(file, killed_in_trial=NEVER) == 0
+        assert tune_until_nine_trials(storage, killed_in_trial) == -signal.SIGKILL
+    assert tune_until_nine_trials(storage, killed_in_trial=NEVER) == 0
 
-    restored, _ = make_tuner("simple-ordered", file=file)
-    assert restored.trials == undisturbed.trials
+    continued, _ = make_tuner("bo", history=storage, task="July")
+    assert continued.trials == undisturbed.trials
 
 
-SPACE_OF_WIDER_X = hbo.SearchSpace(
-    [hbo.Parameter.number("x", -9, 5), numeric_space()["y"]],
+@pytest.mark.parametrize(
+    "open_storage",
+    [
+        lambda folder: folder / "tuning.db",
+        lambda folder: str(folder / "tuning.log"),
+        lambda folder: f"sqlite:///{folder}/tuning.db",
+        lambda folder: RDBStorage(f"sqlite:///{folder}/tuning.db"),
+    ],
+    ids=["SQLite", "journal", "URL", "storage"],
 )
-FIRST_OF_HISTORY, SECOND_OF_HISTORY = HISTORY_TO_MINIMIZE
-CHANGED_SECOND = replace(SECOND_OF_HISTORY, objective=SECOND_OF_HISTORY.objective + 1)
-HISTORY_TO_MAXIMIZE = [
-    replace(evaluations, direction=hbo.Direction.MAXIMIZE) for evaluations in HISTORY_TO_MINIMIZE
-]
+def test_storages_of_all_kinds_give_the_same(tmp_path, open_storage):
+    """June, which learns from May, is stopped in its fourth trial of six; the first one fails."""
+    trials = []
+    for storage in (InMemoryStorage(), open_storage(tmp_path)):
+        may, task = make_recorded(storage, "random-search", task="May")
+        tune(may, task, trials=4)
+        stopped, _ = make_recorded(storage, task="June")
+        stopped.tell(stopped.ask(), None)
+        tune(stopped, task, trials=2)
+        stopped.ask()
+
+        june, _ = make_recorded(storage, task="June")
+        tune_until(6, june, task)
+        trials.append(june.trials)
+
+    assert repr(trials[0]) == repr(trials[1])  # as text, for NaN is not equal to itself
 
 
-@pytest.mark.filterwarnings("ignore:earlier tasks are on another search space")
+def test_restoring_a_record_reports_progress(monkeypatch):
+    """A record of two trials has four events: of each a suggestion and a result."""
+    storage = make_storage("random-search")
+    tuner, task = make_recorded(storage, "random-search")
+    tune(tuner, task, trials=2)
+    # `show_progress`, whose first argument is whether to show anything, is a context. Its value is
+    # called with the number of events repeated, and with that of all events.
+    report_events = Mock()
+    show_progress = Mock(return_value=nullcontext(report_events))
+    monkeypatch.setattr(optimiser_module, "show_progress", show_progress)
+
+    make_recorded(storage, "random-search")
+
+    show_progress.assert_called_once_with(True, unit="trials restored")
+    assert report_events.call_args_list == [call(1, 4), call(2, 4), call(3, 4), call(4, 4)]
+
+
+# earlier tasks
+
+
+def test_next_task_starts_from_the_best():
+    """The default method, on a task that begins after another one in its storage."""
+    storage = InMemoryStorage()
+    may, task = make_recorded(storage, "random-search", task="May")
+    tune(may, task)
+
+    june, _ = make_recorded(storage, "ordered-gp", task="June")
+
+    assert june.ask() == may.best.config
+
+
+def test_later_tasks_are_no_history():
+    """May is taken up again after June was begun."""
+    undisturbed, task = make_recorded(InMemoryStorage(), "ordered-gp", task="May")
+    tune(undisturbed, task, trials=4)
+    storage = InMemoryStorage()
+    may, _ = make_recorded(storage, "ordered-gp", task="May")
+    tune(may, task, trials=2)
+    june, _ = make_recorded(storage, "ordered-gp", task="June")
+    tune(june, task, trials=2)
+
+    continued, _ = make_recorded(storage, "ordered-gp", task="May")
+    tune(continued, task, trials=2)
+
+    assert continued.trials == undisturbed.trials
+
+
+def write_history(folder, kind, history):
+    """Write evaluations to a table or a storage; returns the table or the file."""
+    frame = pd.concat(evaluations.frame() for evaluations in history)
+    if kind == "table":
+        return frame
+    file = folder / f"old.{kind}"
+    if kind == "csv":
+        frame.to_csv(file, index=False)
+    elif kind == "parquet":
+        frame.to_parquet(file)
+    else:
+        hbo.record_history(history, file)
+    return file
+
+
+@pytest.mark.parametrize("kind", ["table", "csv", "parquet", "db", "log"])
+def test_history_is_only_read_without_a_task(tmp_path, kind):
+    """A table, file or storage gives the same as the evaluations in it, and is not changed."""
+    task, history = make_task_and_history(numeric_space())
+    options = {"space": task.space, "direction": "minimize"}
+    expected = hbo.optimiser("simple-ordered", history=history, **options)
+    source = write_history(tmp_path, kind, history)
+    content_before = {file: file.read_bytes() for file in tmp_path.iterdir()}
+
+    tuner = hbo.optimiser("simple-ordered", history=source, **options)
+
+    assert tune(tuner, task, trials=4) == tune(expected, task, trials=4)
+    assert {file: file.read_bytes() for file in tmp_path.iterdir()} == content_before
+
+
+# what is refused
+
+
+SPACE_OF_WIDER_X = hbo.SearchSpace([hbo.Parameter.number("x", -9, 5), numeric_space()["y"]])
+
+
+@pytest.mark.filterwarnings(
+    "ignore:earlier tasks are on another search space", "ignore:the context of the task at hand"
+)
 @pytest.mark.parametrize(
     ("changed_options", "message"),
     [
         ({"method": "cts"}, "method was 'simple-ordered', now 'cts'"),
         ({"seed": 1, "budget": 9}, "seed was 0, now 1; budget was 100, now 9"),
-        ({"context": {"index": 2}}, "context was {}, now {'index': 2}"),
-        (
-            {"history": [FIRST_OF_HISTORY]},
-            r"history was of \['0', '1'\], now of \['0'\]",
-        ),
-        (
-            {"history": [SECOND_OF_HISTORY, FIRST_OF_HISTORY]},
-            r"history was of \['0', '1'\], now of \['1', '0'\]",
-        ),
-        (
-            {"history": [FIRST_OF_HISTORY, CHANGED_SECOND]},
-            "the evaluations of '1' in the history differ",
-        ),
-        (
-            {"direction": "maximize", "history": HISTORY_TO_MAXIMIZE},
-            "direction was 'minimize'",
-        ),
-        (
-            {"space": SPACE_OF_WIDER_X},
-            "search space differs.*x: from -5 to 5, now from -9 to 5",
-        ),
+        ({"context": {"index": 2}}, r"context was \{\}, now \{'index': 2\}"),
+        ({"direction": "maximize"}, "begun to minimize, now to maximize"),
+        ({"space": SPACE_OF_WIDER_X}, "search space differs.*x: from -5 to 5, now from -9 to 5"),
     ],
-    ids=["method", "numbers", "context", "fewer", "order", "evaluations", "direction", "space"],
+    ids=["method", "numbers", "context", "direction", "space"],
 )
-def test_journal_of_another_optimiser_is_refused(tmp_path, changed_options, message):
-    """One of the options differs from those of the optimiser that wrote the file."""
-    file = tmp_path / "tuning.jsonl"
+def test_other_settings_are_refused(changed_options, message):
+    """Some options differ from those with which the task was begun."""
+    storage = make_storage(space=numeric_space())
     options = {
         "method": "simple-ordered",
         "space": numeric_space(),
         "direction": "minimize",
-        "history": HISTORY_TO_MINIMIZE,
-        "file": file,
+        "history": storage,
+        "task": "July",
     }
-    hbo.optimiser(**options).ask()
-    content_before = file.read_bytes()
+    suggestion = hbo.optimiser(**options).ask()
 
     with pytest.raises(StoreError, match=message):
         hbo.optimiser(**(options | changed_options))
 
-    assert file.read_bytes() == content_before
+    assert hbo.optimiser(**options).pending == [suggestion]
 
 
-def test_journal_allows_other_defaults(tmp_path):
-    """A journal is taken up on a space that differs only in the default value of x."""
-    file = tmp_path / "tuning.jsonl"
+def add_evaluation(storage, study_name):
+    """Add a trial to a study on `numeric_space`, as Optuna does."""
+    study = optuna.load_study(study_name=study_name, storage=storage)
+    distributions = study.trials[0].distributions
+    params = {"x": 0.5, "y": 0.5}
+    study.add_trial(optuna.create_trial(params=params, distributions=distributions, value=1.0))
+
+
+@pytest.mark.parametrize(
+    ("change_history", "message"),
+    [
+        (
+            lambda storage: optuna.delete_study(study_name="0", storage=storage),
+            r"history was of \['0', '1'\], now of \['1'\]",
+        ),
+        (
+            lambda storage: add_evaluation(storage, "1"),
+            "the evaluations of '1' in the history differ",
+        ),
+    ],
+    ids=["task deleted", "evaluation added"],
+)
+def test_changed_history_is_refused(change_history, message):
+    """An earlier task changes after this one was begun."""
+    storage = make_storage(space=numeric_space())
+    make_recorded(storage, space=numeric_space())[0].ask()
+    change_history(storage)
+    with pytest.raises(StoreError, match=message):
+        make_recorded(storage, space=numeric_space())
+
+
+def test_other_defaults_are_allowed():
+    """A task is taken up on a space that differs only in the default value of x."""
+    storage = InMemoryStorage()
     for default in (0.5, 0.25):
         x = hbo.Parameter("x", hbo.Kind.FLOAT, 0.0, 1.0, default=default)
         space = hbo.SearchSpace([x])
-        tuner = hbo.optimiser("bo", space=space, direction="minimize", file=file)
+        tuner, _ = make_recorded(storage, "bo", space=space)
         tuner.tell(tuner.ask(), 1.0)
     # The second optimiser has the trial of the first one, and its own.
     assert len(tuner.trials) == 2
 
 
-def test_changed_method_is_noticed(tmp_path, monkeypatch):
+def test_changed_method_is_noticed(monkeypatch):
     """A method of the same version suggests something else, as a library that it uses changed.
 
     The version, which follows from the method's source text, is fixed here.
     """
-    file = tmp_path / "tuning.jsonl"
+    storage = InMemoryStorage()
     spec = hbo.MethodSpec("drawing", Good, "", "")  # `Good` draws at random
-    monkeypatch.setattr("hpobench_ordered.adapters.optimiser.method_version", lambda spec: "1")
-    tuner, _ = make_tuner(spec, file=file)
-    tuner.ask()
+    monkeypatch.setattr(optimiser_module, "method_version", lambda spec: "1")
+    make_recorded(storage, spec)[0].ask()
 
     rng_of_changed_method = np.random.default_rng(1)
     monkeypatch.setattr(Good, "ask", lambda self: self.space.sample(rng_of_changed_method))
 
-    # Line 2 is the suggestion, after the settings.
-    with pytest.raises(StoreError, match=r"line 2 of .*tuning.jsonl: the method suggested"):
-        make_tuner(spec, file=file)
+    with pytest.raises(StoreError, match=r"trial 0 of task 'July' .*: the method suggested"):
+        make_recorded(storage, spec)
 
 
-@pytest.mark.parametrize("line", ["{", "[]", '{"tell": {"x": 9, "y": 0.5}, "value": 1}', "{}"])
-def test_damaged_journal_is_refused(tmp_path, line):
-    """A line is added that is no JSON, or no record of a journal."""
-    file = tmp_path / "tuning.jsonl"
-    tuner, _ = make_tuner("bo", space=numeric_space(), file=file)
-    tuner.ask()  # lines 1 and 2: the settings, and the suggestion
-    with file.open("a") as journal:
-        journal.write(f"{line}\n")
-    with pytest.raises(StoreError, match="line 3 of"):
-        make_tuner("bo", space=numeric_space(), file=file)
+@pytest.mark.parametrize("event", ["ask", "tell"])
+def test_another_writer_is_noticed(event):
+    """Two optimisers with one record, and two suggestions in flight, both ask or both tell."""
+    storage = InMemoryStorage()
+    first, _ = make_recorded(storage, "random-search")
+    suggestions = [first.ask(), first.ask()]
+    second, _ = make_recorded(storage, "random-search")
 
-
-@pytest.mark.parametrize(
-    "content",
-    ["my notes\nof today\n", '{"a": 1}\n', "my notes without an end"],
-    ids=["text", "JSON", "unfinished line"],
-)
-def test_other_files_are_left_alone(tmp_path, content):
-    """A file of other content is named as the journal by mistake."""
-    file = tmp_path / "notes.txt"
-    file.write_text(content)
-    with pytest.raises(StoreError, match=r"line 1 of .*notes.txt"):
-        make_tuner("bo", file=file)
-    assert file.read_text() == content
-
-
-def test_journal_has_one_writer(tmp_path):
-    """Where two optimisers write to a journal, the second to do so is refused."""
-    first, _ = make_tuner("bo", file=tmp_path / "tuning.jsonl")
-    second, _ = make_tuner("bo", file=tmp_path / "tuning.jsonl")
-    first.ask()
+    if event == "ask":
+        first.ask()
+    else:
+        first.tell(suggestions[0], 1.0)
     with pytest.raises(StoreError, match="another optimiser writes to"):
-        second.ask()
+        second.ask() if event == "ask" else second.tell(suggestions[1], 1.0)
 
 
-@pytest.fixture
-def journal_of_five_trials(tmp_path):
-    """The file of an optimiser after five trials of random search."""
-    file = tmp_path / "tuning.jsonl"
-    tuner, task = make_tuner("random-search", file=file)
-    tune(tuner, task, trials=5)
-    return file
+@pytest.mark.parametrize("begins_with_optimiser", [True, False])
+def test_trials_of_optuna_are_not_continued(begins_with_optimiser):
+    """Optuna has made all trials of a study, or all but the first one."""
+    storage = InMemoryStorage()
+    if begins_with_optimiser:
+        make_recorded(storage, "random-search")[0].ask()
+    study = optuna.create_study(study_name="July", storage=storage, load_if_exists=True)
+    study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=1)
+    with pytest.raises(StoreError, match="was tuned by another program"):
+        make_recorded(storage, "random-search")
 
 
-def flip_bit(content: bytes, bit: int) -> bytes:
-    """Copy bytes with one bit changed; bits are counted from 0."""
-    byte, place_in_byte = divmod(bit, 8)
-    changed = bytearray(content)
-    changed[byte] ^= 1 << place_in_byte
-    return bytes(changed)
+def test_study_of_two_objectives_is_refused():
+    storage = InMemoryStorage()
+    optuna.create_study(study_name="July", storage=storage, directions=["minimize", "maximize"])
+    with pytest.raises(StoreError, match="begun to minimize, maximize, now to minimize"):
+        make_recorded(storage, "random-search")
 
 
-def test_changed_bits_of_a_journal_are_noticed(journal_of_five_trials):
-    """Changed are 250 random bits, and those of the last byte, which ends a line: one at a time."""
-    content = journal_of_five_trials.read_bytes()
-    n_bits = 8 * len(content)
-    random_bits = np.random.default_rng(0).permutation(n_bits)[:250]
-    bits_of_last_byte = range(n_bits - 8, n_bits)
-    for bit in [*random_bits, *bits_of_last_byte]:
-        changed = flip_bit(content, bit)
-        journal_of_five_trials.write_bytes(changed)
-        with pytest.raises(StoreError, match=r"line \d+ of .*tuning.jsonl is not one of an"):
-            make_tuner("random-search", file=journal_of_five_trials)
-        assert journal_of_five_trials.read_bytes() == changed
-
-
-@pytest.mark.parametrize("change", ["line missing", "lines exchanged", "line repeated"])
-def test_changed_lines_of_a_journal_are_noticed(journal_of_five_trials, change):
-    """Lines are missing, exchanged or repeated, though each of them is valid by itself.
-
-    The first line has the settings; each of five trials has one of its suggestion and one of its
-    result.
-    """
-    lines = journal_of_five_trials.read_bytes().splitlines(keepends=True)
-    if change == "line missing":
-        del lines[3]
-    elif change == "lines exchanged":
-        lines = [*lines[:3], lines[4], lines[3]]
-    elif change == "line repeated":
-        lines.append(lines[-1])
-    journal_of_five_trials.write_bytes(b"".join(lines))
-    with pytest.raises(StoreError, match="is not one of an optimiser's journal"):
-        make_tuner("random-search", file=journal_of_five_trials)
-
-
-@pytest.fixture
-def tuner_with_full_disk(tmp_path, monkeypatch):
-    """An optimiser that found the disk full when it was told a result; and its suggestion."""
-
-    def fail_with_line_cut_off(file: int) -> None:
-        """Act as `fsync` where a full disk has left no room for the end of a line."""
-        some_bytes = 9  # fewer than a line has
-        os.truncate(file, os.fstat(file).st_size - some_bytes)
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    tuner, _ = make_tuner("bo", file=tmp_path / "tuning.jsonl")
+def test_nothing_is_recorded_after_a_failed_write(monkeypatch):
+    """The disk is full while a result is told; an optimiser that is made again can tell it."""
+    storage = make_storage()
+    tuner, _ = make_recorded(storage)
     config = tuner.ask()
+    full_disk = Mock(side_effect=OSError("No space left on device"))
     with monkeypatch.context() as patch:
-        patch.setattr(os, "fsync", fail_with_line_cut_off)
-        with pytest.raises(StoreError, match=r"cannot be written: .*No space left"):
+        patch.setattr(storage, "set_trial_state_values", full_disk)
+        with pytest.raises(StoreError, match="cannot be recorded: No space left"):
             tuner.tell(config, 1.0)
-    return tuner, config
+
+    with pytest.raises(StoreError, match="cannot be recorded: No space left"):
+        tuner.ask()  # there is space now
+    continued, _ = make_recorded(storage)
+    assert continued.pending == [config]
+    continued.tell(config, 1.0)
+    assert continued.trials == (Trial(config, 1.0),)
 
 
-def test_optimiser_stops_after_failed_write(tuner_with_full_disk):
-    """Further lines would follow one that is cut off; a new optimiser removes that one."""
-    tuner, _ = tuner_with_full_disk
-    with pytest.raises(StoreError, match="create the optimiser again"):
-        tuner.ask()
+@pytest.mark.parametrize("file", ["tuning.db", "tuning.log"])
+def test_storage_in_missing_folder_is_refused(tmp_path, file):
+    with pytest.raises(StoreError, match="cannot be recorded"):
+        make_recorded(tmp_path / "missing" / file, "bo")
 
 
-def test_failed_write_loses_no_suggestion(tuner_with_full_disk, tmp_path):
-    """The result was not stored, so that the suggestion is in flight and can be told again."""
-    _, config = tuner_with_full_disk
-    restored, _ = make_tuner("bo", file=tmp_path / "tuning.jsonl")
-    assert restored.pending == [config]
-    restored.tell(config, 1.0)
+@pytest.mark.parametrize("name", ["notes.txt", "notes.db", "notes.log"])
+def test_other_files_are_left_alone(tmp_path, name):
+    """A file of other content is named as the storage by mistake."""
+    file = tmp_path / name
+    file.write_text("my notes\nof today\n")
+    with pytest.raises(ExperimentError, match="recorded in an Optuna storage"):
+        make_recorded(file, "bo")
+    assert file.read_text() == "my notes\nof today\n"
 
 
-def test_journal_in_missing_folder_is_refused(tmp_path):
-    with pytest.raises(StoreError, match="cannot be written"):
-        make_tuner("bo", file=tmp_path / "no" / "where")
+@pytest.mark.parametrize("history", [(), HISTORY_TO_MINIMIZE, HISTORY_TO_MINIMIZE[0].frame()])
+def test_task_needs_a_storage(history):
+    """Evaluations and tables are only read."""
+    with pytest.raises(ExperimentError, match=r"`record_history` puts what .* into a storage"):
+        make_recorded(history)

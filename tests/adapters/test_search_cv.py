@@ -1,11 +1,11 @@
 """The search with scikit-learn's interface, whose history remembers earlier searches."""
 
-import json
 import pickle
 import signal
 import subprocess
 import sys
 import time
+import warnings
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,6 +13,7 @@ import optuna
 import pandas as pd
 import pytest
 from ConfigSpace import ConfigurationSpace
+from optuna.storages import InMemoryStorage
 from scipy import stats
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.datasets import make_classification
@@ -40,12 +41,6 @@ X, Y = make_classification(n_samples=60, n_features=5, flip_y=0.2, random_state=
 """Data that all searches are fitted to."""
 SPACE = {"C": (1e-4, 1e3, "log"), "class_weight": [None, "balanced"]}
 """The search space of logistic regression."""
-HISTORIES = [
-    "tuning.parquet",
-    pytest.param("tuning.db", marks=pytest.mark.slow),
-    pytest.param("tuning.log", marks=pytest.mark.slow),
-]
-"""Histories of all kinds, as parameters of tests."""
 
 
 def make_search(history=None, task=None, *, estimator=None, space=SPACE, **options):
@@ -181,7 +176,7 @@ def test_clone_has_the_same_arguments():
 
 def test_fitted_search_is_pickled(tmp_path):
     """The copy has the same candidates, and predicts the same."""
-    search = make_search(tmp_path / "tuning.parquet", "May").fit(X, Y)
+    search = make_search(tmp_path / "tuning.db", "May").fit(X, Y)
     copy = pickle.loads(pickle.dumps(search))
     np.testing.assert_array_equal(copy.predict(X), search.predict(X))
     assert_same_candidates(copy, search)
@@ -269,19 +264,18 @@ def test_small_space_ends_the_search_as_in_sklearn():
     assert set(weights) == {None, "balanced"}
 
 
-def test_second_search_of_a_small_space_evaluates_nothing(tmp_path):
-    """Both configurations are in the history, although three are asked for."""
+def test_second_search_of_a_small_space_evaluates_nothing():
+    """Both configurations are recorded, although three are asked for."""
     search = make_search(
-        tmp_path / "tuning.parquet", "May", space={"class_weight": [None, "balanced"]}, n_iter=3
+        InMemoryStorage(), "May", space={"class_weight": [None, "balanced"]}, n_iter=3
     )
     with pytest.warns(UserWarning, match="Running 2 iterations"):
-        first = clone(search).fit(X, Y)
+        candidates = search.fit(X, Y).cv_results_["params"]
     with (
         pytest.warns(UserWarning, match="Running 2 iterations"),
         pytest.warns(ContinuedSearchWarning, match="has 2 evaluations already, so no candidate"),
     ):
-        second = search.fit(X, Y)
-    assert_same_candidates(first, second)
+        assert search.fit(X, Y).cv_results_["params"] == candidates
 
 
 # failures
@@ -294,24 +288,25 @@ def test_failing_fit_is_raised_if_asked(counter):
         search.fit(X, Y)
 
 
-def test_search_that_would_raise_succeeds_if_no_fit_fails(tmp_path):
+def test_search_that_would_raise_succeeds_if_no_fit_fails():
     """It is the same search as one that goes on after failures."""
-    raising = make_search(tmp_path / "tuning.parquet", "May", error_score="raise").fit(X, Y)
+    raising = make_search(error_score="raise").fit(X, Y)
     going_on = make_search().fit(X, Y)
     assert_same_candidates(raising, going_on)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.FitFailedWarning")
 @pytest.mark.filterwarnings("ignore:One or more of the test scores:UserWarning")
-def test_failures_before_error_score_was_raise_are_nan(counter, tmp_path):
+def test_failures_before_error_score_was_raise_are_nan(counter):
     """A search with failures, those of levels below 0.5, goes on with error_score="raise".
 
-    All its candidates are in the history, so that no fit fails now.
+    All its candidates are recorded, so that no fit fails now.
     """
+    storage = InMemoryStorage()
     options = {"estimator": counter(fails_below=0.5), "space": LEVELS, "n_iter": 8}
-    before = make_search(tmp_path / "tuning.parquet", "May", **options).fit(X, Y)
+    before = make_search(storage, "May", **options).fit(X, Y)
 
-    raising = make_search(tmp_path / "tuning.parquet", "May", error_score="raise", **options)
+    raising = make_search(storage, "May", error_score="raise", **options)
     with pytest.warns(ContinuedSearchWarning):
         raising.fit(X, Y)
 
@@ -331,12 +326,15 @@ def test_error_of_a_search_that_is_tuned_is_raised():
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.FitFailedWarning")
 @pytest.mark.filterwarnings("ignore:One or more of the test scores:UserWarning")
-@pytest.mark.parametrize("history", [None, *HISTORIES])
-def test_failed_candidates_do_not_end_the_search(counter, history, tmp_path):
-    """Of eight candidates those fail whose level is below 0.5; their scores are NaN."""
-    path = None if history is None else tmp_path / history
+@pytest.mark.parametrize("task", [None, "May"])
+def test_failed_candidates_do_not_end_the_search(counter, task):
+    """Of eight candidates those fail whose level is below 0.5; their scores are NaN.
+
+    The search is recorded if there is a task.
+    """
+    history = None if task is None else InMemoryStorage()
     search = make_search(
-        path, "May", estimator=counter(fails_below=0.5), space=LEVELS, n_iter=8
+        history, task, estimator=counter(fails_below=0.5), space=LEVELS, n_iter=8
     ).fit(X, Y)
 
     has_failed = search.cv_results_["param_level"].astype(float) < 0.5
@@ -369,65 +367,62 @@ def test_error_if_all_candidates_fail(counter):
         search.fit(X, Y)
 
 
-# the memory
+# the record
 
 
-@pytest.mark.parametrize("history", HISTORIES)
-def test_next_task_starts_from_the_best(history, tmp_path):
+def test_next_task_starts_from_the_best():
     """The task of June, with other data, begins with the best candidate of May."""
-    path = tmp_path / history
-    may = make_search(path, "May", n_iter=8).fit(X, Y)
-    june = make_search(path, "June", n_iter=2).fit(X[:50], Y[:50])
+    storage = InMemoryStorage()
+    may = make_search(storage, "May", n_iter=8).fit(X, Y)
+    june = make_search(storage, "June", n_iter=2).fit(X[:50], Y[:50])
     first_candidate = june.cv_results_["params"][0]
     assert first_candidate == may.best_params_
 
 
-def test_histories_of_all_kinds_give_the_same(tmp_path):
-    """Searches with a history of an earlier task, in a table, a database or a log."""
-    searches = []
-    for history in ("tuning.parquet", "tuning.db", "tuning.log"):
-        make_search(tmp_path / history, "May").fit(X, Y)
-        searches.append(make_search(tmp_path / history, "June").fit(X, Y))
+@pytest.mark.parametrize("file", ["tuning.db", "tuning.log"])
+def test_histories_of_all_kinds_give_the_same(file, tmp_path):
+    """June learns from May, whose evaluations are in a file or in memory."""
+    in_memory, in_file = InMemoryStorage(), tmp_path / file
+    make_search(in_memory, "May").fit(X, Y)
+    make_search(in_file, "May").fit(X, Y)
+    june = make_search(in_memory, "June").fit(X, Y)
+    june_of_file = make_search(in_file, "June").fit(X, Y)
+    assert_same_candidates(june_of_file, june)
 
-    with_table, with_database, with_log = searches
-    assert_same_candidates(with_table, with_database)
-    assert_same_candidates(with_table, with_log)
 
-
-@pytest.mark.parametrize("history", HISTORIES)
-def test_second_fit_evaluates_nothing(history, tmp_path, counter):
-    """All four candidates of the search are in the history already."""
+def test_second_fit_evaluates_nothing(counter, tmp_path):
+    """All four candidates of the search are recorded already, and so is its seed."""
     options = {"estimator": counter(), "space": LEVELS, "random_state": None}
-    first = make_search(tmp_path / history, "May", **options).fit(X, Y)
+    first = make_search(tmp_path / "tuning.db", "May", **options).fit(X, Y)
 
     counter.fit_count = 0
     with pytest.warns(ContinuedSearchWarning, match="has 4 evaluations already, so no candidate"):
-        second = make_search(tmp_path / history, "May", **options).fit(X, Y)
+        second = make_search(tmp_path / "tuning.db", "May", **options).fit(X, Y)
     assert_same_candidates(first, second)
     # Fits on the two folds of the best candidate, and its refit.
     assert counter.fit_count == 2 + 1
 
 
-@pytest.mark.parametrize("history", HISTORIES)
-def test_larger_n_iter_goes_on(history, tmp_path, counter):
-    """A search of three candidates is repeated with five, of which three are in the history."""
+def test_larger_n_iter_goes_on(counter):
+    """A search of three candidates is repeated with five, of which three are recorded."""
+    storage = InMemoryStorage()
     options = {"estimator": counter(), "space": LEVELS}
-    make_search(tmp_path / history, "May", n_iter=3, **options).fit(X, Y)
+    make_search(storage, "May", n_iter=3, **options).fit(X, Y)
 
     counter.fit_count = 0
     with pytest.warns(ContinuedSearchWarning, match="goes on with the other 2 of 5"):
-        longer = make_search(tmp_path / history, "May", n_iter=5, **options).fit(X, Y)
+        longer = make_search(storage, "May", n_iter=5, **options).fit(X, Y)
     assert counter.fit_count == 2 * 2 + 1  # two new candidates on two folds, and the refit
     undisturbed = make_search(n_iter=5, **options).fit(X, Y)
     assert_same_candidates(longer, undisturbed)
 
 
-def test_results_survive_the_history(tmp_path):
+def test_results_survive_the_record(tmp_path):
     """A search that only reads its evaluations has the same results as the one that made them."""
     options = {"scoring": ["accuracy", "roc_auc"], "refit": "roc_auc", "return_train_score": True}
-    first = make_search(tmp_path / "tuning.parquet", "May", **options).fit(X, Y)
+    first = make_search(tmp_path / "tuning.db", "May", **options).fit(X, Y)
     with pytest.warns(ContinuedSearchWarning):
-        second = make_search(tmp_path / "tuning.parquet", "May", **options).fit(X, Y)
+        second = make_search(tmp_path / "tuning.db", "May", **options).fit(X, Y)
     assert list(first.cv_results_) == list(second.cv_results_)
     for name, column in first.cv_results_.items():
         np.testing.assert_array_equal(second.cv_results_[name], column)
@@ -446,30 +441,100 @@ def test_results_survive_the_history(tmp_path):
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else None,
 )
-def test_task_with_other_settings_is_refused(changed, message, tmp_path):
-    """The task in the history was begun with another value of one setting."""
-    options = {"history": tmp_path / "tuning.parquet", "task": "May", "method": "bo"}
+def test_task_with_other_settings_is_refused(changed, message):
+    """The task was begun with another value of one setting."""
+    options = {"history": InMemoryStorage(), "task": "May", "method": "bo", "n_iter": 2}
     make_search(**options).fit(X, Y)
     with pytest.raises(StoreError, match=f"begun with other settings: .*{message}"):
         make_search(**(options | changed)).fit(X, Y)
 
 
-def test_task_without_evaluations_may_begin_anew(tmp_path):
-    """A task may begin with other settings if its first search failed before any evaluation."""
-    options = {"history": tmp_path / "tuning.db", "task": "May"}
+def test_task_with_other_data_is_refused():
+    """Scores on other data, here without the last point, cannot be compared."""
+    search = make_search(InMemoryStorage(), "May").fit(X, Y)
+    with pytest.raises(StoreError, match="other X, y or parameters of fit"):
+        search.fit(X[:-1], Y[:-1])
+
+
+def test_misspelt_parameter_does_not_begin_the_task():
+    """The task may be begun with the right name, and another seed."""
+    options = {"history": InMemoryStorage(), "task": "May"}
     with pytest.raises(ValueError, match="Invalid parameter"):
         make_search(space={"misspelt": (0.1, 1.0)}, **options).fit(X, Y)
-
     search = make_search(random_state=1, **options).fit(X, Y)
-
     assert len(search.cv_results_["params"]) == 4  # all its candidates
 
 
-def test_task_with_other_data_is_refused(tmp_path):
-    """Scores on other data, here without the last point, cannot be compared."""
-    search = make_search(tmp_path / "tuning.db", "May").fit(X, Y)
-    with pytest.raises(StoreError, match="other X, y or parameters of fit"):
-        search.fit(X[:-1], Y[:-1])
+@pytest.mark.parametrize(
+    "make_task",
+    [
+        lambda storage: optuna.create_study(
+            study_name="May", storage=storage, direction="maximize"
+        ).optimize(lambda trial: trial.suggest_float("C", 0.1, 1), n_trials=1),
+        lambda storage: hbo.optimiser(
+            "bo", space={"C": (0.1, 1.0)}, direction="maximize", history=storage, task="May"
+        ).tell({"C": 0.5}, 0.5),
+    ],
+    ids=["study of Optuna", "optimiser"],
+)
+def test_task_of_another_kind_is_not_continued(make_task):
+    """It lacks the scores of single folds, which a search would have recorded."""
+    storage = InMemoryStorage()
+    make_task(storage)
+    with pytest.raises(StoreError, match=r"tuned by another program|begun with other settings"):
+        make_search(storage, "May").fit(X, Y)
+
+
+# interrupted searches
+
+
+@pytest.mark.parametrize("n_calls_before", [1, 4, 7])
+@pytest.mark.parametrize("method_name", ["ask", "tell_with_results"])
+def test_interrupted_batches_end_like_undisturbed_ones(
+    counter, monkeypatch, method_name, n_calls_before
+):
+    """A search of eight candidates, in batches of three, is killed when it asks or tells."""
+    storage = InMemoryStorage()
+    options = {"estimator": counter(), "space": LEVELS, "n_iter": 8, "batch_size": 3}
+    undisturbed = make_search(**options).fit(X, Y)
+    original = getattr(hbo.Optimiser, method_name)
+    calls = []
+
+    def kill_later(self, *args):
+        if len(calls) == n_calls_before:
+            raise KeyboardInterrupt
+        calls.append(args)
+        return original(self, *args)
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(hbo.Optimiser, method_name, kill_later)
+        make_search(storage, "May", **options).fit(X, Y)
+
+    with warnings.catch_warnings(action="ignore", category=ContinuedSearchWarning):
+        continued = make_search(storage, "May", **options).fit(X, Y)
+    assert_same_candidates(continued, undisturbed)
+
+
+def test_search_continues_after_an_error(counter, monkeypatch):
+    """The second candidate raises an error whose reason is gone in the next search."""
+    storage = InMemoryStorage()
+    options = {"estimator": counter(), "space": LEVELS, "error_score": "raise"}
+    undisturbed = make_search(**options).fit(X, Y)
+    original_score = counter.score
+    counter.fit_count = 0
+
+    def fail_in_third_fit(self, X, y):
+        if self.fit_count == 3:
+            raise MemoryError
+        return original_score(self, X, y)
+
+    with monkeypatch.context() as patch, pytest.raises(MemoryError):
+        patch.setattr(counter, "score", fail_in_third_fit)
+        make_search(storage, "May", **options).fit(X, Y)
+
+    with pytest.warns(ContinuedSearchWarning, match="has 1 evaluations already"):
+        continued = make_search(storage, "May", **options).fit(X, Y)
+    assert_same_candidates(continued, undisturbed)
 
 
 SCRIPT_OF_TWO_SEARCHES = """
@@ -492,37 +557,32 @@ X = pd.DataFrame(X, columns=list("abcde"))
 space = {{"C": (1e-4, 1e3, "log"), "class_weight": [None, "balanced"]}}
 for task, n in (("May", 4), ("June", 5)):
     hbo.OrderedSearchCV(
-        Killing(), space, history={history!r}, task=task, n_iter=n, cv=2, random_state=0
+        Killing(), space, history="tuning.db", task=task, n_iter=n, cv=2, random_state=0
     ).fit(X[: 10 * n], y[: 10 * n])
 """
 NEVER = 0  # the fits are counted from 1
 
 
-def search_in_process(folder, history, killed_at):
+def search_in_process(folder, killed_at):
     """Search in May, then in June, in a process that may kill itself; return the exit code."""
-    script = SCRIPT_OF_TWO_SEARCHES.format(killed_at=killed_at, history=history)
+    script = SCRIPT_OF_TWO_SEARCHES.format(killed_at=killed_at)
     return subprocess.run([sys.executable, "-c", script], check=False, cwd=folder).returncode
 
 
-def read_records(path):
-    """Read task, configuration and score of each evaluation in a history, in their order.
+def read_records(storage):
+    """Read task, configuration and score of each evaluation in a storage, in their order.
 
     Configurations are texts, in which NaN equals itself.
     """
-    if path.suffix == ".parquet":
-        frame = pd.read_parquet(path)
-        configs = [repr(json.loads(text)["config"]) for text in frame["results"]]
-        return list(zip(frame["task"], configs, frame["score"], strict=True))
     records = []
-    for task in ("May", "June"):
-        study = optuna.load_study(study_name=task, storage=f"sqlite:///{path}")
+    for task in optuna.get_all_study_names(storage):
+        study = optuna.load_study(study_name=task, storage=storage)
         records += [(task, repr(trial.params), trial.value) for trial in study.trials]
     return records
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("history", ["tuning.parquet", "tuning.db"])
-def test_killed_search_ends_like_an_undisturbed_one(history, tmp_path):
+def test_killed_search_ends_like_an_undisturbed_one(tmp_path):
     """Processes are killed in fits 2, 6, 13 and 17; a killed candidate is fitted again.
 
     Fits are counted over all processes. An undisturbed one needs twenty: each of four candidates in
@@ -530,35 +590,35 @@ def test_killed_search_ends_like_an_undisturbed_one(history, tmp_path):
     """
     undisturbed = tmp_path / "undisturbed"
     undisturbed.mkdir()
-    assert search_in_process(undisturbed, history, NEVER) == 0
+    assert search_in_process(undisturbed, NEVER) == 0
 
     killed = tmp_path / "killed"
     killed.mkdir()
     for killed_at in (2, 6, 13, 17):
-        assert search_in_process(killed, history, killed_at) == -signal.SIGKILL
-    assert search_in_process(killed, history, NEVER) == 0
+        assert search_in_process(killed, killed_at) == -signal.SIGKILL
+    assert search_in_process(killed, NEVER) == 0
 
-    records = read_records(killed / history)
+    records = read_records(f"sqlite:///{killed}/tuning.db")
     assert len(records) == 4 + 5  # candidates in May and in June
-    assert records == read_records(undisturbed / history)
+    assert records == read_records(f"sqlite:///{undisturbed}/tuning.db")
 
 
 @pytest.mark.parametrize("batch_size", [3, pytest.param(1, marks=pytest.mark.slow)])
-def test_n_jobs_does_not_change_the_search(batch_size, tmp_path):
+def test_n_jobs_does_not_change_the_search(batch_size):
     """One process or two fit the candidates of a batch."""
     options = {"task": "May", "n_iter": 7, "batch_size": batch_size}
-    file_of_one, file_of_two = tmp_path / "one.parquet", tmp_path / "two.parquet"
-    with_one_job = make_search(file_of_one, n_jobs=1, **options).fit(X, Y)
-    with_two_jobs = make_search(file_of_two, n_jobs=2, **options).fit(X, Y)
+    storage_of_one, storage_of_two = InMemoryStorage(), InMemoryStorage()
+    with_one_job = make_search(storage_of_one, n_jobs=1, **options).fit(X, Y)
+    with_two_jobs = make_search(storage_of_two, n_jobs=2, **options).fit(X, Y)
     assert_same_candidates(with_one_job, with_two_jobs)
-    assert read_records(file_of_one) == read_records(file_of_two)
+    assert read_records(storage_of_one) == read_records(storage_of_two)
 
 
 @pytest.fixture
 def calls_of_optimiser(monkeypatch):
     """A list that gets "ask" or "tell" for each call of such a method of any optimiser."""
     calls = []
-    ask, tell = hbo.Optimiser.ask, hbo.Optimiser.tell
+    ask, tell = hbo.Optimiser.ask, hbo.Optimiser.tell_with_results
 
     def record_ask(self):
         calls.append("ask")
@@ -569,7 +629,7 @@ def calls_of_optimiser(monkeypatch):
         return tell(self, *args)
 
     monkeypatch.setattr(hbo.Optimiser, "ask", record_ask)
-    monkeypatch.setattr(hbo.Optimiser, "tell", record_tell)
+    monkeypatch.setattr(hbo.Optimiser, "tell_with_results", record_tell)
     return calls
 
 
@@ -579,120 +639,105 @@ def test_batch_size_counts_suggestions_at_once(calls_of_optimiser):
     assert calls_of_optimiser == ["ask"] * 3 + ["tell"] * 3 + ["ask"] * 2 + ["tell"] * 2
 
 
-def test_own_table_is_history(tmp_path):
+# histories of other origin
+
+
+TABLE = pd.DataFrame({"task": "May", "C": [0.01, 0.5, 20.0], "objective": [0.6, 0.8, 0.7]})
+"""Evaluations of logistic regressions, of which C = 0.5 is the best."""
+SPACE_OF_C = {"C": (1e-4, 1e3, "log")}
+
+
+@pytest.mark.parametrize("kind", ["table", "CSV", "Parquet", "evaluations"])
+def test_what_is_only_read_is_history_without_a_task(kind, tmp_path):
     """The only candidate of the search is the best of the table."""
-    table = pd.DataFrame({"task": "May", "C": [0.01, 0.5, 20.0], "score": [0.6, 0.8, 0.7]})
-    table.to_parquet(tmp_path / "tuning.parquet")
-    search = make_search(
-        tmp_path / "tuning.parquet", "June", space={"C": (1e-4, 1e3, "log")}, n_iter=1
-    ).fit(X, Y)
+    TABLE.to_csv(tmp_path / "old.csv", index=False)
+    TABLE.to_parquet(tmp_path / "old.parquet")
+    history = {
+        "table": TABLE,
+        "CSV": tmp_path / "old.csv",
+        "Parquet": str(tmp_path / "old.parquet"),
+        "evaluations": hbo.read_history(TABLE, SPACE_OF_C, direction="maximize"),
+    }
+    search = make_search(history[kind], space=SPACE_OF_C, n_iter=1).fit(X, Y)
     assert search.best_params_ == {"C": 0.5}
 
 
-@pytest.fixture
-def study_of_may(tmp_path):
-    """A study of Optuna, in tuning.db, of four values of C; the best one is nearest to 1."""
+def test_study_of_optuna_is_history(tmp_path):
+    """The only candidate of the search is the best of the study."""
 
     def suggest_and_score(trial: optuna.Trial) -> float:
-        c = trial.suggest_float("C", 1e-4, 1e3, log=True)
-        return -abs(c - 1)
+        return -abs(trial.suggest_float("C", 1e-4, 1e3, log=True) - 1)
 
     storage = f"sqlite:///{tmp_path / 'tuning.db'}"
     study = optuna.create_study(study_name="May", storage=storage, direction="maximize")
     study.optimize(suggest_and_score, n_trials=4)
-    return study
+
+    search = make_search(tmp_path / "tuning.db", "June", space=SPACE_OF_C, n_iter=1).fit(X, Y)
+
+    assert search.best_params_ == study.best_params
 
 
-def test_study_of_optuna_is_history(study_of_may, tmp_path):
-    """The only candidate of the search is the best of the study."""
-    search = make_search(
-        tmp_path / "tuning.db", "June", space={"C": (1e-4, 1e3, "log")}, n_iter=1
-    ).fit(X, Y)
-    assert search.best_params_ == study_of_may.best_params
-
-
-@pytest.mark.usefixtures("study_of_may")
-def test_search_does_not_go_on_with_a_study(tmp_path):
-    """A study of Optuna lacks the scores of single folds, which a search would have stored.
-
-    The fixture `study_of_may` has stored such a study in tuning.db.
-    """
-    with pytest.raises(StoreError, match=r"'May' in .* was not evaluated by an OrderedSearchCV"):
-        make_search(tmp_path / "tuning.db", "May").fit(X, Y)
-
-
-@pytest.mark.parametrize("history", HISTORIES)
-def test_evaluations_out_of_range_are_left_out(history, tmp_path):
+def test_evaluations_out_of_range_are_left_out():
     """In June the range of C is narrower than in May, whose evaluations are the history."""
-    make_search(tmp_path / history, "May", n_iter=8).fit(X, Y)
-    narrower = SPACE | {"C": (1e-2, 1e2, "log")}
-    search = make_search(tmp_path / history, "June", space=narrower)
+    storage = InMemoryStorage()
+    make_search(storage, "May", n_iter=8).fit(X, Y)
+    search = make_search(storage, "June", space=SPACE | {"C": (1e-2, 1e2, "log")})
     with pytest.warns(HistoryWarning, match="of 8 evaluations are left out"):
         search.fit(X, Y)
     assert search.cv_results_["param_C"].min() >= 1e-2
 
 
 @pytest.mark.filterwarnings("ignore:earlier tasks are on another search space")
-@pytest.mark.parametrize("history", HISTORIES)
-def test_hyperparameter_may_be_added(history, tmp_path):
+def test_hyperparameter_may_be_added():
     """The space of May lacks `tol`; June and July have it, and July begins with June's best."""
-    make_search(tmp_path / history, "May").fit(X, Y)
+    storage = InMemoryStorage()
+    make_search(storage, "May").fit(X, Y)
     space_with_tol = SPACE | {"tol": (1e-5, 1e-2, "log")}
-    june = make_search(tmp_path / history, "June", space=space_with_tol).fit(X, Y)
-    july = make_search(tmp_path / history, "July", space=space_with_tol, n_iter=2).fit(X, Y)
+    june = make_search(storage, "June", space=space_with_tol).fit(X, Y)
+    july = make_search(storage, "July", space=space_with_tol, n_iter=2).fit(X, Y)
     first_candidate = july.cv_results_["params"][0]
     assert first_candidate == june.best_params_
 
 
-def test_parquet_holds_choices_of_several_types(tmp_path):
-    """A column of Parquet has one type, but choices may be a text or a number, and None."""
+def test_choices_of_several_types_are_history(tmp_path):
+    """Choices may be a text, a number, None, or an object that is recorded as its text."""
     space = {
-        "C": (0.1, 10.0),
-        "solver": ["lbfgs", "saga"],
-        "class_weight": [None, "balanced"],
-        "random_state": [1, None],
+        "model__C": (0.1, 10.0),
+        "model__class_weight": [None, "balanced"],
+        "model__random_state": [1, None, 3],
+        "scaler": [StandardScaler(), "passthrough"],
     }
-    options = {"space": space, "estimator": LogisticRegression(max_iter=5000), "n_iter": 6}
-    path = tmp_path / "tuning.parquet"
-
-    may = make_search(path, "May", **options).fit(X, Y)
-    june = make_search(path, "June", **options).fit(X, Y)
-
-    first_candidate = june.cv_results_["params"][0]  # the best of May, read from the file
-    assert first_candidate == may.best_params_
-    columns = {"C", "class_weight", "random_state", "score", "task"}
-    assert columns <= set(pd.read_parquet(path).columns)
+    pipeline = Pipeline([("scaler", StandardScaler()), ("model", LogisticRegression())])
+    options = {"space": space, "estimator": pipeline, "n_iter": 6}
+    may = make_search(tmp_path / "tuning.db", "May", **options).fit(X, Y)
+    june = make_search(tmp_path / "tuning.db", "June", **options).fit(X, Y)
+    first_candidate = june.cv_results_["params"][0]
+    assert str(first_candidate) == str(may.best_params_)
 
 
-def test_parquet_file_has_one_writer(tmp_path):
-    """The file changes during the search, which must not overwrite it."""
-    path = tmp_path / "tuning.parquet"
-
-    class WritingToHistory(LogisticRegression):
-        """Stands for another process that writes to the file during the search."""
-
-        def fit(self, X, y):
-            pd.DataFrame({"task": ["May"], "score": [0.5]}).to_parquet(path)
-            return super().fit(X, y)
-
-    with pytest.raises(StoreError, match=r"another process writes to .*tuning.parquet"):
-        make_search(path, "June", estimator=WritingToHistory()).fit(X, Y)
+# arguments
 
 
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"history": "a.parquet"}, ExperimentError, "needs the name of this task"),
-        ({"history": "a.csv", "task": "May"}, ExperimentError, "ends in one of .parquet"),
+        ({"history": "new.db"}, ExperimentError, "needs the name of this task"),
+        ({"task": "May"}, ExperimentError, "recorded in an Optuna storage"),
         (
-            {"history": "a.parquet", "task": "May", "cv": KFold(shuffle=True)},
+            {"history": TABLE, "task": "May"},
+            ExperimentError,
+            "`record_history` puts what `read_history` reads into a storage",
+        ),
+        (
+            {"history": "new.db", "task": "May", "cv": KFold(shuffle=True)},
             ExperimentError,
             "splits otherwise each time.*random_state",
         ),
         ({"method": "ordered-pg"}, UnknownNameError, "did you mean 'ordered-gp'"),
         ({"n_iter": 0}, ValueError, "'n_iter' parameter of OrderedSearchCV must be an int"),
         ({"space": {"C": stats.norm()}}, InvalidSpaceError, "only uniform, loguniform .* norm"),
-        ({"space": {"C": None}}, InvalidSpaceError, "'C': must be a range .* but got None"),
+        ({"space": {"C": None}}, InvalidSpaceError, "needs at least one tunable hyperparameter"),
+        ({"space": {"C": [0.1, 1.0]}}, InvalidSpaceError, "may be a range or two choices"),
         ({"space": {"D": (0.0, 1.0)}}, ValueError, "Invalid parameter 'D'"),
     ],
     ids=lambda value: repr(list(value)) if isinstance(value, dict) else None,
@@ -700,15 +745,6 @@ def test_parquet_file_has_one_writer(tmp_path):
 def test_wrong_arguments_are_explained(options, error, message):
     with pytest.raises(error, match=message):
         make_search(**options).fit(X, Y)
-
-
-def test_file_of_another_kind_is_refused(tmp_path):
-    """The file that is named as the history holds notes, and is not overwritten."""
-    path = tmp_path / "tuning.parquet"
-    path.write_text("my notes")
-    with pytest.raises(StoreError, match="is no Parquet file"):
-        make_search(path, "May").fit(X, Y)
-    assert path.read_text() == "my notes"
 
 
 def test_random_state_may_be_a_generator():
@@ -731,30 +767,29 @@ class ModelOfSixParameters(CountingClassifier):
         return -((self.a - 0.5) ** 2) - self.b
 
 
-def write_history_of_2000_rows(path):
-    """Write 20 tasks, `task 0` to `task 19`, with 100 random evaluations each.
-
-    The hyperparameters and the score are those of `ModelOfSixParameters`.
-    """
+def record_2000_evaluations(space):
+    """A storage of 20 tasks with 100 random evaluations each of `ModelOfSixParameters`."""
     rng = np.random.default_rng(0)
     names_of_tasks = [f"task {number}" for number in range(20)]
     frame = pd.DataFrame({"task": np.repeat(names_of_tasks, 100)})
-    for name in "abcdef":
+    for name in space:
         frame[name] = rng.random(len(frame))
-    frame["score"] = -((frame["a"] - 0.5) ** 2) - frame["b"]
-    frame.to_parquet(path)
+    frame["objective"] = -((frame["a"] - 0.5) ** 2) - frame["b"]
+    storage = InMemoryStorage()
+    hbo.record_history(hbo.read_history(frame, space, direction="maximize"), storage)
+    return storage
 
 
 @pytest.mark.slow
-def test_suggestion_after_2000_rows_takes_less_than_a_second(tmp_path):
-    """The time is the average over 20 suggestions of a search whose history has 2000 rows."""
-    write_history_of_2000_rows(tmp_path / "tuning.parquet")
+def test_suggestion_after_2000_evaluations_takes_less_than_a_second():
+    """The time is the average over 20 suggestions of a search with 2000 earlier evaluations."""
+    space = dict.fromkeys("abcdef", (0.0, 1.0))
     n_suggestions = 20
     search = make_search(
-        tmp_path / "tuning.parquet",
+        record_2000_evaluations(space),
         "task 20",
         estimator=ModelOfSixParameters(),
-        space=dict.fromkeys("abcdef", (0.0, 1.0)),
+        space=space,
         n_iter=n_suggestions,
     )
 
@@ -792,8 +827,8 @@ Real.__module__ = Categorical.__module__ = "skopt.space.space"
         ((1e-3, 1, "log"), hbo.Parameter.number("x", 1e-3, 1, log=True)),
         ([1e-3, 1, "log"], hbo.Parameter.number("x", 1e-3, 1, log=True)),
         (["a", "b"], hbo.Parameter.choice("x", ("a", "b"))),
-        ([3, 1], hbo.Parameter.choice("x", (3, 1))),
-        ([1, 3], hbo.Parameter.choice("x", (1, 3), ordered=True)),
+        ({"choices": [3, 1]}, hbo.Parameter.choice("x", (3, 1))),
+        ([1, 3, 9], hbo.Parameter.choice("x", (1, 3, 9), ordered=True)),
         (range(1, 4), hbo.Parameter.choice("x", (1, 2, 3), ordered=True)),
         (np.array([0.1, 1.0]), hbo.Parameter.choice("x", (0.1, 1.0), ordered=True)),
         ([False, True], hbo.Parameter.choice("x", (False, True))),
@@ -823,7 +858,7 @@ def test_descriptions_of_parameters_are_read(description, expected):
 def test_choices_may_be_any_objects():
     """The search space has their texts, from which the parameters of a model are read back."""
     model_space = read_space({"hidden_layer_sizes": [(10,), (10, 5), None]})
-    assert model_space.space["hidden_layer_sizes"].choices == ("(10,)", "(10, 5)", "None")
+    assert model_space.space["hidden_layer_sizes"].choices == ("(10,)", "(10, 5)", None)
     config = {"hidden_layer_sizes": "(10, 5)"}
     assert model_space.params(config) == {"hidden_layer_sizes": (10, 5)}
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import joblib
 import numpy as np
-from sklearn.base import is_classifier
+from sklearn.base import clone, is_classifier
 from sklearn.exceptions import FitFailedWarning
 from sklearn.model_selection import check_cv
 from sklearn.model_selection._search import BaseSearchCV
@@ -353,6 +353,9 @@ class OrderedSearchCV(BaseSearchCV):  # type: ignore[misc]  # mypy does not foll
     def _run_search(self, evaluate_candidates: EvaluateCandidates) -> None:
         """Ask the method for candidates and evaluate them, but for those that were recorded."""
         candidates = read_space(self.space)
+        # A misspelt parameter is refused before the task is begun with it.
+        some_config = candidates.space.sample(np.random.default_rng(0))
+        clone(self.estimator).set_params(**candidates.params(some_config))
         recorder = None
         if self.task is not None:
             self._hash_splitter()
