@@ -11,6 +11,7 @@ import pytest
 from optimisers import tpe_at_once
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.samplers import GridSampler, RandomSampler, TPESampler
+from optuna.storages import InMemoryStorage
 from optuna.trial import TrialState
 
 from hpobench_ordered import Method, SearchSpace
@@ -364,14 +365,39 @@ def test_failed_and_pruned_trials_are_told(told_results):
     np.testing.assert_array_equal(losses, [math.nan, -5.0, -1.0])
 
 
-def test_sampler_serves_one_study_only():
-    """A second study is refused, as the sampler's method has learned from the first one."""
-    space = numeric_space()
-    objective = optuna_objective(make_toy_task(space))
-    sampler = OptunaSampler(RecordingMethod, space=space)
-    optuna.create_study(sampler=sampler).optimize(objective, n_trials=1)
-    with pytest.raises(ExperimentError, match="one study"):
-        optuna.create_study(sampler=sampler).optimize(objective, n_trials=1)
+@pytest.fixture(params=[InMemoryStorage, "sqlite:///:memory:".format], ids=["memory", "sqlite"])
+def make_storage(request):
+    """A function that makes an empty storage."""
+    return request.param
+
+
+@pytest.mark.parametrize("direction", ["minimize", "maximize"])
+def test_method_starts_anew_for_another_study(direction, make_storage, told_results):
+    """The second study has the name and the id of the first one, but another storage."""
+    objective = optuna_objective(make_toy_task(numeric_space()))
+    sampler = OptunaSampler(RecordingMethod, space=numeric_space())
+    same_name = {"study_name": "churn", "sampler": sampler}
+    first = optuna.create_study(storage=make_storage(), **same_name)
+    first.optimize(objective, n_trials=3)
+    told_results.clear()
+
+    second = optuna.create_study(storage=make_storage(), direction=direction, **same_name)
+    second.optimize(objective, n_trials=3)
+
+    assert [config for config, _ in told_results] == [trial.params for trial in second.trials]
+    assert [trial.params for trial in second.trials] == [trial.params for trial in first.trials]
+
+
+def test_space_is_inferred_for_each_study(told_results):
+    """The second study tunes another hyperparameter than the first one."""
+    sampler = OptunaSampler(RecordingMethod)
+    optuna.create_study(sampler=sampler).optimize(lambda t: t.suggest_float("x", 0, 1), n_trials=3)
+
+    study = optuna.create_study(sampler=sampler)
+    study.optimize(lambda t: t.suggest_float("y", 5, 6), n_trials=3)
+
+    last_config, _ = told_results[-1]
+    assert last_config == study.trials[-1].params
 
 
 def test_sampler_refuses_several_objectives():

@@ -56,11 +56,13 @@ ENQUEUED_ATTRIBUTE = "fixed_params"
 
 
 class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow Optuna
-    """A method as the sampler of a study of one objective.
+    """A method as the sampler of studies of one objective.
 
     It suggests what `hpobench_ordered.optimiser` with the same arguments suggests. Several trials
     may run at once (`n_jobs`). A new sampler with the same arguments resumes a study in a storage
-    with the same results; trials that were running when it stopped are suggested again first.
+    with the same results; trials that were running when it stopped are suggested again first. If a
+    sampler is used for another study, the method starts anew: it learns nothing from the study
+    before.
 
     Trials from elsewhere and enqueued ones (`enqueue_trial`) are told to the method, missing
     hyperparameters with their default; it is not asked for values that were enqueued. Failed
@@ -118,7 +120,8 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
         self._seed = seed
         self._is_shared = shared
         self._lock = Lock()  # Optuna calls from several threads
-        self._replay: Replay | None = None  # made in the first trial for which the space is known
+        # Made in a study's first trial for which the space is known.
+        self._replay: Replay | None = None
         self._is_space_of_studies = False  # `from_studies` sets it if the space is theirs
         # Hyperparameters that need no further warning: a user is warned of each at most once.
         self._checked_names: set[str] = set()
@@ -196,7 +199,7 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
         is part of Optuna's interface; the method does not depend on it.
 
         Raises:
-            ExperimentError: The study has several objectives, or is another one than before.
+            ExperimentError: The study has several objectives.
             EvaluationsError: The history does not fit the study, see `check_history`.
         """
         with self._lock:
@@ -326,25 +329,23 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
     def _begin(self, study: Study) -> None:
         """Create the method once the search space is known, and repeat what the study recorded.
 
-        Afterwards `self._replay` has both; it stays None while there is no space: none was given,
-        and the study has no complete trial to infer it from.
+        Afterwards `self._replay` has both; it is None while there is no space: none was given, and
+        the study has no complete trial to infer it from.
         """
-        if self._replay is not None:
-            if study.study_name != self._replay.study_name:
-                raise ExperimentError("an OptunaSampler belongs to one study; make another one")
+        if self._replay is not None and self._replay.is_of(study):
             return
+        self._replay = None
         if len(study.directions) != 1:
             raise ExperimentError(f"the study must have one objective, but has {study.directions}")
-        if self._space is None:
+        if not self._is_space_given:
             self._space = _infer_space(study.get_trials(deepcopy=False))
-            if self._space is None:
-                return
-            self._history = align_history(self._history, self._space)
+        if self._space is None:
+            return
         optimiser = Optimiser(
             self._spec,
             space=self._space,
             direction=Direction.of(study.direction.name.lower()),
-            history=self._history,
+            history=align_history(self._history, self._space),
             context=self._context,
             budget=self._budget,
             seed=self._seed,
@@ -380,7 +381,6 @@ class Replay:
 
     Attributes:
         optimiser: The method, which knows all that happened in the study when it was last asked.
-        study_name: Name of the study.
     """
 
     def __init__(self, optimiser: Optimiser, study: Study, *, is_shared: bool) -> None:
@@ -392,7 +392,8 @@ class Replay:
             is_shared: Whether other processes work on the study at the same time.
         """
         self.optimiser = optimiser
-        self.study_name = study.study_name
+        self._storage = study._storage
+        self._study_id = study._study_id
         settings = json.dumps(optimiser.settings, sort_keys=True)
         self._identity = hashlib.sha256(settings.encode()).hexdigest()[:HASH_LENGTH]
         self._is_shared = is_shared
@@ -416,6 +417,10 @@ class Replay:
                 taken.add(self._suggestion_of_trial[trial.number])
         all_suggestions = range(len(self._suggested_configs))
         self._free_suggestions = [number for number in all_suggestions if number not in taken]
+
+    def is_of(self, study: Study) -> bool:
+        """Whether this is the study; studies of other storages may have the same name and id."""
+        return study._storage is self._storage and study._study_id == self._study_id
 
     def is_told(self, trial: FrozenTrial) -> bool:
         """Whether the method was told of a trial, or shall not be."""
