@@ -37,12 +37,16 @@ def configspace_problem(task: Task) -> "tuple[ConfigurationSpace, Callable[..., 
 
 
 def optuna_objective(task: Task) -> "Callable[[Trial], float]":
-    """Make an objective for an Optuna study that minimises.
+    """Make an objective for an Optuna study of either direction.
+
+    A study that minimises gets the loss, one that maximises gets the negative loss: the best trial
+    is the best one in both. These are the objective's own units if the study's direction is the
+    task's. A trial without a study, such as Optuna's `FixedTrial`, gets the loss.
 
     The trial suggests only the active hyperparameters, ordinals as categoricals: the study's
-    `best_params` are a configuration. For the objective in its own units see `OptunaHubProblem`.
+    `best_params` are a configuration.
     """
-    return partial(_trial_loss, task)
+    return partial(_trial_value, task)
 
 
 class OptunaHubProblem:
@@ -93,6 +97,11 @@ def _loss(task: Task, config: ConfigLike, seed: int = 0) -> float:
     return task.objective.loss(task.evaluate(config))
 
 
-def _trial_loss(task: Task, trial: "Trial") -> float:
-    """Evaluate a task on the configuration that a trial suggests; the loss is to be minimised."""
-    return _loss(task, suggest_config(trial, task.space))
+def _trial_value(task: Task, trial: "Trial") -> float:
+    """Evaluate a task on the configuration that a trial suggests, for the study's direction."""
+    loss = _loss(task, suggest_config(trial, task.space))
+    study = getattr(trial, "study", None)  # a FixedTrial has none
+    if study is None:
+        return loss
+    # The factor between losses and values is 1 or -1: negative losses are maximised.
+    return Direction.of(study.direction.name.lower()).sign * loss

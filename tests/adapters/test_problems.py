@@ -80,6 +80,33 @@ def test_optuna_objective_suggests_active_hyperparameters(task):
         assert loss == task.objective.loss(task.evaluate(trial.params))
 
 
+def optimise_randomly(task, direction):
+    """A study of ten random trials of a task."""
+    sampler = optuna.samplers.RandomSampler(seed=0)
+    study = optuna.create_study(direction=direction, sampler=sampler)
+    study.optimize(optuna_objective(task), n_trials=10)
+    return study
+
+
+@pytest.mark.parametrize("direction", ["minimize", "maximize"])
+def test_study_of_either_direction_finds_best(task, direction):
+    study = optimise_randomly(task, direction)
+    losses = [task.objective.loss(task.evaluate(trial.params)) for trial in study.trials]
+    assert study.best_trial.number == np.argmin(losses)
+
+
+def test_study_in_task_direction_has_own_units(task):
+    study = optimise_randomly(task, task.objective.direction.value)
+    assert study.best_value == task.evaluate(study.best_params)
+
+
+def test_optuna_objective_gives_fixed_trial_the_loss(task):
+    """A fixed trial belongs to no study."""
+    config = sample_configs(task, n=1)[0]
+    loss = optuna_objective(task)(optuna.trial.FixedTrial(config))
+    assert loss == task.objective.loss(task.evaluate(config))
+
+
 def test_optuna_objective_suggests_native_ordinals(task):
     """The levels themselves, not their places in the order."""
     levels = set()
