@@ -5,6 +5,7 @@ import sys
 
 import click
 
+from hpobench_ordered.cli._output import allow_all_characters
 from hpobench_ordered.cli.advise import advise_
 from hpobench_ordered.cli.benchmarks import evaluate, info, list_, methods
 from hpobench_ordered.cli.experiments import check, compare, report, run
@@ -85,6 +86,7 @@ def main() -> None:
     """Run the command line; errors give one message and an exit code instead of a traceback."""
     # Treat a job scheduler's SIGTERM like Ctrl-C.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    allow_all_characters()
     try:
         # Standalone, click would print errors and exit by itself. Here it raises errors, and
         # returns None, for success, or the exit code that a command chose.

@@ -1,8 +1,11 @@
 """Output shared by the commands: results on standard output, progress on standard error."""
 
+import codecs
+import io
 import json
 import os
 import shutil
+import sys
 import textwrap
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,6 +18,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from hpobench_ordered.generation.base import Progress
+from hpobench_ordered.reporting.formats import MINUS, NOTHING
 from hpobench_ordered.runtime.progress import make_bars
 
 PIPE_WIDTH = 120  # width of sentences in pipes, where rows of tables are not wrapped
@@ -22,6 +26,38 @@ PIPE_WIDTH = 120  # width of sentences in pipes, where rows of tables are not wr
 MAX_ROW_WIDTH = 10_000  # width of tables in pipes, more than any row has
 
 COLUMN_GAP = 2  # spaces between the columns of a table
+
+PLAIN_SPELLINGS = {NOTHING: "-", MINUS: "-", "±": "+-", "…": "..."}
+"""How the characters that tables are made of are spelt in ASCII."""
+
+ENCODING_ERRORS = "hpobench_ordered.plain"
+"""Name of the error handler `spell_plainly`, for streams."""
+
+
+def spell_plainly(error: UnicodeError) -> tuple[str, int]:
+    """Spell characters that an encoding lacks in ASCII; an error handler of `codecs`.
+
+    Characters of tables have plain spellings, all others become escapes of JSON, so that JSON
+    stays valid.
+
+    Returns:
+        The spelling, and where in the text the encoder continues.
+    """
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    spellings = []
+    for character in error.object[error.start : error.end]:
+        escape_of_json = json.dumps(character).strip('"')
+        spellings.append(PLAIN_SPELLINGS.get(character, escape_of_json))
+    return "".join(spellings), error.end
+
+
+def allow_all_characters() -> None:
+    """Let standard output and standard error take characters that their encoding lacks."""
+    codecs.register_error(ENCODING_ERRORS, spell_plainly)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # else it was replaced, as in tests
+            stream.reconfigure(errors=ENCODING_ERRORS)
 
 
 def make_console() -> Console:
