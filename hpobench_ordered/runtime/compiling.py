@@ -4,13 +4,13 @@ import logging
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from time import perf_counter, process_time
 from typing import Any, TypeVar, cast
 
 from numba import njit
 from numba.core import event
 
 from hpobench_ordered.runtime import announcements
+from hpobench_ordered.runtime.clocks import loading_times
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -47,38 +47,19 @@ class _Announcer(event.Listener):  # type: ignore[misc]  # numba has no types
 event.register("numba:compile", _Announcer())  # not sent if compiled code is loaded from the cache
 
 
-class CompilationTimes(event.Listener):  # type: ignore[misc]
-    """Adds up the time that this process spends compiling, or loading compiled code.
-
-    Attributes:
-        wall_seconds: Time that has passed.
-        cpu_seconds: CPU time, of all threads of this process.
-    """
-
-    def __init__(self) -> None:
-        """Begin at 0 seconds; numba calls `on_start` and `on_end` from then on."""
-        self.wall_seconds = 0.0
-        self.cpu_seconds = 0.0
-        # How many functions are being compiled, as one may compile others that it calls.
-        self._depth = 0
+class _ClockStopper(event.Listener):  # type: ignore[misc]
+    """Lets the package's clocks stand still while this process compiles or loads compiled code."""
 
     def on_start(self, event: object) -> None:
-        """Remember when compiling begins; numba calls this, with details that are not needed."""
-        if self._depth == 0:
-            self._wall_start = perf_counter()
-            self._cpu_start = process_time()
-        self._depth += 1
+        """Stop the clocks; numba calls this, with details that are not needed."""
+        loading_times.begin()
 
     def on_end(self, event: object) -> None:
-        """Add the time since the outermost function's compiling began; numba calls this."""
-        self._depth -= 1
-        if self._depth == 0:
-            self.wall_seconds += perf_counter() - self._wall_start
-            self.cpu_seconds += process_time() - self._cpu_start
+        """Let the clocks go on; numba calls this."""
+        loading_times.end()
 
 
-compilation_times = CompilationTimes()
-event.register("numba:compiler_lock", compilation_times)  # held while code is compiled or loaded
+event.register("numba:compiler_lock", _ClockStopper())  # held while code is compiled or loaded
 
 
 def compiled(function: F) -> F:

@@ -13,9 +13,9 @@ from pathlib import Path
 import bad_methods as bad
 import numpy as np
 import pytest
-from numba import njit
 
 from hpobench_ordered import Adjustment, LeaveOneOut, Method, MethodSpec, Ordered, load, registry
+from hpobench_ordered._typing import Config
 from hpobench_ordered.core.benchmark import Task
 from hpobench_ordered.errors import StoreError
 from hpobench_ordered.experiment.api import Results
@@ -27,8 +27,6 @@ from hpobench_ordered.experiment.runner import optimise
 from hpobench_ordered.experiment.store import Store
 from hpobench_ordered.files.writing import file_sha256
 from hpobench_ordered.protocols import Assignment
-from hpobench_ordered.runtime import compiling
-from hpobench_ordered.runtime.machine import cpu_clock, wall_clock
 from hpobench_ordered.testing.toy import numeric_space, numeric_space_before, toy_spec
 
 
@@ -461,27 +459,32 @@ def test_results_have_timings_of_their_cells(timed_cells_and_store):
     assert list(results.timings()["key"]) == [first_cell.key]
 
 
-@pytest.mark.parametrize(
-    ("clock", "clock_that_goes_on"),
-    [(wall_clock, time.perf_counter), (cpu_clock, time.process_time)],
-    ids=["wall", "cpu"],
-)
-def test_clock_stops_while_numba_compiles(clock, clock_that_goes_on):
-    """The package's clock leaves out compilation, beside a clock of Python that goes on.
+class ImportsSlowModule(Method):
+    """Its first suggestion imports a module that computes for 0.2 CPU seconds."""
 
-    A function is called for the first time, of which compilation takes nearly all of the time.
-    """
-    # The module that stops the clock is imported, as by any method that compiles.
-    assert compiling.compilation_times
-    function_to_compile = njit(lambda values: np.exp(values).sum())
-    start = clock()
-    start_that_goes_on = clock_that_goes_on()
+    def ask(self) -> Config:
+        import slow_module  # noqa: F401  found in the folder of the test
 
-    function_to_compile(np.ones(3))
+        return self.space.sample(self.rng)
 
-    elapsed_that_goes_on = clock_that_goes_on() - start_that_goes_on
-    elapsed = clock() - start
-    assert 0 <= elapsed < 0.5 * elapsed_that_goes_on
+    def tell(self, config: Config, loss: float) -> None:
+        pass
+
+
+def test_imports_are_no_time_of_method(tmp_path, monkeypatch):
+    lines = [
+        "import time",
+        "end = time.process_time() + 0.2",
+        "while time.process_time() < end: pass",
+    ]
+    (tmp_path / "slow_module.py").write_text("\n".join(lines))
+    monkeypatch.syspath_prepend(tmp_path)
+    spec = MethodSpec("imports", ImportsSlowModule, "", "")
+    assignment = Assignment(spec, load("newsvendor").tasks[0], (), budget=2)
+
+    outcome = optimise(assignment, np.random.default_rng(0))
+
+    assert 0 < outcome.cpu_seconds < 0.1
 
 
 def make_timing(**changed_fields: object) -> dict[str, object]:
