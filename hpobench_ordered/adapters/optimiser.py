@@ -309,11 +309,15 @@ class Optimiser:
             ExhaustedSpaceWarning: The space has no configuration left that was not suggested.
         """
         with self._lock:
-            with one_thread():
-                suggestion = self._method.ask()
             try:
+                with one_thread():
+                    suggestion = self._method.ask()
                 row = self.space.row(suggestion)
-            except InvalidConfigError as error:
+            except BaseException as error:
+                if self._recorder is not None:  # the method may be anywhere in its suggestion
+                    self._recorder.stop("a suggestion was not finished: make the optimiser again")
+                if not isinstance(error, InvalidConfigError):
+                    raise
                 name = self.settings["method"]
                 raise InvalidSuggestionError(f"{name} suggested {suggestion!r}: {error}") from error
 

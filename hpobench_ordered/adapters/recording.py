@@ -7,9 +7,11 @@ optimiser which was interrupted can be led through the same events again. Needs 
 
 import math
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import takewhile
 from typing import Any
 
@@ -24,7 +26,7 @@ from hpobench_ordered.adapters._optuna_space import distribution
 from hpobench_ordered.adapters._settings import describe_changes
 from hpobench_ordered.adapters.reading.read import REMEDIES, Settings, read_source
 from hpobench_ordered.adapters.reading.rows import Reader
-from hpobench_ordered.adapters.reading.sources import open_storage
+from hpobench_ordered.adapters.reading.sources import OpenedStudy, open_storage
 from hpobench_ordered.adapters.reading.studies import SETTINGS_ENTRY, load_studies
 from hpobench_ordered.core.history import Evaluations
 from hpobench_ordered.core.objective import Direction
@@ -89,7 +91,7 @@ class Recorder:
         self, storage: "str | os.PathLike[str] | object", task: str, direction: Direction
     ) -> None:
         """Open the study of the task, or create it, and read its trials."""
-        self.place = f"task {task!r} in {storage}"
+        self.place = f"task {task!r} in {_hide_password(str(storage))}"
         self._task = task
         # Why nothing can be recorded any more; "" as long as all went well.
         self._failure = ""
@@ -107,6 +109,8 @@ class Recorder:
             )
             trials: list[FrozenTrial] = self._study.get_trials(deepcopy=False)
         self._id_of_trial = [trial._trial_id for trial in trials]
+        # When the task was begun; None if it has no trials.
+        self._start: datetime | None = trials[0].datetime_start if trials else None
         self._settings: dict[str, Any] | None = self._study.user_attrs.get(SETTINGS_ENTRY)
         self.events = sorted(_list_events(trials))
         trials_with_event = {event.trial for event in self.events}
@@ -152,19 +156,31 @@ class Recorder:
             )
 
     def read_earlier(self, space: SearchSpace) -> tuple[Evaluations, ...]:
-        """Read the studies with a value whose first trial started before this one's, oldest first.
+        """Read the studies whose first trial started before this one's, oldest first.
 
-        Trials that are outside of `space` are left out with a warning.
+        Of each, what was evaluated before this task was begun; what was evaluated since does not
+        change its history. Trials that are outside of `space` are left out with a warning.
         """
         studies = load_studies(self._study._storage, "*")  # oldest first
-        earlier = []
+        earlier: list[OpenedStudy] = []
         for study in takewhile(lambda study: study.study_name != self._task, studies):
-            if study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)):
-                earlier.append(study)
+            opened = OpenedStudy(study, before=self._start)
+            if any(trial.state is TrialState.COMPLETE for trial in opened.list_trials()):
+                earlier.append(opened)
         if not earlier:
             return ()
-        reader = Reader(drop_invalid=True, clip=False, source="the studies", remedies=REMEDIES)
+        reader = Reader(
+            drop_invalid=True,
+            clip=False,
+            source="the studies",
+            may_be_empty=True,
+            remedies=REMEDIES,
+        )
         return read_source(earlier, space, Settings(), reader)
+
+    def stop(self, reason: str) -> None:
+        """Record nothing any more: the optimiser could not be led through what follows."""
+        self._failure = self._failure or reason
 
     def ask(self, config: Config, space: SearchSpace) -> int:
         """Record a configuration that the method was asked for; returns the number of its trial."""
@@ -268,10 +284,16 @@ def record_history(
         recorder = Recorder(storage, evaluations.task, evaluations.direction)
         if recorder.trials:
             raise StoreError(f"{recorder.place} has trials already")
-        recorder.begin({"space": evaluations.space.to_json()})
+        context = dict(evaluations.context)
+        recorder.begin({"space": evaluations.space.to_json(), "context": context})
         configs = evaluations.space.configs(evaluations.values)
         for config, value in zip(configs, evaluations.objective.tolist(), strict=True):
             recorder.add(config, evaluations.space, value)
+
+
+def _hide_password(url: str) -> str:
+    """The URL of a storage for messages, without the password that it may have."""
+    return re.sub(r"(://[^:/@]*):[^@/]*@", r"\1:***@", url)
 
 
 def _list_events(trials: Sequence[FrozenTrial]) -> Iterator[Event]:

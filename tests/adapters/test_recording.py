@@ -1,8 +1,10 @@
 """Recorded tuning, on random spaces: it continues as if never stopped, and is read as told."""
 
 import math
+import sqlite3
 import zlib
 from collections.abc import Sequence
+from contextlib import closing
 from unittest.mock import patch
 
 import numpy as np
@@ -24,7 +26,7 @@ from hpobench_ordered import (
     SearchSpace,
 )
 from hpobench_ordered.adapters import optimiser as optimiser_module
-from hpobench_ordered.errors import HistoryWarning, StoreError
+from hpobench_ordered.errors import EvaluationsError, HistoryWarning, StoreError
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 
@@ -260,3 +262,93 @@ def test_trials_are_those_of_a_study():
     assert [trial.value for trial in trials] == [1.0, None, None, 2.0]
     complete, failed, running = TrialState.COMPLETE, TrialState.FAIL, TrialState.RUNNING
     assert [trial.state for trial in trials] == [complete, failed, running, complete]
+
+
+SMALL = SearchSpace([Parameter.number("x", 0, 1)])
+
+
+def tune(storage, task: str, values=(), *, space=SMALL, method="random-search", **options):
+    """Make an optimiser that is recorded, and tell it configurations with their own x as value."""
+    tuner = hbo.optimiser(
+        method, space=space, direction="minimize", history=storage, task=task, **options
+    )
+    for x in values:
+        tuner.tell({"x": x}, x)
+    return tuner
+
+
+@pytest.mark.filterwarnings("ignore:random-search does not use the history")
+def test_earlier_task_may_go_on_when_a_later_one_was_begun():
+    """What is evaluated in May after June was begun does not change the history of June."""
+    storage = optuna.storages.InMemoryStorage()
+    tune(storage, "May", [0.1, 0.2])
+    tune(storage, "June", [0.3])
+    tune(storage, "May", [0.4])
+    assert len(tune(storage, "June", [0.5]).trials) == 2
+
+
+@pytest.mark.filterwarnings("ignore:random-search does not use the history")
+def test_context_is_recorded():
+    """Of an optimiser, and of a history that is put into a storage."""
+    storage = optuna.storages.InMemoryStorage()
+    values = np.array([[0.1], [0.2]])
+    may = Evaluations(
+        "May", {"rows": 10.0}, values, np.zeros(2), space=SMALL, direction=hbo.Direction.MINIMIZE
+    )
+    hbo.record_history([may], storage)
+    tune(storage, "June", [0.3, 0.4], context={"rows": 20})
+    contexts = [evaluations.context for evaluations in hbo.read_history(storage)]
+    assert contexts == [{"rows": 10}, {"rows": 20}]
+
+
+def test_copy_of_an_earlier_task_is_left_out():
+    storage = optuna.storages.InMemoryStorage()
+    tune(storage, "May", [0.1, 0.2])
+    with pytest.warns(HistoryWarning):
+        tune(storage, "June", [0.1, 0.2])
+    with pytest.warns(HistoryWarning, match="identical evaluations: the second is left out"):
+        tuner = tune(storage, "July", method="simple-ordered")
+    assert len(tuner.settings["history"]) == 1
+
+
+def test_earlier_task_may_be_out_of_range():
+    """Nothing of it can be used, which is said."""
+    storage = optuna.storages.InMemoryStorage()
+    tune(storage, "May", [0.8, 0.9])
+    narrower = SearchSpace([Parameter.number("x", 0, 0.5)])
+    with pytest.warns(HistoryWarning, match="2 of 2 evaluations are left out"):
+        tuner = tune(storage, "June", space=narrower)
+    assert tuner.settings["history"] == []
+
+
+def test_database_of_another_program_is_left_alone(tmp_path):
+    path = tmp_path / "prices.db"
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("create table prices (a)")
+        database.commit()
+    before = path.read_bytes()
+    with pytest.raises(EvaluationsError, match="no studies of Optuna"):
+        tune(path, "May")
+    assert path.read_bytes() == before
+
+
+def test_interrupted_suggestion_ends_the_record(monkeypatch):
+    """The method cannot be led through it again; a new optimiser goes on."""
+    storage = optuna.storages.InMemoryStorage()
+    tuner = tune(storage, "May", [0.1])
+
+    def interrupt():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(tuner._method, "ask", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        tuner.ask()
+    with pytest.raises(StoreError, match="make the optimiser again"):
+        tuner.tell({"x": 0.2}, 0.2)
+    assert len(tune(storage, "May", [0.2]).trials) == 2
+
+
+def test_password_is_not_in_messages():
+    with pytest.raises(StoreError) as caught:
+        tune("postgresql+nodriver://me:secret@localhost/tuning", "May")
+    assert "secret" not in str(caught.value)

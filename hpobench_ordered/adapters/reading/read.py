@@ -278,7 +278,7 @@ def _split_by_task(
         else:
             of_study = next(rows_of_studies)
             if of_study is not None:
-                tasks.append(replace(of_study, origin=item.origin))
+                tasks.append(of_study)
     return _tell_apart(tasks)
 
 
@@ -293,9 +293,7 @@ def _split_studies(
         return []
     from hpobench_ordered.adapters.reading.studies import split_studies
 
-    return split_studies(
-        [item.study for item in studies], reader, space=space, rename=settings.rename
-    )
+    return split_studies(studies, reader, space=space, rename=settings.rename)
 
 
 def _tell_apart(tasks: Sequence[TaskRows]) -> list[TaskRows]:

@@ -152,6 +152,7 @@ class Reader:
         source: Name of the input in messages.
         allows_failed: Whether an evaluation may have failed; a surrogate needs a value in each row.
         merges_repeated: Whether a configuration gets one value on a task: so in a history.
+        may_be_empty: Whether there may be no usable row at all.
         remedies: What messages advise.
         ignored: Columns that are not read.
         rows_with_problem: Names of the rows that have a problem, by its description.
@@ -163,6 +164,7 @@ class Reader:
     source: str
     allows_failed: bool = True
     merges_repeated: bool = True
+    may_be_empty: bool = False
     remedies: Remedies = Remedies()
     ignored: list[str] = field(default_factory=list)
     rows_with_problem: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
@@ -241,10 +243,32 @@ class Reader:
         Warns:
             HistoryWarning: Rows are left out or merged, numbers were moved, or columns are ignored.
         """
-        evaluations = self.usable(history)
-        _check_different(evaluations)
+        evaluations = self._leave_out_copies(self.usable(history))
         self.warn_of_ignored()
         return evaluations
+
+    def _leave_out_copies(self, history: Sequence[Evaluations]) -> tuple[Evaluations, ...]:
+        """Refuse, or leave out, tasks with the evaluations of an earlier one, such as a copy."""
+        first_task_with: dict[Any, str] = {}
+        different: list[Evaluations] = []
+        for evaluations in history:
+            content = (
+                evaluations.names,
+                evaluations.values.tobytes(),
+                evaluations.objective.tobytes(),
+            )
+            # A single evaluation may be the same by chance.
+            is_comparable = np.isfinite(evaluations.objective).sum() > 1
+            task = evaluations.task
+            first_task = first_task_with.setdefault(content, task) if is_comparable else task
+            if first_task == task:
+                different.append(evaluations)
+                continue
+            problem = f"tasks {first_task!r} and {task!r} have identical evaluations"
+            if not self.drop_invalid:
+                raise EvaluationsError(f"{problem}: give them once")
+            warn(f"{problem}: the second is left out")
+        return tuple(different)
 
     def usable(self, history: Iterable[Evaluations | None]) -> tuple[Evaluations, ...]:
         """The usable evaluations by task; warns of, or refuses, what is left out or moved.
@@ -256,7 +280,7 @@ class Reader:
         problems = self._problems()
         evaluations = tuple(e for e in history if e is not None)
         has_value = any(np.isfinite(e.objective).any() for e in evaluations)
-        if not has_value:
+        if not has_value and not self.may_be_empty:
             raise EvaluationsError(f"no usable evaluation with a value in {self.source}{problems}")
         if self._n_dropped:
             count = f"{self._n_dropped} of {self._n_rows} evaluations"
@@ -641,25 +665,6 @@ def _are_all_outside(parameter: Parameter, numbers_of_column: FloatArray) -> boo
         return False
     is_inside = (finite >= parameter.lower) & (finite <= parameter.upper)
     return not is_inside.any()
-
-
-def _check_different(history: Sequence[Evaluations]) -> None:
-    """Check that no two tasks have identical evaluations, such as a study and its copy."""
-    first_task_with: dict[Any, str] = {}
-    for evaluations in history:
-        if np.isfinite(evaluations.objective).sum() < 2:
-            continue  # a single evaluation may be the same by chance
-        content = (
-            evaluations.names,
-            evaluations.values.tobytes(),
-            evaluations.objective.tobytes(),
-        )
-        task = evaluations.task
-        first_task = first_task_with.setdefault(content, task)
-        if first_task != task:
-            raise EvaluationsError(
-                f"tasks {first_task!r} and {task!r} have identical evaluations: give them once"
-            )
 
 
 def _list_counts(counts: Mapping[str, int]) -> str:

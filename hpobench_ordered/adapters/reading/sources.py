@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
+from datetime import datetime
 from enum import Enum, auto
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -25,9 +26,12 @@ from hpobench_ordered.files.writing import check_file
 if TYPE_CHECKING:
     from optuna.storages import BaseStorage
     from optuna.study import Study
+    from optuna.trial import FrozenTrial
     from pandas import DataFrame
 
-Source: TypeAlias = "DataFrame | str | os.PathLike[str] | BaseStorage | Study | Iterable[Source]"
+Source: TypeAlias = (
+    "DataFrame | str | os.PathLike[str] | BaseStorage | Study | OpenedStudy | Iterable[Source]"
+)
 """What `read_history` reads."""
 
 SQLITE_PREFIX = "sqlite:///"
@@ -64,10 +68,25 @@ KIND_OF_SUFFIX: Mapping[str, FileKind] = {
 
 @dataclass(frozen=True)
 class OpenedStudy:
-    """A study of Optuna, and the name of the storage that it was found in; "" if in none."""
+    """A study of Optuna.
+
+    Attributes:
+        study: The study.
+        origin: Name of the storage that it was found in; "" if in none.
+        before: Trials that ended at this time or later are not read; None: all are.
+    """
 
     study: "Study"
     origin: str = ""
+    before: datetime | None = None
+
+    def list_trials(self) -> "list[FrozenTrial]":
+        """The trials that are read, in order."""
+        trials: list[FrozenTrial] = self.study.get_trials(deepcopy=False)
+        if self.before is None:
+            return trials
+        ended = [trial for trial in trials if trial.datetime_complete is not None]
+        return [trial for trial in ended if trial.datetime_complete < self.before]
 
 
 def open_source(source: Source, pattern: str) -> list[Table | OpenedStudy]:
@@ -89,6 +108,8 @@ def open_source(source: Source, pattern: str) -> list[Table | OpenedStudy]:
     """
     if isinstance(source, str | os.PathLike):
         return _open_text(os.fspath(source), pattern)
+    if isinstance(source, OpenedStudy):
+        return [source]
     if _is_of_optuna(source, "study", "Study"):
         return [OpenedStudy(source)]
     if _is_of_optuna(source, "storages", "BaseStorage"):
@@ -149,6 +170,9 @@ def open_storage(place: str | os.PathLike[str], *, purpose: str) -> "str | BaseS
     if kind is FileKind.JOURNAL:
         return _open_journal(path)
     if kind is FileKind.SQLITE:
+        is_new = not path.exists() or path.stat().st_size == 0
+        if not is_new:
+            _check_has_studies(path)
         return f"{SQLITE_PREFIX}{path}"
     raise EvaluationsError(
         f"{path} is no storage of Optuna; evaluations are recorded in one, such as tuning.db, and "

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
 from operator import attrgetter
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import optuna
@@ -36,6 +36,7 @@ from hpobench_ordered.adapters._optuna_space import (
     parameter_of,
 )
 from hpobench_ordered.adapters.reading.rows import Reader, Rows, State, TaskRows
+from hpobench_ordered.adapters.reading.sources import OpenedStudy
 from hpobench_ordered.adapters.reading.tables import check_renaming
 from hpobench_ordered.errors import EvaluationsError, InvalidSpaceError, UnknownNameError
 from hpobench_ordered.space import Compare, Comparison, Condition, Kind, Parameter, SearchSpace
@@ -65,12 +66,18 @@ class _StudyTrials:
     Attributes:
         name: Name of the study.
         trials: All trials.
-        recorded_space: The search space that this package recorded; None if it did not.
+        recorded: The settings that this package recorded with it; empty if it did not.
     """
 
     name: str
     trials: Sequence[FrozenTrial]
-    recorded_space: SearchSpace | None
+    recorded: Mapping[str, Any]
+
+    @property
+    def recorded_space(self) -> SearchSpace | None:
+        """The search space that this package recorded; None if it did not."""
+        description = self.recorded.get("space")
+        return None if description is None else SearchSpace.from_json(description)
 
     @property
     def complete(self) -> list[FrozenTrial]:
@@ -79,7 +86,7 @@ class _StudyTrials:
 
 
 def split_studies(
-    studies: Sequence[Study],
+    studies: Sequence[OpenedStudy],
     reader: Reader,
     *,
     space: SearchSpace | None,
@@ -96,7 +103,8 @@ def split_studies(
     Returns:
         The rows of each study; None for a study without a complete trial.
     """
-    for study in studies:
+    for opened in studies:
+        study = opened.study
         if len(study.directions) != 1:
             raise EvaluationsError(
                 f"study {study.study_name!r} must have one objective, not {len(study.directions)}"
@@ -111,19 +119,22 @@ def split_studies(
     for i, of_study in enumerate(all_trials):
         if i in space_of_position:
             rows = _to_rows(of_study, space_of_position[i])
-            rows_of_studies.append(TaskRows(rows, space_of_position[i]))
+            space_of_study = space_of_position[i]
+            context = of_study.recorded.get("context", {})
+            origin = studies[i].origin
+            rows_of_studies.append(TaskRows(rows, space_of_study, context, origin))
         else:
             reader.unusable_tasks.append(f"study {of_study.name!r}")
             rows_of_studies.append(None)
     return rows_of_studies
 
 
-def _read_trials(studies: Sequence[Study], rename: Mapping[str, str]) -> list[_StudyTrials]:
+def _read_trials(studies: Sequence[OpenedStudy], rename: Mapping[str, str]) -> list[_StudyTrials]:
     """Read the trials of each study, with parameters renamed, and choices as text if need be."""
     trials_of_study: list[list[FrozenTrial]] = []
     parameters_of_studies: list[set[str]] = []  # their names, for each study
-    for study in studies:
-        trials = study.get_trials(deepcopy=False)
+    for opened in studies:
+        trials = opened.list_trials()
         trials_of_study.append(trials)
         parameters: set[str] = set()
         for trial in trials:
@@ -132,11 +143,12 @@ def _read_trials(studies: Sequence[Study], rename: Mapping[str, str]) -> list[_S
     check_renaming(rename, *parameters_of_studies)
 
     read: list[_StudyTrials] = []
-    for study, trials in zip(studies, trials_of_study, strict=True):
+    for opened, trials in zip(studies, trials_of_study, strict=True):
         prepared = [_prepare_trial(trial, rename) for trial in trials]
-        # A renamed parameter is not in the space that was recorded.
-        recorded = None if rename else _read_recorded_space(study)
-        read.append(_StudyTrials(study.study_name, prepared, recorded))
+        recorded = dict(opened.study.user_attrs.get(SETTINGS_ENTRY, {}))
+        if rename:  # the space that was recorded has the old names
+            recorded.pop("space", None)
+        read.append(_StudyTrials(opened.study.study_name, prepared, recorded))
     return read
 
 
@@ -155,12 +167,6 @@ def _prepare_trial(trial: FrozenTrial, rename: Mapping[str, str]) -> FrozenTrial
         rename.get(name, name): distribution for name, distribution in trial.distributions.items()
     }
     return prepared
-
-
-def _read_recorded_space(study: Study) -> SearchSpace | None:
-    """The search space that this package recorded with a study; None if it did not."""
-    settings = study.user_attrs.get(SETTINGS_ENTRY)
-    return None if settings is None else SearchSpace.from_json(settings["space"])
 
 
 def load_studies(storage: "str | BaseStorage", pattern: str) -> list[Study]:
