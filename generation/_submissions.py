@@ -169,7 +169,9 @@ def _check_values_of_task(trials: "pd.DataFrame", task: "Task") -> None:
     configs = trials[list(names)].rename(columns=names)
     values = task.evaluate_many(configs)  # raises if a configuration is not in the space
 
-    is_wrong = values != trials["value"].to_numpy(dtype=np.float64)
+    losses = task.objective.losses(values)
+    # Compared as losses, since the value of a failed evaluation, NaN, does not equal itself.
+    is_wrong = losses != task.objective.losses(trials["value"].to_numpy(dtype=np.float64))
     if is_wrong.any():
         first = trials[is_wrong].iloc[0]
         raise ArtifactError(
@@ -178,7 +180,7 @@ def _check_values_of_task(trials: "pd.DataFrame", task: "Task") -> None:
             f"{values[is_wrong][0]}"
         )
     is_as_expected = (
-        (trials["loss"] == task.objective.losses(values))
+        (trials["loss"] == losses)
         & (trials["task_name"] == task.name)
         & trials["trial"].between(1, PROTOCOL.trials)
     )

@@ -141,11 +141,11 @@ class TrainingResults:
         if not self.failures:
             return self.values
 
-        losses = objective.losses(self.values)  # NaN where a training failed
-        worst_of_tasks = np.nanmax(losses, axis=0)
-        filled_losses = np.where(np.isnan(losses), worst_of_tasks, losses)
-        # `losses` keeps or negates values, so applied to losses it gives the values back.
-        return objective.losses(filled_losses)
+        losses = objective.losses(self.values)  # infinite where a training failed
+        has_failed = np.isinf(losses)
+        worst_of_tasks = losses.max(axis=0, initial=-np.inf, where=~has_failed)
+        filled_losses = np.where(has_failed, worst_of_tasks, losses)
+        return objective.values(filled_losses)
 
 
 @dataclass(frozen=True, eq=False)

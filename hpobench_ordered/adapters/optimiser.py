@@ -384,7 +384,7 @@ class Optimiser:
                 self._trials.append(trial)
                 told_config = trial.config
 
-            loss = self.direction.sign * number  # the value, or its negative if maximised
+            loss = self.direction.loss(number)
             with one_thread():
                 self._method.tell(told_config, loss)
 
@@ -418,8 +418,8 @@ class Optimiser:
         for trial in self.trials:
             if trial.value is None:  # not told yet
                 continue
-            loss = self.direction.sign * trial.value
-            if loss < lowest_loss:  # a failure, which is NaN, is not
+            loss = self.direction.loss(trial.value)
+            if loss < lowest_loss:  # that of a failure, which is infinite, is not
                 best = trial
                 lowest_loss = loss
         return best

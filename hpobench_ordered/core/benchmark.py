@@ -135,7 +135,7 @@ class Task:
             self.name,
             self.context,
             values,
-            np.where(np.isfinite(objective), objective, np.nan),
+            objective,
             space=self.space,
             direction=self.objective.direction,
         )
@@ -151,6 +151,8 @@ class Task:
 
     def regret(self, values: FloatArray) -> FloatArray:
         """Distance of objective values from the best known one, shape as given; 0 is best.
+
+        It is infinite where the evaluation failed: where the value is not finite.
 
         Raises:
             ValueError: No best value is known for this task.

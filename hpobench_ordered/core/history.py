@@ -28,17 +28,18 @@ class Evaluations:
         values: Configurations as coded by `space` (`SearchSpace.values`), in the order of
             evaluation, NaN where a hyperparameter is inactive, (n, d).
         objective: Their objective values in their own units, as they were measured, NaN where the
-            evaluation failed, (n,).
+            evaluation failed, (n,). Infinite values that are given become NaN, too.
         space: Search space that codes the values: the task's own, which may differ from that of
             the task at hand, see `is_on`.
         direction: Whether the objective is minimised or maximised.
-        losses: The objective values as losses: lower is better, (n,).
+        losses: The objective values as losses: lower is better, infinite where the evaluation
+            failed, (n,).
 
     All arrays are read-only copies.
 
     Raises:
         EvaluationsError: Arrays of another shape or not of numbers, a value that the space does not
-            allow, an infinite objective value, or no such direction.
+            allow, or no such direction.
 
     Examples:
         >>> import numpy as np
@@ -77,12 +78,7 @@ class Evaluations:
             raise EvaluationsError(
                 f"evaluations of task {self.task!r}: {self.space.describe_invalid(values)}"
             )
-        infinite_rows = np.flatnonzero(np.isinf(objective))
-        if len(infinite_rows):
-            raise EvaluationsError(
-                f"evaluations of task {self.task!r}: the objective of row {infinite_rows[0]} is "
-                "infinite; use NaN for failures"
-            )
+        objective[~np.isfinite(objective)] = np.nan
         self._set(self.space, direction, values, objective)
 
     def __len__(self) -> int:
@@ -96,10 +92,9 @@ class Evaluations:
     @property
     def best(self) -> Config | None:
         """The configuration with the lowest loss, the first of equal ones; None if all failed."""
-        has_failed = np.isnan(self.losses)
-        if has_failed.all():
+        if np.isinf(self.losses).all():
             return None
-        best_row = int(np.nanargmin(self.losses))
+        best_row = int(self.losses.argmin())
         return self.space.configs(self.values[[best_row]])[0]
 
     def is_on(self, space: SearchSpace) -> bool:
@@ -201,7 +196,7 @@ class Evaluations:
         self.direction = direction
         self.values = values
         self.objective = objective
-        self.losses = direction.sign * objective
+        self.losses = direction.losses(objective)
         for array in (self.values, self.objective, self.losses):
             array.flags.writeable = False
 

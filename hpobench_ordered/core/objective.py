@@ -1,7 +1,14 @@
-"""What a benchmark measures, and whether less or more of it is better."""
+"""What a benchmark measures, and whether less or more of it is better.
 
+Methods and analysis see losses, which are minimised. An evaluation whose objective value is not
+finite has failed: its loss is infinite, which is worse than that of any other. No loss is NaN.
+"""
+
+import math
 from dataclasses import dataclass
 from enum import Enum
+
+import numpy as np
 
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered._wording import suggest_allowed
@@ -38,6 +45,21 @@ class Direction(Enum):
             hint = suggest_allowed(str(choice), [d.value for d in cls])
             raise EvaluationsError(f"unknown direction {choice!r}{hint}") from None
 
+    def losses(self, values: FloatArray) -> FloatArray:
+        """Turn objective values into losses, which are minimised; of the same shape.
+
+        A value that is not finite, that of a failed evaluation, becomes infinity.
+        """
+        return np.where(np.isfinite(values), self.sign * values, np.inf)
+
+    def loss(self, value: float) -> float:
+        """Turn one objective value into a loss; infinity if it is not finite."""
+        return self.sign * value if math.isfinite(value) else math.inf
+
+    def values(self, losses: FloatArray) -> FloatArray:
+        """Turn losses back into objective values, NaN where the evaluation failed."""
+        return np.where(np.isfinite(losses), self.sign * losses, np.nan)
+
 
 @dataclass(frozen=True, slots=True)
 class Objective:
@@ -62,10 +84,14 @@ class Objective:
     def losses(self, values: FloatArray) -> FloatArray:
         """Turn objective values into losses, which are minimised; of the same shape.
 
-        As the factor is 1 or -1, the same call turns losses back into objective values.
+        A value that is not finite, that of a failed evaluation, becomes infinity.
         """
-        return self.direction.sign * values
+        return self.direction.losses(values)
 
     def loss(self, value: float) -> float:
-        """Turn one objective value into a loss, or back: the factor is 1 or -1."""
-        return self.direction.sign * value
+        """Turn one objective value into a loss; infinity if it is not finite."""
+        return self.direction.loss(value)
+
+    def values(self, losses: FloatArray) -> FloatArray:
+        """Turn losses back into objective values, NaN where the evaluation failed."""
+        return self.direction.values(losses)

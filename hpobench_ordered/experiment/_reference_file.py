@@ -76,7 +76,8 @@ class ReferenceFile:
     best_losses: FloatArray  # lowest losses known, or NaN, (tasks,)
     grids: FloatArray  # base and unit of the grid of values, or NaN, (tasks, 2)
     runs: "pd.DataFrame"  # one row per run: `RUN_COLUMNS`
-    losses: FloatArray  # NaN for trials that are not stored, (runs, tasks, trials)
+    # Infinite for failed evaluations, NaN for trials that are not stored, (runs, tasks, trials).
+    losses: FloatArray
     fallbacks: IntArray  # random suggestions because a model failed, (runs, tasks)
 
     @classmethod
@@ -94,8 +95,7 @@ class ReferenceFile:
             spec: The benchmark.
 
         Raises:
-            ArtifactError: The tasks are not the first ones of the benchmark, or a loss is not
-                finite.
+            ArtifactError: The tasks are not the first ones of the benchmark.
         """
         # From here on, a run is the number of its row, in the order of methods and seeds.
         runs = runs.sort_values(["method", "seed"], ignore_index=True)
@@ -110,8 +110,6 @@ class ReferenceFile:
             raise ArtifactError(f"{where['benchmark']}: tasks must be the first ones, in order")
         shape = (len(runs), len(tasks), int(trials["trial"].max()))
         losses = trials["loss"].to_numpy().reshape(shape)
-        if not np.isfinite(losses).all():
-            raise ArtifactError(f"{where['benchmark']}: losses must be finite")
         fallbacks = trials["fallbacks"].to_numpy(dtype=np.int64).reshape(shape)
         is_stored = select_trials_to_store(losses, runs["method"].to_numpy())
 
@@ -341,7 +339,7 @@ class ReferenceFile:
                 "task": spread(task),
                 "task_name": spread_texts(self.task_names, task),
                 "trial": spread(trial + 1),
-                "value": spread(self.sign * losses),
+                "value": spread(np.where(np.isfinite(losses), self.sign * losses, np.nan)),
                 "loss": spread(losses),
                 "regret": spread(losses - self.best_losses[:, None]),
                 "fallbacks": spread(self.fallbacks[:, :, None]),
@@ -352,12 +350,13 @@ class ReferenceFile:
 def select_trials_to_store(losses: FloatArray, methods: NDArray[Any]) -> BoolArray:
     """Which trials a reference file stores, shape (runs, tasks, trials).
 
-    Scores need three kinds: those that improve on the incumbent, all of random search (they define
-    a score of 100), and each method's worst one on each task (it bounds the regret).
+    Scores need four kinds: those that improve on the incumbent, all of random search (they define a
+    score of 100), each method's worst one on each task that has not failed (it bounds the regret),
+    and those that failed (they are counted).
 
     Args:
-        losses: Loss of every trial, (runs, tasks, trials). NaN where an earlier selection has not
-            stored it.
+        losses: Loss of every trial, (runs, tasks, trials). Infinite where it failed, NaN where an
+            earlier selection has not stored it.
         methods: Name of the method of each run, (runs,).
     """
     is_known = ~np.isnan(losses)
@@ -365,15 +364,18 @@ def select_trials_to_store(losses: FloatArray, methods: NDArray[Any]) -> BoolArr
     is_stored = is_known.copy()  # a first trial always counts as improving
     is_stored[..., 1:] = losses[..., 1:] < lowest_so_far[..., :-1]
 
+    has_failed = np.isinf(losses)
+    is_stored |= has_failed
     is_random_search = methods == RANDOM_SEARCH
     is_stored[is_random_search] = is_known[is_random_search]  # all trials of its runs
 
+    losses_of_successes = np.where(is_known & ~has_failed, losses, -np.inf)
     _, n_tasks, _ = losses.shape
     for method in np.unique(methods):
         runs = np.flatnonzero(methods == method)
         for task in range(n_tasks):
-            losses_on_task = losses[runs, task]  # (runs of the method, trials)
-            worst = np.nanargmax(losses_on_task)  # index in the flattened array
+            losses_on_task = losses_of_successes[runs, task]  # (runs of the method, trials)
+            worst = losses_on_task.argmax()  # index in the flattened array
             worst_run, worst_trial = np.unravel_index(worst, losses_on_task.shape)
             is_stored[runs[worst_run], task, worst_trial] = True
     return is_stored

@@ -133,7 +133,10 @@ def make_run_table(cell: Cell, benchmark: Benchmark, outcomes: Sequence[Outcome]
 
 
 def _compute_regrets(benchmark: Benchmark, outcome: Outcome) -> FloatArray:
-    """Regret of each trial, (trials,); NaN if the best value of the task is unknown."""
+    """Regret of each trial, (trials,); NaN if the best value of the task is unknown.
+
+    It is infinite where the evaluation failed.
+    """
     task = benchmark.tasks[outcome.task]
     if task.best_value is None:
         return np.full(len(outcome.losses), np.nan)
@@ -180,6 +183,27 @@ def read_runs(file: StoredFile, names: Sequence[str] | None = None) -> "pa.Table
         _check_keys(table, file.key)  # the key in the file's name, or None
     except ValueError as error:
         raise DamagedFileError(file.path, error) from None
+    return _mark_failures(table)
+
+
+def _mark_failures(table: "pa.Table") -> "pa.Table":
+    """Give failed evaluations the loss infinity and the value NaN.
+
+    Files of earlier versions of this package have what the benchmark returned: NaN, or an infinite
+    value of either sign.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if "loss" not in table.column_names:
+        return table
+    has_failed = pc.invert(pc.is_finite(table["loss"]))
+    if not pc.any(has_failed).as_py():
+        return table
+    for name, replacement in (("loss", np.inf), ("value", np.nan)):
+        if name in table.column_names:
+            marked = pc.if_else(has_failed, pa.scalar(replacement), table[name])
+            table = table.set_column(table.column_names.index(name), name, marked)
     return table
 
 

@@ -81,12 +81,11 @@ def history_from_results(
 
     objective = trials["value"].to_numpy(dtype=np.float64)
     losses = trials["loss"].to_numpy(dtype=np.float64)
-    if not np.array_equal(losses, definition.objective.losses(objective), equal_nan=True):
+    if not np.array_equal(losses, definition.objective.losses(objective)):
         raise StoreError(
             f"the losses in {results.store.folder} must be of an objective to "
             f"{definition.objective.direction.value}, as that of {definition.name}"
         )
-    objective = np.where(np.isfinite(objective), objective, np.nan)
 
     values = code_stored(trials, definition.space.parameters)
     task_of_trial = trials["task"].to_numpy()

@@ -16,8 +16,8 @@ class Outcome:
     task: int  # index
     task_name: str
     values: FloatArray  # as in `SearchSpace.values`, (n, d)
-    objective: FloatArray  # in its own units, (n,)
-    losses: FloatArray  # (n,)
+    objective: FloatArray  # in its own units, NaN where the evaluation failed, (n,)
+    losses: FloatArray  # infinite where the evaluation failed, (n,)
     fallbacks: np.ndarray[Any, np.dtype[np.int64]]  # random suggestions so far, (n,)
     cpu_seconds: float  # of the method: constructed, asked and told
     is_recorded: bool  # False for trials that only make a history

@@ -148,6 +148,7 @@ def optimise(
     configs = list[Config]()
     values = np.empty((budget, task.space.dimension))
     objective = np.empty(budget)
+    losses = np.empty(budget)
     fallbacks = np.empty(budget, dtype=np.int64)
 
     calls = _Calls(spec, task, time_limit)  # times the calls into the method, and names its errors
@@ -164,11 +165,12 @@ def optimise(
                 values[turn] = row
                 fallbacks[turn] = _count_fallbacks(method)
             objective[turn] = task.evaluate_row(row)
+            losses[turn] = task.objective.loss(objective[turn])
 
         finished = turn - delay
         if finished >= 0:
             with calls.during(f"trial {finished + 1}"):
-                method.tell(configs[finished], task.objective.loss(objective[finished]))
+                method.tell(configs[finished], losses[finished])
 
     _check_value_is_unchanged(task, values[0], objective[0])
     return Outcome(
@@ -176,8 +178,8 @@ def optimise(
         task=task.index,
         task_name=task.name,
         values=values,
-        objective=objective,
-        losses=task.objective.losses(objective),
+        objective=task.objective.values(losses),
+        losses=losses,
         fallbacks=fallbacks,
         cpu_seconds=calls.cpu_seconds,
         is_recorded=assignment.is_recorded,

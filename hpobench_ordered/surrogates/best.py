@@ -55,9 +55,8 @@ def best_known(
                 np.concatenate([best, moved]), np.concatenate([best_losses, losses])
             )
 
-        # `loss` keeps or negates a value, so applied to a loss it gives the value back.
-        lowest_loss = float(best_losses[0])
-        yield objective.loss(lowest_loss)
+        best_values = objective.values(best_losses)
+        yield float(best_values[0])
 
 
 def _select_best(values: FloatArray, losses: FloatArray) -> tuple[FloatArray, FloatArray]:

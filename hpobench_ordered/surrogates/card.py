@@ -68,8 +68,8 @@ def top_decile_overlap(
     """
     tenth = max(1, len(truth) // 10)
     # The sign, -1 if large values are good, makes low values the good ones.
-    is_truly_best = _are_lowest(direction.sign * truth, tenth)
-    is_predicted_best = _are_lowest(direction.sign * predicted, tenth)
+    is_truly_best = _are_lowest(direction.losses(truth), tenth)
+    is_predicted_best = _are_lowest(direction.losses(predicted), tenth)
     overlap: FloatArray = (is_truly_best & is_predicted_best).sum(axis=0) / tenth
     return overlap
 
@@ -91,7 +91,7 @@ def upper_half_correlation(
     configurations, as a correlation needs.
     """
     half = max(2, len(truth) // 2)
-    losses = direction.sign * truth  # the sign is -1 if large values are good
+    losses = direction.losses(truth)
     better_rows = np.argsort(losses, axis=0, kind="stable")[:half]
     return rank_correlation(
         np.take_along_axis(truth, better_rows, axis=0),

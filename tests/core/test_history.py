@@ -40,3 +40,14 @@ def test_best_has_lowest_loss(objective, direction, x_of_best):
 def test_failures_alone_have_no_best():
     """A failed evaluation has the objective NaN."""
     assert evaluations_of([np.nan, np.nan]).best is None
+
+
+@pytest.mark.parametrize("direction", list(Direction))
+@pytest.mark.parametrize("failure", [np.nan, np.inf, -np.inf])
+def test_failed_evaluation_is_worst(failure, direction):
+    """Its loss is infinite, so that the lowest loss is never its own; its objective is NaN."""
+    evaluations = evaluations_of([1.0, failure, 1.0], direction=direction)
+
+    np.testing.assert_array_equal(np.isinf(evaluations.losses), [False, True, False])
+    assert evaluations.losses[1] > 0
+    np.testing.assert_array_equal(evaluations.objective, [1.0, np.nan, 1.0])

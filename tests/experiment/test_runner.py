@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
 from itertools import product
 from multiprocessing import get_context
 from pathlib import Path
@@ -14,10 +15,20 @@ import bad_methods as bad
 import numpy as np
 import pytest
 
-from hpobench_ordered import Adjustment, LeaveOneOut, Method, MethodSpec, Ordered, load, registry
+from hpobench_ordered import (
+    Adjustment,
+    Direction,
+    LeaveOneOut,
+    Method,
+    MethodSpec,
+    Ordered,
+    load,
+    registry,
+)
 from hpobench_ordered._typing import Config
 from hpobench_ordered.core.benchmark import Task
 from hpobench_ordered.errors import StoreError
+from hpobench_ordered.experiment._run_file import make_run_table
 from hpobench_ordered.experiment.api import Results
 from hpobench_ordered.experiment.outcome import Outcome
 from hpobench_ordered.experiment.parallel import run_cells
@@ -27,7 +38,23 @@ from hpobench_ordered.experiment.runner import optimise
 from hpobench_ordered.experiment.store import Store
 from hpobench_ordered.files.writing import file_sha256
 from hpobench_ordered.protocols import Assignment
-from hpobench_ordered.testing.toy import numeric_space, numeric_space_before, toy_spec
+from hpobench_ordered.testing.toy import (
+    numeric_space,
+    numeric_space_before,
+    toy_benchmark,
+    toy_spec,
+)
+
+
+@dataclass(frozen=True)
+class ConstantSurrogate:
+    value: float
+
+    def predict(self, values, task):
+        return np.full(len(values), self.value)
+
+    def predict_one(self, row, task):
+        return self.value
 
 
 def run_hashes(folder: Path) -> dict[str, str]:
@@ -99,6 +126,59 @@ def test_regret_is_distance_to_best_value(store):
     trials = store.read()
     best_values = trials["task"].map(lambda index: tasks[index].best_value)
     np.testing.assert_array_equal(trials["regret"], best_values - trials["value"])
+
+
+@pytest.mark.parametrize("direction", list(Direction))
+@pytest.mark.parametrize("failure", [np.nan, np.inf, -np.inf])
+def test_failed_evaluations_are_worst(failure, direction, folder):
+    """The value of a failed evaluation is stored as NaN, its loss and regret as infinity.
+
+    All evaluations of the benchmark fail.
+    """
+    benchmark = toy_benchmark(
+        numeric_space(), tasks=1, direction=direction, model=ConstantSurrogate(failure)
+    )
+    task = replace(benchmark.tasks[0], best_value=0.0)
+    store = Store(folder)
+    cells = plan(
+        benchmarks=[replace(benchmark, tasks=(task,))],
+        methods=["random-search"],
+        seeds=[0],
+        protocol=Ordered(trials=3),
+    )
+
+    run_cells(cells, store)
+
+    trials = store.read()
+    assert trials["value"].isna().all()
+    assert trials["loss"].tolist() == [np.inf] * 3
+    assert trials["regret"].tolist() == [np.inf] * 3
+
+
+def test_files_of_earlier_versions_mark_failures(cells, folder):
+    """They have the value that the benchmark returned, and a loss that may be NaN or -infinity."""
+    cell = cells[0]
+    benchmark = load("newsvendor")
+    values = benchmark.space.decode(benchmark.space.sample_unit(np.random.default_rng(0), 3))
+    outcome = Outcome(
+        optimiser=cell.method.name,
+        task=0,
+        task_name=benchmark.tasks[0].name,
+        values=values,
+        objective=np.array([np.inf, np.nan, 1.0]),
+        losses=np.array([-np.inf, np.nan, -1.0]),
+        fallbacks=np.zeros(3, dtype=np.int64),
+        cpu_seconds=0.0,
+        is_recorded=True,
+    )
+    store = Store(folder)
+    store.prepare()
+    store.write(make_run_table(cell, benchmark, [outcome]))
+
+    trials = store.read()
+
+    np.testing.assert_array_equal(trials["value"], [np.nan, np.nan, 1.0])
+    assert trials["loss"].tolist() == [np.inf, np.inf, -1.0]
 
 
 def test_bo_replaces_method_without_history(store):

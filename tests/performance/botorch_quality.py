@@ -159,7 +159,7 @@ def compare_runs(runs: dict[str, Runs], tasks: Sequence[Task], ours: str) -> pd.
     regrets = mean_regrets(runs, tasks)
     rows = {}
     for method, runs_of_method in runs.items():
-        best_values = objective.losses(final_losses(runs_of_method))  # losses become values
+        best_values = objective.values(final_losses(runs_of_method))
         n_seeds = len(best_values)
         difference = regrets[method] - regrets[ours][:n_seeds]
         samples = np.stack([best_values.mean(axis=1), regrets[method], difference])

@@ -101,7 +101,7 @@ def fit_belief(benchmark: str, task: int, method: str, *, fixed: int, own: int) 
         mean=losses.mean() + losses.std() * standardised_mean,
         sd=losses.std() * standardised_sd,
         points=space.decode(optimiser.evaluated_units())[:, 0],
-        values=target.objective.losses(losses),  # `losses` is its own inverse
+        values=target.objective.values(losses),
         bases=Phi,
         weights=weights,
     )
