@@ -314,6 +314,7 @@ def advise(
     best = np.fmin(best_known, lowest_losses(scores[0].losses))
     medians = np.median(random_losses, axis=0)
     shares_left = normalised_regrets(scores[0].losses, best, medians)
+    shares_left[~scores[0].is_finished] = np.nan
     table, margin = compare_methods(shares_left, scores[0].methods)
     needs_history = {spec.name: spec.min_history > 0 for spec in specs}
     table["needs_history"] = table["method"].map(needs_history)

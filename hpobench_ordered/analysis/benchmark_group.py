@@ -231,6 +231,7 @@ def count_all_wins(group: BenchmarkGroup) -> Wins:
             group.methods,
             trial=item.last_trial,
             first_task=item.first_task,
+            is_finished=item.is_finished[group.rows(item)],
         )
         wins += counts.wins
         ties += counts.ties
@@ -261,6 +262,7 @@ def speedups_after_adjustment(group: BenchmarkGroup) -> list[Speedups]:
             reference=reference,
             budgets=budgets,
             first_task=item.first_task,
+            is_finished=item.is_finished[group.rows(item)],
         )
         for item in group.items
     ]

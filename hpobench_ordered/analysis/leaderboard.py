@@ -15,6 +15,7 @@ Columns:
     wins, ties, losses               against all other methods, by seed and task
     benchmarks, families, seeds      numbers behind the row
     runs, failed                     numbers of planned and failed runs
+    evaluations, failed_evaluations  numbers of evaluations in finished runs, and of failed ones
     seconds                          CPU time of the method for one suggestion
 
 Rows are sorted by mean rank. A method that is not compared on all benchmarks has no measures in the
@@ -59,7 +60,16 @@ RESAMPLES = 999  # resamples of the bootstrap
 WIN_COUNTS = ("wins", "ties", "losses")
 """Columns of counts against all other methods."""
 
-COUNT_COLUMNS = (*WIN_COUNTS, "benchmarks", "families", "seeds", "runs", "failed")
+COUNT_COLUMNS = (
+    *WIN_COUNTS,
+    "benchmarks",
+    "families",
+    "seeds",
+    "runs",
+    "failed",
+    "evaluations",
+    "failed_evaluations",
+)
 """Columns of whole numbers."""
 
 LABEL_COLUMNS = ("protocol", "benchmark", "surrogate", "method", "trial")
@@ -327,7 +337,13 @@ def _overall_rows(group: BenchmarkGroup, trial: int) -> Iterator[Row]:
 
 def _win_columns(item: BenchmarkScores, trial: int) -> dict[str, Row]:
     """Columns of wins, ties and losses against all others together, by compared method."""
-    counts = count_wins(item.losses, item.methods, trial=trial, first_task=item.first_task)
+    counts = count_wins(
+        item.losses,
+        item.methods,
+        trial=trial,
+        first_task=item.first_task,
+        is_finished=item.is_finished,
+    )
     columns = {}
     for a, method in enumerate(item.methods):
         columns[method] = {
@@ -357,5 +373,7 @@ def _run_columns(labels: Sequence[object], runs: Sequence[MethodRuns]) -> Row:
         "seeds": len(seeds),
         "runs": sum(method_runs.planned for method_runs in runs),
         "failed": sum(method_runs.failed for method_runs in runs),
+        "evaluations": sum(method_runs.evaluations for method_runs in runs),
+        "failed_evaluations": sum(method_runs.failed_evaluations for method_runs in runs),
         "seconds": seconds_per_suggestion,
     }

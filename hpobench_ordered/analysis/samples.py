@@ -7,12 +7,13 @@ Notation:
     M   number of trials per task
     n   number of samples: S or the number of tasks that count
 
-A run that was not finished is NaN on all tasks; a quantity that a task does not have is NaN in all
-runs of that task.
+A loss is never NaN: that of a failed evaluation is infinite, and a mask tells which runs are
+finished. Measures of runs that are not finished are NaN on all tasks; a measure that a task does
+not have is NaN in all runs of that task.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
@@ -41,7 +42,7 @@ def trial_arrays(
     columns: Sequence[str],
     *,
     allow_missing_runs: bool = False,
-) -> dict[str, FloatArray]:
+) -> tuple[dict[str, FloatArray], BoolArray]:
     """Arrange columns of results on one benchmark as arrays (methods, seeds, tasks, trials).
 
     Args:
@@ -49,10 +50,11 @@ def trial_arrays(
         methods: The methods, in the order of the first axis; rows of others are left out. Seeds,
             tasks and trials are in ascending order.
         columns: The columns to arrange.
-        allow_missing_runs: Whether all trials of a run may be missing; they are NaN.
+        allow_missing_runs: Whether all trials of a run may be missing.
 
     Returns:
-        An array for each column.
+        An array for each column; and which runs are finished, (methods, seeds). The columns are
+        infinite in others.
 
     Raises:
         ExperimentError: A trial is missing or occurs twice.
@@ -77,14 +79,15 @@ def trial_arrays(
     flat_positions = np.ravel_multi_index(chosen_positions, shape)
 
     n_rows = np.bincount(flat_positions, minlength=size).reshape(shape)
+    is_finished = n_rows.any(axis=(2, 3))
     _check_complete(n_rows, labels_of_axes, allow_missing_runs=allow_missing_runs)
 
     arrays = {}
     for column in columns:
-        flat = np.full(size, np.nan)
+        flat = np.full(size, np.inf)
         flat[flat_positions] = results[column].to_numpy(dtype=np.float64)[is_chosen]
         arrays[column] = flat.reshape(shape)
-    return arrays
+    return arrays, is_finished
 
 
 def _check_complete(
@@ -141,13 +144,42 @@ def at_incumbents(quantity: FloatArray, losses: FloatArray) -> FloatArray:
     return np.take_along_axis(quantity, best_trials, axis=-1)
 
 
+def replace_failures(trials: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
+    """Give every failed evaluation the quantities of the worst one that has not failed.
+
+    It is the one of the highest loss that any method met on the same task. A mean of losses is then
+    finite, and not lower than without the failures. Trials of runs that are not finished, which
+    look like failures, are replaced, too.
+
+    Args:
+        trials: The "loss" of every trial and perhaps other quantities, (methods, seeds, tasks,
+            trials) each.
+
+    Returns:
+        The quantities by name. They are NaN on tasks of which all evaluations failed.
+    """
+    has_failed = np.isinf(trials["loss"])
+    if not has_failed.any():
+        return dict(trials)
+
+    replaced = {name: quantity.copy() for name, quantity in trials.items()}
+    for task in range(has_failed.shape[2]):
+        has_failed_on_task = has_failed[:, :, task]
+        losses_on_task = np.where(has_failed_on_task, -np.inf, trials["loss"][:, :, task])
+        worst = np.unravel_index(losses_on_task.argmax(), losses_on_task.shape)
+        for name, quantity in trials.items():
+            replacement = np.nan if has_failed_on_task.all() else quantity[:, :, task][worst]
+            replaced[name][:, :, task][has_failed_on_task] = replacement
+    return replaced
+
+
 def finished_runs(values: FloatArray) -> BoolArray:
     """Whether each run is finished, (methods, seeds).
 
     A run that is not finished has NaN on all tasks.
 
     Args:
-        values: A quantity of every run, such as the loss, (methods, seeds, tasks, ...).
+        values: A measure of every run, such as the regret, (methods, seeds, tasks, ...).
     """
     axes_within_run = tuple(range(2, values.ndim))
     return np.asarray(~np.isnan(values).all(axis=axes_within_run))

@@ -6,7 +6,9 @@ Notation:
     T   number of tasks
     M   number of trials per task
 
-    l[a, s, t, m]  lowest loss that method a found with seed s on task t in its first m trials
+    l[a, s, t, m]  lowest loss that method a found with seed s on task t in its first m trials; a
+                   failed evaluation has an infinite loss in ranks, and the worst finite loss of the
+                   task, w[t], in all other measures
     L[a, t, m]     mean of l over seeds
     b[t], w[t]     best and worst loss known of task t
     u[t]           median loss of all of random search's trials on task t
@@ -73,7 +75,6 @@ from hpobench_ordered.analysis.samples import (
     Resampling,
     at_incumbents,
     defined_tasks,
-    finished_runs,
     incumbents,
     independent_samples,
     mean_over_seeds,
@@ -146,7 +147,7 @@ def normalised_scores(losses: FloatArray, methods: Sequence[str]) -> Scores:
         Scores of the best trial so far, (methods, seeds, tasks, trials).
     """
     best_so_far = incumbents(losses)
-    final_means = mean_over_seeds(best_so_far[..., -1])  # (methods, tasks)
+    final_means = best_so_far[..., -1].mean(axis=1)  # (methods, tasks)
     best_means = final_means.min(axis=0)  # (tasks,)
     random_search_means = final_means[_index_of_random_search(methods)]
 
@@ -155,22 +156,27 @@ def normalised_scores(losses: FloatArray, methods: Sequence[str]) -> Scores:
     with np.errstate(over="ignore"):  # a tiny span; made NaN below
         values = 100 * (best_so_far - best_means[:, None]) / span[:, None]
 
-    # An undefined score in any finished run leaves the task out, so that all runs have the same
-    # tasks; the runs that are not finished are NaN anyway.
-    has_undefined_trial = ~np.isfinite(values).all(axis=3)  # (methods, seeds, tasks)
-    is_undefined = has_undefined_trial & finished_runs(losses)[:, :, None]
-    is_undefined_task = is_undefined.any(axis=(0, 1))
+    # An undefined score in any run leaves the task out, so that all runs have the same tasks.
+    is_undefined_task = ~np.isfinite(values).all(axis=(0, 1, 3))
     values[:, :, is_undefined_task] = np.nan
     return Scores(methods=tuple(methods), values=values)
 
 
-def robust_scores(losses: FloatArray, methods: Sequence[str], best: FloatArray) -> Scores:
+def robust_scores(
+    losses: FloatArray,
+    methods: Sequence[str],
+    best: FloatArray,
+    *,
+    is_finished: BoolArray | None = None,
+) -> Scores:
     """Score of the leaderboard: 0 is the best, 100 no better than half of random configurations.
 
     Args:
-        losses: Loss of every trial, (methods, seeds, tasks, trials).
+        losses: Loss of every trial, (methods, seeds, tasks, trials), with failures replaced as by
+            `replace_failures`.
         methods: Names of the methods, in the order of the first axis.
         best: Best known or lowest loss of each task, (tasks,).
+        is_finished: Which runs are finished, (methods, seeds); default: all.
 
     Returns:
         Scores of the best trial so far, (methods, seeds, tasks, trials).
@@ -178,13 +184,18 @@ def robust_scores(losses: FloatArray, methods: Sequence[str], best: FloatArray) 
     Raises:
         ExperimentError: Random search is not among the methods.
     """
-    random_search_losses = losses[_index_of_random_search(methods)]  # (seeds, tasks, trials)
-    median = np.nanmedian(random_search_losses, axis=(0, 2))  # of each task; NaN: unfinished runs
+    index = _index_of_random_search(methods)
+    random_search_losses = losses[index]  # (seeds, tasks, trials)
+    if is_finished is not None:
+        random_search_losses = random_search_losses[is_finished[index]]
+    median = np.median(random_search_losses, axis=(0, 2))  # of each task
     median = np.where(np.isfinite(median), median, np.nan)  # no score relative to infinity
     with np.errstate(over="ignore"):  # infinity becomes a score of 100
         # The score is a regret whose unit is the distance from the best loss to the median.
         relative_regrets = normalised_regrets(losses, best, median)
     scores = 100 * np.minimum(relative_regrets, 1)
+    if is_finished is not None:
+        scores[~is_finished] = np.nan
     return Scores(tuple(methods), scores, possible=(0, 100))
 
 
@@ -197,20 +208,25 @@ def _index_of_random_search(methods: Sequence[str]) -> int:
     return list(methods).index(RANDOM_SEARCH)
 
 
-def best_known_losses(losses: FloatArray, regrets: FloatArray) -> FloatArray:
+def best_known_losses(
+    losses: FloatArray, regrets: FloatArray, *, is_finished: BoolArray | None = None
+) -> FloatArray:
     """Best known loss of each task, (tasks,); NaN where it is unknown.
 
     It is any loss minus its regret, how much the loss is above the best known one. This difference
     is the same for all trials of a task, so that one of them, of the first finished run, is enough.
 
     Args:
-        losses: Loss of every trial, (methods, seeds, tasks, trials).
+        losses: Loss of every trial, (methods, seeds, tasks, trials), with failures replaced as by
+            `replace_failures`.
         regrets: How much each loss is above the best known one, (methods, seeds, tasks, trials).
+        is_finished: Which runs are finished, (methods, seeds); default: all.
     """
-    method, seed = np.argwhere(finished_runs(losses))[0]  # of the first finished run
+    method, seed = 0, 0
+    if is_finished is not None:
+        method, seed = np.argwhere(is_finished)[0]
     run_losses = losses[method, seed]  # (tasks, trials)
     run_regrets = regrets[method, seed]
-    # Of the run's best trial, since losses of others may be infinite.
     final_losses = incumbents(run_losses)[:, -1]
     final_regrets = at_incumbents(run_regrets, run_losses)[:, -1]
     return np.asarray(final_losses - final_regrets)
@@ -265,12 +281,17 @@ def ranks_of_means(losses: FloatArray, methods: Sequence[str]) -> Scores:
         Ranks of shape (methods, tasks, 1, trials): as they have no seeds, tasks stand on the axis
         of seeds, and there is a single task. Standard errors of their means are thus over tasks.
     """
-    mean_losses = mean_over_seeds(incumbents(losses))  # (methods, tasks, trials)
+    mean_losses = incumbents(losses).mean(axis=1)  # (methods, tasks, trials)
     ranks = rank_over_methods(mean_losses)
     return Scores(tuple(methods), ranks[:, :, None], possible=(1, len(methods)))
 
 
-def ranks_by_seed(losses: FloatArray, methods: Sequence[str]) -> Scores:
+def ranks_by_seed(
+    losses: FloatArray,
+    methods: Sequence[str],
+    *,
+    is_finished: BoolArray | None = None,
+) -> Scores:
     """Ranks of the methods by the best trial so far, in each seed by itself; 1 is best.
 
     The rank of a method is 1 plus the number of methods that are better. Where another method has
@@ -281,22 +302,25 @@ def ranks_by_seed(losses: FloatArray, methods: Sequence[str]) -> Scores:
     error, but a single one may be beyond the possible ranks: see the module's notation.
 
     Args:
-        losses: Loss of every trial, (methods, seeds, tasks, trials).
+        losses: Loss of every trial, infinite where it failed, (methods, seeds, tasks, trials).
         methods: Names of the methods, in the order of the first axis.
+        is_finished: Which runs are finished, (methods, seeds); default: all.
 
     Returns:
         Ranks, (methods, seeds, tasks, trials); NaN in runs that are not finished, and in seeds that
         a method has in common with none of its partners (see the notation).
     """
     best_so_far = incumbents(losses)
-    is_finished = finished_runs(losses)  # (methods, seeds)
-    # NaN is never lower, so a method that has not finished a seed adds nothing to ranks there.
-    ranks = rank_over_methods(best_so_far)
+    if is_finished is None:
+        is_finished = np.ones(losses.shape[:2], dtype=np.bool_)
 
     have_same_seeds = bool((is_finished == is_finished[0]).all())
-    if not have_same_seeds:
-        for a in range(len(methods)):
-            ranks[a] = _ranks_on_own_seeds(a, best_so_far, is_finished)
+    if have_same_seeds:
+        ranks = rank_over_methods(best_so_far)
+    else:
+        ranks = np.stack(
+            [_ranks_on_own_seeds(a, best_so_far, is_finished) for a in range(len(methods))]
+        )
     ranks[~is_finished] = np.nan
     return Scores(tuple(methods), ranks, possible=(1, len(methods)))
 
@@ -369,7 +393,7 @@ def rank_over_methods(losses: FloatArray) -> FloatArray:
     Ties share their mean rank.
 
     Args:
-        losses: Losses, (methods, ...). NaN is neither lower than others nor equal to any.
+        losses: Losses, (methods, ...).
     """
     ranks = np.empty(losses.shape)
     for a, losses_a in enumerate(losses):  # not all pairs at once, which would need much memory

@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hpobench_ordered._typing import FloatArray
+from hpobench_ordered._typing import BoolArray, FloatArray
 from hpobench_ordered.analysis.labels import (
     format_count,
     format_ranges,
     is_submitted,
     label_protocol,
 )
-from hpobench_ordered.analysis.samples import at_incumbents, finished_runs, trial_arrays
+from hpobench_ordered.analysis.samples import at_incumbents, replace_failures, trial_arrays
 from hpobench_ordered.analysis.scores import (
     RANDOM_SEARCH,
     Scores,
@@ -56,7 +56,10 @@ REASON_UNDEFINED = {
     "score": "half of random search's trials are as good as the best",
     "regret": "no best value is known",
 }
-"""Why a measure may not be defined on a task, by its name."""
+"""Why a measure may not be defined on a task, by its name, if not all evaluations failed there."""
+
+ALL_FAILED = "all evaluations failed"
+"""Why no measure but the rank is defined on a task, or on a whole benchmark."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +70,8 @@ class MethodRuns:
         states: Number of runs in each state.
         seeds: Seeds of the finished runs.
         planned_seeds: Seeds of all planned runs.
+        evaluations: Number of evaluations in the finished runs.
+        failed_evaluations: Number of those that failed, whose loss is infinite.
         timed_suggestions: Number of suggestions whose CPU time is known.
         cpu_seconds: CPU time of the method in these suggestions.
     """
@@ -74,6 +79,8 @@ class MethodRuns:
     states: Mapping[str, int]
     seeds: tuple[int, ...] = ()
     planned_seeds: tuple[int, ...] = ()
+    evaluations: int = 0
+    failed_evaluations: int = 0
     timed_suggestions: int = 0
     cpu_seconds: float = 0.0
 
@@ -100,8 +107,9 @@ class BenchmarkScores:
         tasks: Indices of the tasks in the benchmark, from 0, ascending.
         task_names: Their names.
         seed_numbers: The seeds that any compared method has finished.
-        losses: Loss of every trial, shape (methods, seeds, tasks, trials); NaN in runs that were
-            not finished.
+        losses: Loss of every trial, (methods, seeds, tasks, trials); infinite where the evaluation
+            failed, and in runs that were not finished.
+        is_finished: Which runs were finished, (methods, seeds).
         measures: Of the best trial so far, by name: the "score"; the "regret", which is
             normalised; the "rank" among the methods; the "regret_over_trials", the mean of the
             regret up to a trial; and in the objective's own units the "simple_regret" and the
@@ -123,6 +131,7 @@ class BenchmarkScores:
     task_names: tuple[str, ...]
     seed_numbers: tuple[int, ...]
     losses: FloatArray
+    is_finished: BoolArray
     measures: Mapping[str, Scores]
     unavailable: Mapping[str, str]
     is_maximised: bool
@@ -148,12 +157,7 @@ class BenchmarkScores:
         In the ordered protocol the benchmark's first task has no history and does not count, unless
         it is the only task; in other protocols all tasks count.
         """
-        is_ordered = parse_protocol_name(self.protocol) == Ordered().name
-        starts_without_history = self.tasks[0] == 0
-        has_other_tasks = len(self.tasks) > 1
-        if is_ordered and starts_without_history and has_other_tasks:
-            return 1
-        return 0
+        return _find_first_task(self.protocol, self.tasks)
 
     def place(self, method: str) -> int:
         """Index of a method along the first axis of the arrays."""
@@ -175,14 +179,24 @@ class BenchmarkScores:
         for method, count in self.fallbacks.items():  # suggestions made as its model failed
             if count:
                 notes.append(f"{method} fell back to {count} random suggestions.")
+        for method in self.methods:
+            runs = self.runs[method]
+            if runs.failed_evaluations:
+                counted = f"{runs.failed_evaluations} of {runs.evaluations} evaluations"
+                notes.append(f"{method}: {counted} failed.")
         return notes + self._notes_on_measures() + self._notes_on_runs()
 
     def _notes_on_measures(self) -> list[str]:
         """Say which measures are undefined, everywhere or on some tasks, and why."""
         notes = [f"The {name} is not available: {why}." for name, why in self.unavailable.items()]
+        has_failed = np.isinf(self.losses[:, :, self.first_task :])
+        n_failed = int(has_failed.all(axis=(0, 1, 3)).sum())
+        if 0 < n_failed < has_failed.shape[2]:
+            tasks = format_count(n_failed, "task")
+            notes.append(f"{tasks} without a score, regret or value: {ALL_FAILED}.")
         for measure, reason in REASON_UNDEFINED.items():
             mean = self.over_tasks(measure, self.last_trial)
-            n_undefined = mean.tasks - mean.defined  # all tasks but those with the measure
+            n_undefined = mean.tasks - mean.defined - n_failed
             if n_undefined and measure not in self.unavailable:
                 notes.append(f"{format_count(n_undefined, 'task')} without a {measure}: {reason}.")
         return notes
@@ -214,6 +228,21 @@ class BenchmarkScores:
             names = ", ".join(not_compared)
             notes.append(f"Not compared, with fewer than half of their runs finished: {names}.")
         return notes
+
+
+def _find_first_task(protocol: str, tasks: Sequence[int]) -> int:
+    """Index of the first task that counts, see `BenchmarkScores.first_task`.
+
+    Args:
+        protocol: The protocol, with its settings.
+        tasks: Indices of the tasks in the benchmark, ascending.
+    """
+    is_ordered = parse_protocol_name(protocol) == Ordered().name
+    starts_without_history = tasks[0] == 0
+    has_other_tasks = len(tasks) > 1
+    if is_ordered and starts_without_history and has_other_tasks:
+        return 1
+    return 0
 
 
 def _name_seeds(seeds: Collection[int]) -> str:
@@ -328,24 +357,26 @@ def _score_benchmark(
     if not is_compared.all():  # filtering copies, which takes long for millions of trials
         compared_trials = trials[is_compared]
 
-    arrays = trial_arrays(
+    arrays, is_finished = trial_arrays(
         compared_trials, methods, ["loss", "value", "regret"], allow_missing_runs=True
     )
-    measures, unavailable = _compute_measures(arrays, methods)
     tasks = compared_trials[["task", "task_name"]].drop_duplicates("task").sort_values("task")
+    task_indices = tuple(map(int, tasks["task"]))
+    first_task = _find_first_task(labels["protocol"], task_indices)
+    measures, unavailable = _compute_measures(arrays, methods, is_finished, first_task)
     seeds = set().union(*(runs[method].seeds for method in methods))
 
-    # A loss is the value itself, or its negative if the objective is maximised. Runs that are not
-    # finished have NaN for both, which would seem to differ.
-    is_finished = finished_runs(arrays["loss"])[..., None, None]
-    is_loss_negated = (arrays["value"] != arrays["loss"]) & is_finished
+    # A loss is the value itself, or its negative if the objective is maximised; that of a failed
+    # evaluation, which is infinite, tells nothing.
+    is_loss_negated = (arrays["value"] != arrays["loss"]) & np.isfinite(arrays["loss"])
     return BenchmarkScores(
         **labels,
         methods=methods,
-        tasks=tuple(map(int, tasks["task"])),
+        tasks=task_indices,
         task_names=tuple(map(str, tasks["task_name"])),
         seed_numbers=tuple(sorted(seeds)),
         losses=arrays["loss"],
+        is_finished=is_finished,
         measures=measures,
         unavailable=unavailable,
         is_maximised=bool(is_loss_negated.any()),
@@ -372,6 +403,9 @@ def _runs_of_methods(
         states_of_method[str(method)] = planned_runs["state"].value_counts().to_dict()
         planned_of_method[str(method)] = sorted(map(int, planned_runs["seed"].unique()))
 
+    n_evaluations_of_method = trials["method"].value_counts().to_dict()
+    has_failed = np.isinf(trials["loss"])
+    n_failed_of_method = trials.loc[has_failed, "method"].value_counts().to_dict()
     n_suggestions_of_method, seconds_of_method = _sum_timings(timings)
 
     def random_search_first(method: str) -> tuple[bool, str]:
@@ -383,6 +417,8 @@ def _runs_of_methods(
             states=MappingProxyType(states_of_method[method]),
             seeds=tuple(sorted(map(int, seeds_of_method.get(method, ())))),
             planned_seeds=tuple(planned_of_method[method]),
+            evaluations=int(n_evaluations_of_method.get(method, 0)),
+            failed_evaluations=int(n_failed_of_method.get(method, 0)),
             timed_suggestions=int(n_suggestions_of_method.get(method, 0)),
             cpu_seconds=float(seconds_of_method.get(method, 0.0)),
         )
@@ -421,20 +457,25 @@ def _compared_methods(runs: Mapping[str, MethodRuns]) -> tuple[str, ...]:
 
 
 def _compute_measures(
-    arrays: Mapping[str, FloatArray], methods: tuple[str, ...]
+    arrays: Mapping[str, FloatArray],
+    methods: tuple[str, ...],
+    is_finished: BoolArray,
+    first_task: int,
 ) -> tuple[Mapping[str, Scores], Mapping[str, str]]:
     """Compute every measure of the best trial so far.
 
     Args:
         arrays: "loss", "value" and "regret" of every trial, (methods, seeds, tasks, trials) each.
         methods: Names of the methods, in the order of the first axis.
+        is_finished: Which runs are finished, (methods, seeds).
+        first_task: First task that counts in means over tasks, from 0.
 
     Returns:
         The measures by name; and why those that are NaN everywhere are not available, by name.
     """
-    losses = arrays["loss"]
-    regrets = arrays["regret"]
-    best_known = best_known_losses(losses, regrets)
+    replaced = replace_failures(arrays)
+    losses = replaced["loss"]
+    best_known = best_known_losses(losses, replaced["regret"], is_finished=is_finished)
     lowest = lowest_losses(losses)
     # A method may beat the best known loss, so the lowest loss met is compared, too. The best known
     # one is NaN where it is unknown: then regrets are NaN (`minimum` passes NaN on), but scores are
@@ -442,22 +483,29 @@ def _compute_measures(
     best_of_regrets = np.minimum(best_known, lowest)
     best_of_scores = np.fmin(best_known, lowest)
 
-    regret = normalised_regrets(losses, best_of_regrets, highest_losses(losses))
+    highest = highest_losses(losses)
+    regret = normalised_regrets(losses, best_of_regrets, highest)
+    simple_regret = at_incumbents(replaced["regret"], losses)
+    value = at_incumbents(replaced["value"], losses)
+    for measure in (regret, simple_regret, value):
+        measure[~is_finished] = np.nan
     numbers_of_trials = np.arange(1, losses.shape[-1] + 1)
     regret_over_trials = np.cumsum(regret, axis=-1) / numbers_of_trials
 
     unavailable = {}
     try:
-        score = robust_scores(losses, methods, best_of_scores)
+        score = robust_scores(losses, methods, best_of_scores, is_finished=is_finished)
     except ExperimentError as error:  # without random search there is no score
         score = Scores(methods, np.full(losses.shape, np.nan))
         unavailable["score"] = str(error)
+    if np.isnan(highest[first_task:]).all():
+        unavailable = dict.fromkeys(REASON_UNDEFINED, ALL_FAILED)
     measures = {
         "score": score,
         "regret": Scores(methods, regret, possible=(0, 1)),
-        "rank": ranks_by_seed(losses, methods),
+        "rank": ranks_by_seed(arrays["loss"], methods, is_finished=is_finished),
         "regret_over_trials": Scores(methods, regret_over_trials, possible=(0, 1)),
-        "simple_regret": Scores(methods, at_incumbents(regrets, losses)),
-        "value": Scores(methods, at_incumbents(arrays["value"], losses)),
+        "simple_regret": Scores(methods, simple_regret),
+        "value": Scores(methods, value),
     }
     return MappingProxyType(measures), MappingProxyType(unavailable)

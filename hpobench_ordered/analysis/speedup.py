@@ -27,8 +27,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hpobench_ordered._typing import FloatArray, IntArray
-from hpobench_ordered.analysis.samples import finished_runs, incumbents, mean_over_seeds
+from hpobench_ordered._typing import BoolArray, FloatArray, IntArray
+from hpobench_ordered.analysis.samples import incumbents, mean_over_seeds, replace_failures
 from hpobench_ordered.errors import ExperimentError, UnknownNameError
 
 PAPER_BUDGETS = (10, 20, 40)
@@ -62,6 +62,7 @@ def speedups(
     reference: str,
     budgets: Sequence[int] = PAPER_BUDGETS,
     first_task: int = 0,
+    is_finished: BoolArray | None = None,
 ) -> Speedups:
     """Compare the trials that methods need to reach what a reference reaches in given budgets.
 
@@ -70,12 +71,12 @@ def speedups(
     of a method are over the seeds that it has finished.
 
     Args:
-        losses: Loss of every trial, shape (methods, seeds, tasks, trials); NaN in runs that are not
-            finished.
+        losses: Loss of every trial, infinite where it failed, (methods, seeds, tasks, trials).
         methods: Names of the methods, in the order of the first axis.
         reference: The method compared with, which does not use transfer.
         budgets: Budgets of the reference, in trials.
         first_task: First task that counts, from 0; 1 leaves out the task without history.
+        is_finished: Which runs are finished, (methods, seeds); default: all.
 
     Raises:
         UnknownNameError: The reference is not among the methods.
@@ -84,16 +85,20 @@ def speedups(
     if reference not in methods:
         raise UnknownNameError("method", reference, methods)
     index_of_reference = list(methods).index(reference)
-    targets = reference_targets(losses[index_of_reference], budgets)  # (tasks, budgets)
+    if is_finished is None:
+        is_finished = np.ones(losses.shape[:2], dtype=np.bool_)
+    finite_losses = replace_failures({"loss": losses})["loss"]
+    losses_of_reference = finite_losses[index_of_reference, is_finished[index_of_reference]]
+    targets = reference_targets(losses_of_reference, budgets)  # (tasks, budgets)
     first_trials = trials_to_reach(losses[:, :, first_task:], targets[first_task:])
 
     is_failure = first_trials == 0  # the target is not reached
     last_trial = losses.shape[-1]
     trials = np.where(is_failure, last_trial, first_trials)  # (methods, seeds, tasks, budgets)
 
-    is_finished = finished_runs(losses)[..., None, None]
-    trials_of_finished = np.where(is_finished, trials, np.nan)
-    failures_of_finished = np.where(is_finished, is_failure, np.nan)
+    is_in_finished_run = is_finished[..., None, None]
+    trials_of_finished = np.where(is_in_finished_run, trials, np.nan)
+    failures_of_finished = np.where(is_in_finished_run, is_failure, np.nan)
     mean_trials = mean_over_seeds(trials_of_finished)  # (methods, tasks, budgets)
     return Speedups(
         methods=tuple(methods),
@@ -108,7 +113,7 @@ def reference_targets(losses: FloatArray, budgets: Sequence[int] = PAPER_BUDGETS
     """What the reference reaches: its mean best loss on each task in each budget, (tasks, budgets).
 
     Args:
-        losses: Losses of the reference, (seeds, tasks, trials); NaN in runs that are not finished.
+        losses: Losses of the reference, (seeds, tasks, trials).
         budgets: Budgets in trials.
 
     Raises:
@@ -122,7 +127,7 @@ def reference_targets(losses: FloatArray, budgets: Sequence[int] = PAPER_BUDGETS
         )
     last_trials = np.asarray(budgets) - 1  # counted from 0
     best_losses = incumbents(losses)[..., last_trials]  # (seeds, tasks, budgets)
-    return mean_over_seeds(best_losses, axis=0)
+    return np.asarray(best_losses.mean(axis=0))
 
 
 def trials_to_reach(losses: FloatArray, targets: FloatArray) -> IntArray:

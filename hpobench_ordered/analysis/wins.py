@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hpobench_ordered._typing import FloatArray, IntArray
+from hpobench_ordered._typing import BoolArray, FloatArray, IntArray
 from hpobench_ordered.errors import ExperimentError
 
 
@@ -34,16 +34,22 @@ class Wins:
 
 
 def count_wins(
-    losses: FloatArray, methods: Sequence[str], *, trial: int, first_task: int = 0
+    losses: FloatArray,
+    methods: Sequence[str],
+    *,
+    trial: int,
+    first_task: int = 0,
+    is_finished: BoolArray | None = None,
 ) -> Wins:
     """Compare every pair of methods after a trial, in every seed on every task.
 
     Args:
-        losses: Loss of every trial, shape (methods, seeds, tasks, trials). Where one of two methods
-            has NaN, they are not compared.
+        losses: Loss of every trial, infinite where it failed, (methods, seeds, tasks, trials).
         methods: Names of the methods, in the order of the first axis.
         trial: The trial, counted from 1.
         first_task: First task that counts, from 0; 1 leaves out the task without history.
+        is_finished: Which runs are finished, (methods, seeds); default: all. Two methods are
+            compared in the seeds that both have finished.
 
     Raises:
         ExperimentError: There is no such trial.
@@ -51,9 +57,15 @@ def count_wins(
     if not 1 <= trial <= losses.shape[-1]:
         raise ExperimentError(f"trial must be from 1 to {losses.shape[-1]}, but got {trial}")
     best_losses = losses[:, :, first_task:, :trial].min(axis=-1)  # (methods, seeds, tasks)
-    best_losses = best_losses.reshape(len(methods), -1)  # a column for each seed on each task
-    # Comparisons with NaN are false: they are neither wins nor ties.
-    wins = np.stack([(own_losses < best_losses).sum(axis=1) for own_losses in best_losses])
-    ties = np.stack([(own_losses == best_losses).sum(axis=1) for own_losses in best_losses])
+    if is_finished is None:
+        is_finished = np.ones(losses.shape[:2], dtype=np.bool_)
+
+    n_methods = len(methods)
+    wins = np.empty((n_methods, n_methods), dtype=np.int64)
+    ties = np.empty((n_methods, n_methods), dtype=np.int64)
+    for a, own_losses in enumerate(best_losses):
+        is_common_seed = (is_finished & is_finished[a])[..., None]
+        wins[a] = ((own_losses < best_losses) & is_common_seed).sum(axis=(1, 2))
+        ties[a] = ((own_losses == best_losses) & is_common_seed).sum(axis=(1, 2))
     np.fill_diagonal(ties, 0)  # a method is not compared with itself
     return Wins(tuple(methods), wins, ties)

@@ -139,7 +139,8 @@ class Results:
 
         Args:
             trial: The trial, counted from 1; default: the last.
-            full: All columns; default: `SHORT_COLUMNS`, and `protocol` and `surrogate` of several.
+            full: All columns; default: `SHORT_COLUMNS`, `protocol` and `surrogate` of several, and
+                `failed_evaluations` if there are any.
             measured_only: Whether to leave out interpolated tasks and stand-in surrogates.
         """
         # Not needed here: the reasons why some benchmarks have no scores.
@@ -153,7 +154,8 @@ class Results:
             values_per_benchmark = board.groupby("benchmark")[column].nunique()
             if values_per_benchmark.gt(1).any():
                 varying.append(column)
-        return board[[*varying, *SHORT_COLUMNS]]
+        counts = ["failed_evaluations"] if board["failed_evaluations"].any() else []
+        return board[[*varying, *SHORT_COLUMNS, *counts]]
 
     def table(
         self,

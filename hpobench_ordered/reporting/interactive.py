@@ -21,6 +21,7 @@ from hpobench_ordered.analysis.wins import count_wins
 from hpobench_ordered.plotting.theme import styles
 from hpobench_ordered.reporting.chart import build_specification
 from hpobench_ordered.reporting.formats import number
+from hpobench_ordered.reporting.tables import format_failed_evaluations, has_failed_evaluations
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,6 +52,11 @@ COLUMNS = (
     *MEASURES,
     ("wins", "Won / tied / lost", "Runs of the same seed on the same task, against every other."),
     ("failed", "Failed", "Failed runs, of all that were planned."),
+    (
+        "failed_evaluations",
+        "Failed evaluations",
+        "Of those in finished runs; a failed one is worse than any other.",
+    ),
     ("seconds", "CPU ms per suggestion", "CPU time of the method, the mean."),
 )
 """Columns of the leaderboard: sort key, heading, and explanation."""
@@ -90,7 +96,12 @@ def interactive(
             view = views.get(key, {})
             name = f"{len(protocols)}-{place}"
             parts[name] = _columns_of_methods(
-                key, methods, wins_of_entries[key], of_protocol, view.get("", {})
+                key,
+                methods,
+                wins_of_entries[key],
+                of_protocol,
+                view.get("", {}),
+                shows_failures=has_failed_evaluations(board),
             )
             if entry["tasks"]:
                 parts[f"{name}-tasks"] = [view[task] for task in entry["tasks"]]
@@ -122,9 +133,13 @@ def interactive(
 
 
 def list_columns(board: "pd.DataFrame") -> list[tuple[str, str, str]]:
-    """List the `COLUMNS` that the page shows: without times, if the leaderboard has none."""
-    has_times = bool(board["seconds"].notna().any())
-    return [column for column in COLUMNS if has_times or column[0] != "seconds"]
+    """List the `COLUMNS` that the page shows: without times and failures that there are none of."""
+    hidden = set()
+    if board["seconds"].isna().all():
+        hidden.add("seconds")
+    if not has_failed_evaluations(board):
+        hidden.add("failed_evaluations")
+    return [column for column in COLUMNS if column[0] not in hidden]
 
 
 def _looks_of(methods: Sequence[str]) -> list[dict[str, Any]]:
@@ -195,6 +210,8 @@ def _columns_of_methods(
     wins: Mapping[str, IntArray],
     board: "pd.DataFrame",
     measures: Mapping[str, list[Any]],
+    *,
+    shows_failures: bool,
 ) -> dict[str, Any]:
     """Curves and columns of the leaderboard of what can be selected.
 
@@ -204,6 +221,7 @@ def _columns_of_methods(
         wins: Wins, ties and losses after every trial, (M, 3), by method.
         board: The leaderboard of the protocol.
         measures: Curves of means over tasks, by measure.
+        shows_failures: Whether the page has a column of failed evaluations.
     """
     is_of_entry = (board["benchmark"] == key[0]) & (board["surrogate"] == key[1])
     rows = {row["method"]: row for row in board[is_of_entry].to_dict("records")}
@@ -213,12 +231,23 @@ def _columns_of_methods(
         columns["wins"].append(wins[method].tolist() if method in wins else None)
         columns["failed"].append(None if row is None else _failed_cell(row))
         columns["seconds"].append(None if row is None else _seconds_cell(row))
+    if shows_failures:
+        columns["failed_evaluations"] = []
+        for method in methods:
+            row = rows.get(method)
+            cell = None if row is None else _failed_evaluations_cell(row)
+            columns["failed_evaluations"].append(cell)
     return columns
 
 
 def _failed_cell(row: Mapping[Any, Any]) -> tuple[int, str]:
     """A cell of the column of failed runs: what it is sorted by, and its text."""
     return int(row["failed"]), f"{row['failed']} of {row['runs']}"
+
+
+def _failed_evaluations_cell(row: Mapping[Any, Any]) -> tuple[int, str]:
+    """A cell of the column of failed evaluations: what it is sorted by, and its text."""
+    return int(row["failed_evaluations"]), format_failed_evaluations(row)
 
 
 def _seconds_cell(row: Mapping[Any, Any]) -> tuple[float | None, str]:
@@ -296,7 +325,13 @@ def _count_wins_of_trials(item: BenchmarkScores) -> dict[str, IntArray]:
     """
     counts_of_trials = []
     for trial in range(1, item.last_trial + 1):
-        counts = count_wins(item.losses, item.methods, trial=trial, first_task=item.first_task)
+        counts = count_wins(
+            item.losses,
+            item.methods,
+            trial=trial,
+            first_task=item.first_task,
+            is_finished=item.is_finished,
+        )
         matrices = (counts.wins, counts.ties, counts.losses)
         counts_of_trials.append([matrix.sum(axis=1) for matrix in matrices])  # against all others
     counts_of_methods = np.array(counts_of_trials).transpose(2, 0, 1)  # (A, M, 3)

@@ -135,18 +135,39 @@ def leaderboard_tables(board: "pd.DataFrame", *, narrow: bool = False) -> Iterat
         columns_of_wins = () if narrow else ("won/tied/lost",)
         has_times = bool(rows["seconds"].notna().any())
         columns_of_times = ("CPU ms per suggestion",) if has_times else ()
+        has_failures = has_failed_evaluations(rows)
+        columns_of_failures = ("failed evaluations",) if has_failures else ()
         yield TextTable(
             f"{scope}, {label_protocol(protocol)}, after trial {rows['trial'].iloc[0]}, "
             f"{seeds}{note}.",
-            ("method", *DECIMALS, *columns_of_wins, "failed", *columns_of_times),
+            (
+                "method",
+                *DECIMALS,
+                *columns_of_wins,
+                "failed",
+                *columns_of_failures,
+                *columns_of_times,
+            ),
             [
-                leaderboard_row(row, narrow=narrow, has_times=has_times)
+                leaderboard_row(row, narrow=narrow, has_failures=has_failures, has_times=has_times)
                 for row in rows.to_dict("records")
             ],
         )
 
 
-def leaderboard_row(row: Mapping[Any, Any], *, narrow: bool, has_times: bool) -> list[str]:
+def has_failed_evaluations(board: "pd.DataFrame") -> bool:
+    """Whether any evaluation failed in the runs of a leaderboard."""
+    return bool((board["failed_evaluations"] > 0).any())
+
+
+def format_failed_evaluations(row: Mapping[Any, Any]) -> str:
+    """Format the number of failed evaluations in a row of a leaderboard, such as "12 of 40"."""
+    return f"{row['failed_evaluations']} of {row['evaluations']}"
+
+
+def leaderboard_row(
+    row: Mapping[Any, Any], *, narrow: bool, has_failures: bool, has_times: bool
+) -> list[str]:
     """Format a row of the leaderboard as the cells of `leaderboard_tables`."""
     cells = []
     for measure, decimals in DECIMALS.items():
@@ -164,6 +185,8 @@ def leaderboard_row(row: Mapping[Any, Any], *, narrow: bool, has_times: bool) ->
         is_compared = all(isinstance(count, int) for count in counts)  # otherwise they are <NA>
         cells.append("/".join(map(str, counts)) if is_compared else NOTHING)
     cells.append(f"{row['failed']} of {row['runs']}")
+    if has_failures:
+        cells.append(format_failed_evaluations(row))
     if has_times:
         cells.append(number(1000 * row["seconds"], 2))
     return [row["method"], *cells]

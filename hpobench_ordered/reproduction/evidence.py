@@ -176,7 +176,7 @@ class Evidence:
             case Measure.VALUE:
                 objective = self.benchmark(comparison.benchmark).objective
                 best_losses = incumbents(self.losses(comparison))
-                return objective.losses(best_losses)  # `losses` is its own inverse
+                return objective.values(best_losses)
             case Measure.REGRET:
                 return incumbents(self._stack_methods(comparison, "regret"))
 
@@ -258,7 +258,7 @@ class Evidence:
                 if protocol in (None, cell.protocol):
                     keys.append(cell.key)
         trials = self._store.read(keys)
-        arrays = trial_arrays(trials, methods, ["loss", "regret"])
+        arrays, _ = trial_arrays(trials, methods, ["loss", "regret"])
         for place, method in enumerate(methods):
             self._arrays[benchmark, method, protocol] = {
                 column: array[place] for column, array in arrays.items()

@@ -10,7 +10,11 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.stats import rankdata
 
-from hpobench_ordered.analysis.samples import at_incumbents, incumbents, trial_arrays
+from hpobench_ordered.analysis.samples import (
+    at_incumbents,
+    incumbents,
+    trial_arrays,
+)
 from hpobench_ordered.analysis.scores import (
     best_known_losses,
     highest_losses,
@@ -160,7 +164,7 @@ def test_arrays_ignore_order_of_rows():
     frame["value"] = -frame["loss"]
     shuffled = frame.sample(frac=1, random_state=0)
 
-    arrays = trial_arrays(shuffled, METHODS, ["value", "loss"])
+    arrays, _ = trial_arrays(shuffled, METHODS, ["value", "loss"])
 
     np.testing.assert_array_equal(arrays["loss"], losses)
     np.testing.assert_array_equal(arrays["value"], -losses)
@@ -172,6 +176,21 @@ def test_missing_trials_are_named():
     without_last = frame.iloc[:-1]  # the last trial of method b with seed 1
     with pytest.raises(ExperimentError, match="1 trials are missing, such as b, seed 1"):
         trial_arrays(without_last, METHODS, ["loss"])
+
+
+def test_missing_runs_are_masked():
+    """A missing run has no losses, but a mask says so: no loss is NaN."""
+    losses = np.zeros((3, 2, 2, 2))
+    frame = make_table(losses)
+    is_missing = (frame["method"] == "b") & (frame["seed"] == 1)
+
+    arrays, is_finished = trial_arrays(
+        frame[~is_missing], METHODS, ["loss"], allow_missing_runs=True
+    )
+
+    assert is_finished.tolist() == [[True, True], [True, True], [True, False]]
+    assert (arrays["loss"][2, 1] == np.inf).all()
+    assert (arrays["loss"][is_finished] == 0).all()
 
 
 def test_repeated_trials_are_refused():
@@ -267,9 +286,9 @@ def test_normalised_regret_by_hand(best, worst, expected):
 
 
 def test_highest_loss_ignores_failures():
-    """Losses of failed trials are infinite, those of trials that were not run are NaN."""
-    first_method = [[np.inf, 2, np.nan], [np.inf, np.inf, np.inf]]  # (tasks, trials)
-    second_method = [[5, 4, 3], [np.nan, np.nan, np.nan]]
+    """Losses of failed trials are infinite; all of the second task failed."""
+    first_method = [[np.inf, 2, np.inf], [np.inf, np.inf, np.inf]]  # (tasks, trials)
+    second_method = [[5, 4, 3], [np.inf, np.inf, np.inf]]
     losses = np.array([[first_method], [second_method]])  # (methods, seeds, tasks, trials)
 
     highest_of_task = highest_losses(losses)
@@ -299,18 +318,6 @@ def test_ranks_are_of_mean_losses():
     np.testing.assert_allclose(ranks.two_standard_errors[:, 0], 2 * standard_errors)
 
 
-def test_missing_seeds_do_not_change_ranks_of_means():
-    """The second method has finished one seed of six; the ranks are those of its mean alone."""
-    losses = np.random.default_rng(0).random((3, 6, 5, 7))  # (methods, seeds, tasks, trials)
-    finished = losses.copy()
-    finished[1, 1:] = np.nan
-    losses[1] = losses[1, 0]  # all seeds as the first
-
-    computed = ranks_of_means(finished, "abc")
-
-    np.testing.assert_array_equal(computed.values, ranks_of_means(losses, "abc").values)
-
-
 @pytest.mark.parametrize("few_seeds", [1, 3, 7])
 @pytest.mark.parametrize("methods_with_few", [1, 6])
 def test_errors_of_ranks_are_right_with_unequal_seeds(few_seeds, methods_with_few):
@@ -320,9 +327,10 @@ def test_errors_of_ranks_are_right_with_unequal_seeds(few_seeds, methods_with_fe
     Each of many tasks is an experiment of its own.
     """
     losses = np.random.default_rng(0).normal(size=(12, 10, 4000, 1))
-    losses[12 - methods_with_few :, few_seeds:] = np.nan
+    is_finished = np.ones((12, 10), dtype=bool)
+    is_finished[12 - methods_with_few :, few_seeds:] = False
 
-    ranks = ranks_by_seed(losses, [str(a) for a in range(12)])
+    ranks = ranks_by_seed(losses, [str(a) for a in range(12)], is_finished=is_finished)
 
     true_variance = ranks.mean[0].var()
     standard_errors = ranks.two_standard_errors[0] / 2
@@ -339,10 +347,9 @@ def test_mean_ranks_compare_pairs_on_common_seeds(losses, is_missing):
     Ties, and methods without common seeds, count half. The mean ranks sum to 1 + 2 + 3 + 4.
     """
     is_missing[np.arange(4), np.arange(4)] = False  # each method has a seed
-    losses[is_missing] = np.nan
     best_losses = np.minimum.accumulate(losses, axis=-1)
 
-    computed = ranks_by_seed(losses, "abcd").mean
+    computed = ranks_by_seed(losses, "abcd", is_finished=~is_missing).mean
 
     expected = np.ones((4, 2, 3))
     for a, b in itertools.permutations(range(4), 2):

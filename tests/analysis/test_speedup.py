@@ -53,15 +53,15 @@ def test_speedup_is_over_finished_seeds():
 
     Targets and means of each are those of its own seeds, as if there were no others.
     """
-    complete = np.random.default_rng(0).random((3, 4, 2, 6))  # (methods, seeds, tasks, trials)
-    losses = complete.copy()
-    losses[0, 3] = np.nan
-    losses[1, :2] = np.nan
-    targets = reference_targets(complete[1, 2:], [4])
+    losses = np.random.default_rng(0).random((3, 4, 2, 6))  # (methods, seeds, tasks, trials)
+    is_finished = np.ones((3, 4), dtype=bool)
+    is_finished[0, 3] = False
+    is_finished[1, :2] = False
+    targets = reference_targets(losses[1, 2:], [4])
 
-    computed = speedups(losses, "abc", reference="b", budgets=[4])
+    computed = speedups(losses, "abc", reference="b", budgets=[4], is_finished=is_finished)
 
-    first_trials = trials_to_reach(complete, targets)  # (methods, seeds, tasks, budgets)
+    first_trials = trials_to_reach(losses, targets)  # (methods, seeds, tasks, budgets)
     trials = np.where(first_trials == 0, 6, first_trials)
     mean_of_a = trials[0, :3].mean(axis=0)
     mean_of_b = trials[1, 2:].mean(axis=0)

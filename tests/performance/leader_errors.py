@@ -68,9 +68,10 @@ def draw_ranks(
     losses = losses + SEED_DEVIATION * rng.normal(size=(n_methods, seeds, 1))
     if tasks > 1:  # a single task is the whole benchmark, on which `quality` is the truth
         losses = losses + TASK_DEVIATION * rng.normal(size=(n_methods, 1, tasks))
-    losses[::3, seeds_of_third:] = np.nan  # these runs are missing
+    is_finished = np.ones((n_methods, seeds), dtype=np.bool_)
+    is_finished[::3, seeds_of_third:] = False
     names = [str(number) for number in range(n_methods)]
-    ranks = ranks_by_seed(losses[..., None], names)  # of a single trial
+    ranks = ranks_by_seed(losses[..., None], names, is_finished=is_finished)  # of a single trial
     return ranks.values[..., 0]
 
 

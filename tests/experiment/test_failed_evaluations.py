@@ -1,0 +1,160 @@
+"""Experiments in which evaluations fail, from runs to all that is made of their results."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import hpobench_ordered as hbo
+from hpobench_ordered.cli import app
+from hpobench_ordered.core.benchmark import Task
+from hpobench_ordered.errors import ExperimentError
+from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.testing.toy import ShiftedQuadratics, numeric_space, toy_benchmark
+
+TEN_METHODS = (
+    "random-search",
+    "bo",
+    "bounding-box",
+    "cts",
+    "ordered-gp",
+    "rgpe",
+    "simple-ordered",
+    "simple-previous",
+    "tpe",
+    "zero-shot",
+)
+
+
+@dataclass(frozen=True)
+class FailingQuadratics:
+    """Shifted quadratics of which a share fails: where the first hyperparameter is large."""
+
+    space: SearchSpace
+    direction: hbo.Direction
+    share: float
+    failure: float  # what a failed evaluation returns
+
+    def predict(self, values, task):
+        quadratics = ShiftedQuadratics(self.space, self.direction.sign)
+        position = self.space.encode(values)[:, 0]
+        return np.where(position > 1 - self.share, self.failure, quadratics.predict(values, task))
+
+    def predict_one(self, row, task):
+        return float(self.predict(row[None], task)[0])
+
+
+def run_failing(
+    methods, folder, *, share, failure=math.nan, direction=hbo.Direction.MINIMIZE
+) -> hbo.Results:
+    """Run methods with five seeds on three toy tasks, on which a share of the space fails."""
+    space = numeric_space()
+    model = FailingQuadratics(space, direction, share, failure)
+    return hbo.run(
+        benchmarks=[toy_benchmark(space, tasks=3, direction=direction, model=model)],
+        methods=methods,
+        seeds=range(5),
+        protocol=hbo.Ordered(trials=8),
+        folder=folder,
+        progress=False,
+    )
+
+
+def rank_by_hand(results: hbo.Results) -> dict[str, float]:
+    """The mean rank of each method by its lowest losses, on the tasks that count."""
+    trials = results.frame()
+    counting = trials[trials["task"] > 0]
+    best_losses = counting.groupby(["seed", "task", "method"])["loss"].min().unstack("method")
+    return best_losses.rank(axis=1).mean().to_dict()
+
+
+@pytest.mark.parametrize("direction", list(hbo.Direction))
+@pytest.mark.parametrize("failure", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("share", [1 / 3, 1 / 2, 1.0])
+def test_ranks_are_right_where_evaluations_fail(share, failure, direction, tmp_path):
+    """A run without success shares the last rank with all others without."""
+    methods = ["random-search", "bo"]
+    results = run_failing(methods, tmp_path, share=share, failure=failure, direction=direction)
+
+    board = results.leaderboard(full=True).set_index("method")
+
+    assert not results.failures()
+    assert board[board["benchmark"] == "all"]["rank"].to_dict() == pytest.approx(
+        rank_by_hand(results)
+    )
+    assert not results.frame()["loss"].isna().any()
+
+
+@pytest.mark.parametrize("methods", [("random-search",), TEN_METHODS])
+@pytest.mark.parametrize("share", [1 / 3, 1 / 2, 1.0])
+def test_reports_count_failures(share, methods, tmp_path):
+    results = run_failing(methods, tmp_path / "results", share=share)
+
+    report = hbo.report(results, tmp_path / "report")
+
+    assert "Failed evaluations" in report.page.read_text()
+
+
+@pytest.mark.parametrize("methods", [("random-search",), TEN_METHODS])
+def test_tables_have_numbers_for_failures(methods, tmp_path):
+    """A third of the evaluations fail, and a method of which all fail would have a score, too."""
+    results = run_failing(methods, tmp_path, share=1 / 3)
+
+    latex = results.table("latex")
+
+    assert all(method in latex for method in methods)
+    assert "nan" not in latex.lower()
+
+
+def test_no_table_where_all_failed(tmp_path):
+    results = run_failing(["random-search", "bo"], tmp_path, share=1.0)
+    with pytest.raises(ExperimentError, match="no score: all evaluations failed"):
+        results.table("latex")
+
+
+def test_commands_show_failures(tmp_path):
+    """The leaderboard has a column of failed evaluations; trials have empty values."""
+    run_failing(["random-search", "bo"], tmp_path, share=1 / 2)
+
+    shown = CliRunner().invoke(app, ["leaderboard", str(tmp_path), "--by", "benchmark"])
+    exported = CliRunner().invoke(
+        app, ["export", str(tmp_path), "--output", str(tmp_path / "trials.csv")]
+    )
+
+    assert shown.exit_code == exported.exit_code == 0
+    assert "failed evaluations" in shown.output
+    assert " evaluations failed." in shown.output
+
+
+def test_failures_are_compared_with_reference(monkeypatch, tmp_path):
+    """A method of which every evaluation fails is the last of all on the leaderboard."""
+
+    class AlwaysFails(hbo.Method):
+        """Suggests at random, while all evaluations fail."""
+
+        def ask(self):
+            return self.space.sample(self.rng)
+
+        def tell(self, config, loss):
+            assert loss == math.inf
+
+    monkeypatch.setattr(Task, "evaluate_row", lambda task, row: math.nan)
+    results = hbo.run(
+        benchmarks=["newsvendor"],
+        methods=[hbo.MethodSpec("always-fails", AlwaysFails, summary="", source="")],
+        folder=tmp_path,
+        against="reference",
+        workers=0,
+        progress=False,
+    )
+
+    board = results.leaderboard(full=True)
+    last = board[board["benchmark"] == "all"].iloc[-1]
+    hbo.report(results, tmp_path / "report")
+
+    assert last["method"] == "always-fails"
+    assert last["rank"] == len(board[board["benchmark"] == "all"])
+    assert last["score"] == 100
+    assert last["failed_evaluations"] == last["evaluations"] > 0
