@@ -186,22 +186,22 @@ def finished_runs(values: FloatArray) -> BoolArray:
 
 
 def defined_tasks(values: FloatArray) -> BoolArray:
-    """Whether a quantity is defined on each task, (tasks,): no finished run has NaN there.
+    """Whether a measure is defined on each task, (tasks,): no sample has NaN there alone.
 
-    If no run is finished, it is defined on no task.
+    A sample, a run after one trial, that has NaN on all tasks is a missing one. If all are missing,
+    the measure is defined on no task.
 
     Args:
-        values: The quantity of every run, (methods, seeds, tasks, ...).
+        values: The measure of every run, (methods, seeds, tasks, ...).
     """
     is_nan = np.isnan(values)
     if not is_nan.any():
         return np.ones(values.shape[2], dtype=np.bool_)
 
-    is_finished = finished_runs(values)  # (methods, seeds)
-    axes_within_task = tuple(range(3, values.ndim))
-    has_nan = np.asarray(is_nan.any(axis=axes_within_task))  # (methods, seeds, tasks)
-    has_nan_in_finished_run = has_nan & is_finished[:, :, None]
-    return np.asarray(~has_nan_in_finished_run.any(axis=(0, 1)) & is_finished.any())
+    is_missing = is_nan.all(axis=2, keepdims=True)  # (methods, seeds, 1, ...)
+    is_undefined = is_nan & ~is_missing
+    axes_but_tasks = tuple(axis for axis in range(values.ndim) if axis != 2)
+    return np.asarray(~is_undefined.any(axis=axes_but_tasks) & ~is_missing.all())
 
 
 def mean_over_seeds(values: FloatArray, *, axis: int = 1) -> FloatArray:

@@ -61,6 +61,9 @@ Ranks: 1 is best, ties share their mean rank.
 
     h[a, s]  m / S_a + the sum of 1 / S_ab over methods b that are no partners and have finished s
     g[a]     sqrt(S_a sum over s of h[a, s]^2) / m
+
+    If no outcome against a partner ever varies, nothing tells how much those against the others do.
+    The mean of r then has no error: it is that of a single seed.
 """
 
 import math
@@ -291,6 +294,7 @@ def ranks_by_seed(
     methods: Sequence[str],
     *,
     is_finished: BoolArray | None = None,
+    first_task: int = 0,
 ) -> Scores:
     """Ranks of the methods by the best trial so far, in each seed by itself; 1 is best.
 
@@ -305,10 +309,12 @@ def ranks_by_seed(
         losses: Loss of every trial, infinite where it failed, (methods, seeds, tasks, trials).
         methods: Names of the methods, in the order of the first axis.
         is_finished: Which runs are finished, (methods, seeds); default: all.
+        first_task: First task that counts in means over tasks, from 0.
 
     Returns:
-        Ranks, (methods, seeds, tasks, trials); NaN in runs that are not finished, and in seeds that
-        a method has in common with none of its partners (see the notation).
+        Ranks, (methods, seeds, tasks, trials). NaN in runs that are not finished, in seeds that a
+        method has in common with none of its partners (see the notation), and in all seeds but one
+        after trials where the mean has no error.
     """
     best_so_far = incumbents(losses)
     if is_finished is None:
@@ -319,19 +325,25 @@ def ranks_by_seed(
         ranks = rank_over_methods(best_so_far)
     else:
         ranks = np.stack(
-            [_ranks_on_own_seeds(a, best_so_far, is_finished) for a in range(len(methods))]
+            [
+                _ranks_on_own_seeds(a, best_so_far, is_finished, first_task)
+                for a in range(len(methods))
+            ]
         )
     ranks[~is_finished] = np.nan
     return Scores(tuple(methods), ranks, possible=(1, len(methods)))
 
 
-def _ranks_on_own_seeds(a: int, best_so_far: FloatArray, is_finished: BoolArray) -> FloatArray:
+def _ranks_on_own_seeds(
+    a: int, best_so_far: FloatArray, is_finished: BoolArray, first_task: int
+) -> FloatArray:
     """Ranks of method a in each seed, where methods have different seeds, (seeds, tasks, trials).
 
     Args:
         a: Index of the method.
         best_so_far: Lowest loss of every run so far, (methods, seeds, tasks, trials).
         is_finished: Which runs are finished, (methods, seeds).
+        first_task: First task that counts in means over tasks, from 0.
     """
     is_common = is_finished & is_finished[a]  # seeds that a has and another method, too
     n_common = is_common.sum(axis=1)  # with each method
@@ -363,6 +375,12 @@ def _ranks_on_own_seeds(a: int, best_so_far: FloatArray, is_finished: BoolArray)
             seed_weights[is_common[b]] += 1 / n_common[b]
     scale = np.sqrt(n_ranked * (seed_weights**2).sum()) / len(partners)  # g
     ranks[is_ranked] = mean_rank + scale * deviations[is_ranked]
+
+    if len(partners) < len(others):
+        never_varies = ~deviations[:, first_task:].any(axis=(0, 1))  # (trials,)
+        first_seed = is_ranked.argmax()
+        ranks[:, :, never_varies] = np.nan
+        ranks[first_seed][:, never_varies] = mean_rank[:, never_varies]
     return ranks
 
 

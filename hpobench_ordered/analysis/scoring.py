@@ -503,7 +503,9 @@ def _compute_measures(
     measures = {
         "score": score,
         "regret": Scores(methods, regret, possible=(0, 1)),
-        "rank": ranks_by_seed(arrays["loss"], methods, is_finished=is_finished),
+        "rank": ranks_by_seed(
+            arrays["loss"], methods, is_finished=is_finished, first_task=first_task
+        ),
         "regret_over_trials": Scores(methods, regret_over_trials, possible=(0, 1)),
         "simple_regret": Scores(methods, simple_regret),
         "value": Scores(methods, value),

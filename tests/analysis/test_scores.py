@@ -10,12 +10,16 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.stats import rankdata
 
+from hpobench_ordered.analysis.bootstrap import mean_intervals
 from hpobench_ordered.analysis.samples import (
+    Resampling,
     at_incumbents,
     incumbents,
+    independent_samples,
     trial_arrays,
 )
 from hpobench_ordered.analysis.scores import (
+    Scores,
     best_known_losses,
     highest_losses,
     normalised_regrets,
@@ -382,3 +386,59 @@ def test_mean_ranks_have_errors_over_seeds():
     standard_errors = means_of_seeds.std(axis=1, ddof=1) / np.sqrt(n_seeds)
     np.testing.assert_allclose(summary.mean, final_ranks.mean(axis=(1, 2)))
     np.testing.assert_allclose(summary.two_standard_errors, 2 * standard_errors)
+
+
+def has_interval(ranks: Scores, method: int, trial: int = 1) -> bool:
+    """Whether the mean rank of a method has an interval over seeds after a trial."""
+    samples = independent_samples(ranks.values[..., trial - 1], Resampling.SEEDS)
+    interval = mean_intervals(samples, rng=np.random.default_rng(0))
+    return not np.isnan(interval.lower[method])
+
+
+def draw_losses_with_few_seeds() -> tuple[np.ndarray, np.ndarray]:
+    """Losses of three methods, of which the third has four seeds of six; and the finished runs.
+
+    The first is always better than the second; the third is better than the first in half of its
+    runs.
+    """
+    losses = np.empty((3, 6, 2, 1))  # (methods, seeds, tasks, trials)
+    losses[0] = 1.0
+    losses[1] = 2.0
+    losses[2] = np.array([0.0, 3.0] * 3)[:, None, None]
+    is_finished = np.ones((3, 6), dtype=bool)
+    is_finished[2, 4:] = False
+    return losses, is_finished
+
+
+def test_ranks_have_no_interval_without_variation():
+    """Comparisons with the method that has all seeds tell nothing of those with the other one."""
+    losses, is_finished = draw_losses_with_few_seeds()
+
+    ranks = ranks_by_seed(losses, "abc", is_finished=is_finished)
+
+    mean_ranks = ranks.over_tasks(trial=1).mean
+    np.testing.assert_allclose(mean_ranks, [1.5, 2.5, 2.0])
+    assert not has_interval(ranks, method=0)
+
+
+@pytest.mark.parametrize(("first_task", "expected"), [(0, True), (1, False)])
+def test_only_tasks_that_count_give_intervals(first_task, expected):
+    """The first two methods differ from seed to seed on the first task alone."""
+    losses, is_finished = draw_losses_with_few_seeds()
+    losses[1, ::2, 0] = 0.5
+
+    ranks = ranks_by_seed(losses, "abc", is_finished=is_finished, first_task=first_task)
+
+    assert has_interval(ranks, method=0) == expected
+
+
+def test_trials_have_intervals_of_their_own():
+    """The first two methods differ from seed to seed after the second trial alone."""
+    losses, is_finished = draw_losses_with_few_seeds()
+    losses = np.repeat(losses, 2, axis=-1)
+    losses[1, ::2, :, 1] = 0.5
+
+    ranks = ranks_by_seed(losses, "abc", is_finished=is_finished)
+
+    assert not has_interval(ranks, method=0, trial=1)
+    assert has_interval(ranks, method=0, trial=2)
