@@ -79,7 +79,7 @@ def trial_arrays(
     flat_positions = np.ravel_multi_index(chosen_positions, shape)
 
     n_rows = np.bincount(flat_positions, minlength=size).reshape(shape)
-    is_finished = n_rows.any(axis=(2, 3))
+    is_finished = np.asarray(n_rows.any(axis=(2, 3)))
     _check_complete(n_rows, labels_of_axes, allow_missing_runs=allow_missing_runs)
 
     arrays = {}

@@ -53,7 +53,6 @@ INVALID_ARGUMENTS: list[tuple[dict[str, Any], str]] = [
     ({"values": VALUES_AS_TEXT}, "the values .* must be numbers"),
     ({"values": ROWS_OF_UNEQUAL_LENGTH}, "the values of task 'May'"),
     ({"objective": [0.9]}, r"the objective .* shape \(2,\), got"),
-    ({"objective": [0.9, -np.inf]}, "row 1 is infinite; use NaN"),
     ({"task": 5}, "the name of a task must be text, but got 5"),
     ({"space": None}, "must be a SearchSpace, but got NoneType"),
     ({"direction": "up"}, "unknown direction 'up'"),
@@ -72,12 +71,23 @@ def test_invalid_evaluations_are_refused(invalid_argument, message):
 
 def test_losses_of_maximised_objective_are_negated():
     evaluations = Evaluations(**(VALID_ARGUMENTS | {"direction": "maximize"}))
-    np.testing.assert_array_equal(evaluations.losses, -VALID_ARGUMENTS["objective"])
+    assert evaluations.losses.tolist() == [-0.9, np.inf]
 
 
 def test_losses_of_minimised_objective_are_its_values():
     evaluations = Evaluations(**(VALID_ARGUMENTS | {"direction": "minimize"}))
-    np.testing.assert_array_equal(evaluations.losses, VALID_ARGUMENTS["objective"])
+    assert evaluations.losses.tolist() == [0.9, np.inf]
+
+
+@pytest.mark.parametrize("direction", ["minimize", "maximize"])
+@pytest.mark.parametrize("failure", [np.nan, np.inf, -np.inf])
+def test_failed_evaluation_is_worst(direction, failure):
+    """Whatever value stands for the failure, and whatever is better."""
+    changes = {"objective": np.array([0.9, failure]), "direction": direction}
+    evaluations = Evaluations(**(VALID_ARGUMENTS | changes))
+    assert evaluations.losses[1] == np.inf
+    assert evaluations.losses.argmin() == 0
+    assert np.isnan(evaluations.objective[1])
 
 
 def test_copy_has_other_arrays():

@@ -141,10 +141,22 @@ class FailsWithFailures(Good):
     """It fails where all evaluations of an earlier task failed."""
 
     def ask(self):
-        """Look for the lowest loss of each earlier task, which there may not be."""
+        """Look for the best value of each earlier task, which there may not be."""
         for evaluations in self.history:
-            np.nanargmin(evaluations.losses)  # raises where all evaluations failed
+            np.nanargmin(evaluations.objective)  # raises where all evaluations failed
         return super().ask()
+
+
+class AveragesFailures(Good):
+    """It takes the loss of a failed evaluation for a number."""
+
+    def ask(self):
+        """Suggest a configuration that depends on the mean loss of the last earlier task."""
+        config = super().ask()
+        for evaluations in self.history[-1:]:
+            if "x" in config:
+                config["x"] += 0 * float(evaluations.losses.mean())
+        return config
 
 
 class AwaitsResults(Good):
@@ -223,6 +235,7 @@ def test_false_claim_of_changed_spaces_fails(executor):
         (ChangesHistory, "changes the history"),
         (FailsWithHistory, "'x' is missing"),
         (FailsWithFailures, "All-NaN slice"),
+        (AveragesFailures, "x must be a number .*, but got nan"),
         (AwaitsResults, "trial 2: RuntimeError: no result yet"),
     ],
 )
