@@ -153,7 +153,7 @@ def benchmark_spec(name: str | os.PathLike[str]) -> BenchmarkSpec:
     if spec is None:
         patterns = "; ".join(family.pattern for family in benchmark_families())
         hint = f" (or a name of the form {patterns})" if patterns else ""
-        if Path(name).is_dir():
+        if name in (path.name for path in Path().iterdir() if path.is_dir()):
             hint = f" (the folder of that name is './{name}')"
         raise UnknownNameError("benchmark", name, list_benchmarks(), hint=hint)
     if identity.version not in (None, spec.version):

@@ -25,8 +25,8 @@ from hpobench_ordered.adapters._optuna_log import quiet
 from hpobench_ordered.adapters._optuna_space import distribution
 from hpobench_ordered.adapters._settings import describe_changes
 from hpobench_ordered.adapters.reading.read import REMEDIES, Settings, read_source
-from hpobench_ordered.adapters.reading.rows import Reader
-from hpobench_ordered.adapters.reading.sources import OpenedStudy, open_storage
+from hpobench_ordered.adapters.reading.rows import OpenedStudy, Reader
+from hpobench_ordered.adapters.reading.sources import open_storage
 from hpobench_ordered.adapters.reading.studies import SETTINGS_ENTRY, load_studies
 from hpobench_ordered.core.history import Evaluations
 from hpobench_ordered.core.objective import Direction

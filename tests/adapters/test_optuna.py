@@ -337,7 +337,7 @@ def test_space_defaults_to_first_trial(told_results):
     assert tuned_names == [{"x", "kind"}] * 5
     losses_told = [loss for _, loss in told_results]
     _, *finished_trials = study.trials
-    expected_losses = [math.nan, *(trial.value for trial in finished_trials)]
+    expected_losses = [math.inf, *(trial.value for trial in finished_trials)]
     np.testing.assert_array_equal(losses_told, expected_losses)
 
 
@@ -362,7 +362,7 @@ def test_failed_and_pruned_trials_are_told(told_results):
     study.optimize(fail_then_prune_then_finish, n_trials=3)
 
     losses = [loss for _, loss in told_results]
-    np.testing.assert_array_equal(losses, [math.nan, -5.0, -1.0])
+    np.testing.assert_array_equal(losses, [math.inf, -5.0, -1.0])
 
 
 @pytest.fixture(params=[InMemoryStorage, "sqlite:///:memory:".format], ids=["memory", "sqlite"])

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from hpobench_ordered.adapters.reading.rows import Reader, Remedies, TaskRows
-from hpobench_ordered.adapters.reading.sources import OpenedStudy, Source, open_source
+from hpobench_ordered.adapters.reading.rows import OpenedStudy, Reader, Remedies, TaskRows
+from hpobench_ordered.adapters.reading.sources import Source, open_source
 from hpobench_ordered.adapters.reading.tables import Columns, Table, contexts_of, split_table
 from hpobench_ordered.core.history import Evaluations
 from hpobench_ordered.core.objective import Direction

@@ -11,8 +11,9 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import Enum
-from typing import Any, SupportsInt, cast
+from typing import TYPE_CHECKING, Any, SupportsInt, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +31,10 @@ from hpobench_ordered.errors import (
 )
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.parameters import Parameter
+
+if TYPE_CHECKING:
+    from optuna.study import Study
+    from optuna.trial import FrozenTrial
 
 RELATIVE_ROUNDING = 1e-9  # by which a number may differ from a choice, from being printed, say
 NUMBER_PATTERN = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
@@ -76,6 +81,29 @@ class Rows:
             [self.objective[i] for i in rows],
             None if self.states is None else [self.states[i] for i in rows],
         )
+
+
+@dataclass(frozen=True)
+class OpenedStudy:
+    """A study of Optuna.
+
+    Attributes:
+        study: The study.
+        origin: Name of the storage that it was found in; "" if in none.
+        before: Trials that ended at this time or later are not read; None: all are.
+    """
+
+    study: "Study"
+    origin: str = ""
+    before: datetime | None = None
+
+    def list_trials(self) -> "list[FrozenTrial]":
+        """The trials that are read, in order."""
+        trials: list[FrozenTrial] = self.study.get_trials(deepcopy=False)
+        if self.before is None:
+            return trials
+        ended = [trial for trial in trials if trial.datetime_complete is not None]
+        return [trial for trial in ended if trial.datetime_complete < self.before]
 
 
 @dataclass(frozen=True)

@@ -12,12 +12,11 @@ import sqlite3
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
-from datetime import datetime
 from enum import Enum, auto
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from hpobench_ordered.adapters.reading.rows import OpenedStudy
 from hpobench_ordered.adapters.reading.tables import Table
 from hpobench_ordered.core.extras import import_extra
 from hpobench_ordered.errors import EvaluationsError
@@ -26,7 +25,6 @@ from hpobench_ordered.files.writing import check_file
 if TYPE_CHECKING:
     from optuna.storages import BaseStorage
     from optuna.study import Study
-    from optuna.trial import FrozenTrial
     from pandas import DataFrame
 
 Source: TypeAlias = (
@@ -64,29 +62,6 @@ KIND_OF_SUFFIX: Mapping[str, FileKind] = {
     ".journal": FileKind.JOURNAL,
 }
 """What a new file will hold; others are of SQLite."""
-
-
-@dataclass(frozen=True)
-class OpenedStudy:
-    """A study of Optuna.
-
-    Attributes:
-        study: The study.
-        origin: Name of the storage that it was found in; "" if in none.
-        before: Trials that ended at this time or later are not read; None: all are.
-    """
-
-    study: "Study"
-    origin: str = ""
-    before: datetime | None = None
-
-    def list_trials(self) -> "list[FrozenTrial]":
-        """The trials that are read, in order."""
-        trials: list[FrozenTrial] = self.study.get_trials(deepcopy=False)
-        if self.before is None:
-            return trials
-        ended = [trial for trial in trials if trial.datetime_complete is not None]
-        return [trial for trial in ended if trial.datetime_complete < self.before]
 
 
 def open_source(source: Source, pattern: str) -> list[Table | OpenedStudy]:

@@ -35,8 +35,13 @@ from hpobench_ordered.adapters._optuna_space import (
     only_value_of,
     parameter_of,
 )
-from hpobench_ordered.adapters.reading.rows import Reader, Rows, State, TaskRows
-from hpobench_ordered.adapters.reading.sources import OpenedStudy
+from hpobench_ordered.adapters.reading.rows import (
+    OpenedStudy,
+    Reader,
+    Rows,
+    State,
+    TaskRows,
+)
 from hpobench_ordered.adapters.reading.tables import check_renaming
 from hpobench_ordered.errors import EvaluationsError, InvalidSpaceError, UnknownNameError
 from hpobench_ordered.space import Compare, Comparison, Condition, Kind, Parameter, SearchSpace
