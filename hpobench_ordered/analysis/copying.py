@@ -19,6 +19,7 @@ def best_and_random_losses(benchmark: Benchmark, count: int) -> tuple[FloatArray
 
     The best loss of a task is the lower of the best known one, if there is any, and the lowest of
     the random configurations. These configurations are the same in every call and on every task.
+    Where their evaluation fails, they have the highest finite loss of the task.
     """
     objective = benchmark.objective
     space = benchmark.space
@@ -32,8 +33,12 @@ def best_and_random_losses(benchmark: Benchmark, count: int) -> tuple[FloatArray
         best_values.append(np.nan if task.best_value is None else task.best_value)
 
     losses = np.stack(losses_of_tasks, axis=1)
+    has_failed = np.isinf(losses)
+    highest = np.where(has_failed, -np.inf, losses).max(axis=0)
+    losses = np.where(has_failed & np.isfinite(highest), highest, losses)
+    # The loss of a best value that is unknown, NaN, is infinite.
     best_known_losses = objective.losses(np.array(best_values))
-    best_losses = np.fmin(best_known_losses, losses.min(axis=0))  # ignores NaN
+    best_losses = np.minimum(best_known_losses, losses.min(axis=0))
     return best_losses, losses
 
 

@@ -82,13 +82,16 @@ def colour_ends(
     these all get the colour of that end, so that the others can be distinguished.
 
     Args:
-        losses: Losses of the values, NaN where there are none. A loss is the value, or its negative
-            if the objective is maximised.
+        losses: Losses of the values, not finite where there are none. A loss is the value, or its
+            negative if the objective is maximised.
         maximised: Whether the objective is maximised.
         alike: Share of the worst values, from 0 to 1.
     """
-    lowest = float(np.nanmin(losses))
-    highest_in_colour = float(np.nanquantile(losses, 1 - alike))
+    finite_losses = losses[np.isfinite(losses)]
+    if not len(finite_losses):
+        return 0.0, 1.0  # nothing is in colour
+    lowest = float(finite_losses.min())
+    highest_in_colour = float(np.quantile(finite_losses, 1 - alike))
     if maximised:  # back from losses to values, of which the higher ones are better
         return -highest_in_colour, -lowest
     return lowest, highest_in_colour

@@ -209,7 +209,10 @@ class Plots:
             raise ExperimentError(f"{item.label} cannot be evaluated here, or only slowly")
         axes = choose_axes(bench, [tried], x, y)
         if axes is None:
-            raise ExperimentError("a landscape needs two hyperparameters that are active together")
+            raise ExperimentError(
+                "a landscape needs two hyperparameters that are active together, and an evaluation "
+                "on the task that has not failed"
+            )
 
         panels = [
             make_panel(method, bench.tasks[task_number], tried, axes, method, seed)

@@ -90,7 +90,8 @@ def choose_axes(
         y: That of the vertical axis.
 
     Returns:
-        Names of both; None if no two such hyperparameters are active together on each task.
+        Names of both; None if no two such hyperparameters are active together on each task, or all
+        evaluations of a task failed.
 
     Raises:
         UnknownNameError: There is no hyperparameter of that name.
@@ -99,6 +100,9 @@ def choose_axes(
     for name in (x, y):
         if name is not None and name not in space.names:
             raise UnknownNameError("hyperparameter", name, space.names)
+
+    if any(np.isinf(tried["loss"]).all() for tried in by_task):
+        return None
 
     units = [space.encode(code_stored(tried, space.parameters)) for tried in by_task]
     shares_of_tasks = [
@@ -135,8 +139,9 @@ def mean_over_others(task: Task, others: FloatArray, names: tuple[str, str]) -> 
         names: Hyperparameters of the horizontal and the vertical axis.
 
     Returns:
-        Means, (gy, gx), for gy values along the vertical and gx along the horizontal axis; NaN
-        where one of the two hyperparameters is inactive with all of the others' values.
+        Means of the evaluations that do not fail, (gy, gx), for gy values along the vertical and gx
+        along the horizontal axis; NaN where one of the two hyperparameters is inactive with all of
+        the others' values, or all evaluations fail.
     """
     space = task.space
     name_x, name_y = names
@@ -152,8 +157,9 @@ def mean_over_others(task: Task, others: FloatArray, names: tuple[str, str]) -> 
 
     is_inactive = np.isnan(canonical[:, [column_x, column_y]]).any(axis=1)
     values = task.evaluate_many(space.decode(canonical))
-    active_values = np.ma.array(values, mask=is_inactive).reshape(unit.shape[:3])
-    return np.asarray(active_values.mean(axis=-1).filled(np.nan))
+    is_left_out = is_inactive | ~np.isfinite(values)
+    remaining_values = np.ma.array(values, mask=is_left_out).reshape(unit.shape[:3])
+    return np.asarray(remaining_values.mean(axis=-1).filled(np.nan))
 
 
 def _middles_of_cells(n_values: float) -> FloatArray:
@@ -207,5 +213,5 @@ def make_panel(
         maximised=maximised,
         crosses=placed.iloc[[best]],
         # Without those in which one of the two is inactive, which have no place.
-        points=placed.loc[is_of_run, ["x", "y", "trial", "value"]].dropna(),
+        points=placed.loc[is_of_run, ["x", "y", "trial", "value"]].dropna(subset=["x", "y"]),
     )

@@ -5,7 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpobench_ordered.analysis.copying import copying_regrets, shares_near_best
+from hpobench_ordered.analysis.copying import (
+    best_and_random_losses,
+    copying_regrets,
+    shares_near_best,
+)
+from hpobench_ordered.testing.toy import ShiftedQuadratics, numeric_space, toy_benchmark
 
 LOSSES_ON_THREE_TASKS = np.array([[0.0, 4.0, 0.0], [1.0, 0.0, 8.0], [2.0, 2.0, 2.0]])
 """Three configurations (rows) on three tasks.
@@ -34,6 +39,26 @@ def test_regrets_are_relative_to_known_best():
     best_of_task = np.array([0.0, -2.0, 1.0])
     regrets = copying_regrets(LOSSES_ON_THREE_TASKS, best=best_of_task)
     assert regrets.tolist() == [(4 + 2) / (2 + 2), (8 - 1) / (2 - 1)]
+
+
+class MostlyFailing(ShiftedQuadratics):
+    """Shifted quadratics that fail where their loss is above 0.05."""
+
+    def predict(self, values, task):
+        losses = super().predict(values, task)
+        return np.where(losses > 0.05, np.nan, losses)
+
+
+def test_failures_have_highest_finite_loss():
+    """More than half of the configurations fail, so that their loss is also the median."""
+    space = numeric_space()
+    benchmark = toy_benchmark(space, tasks=2, model=MostlyFailing(space))
+
+    best, losses = best_and_random_losses(benchmark, 200)
+
+    assert (losses.max(axis=0) <= 0.05).all()
+    assert (np.median(losses, axis=0) == losses.max(axis=0)).all()
+    assert (best == losses.min(axis=0)).all()
 
 
 def test_constant_tasks_have_no_regret():

@@ -16,9 +16,15 @@ from hpobench_ordered import Task, plotting
 from hpobench_ordered.analysis.significance import critical_difference
 from hpobench_ordered.errors import ExperimentError, UnknownNameError
 from hpobench_ordered.plotting import Dimension, Panel, theme
-from hpobench_ordered.plotting.evaluations import MAX_CELLS, make_panel
+from hpobench_ordered.plotting.evaluations import (
+    MAX_CELLS,
+    choose_axes,
+    make_panel,
+    mean_over_others,
+)
 from hpobench_ordered.plotting.landscapes import cells
 from hpobench_ordered.plotting.saving import POLICY, javascript, save, specification, svg_of
+from hpobench_ordered.testing.toy import ShiftedQuadratics, numeric_space, toy_benchmark
 
 METHODS = ("random-search", "bo", "simple-ordered", "mine.Mine")
 STATISTICAL_TRANSFORMS = {
@@ -483,6 +489,14 @@ def evaluations(quadratic_task) -> pd.DataFrame:
     )
 
 
+class FailingBelowMiddle(ShiftedQuadratics):
+    """Shifted quadratics that fail where the first hyperparameter is in its lower half."""
+
+    def predict(self, values, task):
+        has_failed = self.space.encode(values)[:, 0] < 0.5
+        return np.where(has_failed, np.inf, super().predict(values, task))
+
+
 @pytest.fixture(scope="module")
 def landscape(quadratic_task, evaluations) -> Panel:
     """The panel of the task over x_1 and x_0, with the evaluations of the run."""
@@ -493,6 +507,48 @@ def landscape(quadratic_task, evaluations) -> Panel:
 def test_points_of_landscape_are_all_evaluations(landscape, evaluations):
     assert landscape.points is not None
     assert len(landscape.points) == len(evaluations)
+
+
+@pytest.fixture
+def evaluations_with_failures(quadratic_task, evaluations) -> pd.DataFrame:
+    """The evaluations, of which all but the last failed."""
+    has_failed = evaluations["trial"] < len(evaluations)
+    return evaluations.assign(
+        value=evaluations["value"].mask(has_failed),
+        loss=evaluations["loss"].mask(has_failed, np.inf),
+    )
+
+
+def test_failed_evaluations_are_points_of_landscape(quadratic_task, evaluations_with_failures):
+    """The cross is the only evaluation that has not failed."""
+    panel = make_panel(
+        "title", quadratic_task, evaluations_with_failures, ("x_1", "x_0"), method="bo", seed=0
+    )
+
+    assert panel.points is not None
+    assert panel.crosses is not None
+    assert len(panel.points) == len(evaluations_with_failures)
+    assert list(panel.crosses["trial"]) == [len(evaluations_with_failures)]
+
+
+def test_no_landscape_where_all_failed(quadratic_task, evaluations):
+    benchmark = toy_benchmark(quadratic_task.space, tasks=1)
+    all_failed = evaluations.assign(value=np.nan, loss=np.inf)
+
+    assert choose_axes(benchmark, [evaluations]) is not None
+    assert choose_axes(benchmark, [all_failed]) is None
+
+
+def test_cells_of_landscape_leave_out_failures():
+    """Evaluations fail where the first hyperparameter is in the lower half: the cells are gaps."""
+    space = numeric_space()
+    task = toy_benchmark(space, tasks=1, model=FailingBelowMiddle(space)).tasks[0]
+
+    means = mean_over_others(task, np.full((1, 2), 0.5), ("x", "y"))
+
+    n_columns = means.shape[1]
+    assert np.isnan(means[:, : n_columns // 2]).all()
+    assert np.isfinite(means[:, n_columns // 2 :]).all()
 
 
 def test_cross_of_landscape_is_best_evaluation(landscape, evaluations):
