@@ -132,8 +132,9 @@ class ModelBased(Method):
         key = self._tried.add(values)
         self._pending.pop(key, None)
         # Suggested for being near the best one, and exactly as good as an earlier configuration:
-        # this is a plateau, where neighbours are of no use.
-        if key in self._suggested_near_best and loss in self._losses:
+        # this is a plateau, where neighbours are of no use. Failures are as bad, not as good.
+        is_as_good = math.isfinite(loss) and loss in self._losses
+        if key in self._suggested_near_best and is_as_good:
             self._is_on_plateau = True
         self._evaluated_units.append(self.space.encode(values[None])[0])
         self._losses.append(loss)

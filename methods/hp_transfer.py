@@ -123,15 +123,9 @@ class AfterChange(ModelBased):
                     stacklevel=2,
                 )
             return None
-        losses = put_failed_last(shared.losses)
-        best_first = np.argsort(losses, kind="stable")
-        lacks_best = bool(put_failed_last(last.losses).min() < losses.min())
+        best_first = np.argsort(shared.losses, kind="stable")  # those that failed come last
+        lacks_best = bool(last.losses.min() < shared.losses.min())
         return OldStep(last, change, shared.values[best_first], lacks_best)
-
-
-def put_failed_last(losses: FloatArray) -> FloatArray:
-    """Replace the losses of failed evaluations, which are not finite, by infinity; shape (n,)."""
-    return np.where(np.isfinite(losses), losses, np.inf)
 
 
 class BestFirst(AfterChange):

@@ -115,6 +115,8 @@ class Results:
     def frame(self, *, configurations: bool = False) -> "pd.DataFrame":
         """One row per trial: key, benchmark, method, seed, task, trial, value, loss, ...
 
+        Where the evaluation failed, the value is NaN and the loss infinite.
+
         Args:
             configurations: Whether to add the version of the method, and every hyperparameter in a
                 column config.NAME: missing where it is inactive, or of another benchmark.

@@ -250,6 +250,13 @@ class TestPlateau:
         self.suggest_near_best_and_tell(method, config_with_equal_values(0.1), loss=new_loss)
         assert method._draw_near_best() is not None
 
+    def test_failures_near_best_continue_search(self):
+        """Failures have the same loss, infinity, but are not as good as each other."""
+        method, _ = self.make_method()
+        method.tell(config_with_equal_values(0.9), np.inf)
+        self.suggest_near_best_and_tell(method, config_with_equal_values(0.1), loss=np.inf)
+        assert method._draw_near_best() is not None
+
     def test_repeated_loss_elsewhere_continues_search(self):
         """A loss that was seen before means no plateau unless it was found near the best."""
         method, earlier_losses = self.make_method()
