@@ -105,6 +105,8 @@ class Results:
             board = self.leaderboard()
         except ExperimentError:  # no runs that can be compared
             return repr(self)
+        if board.empty:  # all runs failed
+            return repr(self)
         # The leaderboard begins with the rows over all benchmarks.
         benchmark, trial = board[["benchmark", "trial"]].iloc[0]
         is_overall = board["benchmark"] == benchmark

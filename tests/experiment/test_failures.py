@@ -330,3 +330,10 @@ def list_pids_of_workers(pid: int) -> set[int]:
             if "child.serve" in " ".join(child.cmdline()):
                 pids.add(child.pid)
     return pids
+
+
+@pytest.mark.filterwarnings("ignore::hpobench_ordered.errors.FailedRunsWarning")
+def test_results_without_runs_have_a_text(tmp_path):
+    """All runs failed, so that there is no mean result to show."""
+    results = hbo.run(methods=[bad.Raises], folder=tmp_path, **SHORT_RUNS)
+    assert str(results) == repr(results)
