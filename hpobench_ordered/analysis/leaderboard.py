@@ -40,7 +40,6 @@ from hpobench_ordered.analysis.bootstrap import Intervals, draw_weights, mean_in
 from hpobench_ordered.analysis.samples import Resampling, independent_samples, mean_over_seeds
 from hpobench_ordered.analysis.scores import RANDOM_SEARCH
 from hpobench_ordered.analysis.scoring import BenchmarkScores, MethodRuns, group_by_protocol
-from hpobench_ordered.analysis.wins import count_wins
 from hpobench_ordered.errors import ExperimentError
 
 if TYPE_CHECKING:
@@ -337,13 +336,7 @@ def _overall_rows(group: BenchmarkGroup, trial: int) -> Iterator[Row]:
 
 def _win_columns(item: BenchmarkScores, trial: int) -> dict[str, Row]:
     """Columns of wins, ties and losses against all others together, by compared method."""
-    counts = count_wins(
-        item.losses,
-        item.methods,
-        trial=trial,
-        first_task=item.first_task,
-        is_finished=item.is_finished,
-    )
+    counts = item.count_wins(trial)
     columns = {}
     for a, method in enumerate(item.methods):
         columns[method] = {

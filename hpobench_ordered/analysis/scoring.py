@@ -38,6 +38,7 @@ from hpobench_ordered.analysis.scores import (
     ranks_by_seed,
     robust_scores,
 )
+from hpobench_ordered.analysis.wins import Wins, count_wins
 from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.protocols import Ordered, parse_protocol_name
 
@@ -162,6 +163,20 @@ class BenchmarkScores:
     def place(self, method: str) -> int:
         """Index of a method along the first axis of the arrays."""
         return self.methods.index(method)
+
+    def count_wins(self, trial: int) -> Wins:
+        """Compare every pair of the methods after a trial, on the tasks that count.
+
+        Raises:
+            ExperimentError: There is no such trial.
+        """
+        return count_wins(
+            self.losses,
+            self.methods,
+            trial=trial,
+            first_task=self.first_task,
+            is_finished=self.is_finished,
+        )
 
     def over_tasks(self, measure: str, trial: int) -> TaskMean:
         """Mean of a measure over the tasks that count, see `first_task`."""

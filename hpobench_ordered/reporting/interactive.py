@@ -17,7 +17,6 @@ from hpobench_ordered.analysis.labels import label_protocol
 from hpobench_ordered.analysis.leaderboard import ALL, DECIMALS
 from hpobench_ordered.analysis.scores import RANDOM_SEARCH
 from hpobench_ordered.analysis.scoring import BenchmarkScores, group_by_protocol
-from hpobench_ordered.analysis.wins import count_wins
 from hpobench_ordered.plotting.theme import styles
 from hpobench_ordered.reporting.chart import build_specification
 from hpobench_ordered.reporting.formats import number
@@ -325,13 +324,7 @@ def _count_wins_of_trials(item: BenchmarkScores) -> dict[str, IntArray]:
     """
     counts_of_trials = []
     for trial in range(1, item.last_trial + 1):
-        counts = count_wins(
-            item.losses,
-            item.methods,
-            trial=trial,
-            first_task=item.first_task,
-            is_finished=item.is_finished,
-        )
+        counts = item.count_wins(trial)
         matrices = (counts.wins, counts.ties, counts.losses)
         counts_of_trials.append([matrix.sum(axis=1) for matrix in matrices])  # against all others
     counts_of_methods = np.array(counts_of_trials).transpose(2, 0, 1)  # (A, M, 3)
