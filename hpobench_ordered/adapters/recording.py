@@ -7,7 +7,6 @@ optimiser which was interrupted can be led through the same events again. Needs 
 
 import math
 import os
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -26,7 +25,7 @@ from hpobench_ordered.adapters._optuna_space import distribution
 from hpobench_ordered.adapters._settings import describe_changes
 from hpobench_ordered.adapters.reading.read import REMEDIES, Settings, read_source
 from hpobench_ordered.adapters.reading.rows import OpenedStudy, Reader
-from hpobench_ordered.adapters.reading.sources import open_storage
+from hpobench_ordered.adapters.reading.sources import hide_password, open_storage
 from hpobench_ordered.adapters.reading.studies import SETTINGS_ENTRY, load_studies
 from hpobench_ordered.core.history import Evaluations
 from hpobench_ordered.core.objective import Direction
@@ -91,7 +90,7 @@ class Recorder:
         self, storage: "str | os.PathLike[str] | object", task: str, direction: Direction
     ) -> None:
         """Open the study of the task, or create it, and read its trials."""
-        self.place = f"task {task!r} in {_hide_password(str(storage))}"
+        self.place = f"task {task!r} in {hide_password(storage)}"
         self._task = task
         # Why nothing can be recorded any more; "" as long as all went well.
         self._failure = ""
@@ -289,11 +288,6 @@ def record_history(
         configs = evaluations.space.configs(evaluations.values)
         for config, value in zip(configs, evaluations.objective.tolist(), strict=True):
             recorder.add(config, evaluations.space, value)
-
-
-def _hide_password(url: str) -> str:
-    """The URL of a storage for messages, without the password that it may have."""
-    return re.sub(r"(://[^:/@]*):[^@/]*@", r"\1:***@", url)
 
 
 def _list_events(trials: Sequence[FrozenTrial]) -> Iterator[Event]:

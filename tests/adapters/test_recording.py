@@ -348,7 +348,13 @@ def test_interrupted_suggestion_ends_the_record(monkeypatch):
     assert len(tune(storage, "May", [0.2]).trials) == 2
 
 
-def test_password_is_not_in_messages():
-    with pytest.raises(StoreError) as caught:
-        tune("postgresql+nodriver://me:secret@localhost/tuning", "May")
+URL_WITH_PASSWORD = "postgresql+nodriver://me:secret@localhost/tuning"
+
+
+@pytest.mark.parametrize(
+    "use", [lambda: tune(URL_WITH_PASSWORD, "May"), lambda: hbo.read_history(URL_WITH_PASSWORD)]
+)
+def test_password_is_not_in_messages(use):
+    with pytest.raises((StoreError, EvaluationsError), match=r"me:\*\*\*@localhost") as caught:
+        use()
     assert "secret" not in str(caught.value)

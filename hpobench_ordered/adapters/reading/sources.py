@@ -155,6 +155,11 @@ def open_storage(place: str | os.PathLike[str], *, purpose: str) -> "str | BaseS
     )
 
 
+def hide_password(storage: object) -> str:
+    """The URL or the file of a storage for messages, without the password that a URL may have."""
+    return re.sub(r"(://[^:/@]*):[^@/]*@", r"\1:***@", str(storage))
+
+
 def is_storage(source: object) -> bool:
     """Whether a source is an Optuna storage, its URL, or a file that is or will be one."""
     if not isinstance(source, str | os.PathLike):
@@ -166,7 +171,7 @@ def is_storage(source: object) -> bool:
 def _open_text(text: str, pattern: str) -> list[Table | OpenedStudy]:
     """Open a URL or a file."""
     if "://" in text and not text.startswith(SQLITE_PREFIX):
-        return _load_studies(text, pattern, origin=text)
+        return _load_studies(text, pattern, origin=hide_password(text))
     path = Path(text.removeprefix(SQLITE_PREFIX).partition("?")[0])
     check_file(path)
     kind = _find_kind(path)

@@ -42,6 +42,7 @@ from hpobench_ordered.adapters.reading.rows import (
     State,
     TaskRows,
 )
+from hpobench_ordered.adapters.reading.sources import hide_password
 from hpobench_ordered.adapters.reading.tables import check_renaming
 from hpobench_ordered.errors import EvaluationsError, InvalidSpaceError, UnknownNameError
 from hpobench_ordered.space import Compare, Comparison, Condition, Kind, Parameter, SearchSpace
@@ -195,7 +196,7 @@ def load_studies(storage: "str | BaseStorage", pattern: str) -> list[Study]:
     except Exception as error:  # which one depends on the database driver
         first_line = str(error).partition("\n")[0]
         raise EvaluationsError(
-            f"the storage {str(storage)!r} cannot be read: {first_line}"
+            f"the storage {hide_password(storage)!r} cannot be read: {first_line}"
         ) from error
     if not names:
         raise UnknownNameError("study", pattern, starts)
