@@ -162,8 +162,7 @@ class CopulaThompsonSampling(ModelBased):
 
         values = np.concatenate([task.values for task in tasks])
         X = self.region.features(self.space.encode(values))
-        losses_of_tasks = [np.where(np.isfinite(t.losses), t.losses, np.inf) for t in tasks]
-        z = np.concatenate([compute_normal_scores(losses, self.rng) for losses in losses_of_tasks])
+        z = np.concatenate([compute_normal_scores(task.losses, self.rng) for task in tasks])
 
         rows = self.rng.permutation(len(z))[:MAX_EVALUATIONS]  # a fit to more takes too long
         held_out_count = math.ceil(HELD_OUT * len(rows))

@@ -187,7 +187,13 @@ def _read_results(path: Path, task: TaskAtHand, earlier: EarlierTasks) -> list[R
     Rows are not merged: each is a trial of this task, in their order.
     """
     table = replace(open_table(path), name="--results")
-    reader = Reader(False, False, "--results", merges_repeated=False, remedies=REMEDIES)
+    reader = Reader(
+        drop_invalid=False,
+        clip=False,
+        source="--results",
+        merges_repeated=False,
+        remedies=REMEDIES,
+    )
     # All rows are of this task, and need not name it.
     task_column = earlier.task if earlier.task in table.frame.columns else None
     tasks = split_table(table, task.space, Columns(task_column, earlier.objective), reader)
