@@ -126,6 +126,14 @@ class MethodConformance(Conformance):
             rng = np.random.default_rng(self.seed)
             run_method(self._spec, task, _with_failures(history), rng)
 
+    def test_a_history_at_the_bounds_is_accepted(self) -> None:
+        """All numbers of earlier tasks may be bounds, from which some steps lead out of range."""
+        for task, history in self._settings():
+            is_on_same_space = all(evaluations.is_on(task.space) for evaluations in history)
+            if is_on_same_space:  # the bounds of another space are out of range anyway
+                rng = np.random.default_rng(self.seed)
+                run_method(self._spec, task, _move_to_bounds(history), rng)
+
     def test_runs_side_by_side_share_nothing(self) -> None:
         """Suggestions are the same while another run alternates with it."""
         for setting in self._settings():
@@ -317,6 +325,16 @@ def _with_failures(history: Sequence[Evaluations]) -> tuple[Evaluations, ...]:
             objective[:] = np.nan
         with_failures.append(replace(evaluations, objective=objective))
     return tuple(with_failures)
+
+
+def _move_to_bounds(history: Sequence[Evaluations]) -> tuple[Evaluations, ...]:
+    """Move every value to the nearer end of its range, or to the first or last choice."""
+    at_bounds = []
+    for evaluations in history:
+        space = evaluations.space
+        corners = np.rint(space.encode(evaluations.values))
+        at_bounds.append(replace(evaluations, values=space.decode(corners)))
+    return tuple(at_bounds)
 
 
 def _run_trials(spec: MethodSpec, task: Task, history: Sequence[Evaluations], seed: int) -> Trials:

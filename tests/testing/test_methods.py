@@ -1,6 +1,7 @@
 """The suites of methods, over all that are registered, and some that break them."""
 
 import itertools
+import math
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -159,6 +160,19 @@ class AveragesFailures(Good):
         return config
 
 
+class StepsFromBest(Good):
+    """It suggests what is next to the best configuration of the last task, even beyond a bound."""
+
+    def ask(self):
+        """Add a small step to the best value of a number, which is seldom so near to a bound."""
+        config = super().ask()
+        for evaluations in self.history[-1:]:
+            best = evaluations.best
+            if best is not None and "x" in config and "x" in best:
+                config["x"] = best["x"] + math.copysign(1e-3, best["x"])
+        return config
+
+
 class AwaitsResults(Good):
     """It fails where it is asked again before it was told the last loss."""
 
@@ -236,6 +250,7 @@ def test_false_claim_of_changed_spaces_fails(executor):
         (FailsWithHistory, "'x' is missing"),
         (FailsWithFailures, "All-NaN slice"),
         (AveragesFailures, "x must be a number .*, but got nan"),
+        (StepsFromBest, "trial 1: .*x must be a number in"),
         (AwaitsResults, "trial 2: RuntimeError: no result yet"),
     ],
 )
