@@ -23,9 +23,10 @@ from hpobench_ordered._wording import join_words
 from hpobench_ordered.adapters._optuna_log import quiet
 from hpobench_ordered.adapters._optuna_space import distribution
 from hpobench_ordered.adapters._settings import describe_changes
+from hpobench_ordered.adapters.reading.passwords import hide_password
 from hpobench_ordered.adapters.reading.read import REMEDIES, Settings, read_source
 from hpobench_ordered.adapters.reading.rows import OpenedStudy, Reader
-from hpobench_ordered.adapters.reading.sources import hide_password, open_storage
+from hpobench_ordered.adapters.reading.sources import open_storage
 from hpobench_ordered.adapters.reading.studies import SETTINGS_ENTRY, load_studies
 from hpobench_ordered.core.history import Evaluations
 from hpobench_ordered.core.objective import Direction

@@ -16,6 +16,7 @@ from enum import Enum, auto
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from hpobench_ordered.adapters.reading.passwords import hide_password
 from hpobench_ordered.adapters.reading.rows import OpenedStudy
 from hpobench_ordered.adapters.reading.tables import Table
 from hpobench_ordered.core.extras import import_extra
@@ -153,11 +154,6 @@ def open_storage(place: str | os.PathLike[str], *, purpose: str) -> "str | BaseS
         f"{path} is no storage of Optuna; evaluations are recorded in one, such as tuning.db, and "
         "tables are only read"
     )
-
-
-def hide_password(storage: object) -> str:
-    """The URL or the file of a storage for messages, without the password that a URL may have."""
-    return re.sub(r"(://[^:/@]*):[^@/]*@", r"\1:***@", str(storage))
 
 
 def is_storage(source: object) -> bool:

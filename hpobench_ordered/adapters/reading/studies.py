@@ -35,6 +35,7 @@ from hpobench_ordered.adapters._optuna_space import (
     only_value_of,
     parameter_of,
 )
+from hpobench_ordered.adapters.reading.passwords import hide_password
 from hpobench_ordered.adapters.reading.rows import (
     OpenedStudy,
     Reader,
@@ -42,7 +43,6 @@ from hpobench_ordered.adapters.reading.rows import (
     State,
     TaskRows,
 )
-from hpobench_ordered.adapters.reading.sources import hide_password
 from hpobench_ordered.adapters.reading.tables import check_renaming
 from hpobench_ordered.errors import EvaluationsError, InvalidSpaceError, UnknownNameError
 from hpobench_ordered.space import Compare, Comparison, Condition, Kind, Parameter, SearchSpace
