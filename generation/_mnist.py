@@ -13,9 +13,9 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
-from hpobench_ordered.core.extras import import_extra
+from hpobench_ordered.data.download import check_online
+from hpobench_ordered.data.extras import import_extra
 from hpobench_ordered.errors import ArtifactError, DownloadError
-from hpobench_ordered.files.download import check_online
 
 OPENML_DATA_SET = 554  # mnist_784, version 1
 POOL_SIZE = 56_000

@@ -20,13 +20,13 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from hpobench_ordered.adapters.reading.read import read_surrogate_data
-from hpobench_ordered.adapters.reading.tables import Columns, Table
-from hpobench_ordered.core.objective import Direction
+from hpobench_ordered.data.objective import Direction
+from hpobench_ordered.data.raw_evaluations import RawEvaluations
+from hpobench_ordered.data.writing import write_atomically
 from hpobench_ordered.errors import ArtifactError, EvaluationsError, UnknownNameError
-from hpobench_ordered.files.raw_evaluations import RawEvaluations
-from hpobench_ordered.files.writing import write_atomically
 from hpobench_ordered.space import Kind, Parameter, SearchSpace
+from hpobench_ordered.tuning.reading.read import read_surrogate_data
+from hpobench_ordered.tuning.reading.tables import Columns, Table
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -14,12 +14,20 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-from hpobench_ordered.core.identity import BenchmarkIdentity
+from hpobench_ordered.data.artifact import Artifact, ArtifactWriter
+from hpobench_ordered.data.identity import BenchmarkIdentity
+from hpobench_ordered.data.protocol_text import parse_protocol_name
 from hpobench_ordered.experiment._reference_file import ReferenceFile
 from hpobench_ordered.experiment.api import run
 from hpobench_ordered.experiment.overview import State, make_overview
 from hpobench_ordered.experiment.parallel import run_cells
 from hpobench_ordered.experiment.plan import Cell, plan
+from hpobench_ordered.experiment.protocols import (
+    Adjustment,
+    LeaveOneOut,
+    Ordered,
+    Protocol,
+)
 from hpobench_ordered.experiment.reference import RESULTS_SUFFIX, TIMES_FILE
 from hpobench_ordered.experiment.store import Store
 from hpobench_ordered.experiment.submission import (
@@ -27,15 +35,7 @@ from hpobench_ordered.experiment.submission import (
     Submission,
     submissions_from_json,
 )
-from hpobench_ordered.files.artifact import Artifact, ArtifactWriter
 from hpobench_ordered.generation._submissions import read_descriptions, read_submitted_files
-from hpobench_ordered.protocols import (
-    Adjustment,
-    LeaveOneOut,
-    Ordered,
-    Protocol,
-    parse_protocol_name,
-)
 from hpobench_ordered.registry import benchmark_spec, suite
 
 if TYPE_CHECKING:

@@ -17,19 +17,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hpobench_ordered._wording import join_words
-from hpobench_ordered.core.identity import BenchmarkIdentity
+from hpobench_ordered.data.identity import BenchmarkIdentity
 from hpobench_ordered.errors import ArtifactError, HPOBenchOrderedError
 from hpobench_ordered.experiment._reference_file import ReferenceFile
 from hpobench_ordered.experiment.plan import key_of
+from hpobench_ordered.experiment.protocols import Ordered, format_protocol
 from hpobench_ordered.experiment.submission import Submission, read_submission
-from hpobench_ordered.protocols import Ordered, format_protocol
 from hpobench_ordered.registry import benchmark_spec, list_methods
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from hpobench_ordered.core.benchmark import Task
-    from hpobench_ordered.core.specs import BenchmarkSpec
+    from hpobench_ordered.data.benchmark import Task
+    from hpobench_ordered.data.specs import BenchmarkSpec
 
 PROTOCOL = Ordered()
 """The protocol of submitted results."""

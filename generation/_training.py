@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from hpobench_ordered.data.writing import write_atomically
 from hpobench_ordered.errors import StoreError
-from hpobench_ordered.files.writing import write_atomically
 from hpobench_ordered.generation.base import Progress, silent
 
 _FOLDER_NAME = re.compile(r"\w[\w.+-]*")

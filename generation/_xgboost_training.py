@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from hpobench_ordered._typing import ConfigLike, FloatArray
-from hpobench_ordered.core.extras import import_extra
+from hpobench_ordered.data.extras import import_extra
 from hpobench_ordered.generation._mnist import MnistSplit
 from hpobench_ordered.generation._training import Trainer, TrainingJob, run_trainings
 from hpobench_ordered.generation.base import Progress, silent

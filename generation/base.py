@@ -6,8 +6,8 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, Protocol
 
+from hpobench_ordered.data.artifact import check_writable
 from hpobench_ordered.errors import ExperimentError, UnknownNameError
-from hpobench_ordered.files.artifact import check_writable
 from hpobench_ordered.registry import iter_exports, specs_by_name
 
 GENERATION = "hpobench_ordered.generation"

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from hpobench_ordered.core.benchmark import Definition
+from hpobench_ordered.data.artifact import check_writable, is_artifact
+from hpobench_ordered.data.benchmark import Definition
+from hpobench_ordered.data.local import local_folder
 from hpobench_ordered.errors import DuplicateNameError, ExperimentError, UnknownNameError
-from hpobench_ordered.files.artifact import check_writable, is_artifact
-from hpobench_ordered.files.local import local_folder
 from hpobench_ordered.generation._custom.plan import (
     COMMAND,
     CONFIGURATIONS,

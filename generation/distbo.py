@@ -23,9 +23,9 @@ from hpobench_ordered.benchmarks.distbo import (
     parse_seeded_name,
     runs_home,
 )
-from hpobench_ordered.core.benchmark import Definition
-from hpobench_ordered.core.surrogate import Surrogate
-from hpobench_ordered.files.raw_evaluations import RawEvaluations
+from hpobench_ordered.data.benchmark import Definition
+from hpobench_ordered.data.raw_evaluations import RawEvaluations
+from hpobench_ordered.data.surrogate import Surrogate
 from hpobench_ordered.generation import base
 from hpobench_ordered.generation._fitting import ForestData, write_forest
 from hpobench_ordered.generation._flows.designs import sobol

@@ -24,7 +24,7 @@ import numpy as np
 
 from hpobench_ordered._typing import FloatArray, IntArray
 from hpobench_ordered.benchmarks.newsvendor import HIGHEST_PRICE, NAME, definition
-from hpobench_ordered.core.extras import import_extra
+from hpobench_ordered.data.extras import import_extra
 from hpobench_ordered.generation.base import EvaluationSource, Generator, Request
 from hpobench_ordered.surrogates import SurrogateType
 from hpobench_ordered.surrogates.bundle import BundledSurrogate, write_bundle

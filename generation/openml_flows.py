@@ -19,10 +19,10 @@ from hpobench_ordered.benchmarks.openml_flows import (
     SURROGATES,
     Flow,
 )
-from hpobench_ordered.core.benchmark import Definition, TaskDefinition
+from hpobench_ordered.data.benchmark import Definition, TaskDefinition
+from hpobench_ordered.data.local import local_folder
+from hpobench_ordered.data.raw_evaluations import RawEvaluations
 from hpobench_ordered.errors import ArtifactError, ExperimentError, UnknownNameError
-from hpobench_ordered.files.local import local_folder
-from hpobench_ordered.files.raw_evaluations import RawEvaluations
 from hpobench_ordered.generation._fitting import write_per_task
 from hpobench_ordered.generation._flows.datasets import FOLDS as TRAINING_FOLDS
 from hpobench_ordered.generation._flows.datasets import (

@@ -15,7 +15,7 @@ import numpy as np
 
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.benchmarks.retrain import RETRAINING, VERSION, Retraining
-from hpobench_ordered.core.benchmark import Definition
+from hpobench_ordered.data.benchmark import Definition
 from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.generation._custom.model import Model
 from hpobench_ordered.generation._custom.plan import TrainingSpec

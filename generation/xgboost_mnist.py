@@ -17,8 +17,8 @@ from hpobench_ordered.benchmarks.xgboost_mnist import (
     read_published,
     space,
 )
+from hpobench_ordered.data.writing import write_atomically
 from hpobench_ordered.errors import ExperimentError
-from hpobench_ordered.files.writing import write_atomically
 from hpobench_ordered.generation._fitting import FOREST, ForestData, write_forest
 from hpobench_ordered.generation._mnist import load_mnist, split_images
 from hpobench_ordered.generation._xgboost_comparison import MIN_CONFIGURATIONS, compare

@@ -35,11 +35,11 @@ from hpobench_ordered.benchmarks.yahpo import (
     network,
     remote_files,
 )
-from hpobench_ordered.core.benchmark import Definition
+from hpobench_ordered.data.benchmark import Definition
+from hpobench_ordered.data.local import local_folder
+from hpobench_ordered.data.remote import RemoteFile
+from hpobench_ordered.data.writing import file_sha256
 from hpobench_ordered.errors import ArtifactError, DownloadError, ExperimentError
-from hpobench_ordered.files.local import local_folder
-from hpobench_ordered.files.remote import RemoteFile
-from hpobench_ordered.files.writing import file_sha256
 from hpobench_ordered.generation._fitting import FOREST, ForestData, write_forest
 from hpobench_ordered.generation.base import (
     EvaluationSource,

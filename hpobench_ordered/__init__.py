@@ -4,27 +4,24 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
-from hpobench_ordered.adapters import read_history
-from hpobench_ordered.adapters.advice import Advice, advise
-from hpobench_ordered.adapters.optimiser import Optimiser, optimiser
-from hpobench_ordered.core.benchmark import (
+from hpobench_ordered.data.benchmark import (
     Benchmark,
     Definition,
     Provenance,
     Task,
     TaskDefinition,
 )
-from hpobench_ordered.core.data import DataKind, DataSource, TaskData
-from hpobench_ordered.core.extras import Extra
-from hpobench_ordered.core.history import Evaluations, check_history
-from hpobench_ordered.core.objective import Direction, Objective
-from hpobench_ordered.core.specs import BenchmarkFamily, BenchmarkSpec, SurrogateOption
-from hpobench_ordered.core.surrogate import Surrogate
+from hpobench_ordered.data.extras import Extra
+from hpobench_ordered.data.history import Evaluations, check_history
+from hpobench_ordered.data.objective import Direction, Objective
+from hpobench_ordered.data.specs import BenchmarkFamily, BenchmarkSpec, SurrogateOption
+from hpobench_ordered.data.surrogate import Surrogate
+from hpobench_ordered.data.task_data import DataKind, DataSource, TaskData
 from hpobench_ordered.errors import HPOBenchOrderedError
 from hpobench_ordered.experiment.api import Results, merge_stores, reference, report, run
 from hpobench_ordered.experiment.history import history_from_results
+from hpobench_ordered.experiment.protocols import Adjustment, LeaveOneOut, Ordered
 from hpobench_ordered.methods.base import Method, MethodSpec
-from hpobench_ordered.protocols import Adjustment, LeaveOneOut, Ordered
 from hpobench_ordered.registry import list_benchmarks, list_methods, load, suite
 from hpobench_ordered.space import (
     Compare,
@@ -38,10 +35,13 @@ from hpobench_ordered.space import (
     SpaceChange,
 )
 from hpobench_ordered.surrogates import SurrogateType
-from hpobench_ordered.user_benchmarks import from_evaluations, save
+from hpobench_ordered.tuning import read_history
+from hpobench_ordered.tuning.advice import Advice, advise
+from hpobench_ordered.tuning.optimiser import Optimiser, optimiser
+from hpobench_ordered.tuning.own_benchmarks import from_evaluations, save
 
 if TYPE_CHECKING:
-    from hpobench_ordered.adapters import OrderedSearchCV, record_history
+    from hpobench_ordered.tuning import OrderedSearchCV, record_history
 
 try:
     __version__ = version("hpobench-ordered")
@@ -112,7 +112,7 @@ _FORMER_NAMES = ("history_from_frame", "history_from_storage", "history_from_stu
 def __getattr__(name: str) -> object:
     """Import what needs Optuna or scikit-learn, or is deprecated, only when it is asked for."""
     if name in (*_WITH_EXTRA, *_FORMER_NAMES):
-        return getattr(import_module("hpobench_ordered.adapters"), name)
+        return getattr(import_module("hpobench_ordered.tuning"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -19,12 +19,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from hpobench_ordered.core.benchmark import Benchmark
-from hpobench_ordered.core.identity import BenchmarkIdentity
-from hpobench_ordered.core.specs import BenchmarkFamily, BenchmarkSpec
+from hpobench_ordered.data.artifact import files_read_once, is_artifact
+from hpobench_ordered.data.benchmark import Benchmark
+from hpobench_ordered.data.identity import BenchmarkIdentity
+from hpobench_ordered.data.local import local_folder
+from hpobench_ordered.data.specs import BenchmarkFamily, BenchmarkSpec
 from hpobench_ordered.errors import BrokenPluginWarning, DuplicateNameError, UnknownNameError
-from hpobench_ordered.files.artifact import files_read_once, is_artifact
-from hpobench_ordered.files.local import local_folder
 from hpobench_ordered.methods.base import MethodSpec
 
 BENCHMARKS = "hpobench_ordered.benchmarks"

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.core.history import Evaluations
+from hpobench_ordered.data.history import Evaluations
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.differences import has_other_steps, recode
 from hpobench_ordered.space.parameters import Parameter

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hpobench_ordered._typing import BoolArray, FloatArray, IntArray
-from hpobench_ordered.core.data import DataKind, TaskData
-from hpobench_ordered.core.extras import import_extra
+from hpobench_ordered.data.extras import import_extra
+from hpobench_ordered.data.task_data import DataKind, TaskData
 from hpobench_ordered.errors import EvaluationsError
 from hpobench_ordered.runtime.threads import one_thread
 

@@ -34,7 +34,7 @@ from hpobench_ordered.methods._candidates import (
 from hpobench_ordered.methods.base import Method
 
 if TYPE_CHECKING:
-    from hpobench_ordered.core.history import Evaluations
+    from hpobench_ordered.data.history import Evaluations
 
 RANDOM_DRAWS = 100
 """Number of random configurations looked at for an untried one before a systematic search."""

@@ -18,8 +18,8 @@ from dataclasses import replace
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray, IntArray
-from hpobench_ordered.core.history import Evaluations
-from hpobench_ordered.core.objective import Direction
+from hpobench_ordered.data.history import Evaluations
+from hpobench_ordered.data.objective import Direction
 from hpobench_ordered.methods._model_based import ModelBased, replace_failed_evaluations
 from hpobench_ordered.methods.bo import BayesianOptimisation
 

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.core.history import Evaluations
+from hpobench_ordered.data.history import Evaluations
 
 MAX_DISTANCE = 1e6
 """Distance from the centre, in units, at which losses are clipped."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.core.extras import NEURAL
+from hpobench_ordered.data.extras import NEURAL
 from hpobench_ordered.methods._blr.method import LinearHead
 from hpobench_ordered.methods.base import MethodKind, MethodSpec
 

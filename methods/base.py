@@ -7,15 +7,15 @@ from enum import Enum
 from typing import TYPE_CHECKING, Protocol
 
 from hpobench_ordered._typing import Config
-from hpobench_ordered.core.extras import Extra
-from hpobench_ordered.core.names import check_name
+from hpobench_ordered.data.extras import Extra
+from hpobench_ordered.data.names import check_name
 from hpobench_ordered.space import SearchSpace
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from hpobench_ordered.core.data import TaskData
-    from hpobench_ordered.core.history import Evaluations
+    from hpobench_ordered.data.history import Evaluations
+    from hpobench_ordered.data.task_data import TaskData
 
 
 class Method(ABC):

@@ -29,7 +29,7 @@ from hpobench_ordered.methods._model_based import (
 from hpobench_ordered.methods.base import MethodSpec
 
 if TYPE_CHECKING:
-    from hpobench_ordered.core.history import Evaluations
+    from hpobench_ordered.data.history import Evaluations
     from hpobench_ordered.methods._boosting.model import BoostedTrees
 
 CANDIDATES = 100_000

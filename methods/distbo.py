@@ -34,9 +34,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hpobench_ordered._typing import Config, FloatArray
-from hpobench_ordered.core.data import TaskData
-from hpobench_ordered.core.extras import NEURAL, SKLEARN, Extra
-from hpobench_ordered.core.history import Evaluations
+from hpobench_ordered.data.extras import NEURAL, SKLEARN, Extra
+from hpobench_ordered.data.history import Evaluations
+from hpobench_ordered.data.task_data import TaskData
 from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.methods._candidates import CANDIDATES
 from hpobench_ordered.methods._model_based import (

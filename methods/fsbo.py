@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hpobench_ordered._typing import Config, FloatArray
-from hpobench_ordered.core.extras import NEURAL
+from hpobench_ordered.data.extras import NEURAL
 from hpobench_ordered.methods._model_based import ModelError
 from hpobench_ordered.methods._sources import FromSources, Predict
 from hpobench_ordered.methods.base import MethodKind, MethodSpec

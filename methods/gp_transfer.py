@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.core.history import Evaluations
+from hpobench_ordered.data.history import Evaluations
 from hpobench_ordered.methods._multi_task import (
     MultiTaskGP,
     TaskByTask,

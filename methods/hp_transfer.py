@@ -23,8 +23,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from hpobench_ordered._typing import BoolArray, Config, FloatArray
-from hpobench_ordered.core.extras import SKLEARN, Extra
-from hpobench_ordered.core.history import Evaluations
+from hpobench_ordered.data.extras import SKLEARN, Extra
+from hpobench_ordered.data.history import Evaluations
 from hpobench_ordered.errors import HistoryWarning
 from hpobench_ordered.methods._candidates import Region
 from hpobench_ordered.methods._model_based import ModelBased, Scorer

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray, IntArray
-from hpobench_ordered.core.history import Evaluations
+from hpobench_ordered.data.history import Evaluations
 from hpobench_ordered.methods._candidates import LOG_ADVANTAGE, draw_near, iter_candidate_blocks
 from hpobench_ordered.methods._carry_over import convert_history
 from hpobench_ordered.methods._model_based import Scorer, replace_failed_evaluations

@@ -11,7 +11,7 @@ from itertools import zip_longest
 import numpy as np
 
 from hpobench_ordered._typing import Config, FloatArray
-from hpobench_ordered.core.history import Evaluations
+from hpobench_ordered.data.history import Evaluations
 from hpobench_ordered.methods._carry_over import convert_history
 from hpobench_ordered.methods._model_based import DesignOnly, remove_failed_evaluations
 from hpobench_ordered.methods.base import MethodKind, MethodSpec

@@ -26,7 +26,7 @@ from hpobench_ordered.methods.simple_ordered import order_configurations
 from hpobench_ordered.space import SearchSpace
 
 if TYPE_CHECKING:
-    from hpobench_ordered.core.history import Evaluations
+    from hpobench_ordered.data.history import Evaluations
 
 CANDIDATES = 2000
 """Number of configurations that the portfolio is chosen from."""

@@ -13,35 +13,26 @@ FOLDER_OF_PACKAGE = Path(hpobench_ordered.__file__).parent
 PACKAGE = "hpobench_ordered"
 
 FLOORS = (
-    ("_typing", "_html", "_wording"),
-    ("errors",),
+    ("_typing", "_html", "_wording", "errors"),
     ("space", "runtime"),
-    ("core",),
-    ("files",),
+    ("data",),
     ("surrogates",),
-    ("benchmarks", "methods", "registry"),
-    ("user_methods",),
-    ("protocols",),
-    ("analysis",),
+    ("benchmarks", "methods", "registry", "analysis"),
     ("experiment",),
-    ("plotting",),
     ("reporting",),
-    ("adapters", "generation", "reproduction", "testing", "user_benchmarks"),
+    ("tuning", "testing"),
+    ("generation",),
+    ("papers",),
     ("cli",),
     ("__main__",),
 )
 """Rooms from the lowest floor up: a room may import those of lower floors and of its own."""
 
 EXCEPTIONS: dict[tuple[str, str], str] = {
-    (
-        "methods.hp_transfer",
-        "analysis",
-    ): "a method uses a functional ANOVA",
-    ("experiment.api", "plotting"): "`Results` offers charts",
-    ("experiment.api", "reporting"): "`report` is a function of the results",
-    ("experiment.history", "adapters"): "a store is read like an earlier study",
-    ("experiment.plan", "user_benchmarks"): "identifies a benchmark in memory",
-    ("user_methods.factory", "adapters"): "an Optuna sampler becomes a method by its adapter",
+    ("experiment.api", "reporting"): "`Results` offers charts, and `report` is a function of it",
+    ("experiment.history", "tuning"): "a store is read like an earlier study",
+    ("experiment.plan", "tuning"): "identifies a benchmark in memory",
+    ("experiment.user_methods.factory", "tuning"): "an Optuna sampler becomes a method",
 }
 """Modules that import a higher room, each with the reason. None may be added."""
 

@@ -13,7 +13,10 @@ import pytest
 import hpobench_ordered as hbo
 from hpobench_ordered import Extra, SurrogateOption, registry
 from hpobench_ordered.benchmarks import newsvendor
-from hpobench_ordered.core.specs import BenchmarkSpec
+from hpobench_ordered.data.artifact import Artifact
+from hpobench_ordered.data.local import LOCAL_VARIABLE
+from hpobench_ordered.data.remote import CACHE_VARIABLE, RemoteFile
+from hpobench_ordered.data.specs import BenchmarkSpec
 from hpobench_ordered.errors import (
     ArtifactError,
     BrokenPluginWarning,
@@ -22,9 +25,6 @@ from hpobench_ordered.errors import (
     NotFetchedError,
     UnknownNameError,
 )
-from hpobench_ordered.files.artifact import Artifact
-from hpobench_ordered.files.local import LOCAL_VARIABLE
-from hpobench_ordered.files.remote import CACHE_VARIABLE, RemoteFile
 from hpobench_ordered.registry import benchmark_families, benchmark_spec
 from hpobench_ordered.surrogates.bundle import bundled_spec
 

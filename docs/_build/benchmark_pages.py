@@ -11,15 +11,15 @@ from landscape import CROSSES, DRAWS, SAMPLES, MeanLandscape
 from markdown_text import code, facts, plain, table
 
 import hpobench_ordered as hbo
-from hpobench_ordered.core.benchmark import Definition
+from hpobench_ordered.data.benchmark import Definition
 from hpobench_ordered.surrogates.bundle import find_card
 from hpobench_ordered.cli.benchmarks import best_values, task_rows
-from hpobench_ordered.core.objective import Direction
+from hpobench_ordered.data.objective import Direction
 from hpobench_ordered.analysis.marks import find_marks
 from hpobench_ordered.registry import benchmark_families, benchmark_spec, suites
 from hpobench_ordered.reporting.formats import NOTHING
 from hpobench_ordered.space import SearchSpace, SpaceChange
-from hpobench_ordered.core.specs import BenchmarkSpec, SurrogateOption
+from hpobench_ordered.data.specs import BenchmarkSpec, SurrogateOption
 from hpobench_ordered.surrogates.card import Card
 
 PAGES = jinja2.Environment(

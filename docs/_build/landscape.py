@@ -14,17 +14,17 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from hpobench_ordered import plotting
+from hpobench_ordered.reporting import charts
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.analysis.landscape import best_indices, colour_ends, explained_shares
-from hpobench_ordered.core.benchmark import Benchmark, Task
-from hpobench_ordered.core.objective import Direction
-from hpobench_ordered.plotting import Dimension, Panel
-from hpobench_ordered.plotting.evaluations import mean_over_others
-from hpobench_ordered.plotting.landscapes import CROSS, cells
-from hpobench_ordered.plotting.saving import svg_of
-from hpobench_ordered.plotting.theme import PALETTE, configured, facetted
-from hpobench_ordered.reproduction.papers.othpo.paper import AXES
+from hpobench_ordered.data.benchmark import Benchmark, Task
+from hpobench_ordered.data.objective import Direction
+from hpobench_ordered.reporting.charts import Dimension, Panel
+from hpobench_ordered.reporting.charts.evaluations import mean_over_others
+from hpobench_ordered.reporting.charts.landscapes import CROSS, cells
+from hpobench_ordered.reporting.charts.saving import svg_of
+from hpobench_ordered.reporting.charts.theme import PALETTE, configured, facetted
+from hpobench_ordered.papers.othpo.paper import AXES
 
 SAMPLES = 4000
 """Random configurations from which effects and the best ones are taken, n."""
@@ -95,7 +95,7 @@ class MeanLandscape:
         if len(names) == 1:
             return svg_of(self._profiles())
         panels = [self._map(task, names) for task in range(len(self.tasks))]
-        return svg_of(plotting.landscape([panels]))
+        return svg_of(charts.landscape([panels]))
 
     def _map(self, task: int, names: Sequence[str]) -> Panel:
         """Mean objective in every cell, and the best configurations."""

@@ -25,7 +25,7 @@ from hpobench_ordered.analysis.labels import (
 from hpobench_ordered.analysis.leaderboard import MEASURES, overall_means
 from hpobench_ordered.analysis.scoring import BenchmarkScores
 from hpobench_ordered.analysis.verdict import final_verdicts
-from hpobench_ordered.core.identity import BenchmarkIdentity
+from hpobench_ordered.data.identity import BenchmarkIdentity
 from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.experiment.reference import read_submissions
 from hpobench_ordered.methods.base import MethodKind

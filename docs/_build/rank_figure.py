@@ -9,9 +9,9 @@ from hpobench_ordered.analysis.curves import curves
 from hpobench_ordered.analysis.leaderboard import ALL
 from hpobench_ordered.analysis.scores import RANDOM_SEARCH
 from hpobench_ordered.analysis.scoring import BenchmarkScores
-from hpobench_ordered.plotting.axes import trial_axis
-from hpobench_ordered.plotting.saving import svg_of
-from hpobench_ordered.plotting.theme import (
+from hpobench_ordered.reporting.charts.axes import trial_axis
+from hpobench_ordered.reporting.charts.saving import svg_of
+from hpobench_ordered.reporting.charts.theme import (
     DARK_COLOURS,
     GREY,
     by_method,

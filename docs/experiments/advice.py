@@ -20,11 +20,11 @@ import numpy as np
 from rich.progress import track
 
 import hpobench_ordered as hbo
-from hpobench_ordered.adapters.advice import METHODS, SAMPLE_SIZE, TRIALS, compare_methods
 from hpobench_ordered.analysis.copying import best_and_random_losses
 from hpobench_ordered.analysis.scores import lowest_losses, normalised_regrets
 from hpobench_ordered.errors import PoorSurrogateWarning
 from hpobench_ordered.experiment.scored import score_runs
+from hpobench_ordered.tuning.advice import METHODS, SAMPLE_SIZE, TRIALS, compare_methods
 
 COLUMNS = (
     "benchmark",

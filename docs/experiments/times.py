@@ -22,8 +22,8 @@ from statistics import median
 import numpy as np
 
 import hpobench_ordered as hbo
+from hpobench_ordered.experiment.protocols import Assignment
 from hpobench_ordered.experiment.runner import list_training_data, make_method_arguments
-from hpobench_ordered.protocols import Assignment
 from hpobench_ordered.registry import method_spec
 from hpobench_ordered.runtime.threads import one_thread
 from hpobench_ordered.testing.toy import random_history

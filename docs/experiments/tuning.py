@@ -27,12 +27,12 @@ from rich.progress import track
 
 import hpobench_ordered as hbo
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.adapters import OptunaSampler
 from hpobench_ordered.analysis.bootstrap import mean_intervals
 from hpobench_ordered.analysis.samples import two_standard_errors
 from hpobench_ordered.benchmarks.retrain import RETRAINING
 from hpobench_ordered.generation._retrain.training import RetrainTrainer
 from hpobench_ordered.generation.retrain import make_plan
+from hpobench_ordered.tuning import OptunaSampler
 
 BENCHMARK = "retrain-electricity-xgboost"
 EARLIER, OLD_TRIALS, NEW_TRIALS = 6, 25, 15

@@ -14,9 +14,9 @@ import numpy as np
 import pandas as pd
 
 import hpobench_ordered as hbo
-from hpobench_ordered import plotting
 from hpobench_ordered._typing import Config
 from hpobench_ordered.methods.ordered_gp import MAX_P_VALUE, MIN_TESTED_TASKS, OrderedGP
+from hpobench_ordered.reporting import charts
 
 STREAMS = ("weather-xgboost", "flights-linear", "metro-traffic-linear")
 APART = np.arange(1, 9)
@@ -103,4 +103,4 @@ if __name__ == "__main__":
         draw(frame).properties(width=260, height=220)
         for draw in (draw_drift, draw_tests, draw_scales)
     ]
-    plotting.save(alt.hconcat(*charts), Path(__file__).with_name("ordered-gp.png"))
+    charts.save(alt.hconcat(*charts), Path(__file__).with_name("ordered-gp.png"))

@@ -6,7 +6,7 @@ python docs/images/ranks.py
 from pathlib import Path
 
 import hpobench_ordered as hbo
-from hpobench_ordered import plotting
+from hpobench_ordered.reporting import charts
 
 METHODS = (
     "ordered-gp",
@@ -23,4 +23,4 @@ if __name__ == "__main__":
     results = hbo.reference("othpo", methods=METHODS)
     chart = results.plot.curves("rank", benchmark="all", size=(520, 300))
     title = "Mean rank of eight methods on the suite othpo"
-    plotting.save(chart.properties(title=title), Path(__file__).with_name("ranks.png"))
+    charts.save(chart.properties(title=title), Path(__file__).with_name("ranks.png"))

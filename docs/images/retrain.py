@@ -12,9 +12,9 @@ import altair as alt
 import pandas as pd
 
 import hpobench_ordered as hbo
-from hpobench_ordered import plotting
 from hpobench_ordered.analysis.leaderboard import ALL
 from hpobench_ordered.generation._reference import QUICK
+from hpobench_ordered.reporting import charts
 
 DRAWN = (
     "ordered-gp",
@@ -75,4 +75,4 @@ if __name__ == "__main__":
     config = charts[0].config  # that of the two of them together
     for chart in charts:
         chart.config = alt.Undefined
-    plotting.save(alt.hconcat(*charts, config=config), Path(__file__).with_name("retrain.png"))
+    charts.save(alt.hconcat(*charts, config=config), Path(__file__).with_name("retrain.png"))

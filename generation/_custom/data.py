@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpobench_ordered._typing import FloatArray, IntArray
+from hpobench_ordered.data.writing import file_sha256
 from hpobench_ordered.errors import ArtifactError, ExperimentError, UnknownNameError
-from hpobench_ordered.files.writing import file_sha256
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,8 +12,8 @@ from types import ModuleType
 from typing import Any
 
 from hpobench_ordered._wording import suggest_nearest
+from hpobench_ordered.data.writing import file_sha256
 from hpobench_ordered.errors import ExperimentError, UnknownNameError
-from hpobench_ordered.files.writing import file_sha256
 from hpobench_ordered.generation._custom.split import PredictionKind
 
 EXAMPLE = "sklearn.ensemble:RandomForestClassifier"

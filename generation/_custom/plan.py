@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpobench_ordered._typing import Config, FloatArray
-from hpobench_ordered.core.extras import import_extra
-from hpobench_ordered.core.objective import Objective
+from hpobench_ordered.data.extras import import_extra
+from hpobench_ordered.data.objective import Objective
 from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.generation._custom.data import SKLEARN_PREFIX, DataSet, read_data
 from hpobench_ordered.generation._custom.estimators import built_in_space, read_space

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from hpobench_ordered.core.objective import Direction, Objective
+from hpobench_ordered.data.objective import Direction, Objective
 from hpobench_ordered.errors import HPOBenchOrderedError, UnknownNameError
 from hpobench_ordered.generation._custom.model import Model
 from hpobench_ordered.generation._custom.split import DataSplit, PredictionKind

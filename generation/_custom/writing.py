@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.core.benchmark import Definition, Provenance, TaskDefinition
-from hpobench_ordered.core.objective import Objective
-from hpobench_ordered.files.raw_evaluations import RawEvaluations
+from hpobench_ordered.data.benchmark import Definition, Provenance, TaskDefinition
+from hpobench_ordered.data.objective import Objective
+from hpobench_ordered.data.raw_evaluations import RawEvaluations
 from hpobench_ordered.generation._custom.model import Model
 from hpobench_ordered.generation._custom.training import Failures, TrainingError, describe_failure
 from hpobench_ordered.generation._fitting import FOREST, ForestData, write_forest

@@ -23,9 +23,9 @@ from hpobench_ordered.benchmarks._openml_data import (
     code_data,
     make_monks_problem,
 )
-from hpobench_ordered.core.extras import import_extra
+from hpobench_ordered.data.download import check_online
+from hpobench_ordered.data.extras import import_extra
 from hpobench_ordered.errors import ArtifactError, DownloadError, ExperimentError
-from hpobench_ordered.files.download import check_online
 
 FOLDS = 5
 FOLD_SEED = 0

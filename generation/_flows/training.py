@@ -32,7 +32,7 @@ import numpy as np
 
 from hpobench_ordered._typing import Config, FloatArray
 from hpobench_ordered.benchmarks._openml_data import ClassificationData
-from hpobench_ordered.core.extras import import_extra
+from hpobench_ordered.data.extras import import_extra
 from hpobench_ordered.generation._flows.datasets import FOLD_SEED, FOLDS, Fold, iter_folds
 from hpobench_ordered.generation._flows.designs import ROUNDS_KEY, design_svm, design_xgboost
 from hpobench_ordered.generation._raw import make_raw_frame, name_config_columns

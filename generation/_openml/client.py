@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from threading import Thread
 from typing import Any, TypeVar
 
-from hpobench_ordered.core.extras import import_extra
+from hpobench_ordered.data.download import check_online
+from hpobench_ordered.data.extras import import_extra
 from hpobench_ordered.errors import DownloadError
-from hpobench_ordered.files.download import check_online
 
 FUNCTION = "area_under_roc_curve"
 """OpenML's name of the measure that evaluations are asked for."""

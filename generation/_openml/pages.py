@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hpobench_ordered.data.writing import write_atomically
 from hpobench_ordered.errors import StoreError
-from hpobench_ordered.files.writing import write_atomically
 
 MANIFEST = "manifest.json"
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.analysis.copying import copying_regrets
-from hpobench_ordered.core.objective import Direction
+from hpobench_ordered.data.objective import Direction
 from hpobench_ordered.surrogates.card import rank_correlation, upper_half_correlation
 
 LAGS = (1, 2, 5, 10)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.files.raw_evaluations import RawEvaluations
+from hpobench_ordered.data.raw_evaluations import RawEvaluations
 from hpobench_ordered.generation._custom.writing import TrainingResults
 from hpobench_ordered.generation._retrain.training import SEED, RetrainTrainer
 from hpobench_ordered.generation._training import TrainingJob

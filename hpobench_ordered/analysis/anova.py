@@ -34,7 +34,7 @@ from typing import Any
 import numpy as np
 
 from hpobench_ordered._typing import BoolArray, FloatArray, IntArray
-from hpobench_ordered.core.extras import import_extra
+from hpobench_ordered.data.extras import import_extra
 
 TREES = 64
 """Trees of a forest. With the 16 of `fanova`, total effects vary 1.7 times as much between seeds:

@@ -34,7 +34,12 @@ from hpobench_ordered.analysis.significance import (
 )
 from hpobench_ordered.analysis.speedup import PAPER_BUDGETS, Speedups, speedups
 from hpobench_ordered.analysis.wins import Wins, count_wins
-from hpobench_ordered.protocols import Adjustment, parse_protocol_name, parse_protocol_settings
+from hpobench_ordered.data.protocol_text import (
+    ADJUSTMENT,
+    DEFAULT_FIRST_METHOD,
+    parse_protocol_name,
+    parse_protocol_settings,
+)
 
 TESTED_MEASURE = "regret"  # the normalised regret, which is on one scale on all tasks
 
@@ -244,13 +249,12 @@ def speedups_after_adjustment(group: BenchmarkGroup) -> list[Speedups]:
     The list is empty under other protocols, if that method (the reference) is not among those
     compared, and if runs have too few trials.
     """
-    if parse_protocol_name(group.protocol) != Adjustment().name:
+    if parse_protocol_name(group.protocol) != ADJUSTMENT:
         return []
 
     # A protocol's text may leave out settings that have their default.
     settings = parse_protocol_settings(group.protocol)
-    default_reference = Adjustment().first_method
-    reference = settings.get("first_method", default_reference)
+    reference = settings.get("first_method", DEFAULT_FIRST_METHOD)
     # Methods must have more trials than the reference, or few could get as far as it.
     budgets = [budget for budget in PAPER_BUDGETS if budget < group.last_trial]
     if reference not in group.methods or not budgets:

@@ -8,7 +8,7 @@ Notation:
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.core.benchmark import Benchmark
+from hpobench_ordered.data.benchmark import Benchmark
 
 MAX_DISTANCE_OF_NEAR = 0.05
 """How far near configurations are from the best, relative to the median's distance from it."""

@@ -26,7 +26,7 @@ import numpy as np
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.analysis.samples import finished_runs, two_standard_errors
 from hpobench_ordered.analysis.scores import Scores
-from hpobench_ordered.core.objective import Direction
+from hpobench_ordered.data.objective import Direction
 
 RESAMPLES = 500
 """Resamples of an error; it is then known to about 3 %."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from hpobench_ordered.protocols import parse_protocol_name, parse_protocol_settings
+from hpobench_ordered.data.protocol_text import parse_protocol_name, parse_protocol_settings
 
 DEFAULTS_LEFT_OUT = {"tasks": "None", "history": "None", "workers_simulated": "1"}
 """Settings of protocols, with the default values at which labels leave them out."""

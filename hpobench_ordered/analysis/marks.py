@@ -27,12 +27,12 @@ from hpobench_ordered.analysis.copying import (
     copying_regrets,
     shares_near_best,
 )
-from hpobench_ordered.core.benchmark import Benchmark
-from hpobench_ordered.core.identity import BenchmarkIdentity
-from hpobench_ordered.core.specs import BenchmarkSpec
+from hpobench_ordered.data.benchmark import Benchmark
+from hpobench_ordered.data.identity import BenchmarkIdentity
+from hpobench_ordered.data.local import local_folder
+from hpobench_ordered.data.specs import BenchmarkSpec
+from hpobench_ordered.data.writing import write_atomically
 from hpobench_ordered.errors import ArtifactError
-from hpobench_ordered.files.local import local_folder
-from hpobench_ordered.files.writing import write_atomically
 from hpobench_ordered.surrogates.card import versions_of
 
 FILE_NAME = "marks.json"

@@ -39,8 +39,8 @@ from hpobench_ordered.analysis.scores import (
     robust_scores,
 )
 from hpobench_ordered.analysis.wins import Wins, count_wins
+from hpobench_ordered.data.protocol_text import ORDERED, parse_protocol_name
 from hpobench_ordered.errors import ExperimentError
-from hpobench_ordered.protocols import Ordered, parse_protocol_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -252,7 +252,7 @@ def _find_first_task(protocol: str, tasks: Sequence[int]) -> int:
         protocol: The protocol, with its settings.
         tasks: Indices of the tasks in the benchmark, ascending.
     """
-    is_ordered = parse_protocol_name(protocol) == Ordered().name
+    is_ordered = parse_protocol_name(protocol) == ORDERED
     starts_without_history = tasks[0] == 0
     has_other_tasks = len(tasks) > 1
     if is_ordered and starts_without_history and has_other_tasks:

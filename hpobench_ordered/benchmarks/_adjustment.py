@@ -14,11 +14,11 @@ from functools import partial
 import numpy as np
 
 from hpobench_ordered._typing import Config, Value
-from hpobench_ordered.core.benchmark import Definition, Provenance
-from hpobench_ordered.core.files import ArtifactFiles
-from hpobench_ordered.core.objective import Objective
-from hpobench_ordered.core.specs import BenchmarkSpec, SurrogateOption
-from hpobench_ordered.core.surrogate import Surrogate
+from hpobench_ordered.data.benchmark import Definition, Provenance
+from hpobench_ordered.data.file_interfaces import ArtifactFiles
+from hpobench_ordered.data.objective import Objective
+from hpobench_ordered.data.specs import BenchmarkSpec, SurrogateOption
+from hpobench_ordered.data.surrogate import Surrogate
 from hpobench_ordered.errors import ArtifactError
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.parameters import Kind, Parameter

@@ -26,9 +26,9 @@ from functools import lru_cache, partial
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.core.data import DataKind, TaskData
+from hpobench_ordered.data.remote import RemoteFile
+from hpobench_ordered.data.task_data import DataKind, TaskData
 from hpobench_ordered.errors import ArtifactError
-from hpobench_ordered.files.remote import RemoteFile
 
 # First number of every seed, so that the families have different random numbers.
 TOY_STREAM = 0

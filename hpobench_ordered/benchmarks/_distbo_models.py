@@ -36,8 +36,8 @@ from hpobench_ordered.benchmarks._distbo_data import (
     protein_data,
     toy_mean,
 )
-from hpobench_ordered.core.data import TaskData
-from hpobench_ordered.core.extras import import_extra
+from hpobench_ordered.data.extras import import_extra
+from hpobench_ordered.data.task_data import TaskData
 from hpobench_ordered.runtime.threads import one_thread
 
 if TYPE_CHECKING:

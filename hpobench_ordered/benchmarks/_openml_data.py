@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hpobench_ordered._typing import BoolArray, FloatArray, IntArray
-from hpobench_ordered.core.data import DataKind, TaskData
+from hpobench_ordered.data.remote import RemoteFile
+from hpobench_ordered.data.task_data import DataKind, TaskData
 from hpobench_ordered.errors import ArtifactError
-from hpobench_ordered.files.remote import RemoteFile
 
 if TYPE_CHECKING:
     import pandas as pd

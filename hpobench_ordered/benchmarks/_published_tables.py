@@ -25,9 +25,9 @@ from typing import Any
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray, IntArray, Value
-from hpobench_ordered.core.extras import Extra
-from hpobench_ordered.core.objective import Direction
-from hpobench_ordered.core.specs import SurrogateOption
+from hpobench_ordered.data.extras import Extra
+from hpobench_ordered.data.objective import Direction
+from hpobench_ordered.data.specs import SurrogateOption
 from hpobench_ordered.errors import ArtifactError, MissingExtraError
 from hpobench_ordered.surrogates.table import TableSurrogate
 

@@ -32,7 +32,7 @@ from hpobench_ordered.benchmarks._adjustment import (
 )
 from hpobench_ordered.benchmarks.openml_flows import SVM, XGBOOST
 from hpobench_ordered.benchmarks.tabular import EDGES, FCNET, NAS201, OPERATIONS, name_edge
-from hpobench_ordered.files.artifact import Artifact
+from hpobench_ordered.data.artifact import Artifact
 
 STEP_1, STEP_2, STEPS_1_2 = Steps.STEP_1, Steps.STEP_2, Steps.STEPS_1_2
 

@@ -17,15 +17,15 @@ from pathlib import Path
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.benchmarks import _distbo_data as data
 from hpobench_ordered.benchmarks import _distbo_models as models
-from hpobench_ordered.core.benchmark import Definition, Provenance, TaskDefinition
-from hpobench_ordered.core.data import DataSource, TaskData
-from hpobench_ordered.core.extras import SKLEARN, Extra
-from hpobench_ordered.core.objective import Direction, Objective
-from hpobench_ordered.core.specs import BenchmarkSpec, SurrogateOption
-from hpobench_ordered.core.surrogate import Surrogate
-from hpobench_ordered.files.artifact import Artifact
-from hpobench_ordered.files.local import local_folder
-from hpobench_ordered.files.remote import RemoteFile
+from hpobench_ordered.data.artifact import Artifact
+from hpobench_ordered.data.benchmark import Definition, Provenance, TaskDefinition
+from hpobench_ordered.data.extras import SKLEARN, Extra
+from hpobench_ordered.data.local import local_folder
+from hpobench_ordered.data.objective import Direction, Objective
+from hpobench_ordered.data.remote import RemoteFile
+from hpobench_ordered.data.specs import BenchmarkSpec, SurrogateOption
+from hpobench_ordered.data.surrogate import Surrogate
+from hpobench_ordered.data.task_data import DataSource, TaskData
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.parameters import Parameter
 from hpobench_ordered.surrogates.bundle import RUNS, RecordedHistory, bundled_spec, read_best_values

@@ -1,7 +1,7 @@
 """NewsVendor: prices of three items under a drifting demand (Hellan et al. 2023, section 4)."""
 
-from hpobench_ordered.core.benchmark import Definition, Provenance, TaskDefinition
-from hpobench_ordered.core.objective import Direction, Objective
+from hpobench_ordered.data.benchmark import Definition, Provenance, TaskDefinition
+from hpobench_ordered.data.objective import Direction, Objective
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.parameters import Parameter
 from hpobench_ordered.surrogates.bundle import bundled_spec

@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from hpobench_ordered.benchmarks._openml_data import FILES, task_data
-from hpobench_ordered.core.benchmark import Definition, Provenance, TaskDefinition
-from hpobench_ordered.core.data import DataSource, TaskData
-from hpobench_ordered.core.objective import Direction, Objective
-from hpobench_ordered.core.specs import BenchmarkSpec
-from hpobench_ordered.files.local import local_folder
+from hpobench_ordered.data.benchmark import Definition, Provenance, TaskDefinition
+from hpobench_ordered.data.local import local_folder
+from hpobench_ordered.data.objective import Direction, Objective
+from hpobench_ordered.data.specs import BenchmarkSpec
+from hpobench_ordered.data.task_data import DataSource, TaskData
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.conditions import Compare, Comparison
 from hpobench_ordered.space.parameters import Parameter

@@ -7,7 +7,7 @@ in a monthly retraining. Benchmarks are named retrain-STREAM-LEARNER.
 from dataclasses import dataclass
 from itertools import product
 
-from hpobench_ordered.core.objective import Direction, Objective
+from hpobench_ordered.data.objective import Direction, Objective
 from hpobench_ordered.surrogates.bundle import bundled_spec
 
 VERSION = 2

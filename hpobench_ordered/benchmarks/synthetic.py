@@ -26,12 +26,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.core.benchmark import Benchmark, Definition, Provenance, TaskDefinition
-from hpobench_ordered.core.objective import Direction, Objective
-from hpobench_ordered.core.specs import BenchmarkSpec, SurrogateOption
-from hpobench_ordered.core.surrogate import Surrogate
+from hpobench_ordered.data.benchmark import Benchmark, Definition, Provenance, TaskDefinition
+from hpobench_ordered.data.objective import Direction, Objective
+from hpobench_ordered.data.remote import RemoteFile
+from hpobench_ordered.data.specs import BenchmarkSpec, SurrogateOption
+from hpobench_ordered.data.surrogate import Surrogate
 from hpobench_ordered.errors import ExperimentError
-from hpobench_ordered.files.remote import RemoteFile
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.parameters import Parameter
 from hpobench_ordered.surrogates.analytic import ForresterSurrogate, QuadraticSurrogate

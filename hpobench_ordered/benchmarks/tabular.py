@@ -13,9 +13,9 @@ is its first one).
 from collections.abc import Mapping
 
 from hpobench_ordered.benchmarks._published_tables import PublishedTables, table_options
-from hpobench_ordered.core.benchmark import Definition, Provenance, TaskDefinition
-from hpobench_ordered.core.objective import Direction, Objective
-from hpobench_ordered.core.specs import BenchmarkSpec
+from hpobench_ordered.data.benchmark import Definition, Provenance, TaskDefinition
+from hpobench_ordered.data.objective import Direction, Objective
+from hpobench_ordered.data.specs import BenchmarkSpec
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.parameters import Parameter
 

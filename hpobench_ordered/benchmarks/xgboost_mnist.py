@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.core.benchmark import Definition, Provenance, TaskDefinition
-from hpobench_ordered.core.objective import Direction, Objective
-from hpobench_ordered.core.specs import SurrogateOption
+from hpobench_ordered.data.benchmark import Definition, Provenance, TaskDefinition
+from hpobench_ordered.data.objective import Direction, Objective
+from hpobench_ordered.data.remote import RemoteFile
+from hpobench_ordered.data.specs import SurrogateOption
 from hpobench_ordered.errors import ArtifactError
-from hpobench_ordered.files.remote import RemoteFile
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.parameters import Parameter
 from hpobench_ordered.surrogates.bundle import bundled_spec
 
 if TYPE_CHECKING:
-    from hpobench_ordered.core.surrogate import Surrogate
+    from hpobench_ordered.data.surrogate import Surrogate
 
 NAME = "xgboost-mnist"
 VERSION = 1

@@ -14,12 +14,12 @@ from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from hpobench_ordered.core.benchmark import Definition, Provenance, TaskDefinition
-from hpobench_ordered.core.extras import Extra
-from hpobench_ordered.core.objective import Direction, Objective
-from hpobench_ordered.core.specs import BenchmarkSpec, SurrogateOption
+from hpobench_ordered.data.benchmark import Definition, Provenance, TaskDefinition
+from hpobench_ordered.data.extras import Extra
+from hpobench_ordered.data.objective import Direction, Objective
+from hpobench_ordered.data.remote import RemoteFile
+from hpobench_ordered.data.specs import BenchmarkSpec, SurrogateOption
 from hpobench_ordered.errors import ArtifactError, NotFetchedError, UnknownNameError
-from hpobench_ordered.files.remote import RemoteFile
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.surrogates.bundle import bundled_spec
 from hpobench_ordered.surrogates.onnx import (
@@ -31,7 +31,7 @@ from hpobench_ordered.surrogates.onnx import (
 )
 
 if TYPE_CHECKING:
-    from hpobench_ordered.core.surrogate import Surrogate
+    from hpobench_ordered.data.surrogate import Surrogate
 
 VERSION = 1
 EXTRA = Extra("onnx", "onnxruntime", "onnxruntime")

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import click
 
-from hpobench_ordered.adapters import as_method_spec
 from hpobench_ordered.cli._options import CHECK_LIMIT
 from hpobench_ordered.cli._output import say
 from hpobench_ordered.errors import ExperimentError, HPOBenchOrderedError, InvalidConfigError
@@ -21,6 +20,7 @@ from hpobench_ordered.testing import (
     check_method,
 )
 from hpobench_ordered.testing._require import call_in_new_process
+from hpobench_ordered.tuning import as_method_spec
 
 PACKAGE_FOLDER = Path(__file__).parents[1]
 MAX_FRAMES = 4  # innermost calls shown of a traceback

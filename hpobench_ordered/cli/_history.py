@@ -10,18 +10,18 @@ from typing import Any
 import click
 
 from hpobench_ordered._wording import join_words
-from hpobench_ordered.adapters.reading.read import Settings, read_source
-from hpobench_ordered.adapters.reading.rows import Reader, Remedies
-from hpobench_ordered.adapters.reading.tables import Columns
 from hpobench_ordered.cli._options import FILE, Command, add_options, parse_pairs
 from hpobench_ordered.cli._output import say
-from hpobench_ordered.core.history import Evaluations
-from hpobench_ordered.core.objective import Direction
+from hpobench_ordered.data.history import Evaluations
+from hpobench_ordered.data.objective import Direction
+from hpobench_ordered.data.writing import check_file
 from hpobench_ordered.errors import InvalidSpaceError
-from hpobench_ordered.files.writing import check_file
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.conversion import to_search_space
 from hpobench_ordered.space.reading import read_space
+from hpobench_ordered.tuning.reading.read import Settings, read_source
+from hpobench_ordered.tuning.reading.rows import Reader, Remedies
+from hpobench_ordered.tuning.reading.tables import Columns
 
 REMEDIES = Remedies(
     drop_invalid="--drop-invalid",

@@ -21,7 +21,7 @@ from hpobench_ordered.cli._options import (
     workers_option,
 )
 from hpobench_ordered.cli._output import progress_bar, say
-from hpobench_ordered.files.local import LOCAL_VARIABLE, local_folder
+from hpobench_ordered.data.local import LOCAL_VARIABLE, local_folder
 from hpobench_ordered.generation import custom as making
 from hpobench_ordered.generation import retrain as retraining
 from hpobench_ordered.generation._retrain.streams import PERIODS

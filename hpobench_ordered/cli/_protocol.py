@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from hpobench_ordered.cli._options import Command, add_options
-from hpobench_ordered.protocols import PROTOCOLS, Adjustment, Ordered, Protocol
+from hpobench_ordered.experiment.protocols import PROTOCOLS, Adjustment, Ordered, Protocol
 
 DEFAULT_TRIALS = ", ".join(f"{name} {protocol().trials}" for name, protocol in PROTOCOLS.items())
 

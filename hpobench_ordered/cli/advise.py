@@ -8,7 +8,6 @@ from pathlib import Path
 
 import click
 
-from hpobench_ordered.adapters.advice import METHODS, TRIALS, Advice, advise
 from hpobench_ordered.analysis.labels import format_count
 from hpobench_ordered.cli._completion import complete_method
 from hpobench_ordered.cli._history import EarlierTasks, earlier_options
@@ -17,6 +16,7 @@ from hpobench_ordered.cli._output import print_table, progress_bar, say, warning
 from hpobench_ordered.cli.experiments import announce_compiling
 from hpobench_ordered.errors import PoorSurrogateWarning
 from hpobench_ordered.experiment.api import report
+from hpobench_ordered.tuning.advice import METHODS, TRIALS, Advice, advise
 
 EPILOG = """\b
 Example: old.csv and space.json are those of `hpobench-ordered suggest --help`

@@ -17,8 +17,8 @@ from hpobench_ordered.cli._completion import (
 )
 from hpobench_ordered.cli._options import json_option
 from hpobench_ordered.cli._output import print_json, print_table, say
-from hpobench_ordered.core.benchmark import Benchmark, Definition
-from hpobench_ordered.core.specs import BenchmarkSpec, SurrogateOption
+from hpobench_ordered.data.benchmark import Benchmark, Definition
+from hpobench_ordered.data.specs import BenchmarkSpec, SurrogateOption
 from hpobench_ordered.errors import ArtifactError, InvalidConfigError, UnknownNameError
 from hpobench_ordered.methods.base import MethodKind
 from hpobench_ordered.registry import (

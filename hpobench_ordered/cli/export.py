@@ -11,9 +11,9 @@ from hpobench_ordered.analysis.incumbent_trials import select_incumbents
 from hpobench_ordered.cli._completion import complete_benchmark, complete_method
 from hpobench_ordered.cli._options import FILE, open_results, results_arguments
 from hpobench_ordered.cli._output import output_file
+from hpobench_ordered.data.writing import write_atomically
 from hpobench_ordered.errors import UnknownNameError
 from hpobench_ordered.experiment.api import Results
-from hpobench_ordered.files.writing import write_atomically
 from hpobench_ordered.reporting.paper_table import COLUMNS, FORMATS, MEASURES
 
 if TYPE_CHECKING:
@@ -189,7 +189,7 @@ def _write_file(path: Path, content: bytes) -> None:
 
 def _write_figure(results: Results, name: str, output: Path) -> None:
     """Draw a figure of results, one of `FIGURES`, and write it to a file."""
-    from hpobench_ordered.plotting.saving import save
+    from hpobench_ordered.reporting.charts.saving import save
 
     draw = getattr(results.plot, name.replace("-", "_"))  # its methods are named like the figures
     chart = draw()

@@ -19,9 +19,9 @@ from hpobench_ordered.cli._options import (
 )
 from hpobench_ordered.cli._output import output_file, print_table, progress_bar, say
 from hpobench_ordered.cli._own_trainings import COMMANDS
-from hpobench_ordered.core.specs import BenchmarkSpec
+from hpobench_ordered.data.local import local_folder
+from hpobench_ordered.data.specs import BenchmarkSpec
 from hpobench_ordered.errors import UnknownNameError
-from hpobench_ordered.files.local import local_folder
 from hpobench_ordered.generation.base import generator, generator_families, generators
 from hpobench_ordered.registry import benchmark_spec, list_benchmarks, method_spec, suites
 

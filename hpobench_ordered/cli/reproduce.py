@@ -5,11 +5,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hpobench_ordered import papers
 from hpobench_ordered.cli._options import FOLDER, parse_seeds, workers_option
 from hpobench_ordered.cli._output import print_table, progress_bar
 
 if TYPE_CHECKING:
-    from hpobench_ordered.reproduction import Reproduction
+    from hpobench_ordered.papers import Reproduction
 
 EXAMPLES = """\b
 Examples:
@@ -82,11 +83,9 @@ def reproduce(
     OUTPUT/summary.md has everything on one page, OUTPUT/figures.md every figure next to what the
     paper says about it; each figure is there as PNG, SVG and CSV.
     """
-    from hpobench_ordered import reproduction
-
-    chosen = reproduction.paper(paper)
+    chosen = papers.paper(paper)
     with progress_bar() as show_progress:
-        result = reproduction.reproduce(
+        result = papers.reproduce(
             chosen,
             folder=output,
             figures=figures,
@@ -106,7 +105,7 @@ def reproduce(
 
 def _print_claims(result: "Reproduction") -> None:
     """Print which claims of the paper hold, if any were checked."""
-    from hpobench_ordered.reproduction.summary import CLAIM_HEADER, claim_rows
+    from hpobench_ordered.papers.summary import CLAIM_HEADER, claim_rows
 
     if result.claims:
         print_table(CLAIM_HEADER, claim_rows(result), title=f"{result.setup.paper.citation}\n")
@@ -117,7 +116,7 @@ def _print_tables(result: "Reproduction") -> None:
 
     Exhibits are its figures and tables, of which only tables have entries.
     """
-    from hpobench_ordered.reproduction.summary import ENTRY_HEADER, entry_rows
+    from hpobench_ordered.papers.summary import ENTRY_HEADER, entry_rows
 
     for exhibit in result.setup.exhibits:
         if exhibit.name in result.entries:

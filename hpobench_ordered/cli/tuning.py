@@ -14,11 +14,6 @@ import click
 
 from hpobench_ordered._typing import Config
 from hpobench_ordered._wording import join_words
-from hpobench_ordered.adapters.optimiser import DEFAULT_BUDGET, DEFAULT_METHOD, optimiser
-from hpobench_ordered.adapters.reading.rows import Reader, number_of
-from hpobench_ordered.adapters.reading.sources import open_table
-from hpobench_ordered.adapters.reading.tables import Columns, split_table
-from hpobench_ordered.adapters.replay import Result, suggest_after
 from hpobench_ordered.cli._completion import complete_method
 from hpobench_ordered.cli._history import (
     REMEDIES,
@@ -28,9 +23,14 @@ from hpobench_ordered.cli._history import (
 )
 from hpobench_ordered.cli._options import FILE, parse_pairs
 from hpobench_ordered.cli._output import output_file, warnings_at_end
+from hpobench_ordered.data.writing import write_atomically
 from hpobench_ordered.errors import EvaluationsError, ExperimentError
-from hpobench_ordered.files.writing import write_atomically
 from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.tuning.optimiser import DEFAULT_BUDGET, DEFAULT_METHOD, optimiser
+from hpobench_ordered.tuning.reading.rows import Reader, number_of
+from hpobench_ordered.tuning.reading.sources import open_table
+from hpobench_ordered.tuning.reading.tables import Columns, split_table
+from hpobench_ordered.tuning.replay import Result, suggest_after
 
 EXAMPLES = """\b
 Example: a model that is tuned every month. space.json says what is tuned:

@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from hpobench_ordered.core.extras import import_extra
+from hpobench_ordered.data.extras import import_extra
 from hpobench_ordered.errors import ExperimentError, HPOBenchOrderedError
 from hpobench_ordered.experiment.job import CrashedRun, Job, RunReply, perform_in_child
 from hpobench_ordered.experiment.plan import Cell

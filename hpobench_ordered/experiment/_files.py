@@ -16,9 +16,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from hpobench_ordered.data.writing import write_atomically
 from hpobench_ordered.errors import StoreError
 from hpobench_ordered.experiment._parquet import CONTROL_CHARACTERS
-from hpobench_ordered.files.writing import write_atomically
 
 T = TypeVar("T")
 

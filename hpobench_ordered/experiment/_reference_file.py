@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from hpobench_ordered._typing import BoolArray, FloatArray, IntArray
 from hpobench_ordered.analysis.samples import incumbents
 from hpobench_ordered.analysis.scores import RANDOM_SEARCH
-from hpobench_ordered.core.specs import BenchmarkSpec
+from hpobench_ordered.data.specs import BenchmarkSpec
 from hpobench_ordered.errors import ArtifactError
 from hpobench_ordered.experiment._parquet import Column, ColumnType, open_parquet, read_columns
 from hpobench_ordered.experiment._run_file import KEY

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpobench_ordered._typing import FloatArray, IntArray
-from hpobench_ordered.core.benchmark import Benchmark
+from hpobench_ordered.data.benchmark import Benchmark
 from hpobench_ordered.errors import StoreError
 from hpobench_ordered.experiment._files import (
     HASH_LENGTH,

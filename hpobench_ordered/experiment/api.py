@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from hpobench_ordered.analysis.leaderboard import leaderboard
 from hpobench_ordered.analysis.scoring import BenchmarkScores
-from hpobench_ordered.core.benchmark import Benchmark
+from hpobench_ordered.data.benchmark import Benchmark
 from hpobench_ordered.errors import (
     ExperimentError,
     FailedRunsWarning,
@@ -34,6 +34,7 @@ from hpobench_ordered.experiment.parallel import (
     run_cells,
 )
 from hpobench_ordered.experiment.plan import Cell, as_list, grid_of_cells, plan, select_shard
+from hpobench_ordered.experiment.protocols import Ordered, Protocol
 from hpobench_ordered.experiment.records import Failure
 from hpobench_ordered.experiment.reference import BEST_LOSSES_ONLY_MESSAGE, read_reference
 from hpobench_ordered.experiment.scored import (
@@ -45,23 +46,22 @@ from hpobench_ordered.experiment.scored import (
 )
 from hpobench_ordered.experiment.store import MIN_FILES_TO_PACK, Store
 from hpobench_ordered.experiment.stored_runs import StoredRuns
-from hpobench_ordered.methods.base import MethodSpec
-from hpobench_ordered.protocols import Ordered, Protocol
-from hpobench_ordered.runtime.child import Children
-from hpobench_ordered.runtime.progress import show_progress
-from hpobench_ordered.user_methods.identity import (
+from hpobench_ordered.experiment.user_methods.identity import (
     MethodIdentity,
     identify_here,
     identify_method,
 )
-from hpobench_ordered.user_methods.loading import end_script
+from hpobench_ordered.experiment.user_methods.loading import end_script
+from hpobench_ordered.methods.base import MethodSpec
+from hpobench_ordered.runtime.child import Children
+from hpobench_ordered.runtime.progress import show_progress
 
 if TYPE_CHECKING:
     import pandas as pd
     from distributed import Client
 
-    from hpobench_ordered.plotting.accessor import Plots
     from hpobench_ordered.reporting import Report
+    from hpobench_ordered.reporting.charts.accessor import Plots
 
 SHORT_COLUMNS = (
     "benchmark",
@@ -226,7 +226,7 @@ class Results:
     @property
     def plot(self) -> "Plots":
         """Charts: `plot.curves()`, `.ranks()`, `.heatmap()`, `.landscape(...)` and others."""
-        from hpobench_ordered.plotting.accessor import Plots
+        from hpobench_ordered.reporting.charts.accessor import Plots
 
         # Charts read the store only when they are drawn, so functions are passed.
         return Plots(
@@ -274,7 +274,7 @@ def run(
 
     Args:
         benchmarks: Names or paths of benchmarks, or loaded benchmarks.
-        methods: Names of methods; or your own, see `adapters.as_method_spec`.
+        methods: Names of methods; or your own, see `tuning.as_method_spec`.
         seeds: Seeds; default: 0 to 4, or those of the runs in `against`.
         protocol: `Ordered()`, `LeaveOneOut()` or `Adjustment()`; default: the first, or that of
             the runs in `against`.

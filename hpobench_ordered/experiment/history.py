@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hpobench_ordered._wording import suggest_allowed
-from hpobench_ordered.adapters.reading.tables import contexts_of
-from hpobench_ordered.core.benchmark import Benchmark, Definition
-from hpobench_ordered.core.history import Evaluations
-from hpobench_ordered.core.identity import BenchmarkIdentity
+from hpobench_ordered.data.benchmark import Benchmark, Definition
+from hpobench_ordered.data.history import Evaluations
+from hpobench_ordered.data.identity import BenchmarkIdentity
+from hpobench_ordered.data.protocol_text import parse_protocol_name
 from hpobench_ordered.errors import StoreError, UnknownNameError
 from hpobench_ordered.experiment.api import Results
 from hpobench_ordered.experiment.overview import State
 from hpobench_ordered.experiment.plan import resolve_benchmark
 from hpobench_ordered.experiment.store import Store
 from hpobench_ordered.experiment.stored_runs import StoredRuns
-from hpobench_ordered.protocols import parse_protocol_name
 from hpobench_ordered.space.coded import code_stored
+from hpobench_ordered.tuning.reading.tables import contexts_of
 
 if TYPE_CHECKING:
     import pandas as pd

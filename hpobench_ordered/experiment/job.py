@@ -28,6 +28,14 @@ from hpobench_ordered.experiment.runner import (
     timeout_error,
 )
 from hpobench_ordered.experiment.store import Store
+from hpobench_ordered.experiment.user_methods.identity import MethodRecord
+from hpobench_ordered.experiment.user_methods.loaded_files import (
+    LoadedFiles,
+    list_changed_files,
+    list_loaded_files,
+    load_and_list,
+)
+from hpobench_ordered.experiment.user_methods.loading import MethodSource
 from hpobench_ordered.runtime.child import (
     ChildDiedError,
     Children,
@@ -36,14 +44,6 @@ from hpobench_ordered.runtime.child import (
     step,
 )
 from hpobench_ordered.runtime.threads import one_thread
-from hpobench_ordered.user_methods.identity import MethodRecord
-from hpobench_ordered.user_methods.loaded_files import (
-    LoadedFiles,
-    list_changed_files,
-    list_loaded_files,
-    load_and_list,
-)
-from hpobench_ordered.user_methods.loading import MethodSource
 
 
 @dataclass(frozen=True)

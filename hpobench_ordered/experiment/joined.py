@@ -6,15 +6,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hpobench_ordered.analysis.labels import join_names, label_protocol
-from hpobench_ordered.core.identity import BenchmarkIdentity
+from hpobench_ordered.data.identity import BenchmarkIdentity
 from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.experiment.overview import Overview, State, make_overview
 from hpobench_ordered.experiment.plan import Cell
+from hpobench_ordered.experiment.protocols import Protocol, format_protocol, parse_protocol
 from hpobench_ordered.experiment.records import Failure
 from hpobench_ordered.experiment.reference import read_reference
 from hpobench_ordered.experiment.store import Store
 from hpobench_ordered.experiment.stored_runs import Cells, StoredRuns
-from hpobench_ordered.protocols import Protocol, format_protocol, parse_protocol
 
 if TYPE_CHECKING:
     import pandas as pd

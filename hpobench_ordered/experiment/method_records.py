@@ -17,7 +17,7 @@ from hpobench_ordered.experiment._files import (
     list_files,
     write_whole,
 )
-from hpobench_ordered.user_methods.identity import VERSION_LENGTH, MethodRecord
+from hpobench_ordered.experiment.user_methods.identity import VERSION_LENGTH, MethodRecord
 
 METHOD_FILES = FileKind("methods", rf"(?P<key>[0-9a-f]{{{VERSION_LENGTH}}})-{HASH_GROUP}\.json")
 

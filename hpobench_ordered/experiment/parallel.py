@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hpobench_ordered.core.checks import check_count
+from hpobench_ordered.data.checks import check_count
 from hpobench_ordered.errors import (
     DamagedFilesWarning,
     ExperimentError,

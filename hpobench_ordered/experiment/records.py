@@ -51,7 +51,7 @@ from hpobench_ordered.experiment.method_records import (
     write_method_record,
 )
 from hpobench_ordered.experiment.plan import IDENTITY, Cell, cells_of_grid, key_of
-from hpobench_ordered.user_methods.identity import MethodRecord
+from hpobench_ordered.experiment.user_methods.identity import MethodRecord
 
 if TYPE_CHECKING:
     import pandas as pd

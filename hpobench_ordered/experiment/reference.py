@@ -16,7 +16,8 @@ import numpy as np
 
 from hpobench_ordered._wording import join_words
 from hpobench_ordered.analysis.labels import is_submitted
-from hpobench_ordered.core.identity import BenchmarkIdentity
+from hpobench_ordered.data.artifact import Artifact
+from hpobench_ordered.data.identity import BenchmarkIdentity
 from hpobench_ordered.errors import (
     ExperimentError,
     HPOBenchOrderedError,
@@ -24,6 +25,7 @@ from hpobench_ordered.errors import (
     UnknownNameError,
 )
 from hpobench_ordered.experiment._reference_file import ReferenceFile
+from hpobench_ordered.experiment.protocols import Ordered, Protocol, format_protocol
 from hpobench_ordered.experiment.records import TIMING_COLUMNS
 from hpobench_ordered.experiment.stored_runs import Cells, StoredRuns
 from hpobench_ordered.experiment.submission import (
@@ -31,8 +33,6 @@ from hpobench_ordered.experiment.submission import (
     Submission,
     submissions_from_json,
 )
-from hpobench_ordered.files.artifact import Artifact
-from hpobench_ordered.protocols import Ordered, Protocol, format_protocol
 from hpobench_ordered.registry import benchmark_spec, list_methods, method_spec, suite, suites
 
 if TYPE_CHECKING:

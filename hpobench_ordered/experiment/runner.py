@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from hpobench_ordered._typing import Config, FloatArray
-from hpobench_ordered.core.benchmark import Benchmark, Task
-from hpobench_ordered.core.data import TaskData
-from hpobench_ordered.core.history import Evaluations
+from hpobench_ordered.data.benchmark import Benchmark, Task
+from hpobench_ordered.data.history import Evaluations
+from hpobench_ordered.data.task_data import TaskData
 from hpobench_ordered.errors import (
     BenchmarkFailedError,
     InvalidConfigError,
@@ -27,9 +27,9 @@ from hpobench_ordered.errors import (
 )
 from hpobench_ordered.experiment.outcome import Outcome
 from hpobench_ordered.experiment.plan import Cell
+from hpobench_ordered.experiment.protocols import Assignment, Protocol
 from hpobench_ordered.experiment.records import Record
 from hpobench_ordered.methods.base import Method, MethodSpec
-from hpobench_ordered.protocols import Assignment, Protocol
 from hpobench_ordered.registry import load
 from hpobench_ordered.runtime.child import is_child, step
 from hpobench_ordered.runtime.clocks import clocks_stopped_by_imports, cpu_clock, wall_clock

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import msgspec
 
 from hpobench_ordered.analysis.labels import SUBMITTED_MARK
-from hpobench_ordered.core.names import check_name
+from hpobench_ordered.data.names import check_name
 from hpobench_ordered.errors import ArtifactError, HPOBenchOrderedError
 
 SUBMISSIONS_FILE = "submissions.json"

@@ -8,7 +8,7 @@ from typing import Any
 
 import altair as alt
 
-from hpobench_ordered.plotting.theme import DARK_COLOURS, FAINT, configured, recoloured
+from hpobench_ordered.reporting.charts.theme import DARK_COLOURS, FAINT, configured, recoloured
 
 
 def follow_theme(text: str) -> str:

@@ -9,9 +9,14 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup, escape
 
 from hpobench_ordered.analysis.labels import label_protocol
-from hpobench_ordered.plotting.figures import FIGURES, CaptionedChart, FigureData, FigureKind
-from hpobench_ordered.plotting.saving import pdf_of, png_of, svg_of
 from hpobench_ordered.reporting.chart import follow_theme
+from hpobench_ordered.reporting.charts.figures import (
+    FIGURES,
+    CaptionedChart,
+    FigureData,
+    FigureKind,
+)
+from hpobench_ordered.reporting.charts.saving import pdf_of, png_of, svg_of
 from hpobench_ordered.reporting.formats import slug
 
 if TYPE_CHECKING:

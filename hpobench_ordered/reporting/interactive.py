@@ -17,8 +17,8 @@ from hpobench_ordered.analysis.labels import label_protocol
 from hpobench_ordered.analysis.leaderboard import ALL, DECIMALS
 from hpobench_ordered.analysis.scores import RANDOM_SEARCH
 from hpobench_ordered.analysis.scoring import BenchmarkScores, group_by_protocol
-from hpobench_ordered.plotting.theme import styles
 from hpobench_ordered.reporting.chart import build_specification
+from hpobench_ordered.reporting.charts.theme import styles
 from hpobench_ordered.reporting.formats import number
 from hpobench_ordered.reporting.tables import format_failed_evaluations, has_failed_evaluations
 

@@ -19,7 +19,7 @@ from hpobench_ordered.analysis.leaderboard import (
 )
 from hpobench_ordered.analysis.samples import Resampling
 from hpobench_ordered.analysis.scoring import REASON_UNDEFINED, BenchmarkScores, group_by_protocol
-from hpobench_ordered.core.identity import BenchmarkIdentity
+from hpobench_ordered.data.identity import BenchmarkIdentity
 from hpobench_ordered.errors import ExperimentError, UnknownNameError
 from hpobench_ordered.reporting.formats import latex_text, markdown_text, number
 

@@ -24,8 +24,8 @@ from hpobench_ordered.analysis.leader_comparison import (
     compare_with_leader,
     seed_and_task_influences,
 )
+from hpobench_ordered.data.writing import write_atomically
 from hpobench_ordered.experiment.api import reference
-from hpobench_ordered.files.writing import write_atomically
 from hpobench_ordered.methods.base import MethodKind
 from hpobench_ordered.registry import method_spec
 

@@ -17,9 +17,9 @@ from importlib.metadata import version
 from importlib.resources import files
 from typing import Any
 
-from hpobench_ordered.files.remote import cache_folder
-from hpobench_ordered.files.writing import write_atomically
-from hpobench_ordered.plotting.saving import javascript
+from hpobench_ordered.data.remote import cache_folder
+from hpobench_ordered.data.writing import write_atomically
+from hpobench_ordered.reporting.charts.saving import javascript
 
 RECEIVE_PART = "receivePart"
 """The function of the page's script that parts call."""

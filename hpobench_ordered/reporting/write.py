@@ -18,10 +18,10 @@ from hpobench_ordered.analysis.scoring import (
     score_benchmarks,
 )
 from hpobench_ordered.analysis.verdict import Verdict, verdicts
+from hpobench_ordered.data.writing import write_atomically
 from hpobench_ordered.errors import ExperimentError, StoreError
-from hpobench_ordered.files.writing import write_atomically
-from hpobench_ordered.plotting.evaluations import Configurations
-from hpobench_ordered.plotting.figures import FigureData
+from hpobench_ordered.reporting.charts.evaluations import Configurations
+from hpobench_ordered.reporting.charts.figures import FigureData
 from hpobench_ordered.reporting.figures import ReportFigure, make_report_figures
 from hpobench_ordered.reporting.formats import TextTable, csv_bytes, latex, markdown, markdown_text
 from hpobench_ordered.reporting.interactive import interactive, list_columns

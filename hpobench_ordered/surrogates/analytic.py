@@ -18,7 +18,7 @@ from typing import ClassVar, Self, TypeVar
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.files.arrays import read_only
+from hpobench_ordered.data.arrays import read_only
 from hpobench_ordered.surrogates.base import check_task
 
 X = TypeVar("X", float, FloatArray)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hpobench_ordered.files.raw_evaluations import RawEvaluations, count_distinct
+from hpobench_ordered.data.raw_evaluations import RawEvaluations, count_distinct
 from hpobench_ordered.surrogates.bundle import BundledSurrogate, write_bundle
 from hpobench_ordered.surrogates.card import Card, versions_of
 from hpobench_ordered.surrogates.pipeline import BenchmarkFit

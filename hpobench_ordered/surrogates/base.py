@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 from numpy.typing import NDArray
 
 from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.data.arrays import StoredArray, check_arrays
 from hpobench_ordered.errors import ArtifactError
-from hpobench_ordered.files.arrays import StoredArray, check_arrays
 
 if TYPE_CHECKING:
     from hpobench_ordered.space import SearchSpace

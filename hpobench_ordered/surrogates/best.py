@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.core.objective import Objective
-from hpobench_ordered.core.surrogate import Surrogate
+from hpobench_ordered.data.objective import Objective
+from hpobench_ordered.data.surrogate import Surrogate
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.parameters import Kind
 

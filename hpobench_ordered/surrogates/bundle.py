@@ -15,16 +15,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpobench_ordered.core.benchmark import Definition, Provenance, TaskDefinition
-from hpobench_ordered.core.files import ArtifactFiles
-from hpobench_ordered.core.history import Evaluations
-from hpobench_ordered.core.objective import Direction, Objective
-from hpobench_ordered.core.specs import BenchmarkSpec, SurrogateOption
-from hpobench_ordered.core.surrogate import Surrogate
+from hpobench_ordered.data.arrays import check_arrays
+from hpobench_ordered.data.artifact import Artifact, ArtifactWriter
+from hpobench_ordered.data.benchmark import Definition, Provenance, TaskDefinition
+from hpobench_ordered.data.file_interfaces import ArtifactFiles
+from hpobench_ordered.data.history import Evaluations
+from hpobench_ordered.data.objective import Direction, Objective
+from hpobench_ordered.data.raw_evaluations import RAW_ARRAYS, STORED_ARRAYS, RawEvaluations
+from hpobench_ordered.data.specs import BenchmarkSpec, SurrogateOption
+from hpobench_ordered.data.surrogate import Surrogate
 from hpobench_ordered.errors import ArtifactError
-from hpobench_ordered.files.arrays import check_arrays
-from hpobench_ordered.files.artifact import Artifact, ArtifactWriter
-from hpobench_ordered.files.raw_evaluations import RAW_ARRAYS, STORED_ARRAYS, RawEvaluations
 from hpobench_ordered.space.reading import (
     MALFORMED,
     read_numbers,

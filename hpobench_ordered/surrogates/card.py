@@ -16,7 +16,7 @@ from typing import Any, Self
 import numpy as np
 
 from hpobench_ordered._typing import BoolArray, FloatArray
-from hpobench_ordered.core.objective import Direction
+from hpobench_ordered.data.objective import Direction
 from hpobench_ordered.errors import ArtifactError
 from hpobench_ordered.space.reading import MALFORMED, read_text, read_whole_number
 from hpobench_ordered.surrogates import SurrogateType

@@ -14,7 +14,7 @@ from typing import Self, cast
 import numpy as np
 
 from hpobench_ordered._typing import Config, FloatArray, Value
-from hpobench_ordered.core.surrogate import Surrogate
+from hpobench_ordered.data.surrogate import Surrogate
 from hpobench_ordered.errors import InvalidConfigError, InvalidSpaceError
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.conditions import Condition

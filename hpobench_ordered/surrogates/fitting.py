@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.core.extras import import_extra
+from hpobench_ordered.data.extras import import_extra
 from hpobench_ordered.surrogates.coding import Coding
 from hpobench_ordered.surrogates.forest import LEAF, ForestSurrogate, TaskMix
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpobench_ordered._typing import FloatArray, IntArray
-from hpobench_ordered.files.arrays import StoredArray, read_only
+from hpobench_ordered.data.arrays import StoredArray, read_only
 from hpobench_ordered.surrogates.base import StoredSurrogate, SurrogateType, check_task
 from hpobench_ordered.surrogates.coding import Coding, kernels, space_coding
 

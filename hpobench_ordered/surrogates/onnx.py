@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpobench_ordered._typing import FloatArray, Value
-from hpobench_ordered.core.extras import import_extra
+from hpobench_ordered.data.extras import import_extra
 from hpobench_ordered.errors import ArtifactError
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.surrogates._onnx_graph import keep_output

@@ -17,9 +17,9 @@ from typing import Protocol, Self, cast
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray, IntArray
-from hpobench_ordered.core.benchmark import Definition
-from hpobench_ordered.core.objective import Objective
-from hpobench_ordered.files.raw_evaluations import RawEvaluations
+from hpobench_ordered.data.benchmark import Definition
+from hpobench_ordered.data.objective import Objective
+from hpobench_ordered.data.raw_evaluations import RawEvaluations
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.surrogates.base import StoredSurrogate, SurrogateType
 from hpobench_ordered.surrogates.best import best_known

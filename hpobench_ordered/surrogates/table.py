@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.data.arrays import StoredArray
 from hpobench_ordered.errors import InvalidConfigError
-from hpobench_ordered.files.arrays import StoredArray
 from hpobench_ordered.surrogates.base import StoredSurrogate, SurrogateType, check_task
 
 if TYPE_CHECKING:

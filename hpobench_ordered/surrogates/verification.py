@@ -11,12 +11,12 @@ from functools import partial
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.core.benchmark import Benchmark, Definition, Task
-from hpobench_ordered.core.files import ArtifactFiles
-from hpobench_ordered.core.specs import BenchmarkSpec
-from hpobench_ordered.core.surrogate import Surrogate
+from hpobench_ordered.data.benchmark import Benchmark, Definition, Task
+from hpobench_ordered.data.file_interfaces import ArtifactFiles
+from hpobench_ordered.data.raw_evaluations import RawEvaluations, count_distinct
+from hpobench_ordered.data.specs import BenchmarkSpec
+from hpobench_ordered.data.surrogate import Surrogate
 from hpobench_ordered.errors import ArtifactError
-from hpobench_ordered.files.raw_evaluations import RawEvaluations, count_distinct
 from hpobench_ordered.surrogates import DescribedSurrogate
 from hpobench_ordered.surrogates.artifacts import comparison_name
 from hpobench_ordered.surrogates.bundle import (

@@ -7,7 +7,7 @@ from concurrent.futures import Executor
 import numpy as np
 
 from hpobench_ordered._typing import Config, FloatArray, Value
-from hpobench_ordered.core.benchmark import Benchmark, Task
+from hpobench_ordered.data.benchmark import Benchmark, Task
 from hpobench_ordered.errors import InvalidConfigError
 from hpobench_ordered.registry import load
 from hpobench_ordered.space import SearchSpace

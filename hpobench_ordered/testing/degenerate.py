@@ -8,10 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.adapters import as_method_spec
-from hpobench_ordered.core.benchmark import Task
-from hpobench_ordered.core.history import Evaluations
-from hpobench_ordered.core.surrogate import Surrogate
+from hpobench_ordered.data.benchmark import Task
+from hpobench_ordered.data.history import Evaluations
+from hpobench_ordered.data.surrogate import Surrogate
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.testing._require import ConformanceError
@@ -25,6 +24,7 @@ from hpobench_ordered.testing.toy import (
     run_method,
     toy_benchmark,
 )
+from hpobench_ordered.tuning import as_method_spec
 
 EARLIER_TASKS = 3
 EVALUATIONS_PER_TASK = 20

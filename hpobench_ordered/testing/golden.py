@@ -12,7 +12,7 @@ from importlib import resources
 from typing import Any
 
 from hpobench_ordered._typing import Config
-from hpobench_ordered.core.specs import BenchmarkSpec, SurrogateOption
+from hpobench_ordered.data.specs import BenchmarkSpec, SurrogateOption
 from hpobench_ordered.errors import ArtifactError
 
 FILE = "golden.json"

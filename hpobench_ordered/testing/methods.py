@@ -11,15 +11,14 @@ from typing import NoReturn
 import numpy as np
 
 from hpobench_ordered._typing import Config
-from hpobench_ordered.adapters import as_method_spec
-from hpobench_ordered.core.benchmark import Task
-from hpobench_ordered.core.history import Evaluations
-from hpobench_ordered.core.objective import Direction
+from hpobench_ordered.data.benchmark import Task
+from hpobench_ordered.data.history import Evaluations
+from hpobench_ordered.data.objective import Direction
 from hpobench_ordered.errors import MethodError
 from hpobench_ordered.experiment.outcome import Outcome
+from hpobench_ordered.experiment.protocols import Ordered
 from hpobench_ordered.experiment.runner import follow
 from hpobench_ordered.methods.base import Method, MethodSpec
-from hpobench_ordered.protocols import Ordered
 from hpobench_ordered.registry import method_spec
 from hpobench_ordered.runtime.threads import one_thread
 from hpobench_ordered.space import SearchSpace
@@ -44,6 +43,7 @@ from hpobench_ordered.testing.toy import (
     run_method,
     toy_benchmark,
 )
+from hpobench_ordered.tuning import as_method_spec
 
 Trials = list[tuple[Config, float]]
 Setting = tuple[Task, tuple[Evaluations, ...]]

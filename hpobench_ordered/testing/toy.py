@@ -15,17 +15,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hpobench_ordered._typing import Config, FloatArray
-from hpobench_ordered.core.benchmark import Benchmark, Definition, Provenance, Task, TaskDefinition
-from hpobench_ordered.core.data import DataKind, DataSource, TaskData
-from hpobench_ordered.core.history import Evaluations
-from hpobench_ordered.core.objective import Direction, Objective
-from hpobench_ordered.core.specs import BenchmarkSpec, SurrogateOption
-from hpobench_ordered.core.surrogate import Surrogate
+from hpobench_ordered.data.benchmark import Benchmark, Definition, Provenance, Task, TaskDefinition
+from hpobench_ordered.data.history import Evaluations
+from hpobench_ordered.data.objective import Direction, Objective
+from hpobench_ordered.data.specs import BenchmarkSpec, SurrogateOption
+from hpobench_ordered.data.surrogate import Surrogate
+from hpobench_ordered.data.task_data import DataKind, DataSource, TaskData
 from hpobench_ordered.errors import MethodError
 from hpobench_ordered.experiment.outcome import Outcome
+from hpobench_ordered.experiment.protocols import Assignment
 from hpobench_ordered.experiment.runner import make_method_arguments, optimise
 from hpobench_ordered.methods.base import Method, MethodSpec
-from hpobench_ordered.protocols import Assignment
 from hpobench_ordered.runtime.threads import one_thread
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.parameters import Parameter

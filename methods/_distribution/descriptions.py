@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.core.data import DataKind, TaskData
+from hpobench_ordered.data.task_data import DataKind, TaskData
 
 if TYPE_CHECKING:
     from hpobench_ordered.methods._distribution.embedding import Points

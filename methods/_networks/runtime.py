@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from hpobench_ordered.data.remote import cache_folder
 from hpobench_ordered.errors import MissingExtraError
-from hpobench_ordered.files.remote import cache_folder
 
 _numpy_state = np.random.get_state()  # noqa: NPY002  a module of JAX draws when it is imported
 try:

@@ -8,7 +8,7 @@ import pytest
 from reporting_support import made_up_trials
 
 from hpobench_ordered.analysis.scoring import BenchmarkScores, runs_of_trials, score_benchmarks
-from hpobench_ordered.protocols import parse_protocol_name
+from hpobench_ordered.data.protocol_text import parse_protocol_name
 
 METHODS = ("bo", "random-search", "simple-ordered")
 LAST_TRIAL = 12

@@ -30,9 +30,9 @@ from hpobench_ordered.benchmarks.openml_flows import (
     Flow,
 )
 from hpobench_ordered.cli.trust import fetch
+from hpobench_ordered.data.local import LOCAL_VARIABLE
+from hpobench_ordered.data.remote import CACHE_VARIABLE
 from hpobench_ordered.errors import DownloadError, NotFetchedError
-from hpobench_ordered.files.local import LOCAL_VARIABLE
-from hpobench_ordered.files.remote import CACHE_VARIABLE
 from hpobench_ordered.generation._flows.datasets import breast_cancer, offline_datasets
 from hpobench_ordered.generation._flows.training import BoostingTrainer, SVMTrainer
 from hpobench_ordered.registry import benchmark_spec

@@ -8,7 +8,7 @@ import pytest
 
 import hpobench_ordered as hbo
 from hpobench_ordered.benchmarks.yahpo import name_task
-from hpobench_ordered.files.remote import CACHE_VARIABLE
+from hpobench_ordered.data.remote import CACHE_VARIABLE
 from hpobench_ordered.registry import benchmark_spec
 from hpobench_ordered.testing import check_benchmark
 

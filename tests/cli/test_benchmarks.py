@@ -7,7 +7,7 @@ from cli_results import FAILURE, MISUSE, assert_fails, read_names
 
 from hpobench_ordered import SearchSpace, list_benchmarks, list_methods, load, suite
 from hpobench_ordered.cli.benchmarks import format_column, parse_config
-from hpobench_ordered.core import extras
+from hpobench_ordered.data import extras
 from hpobench_ordered.errors import InvalidConfigError
 from hpobench_ordered.reporting.recommendations import read_recommendations
 

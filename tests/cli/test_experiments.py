@@ -12,7 +12,7 @@ import pytest
 from cli_results import FAILURE, MISUSE, assert_fails
 
 from hpobench_ordered import suite
-from hpobench_ordered.core.identity import BenchmarkIdentity
+from hpobench_ordered.data.identity import BenchmarkIdentity
 from hpobench_ordered.reporting.formats import NOTHING
 
 FEW_TRIALS = ["--trials", "2", "--tasks", "1", "--workers", "1"]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from hpobench_ordered.files.local import LOCAL_VARIABLE
+from hpobench_ordered.data.local import LOCAL_VARIABLE
 
 
 @pytest.fixture(scope="session")

@@ -28,7 +28,7 @@ def iter_public_modules() -> Iterator[ModuleType]:
         try:
             imported = importlib.import_module(module.name)
         except MissingExtraError:
-            assert module.name.startswith("hpobench_ordered.adapters.tools.")
+            assert module.name.startswith("hpobench_ordered.tuning.tools.")
             continue
         yield imported
 

@@ -116,7 +116,7 @@ def test_cells_are_means_over_other_hyperparameters():
     """
     from landscape import DRAWS, MeanLandscape
 
-    from hpobench_ordered.plotting.evaluations import MAX_CELLS
+    from hpobench_ordered.reporting.charts.evaluations import MAX_CELLS
 
     quadratic = hbo.load("quadratic")
     task = quadratic.tasks[0]

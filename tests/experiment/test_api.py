@@ -10,10 +10,10 @@ from bad_methods import Good
 from ConfigSpace import ConfigurationSpace
 
 import hpobench_ordered as hbo
-from hpobench_ordered.adapters import as_method_spec
 from hpobench_ordered.errors import ExperimentError, FailedRunsWarning, InvalidNameError, StoreError
 from hpobench_ordered.experiment.plan import plan
 from hpobench_ordered.experiment.store import Store
+from hpobench_ordered.tuning import as_method_spec
 
 
 def test_class_is_named_with_its_module():

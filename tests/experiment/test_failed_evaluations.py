@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 import hpobench_ordered as hbo
 from hpobench_ordered.cli import app
-from hpobench_ordered.core.benchmark import Task
+from hpobench_ordered.data.benchmark import Task
 from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.testing.toy import ShiftedQuadratics, numeric_space, toy_benchmark

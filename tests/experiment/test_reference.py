@@ -14,8 +14,8 @@ from own_method import Mine
 
 import hpobench_ordered as hbo
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.adapters import as_method_spec
 from hpobench_ordered.analysis.labels import is_submitted
+from hpobench_ordered.data.artifact import Artifact, ArtifactWriter
 from hpobench_ordered.errors import (
     ArtifactError,
     ExperimentError,
@@ -28,15 +28,15 @@ from hpobench_ordered.experiment._reference_file import ReferenceFile
 from hpobench_ordered.experiment.joined import JoinedRuns
 from hpobench_ordered.experiment.overview import make_overview
 from hpobench_ordered.experiment.plan import Cell, plan
+from hpobench_ordered.experiment.protocols import format_protocol, parse_protocol
 from hpobench_ordered.experiment.reference import read_reference, read_submissions
 from hpobench_ordered.experiment.runner import run_cell
 from hpobench_ordered.experiment.store import Store
-from hpobench_ordered.files.artifact import Artifact, ArtifactWriter
 from hpobench_ordered.generation import _reference
 from hpobench_ordered.generation._reference import Part, find_progress, run_missing, write_reference
-from hpobench_ordered.protocols import format_protocol, parse_protocol
 from hpobench_ordered.registry import benchmark_spec
 from hpobench_ordered.runtime.threads import one_thread
+from hpobench_ordered.tuning import as_method_spec
 
 BENCHMARKS = ("newsvendor", "yahpo-svm-1220", "forrester")
 METHODS_OF_REFERENCE = ("random-search", "cts", "zero-shot")

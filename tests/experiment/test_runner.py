@@ -26,18 +26,18 @@ from hpobench_ordered import (
     registry,
 )
 from hpobench_ordered._typing import Config
-from hpobench_ordered.core.benchmark import Task
+from hpobench_ordered.data.benchmark import Task
+from hpobench_ordered.data.writing import file_sha256
 from hpobench_ordered.errors import StoreError
 from hpobench_ordered.experiment._run_file import make_run_table
 from hpobench_ordered.experiment.api import Results
 from hpobench_ordered.experiment.outcome import Outcome
 from hpobench_ordered.experiment.parallel import run_cells
 from hpobench_ordered.experiment.plan import plan
+from hpobench_ordered.experiment.protocols import Assignment
 from hpobench_ordered.experiment.records import TIMING_COLUMNS
 from hpobench_ordered.experiment.runner import optimise
 from hpobench_ordered.experiment.store import Store
-from hpobench_ordered.files.writing import file_sha256
-from hpobench_ordered.protocols import Assignment
 from hpobench_ordered.testing.toy import (
     numeric_space,
     numeric_space_before,

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 import hpobench_ordered as hbo
+from hpobench_ordered.data.artifact import Artifact
+from hpobench_ordered.data.local import LOCAL_VARIABLE
 from hpobench_ordered.errors import ArtifactError
-from hpobench_ordered.files.artifact import Artifact
-from hpobench_ordered.files.local import LOCAL_VARIABLE
 
 
 @pytest.fixture

@@ -27,8 +27,8 @@ from toy_artifacts import (
     write_artifact,
 )
 
+from hpobench_ordered.data.artifact import SUMS, Artifact
 from hpobench_ordered.errors import ArtifactError, HPOBenchOrderedError
-from hpobench_ordered.files.artifact import SUMS, Artifact
 from hpobench_ordered.registry import benchmark_spec
 from hpobench_ordered.surrogates.bundle import BENCHMARK, CARD, EVALUATIONS
 from hpobench_ordered.surrogates.forest import LEAF
@@ -514,7 +514,7 @@ def test_malformed_array_files_are_refused(artifact_copy, content):
 
 def test_sizes_are_checked_before_unpacking(intact_artifact, monkeypatch):
     """Array files may be compressed: a small one could fill the memory when it is unpacked."""
-    monkeypatch.setattr("hpobench_ordered.files.arrays.MAX_UNPACKED", 99)
+    monkeypatch.setattr("hpobench_ordered.data.arrays.MAX_UNPACKED", 99)
 
     assert "at most 99 bytes, but have" in find_problem(intact_artifact)
 

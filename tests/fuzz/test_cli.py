@@ -11,10 +11,10 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from hpobench_ordered.cli import main, trust
-from hpobench_ordered.files import download as _download
-from hpobench_ordered.files.artifact import Artifact, ArtifactWriter
-from hpobench_ordered.files.download import OFFLINE_VARIABLE
-from hpobench_ordered.files.remote import CACHE_VARIABLE
+from hpobench_ordered.data import download as _download
+from hpobench_ordered.data.artifact import Artifact, ArtifactWriter
+from hpobench_ordered.data.download import OFFLINE_VARIABLE
+from hpobench_ordered.data.remote import CACHE_VARIABLE
 
 fuzzed = settings(
     max_examples=settings().max_examples // 2,

@@ -28,8 +28,8 @@ from hpobench_ordered.experiment.overview import make_overview
 from hpobench_ordered.experiment.plan import key_of
 from hpobench_ordered.experiment.records import Failure, Reason
 from hpobench_ordered.experiment.store import Store
-from hpobench_ordered.user_methods.identity import VERSION_LENGTH, MethodRecord
-from hpobench_ordered.user_methods.loaded_files import LoadedFile, LoadedFiles
+from hpobench_ordered.experiment.user_methods.identity import VERSION_LENGTH, MethodRecord
+from hpobench_ordered.experiment.user_methods.loaded_files import LoadedFile, LoadedFiles
 
 SHARE = st.floats(0, 1, exclude_max=True)
 """A share of a file's length."""

@@ -13,11 +13,11 @@ from toy_artifacts import make_card, make_definition
 from hpobench_ordered.benchmarks._adjustment import SpaceAdjustment, Steps
 from hpobench_ordered.benchmarks.adjustments import SEARCHED
 from hpobench_ordered.benchmarks.openml_flows import SVM, XGBOOST, svm_space, xgboost_space
-from hpobench_ordered.core.benchmark import Benchmark
-from hpobench_ordered.core.objective import Direction, Objective
-from hpobench_ordered.core.specs import BenchmarkSpec
+from hpobench_ordered.data.artifact import Artifact, ArtifactWriter
+from hpobench_ordered.data.benchmark import Benchmark
+from hpobench_ordered.data.objective import Direction, Objective
+from hpobench_ordered.data.specs import BenchmarkSpec
 from hpobench_ordered.errors import ArtifactError
-from hpobench_ordered.files.artifact import Artifact, ArtifactWriter
 from hpobench_ordered.generation import adjustments
 from hpobench_ordered.generation.adjustments import generate
 from hpobench_ordered.generation.base import Request

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from hpobench_ordered.benchmarks.distbo import GENERATED
+from hpobench_ordered.data.artifact import Artifact
 from hpobench_ordered.errors import ArtifactError, ExperimentError, UnknownNameError
-from hpobench_ordered.files.artifact import Artifact
 from hpobench_ordered.generation.base import (
     EvaluationSource,
     Generator,

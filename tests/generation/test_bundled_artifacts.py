@@ -4,7 +4,7 @@ from importlib import resources
 
 import pytest
 
-from hpobench_ordered.files.artifact import Artifact
+from hpobench_ordered.data.artifact import Artifact
 from hpobench_ordered.generation.base import generator
 from hpobench_ordered.surrogates.bundle import CARD, read_card
 from hpobench_ordered.surrogates.card import versions_of

@@ -16,6 +16,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import hpobench_ordered as hbo
+from hpobench_ordered.data.artifact import Artifact
+from hpobench_ordered.data.local import LOCAL_VARIABLE
 from hpobench_ordered.errors import (
     ArtifactError,
     DuplicateNameError,
@@ -23,8 +25,6 @@ from hpobench_ordered.errors import (
     InvalidSpaceError,
     UnknownNameError,
 )
-from hpobench_ordered.files.artifact import Artifact
-from hpobench_ordered.files.local import LOCAL_VARIABLE
 from hpobench_ordered.generation._custom.data import DataSet, read_data
 from hpobench_ordered.generation._custom.model import Model, infer_kind_of_estimator
 from hpobench_ordered.generation._custom.split import (

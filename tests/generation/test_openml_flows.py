@@ -16,9 +16,9 @@ import hpobench_ordered as hbo
 from hpobench_ordered._typing import IntArray
 from hpobench_ordered.benchmarks._openml_data import ClassificationData
 from hpobench_ordered.benchmarks.openml_flows import RANGER, SVM, XGBOOST, Flow
+from hpobench_ordered.data.artifact import Artifact
+from hpobench_ordered.data.local import LOCAL_VARIABLE, local_folder
 from hpobench_ordered.errors import ArtifactError, DownloadError, ExperimentError, UnknownNameError
-from hpobench_ordered.files.artifact import Artifact
-from hpobench_ordered.files.local import LOCAL_VARIABLE, local_folder
 from hpobench_ordered.generation import openml_flows
 from hpobench_ordered.generation._flows import training as flow_training
 from hpobench_ordered.generation._openml.client import Connection

@@ -20,8 +20,8 @@ import hpobench_ordered as hbo
 from hpobench_ordered._typing import Config
 from hpobench_ordered.benchmarks.retrain import RETRAINING, STREAMS
 from hpobench_ordered.cli import app
+from hpobench_ordered.data.local import LOCAL_VARIABLE
 from hpobench_ordered.errors import ArtifactError, ExperimentError, UnknownNameError
-from hpobench_ordered.files.local import LOCAL_VARIABLE
 from hpobench_ordered.generation import retrain
 from hpobench_ordered.generation._custom.model import Model
 from hpobench_ordered.generation._custom.split import PredictionKind

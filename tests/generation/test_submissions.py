@@ -7,10 +7,10 @@ import pytest
 from own_method import Mine
 
 import hpobench_ordered as hbo
+from hpobench_ordered.data.artifact import Artifact
 from hpobench_ordered.errors import ArtifactError, UnknownNameError
 from hpobench_ordered.experiment import reference
 from hpobench_ordered.experiment.reference import read_submissions
-from hpobench_ordered.files.artifact import Artifact
 from hpobench_ordered.generation import _reference, _submissions
 from hpobench_ordered.generation._reference import Part, write_reference
 
@@ -182,10 +182,10 @@ REFUSED_TRIALS = {
         "the protocol must be",
     ),
     "seed of another range": (lambda trials: trials.assign(seed=trials["seed"] + 9), "0 to 9"),
-    "missing trial": (lambda trials: trials.iloc[1:], "seed 0 must have 4 trials of each of"),
+    "missing trial": (lambda trials: trials.iloc[1:], "seed [01] must have 4 trials of each of"),
     "repeated trial": (
         lambda trials: pd.concat([trials.iloc[:1], trials.iloc[:1], trials.iloc[2:]]),
-        "seed 0 must have 4 trials of each of",
+        "seed [01] must have 4 trials of each of",
     ),
     "other version": (
         lambda trials: trials.assign(benchmark=trials["benchmark"].str.replace("@1", "@0")),

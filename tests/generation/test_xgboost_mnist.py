@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from hpobench_ordered.benchmarks.xgboost_mnist import NAME, SIZES, space
+from hpobench_ordered.data.artifact import Artifact
 from hpobench_ordered.errors import ExperimentError
-from hpobench_ordered.files.artifact import Artifact
 from hpobench_ordered.generation import _xgboost_comparison as comparison
 from hpobench_ordered.generation import xgboost_mnist
 from hpobench_ordered.generation._fitting import ForestData

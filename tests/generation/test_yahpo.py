@@ -13,10 +13,10 @@ from yahpo_files import define_benchmark, load_definition_and_network
 
 from hpobench_ordered.benchmarks import yahpo as benchmarks
 from hpobench_ordered.benchmarks.yahpo import GENERATED_BENCHMARKS, PAPER_BENCHMARKS, name_benchmark
+from hpobench_ordered.data.artifact import Artifact
+from hpobench_ordered.data.local import LOCAL_VARIABLE, local_folder
+from hpobench_ordered.data.remote import CACHE_VARIABLE
 from hpobench_ordered.errors import ArtifactError, DownloadError, ExperimentError
-from hpobench_ordered.files.artifact import Artifact
-from hpobench_ordered.files.local import LOCAL_VARIABLE, local_folder
-from hpobench_ordered.files.remote import CACHE_VARIABLE
 from hpobench_ordered.generation import yahpo
 from hpobench_ordered.generation.base import Request
 from hpobench_ordered.generation.yahpo import GENERATORS, find_evaluations, read_evaluations

@@ -10,7 +10,7 @@ from histories import minimised
 
 import hpobench_ordered as hbo
 from hpobench_ordered._typing import Config, FloatArray
-from hpobench_ordered.core.data import TaskData
+from hpobench_ordered.data.task_data import TaskData
 from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.methods import distbo
 from hpobench_ordered.methods._distribution import models

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 
 from hpobench_ordered import SearchSpace
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.core.history import Evaluations
+from hpobench_ordered.data.history import Evaluations
 from hpobench_ordered.methods._robust_losses import (
     MAX_WEIGHTED,
     compute_centre,

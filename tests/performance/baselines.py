@@ -6,7 +6,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.adapters.tools.base import ModelWithoutRepeats
+from hpobench_ordered.tuning.tools.base import ModelWithoutRepeats
 
 CANDIDATES = 2000  # from which scikit-learn's model chooses
 

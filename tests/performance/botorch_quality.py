@@ -26,14 +26,14 @@ from threadpoolctl import threadpool_limits
 
 import hpobench_ordered as hbo
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.adapters.tools.botorch import BoTorch
 from hpobench_ordered.analysis.samples import incumbents, two_standard_errors
-from hpobench_ordered.core.benchmark import Benchmark, Task
+from hpobench_ordered.data.benchmark import Benchmark, Task
+from hpobench_ordered.data.remote import cache_folder
+from hpobench_ordered.data.writing import write_atomically
 from hpobench_ordered.errors import NotFetchedError
-from hpobench_ordered.files.remote import cache_folder
-from hpobench_ordered.files.writing import write_atomically
 from hpobench_ordered.methods.base import Method
 from hpobench_ordered.registry import method_spec
+from hpobench_ordered.tuning.tools.botorch import BoTorch
 
 TASKS_OF_BENCHMARK = {
     "xgboost-mnist": (0, 7, 14, 21, 27),

@@ -19,12 +19,12 @@ import torch
 import hpobench_ordered as hbo
 from hpobench_ordered import SearchSpace
 from hpobench_ordered._typing import Config
-from hpobench_ordered.adapters.tools.botorch import BoTorchMultiTask
-from hpobench_ordered.core.history import Evaluations
+from hpobench_ordered.data.history import Evaluations
 from hpobench_ordered.methods.base import Method
 from hpobench_ordered.methods.ordered_gp import OrderedGP
 from hpobench_ordered.runtime.threads import one_thread
 from hpobench_ordered.space.parameters import Parameter
+from hpobench_ordered.tuning.tools.botorch import BoTorchMultiTask
 
 SIZES = {25: (3, 6, 7), 100: (3, 25, 25), 225: (8, 25, 25)}
 """By evaluations in all: earlier tasks, evaluations of each, and of the current task."""
@@ -134,7 +134,7 @@ def print_quality(folder: Path) -> None:
     """Print the leaderboard after 1, 5 and 8 trials."""
     result = hbo.run(
         benchmarks=BENCHMARKS,
-        methods=[*COMPARED_METHODS, "hpobench_ordered.adapters.tools.botorch:MULTI_TASK"],
+        methods=[*COMPARED_METHODS, "hpobench_ordered.tuning.tools.botorch:MULTI_TASK"],
         protocol=hbo.Ordered(trials=TRIALS, tasks=TASKS),
         seeds=range(10),  # half an hour, as BoTorch takes seconds a suggestion
         folder=folder,

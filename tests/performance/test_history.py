@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 import hpobench_ordered as hbo
-from hpobench_ordered.core.benchmark import Task
-from hpobench_ordered.core.history import Evaluations
+from hpobench_ordered.data.benchmark import Task
+from hpobench_ordered.data.history import Evaluations
 from hpobench_ordered.registry import method_spec
 from hpobench_ordered.runtime.threads import one_thread
 from hpobench_ordered.space import SearchSpace

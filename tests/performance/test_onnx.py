@@ -8,7 +8,7 @@ import pytest
 from yahpo_files import load_definition_and_network
 
 from hpobench_ordered.benchmarks.yahpo import FRACTIONS
-from hpobench_ordered.core.benchmark import Benchmark
+from hpobench_ordered.data.benchmark import Benchmark
 
 LEAST_RATE_OF_SINGLES = {"rpart": 6000, "xgboost": 3500}
 """Evaluations a second, one at a time. The network of xgboost has 800 000 weights: one evaluation

@@ -13,8 +13,8 @@ import optuna
 import pytest
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.core.benchmark import Task
-from hpobench_ordered.core.history import Evaluations
+from hpobench_ordered.data.benchmark import Task
+from hpobench_ordered.data.history import Evaluations
 from hpobench_ordered.methods._boosting.model import BoostedTrees
 from hpobench_ordered.methods.base import Method, MethodSpec
 from hpobench_ordered.registry import list_methods, method_spec
@@ -155,7 +155,7 @@ def test_beside_botorch(evaluations, ratio):
     pytest.importorskip("botorch", reason="BoTorch is not installed: pip install -e '.[compare]'")
     import torch
 
-    from hpobench_ordered.adapters.tools.botorch import BoTorch
+    from hpobench_ordered.tuning.tools.botorch import BoTorch
 
     torch.set_num_threads(1)
     without_history = Case(dimension=4, tasks=0, evaluations=0, own=evaluations)

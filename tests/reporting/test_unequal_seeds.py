@@ -14,9 +14,9 @@ from hpobench_ordered.analysis.curves import curves
 from hpobench_ordered.analysis.leaderboard import leaderboard
 from hpobench_ordered.analysis.scoring import BenchmarkScores, runs_of_trials, score_benchmarks
 from hpobench_ordered.analysis.verdict import verdicts
-from hpobench_ordered.plotting.accessor import Plots
-from hpobench_ordered.plotting.saving import svg_of
 from hpobench_ordered.reporting import ReportInput, write_report
+from hpobench_ordered.reporting.charts.accessor import Plots
+from hpobench_ordered.reporting.charts.saving import svg_of
 from hpobench_ordered.reporting.tables import experiment_table, leaderboard_tables, pairs
 
 METHODS = ("random-search", "bo", "rgpe", "cts")

@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.experiment.protocols import Protocol
 from hpobench_ordered.experiment.store import Store
-from hpobench_ordered.protocols import Protocol
-from hpobench_ordered.reproduction.evidence import Evidence
-from hpobench_ordered.reproduction.paper import Claim, Drawing, MethodComparison, PaperFigure
-from hpobench_ordered.reproduction.papers.othpo.paper import drop_first_task
+from hpobench_ordered.papers.evidence import Evidence
+from hpobench_ordered.papers.othpo.paper import drop_first_task
+from hpobench_ordered.papers.paper import Claim, Drawing, MethodComparison, PaperFigure
 
 
 def make_figure(

@@ -31,7 +31,7 @@ def options_of(method, task, history, options):
 
     Only methods that use a history get one, as others warn of it.
     """
-    uses_history = hbo.adapters.as_method_spec(method).uses_history
+    uses_history = hbo.tuning.as_method_spec(method).uses_history
     defaults = {"context": task.context, "budget": 12}
     defaults["history"] = history if uses_history else ()
     return defaults | options

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from hpobench_ordered.benchmarks import yahpo
-from hpobench_ordered.core.benchmark import Definition
+from hpobench_ordered.data.benchmark import Definition
 from hpobench_ordered.surrogates.onnx import OnnxSurrogate
 
 

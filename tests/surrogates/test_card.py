@@ -13,7 +13,7 @@ from scipy.stats import spearmanr
 from sklearn.metrics import r2_score
 from toy_artifacts import make_card
 
-from hpobench_ordered.core.objective import Direction
+from hpobench_ordered.data.objective import Direction
 from hpobench_ordered.errors import ArtifactError
 from hpobench_ordered.surrogates.card import (
     Card,

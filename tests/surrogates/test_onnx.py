@@ -10,7 +10,7 @@ import pytest
 from yahpo_files import define_benchmark, read_scenario
 
 from hpobench_ordered.benchmarks.yahpo import FRACTIONS, SCENARIOS
-from hpobench_ordered.core.benchmark import Benchmark, Definition, Task
+from hpobench_ordered.data.benchmark import Benchmark, Definition, Task
 from hpobench_ordered.errors import ArtifactError
 from hpobench_ordered.surrogates import onnx
 from hpobench_ordered.surrogates._onnx_graph import keep_output

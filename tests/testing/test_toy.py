@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hpobench_ordered.core.objective import Direction
+from hpobench_ordered.data.objective import Direction
 from hpobench_ordered.testing.toy import (
     conditional_space,
     conditional_space_before,

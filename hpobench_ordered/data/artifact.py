@@ -1,0 +1,224 @@
+"""Artifacts: folders of data files, each checked against its recorded hash when read."""
+
+import hashlib
+import json
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from hpobench_ordered.data.arrays import npz_bytes, read_npz
+from hpobench_ordered.data.writing import file_sha256
+from hpobench_ordered.errors import ArtifactError
+
+SUMS = "SHA256SUMS"
+_LINE = re.compile(r"([0-9a-f]{64})  (\w[\w.+@-]*)", re.ASCII)
+
+_content_of_path: ContextVar[dict[str, bytes] | None] = ContextVar("content", default=None)
+"""Content of the files that were read in a block of `files_read_once`; None outside of it."""
+
+
+@contextmanager
+def files_read_once() -> Iterator[None]:
+    """Within the block, no file of an artifact is opened more than once."""
+    token = _content_of_path.set({})
+    try:
+        yield
+    finally:
+        _content_of_path.reset(token)
+
+
+def _read_bytes(path: Traversable) -> bytes:
+    content_of_path = _content_of_path.get()
+    if content_of_path is None:
+        return path.read_bytes()
+    key = str(path)
+    if key not in content_of_path:
+        content_of_path[key] = path.read_bytes()
+    return content_of_path[key]
+
+
+class Artifact:
+    """A folder of files, each checked against the folder's SHA256SUMS when it is read."""
+
+    def __init__(self, folder: Traversable) -> None:
+        self.folder = folder
+
+    def __repr__(self) -> str:
+        return f"Artifact({str(self.folder)!r})"
+
+    @classmethod
+    def packaged(cls, name: str) -> "Artifact":
+        """The artifact of that name in the package."""
+        return cls(resources.files("hpobench_ordered") / "artifacts" / name)
+
+    @property
+    def exists(self) -> bool:
+        """Whether the folder has a list of hashes."""
+        return (self.folder / SUMS).is_file()
+
+    def sums(self) -> dict[str, str]:
+        """Recorded SHA-256 of every file, by name."""
+        label = f"{SUMS} in {self.folder}"
+        try:
+            if not self.folder.is_dir():
+                raise ArtifactError(f"there is no such folder, so no {label}")
+            lines = _read_bytes(self.folder / SUMS).decode().splitlines()
+        except (OSError, ValueError) as error:
+            raise ArtifactError(f"no readable {label}: {error}") from None
+
+        hash_of_name: dict[str, str] = {}
+        for line in lines:
+            match = _LINE.fullmatch(line)
+            if match is None or match[2] in hash_of_name:
+                raise ArtifactError(
+                    f"no readable {label}: each line must be a SHA-256 and another file name, "
+                    f"without folder, but got {line[:200]!r}"
+                )
+            hash_of_name[match[2]] = match[1]
+        return hash_of_name
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the names and recorded hashes of all files."""
+        pairs = sorted(self.sums().items())
+        return hashlib.sha256(json.dumps(pairs).encode()).hexdigest()
+
+    def read(self, name: str) -> bytes:
+        """Read a file and check its hash."""
+        expected = self.sums().get(name)
+        try:
+            data = _read_bytes(self.folder / name)
+        except (OSError, ValueError) as error:
+            raise ArtifactError(f"artifact file {name!r} cannot be read: {error}") from None
+        if hashlib.sha256(data).hexdigest() != expected:
+            raise ArtifactError(
+                f"{self.folder / name} is damaged: its SHA-256 is not the recorded one; "
+                "reinstall the package or generate the artifact again"
+            )
+        return data
+
+    def check(self) -> int:
+        """Check the hash of every file; return their number."""
+        names = self.sums()
+        for name in names:
+            self.read(name)
+        return len(names)
+
+    def read_json(self, name: str) -> Any:
+        """Read a JSON file."""
+        try:
+            return json.loads(self.read(name))
+        except (RecursionError, ValueError) as error:
+            raise ArtifactError(f"{self.folder / name} is not JSON: {error}") from None
+
+    def read_arrays(self, name: str) -> dict[str, NDArray[Any]]:
+        """Read the arrays of an npz file, as `read_npz` does."""
+        try:
+            return read_npz(self.read(name))
+        except ValueError as error:
+            raise ArtifactError(f"{self.folder / name} is not an array file: {error}") from None
+
+
+def is_artifact(folder: Path) -> bool:
+    """Whether a folder has a list of hashes."""
+    return Artifact(folder).exists
+
+
+class ArtifactWriter:
+    """Writes an artifact atomically: the complete folder appears when the block ends."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder.resolve()  # if it is a link, its target is replaced
+
+    def __enter__(self) -> "ArtifactWriter":
+        self._scratch = _scratch_folder(self.folder)
+        return self
+
+    def write_bytes(self, name: str, data: bytes) -> None:
+        """Write a file."""
+        with _errors_of_writing(self.folder):
+            (self._scratch / name).write_bytes(data)
+
+    def write_json(self, name: str, content: Any) -> None:
+        """Write a JSON file, keys in the given order."""
+        text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
+        self.write_bytes(name, f"{text}\n".encode())
+
+    def write_arrays(self, name: str, arrays: Mapping[str, NDArray[Any]]) -> int:
+        """Write an npz file (see `npz_bytes`); return its size."""
+        data = npz_bytes(arrays)
+        self.write_bytes(name, data)
+        return len(data)
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        try:
+            if kind is None:
+                with _errors_of_writing(self.folder):
+                    self._publish()
+        finally:
+            shutil.rmtree(self._scratch, ignore_errors=True)
+
+    def _publish(self) -> None:
+        """Replace the old artifact; at any moment one of them is complete."""
+        files = sorted(path.name for path in self._scratch.iterdir())
+        sums = [f"{file_sha256(self._scratch / name)}  {name}\n" for name in files]
+        self.write_bytes(SUMS, "".join(sums).encode())
+        self._scratch.chmod(0o755)
+        _check_replaceable(self.folder)
+        old = self._scratch.with_name(f"{self._scratch.name}-old")
+        replaces = self.folder.exists()
+        if replaces:
+            self.folder.rename(old)
+        try:
+            self._scratch.rename(self.folder)
+        except OSError:
+            if replaces:
+                old.rename(self.folder)
+            raise
+        if replaces:
+            shutil.rmtree(old, ignore_errors=True)
+
+
+def check_writable(folder: Path) -> None:
+    """Check that an artifact can be written to a folder, before it takes hours to make."""
+    _scratch_folder(folder.resolve()).rmdir()
+
+
+def _check_replaceable(folder: Path) -> None:
+    """Check that a folder holds nothing except an artifact, since it will be replaced."""
+    if folder.exists() and not folder.is_dir():
+        raise ArtifactError(f"{folder} must be the folder of an artifact, but is a file")
+    present = {path.name for path in folder.iterdir()} if folder.exists() else set()
+    if SUMS in present:
+        present -= {SUMS, *Artifact(folder).sums()}
+    if present:
+        raise ArtifactError(
+            f"{folder} holds {min(present)!r}, which is not part of an artifact and would be lost; "
+            "choose another folder"
+        )
+
+
+def _scratch_folder(folder: Path) -> Path:
+    """Make a temporary folder beside the one that it is to replace."""
+    with _errors_of_writing(folder):
+        _check_replaceable(folder)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        return Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+
+
+@contextmanager
+def _errors_of_writing(folder: Path) -> Iterator[None]:
+    """Within the block, raise what the operating system refuses as an `ArtifactError`."""
+    try:
+        yield
+    except OSError as error:
+        raise ArtifactError(f"cannot write the artifact {folder}: {error}") from None

@@ -1,0 +1,422 @@
+"""Benchmarks: named families of tasks on one search space."""
+
+import secrets
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hpobench_ordered._html import key_values, table
+from hpobench_ordered._typing import ConfigLike, FloatArray
+from hpobench_ordered.data.history import Evaluations
+from hpobench_ordered.data.identity import BenchmarkIdentity
+from hpobench_ordered.data.names import check_name
+from hpobench_ordered.data.objective import Objective
+from hpobench_ordered.data.surrogate import Surrogate
+from hpobench_ordered.data.task_data import TaskData
+from hpobench_ordered.errors import EvaluationsError, UnknownNameError
+from hpobench_ordered.space import SearchSpace
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+HISTORY_SIZE = 100  # default number of evaluations of a source task in a history
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """Where a benchmark comes from.
+
+    Attributes:
+        paper: Citation of the paper that defines it.
+        source: Where its evaluations come from.
+        licence: Licence of the evaluations.
+    """
+
+    paper: str
+    source: str
+    licence: str
+
+
+@dataclass(frozen=True)
+class Task:
+    """One objective to optimise.
+
+    Attributes:
+        name: Its name, unique in the benchmark.
+        index: Its position in the benchmark's sequence, from 0.
+        context: What is known beforehand, by name: training-set size, index, ...
+        best_value: Best value known, in the objective's own units; None if unknown.
+        space: The benchmark's search space.
+        objective: The benchmark's objective.
+
+    Examples:
+        >>> import hpobench_ordered as hbo
+        >>> task = hbo.load("forrester").tasks[0]
+        >>> value = task.evaluate({"x": 0.5})
+        >>> bool(task.evaluate_many([{"x": 0.5}, {"x": 0.7}])[0] == value)
+        True
+        >>> bool(task.regret(value) > 0)
+        True
+    """
+
+    name: str
+    index: int
+    context: Mapping[str, float]
+    best_value: float | None
+    space: SearchSpace = field(repr=False)
+    objective: Objective
+    _surrogate: Surrogate = field(repr=False)
+    _data: Callable[[int], TaskData | None] | None = field(default=None, repr=False, compare=False)
+
+    def __hash__(self) -> int:
+        # Equal for equal tasks, as it must be; the context, a dict, has no hash.
+        return hash((self.name, self.index))
+
+    def _repr_html_(self) -> str:
+        rows = [
+            ("index", self.index),
+            ("context", key_values(self.context.items())),
+            ("objective", f"{self.objective.direction.value} {self.objective.name}"),
+            ("unit", self.objective.unit),
+            ("best known value", "unknown" if self.best_value is None else self.best_value),
+            ("search space", f"{self.space.dimension} hyperparameters"),
+        ]
+        return table(f"Task {self.name}", ("", ""), rows)
+
+    def evaluate(self, config: ConfigLike) -> float:
+        """Evaluate one configuration.
+
+        Args:
+            config: Hyperparameters by name; inactive ones and constants may be left out.
+
+        Returns:
+            The objective's value in its own units.
+
+        Raises:
+            InvalidConfigError: The configuration does not fit the search space.
+        """
+        return self.evaluate_row(self.space.row(config))
+
+    def evaluate_row(self, row: FloatArray) -> float:
+        """Evaluate one configuration that is coded already, as `SearchSpace.row` does, (d,)."""
+        return self._surrogate.predict_one(row, self.index)
+
+    def evaluate_many(self, configs: "FloatArray | DataFrame | Iterable[ConfigLike]") -> FloatArray:
+        """Evaluate many configurations at once; the values equal those of `evaluate` exactly.
+
+        Args:
+            configs: Dicts; or a DataFrame with a column per hyperparameter; or a float array of
+                coded values as `SearchSpace.values` makes them, shape (n, d).
+
+        Returns:
+            The objective's values in its own units, shape (n,).
+
+        Raises:
+            InvalidConfigError: A configuration does not fit the search space.
+        """
+        return self._surrogate.predict(self.space.values(configs), self.index)
+
+    def evaluated(self, values: FloatArray, objective: FloatArray) -> Evaluations:
+        """Make a history of configurations that were evaluated on the task.
+
+        Args:
+            values: Configurations as coded by the task's space, (n, d).
+            objective: Their objective values in their own units, NaN or infinite where the
+                evaluation failed, (n,).
+
+        Raises:
+            EvaluationsError: They do not fit the task's search space.
+        """
+        return Evaluations(
+            self.name,
+            self.context,
+            values,
+            objective,
+            space=self.space,
+            direction=self.objective.direction,
+        )
+
+    @property
+    def data(self) -> TaskData | None:
+        """Training data of the task's model; None if the benchmark has none.
+
+        Raises:
+            NotFetchedError: They must be fetched first.
+        """
+        return None if self._data is None else self._data(self.index)
+
+    def regret(self, values: FloatArray) -> FloatArray:
+        """Distance of objective values from the best known one, shape as given; 0 is best.
+
+        It is infinite where the evaluation failed: where the value is not finite.
+
+        Raises:
+            ValueError: No best value is known for this task.
+        """
+        if self.best_value is None:
+            raise ValueError(
+                f"no best value is known for task {self.name!r}: compare objective values, or make "
+                "the benchmark with `best_values`, as `Benchmark.build` and `from_evaluations` do"
+            )
+        # A loss is the value, or minus the value if it is maximised; so are differences of values.
+        differences = np.asarray(values, dtype=np.float64) - self.best_value
+        return self.objective.losses(differences) + 0.0  # no negative zero
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """A named set of tasks on one search space, in order.
+
+    Attributes:
+        name: Name in the registry.
+        version: Version; a benchmark whose values change gets the next one.
+        summary: One line.
+        surrogate: Name of the surrogate the tasks are evaluated on.
+        space: Search space of every task.
+        objective: What is measured.
+        tasks: The tasks, in order.
+        provenance: Where the benchmark comes from.
+        previous: The same tasks on the search space before an adjustment; None if there was none.
+        history_size: Evaluations of a source task that `evaluations` gives by default where none
+            are recorded.
+        recorded: Loads the raw evaluations that the surrogate was made of, one `Evaluations` a
+            task; None where they are not available.
+        model_version: Version of the surrogate of a benchmark in memory, to be changed whenever its
+            values change: runs are resumed if it is the same. Surrogates that are stored as arrays,
+            such as those of `from_evaluations`, need none; others without one are new ones in
+            every process.
+        source: What `hpobench_ordered.load` takes to load it again: name and version, or the path
+            of an artifact; empty for a benchmark that was made, or changed, in memory.
+        identity: The name and version, followed by "+" and a hash of the content if these do not
+            determine the values (`BenchmarkSpec.identity`); empty for one made in memory.
+
+    Examples:
+        >>> import hpobench_ordered as hbo
+        >>> bench = hbo.load("xgboost-mnist")
+        >>> bench.id, bench.surrogate, len(bench.tasks)
+        ('xgboost-mnist@1', 'forest', 28)
+        >>> bench.task("120").context
+        {'train_size': 120}
+    """
+
+    name: str
+    version: int
+    summary: str
+    surrogate: str
+    space: SearchSpace = field(repr=False)
+    objective: Objective
+    tasks: tuple[Task, ...] = field(repr=False)
+    provenance: Provenance = field(repr=False)
+    previous: "Benchmark | None" = field(default=None, repr=False)
+    history_size: int = HISTORY_SIZE
+    recorded: "Callable[[], Sequence[Evaluations]] | None" = field(
+        default=None, repr=False, compare=False
+    )
+    model_version: str = ""
+    _origin: "Origin | None" = field(default=None, repr=False, compare=False)
+    token: str = field(
+        default_factory=partial(secrets.token_hex, 6), init=False, repr=False, compare=False
+    )
+    """Random number that tells it from other benchmarks in memory."""
+
+    @classmethod
+    def build(
+        cls,
+        definition: "Definition",
+        *,
+        surrogate: str,
+        model: Surrogate,
+        best_values: Sequence[float | None],
+        data: Callable[[int], TaskData | None] | None = None,
+        model_version: str = "",
+    ) -> "Benchmark":
+        """Make a benchmark from its definition and one of its surrogates.
+
+        Args:
+            definition: Space, objective and tasks.
+            surrogate: Name of the surrogate.
+            model: The surrogate.
+            best_values: Best known value of each task on this surrogate.
+            data: Loads the training data of a task, by its index.
+            model_version: Version of the surrogate, see the attribute.
+
+        Raises:
+            EvaluationsError: There are more or fewer best values than tasks.
+        """
+        if len(best_values) != len(definition.tasks):
+            raise EvaluationsError(
+                f"best_values must have a value, or None, for each of {len(definition.tasks)} "
+                f"tasks, but has {len(best_values)}"
+            )
+        tasks: list[Task] = []
+        for defined, best_value in zip(definition.tasks, best_values, strict=True):
+            task = Task(
+                name=defined.name,
+                index=len(tasks),
+                context=defined.context,
+                best_value=best_value,
+                space=definition.space,
+                objective=definition.objective,
+                _surrogate=model,
+                _data=data,
+            )
+            tasks.append(task)
+        return cls(
+            name=definition.name,
+            version=definition.version,
+            summary=definition.summary,
+            surrogate=surrogate,
+            space=definition.space,
+            objective=definition.objective,
+            tasks=tuple(tasks),
+            provenance=definition.provenance,
+            model_version=model_version,
+        )
+
+    def __str__(self) -> str:
+        objective = self.objective
+        aim = f"{objective.direction.value} {objective.name} ({objective.unit})"
+        lines = [
+            f"{self.id}: {self.summary}",
+            f"{len(self.tasks)} tasks: {', '.join(task.name for task in self.tasks)}",
+            f"{aim}, surrogate {self.surrogate!r}",
+            repr(self.space),
+        ]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        rows = []
+        for task in self.tasks:
+            context = key_values(task.context.items())
+            rows.append((task.index, task.name, context, task.best_value))
+        aim = f"{self.objective.direction.value} {self.objective.name}"
+        caption = f"{self.id}, surrogate {self.surrogate}, {aim}: {self.summary}"
+        columns = ("index", "task", "context", "best known value")
+        return table(caption, columns, rows) + self.space._repr_html_()
+
+    @property
+    def source(self) -> str:
+        """What `load` takes to load it again; "" if it was made, or changed, in memory."""
+        return "" if self._origin is None or self._was_changed else self._origin.source
+
+    @property
+    def identity(self) -> str:
+        """Text that identifies its values; "" if it was made, or changed, in memory."""
+        return "" if self._origin is None or self._was_changed else self._origin.identity
+
+    @property
+    def _was_changed(self) -> bool:
+        """Whether `dataclasses.replace` changed it after it was loaded.
+
+        A copy keeps the origin of the loaded benchmark, which need not be that of its own values.
+        """
+        if self._origin is None:  # it was made in memory
+            return False
+        # What `replace` can change, but for the origin itself.
+        names = [field.name for field in fields(self) if field.init and field.name != "_origin"]
+        values = [getattr(self, name) for name in names]
+        loaded_values = [getattr(self._origin.loaded, name) for name in names]
+        return values != loaded_values
+
+    @property
+    def id(self) -> str:
+        """Name and version, such as "newsvendor@1"."""
+        return BenchmarkIdentity(self.name, self.version).id
+
+    def task(self, name: str | int) -> Task:
+        """Find a task by its name, or by its index from 0.
+
+        Raises:
+            UnknownNameError: There is no such task.
+        """
+        for task in self.tasks:
+            if name in (task.name, task.index):
+                return task
+        hint = f" (or an index: there are tasks 0 to {len(self.tasks) - 1})"
+        raise UnknownNameError("task", name, [t.name for t in self.tasks], hint=hint)
+
+    def evaluations(
+        self, task: int, *, rng: np.random.Generator, n: int | None = None
+    ) -> Evaluations:
+        """Evaluations of a task for use as history: recorded ones, or else random ones.
+
+        Args:
+            task: Index of the task.
+            rng: Chooses among the recorded evaluations, or the random configurations.
+            n: How many; default: all that are recorded, or else `history_size`. Never more than
+                are recorded.
+
+        Returns:
+            Recorded evaluations in the order of recording; else n configurations drawn uniformly
+            and evaluated on the task.
+        """
+        if self.recorded is not None:
+            recorded = self.recorded()[task]
+            if n is None or n >= len(recorded):
+                return recorded
+            drawn_rows = rng.choice(len(recorded), size=n, replace=False)
+            rows = np.sort(drawn_rows)  # in the order of recording
+            return replace(
+                recorded, values=recorded.values[rows], objective=recorded.objective[rows]
+            )
+
+        n_random = self.history_size if n is None else n
+        values = self.space.decode(self.space.sample_unit(rng, n_random))
+        objective = self.tasks[task].evaluate_many(values)
+        return self.tasks[task].evaluated(values, objective)
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a benchmark was loaded from.
+
+    Attributes:
+        source: See `Benchmark.source`.
+        identity: See `Benchmark.identity`.
+        loaded: The benchmark as it was loaded; source and identity are not those of changed ones.
+    """
+
+    source: str
+    identity: str
+    loaded: Benchmark
+
+
+@dataclass(frozen=True, slots=True)
+class TaskDefinition:
+    """Name and context of a task, as written in an artifact.
+
+    Raises:
+        InvalidNameError: The name cannot be printed or be part of a file's name.
+    """
+
+    name: str
+    context: Mapping[str, float]
+
+    def __post_init__(self) -> None:
+        check_name("task", self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A benchmark without its surrogate: the content of an artifact's `benchmark.json`.
+
+    Raises:
+        InvalidNameError: The name of it, or of its objective, cannot be printed or be part of a
+            file's name.
+    """
+
+    name: str
+    version: int
+    summary: str
+    space: SearchSpace
+    objective: Objective
+    tasks: tuple[TaskDefinition, ...]
+    provenance: Provenance
+
+    def __post_init__(self) -> None:
+        check_name("benchmark", self.name)
+        check_name("objective", self.objective.name)

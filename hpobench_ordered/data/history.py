@@ -1,0 +1,324 @@
+"""History: evaluations of earlier tasks, and whether they may be given to a method."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hpobench_ordered._typing import Config, FloatArray
+from hpobench_ordered._wording import join_words
+from hpobench_ordered.data.objective import Direction
+from hpobench_ordered.errors import EvaluationsError, InvalidSpaceError
+from hpobench_ordered.space import SearchSpace, SpaceChange
+from hpobench_ordered.space.differences import recode
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+@dataclass(slots=True)
+class Evaluations:
+    """Evaluations of one task, as history for later tasks.
+
+    Attributes:
+        task: Name of the task.
+        context: What is known of the task beforehand.
+        values: Configurations as coded by `space` (`SearchSpace.values`), in the order of
+            evaluation, NaN where a hyperparameter is inactive, (n, d).
+        objective: Their objective values in their own units, as they were measured, NaN where the
+            evaluation failed, (n,). Infinite values that are given become NaN, too.
+        space: Search space that codes the values: the task's own, which may differ from that of
+            the task at hand, see `is_on`.
+        direction: Whether the objective is minimised or maximised.
+        losses: The objective values as losses: lower is better, infinite where the evaluation
+            failed, (n,).
+
+    All arrays are read-only copies.
+
+    Raises:
+        EvaluationsError: Arrays of another shape or not of numbers, a value that the space does not
+            allow, or no such direction.
+
+    Examples:
+        >>> import numpy as np
+        >>> import hpobench_ordered as hbo
+        >>> bench = hbo.load("newsvendor")
+        >>> history = bench.evaluations(0, rng=np.random.default_rng(0), n=20)
+        >>> history.values.shape, history.losses.shape
+        ((20, 3), (20,))
+        >>> sorted(history.best)
+        ['price_0', 'price_1', 'price_2']
+    """
+
+    task: str
+    context: Mapping[str, float]
+    values: FloatArray
+    objective: FloatArray
+    space: SearchSpace = field(kw_only=True, repr=False)
+    direction: Direction = field(kw_only=True)
+    losses: FloatArray = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.task, str):
+            raise EvaluationsError(f"the name of a task must be text, but got {self.task!r}")
+        if not isinstance(self.space, SearchSpace):
+            raise EvaluationsError(
+                f"the space of task {self.task!r} must be a SearchSpace, but got "
+                f"{type(self.space).__name__}"
+            )
+        direction = Direction.of(self.direction)
+        n_rows = len(self.values) if isinstance(self.values, Sized) else 0
+        values = self._copy_numbers("values", (n_rows, self.space.dimension))
+        values = self.space.move_to_bounds(values)
+        objective = self._copy_numbers("objective", (n_rows,))
+
+        if not self.space.allows(values).all():
+            raise EvaluationsError(
+                f"evaluations of task {self.task!r}: {self.space.describe_invalid(values)}"
+            )
+        objective[~np.isfinite(objective)] = np.nan
+        self._set(self.space, direction, values, objective)
+
+    def __len__(self) -> int:
+        return len(self.objective)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the hyperparameters, one per column of `values`."""
+        return self.space.names
+
+    @property
+    def best(self) -> Config | None:
+        """The configuration with the lowest loss, the first of equal ones; None if all failed."""
+        if np.isinf(self.losses).all():
+            return None
+        best_row = int(self.losses.argmin())
+        return self.space.configs(self.values[[best_row]])[0]
+
+    def is_on(self, space: SearchSpace) -> bool:
+        """Whether a search space codes configurations like the one of these evaluations."""
+        return self.space.codes_as(space)
+
+    def frame(self, *, task: str = "task", objective: str = "objective") -> "DataFrame":
+        """The evaluations as a table that `hpobench_ordered.read_history` reads.
+
+        Args:
+            task: Column of the task's name.
+            objective: Column of the objective's values.
+
+        Returns:
+            A row an evaluation; columns of the task's name, of each hyperparameter's native values,
+            None or NaN where it is inactive, and of the objective's values.
+
+        Raises:
+            EvaluationsError: A hyperparameter has the name of one of the other columns.
+        """
+        import pandas as pd
+
+        for name in (task, objective):
+            if name in self.names:
+                raise EvaluationsError(f"{name!r} is a hyperparameter; choose another column name")
+
+        columns: dict[str, object] = {task: [self.task] * len(self)}
+        coded_columns = self.values.T.tolist()
+        for parameter, coded in zip(self.space.parameters, coded_columns, strict=True):
+            columns[parameter.name] = [None if np.isnan(x) else parameter.value(x) for x in coded]
+        columns[objective] = self.objective
+        return pd.DataFrame(columns)
+
+    def in_shared(self, change: SpaceChange) -> "Evaluations":
+        """Project the evaluations to the part that two search spaces share.
+
+        Stoll et al. (2020), algorithm 1, lines 2 and 3. An evaluation is left out if a
+        hyperparameter that is active in the shared space was inactive, or has a value outside of
+        the shared range.
+
+        Args:
+            change: Two search spaces, one of which is that of these evaluations.
+
+        Returns:
+            The remaining evaluations, in their order, on `SpaceChange.shared_space`.
+
+        Raises:
+            InvalidSpaceError: Nothing is shared, or the evaluations are on neither of the spaces.
+        """
+        if not (self.is_on(change.old) or self.is_on(change.new)):
+            raise InvalidSpaceError(
+                f"the evaluations of task {self.task!r} are neither on the old search space "
+                f"nor on the new one; their hyperparameters are {list(self.names)}"
+            )
+        shared = change.shared_space()
+        values = _recode_values(self, shared)  # NaN where inactive or outside of the shared range
+        is_active = shared.active(values)
+        lacks_value = (is_active & np.isnan(values)).any(axis=1)
+        values[~is_active] = np.nan
+        return replace(
+            self,
+            values=values[~lacks_value],
+            objective=self.objective[~lacks_value],
+            space=shared,
+        )
+
+    def copied(self, space: SearchSpace) -> "Evaluations":
+        """Copy the evaluations for a method, which may change them, without checking them again.
+
+        Args:
+            space: A copy of the search space, for the copy to be on.
+        """
+        copy = object.__new__(Evaluations)  # without the checks of `__post_init__`
+        copy.task = self.task
+        copy.context = dict(self.context)
+        copy._set(space, self.direction, self.values.copy(), self.objective.copy())
+        return copy
+
+    def _copy_numbers(self, name: str, shape: tuple[int, ...]) -> FloatArray:
+        """Copy the array of that name, which must hold numbers and have this shape."""
+        try:
+            array = np.asarray(getattr(self, name))
+        except ValueError as error:
+            raise EvaluationsError(f"the {name} of task {self.task!r}: {error}") from None
+        is_numeric = array.dtype.kind in "fiu"  # floats, signed and unsigned integers
+        if array.shape != shape or not is_numeric:
+            columns = f", one column for each of {list(self.names)}" if name == "values" else ""
+            raise EvaluationsError(
+                f"the {name} of task {self.task!r} must be numbers of shape {shape}{columns}, got "
+                f"{array.dtype} of shape {array.shape}"
+            )
+        return np.array(array, dtype=np.float64)
+
+    def _set(
+        self, space: SearchSpace, direction: Direction, values: FloatArray, objective: FloatArray
+    ) -> None:
+        """Set the checked attributes; arrays are read-only, since all later tasks share them."""
+        self.space = space
+        self.direction = direction
+        self.values = values
+        self.objective = objective
+        self.losses = direction.losses(objective)
+        for array in (self.values, self.objective, self.losses):
+            array.flags.writeable = False
+
+
+def check_history(
+    history: Sequence[Evaluations],
+    space: SearchSpace,
+    direction: Direction | str,
+    *,
+    changed_spaces: bool = False,
+) -> None:
+    """Check that a history fits a task.
+
+    Every function that takes a history from a user calls this; runs under a protocol need not.
+
+    Args:
+        history: The history, oldest task first.
+        space: Search space of the task.
+        direction: Whether the task's objective is minimised or maximised.
+        changed_spaces: Whether the method supports a history on another search space
+            (`MethodSpec.changed_spaces`).
+
+    Raises:
+        EvaluationsError: It is not a list of `Evaluations`, a task occurs twice, an objective has
+            the other direction, or a search space is another one and the method does not
+            support that, or shares no hyperparameter.
+
+    Examples:
+        >>> import numpy as np
+        >>> import hpobench_ordered as hbo
+        >>> bench = hbo.load("newsvendor")  # its objective is a profit
+        >>> history = [bench.evaluations(0, rng=np.random.default_rng(0), n=20)]
+        >>> hbo.check_history(history, bench.space, "maximize")
+        >>> hbo.check_history(history, bench.space, "minimize")
+        Traceback (most recent call last):
+            ...
+        hpobench_ordered.errors.EvaluationsError: the history does not fit the task:
+        - '0': its objective is to maximize, that of the task at hand to minimize
+    """
+    task_direction = Direction.of(direction)
+    tasks_of_problem: dict[str, list[str]] = {}
+    n_histories_of_task = Counter(evaluations.task for evaluations in as_evaluations(history))
+    for task, n_histories in n_histories_of_task.items():
+        if n_histories > 1:
+            problem = "more than one history of the task"
+            tasks_of_problem.setdefault(problem, []).append(repr(task))
+    for evaluations in history:
+        for problem in _find_problems(
+            evaluations, space, task_direction, changed_spaces=changed_spaces
+        ):
+            tasks_of_problem.setdefault(problem, []).append(repr(evaluations.task))
+
+    if tasks_of_problem:
+        lines = [f"- {join_words(tasks)}: {problem}" for problem, tasks in tasks_of_problem.items()]
+        raise EvaluationsError("\n".join(["the history does not fit the task:", *lines]))
+
+
+def _find_problems(
+    evaluations: Evaluations, space: SearchSpace, direction: Direction, *, changed_spaces: bool
+) -> Iterator[str]:
+    """Say why the evaluations of one task do not fit the task at hand."""
+    if evaluations.direction is not direction:
+        yield (
+            f"its objective is to {evaluations.direction.value}, that of the task at hand to "
+            f"{direction.value}"
+        )
+    if evaluations.is_on(space):
+        return
+    if not SpaceChange(evaluations.space, space).shared:
+        reason = "that shares no hyperparameter with the one at hand"
+    elif not changed_spaces:
+        reason = "which the method does not support (`MethodSpec.changed_spaces`)"
+    else:
+        return
+    differences = "; ".join(describe_differences(evaluations.space, space))
+    yield f"it is on another search space, {reason}: {differences}"
+
+
+def as_evaluations(history: Sequence[Evaluations]) -> tuple[Evaluations, ...]:
+    """Check that a history is an iterable of `Evaluations`, and return them."""
+    type_name = type(history).__name__
+    if isinstance(history, Iterable):
+        evaluations = tuple(history)
+        others = [type(item).__name__ for item in evaluations if not isinstance(item, Evaluations)]
+        if not others:
+            return evaluations
+        type_name = f"{type_name} of {others[0]}"
+    raise EvaluationsError(
+        f"a history must be a list of Evaluations, one per task, but got {type_name}"
+    )
+
+
+def align_history(history: Sequence[Evaluations], space: SearchSpace) -> tuple[Evaluations, ...]:
+    """Recode evaluations if only the order of hyperparameters or choices of their space differs."""
+    aligned = []
+    for evaluations in as_evaluations(history):
+        has_same_configurations = _have_same_configurations(evaluations.space, space)
+        if has_same_configurations and not evaluations.is_on(space):
+            values = _recode_values(evaluations, space)
+            aligned.append(replace(evaluations, values=values, space=space))
+        else:
+            aligned.append(evaluations)
+    return tuple(aligned)
+
+
+def _have_same_configurations(old: SearchSpace, new: SearchSpace) -> bool:
+    """Whether two spaces differ at most in the order of hyperparameters and unordered choices."""
+    return not any(SpaceChange(old, new).changes.values())
+
+
+def _recode_values(evaluations: Evaluations, space: SearchSpace) -> FloatArray:
+    """Recode values for another space, NaN where it does not allow them, (n, d)."""
+    old = evaluations.space
+    columns = []
+    for parameter in space.parameters:
+        old_column = evaluations.values[:, old.names.index(parameter.name)]
+        columns.append(recode(old_column, old[parameter.name], parameter))
+    return np.stack(columns, axis=1)
+
+
+def describe_differences(old: SearchSpace, new: SearchSpace) -> list[str]:
+    """Describe how the space of a history differs from that of a task; for spaces that differ."""
+    if _have_same_configurations(old, new):  # and yet differ, so it can only be the order
+        return ["the same hyperparameters, in another order or with their choices in another order"]
+    return SpaceChange(old, new).describe()

@@ -1,0 +1,33 @@
+"""Local copies of published files, which are used instead of a download."""
+
+from pathlib import Path
+
+from hpobench_ordered.data.file_interfaces import PublishedFile
+from hpobench_ordered.errors import DownloadError
+
+
+def find_local_copy(source: Path, file: PublishedFile) -> Path:
+    """Find a published file, maybe compressed, in a folder.
+
+    Args:
+        source: The copy itself, or a folder with a file of that name anywhere in it. A file that
+            was published in a folder, such as "rbv2_svm/model.onnx", must be in a folder of that
+            name, as there are others of its own name.
+        file: The published file.
+
+    Raises:
+        DownloadError: There is no such file in the folder.
+    """
+    if source.is_file():
+        return source
+    published = Path(file.name)
+    # The first folder is one of the cache, which names what its files are of.
+    was_in_folder = len(published.parts) > 2
+    for name in (published.name, f"{published.name}.gz"):
+        matches = sorted(source.rglob(name))
+        if was_in_folder:
+            matches = [path for path in matches if path.parent.name == published.parent.name]
+        if matches:
+            return matches[0]
+    missing = f"{published.parent.name}/{published.name}" if was_in_folder else published.name
+    raise DownloadError(f"no file {missing} in {source}")

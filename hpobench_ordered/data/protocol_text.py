@@ -1,0 +1,30 @@
+"""Reads the name and the settings of a protocol in the text that results hold.
+
+Such as "ordered(trials=25, tasks=None, workers_simulated=1)". The protocols themselves are in
+`hpobench_ordered.experiment.protocols`.
+"""
+
+import re
+
+ORDERED = "ordered"
+ADJUSTMENT = "adjustment"
+DEFAULT_FIRST_METHOD = "bo"
+"""Method before the adjustment, where the text of a protocol leaves it out."""
+
+_SETTING_PATTERN = re.compile(r"(\w+)=(.*?)(?:, (?=\w+=)|$)")
+"""Name and value of a setting. A value may contain commas: it ends before the next "name="."""
+
+
+def parse_protocol_name(text: str) -> str:
+    """Name of the protocol in a text; the text itself if it has no settings."""
+    return text.partition("(")[0]
+
+
+def parse_protocol_settings(text: str) -> dict[str, str]:
+    """Settings in the text of a protocol, by name, in the order written; the values stay text.
+
+    In "ordered(trials=25, tasks=None)" they are trials, "25", and tasks, "None".
+    """
+    _, _, after_bracket = text.partition("(")
+    settings = after_bracket.removesuffix(")")
+    return dict(_SETTING_PATTERN.findall(settings))  # finds pairs of a name and a value

@@ -1,0 +1,152 @@
+"""Published files, downloaded once into a cache folder and checked against their hash.
+
+HPOBENCH_ORDERED_OFFLINE=1 disables downloads.
+"""
+
+import gzip
+import hashlib
+import os
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hpobench_ordered.data.download import FROM_COPY, Progress, check_online, download
+from hpobench_ordered.data.writing import file_sha256, write_atomically
+from hpobench_ordered.errors import ArtifactError, DownloadError, NotFetchedError
+
+CACHE_VARIABLE = "HPOBENCH_ORDERED_CACHE"
+
+MAX_COPY_SIZE = 2**31
+"""Most bytes of a local copy, unzipped; published files have some hundred megabytes."""
+
+
+def cache_folder() -> Path:
+    """HPOBENCH_ORDERED_CACHE, or the platform's cache folder."""
+    folder = os.environ.get(CACHE_VARIABLE)
+    if folder:
+        return Path(folder)
+    import platformdirs
+
+    return platformdirs.user_cache_path("hpobench_ordered")
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteFile:
+    """A published file, by its path in the cache folder.
+
+    If its publisher states no SHA-256, that of the first download is recorded beside the file, and
+    later downloads must have it. `check` raises an `ArtifactError` or `ValueError` for bytes that
+    are not such a file, before they are stored.
+    """
+
+    name: str
+    url: str  # at a fixed revision
+    sha256: str | None
+    check: Callable[[bytes], None] | None = field(default=None, compare=False)
+
+    @property
+    def cache(self) -> Path:
+        """The cache folder."""
+        return cache_folder()
+
+    @property
+    def path(self) -> Path:
+        """Where the file is in the cache."""
+        return self.cache / self.name
+
+    @property
+    def is_fetched(self) -> bool:
+        """Whether the file is in the cache."""
+        return self.path.is_file()
+
+    def open_path(self, benchmark: str | None = None) -> Path:
+        """Path of the fetched file, after checking its hash."""
+        if not self.is_fetched:
+            way_out = f"; get it with: hpobench-ordered fetch {benchmark}" if benchmark else ""
+            raise NotFetchedError(f"{self.name} is not in the cache {cache_folder()}{way_out}")
+        expected = self.sha256 or self._recorded_hash()
+        if expected is None:
+            raise ArtifactError(f"{self.path} has no recorded hash; delete it and fetch it again")
+        if file_sha256(self.path) != expected:
+            raise ArtifactError(f"{self.path} is damaged; delete it and fetch it again")
+        return self.path
+
+    @property
+    def first_hash(self) -> str:
+        """Hash recorded at the first download; empty if the publisher states one."""
+        return "" if self.sha256 else self._recorded_hash() or ""
+
+    def store(self, source: Path) -> None:
+        """Copy a local file, gzipped or not, into the cache if it is the published one."""
+        self._write_to_cache(_read(source), str(source))
+
+    def download(self, *, benchmark: str = "NAME", progress: Progress | None = None) -> None:
+        """Download the file into the cache; errors say how to fetch a copy of `benchmark`."""
+        instead = FROM_COPY.format(benchmark)
+        check_online(self.name, instead=instead)
+        data = download(self.url, instead=instead, progress=progress)
+        self._write_to_cache(data, self.url)
+
+    def _write_to_cache(self, data: bytes, origin: str) -> None:
+        """Write the published file into the cache."""
+        digest = self._check_content(data, origin)
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            if self.sha256 is None:
+                write_atomically(self._hash_path, digest.encode())
+            write_atomically(self.path, data)
+        except OSError as error:
+            raise ArtifactError(
+                f"cannot write to the cache folder: {error}; the environment variable "
+                f"{CACHE_VARIABLE} names another one"
+            ) from None
+
+    def _check_content(self, data: bytes, origin: str) -> str:
+        """Check that bytes are the published file; return their SHA-256."""
+        digest = hashlib.sha256(data).hexdigest()
+        refusal = f"{origin} is not the published {self.name}"
+        if self.sha256 is not None:
+            if digest != self.sha256:
+                raise DownloadError(f"{refusal}: SHA-256 {digest}, published {self.sha256}")
+        else:
+            first_digest = self._recorded_hash()
+            if first_digest not in (None, digest):
+                raise DownloadError(
+                    f"{refusal}: SHA-256 {digest}, first fetched {first_digest}; to accept "
+                    f"another one, delete {self._hash_path}"
+                )
+        try:
+            if self.check is not None:
+                self.check(data)
+        except (ArtifactError, ValueError) as error:
+            raise DownloadError(f"{refusal}: {error}") from None
+        return digest
+
+    @property
+    def _hash_path(self) -> Path:
+        return self.path.with_name(self.path.name + ".sha256")
+
+    def _recorded_hash(self) -> str | None:
+        """SHA-256 of the first download; None before it."""
+        try:
+            return self._hash_path.read_text().strip()
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            raise ArtifactError(f"cannot read {self._hash_path}: {error}") from None
+
+
+def _read(source: Path) -> bytes:
+    """Content of a regular file of limited size, unzipped if its name ends in gz."""
+    try:
+        if not source.is_file():  # reading a device or pipe might never end
+            raise DownloadError(f"cannot read {source}: it is not a regular file")
+        with source.open("rb") as file:
+            content = gzip.GzipFile(fileobj=file) if source.suffix == ".gz" else file
+            data = content.read(MAX_COPY_SIZE + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        raise DownloadError(f"cannot read {source}: {error}") from None
+    if len(data) > MAX_COPY_SIZE:
+        raise DownloadError(f"cannot read {source}: it has more than {MAX_COPY_SIZE:,} bytes")
+    return data

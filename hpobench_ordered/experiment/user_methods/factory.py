@@ -1,0 +1,332 @@
+"""Adapts classes with ask and tell, and functions that make such objects, to `Method`."""
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import numpy as np
+
+from hpobench_ordered._typing import Config
+from hpobench_ordered._wording import suggest_nearest
+from hpobench_ordered.data.history import Evaluations
+from hpobench_ordered.errors import ExperimentError, MethodError
+from hpobench_ordered.experiment.user_methods._naming import (
+    SEED,
+    SEED_LIMIT,
+    derive_name,
+    is_sampler_class,
+    pop_pending,
+    read_summary,
+)
+from hpobench_ordered.experiment.user_methods.importing import import_object
+from hpobench_ordered.methods.base import Method, MethodSpec
+from hpobench_ordered.registry import list_methods, method_spec
+from hpobench_ordered.space import SearchSpace
+
+METHOD_ARGUMENTS = ("space", "rng", "history", "context", "budget")
+"""Arguments that every method is created with."""
+DATA_HINT = "; training data go to a subclass of hbo.Method, in a MethodSpec with uses_data"
+"""Hint for a factory with a parameter `data`."""
+IMPORT_MARK = ":"  # separates a module from the name to import from it
+
+Ask = Callable[[], object]
+Tell = Callable[[Any, float], object]
+
+
+def as_method_spec(
+    method: object,
+    *,
+    name: str | None = None,
+    summary: str | None = None,
+    min_history: int = 0,
+    changed_spaces: bool = False,
+) -> MethodSpec:
+    """Find a method by its name, or describe any optimiser as a method.
+
+    Args:
+        method: The name of a registered method; a `MethodSpec`; a subclass of `Method`; a class
+            with `ask()` and `tell(config, loss)`; a function that makes an object with both, or a
+            pair of functions (ask, tell); an Optuna sampler class, or a function of a `seed` that
+            makes a sampler; or where one of these can be imported from, such as
+            "package.module:Class" or "file.py:Class". Classes and functions are called with those
+            of `space`, `rng`, `history`, `context`, `budget` and `seed` that they have a parameter
+            for, once for every task.
+        name: Its name; default: that of the class or function.
+        summary: One line; default: the first line of its docstring.
+        min_history: Earlier tasks it needs.
+        changed_spaces: Whether it supports a history on another search space.
+
+    The options are for classes and functions: a name or a `MethodSpec` has its own.
+
+    Raises:
+        UnknownNameError: No method of that name, or nothing to import.
+        ExperimentError: It is not an optimiser; it is an object, which runs would share; it has no
+            name or that of a registered method; or it requires an argument that is not passed.
+        MissingExtraError: An Optuna sampler, and Optuna is not installed.
+    """
+    if isinstance(method, str):
+        if not _is_import_path(method):
+            return method_spec(method)
+        method = import_object(method)
+
+    if isinstance(method, MethodSpec):
+        spec = method
+    else:
+        spec = _wrap_optimiser(
+            method,
+            name=name,
+            summary=summary,
+            min_history=min_history,
+            changed_spaces=changed_spaces,
+        )
+    _check_name_is_free(spec)
+    return spec
+
+
+def _is_import_path(text: str) -> bool:
+    """Whether a text is a place to import a method from, such as "file.py:Class", and no name.
+
+    Raises:
+        ExperimentError: It is a file without the name of a method in it.
+    """
+    if text.endswith(".py"):
+        raise ExperimentError(f"{text!r} is a file; name the method in it, such as {text}:Mine")
+    return IMPORT_MARK in text
+
+
+def _check_name_is_free(spec: MethodSpec) -> None:
+    """Raise an `ExperimentError` if another method is registered under the name of this one.
+
+    The registered method itself may be passed, too.
+    """
+    if spec.name in list_methods() and method_spec(spec.name) != spec:
+        raise ExperimentError(f"{spec.name!r} is the name of a registered method")
+
+
+def _wrap_optimiser(
+    optimiser: object,
+    *,
+    name: str | None,
+    summary: str | None,
+    min_history: int,
+    changed_spaces: bool,
+) -> MethodSpec:
+    """Describe a class, or a function that makes optimisers, as a method."""
+    _check_optimiser(optimiser)
+    if summary is None:
+        summary = read_summary(optimiser)
+
+    if isinstance(optimiser, type) and is_sampler_class(optimiser):
+        from hpobench_ordered.tuning.optuna.methods import optuna_method
+
+        spec = optuna_method(optimiser, name=name)
+        return replace(spec, summary=summary, min_history=min_history)
+
+    if isinstance(optimiser, type) and issubclass(optimiser, Method):
+        factory: Any = optimiser
+        uses_history = True
+    else:
+        factory = FromFactory(cast("Callable[..., object]", optimiser), _list_keywords(optimiser))
+        uses_history = "history" in factory.keywords
+    return MethodSpec(
+        name=name or derive_name(optimiser),
+        method=factory,
+        summary=summary,
+        source="user",
+        min_history=min_history,
+        uses_history=uses_history,
+        changed_spaces=changed_spaces,
+    )
+
+
+@dataclass(frozen=True)
+class FromFactory:
+    """Makes a method of what a class or function makes.
+
+    It can be sent to other processes if the class or function can.
+
+    Attributes:
+        make: The class or function.
+        keywords: Names, of `METHOD_ARGUMENTS` and `SEED`, that it is called with.
+    """
+
+    make: Callable[..., object]
+    keywords: tuple[str, ...]
+
+    def __call__(
+        self,
+        *,
+        space: SearchSpace,
+        rng: np.random.Generator,
+        history: Sequence[Evaluations],
+        context: Mapping[str, float],
+        budget: int,
+    ) -> Method:
+        """Make the method of one task.
+
+        Raises:
+            MethodError: The class or function makes something without ask() and tell().
+        """
+        arguments: dict[str, Any] = {
+            "space": space,
+            "rng": rng,
+            "history": history,
+            "context": context,
+            "budget": budget,
+        }
+        available = dict(arguments)
+        # Drawn only if it is asked for, as a draw changes what `rng` returns afterwards.
+        if SEED in self.keywords:
+            available[SEED] = int(rng.integers(SEED_LIMIT))
+        optimiser = self.make(**{name: available[name] for name in self.keywords})
+
+        if isinstance(optimiser, Method):
+            return optimiser
+        if is_sampler_class(type(optimiser)):
+            from hpobench_ordered.tuning.optuna.methods import OptunaMethod
+
+            return OptunaMethod(**arguments).start_study(optimiser)
+        method = AskTell(**arguments)
+        method.ask_function, method.tell_function = _find_ask_and_tell(optimiser)
+        return method
+
+
+class AskTell(Method):
+    """Wraps functions ask() and tell(config, loss).
+
+    `ask` may return any mapping, such as a `ConfigSpace.Configuration`; `tell` gets the very object
+    that `ask` returned.
+    """
+
+    ask_function: Ask
+    tell_function: Tell
+
+    def prepare(self) -> None:
+        """Begin without configurations in flight, asked for and not told yet."""
+        self._pending: list[tuple[Config, object]] = []
+
+    def ask(self) -> Config:
+        """Ask for a configuration, and return it as a dict.
+
+        What is not a mapping is returned as it is: the runner refuses it.
+        """
+        suggestion = self.ask_function()
+        # A dict is passed on as it is; other mappings are remembered, as `tell` must get them back.
+        if isinstance(suggestion, dict) or not isinstance(suggestion, Mapping):
+            return cast("Config", suggestion)
+        config = dict(suggestion)
+        self._pending.append((config, suggestion))
+        return config
+
+    def tell(self, config: Config, loss: float) -> None:
+        """Tell the loss of a configuration, with the very object that was asked for."""
+        suggestion = pop_pending(self._pending, config)  # None for a dict, which is not kept
+        self.tell_function(config if suggestion is None else suggestion, loss)
+
+
+def _check_optimiser(optimiser: object) -> None:
+    """Raise an `ExperimentError` unless methods can be made of a class or function."""
+    if isinstance(optimiser, type):
+        _check_class(optimiser)
+    elif is_sampler_class(type(optimiser)) or _has_ask_and_tell(optimiser):
+        raise _single_object_error(optimiser)
+    elif not callable(optimiser):
+        raise ExperimentError(
+            "a method must be a name, a class with ask() and tell(config, loss), a function that "
+            "makes an object with both or a pair of functions, or an Optuna sampler class, but got "
+            f"{optimiser!r}"
+        )
+
+
+def _check_class(optimiser: type) -> None:
+    """Raise an `ExperimentError` unless a class is that of methods, optimisers or samplers."""
+    is_method = issubclass(optimiser, Method)
+    if is_method or _has_ask_and_tell(optimiser) or is_sampler_class(optimiser):
+        return
+    lacking = []
+    if not callable(getattr(optimiser, "ask", None)):
+        lacking.append("ask()")
+    if not callable(getattr(optimiser, "tell", None)):
+        lacking.append("tell(config, loss)")
+    raise ExperimentError(f"the class {optimiser.__qualname__} has no {' and '.join(lacking)}")
+
+
+def _single_object_error(optimiser: object) -> ExperimentError:
+    """The error for an object in place of its class: all runs would share its state."""
+    kind = type(optimiser)
+    parameters = "seed" if is_sampler_class(kind) else "space, rng"
+    return ExperimentError(
+        f"{optimiser!r} is one object that all runs would share; pass its class {kind.__name__}, "
+        f"or with settings hpobench_ordered.tuning.as_method_spec(lambda {parameters}: "
+        f"{kind.__name__}(...), name='mine')"
+    )
+
+
+def _has_ask_and_tell(optimiser: object) -> bool:
+    """Whether a class or object has functions `ask` and `tell`."""
+    has_ask = callable(getattr(optimiser, "ask", None))
+    has_tell = callable(getattr(optimiser, "tell", None))
+    return has_ask and has_tell
+
+
+def _find_ask_and_tell(optimiser: object) -> tuple[Ask, Tell]:
+    """The functions of an optimiser, which is an object with both or a pair of functions.
+
+    Raises:
+        MethodError: It is something else.
+    """
+    if _has_ask_and_tell(optimiser):
+        pair = cast("Any", optimiser)
+        return pair.ask, pair.tell
+    is_pair = isinstance(optimiser, tuple) and len(optimiser) == 2
+    if is_pair and all(map(callable, cast("Any", optimiser))):
+        return cast("tuple[Ask, Tell]", optimiser)
+    raise MethodError(
+        "a factory must return an object with ask() and tell(config, loss), a pair of functions "
+        f"(ask, tell), or an Optuna sampler, but returned {optimiser!r}"
+    )
+
+
+def _list_keywords(factory: object) -> tuple[str, ...]:
+    """Names of the arguments that a class or function can be called with.
+
+    One that takes any keyword (`**settings`) gets all of `METHOD_ARGUMENTS`.
+
+    Raises:
+        ExperimentError: It requires an argument that is not passed.
+    """
+    available = (*METHOD_ARGUMENTS, SEED)
+    keywords = []
+    takes_any_keyword = False
+    signature = inspect.signature(cast("Callable[..., object]", factory))
+    for parameter in signature.parameters.values():
+        is_required = parameter.default is parameter.empty
+        if parameter.kind is parameter.VAR_KEYWORD:  # `**settings`
+            takes_any_keyword = True
+        elif parameter.name in available and parameter.kind is not parameter.POSITIONAL_ONLY:
+            keywords.append(parameter.name)
+        elif is_required and parameter.kind is not parameter.VAR_POSITIONAL:  # not `*values`
+            raise _unavailable_argument_error(factory, parameter.name, available)
+
+    if takes_any_keyword:  # it gets a seed only if it has a parameter of that name
+        return tuple(dict.fromkeys([*METHOD_ARGUMENTS, *keywords]))
+    return tuple(keywords)
+
+
+def _unavailable_argument_error(
+    factory: object, parameter: str, available: Sequence[str]
+) -> ExperimentError:
+    """The error for a class or function that requires an argument that is not passed.
+
+    Args:
+        factory: The class or function.
+        parameter: Name of the argument.
+        available: Names of the arguments that are passed.
+    """
+    name = getattr(factory, "__qualname__", repr(factory))
+    data_hint = DATA_HINT if parameter == "data" else ""  # how methods get training data
+    return ExperimentError(
+        f"{name} needs {parameter!r}, but only {', '.join(available)} are passed, "
+        f"by keyword{suggest_nearest(parameter, available)}{data_hint}"
+    )

@@ -1,0 +1,200 @@
+"""Versions of methods: what tells whether a finished run is still up to date.
+
+A registered method of this package has a version number. A method from outside is identified by the
+files that a process which imported it afresh has loaded, and by the values of its arguments. Files
+that it loads only later, while it runs, are listed after each run; they are compared when it is run
+again. A method of which something has no file is new at each start.
+"""
+
+import hashlib
+import json
+import secrets
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from hpobench_ordered.data.identity import NEW_AT_EACH_START
+from hpobench_ordered.experiment.user_methods.loaded_files import (
+    LoadedFiles,
+    describe_current_state,
+    is_unchanged,
+    load_and_list,
+)
+from hpobench_ordered.experiment.user_methods.loading import MethodSource
+from hpobench_ordered.experiment.user_methods.source import (
+    digest_of_method,
+    source_by_value,
+    source_in_files,
+    uses_only_this_package,
+)
+from hpobench_ordered.methods.base import MethodSpec
+from hpobench_ordered.registry import list_methods, method_spec
+from hpobench_ordered.runtime.child import Children
+
+NOTHING = LoadedFiles()
+
+VERSION_LENGTH = 12  # hexadecimal digits of a hash
+
+
+@dataclass(frozen=True)
+class MethodIdentity:
+    """What a method is, and how another process loads it.
+
+    Attributes:
+        version: Its version in results.
+        source: How another process loads it; None for methods of this package, which need none.
+        record: What was loaded when it was imported; None if nothing identifies it.
+    """
+
+    version: str
+    source: MethodSource | None = None
+    record: "MethodRecord | None" = None
+
+    @property
+    def is_new_at_each_start(self) -> bool:
+        """Whether nothing identifies the method in another process."""
+        return self.version.startswith(NEW_AT_EACH_START)
+
+
+@dataclass(frozen=True)
+class MethodRecord:
+    """What was loaded in runs of a method from outside, as it is stored beside their results.
+
+    Attributes:
+        method: Name of the method.
+        version: Its version in the results.
+        base: Hash of its arguments, and of what was loaded when it was imported.
+        imported: What was loaded when it was imported.
+        later: What was loaded only while it ran.
+    """
+
+    method: str
+    version: str
+    base: str
+    imported: LoadedFiles
+    later: LoadedFiles = NOTHING
+
+
+def identify_method(
+    spec: MethodSpec, children: Children, records: Iterable[MethodRecord] = ()
+) -> MethodIdentity:
+    """Import a method in a process of its own, and identify it by what that loads.
+
+    Args:
+        spec: The method.
+        children: The processes; that of the method stays there for its runs.
+        records: What earlier runs of methods had loaded.
+
+    Raises:
+        ExperimentError: It cannot be sent to another process.
+    """
+    if uses_only_this_package(spec.method):
+        return MethodIdentity(_package_method_version(spec))
+
+    source = source_in_files(spec.method)  # None if some of it has no file
+    imported = None
+    if source is not None:
+        imported = _import_in_process(spec.name, source, children)
+    if source is None or imported is None:  # nothing tells whether it is the same at the next start
+        return MethodIdentity(_make_unique_version(), source_by_value(spec.method))
+
+    base = _hash_texts([source.digest, *_list_settings(spec), *imported.describe()])
+    earlier = [record for record in records if record.method == spec.name and record.base == base]
+    version = choose_version(base, earlier, source.folder)
+    return MethodIdentity(version, source, MethodRecord(spec.name, version, base, imported))
+
+
+def _import_in_process(method: str, source: MethodSource, children: Children) -> LoadedFiles | None:
+    """Import a method in its process, and return what that loads.
+
+    None: it cannot be imported from its files. An example is a class that the user's session has
+    put into a module after its import.
+    """
+    try:
+        return children.call(method, load_and_list, source)
+    except Exception:  # whatever the user's files raise
+        return None
+
+
+def method_version(spec: MethodSpec) -> str:
+    """The version of a method; one from outside is imported in a process that then ends."""
+    with closing(Children()) as children:
+        return identify_method(spec, children).version
+
+
+def identify_here(spec: MethodSpec) -> MethodIdentity:
+    """Identify a method that runs in this process.
+
+    Nothing tells what was loaded here for a method from outside, so its version is new each time.
+    """
+    if uses_only_this_package(spec.method):
+        return MethodIdentity(_package_method_version(spec))
+    return MethodIdentity(_make_unique_version())
+
+
+def choose_version(base: str, earlier: Sequence[MethodRecord], folder: Path) -> str:
+    """Choose the version of earlier runs if they are up to date, else a new one.
+
+    What a method loads only while it runs is known only from the records of earlier runs. They are
+    up to date if those files have not changed since. If no version's are, the new version is a hash
+    of the base and of those files as they are now.
+
+    Args:
+        base: Hash of what is known before the method runs.
+        earlier: Records of the same method with the same base.
+        folder: The folder of the method's own file.
+    """
+    if not earlier:
+        return base
+
+    records_of_version = defaultdict[str, list[MethodRecord]](list)
+    for record in earlier:
+        records_of_version[record.version].append(record)
+    for version, records in records_of_version.items():
+        if all(is_unchanged(record.later, folder) for record in records):
+            return version
+
+    states = set[str]()  # texts such as "module hash", of files as they are now
+    for record in earlier:
+        states.update(describe_current_state(record.later, folder))
+    version = _hash_texts([base, *sorted(states)])
+    if version in records_of_version:
+        # The runs of that version are not up to date, as found above: they had loaded their files
+        # from other places.
+        return _make_unique_version()
+    return version
+
+
+def _package_method_version(spec: MethodSpec) -> str:
+    """Version of a method whose code is of this package.
+
+    A registered method has a number. Another one, such as a registered method with other settings,
+    gets a hash, to which the versions of all registered methods contribute: its code may be that of
+    any of them.
+    """
+    if spec.name in list_methods() and method_spec(spec.name) == spec:
+        return str(spec.version)
+    versions = [f"{name} {method_spec(name).version}" for name in list_methods()]
+    return _hash_texts([digest_of_method(spec.method), *_list_settings(spec), *versions])
+
+
+def _list_settings(spec: MethodSpec) -> list[str]:
+    """What determines the runs of a method beside its code and arguments, as texts."""
+    settings = [spec.version, spec.min_history, spec.changed_spaces, spec.uses_data]
+    texts = list(map(str, settings))
+    # On tasks with less history than it needs, the protocol runs "bo" in its place.
+    if spec.min_history:
+        texts.append(f"bo {method_spec('bo').version}")
+    return texts
+
+
+def _hash_texts(texts: Sequence[str]) -> str:
+    """Beginning of the hash of a list of texts; JSON tells ["ab"] from ["a", "b"]."""
+    return hashlib.sha256(json.dumps(list(texts)).encode()).hexdigest()[:VERSION_LENGTH]
+
+
+def _make_unique_version() -> str:
+    """A random version: runs of the method are new at each start."""
+    return NEW_AT_EACH_START + secrets.token_hex(6)

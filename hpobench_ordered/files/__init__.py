@@ -1,1 +1,0 @@
-"""Data on disk: artifacts with their hashes, downloads, and atomic writes."""

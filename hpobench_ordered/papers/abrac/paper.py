@@ -1,0 +1,272 @@
+"""Horvath et al. (2021), "Hyperparameter Transfer Learning with Adaptive Complexity".
+
+In the paper ABLR is the method that shares its network between tasks, here `ablr-transfer`.
+MT-GP-BO and BOHAMIANN are `gp-transfer-subsample` and `bohamiann-ctx` with three random trials
+first, which every run of the paper begins with.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+
+from hpobench_ordered.experiment.protocols import LeaveOneOut
+from hpobench_ordered.methods._multi_task import MultiTask
+from hpobench_ordered.methods.base import MethodSpec
+from hpobench_ordered.methods.bohamiann import ContextBohamiann
+from hpobench_ordered.methods.gp_transfer import GPTransferSubsample
+from hpobench_ordered.papers.abrac.posteriors import (
+    fewest_used,
+    nearest_to_truth,
+    posteriors,
+)
+from hpobench_ordered.papers.checks import ahead, cheaper
+from hpobench_ordered.papers.evidence import Measure, MethodComparison
+from hpobench_ordered.papers.figures import progress
+from hpobench_ordered.papers.paper import Claim, Paper, PaperFigure, Setting
+
+FORRESTER, QUADRATIC, FCNET, SVM = "forrester", "quadratic", "fcnet", "openml-svm"
+TRIALS, EARLY = 50, 5
+AFTERWARDS = (8, 20)
+"""Trials chosen after seeing the results: by trial 50 most methods are at the optimum."""
+SEEDS = tuple(range(5))
+EACH = 100
+"""Evaluations per source data set in `openml-svm`; the paper has all of OpenML."""
+TARGETS = 10
+"""Number of targets among the 30 quadratic functions; the others are source tasks as well."""
+
+ABRAC, ABLR, RANDOM, MT_GP = "abrac", "ablr-transfer", "random-search", "mt-gp-bo"
+BOHAMIANN = "bohamiann-mt"
+FIXED = ("ablr-sgd-fixed", "ablr-lbfgs-fixed")
+COMPONENTS = ("abrac", "abrac-fixed", "ablr-sgd-adapt", "ablr-sgd-fixed", ABLR)
+RIVALS = (RANDOM, ABLR, MT_GP, *FIXED)
+
+SYNTHETIC = (MethodComparison(FORRESTER, (ABRAC, *RIVALS, BOHAMIANN)),)
+QUADRATICS = (MethodComparison(QUADRATIC, (ABRAC, *RIVALS, "ablr-rks")),)
+NETWORK_RIVALS = (RANDOM, "bo", ABLR, *FIXED)
+NETWORKS = (MethodComparison(FCNET, (ABRAC, *NETWORK_RIVALS)),)
+MACHINES = (MethodComparison(SVM, (ABRAC, *RIVALS)),)
+
+MEANS = "Means over tasks and seeds ± two standard errors over seeds, ranks of every task and seed"
+SAYS_WORSE = "Variants with a fixed network and without nested dropout are worse."
+
+
+class RandomFirst(MultiTask):
+    """Starts every run with three random trials, with or without history, as in the paper."""
+
+    def prepare(self) -> None:
+        """Keep the random trials that methods with a history skip."""
+        super().prepare()
+        self.random_trials = type(self).random_trials
+
+
+class MTGP(RandomFirst, GPTransferSubsample):
+    """MT-GP-BO."""
+
+
+class MTBohamiann(RandomFirst, ContextBohamiann):
+    """MT-BOHAMIANN: BOHAMIANN with the context as input."""
+
+
+def _ahead(
+    sentence: str,
+    rivals: Sequence[str],
+    measure: Measure,
+    *,
+    first: str = ABRAC,
+    trial: int = TRIALS,
+    by_task: bool = False,
+) -> Claim:
+    check = ahead((first,), rivals, trial=trial, measure=measure, by_task=by_task)
+    return Claim("5", sentence, check, afterwards=trial in AFTERWARDS)
+
+
+def _best_in_rank(rivals: Sequence[str]) -> tuple[Claim, ...]:
+    return tuple(
+        _ahead(f"After {trial} trials ABRAC ranks best", rivals, Measure.RANK, trial=trial)
+        for trial in (*AFTERWARDS, TRIALS)
+    )
+
+
+def _components(trial: int) -> tuple[Claim, ...]:
+    """Claims on the components of ABRAC, in regret and rank."""
+    after = "" if trial == TRIALS else f" after {trial} trials"
+    components = {"Nested dropout": "abrac-fixed", "An adaptive head": "ablr-sgd-adapt"}
+    claims = []
+    for component, method in components.items():
+        sentence = f"{component} alone improves on ABLR trained by SGD{after}"
+        for measure in (Measure.REGRET, Measure.RANK):
+            claims.append(_ahead(sentence, ("ablr-sgd-fixed",), measure, first=method, trial=trial))
+    together = f"Both together rank better than each alone{after}"
+    claims.append(_ahead(together, tuple(components.values()), Measure.RANK, trial=trial))
+    return tuple(claims)
+
+
+def _posteriors(
+    number: int, methods: tuple[str, ...], *, fixed: int, own: int, says: str
+) -> PaperFigure:
+    """A figure of posteriors; the first method is claimed to be better than the others."""
+    rivals = methods[1:]
+    evaluations = f"{fixed} random evaluations, the same for all methods"
+    if own:
+        evaluations += f", and {own} of the method's own"
+    return PaperFigure(
+        number,
+        caption=f"The first task after {evaluations}. "
+        "Left: the function (blue), evaluations (points), posterior mean (orange) and two "
+        "standard deviations of the function. Right: basis functions, darker with more weight. "
+        "Claims are on all tasks.",
+        says=says,
+        needs=(MethodComparison(FORRESTER),),
+        make=partial(posteriors, methods=methods, task=0, fixed=fixed, own=own),
+        claims=(
+            Claim(
+                "5",
+                "ABRAC's posterior mean is nearest to the function",
+                nearest_to_truth(ABRAC, rivals, fixed=fixed, own=own),
+            ),
+            Claim(
+                "1",
+                "ABRAC's posterior mean is made of fewer basis functions than ABLR's",
+                fewest_used(ABRAC, (ABLR,), fixed=fixed, own=own),
+            ),
+        ),
+    )
+
+
+FIGURES = (
+    _posteriors(
+        1,
+        (ABRAC, ABLR),
+        fixed=3,
+        own=2,
+        says="ABLR overfits, as it has many basis functions; ABRAC, which uses few, does not.",
+    ),
+    PaperFigure(
+        2,
+        caption=f"{MEANS}, on Forrester functions. The last method shares its network too, but "
+        "fits it with the heads by marginal likelihood.",
+        says="Nested dropout and adaptive heads each improve on ABLR with a network trained by "
+        "SGD; both together are best.",
+        needs=(MethodComparison(FORRESTER, COMPONENTS),),
+        make=progress,
+        claims=tuple(claim for trial in (*AFTERWARDS, TRIALS) for claim in _components(trial)),
+    ),
+    PaperFigure(
+        3,
+        caption=f"{MEANS}, on Forrester functions.",
+        says="ABRAC adapts quickly: after five evaluations its regret is acceptable, while "
+        f"MT-GP-BO and ABLR need more. {SAYS_WORSE}",
+        needs=SYNTHETIC,
+        make=progress,
+        claims=(
+            *_best_in_rank((*RIVALS, BOHAMIANN)),
+            _ahead(
+                f"After {EARLY} trials ABRAC is ahead of MT-GP-BO and ABLR",
+                (MT_GP, ABLR),
+                Measure.REGRET,
+                trial=EARLY,
+            ),
+            _ahead("The variants with a fixed network are worse", FIXED, Measure.REGRET),
+        ),
+    ),
+    _posteriors(
+        4,
+        (ABRAC, ABLR, *FIXED),
+        fixed=3,
+        own=2,
+        says="ABLR overfits, the variants with a fixed network take everything for noise; ABRAC's "
+        "model is meaningful.",
+    ),
+    PaperFigure(
+        5,
+        caption=f"{MEANS}, on the first {TARGETS} quadratic functions. Right: time inside the "
+        "method by suggestion, its training included.",
+        says="ABRAC outperforms all others; only ABLR SGD fixed reaches it after 45 trials. It is "
+        "more than 100 times faster than ABLR and GPs.",
+        needs=QUADRATICS,
+        make=partial(progress, times=True),
+        claims=(
+            *_best_in_rank((*RIVALS, "ablr-rks")),
+            _ahead("ABRAC's regret is lowest", (*RIVALS, "ablr-rks"), Measure.REGRET),
+            Claim(
+                "5",
+                "ABRAC is more than 100 times faster than ABLR and GPs",
+                cheaper(ABRAC, (ABLR, MT_GP), factor=100),
+            ),
+        ),
+    ),
+    PaperFigure(
+        6,
+        caption="Mean ranks over the four data sets ± two standard errors over seeds.",
+        says="ABRAC outperforms all others, which hardly improve on random search.",
+        needs=NETWORKS,
+        make=partial(progress, measures=(Measure.RANK,)),
+        claims=_best_in_rank(NETWORK_RIVALS),
+    ),
+    PaperFigure(
+        7,
+        caption="Mean regret and mean rank on each data set ± two standard errors over seeds.",
+        says="ABRAC ranks best on every data set; its regret is lowest but on naval propulsion, "
+        "where no method improves much on random search.",
+        needs=NETWORKS,
+        make=partial(progress, by_task=True),
+        claims=(
+            _ahead(
+                "ABRAC ranks best on every data set", NETWORK_RIVALS, Measure.RANK, by_task=True
+            ),
+        ),
+    ),
+    PaperFigure(
+        8,
+        caption=f"{MEANS}; regret is the distance of the AUC from the best one known.",
+        says="ABRAC outperforms all others in rank; only ABLR reaches a comparable AUC.",
+        needs=MACHINES,
+        make=progress,
+        claims=(
+            *_best_in_rank(RIVALS),
+            _ahead(
+                "ABRAC's AUC is ahead of the others' but ABLR's",
+                (RANDOM, MT_GP, *FIXED),
+                Measure.REGRET,
+            ),
+        ),
+    ),
+    _posteriors(
+        9,
+        (ABRAC, ABLR, *FIXED),
+        fixed=5,
+        own=0,
+        says="The same after five evaluations that are the same for all methods.",
+    ),
+)
+
+METHODS = {
+    name: MethodSpec(
+        name=name,
+        method=method,
+        summary=f"{known} that begins with three random trials.",
+        source="Horvath et al. (2021), section 5",
+        min_history=1,
+    )
+    for name, method, known in (
+        (MT_GP, MTGP, "gp-transfer-subsample"),
+        (BOHAMIANN, MTBohamiann, "bohamiann-ctx"),
+    )
+}
+
+PAPERS = (
+    Paper(
+        name="abrac",
+        citation="Horvath et al. (2021), Hyperparameter Transfer Learning with Adaptive Complexity",
+        setting=Setting(LeaveOneOut(trials=TRIALS), SEEDS),
+        exceptions={
+            QUADRATIC: Setting(LeaveOneOut(trials=TRIALS, tasks=TARGETS), SEEDS),
+            FCNET: Setting(LeaveOneOut(trials=TRIALS), tuple(range(10))),
+            SVM: Setting(LeaveOneOut(trials=TRIALS, history=EACH), SEEDS),
+        },
+        exhibits=FIGURES,
+        notes="Regret is the distance of the best value so far from the best one known, in the "
+        "objective's own units; ranks are among the methods of a figure, of every task and seed by "
+        "itself. Both are means over tasks and seeds; lower is better.",
+        methods=METHODS,
+    ),
+)

@@ -1,0 +1,221 @@
+"""Posteriors of methods with a linear head on a task, as Horvath et al. draw them.
+
+======  =======  ==========================================================================
+symbol  shape    meaning
+======  =======  ==========================================================================
+g       scalar   points of the grid on [0, 1]
+d       scalar   basis functions
+x       (g,)     the grid
+Phi     (g, d)   basis functions there
+w       (d,)     posterior mean of their weights
+s       (d,)     relative weights |w_i| sd(Phi_i) / max_j |w_j| sd(Phi_j): how much of the mean's
+                 variation is basis function i
+======  =======  ==========================================================================
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+
+from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.analysis.differences import mean_over_tasks
+from hpobench_ordered.data.benchmark import Benchmark
+from hpobench_ordered.methods._gp.model import standardise
+from hpobench_ordered.papers.evidence import Evidence, MethodComparison
+from hpobench_ordered.papers.paper import (
+    Check,
+    Drawing,
+    Finding,
+    combine_outcomes,
+    decide,
+)
+from hpobench_ordered.registry import load, method_spec
+from hpobench_ordered.reporting import charts
+from hpobench_ordered.runtime.threads import one_thread
+
+if TYPE_CHECKING:
+    from hpobench_ordered.methods._blr.heads import Head
+    from hpobench_ordered.methods._blr.method import LinearHead
+
+GRID = 201  # number of points g
+QUANTITIES = {"error": ".2f", "used": ".1f"}
+"""Properties of `Belief` that are compared, with their formats."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Belief:
+    """A model of a task of one variable, with the symbols above.
+
+    On the grid `x`, (g,): the function `truth`, the posterior `mean` and standard deviation `sd`,
+    all (g,), the basis functions `bases`, Phi, and their relative `weights`, s. `points` and
+    `values`, (n,), are the evaluations.
+    """
+
+    x: FloatArray
+    truth: FloatArray
+    mean: FloatArray
+    sd: FloatArray
+    points: FloatArray
+    values: FloatArray
+    bases: FloatArray
+    weights: FloatArray
+
+    @property
+    def error(self) -> float:
+        """Root mean square of mean - truth, in standard deviations of the truth."""
+        root_mean_square = np.sqrt(np.mean((self.mean - self.truth) ** 2))
+        return float(root_mean_square / self.truth.std())
+
+    @property
+    def used(self) -> float:
+        """Effective number of basis functions in the mean: (sum s)^2 / sum s^2."""
+        return float(self.weights.sum() ** 2 / (self.weights**2).sum())
+
+
+@cache
+@one_thread()
+def fit_belief(benchmark: str, task: int, method: str, *, fixed: int, own: int) -> Belief:
+    """Fit a method's model to `fixed` random evaluations of a task and `own` that it chose.
+
+    The random ones and the history are the same for all methods.
+    """
+    source = load(benchmark)
+    space = source.space
+    target = source.tasks[task]
+    optimiser = run_method(source, task, method, fixed=fixed, own=own)
+
+    losses = optimiser.evaluated_losses()
+    inputs = optimiser.make_inputs(optimiser.evaluated_units())
+    head = optimiser.fit_head(inputs, standardise(losses))
+
+    x = np.linspace(0.0, 1.0, GRID)
+    Phi = optimiser.features(optimiser.make_inputs(x[:, None]))
+    standardised_mean, standardised_sd = head.predict(Phi)
+    weights = relative_weights(head, Phi)
+    return Belief(
+        x=x,
+        truth=target.evaluate_many(space.decode(x[:, None])),
+        mean=losses.mean() + losses.std() * standardised_mean,
+        sd=losses.std() * standardised_sd,
+        points=space.decode(optimiser.evaluated_units())[:, 0],
+        values=target.objective.values(losses),
+        bases=Phi,
+        weights=weights,
+    )
+
+
+def run_method(source: Benchmark, task: int, method: str, *, fixed: int, own: int) -> "LinearHead":
+    """Tell a method about random configurations, then about those that it asks for itself."""
+    target = source.tasks[task]
+    space = source.space
+    rng = np.random.default_rng([task, 0])
+    other_tasks = [other for other in source.tasks if other.index != task]
+    history = [source.evaluations(other.index, rng=rng) for other in other_tasks]
+    random_configs = space.configs(space.decode(space.sample_unit(rng, fixed)))
+    optimiser = cast(
+        "LinearHead",
+        method_spec(method).method(
+            space=space,
+            rng=np.random.default_rng([task, 1]),
+            history=history,
+            context=target.context,
+            budget=fixed + own,
+        ),
+    )
+    for config in random_configs:
+        optimiser.tell(config, target.objective.loss(target.evaluate(config)))
+    for _ in range(own):
+        config = optimiser.ask()
+        optimiser.tell(config, target.objective.loss(target.evaluate(config)))
+    return optimiser
+
+
+def relative_weights(head: "Head", Phi: FloatArray) -> FloatArray:
+    """The relative weights s of the basis functions, shape (d,)."""
+    w = head.weights * np.exp(
+        -0.5 * head.precisions.log_alpha
+    )  # the head's own are of scaled features
+    contributions = np.abs(w) * Phi.std(axis=0)
+    return np.asarray(contributions / contributions.max())
+
+
+def posteriors(
+    _: Evidence,
+    comparisons: Sequence[MethodComparison],
+    *,
+    methods: Sequence[str],
+    task: int,
+    fixed: int,
+    own: int,
+) -> Drawing:
+    """Draw the posterior and the basis functions of each method on one task, a row per method."""
+    import pandas as pd
+
+    benchmark = comparisons[0].benchmark
+    rows = []
+    tables = []
+    for method in methods:
+        belief = fit_belief(benchmark, task, method, fixed=fixed, own=own)
+        line = pd.DataFrame(
+            {
+                "x": belief.x,
+                "truth": belief.truth,
+                "mean": belief.mean,
+                "low": belief.mean - 2 * belief.sd,
+                "high": belief.mean + 2 * belief.sd,
+            }
+        )
+        dots = pd.DataFrame({"x": belief.points, "y": belief.values})
+        bases = pd.DataFrame(belief.bases).assign(x=belief.x).melt("x", var_name="basis")
+        bases = bases.assign(weight=belief.weights[bases["basis"].astype(int)])
+        rows.append(charts.posterior(line, dots, bases, title=method))
+        tables.append(line.assign(method=method))
+    chart = charts.beside(rows, columns=1, title=f"{benchmark}, task {task + 1}")
+    return Drawing(chart, pd.concat(tables, ignore_index=True))
+
+
+def lowest(
+    quantity: str, label: str, first: str, rivals: Sequence[str], *, fixed: int, own: int
+) -> Check:
+    """One method has the lowest of a property of `Belief`, on average over all tasks.
+
+    Errors are those of differences, task by task: every task has one run.
+
+    Args:
+        quantity: Name of the property, one of `QUANTITIES`.
+        label: What the property is, for the finding.
+        first: The method.
+        rivals: The methods that it is compared with.
+        fixed: Number of random evaluations.
+        own: Number of evaluations that the method chose.
+    """
+
+    def check(evidence: Evidence, comparisons: Sequence[MethodComparison]) -> list[Finding]:
+        benchmark = comparisons[0].benchmark
+        number_of_tasks = len(evidence.benchmark(benchmark).tasks)
+        values_of_tasks = {}
+        for method in (first, *rivals):
+            values = []
+            for task in range(number_of_tasks):
+                belief = fit_belief(benchmark, task, method, fixed=fixed, own=own)
+                values.append(getattr(belief, quantity))
+            values_of_tasks[method] = np.array(values)
+
+        outcomes = []
+        for rival in rivals:
+            gap = mean_over_tasks(values_of_tasks[first] - values_of_tasks[rival])
+            outcomes.append(decide(gap.value, gap.value - gap.lower))
+
+        form = QUANTITIES[quantity]
+        means = [f"{method} {values.mean():{form}}" for method, values in values_of_tasks.items()]
+        measured = f"{label} {', '.join(means)}"
+        return [Finding(benchmark, measured, combine_outcomes(outcomes))]
+
+    return check
+
+
+nearest_to_truth = partial(lowest, "error", "mean error")
+fewest_used = partial(lowest, "used", "basis functions")

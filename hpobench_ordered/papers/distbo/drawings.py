@@ -1,0 +1,23 @@
+"""The figure of Law et al. (2019) that shows a benchmark's functions."""
+
+from collections.abc import Sequence
+
+from hpobench_ordered.papers.evidence import Evidence, MethodComparison
+from hpobench_ordered.papers.paper import Drawing
+from hpobench_ordered.reporting import charts
+
+
+def illustration(evidence: Evidence, comparisons: Sequence[MethodComparison]) -> Drawing:
+    """The objective of every task of a benchmark with one hyperparameter."""
+    import pandas as pd
+
+    landscape = evidence.landscape(comparisons[0].benchmark)
+    benchmark = landscape.benchmark
+    (name,) = benchmark.space.names
+    x = landscape.column(name)
+    frames = []
+    for task, values in zip(benchmark.tasks, landscape.objective, strict=True):
+        frames.append(pd.DataFrame({"method": task.name, "x": x, "value": values}))
+    data = pd.concat(frames, ignore_index=True).sort_values(["method", "x"], ignore_index=True)
+    chart = charts.functions(data, x=name, title=f"{benchmark.name}: every task")
+    return Drawing(chart, data.rename(columns={"method": "task", "x": name}))

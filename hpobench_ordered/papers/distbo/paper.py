@@ -1,0 +1,403 @@
+"""Law et al. (2019), "Hyperparameter Learning via Distributional Transfer": all its figures.
+
+Generated benchmarks draw data, and so source runs, anew for every seed. Where the text does not
+name the methods of a figure, they are our choice.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import product
+from typing import Any
+
+from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.benchmarks.distbo import GENERATED
+from hpobench_ordered.experiment.protocols import LeaveOneOut
+from hpobench_ordered.methods._model_based import ModelBased
+from hpobench_ordered.methods.base import Method, MethodSpec
+from hpobench_ordered.methods.distbo import NoneBLR, NoneGP
+from hpobench_ordered.papers.checks import ahead, not_behind
+from hpobench_ordered.papers.distbo.checks import near, on
+from hpobench_ordered.papers.distbo.drawings import illustration
+from hpobench_ordered.papers.distbo.similarities import (
+    only_one_finds,
+    similarity_curves,
+)
+from hpobench_ordered.papers.evidence import Measure, MethodComparison
+from hpobench_ordered.papers.figures import progress
+from hpobench_ordered.papers.paper import Claim, Paper, PaperFigure, Setting
+
+TOY, COUNTEREXAMPLE = "distbo-toy", "distbo-counterexample"
+SIMILAR, OTHER = "distbo-classification-a", "distbo-classification-b"
+PARKINSONS = "distbo-parkinsons"
+PROTEINS = SVM, FOREST = "distbo-protein-svm", "distbo-protein-forest"
+TARGET = "target"
+"""The target of a generated benchmark; all other tasks are sources."""
+
+PATIENTS = 14
+"""Number of targets among the 42 patients; the others are source tasks as well."""
+
+SETTINGS = {
+    TOY: Setting(LeaveOneOut(trials=15, tasks=(TARGET,)), tuple(range(10))),
+    COUNTEREXAMPLE: Setting(LeaveOneOut(trials=50, tasks=(TARGET,)), tuple(range(6))),
+    SIMILAR: Setting(LeaveOneOut(trials=100, tasks=(TARGET,)), tuple(range(2))),
+    OTHER: Setting(LeaveOneOut(trials=100, tasks=(TARGET,)), tuple(range(2))),
+    PARKINSONS: Setting(LeaveOneOut(trials=17, tasks=PATIENTS), (0,)),
+    SVM: Setting(LeaveOneOut(trials=20), tuple(range(2))),
+    FOREST: Setting(LeaveOneOut(trials=20), tuple(range(2))),
+}
+"""Trials are those of the paper; it has 30 seeds, 20 on the proteins, 10 to 20 on all patients."""
+
+RANDOM_TRIALS = {TOY: 5, COUNTEREXAMPLE: 20, SIMILAR: 25, OTHER: 25, PARKINSONS: 9} | dict.fromkeys(
+    PROTEINS, 9
+)
+"""Random trials that noneGP and noneBLR start with (appendix C)."""
+
+FEW, EARLY, QUARTER = 3, 5, 25
+"""Trials after which methods are compared: on the toy example, on the others, in classification."""
+NEAR = 0.05
+"""Distance from the highest value of the toy example that counts as its optimum."""
+COMPARED = 20
+"""Trials of the counterexample whose similarities are drawn, of the 50: they take a run each."""
+
+RANDOM = "random-search"
+MODELS = GP, BLR = "gp", "blr"
+KINDS = ("dist", "manual", "multi", "init", "none")
+GPS = ("dist-gp", "manual-gp", "multi-gp")
+"""The methods whose model has a similarity of tasks."""
+
+
+def count_runs_as_seeds(values: FloatArray) -> FloatArray:
+    """Treat every run, a task and a seed, as a seed of one task, shape (A, S T, 1, M)."""
+    return values.reshape(len(values), -1, 1, values.shape[-1])
+
+
+def draw_by_seed(benchmark: str, seeds: Sequence[int]) -> dict[str, tuple[int, ...]]:
+    """Runs on a generated benchmark: seed 0 on NAME, seed S on NAME-seed-S."""
+    if benchmark not in GENERATED:
+        return {benchmark: tuple(seeds)}
+    return {f"{benchmark}-seed-{seed}" if seed else benchmark: (seed,) for seed in seeds}
+
+
+def _method_name(kind: str, model: str, benchmark: str) -> str:
+    """Name of a method; one without transfer has the number of its random trials at the end."""
+    if kind == "none":
+        return f"none-{model}-{RANDOM_TRIALS[benchmark]}"
+    return f"{kind}-{model}"
+
+
+def _method_names(kinds: Sequence[str], model: str, benchmark: str) -> tuple[str, ...]:
+    return tuple(_method_name(kind, model, benchmark) for kind in kinds)
+
+
+def _all(model: str, benchmark: str) -> MethodComparison:
+    """All methods with a model, and random search."""
+    return MethodComparison(benchmark, (*_method_names(KINDS, model, benchmark), RANDOM))
+
+
+def _joint(model: str, benchmark: str) -> MethodComparison:
+    """DistBO without the joint embedding, and with it."""
+    return MethodComparison(benchmark, (f"dist-{model}", f"dist-{model}-joint"))
+
+
+@dataclass(frozen=True)
+class StartedAtRandom:
+    """Makes a method with another number of random trials at the start."""
+
+    method: type[ModelBased]
+    trials: int
+
+    def __call__(self, **setting: Any) -> Method:
+        """Make the method."""
+        method = self.method(**setting)
+        method.random_trials = self.trials
+        return method
+
+
+def _without_transfer(benchmark: str) -> dict[str, MethodSpec]:
+    """The noneGP and noneBLR of a benchmark, by name."""
+    trials = RANDOM_TRIALS[benchmark]
+    class_of_model: dict[str, type[ModelBased]] = {GP: NoneGP, BLR: NoneBLR}
+    specs = {}
+    for model, method in class_of_model.items():
+        name = _method_name("none", model, benchmark)
+        specs[name] = MethodSpec(
+            name=name,
+            method=StartedAtRandom(method, trials),
+            summary=f"none-{model} that starts with {trials} random trials.",
+            source="Law et al. (2019), appendix C",
+        )
+    return specs
+
+
+def _all_without_transfer() -> dict[str, MethodSpec]:
+    """The noneGP and noneBLR of all benchmarks, by name."""
+    specs: dict[str, MethodSpec] = {}
+    for benchmark in SETTINGS:
+        specs |= _without_transfer(benchmark)
+    return specs
+
+
+VALUES = "Best value so far, mean over runs ± two standard errors"
+RANKS = "rank among the methods of a panel, mean ± one standard deviation over runs"
+_drawn = partial(progress, measures=(Measure.VALUE, Measure.RANK), over_runs=True)
+_drawn_values = partial(progress, measures=(Measure.VALUE,), over_runs=True)
+
+
+def _ahead(
+    section: str,
+    sentence: str,
+    model: str,
+    benchmark: str,
+    *,
+    firsts: Sequence[str] = ("dist",),
+    rivals: Sequence[str] = (),
+    trial: int,
+) -> Claim:
+    """A claim on kinds of methods; default: distBO is ahead of all others."""
+    comparison = _all(model, benchmark)
+    better = _method_names(firsts, model, benchmark)
+    if rivals:
+        worse = _method_names(rivals, model, benchmark)
+    else:
+        worse = tuple(method for method in comparison.methods if method not in better)
+    check = on(comparison, ahead(better, worse, trial=trial, measure=Measure.REGRET))
+    return Claim(section, f"After {trial} trials {sentence}", check)
+
+
+def _compared(
+    number: int,
+    *needs: MethodComparison,
+    says: str,
+    claims: Sequence[Claim] = (),
+    ranks: bool = True,
+) -> PaperFigure:
+    """A figure of values, and by default ranks, after every trial."""
+    return PaperFigure(
+        number,
+        caption=f"{VALUES}{f'; {RANKS}' if ranks else ''}.",
+        says=says,
+        needs=needs,
+        make=_drawn if ranks else _drawn_values,
+        claims=tuple(claims),
+    )
+
+
+def _similarities(
+    number: int,
+    comparison: MethodComparison,
+    *,
+    trials: int,
+    says: str,
+    claims: Sequence[Claim] = (),
+    values: bool = False,
+) -> PaperFigure:
+    """A figure of similarities, of distGP alone if the best values are drawn beside them."""
+    caption = "Similarity of each source task to the target, mean over runs"
+    if values:
+        caption = f"Left: {VALUES.lower()}. Right: {caption.lower()}"
+    methods = GPS[:1] if values else GPS
+    return PaperFigure(
+        number,
+        caption=f"{caption}.",
+        says=says,
+        needs=(comparison,),
+        make=partial(similarity_curves, methods=methods, trials=trials, values=values),
+        claims=tuple(claims),
+    )
+
+
+def _joint_is_similar(benchmark: str, *models: str, trials: Sequence[int]) -> tuple[Claim, ...]:
+    claims = []
+    for trial, model in product(trials, models):
+        sentence = f"After {trial} trials dist{model.upper()} is no worse with the joint embedding"
+        check = not_behind(
+            f"dist-{model}-joint", f"dist-{model}", trial=trial, measure=Measure.REGRET
+        )
+        claims.append(Claim("C.1", sentence, on(_joint(model, benchmark), check)))
+    return tuple(claims)
+
+
+def _near_optimum(kind: str, model: str) -> Claim:
+    """The claim that a method is near the optimum of the toy example after few trials."""
+    check = near((f"{kind}-{model}",), trial=FEW, margin=NEAR)
+    return Claim(
+        "5.1",
+        f"After {FEW} trials {kind}{model.upper()} is within {NEAR} of the optimum",
+        on(_all(model, TOY), check),
+    )
+
+
+def _few_shot(model: str) -> tuple[Claim, ...]:
+    """Claims of the text on the toy example."""
+    upper = model.upper()
+    return (
+        _near_optimum("dist", model),
+        _ahead(
+            "5.1",
+            f"dist{upper} is ahead of multi{upper} and none{upper}",
+            model,
+            TOY,
+            rivals=("multi", "none"),
+            trial=FEW,
+        ),
+    )
+
+
+FINDS_IT = Claim(
+    "5.2",
+    f"In its first {EARLY} trials distGP takes the second source task, the one of the target's "
+    "process, for the most similar; manualGP and multiGP do not",
+    only_one_finds("dist-gp", GPS[1:], source=1, trials=EARLY),
+)
+FEW_SHOT = "distBO few-shots the optimum, as it learns which source tasks are like the target."
+
+FIGURES = (
+    _similarities(1, _all(GP, TOY), trials=15, values=True, says=FEW_SHOT, claims=_few_shot(GP)),
+    _similarities(
+        2,
+        _all(GP, COUNTEREXAMPLE),
+        trials=COMPARED,
+        values=True,
+        says="distBO alone finds the source task that is like the target, and one-shots the "
+        "optimum.",
+        claims=(_ahead("5.2", "distGP is ahead of all others", GP, COUNTEREXAMPLE, trial=EARLY),),
+    ),
+    _compared(
+        3,
+        *(_all(GP, name) for name in PROTEINS),
+        ranks=False,
+        says="distGP outperforms the others and few-shots the optimum with both models.",
+        claims=[
+            _ahead(
+                "5.3",
+                "distGP is ahead of multiGP, initGP and noneGP",
+                GP,
+                name,
+                rivals=("multi", "init", "none"),
+                trial=EARLY,
+            )
+            for name in PROTEINS
+        ],
+    ),
+    _compared(
+        4,
+        _joint(BLR, COUNTEREXAMPLE),
+        _joint(GP, COUNTEREXAMPLE),
+        says="Embedding the joint distribution is similar to embedding the marginal and the "
+        "conditional one.",
+        claims=_joint_is_similar(COUNTEREXAMPLE, GP, BLR, trials=(EARLY, 50)),
+    ),
+    _compared(
+        5,
+        _joint(BLR, PARKINSONS),
+        says="So it is on Parkinson's data.",
+        claims=_joint_is_similar(PARKINSONS, BLR, trials=(EARLY, 17)),
+    ),
+    PaperFigure(
+        6,
+        caption="The objective of every task, with the data of seed 0.",
+        says="An illustration of the toy example.",
+        needs=(MethodComparison(TOY),),
+        make=illustration,
+    ),
+    _compared(
+        7,
+        _all(GP, TOY),
+        _all(BLR, TOY),
+        says=f"{FEW_SHOT} So does manualBO, which is told the mean; initBO starts well and "
+        "converges slowly; multiBO has to learn the similarities first.",
+        claims=(*_few_shot(BLR), *(_near_optimum("manual", model) for model in MODELS)),
+    ),
+    _similarities(
+        8,
+        MethodComparison(TOY, GPS),
+        trials=15,
+        says="multiGP's similarities are wrong in the first trials, those of distGP and manualGP "
+        "are not.",
+    ),
+    _compared(
+        9,
+        _all(GP, COUNTEREXAMPLE),
+        _all(BLR, COUNTEREXAMPLE),
+        says="BLR methods perform similarly to their GP counterparts.",
+        claims=(_ahead("5.2", "distBLR is ahead of all others", BLR, COUNTEREXAMPLE, trial=EARLY),),
+    ),
+    _similarities(
+        10,
+        MethodComparison(COUNTEREXAMPLE, GPS),
+        trials=COMPARED,
+        says="Only distGP learns a high similarity of the second source task.",
+        claims=(FINDS_IT,),
+    ),
+    _compared(
+        11,
+        _all(BLR, SIMILAR),
+        says="Where a source task has the bandwidths of the target distBLR is the fastest.",
+        claims=(_ahead("C.4", "distBLR is ahead of all others", BLR, SIMILAR, trial=QUARTER),),
+    ),
+    _compared(
+        12,
+        _all(BLR, OTHER),
+        says="Where none has them multiBLR is best; distBLR and manualBLR are faster than methods "
+        "without transfer and than initBLR.",
+        claims=(
+            _ahead(
+                "C.4",
+                "multiBLR is ahead of all others",
+                BLR,
+                OTHER,
+                firsts=["multi"],
+                trial=QUARTER,
+            ),
+            _ahead(
+                "C.4",
+                "distBLR is ahead of noneBLR and initBLR",
+                BLR,
+                OTHER,
+                rivals=("none", "init"),
+                trial=QUARTER,
+            ),
+        ),
+    ),
+    _compared(
+        13,
+        _all(BLR, PARKINSONS),
+        says="Methods with transfer few-shot the optimum of many patients.",
+        claims=(
+            _ahead(
+                "C.5",
+                "distBLR and manualBLR are ahead of noneBLR",
+                BLR,
+                PARKINSONS,
+                firsts=("dist", "manual"),
+                rivals=["none"],
+                trial=EARLY,
+            ),
+        ),
+    ),
+    *(
+        _compared(
+            number,
+            _all(GP, name),
+            _all(BLR, name),
+            says="distBO is ahead in rank, too, and with BLR.",
+        )
+        for number, name in enumerate(PROTEINS, start=14)
+    ),
+)
+
+PAPERS = (
+    Paper(
+        name="distbo",
+        citation="Law et al. (2019), Hyperparameter Learning via Distributional Transfer",
+        setting=SETTINGS[TOY],
+        exceptions=SETTINGS,
+        exhibits=FIGURES,
+        notes="Regret is the distance of the best value so far from the best one known, in the "
+        "objective's own units, mean over runs, each a target and a seed; lower is better.",
+        methods=_all_without_transfer(),
+        counted=count_runs_as_seeds,
+        runs_on=draw_by_seed,
+    ),
+)

@@ -1,0 +1,181 @@
+"""Similarities of source tasks to the target as a method estimates them, trial by trial.
+
+The store does not hold them, so runs are repeated with the same random numbers; the similarities
+are stored in files.
+
+======  ======  ============================================================
+symbol  shape   meaning
+======  ======  ============================================================
+S       scalar  runs: seeds
+M       scalar  trials
+n       scalar  source tasks
+k       (M, n)  similarity to the target of the last fit before every trial;
+                NaN where no model was fitted yet
+======  ======  ============================================================
+"""
+
+from collections.abc import Iterable, Sequence
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.analysis.curves import cross_labels
+from hpobench_ordered.analysis.samples import two_standard_errors
+from hpobench_ordered.data.writing import write_atomically
+from hpobench_ordered.experiment.plan import Cell
+from hpobench_ordered.experiment.runner import list_training_data, make_method_arguments
+from hpobench_ordered.papers.evidence import Evidence, Measure, MethodComparison
+from hpobench_ordered.papers.figures import PANEL, mean_curves
+from hpobench_ordered.papers.paper import Check, Drawing, Finding, decide
+from hpobench_ordered.registry import load
+from hpobench_ordered.reporting import charts
+from hpobench_ordered.runtime.threads import one_thread
+
+
+@one_thread()
+def compute_similarities(cell: Cell, trials: int) -> FloatArray:
+    """Repeat the first trials of a run on its first target; gives k, shape (trials, n).
+
+    Its method has `similarities()`, those of the last fit, shape (n,).
+    """
+    source = load(str(cell.source), surrogate=cell.surrogate)
+    assignment = cell.protocol.assignment(
+        source, cell.method, position=0, evaluated=(), rng=cell.protocol_rng(0)
+    )
+    setting = make_method_arguments(assignment, list_training_data(source, assignment))
+    method: Any = cell.method.method(rng=cell.rng(0), **setting)
+    task = assignment.task
+    after_trials = []
+    for _ in range(trials):
+        config = method.ask()
+        method.tell(config, task.objective.loss(task.evaluate(config)))
+        after_trials.append(method.similarities())
+    return np.stack(after_trials)
+
+
+def similarities_of_runs(
+    evidence: Evidence, benchmark: str, method: str, trials: int
+) -> FloatArray:
+    """Similarities k of every run of a method, shape (S, M, n), from files or computed."""
+    folder = evidence.folder / "similarities"
+    cells = evidence.cells(benchmark, method)
+    return np.stack([read_or_compute(cell, trials, folder) for cell in cells])
+
+
+def read_or_compute(cell: Cell, trials: int, folder: Path) -> FloatArray:
+    """Similarities of a run, from a file that is written if missing."""
+    path = folder / f"{cell.key}-{trials}.npy"
+    if not path.exists():
+        content = BytesIO()
+        np.save(content, compute_similarities(cell, trials))
+        folder.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, content.getvalue())
+    similarities: FloatArray = np.load(path)
+    return similarities
+
+
+def name_sources(evidence: Evidence, comparison: MethodComparison) -> list[str]:
+    """Names of the source tasks of runs with one target."""
+    benchmark = comparison.benchmark
+    trials = evidence.configurations(benchmark, comparison.methods[0])
+    (target,) = trials["task"].unique()
+    tasks = evidence.benchmark(benchmark).tasks
+    return [task.name for task in tasks if task.index != target]
+
+
+def similarity_curves(
+    evidence: Evidence,
+    comparisons: Sequence[MethodComparison],
+    *,
+    methods: Sequence[str],
+    trials: int,
+    values: bool,
+) -> Drawing:
+    """Draw the mean similarity of each source task over trials, a panel per method.
+
+    Args:
+        evidence: The results.
+        comparisons: The comparison.
+        methods: Its methods that have similarities.
+        trials: Number of trials.
+        values: Whether the first panel shows the best values of all methods.
+    """
+    import pandas as pd
+
+    (comparison,) = comparisons
+    benchmark = comparison.benchmark
+    sources = name_sources(evidence, comparison)
+    panels = []
+    if values:
+        best_values = evidence.measure(comparison, Measure.VALUE)
+        panels.append(mean_curves(best_values, Measure.VALUE, name=benchmark))
+    for method in methods:
+        similarities = similarities_of_runs(evidence, benchmark, method, trials)
+        panels.append(_draw_similarities(similarities, sources, method))
+
+    chart = charts.beside(
+        [panel.figure for panel in panels],
+        columns=3,
+        title=f"{benchmark}: similarity of source tasks to the target",
+        shared=not values,
+    )
+    data = pd.concat([panel.data for panel in panels], ignore_index=True)
+    return Drawing(chart, data.assign(benchmark=benchmark))
+
+
+def _draw_similarities(similarities: FloatArray, sources: Sequence[str], method: str) -> Drawing:
+    """Draw the similarities of a method, shape (S, M, n), with a curve per source task."""
+    mean = similarities.mean(axis=0).T
+    errors = two_standard_errors(similarities.transpose(2, 0, 1))
+    number_of_trials = similarities.shape[1]
+    # Curves are told apart by the column `method`, here by source task.
+    levels = {"method": sources, "trial": range(1, number_of_trials + 1)}
+    table = cross_labels(levels, mean=mean, low=mean - errors, high=mean + errors)
+    table = table.assign(benchmark=method, measure="similarity")
+    chart = charts.curves(
+        table,
+        measure="similarity",
+        methods=sources,
+        bands=False,
+        ends=False,
+        size=PANEL,
+        title=method,
+    )
+    return Drawing(chart, table.rename(columns={"method": "source"}).assign(method=method))
+
+
+def only_one_finds(finder: str, others: Iterable[str], *, source: int, trials: int) -> Check:
+    """Only one method ranks a source task as the most similar one in its first trials.
+
+    Similarities are means over runs and over those of the first trials with a fitted model; the
+    finding also counts the runs in which it is the most similar one.
+    """
+
+    def check(evidence: Evidence, comparisons: Sequence[MethodComparison]) -> list[Finding]:
+        benchmark = comparisons[0].benchmark
+        sources = name_sources(evidence, comparisons[0])
+        findings = []
+        for method in (finder, *others):
+            similarities = similarities_of_runs(evidence, benchmark, method, trials)
+            has_model = np.isfinite(similarities).all(axis=(0, 2))
+            mean_of_run = similarities[:, has_model].mean(axis=1)  # (S, n)
+            mean = mean_of_run.mean(axis=0)
+
+            numbers = [f"{name} {value:.2f}" for name, value in zip(sources, mean, strict=True)]
+            count = np.count_nonzero(mean_of_run.argmax(axis=1) == source)
+            measured = (
+                f"{', '.join(numbers)} (the right one first in {count} of {len(mean_of_run)} runs)"
+            )
+            best_other = max((n for n in range(len(mean)) if n != source), key=mean.__getitem__)
+            gap_of_run = mean_of_run[:, best_other] - mean_of_run[:, source]  # below 0: it is found
+            errors = float(two_standard_errors(gap_of_run[None])[0])  # runs are its second axis
+            is_finder = method == finder
+            gap = float(gap_of_run.mean())
+            outcome = decide(gap if is_finder else -gap, errors)
+            findings.append(Finding(method, measured, outcome))
+        return findings
+
+    return check

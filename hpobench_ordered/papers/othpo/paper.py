@@ -1,0 +1,487 @@
+"""Hellan et al. (2023), "Obeying the Order": figures 1, 4 to 19 and table 4.
+
+Figures 2 and 3 are sketches. The tasks, axes and plotted ranges are those of the paper's figures.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+
+from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.analysis.differences import Estimate
+from hpobench_ordered.benchmarks import xgboost_mnist
+from hpobench_ordered.data.benchmark import Benchmark
+from hpobench_ordered.experiment.protocols import Ordered
+from hpobench_ordered.papers.checks import ahead
+from hpobench_ordered.papers.evidence import Landscape, MethodComparison
+from hpobench_ordered.papers.othpo.checks import (
+    ahead_on_tasks,
+    best,
+    between,
+    early_and_late,
+    grows,
+    lead_shrinks,
+    overtaken,
+    positive,
+    similar,
+    stays_ahead,
+)
+from hpobench_ordered.papers.othpo.downstream import IMPROVEMENT, REDUCTION, downstream
+from hpobench_ordered.papers.othpo.drawings import (
+    Slice,
+    bars,
+    curves,
+    landscapes,
+    locations,
+    points,
+    rank_curves,
+)
+from hpobench_ordered.papers.paper import Claim, Paper, PaperFigure, PaperTable, Setting
+
+NO_TRANSFER = ("random-search", "bo")
+STANDARD = ("bounding-box", "zero-shot", "cts", "transfer-bo")
+SIMPLE = ("simple-ordered-shuffled", "simple-ordered", "simple-previous", "simple-previous-no-bo")
+TEN = NO_TRANSFER + STANDARD + SIMPLE
+FIVE = ("random-search", *SIMPLE)
+ELEVEN = (*TEN, "dre-ordered")
+NOT_ORDERED = (*NO_TRANSFER, "bounding-box", "zero-shot", "cts")
+BEST_TWO = ("simple-ordered", "simple-previous")
+
+NEWSVENDOR, XGBOOST, SVM = "newsvendor", "xgboost-mnist", "yahpo-svm-1220"
+THREE = (NEWSVENDOR, XGBOOST, SVM)
+OTHERS = (
+    "yahpo-aknn-4538",
+    "yahpo-ranger-4154",
+    "yahpo-glmnet-375",
+    "yahpo-svm-458",
+    "yahpo-aknn-41138",
+    "yahpo-ranger-40978",
+    "yahpo-glmnet-40981",
+)
+MAIN = tuple(MethodComparison(name, TEN) for name in THREE)
+YAHPO = (MethodComparison(SVM, TEN), *(MethodComparison(name, FIVE) for name in OTHERS))
+WITH_DRE = tuple(MethodComparison(name, ELEVEN) for name in THREE)
+"""The methods with dre-ordered, which does not enter the scores of other figures."""
+DOWNSTREAM = tuple(MethodComparison(name, ("simple-ordered", "cts")) for name in THREE)
+
+SHOWN = {NEWSVENDOR: (1, 2, 4, 6, 8), XGBOOST: (1, 7, 14, 21, 27), SVM: (1, 2, 4, 9, 19)}
+"""Tasks of figures 5 and 14 to 16, counted from 0."""
+
+TOPS = {
+    1: {NEWSVENDOR: 500, XGBOOST: 400, SVM: 400},
+    10: {NEWSVENDOR: 400, XGBOOST: 100, SVM: 150},
+    25: {NEWSVENDOR: 100, XGBOOST: 30, SVM: 30},
+}
+"""Upper end of the plotted range by trial."""
+
+QUARTERS = (0, 4, 9, 14, 19)
+"""Tasks of YAHPO's landscapes: 5, 25, 50, 75 and 100 %."""
+
+AXES = {
+    NEWSVENDOR: ("price_0", "price_1"),
+    XGBOOST: ("max_depth", "n_estimators"),
+    "yahpo-svm": ("cost", "tolerance"),
+    "yahpo-aknn": ("k", "M"),
+    "yahpo-ranger": ("num.trees", "min.node.size"),
+    "yahpo-glmnet": ("alpha", "s"),
+}
+"""Hyperparameters of the landscapes, by benchmark; those of YAHPO by their beginning."""
+
+ALMOST_ALL = 0.9
+"""Share of tasks that counts as "almost all"."""
+
+HARDLY = 10.0
+"""Difference of normalised scores that counts as "very similar"."""
+
+
+def _yahpo(name: str) -> Slice:
+    return Slice(name, *AXES[name.rpartition("-")[0]], tasks=QUARTERS)
+
+
+def drop_first_task(values: FloatArray) -> FloatArray:
+    """Drop the first task, which has no history, shape (A, S, T - 1, M)."""
+    return values[:, :, 1:]
+
+
+def choose_landscape(benchmark: Benchmark) -> Landscape:
+    """For XGBoost the 1000 configurations of appendix B where the surrogate has them."""
+    if benchmark.name != XGBOOST or benchmark.surrogate not in ("nearest", "nearest-log"):
+        return Landscape.of(benchmark)
+    values, _ = xgboost_mnist.read_published(xgboost_mnist.PUBLISHED.open_path())
+    return Landscape(benchmark, values)
+
+
+def _landscapes(
+    number: int,
+    slices: Sequence[Slice],
+    *,
+    caption: str,
+    says: str,
+    common_scale: bool = True,
+    claims: tuple[Claim, ...] = (),
+) -> PaperFigure:
+    """A figure of landscapes, which needs no runs."""
+    benchmarks = dict.fromkeys(item.benchmark for item in slices)
+    return PaperFigure(
+        number,
+        caption=caption,
+        says=says,
+        needs=tuple(MethodComparison(name) for name in benchmarks),
+        make=partial(landscapes, slices=slices, common_scale=common_scale),
+        claims=claims,
+    )
+
+
+def _bars(
+    number: int,
+    *,
+    trial: int,
+    says: str,
+    claims: tuple[Claim, ...],
+    needs: tuple[MethodComparison, ...] = MAIN,
+) -> PaperFigure:
+    methods = len(needs[0].methods)
+    return PaperFigure(
+        number,
+        caption=f"Normalised scores ± two standard errors after trial {trial}, among {methods} "
+        "methods, on the tasks that the paper shows; black arrow: the mean is above the plotted "
+        "range, grey arrow: the error is.",
+        says=says,
+        needs=needs,
+        make=partial(bars, trial=trial, tops=TOPS[trial], tasks=SHOWN),
+        claims=claims,
+    )
+
+
+def _points(
+    number: int,
+    needs: tuple[MethodComparison, ...],
+    methods: tuple[str, ...],
+    *,
+    trials: tuple[int, ...] = (1,),
+    says: str,
+    claims: tuple[Claim, ...],
+) -> PaperFigure:
+    when = " and ".join(map(str, trials))
+    return PaperFigure(
+        number,
+        caption=f"Normalised scores ± two standard errors after trial {when} on every task with "
+        "history; scores are among all methods that were run on the benchmark"
+        + ("." if "dre-ordered" in methods else ", dre-ordered apart."),
+        says=says,
+        needs=needs,
+        make=partial(points, trials=trials, methods=methods, columns=4 if needs is YAHPO else 3),
+        claims=claims,
+    )
+
+
+LANDSCAPE = (
+    "1000 random configurations (of XGBoost on `nearest` those that the authors evaluated), bright "
+    "is good, the best on top; crosses: the 10 best of them"
+)
+XGBOOST_PAIRS = (
+    ("learning_rate", "max_depth"),
+    ("learning_rate", "n_estimators"),
+    ("learning_rate", "min_child_weight"),
+    ("max_depth", "n_estimators"),
+    ("max_depth", "min_child_weight"),
+    ("n_estimators", "min_child_weight"),
+)
+
+ORDER_MATTERS = Claim(
+    "G.1",
+    "After one trial simple-ordered is ahead of simple-ordered-shuffled",
+    ahead(("simple-ordered",), ("simple-ordered-shuffled",), trial=1),
+)
+BO_MATTERS = Claim(
+    "G.1",
+    "From trial 10 on simple-previous is ahead of simple-previous-no-bo",
+    stays_ahead("simple-previous", "simple-previous-no-bo", since=10),
+)
+
+FIGURES = (
+    _landscapes(
+        1,
+        [Slice(XGBOOST, *AXES[XGBOOST], tasks=(0, 7, 14, 21, 27))],
+        caption=f"XGBoost at training-set sizes 56 to 56000. {LANDSCAPE}.",
+        says="The best hyperparameters move smoothly to more and deeper trees as data is added.",
+        claims=(
+            Claim(
+                "1",
+                "The best configurations have more trees the more data there is",
+                grows(XGBOOST, "n_estimators", count=10, at_least=0.5),
+            ),
+            Claim(
+                "1",
+                "The best configurations have deeper trees the more data there is",
+                grows(XGBOOST, "max_depth", count=10, at_least=0.5),
+            ),
+        ),
+    ),
+    _landscapes(
+        4,
+        [_yahpo(SVM), Slice(NEWSVENDOR, *AXES[NEWSVENDOR], tasks=(0, 1, 4, 6, 8), crosses=1)],
+        caption=f"SVM 1220: {LANDSCAPE}. NewsVendor: the exact table, at each pair of prices the "
+        "best third price (the paper's script keeps it at 8); cross: the best of all.",
+        says="The best hyperparameters move with the training size; NewsVendor's optimum wanders "
+        "without a direction.",
+    ),
+    _bars(
+        5,
+        trial=1,
+        says="With the first evaluation alone, all transfer methods beat those without transfer, "
+        "and simple-ordered and simple-previous beat standard transfer.",
+        claims=(
+            Claim(
+                "5.4",
+                "After one trial simple-ordered and simple-previous are ahead of every standard "
+                "transfer method (transfer-bo included)",
+                ahead(BEST_TWO, STANDARD, trial=1),
+            ),
+            Claim(
+                "5.4",
+                "After one trial every transfer method is ahead of bo and random-search",
+                ahead((*STANDARD, *SIMPLE), NO_TRANSFER, trial=1),
+            ),
+            ORDER_MATTERS,
+        ),
+    ),
+    _points(
+        6,
+        MAIN,
+        ("cts", "transfer-bo", "simple-ordered"),
+        trials=(1, 10),
+        says="After one trial simple-ordered clearly beats transfer-bo and cts. After ten, "
+        "transfer-bo is best on NewsVendor, cts on XGBoost, simple-ordered on SVM 1220.",
+        claims=(
+            Claim(
+                "5.3",
+                "After one trial simple-ordered is ahead of transfer-bo and cts",
+                ahead(("simple-ordered",), ("cts", "transfer-bo"), trial=1),
+            ),
+            Claim(
+                "5.5",
+                "After ten trials transfer-bo is best on newsvendor, cts on xgboost-mnist and "
+                "simple-ordered on yahpo-svm-1220",
+                best(
+                    {NEWSVENDOR: "transfer-bo", XGBOOST: "cts", SVM: "simple-ordered"},
+                    among=("cts", "transfer-bo", "simple-ordered"),
+                    trial=10,
+                ),
+            ),
+        ),
+    ),
+    _points(
+        7,
+        YAHPO,
+        BEST_TWO,
+        says="simple-ordered and simple-previous perform very similarly: the most recent task "
+        "matters most.",
+        claims=(
+            Claim(
+                "5.4",
+                "After one trial simple-ordered and simple-previous are very similar",
+                similar(*BEST_TWO, trial=1, margin=HARDLY, share=ALMOST_ALL),
+            ),
+            Claim(
+                "5.4",
+                "simple-ordered is slightly better on early tasks, simple-previous on later ones",
+                early_and_late(*BEST_TWO, trial=1),
+            ),
+        ),
+    ),
+    _landscapes(
+        8,
+        [Slice(XGBOOST, x, y, (0, 27)) for x, y in XGBOOST_PAIRS],
+        common_scale=False,
+        caption=f"XGBoost, all pairs of hyperparameters, the first task and the last. {LANDSCAPE}. "
+        "Every panel has its own colours.",
+        says="The best configurations of the first and the last task lie apart.",
+    ),
+    *(
+        _landscapes(
+            number,
+            [_yahpo(name) for name in names],
+            caption=f"{kinds} at 5, 25, 50, 75 and 100 % of the data. {LANDSCAPE}.",
+            says="Further landscapes that move with the order of tasks.",
+        )
+        for number, kinds, names in (
+            (9, "SVM and AKNN", ("yahpo-svm-458", "yahpo-aknn-4538", "yahpo-aknn-41138")),
+            (10, "ranger and glmnet", (OTHERS[1], OTHERS[5], OTHERS[2], OTHERS[6])),
+        )
+    ),
+    _points(
+        11,
+        YAHPO,
+        ("simple-ordered", "simple-ordered-shuffled"),
+        says="On almost all tasks simple-ordered beats its version with the order shuffled.",
+        claims=(
+            ORDER_MATTERS,
+            Claim(
+                "G.1",
+                "simple-ordered is ahead of simple-ordered-shuffled on almost all tasks",
+                ahead_on_tasks(
+                    "simple-ordered", "simple-ordered-shuffled", trial=1, share=ALMOST_ALL
+                ),
+            ),
+        ),
+    ),
+    _points(
+        12,
+        YAHPO,
+        ("simple-previous", "simple-previous-no-bo"),
+        says="On almost all tasks simple-previous beats its version without BO, which only ever "
+        "tries what BO found on the first task.",
+        claims=(
+            Claim(
+                "G.1",
+                "simple-previous is ahead of simple-previous-no-bo on almost all tasks",
+                ahead_on_tasks(
+                    "simple-previous", "simple-previous-no-bo", trial=1, share=ALMOST_ALL
+                ),
+            ),
+            BO_MATTERS,
+        ),
+    ),
+    PaperFigure(
+        13,
+        caption="Mean ranks among the ten methods ± two standard errors over the tasks with "
+        "history, which are averaged; 1 is best, ties share their mean rank.",
+        says="simple-ordered and simple-previous do very well at the beginning and are then "
+        "overtaken by transfer-bo or cts.",
+        needs=MAIN,
+        make=partial(rank_curves, methods=("cts", "transfer-bo", *BEST_TWO)),
+        claims=(
+            Claim(
+                "G.2",
+                "simple-ordered or simple-previous rank best at the beginning, and are overtaken "
+                "by transfer-bo or cts later",
+                overtaken(BEST_TWO, ("cts", "transfer-bo")),
+            ),
+        ),
+    ),
+    _bars(
+        14,
+        trial=10,
+        says="After more evaluations which method is best depends on the benchmark.",
+        claims=(BO_MATTERS,),
+    ),
+    _bars(
+        15,
+        trial=25,
+        says="The advantage of the order gets smaller with more evaluations; no method is best "
+        "everywhere.",
+        claims=(
+            Claim(
+                "5.5",
+                "The lead of simple-ordered and simple-previous over standard transfer is largest "
+                "at the beginning",
+                lead_shrinks(BEST_TWO, STANDARD, trials=(1, 10, 25)),
+            ),
+        ),
+    ),
+    PaperFigure(
+        16,
+        caption="Mean normalised score over trials (log scale) among ten methods, on the tasks of "
+        "figure 5; scores above 400 are not shown.",
+        says="simple-ordered starts well and does not improve much with more trials.",
+        needs=MAIN,
+        make=partial(curves, tasks=SHOWN, top=400),
+    ),
+    PaperFigure(
+        17,
+        caption="Where methods evaluated, all seeds together, at 25 % and 100 % of the data; "
+        "crosses: the 10 best of 1000 random configurations.",
+        says="The first evaluations of simple-ordered and simple-previous are much more "
+        "concentrated than the others'; after the first five they explore widely.",
+        needs=(MethodComparison(SVM, ("cts", "transfer-bo", *BEST_TWO)),),
+        make=partial(
+            locations,
+            item=Slice(SVM, *AXES["yahpo-svm"], tasks=(4, 19)),
+            methods=("cts", "transfer-bo", *BEST_TWO),
+            views=((4, 1), (4, 10), (19, 1), (19, 10)),
+        ),
+    ),
+    _bars(
+        18,
+        trial=1,
+        needs=WITH_DRE,
+        says="dre-ordered beats the methods that do not use the order.",
+        claims=(
+            Claim(
+                "G.7",
+                "After one trial dre-ordered is ahead of the methods that do not use the order",
+                ahead(("dre-ordered",), NOT_ORDERED, trial=1),
+            ),
+        ),
+    ),
+    _points(
+        19,
+        WITH_DRE,
+        ("simple-previous", "simple-previous-no-bo", "dre-ordered"),
+        trials=(1, 10),
+        says="dre-ordered lies between simple-previous and simple-previous-no-bo: Gaussian "
+        "processes are the better model here.",
+        claims=(
+            Claim(
+                "G.7",
+                "dre-ordered is between simple-previous and simple-previous-no-bo",
+                between("dre-ordered", "simple-previous", "simple-previous-no-bo", trials=(1, 10)),
+            ),
+        ),
+    ),
+)
+
+DOWNSTREAM_ENTRIES = partial(
+    downstream,
+    method="simple-ordered",
+    baseline="cts",
+    trial=1,
+    published={
+        (REDUCTION, NEWSVENDOR): Estimate(61.3, 53.7, 68.9),
+        (REDUCTION, XGBOOST): Estimate(92.5, 88.9, 96.0),
+        (REDUCTION, SVM): Estimate(89.4, 83.0, 95.9),
+        (IMPROVEMENT, NEWSVENDOR): Estimate(21.7, 8.0, 35.4),
+        (IMPROVEMENT, XGBOOST): Estimate(22.5, 18.2, 26.7),
+        (IMPROVEMENT, SVM): Estimate(5.8, 4.9, 6.7),
+    },
+)
+
+TABLES = (
+    PaperTable(
+        4,
+        caption="simple-ordered over cts after one trial, in the objective's own units: mean over "
+        "the tasks with history, ± two standard errors between tasks.",
+        says="simple-ordered improves the mean on all three benchmarks, and its standard error is "
+        "smaller.",
+        needs=DOWNSTREAM,
+        make=DOWNSTREAM_ENTRIES,
+        claims=(
+            Claim(
+                "5.6",
+                "After one trial simple-ordered varies less between seeds than cts",
+                positive(DOWNSTREAM_ENTRIES, REDUCTION),
+            ),
+            Claim(
+                "5.6",
+                "After one trial simple-ordered's mean is better than that of cts",
+                positive(DOWNSTREAM_ENTRIES, IMPROVEMENT),
+            ),
+        ),
+    ),
+)
+
+PAPERS = (
+    Paper(
+        name="othpo",
+        citation="Hellan et al. (2023), Obeying the Order: Introducing Ordered Transfer "
+        "Hyperparameter Optimisation",
+        setting=Setting(Ordered(trials=25), seeds=tuple(range(50))),
+        exhibits=(*FIGURES, *TABLES),
+        notes="Scores are normalised (0: the best method after the last trial, 100: random "
+        "search), means over the tasks with history (task 2 and on) and over seeds; lower is "
+        "better. Tasks on which no method ends better than random search have no score and are "
+        "left out.",
+        counted=drop_first_task,
+        landscape=choose_landscape,
+    ),
+)

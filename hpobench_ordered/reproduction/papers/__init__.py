@@ -1,1 +1,0 @@
-"""Papers that can be reproduced: each module exports `PAPERS`, a tuple."""

@@ -1,5 +1,0 @@
-"""Perrone et al. (2018), "Scalable Hyperparameter Transfer Learning"."""
-
-from hpobench_ordered.reproduction.papers.ablr.paper import PAPERS
-
-__all__ = ["PAPERS"]

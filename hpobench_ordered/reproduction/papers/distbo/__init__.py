@@ -1,5 +1,0 @@
-"""Law et al. (2019), "Hyperparameter Learning via Distributional Transfer"."""
-
-from hpobench_ordered.reproduction.papers.distbo.paper import PAPERS
-
-__all__ = ["PAPERS"]

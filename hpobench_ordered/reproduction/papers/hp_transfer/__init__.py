@@ -1,5 +1,0 @@
-"""Stoll et al. (2020), "Hyperparameter Transfer Across Developer Adjustments"."""
-
-from hpobench_ordered.reproduction.papers.hp_transfer.paper import PAPERS
-
-__all__ = ["PAPERS"]

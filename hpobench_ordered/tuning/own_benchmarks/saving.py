@@ -1,0 +1,127 @@
+"""Saves benchmarks made from tables as artifacts."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hpobench_ordered.data.artifact import Artifact, is_artifact
+from hpobench_ordered.data.benchmark import Benchmark, Definition
+from hpobench_ordered.data.raw_evaluations import RawEvaluations
+from hpobench_ordered.errors import EvaluationsError
+from hpobench_ordered.surrogates import SurrogateType
+from hpobench_ordered.surrogates.best import NOT_OPTIMAL
+from hpobench_ordered.surrogates.bundle import (
+    EVALUATIONS,
+    read_card,
+    read_definition,
+    read_evaluations,
+)
+from hpobench_ordered.tuning.own_benchmarks.fitting import as_raw_evaluations
+from hpobench_ordered.tuning.own_benchmarks.making import FittedEvaluations
+
+if TYPE_CHECKING:
+    from hpobench_ordered.surrogates.pipeline import BenchmarkFit
+
+
+def save(benchmark: Benchmark, folder: str | Path, *, overwrite: bool = False) -> Path:
+    """Write a benchmark that `from_evaluations` made as an artifact.
+
+    It holds the surrogate, the evaluations, and a quality card of a cross-validation by
+    configurations. `hpobench_ordered.load` and `run` take the artifact's path; in the folder
+    `hpobench_ordered.data.local.local_folder()` it is found by name.
+
+    Args:
+        benchmark: The benchmark.
+        folder: Folder of the artifact; its last part should be the benchmark's name. An earlier
+            version of the benchmark there is replaced; a folder that holds the same benchmark is
+            left as it is.
+        overwrite: Replace whatever benchmark is there.
+
+    Returns:
+        The folder.
+
+    Raises:
+        EvaluationsError: The benchmark was not made by `from_evaluations`, or the folder holds
+            another benchmark, or the same version with other content.
+        ArtifactError: The folder cannot be written, or the artifact would be too large to load.
+
+    Examples:
+        >>> import tempfile
+        >>> import pandas as pd
+        >>> import hpobench_ordered as hbo
+        >>> from ConfigSpace import ConfigurationSpace
+        >>> frame = pd.DataFrame({"task": "a", "depth": range(1, 21), "error": range(20)})
+        >>> bench = hbo.from_evaluations(
+        ...     frame,
+        ...     ConfigurationSpace({"depth": (1, 20)}),
+        ...     name="mine",
+        ...     objective="error",
+        ...     direction="minimize",
+        ... )
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = hbo.save(bench, f"{folder}/mine")
+        ...     hbo.load(path).task("a").evaluate({"depth": 3})
+        2.0
+    """
+    fitted = benchmark.recorded
+    if not isinstance(fitted, FittedEvaluations):
+        raise EvaluationsError(f"{benchmark.id} was not made by from_evaluations")
+    folder = Path(folder)
+    fit = fitted.fit
+    raw = [as_raw_evaluations(e.values, e.objective) for e in fitted.evaluations]
+    if is_artifact(folder) and not overwrite:
+        if _is_same(folder, raw, fit):
+            return folder
+        _check_replaceable(folder, fit.defined)
+    return _write(folder, benchmark.surrogate, fit, raw)
+
+
+def _is_same(folder: Path, raw: Sequence[RawEvaluations], fit: "BenchmarkFit") -> bool:
+    """Whether a folder holds the same evaluations with the same kind of surrogate and seed."""
+    artifact = Artifact(folder)
+    if EVALUATIONS not in artifact.sums() or read_definition(artifact) != fit.defined:
+        return False
+    card = read_card(artifact)
+    if (card.surrogate, card.seed) != (fit.model.kind, fit.seed):
+        return False
+    for ours, stored in zip(raw, read_evaluations(artifact), strict=True):
+        has_same_configs = np.array_equal(ours.values, stored.values, equal_nan=True)
+        if not has_same_configs or not np.array_equal(ours.objective, stored.objective):
+            return False
+    return True
+
+
+def _check_replaceable(folder: Path, definition: Definition) -> None:
+    """Raise an EvaluationsError unless the folder holds an earlier version of the benchmark."""
+    stored = read_definition(Artifact(folder))
+    is_same_name = stored.name == definition.name
+    if is_same_name and stored.version < definition.version:
+        return
+    advice = "choose another folder"
+    if is_same_name:
+        next_version = stored.version + 1
+        advice = f"give this one the next version, from_evaluations(..., version={next_version})"
+    raise EvaluationsError(
+        f"{folder} holds {stored.name}@{stored.version} with other content; {advice}, or replace "
+        "it with save(..., overwrite=True)"
+    )
+
+
+def _write(
+    folder: Path, surrogate: str, fit: "BenchmarkFit", raw: Sequence[RawEvaluations]
+) -> Path:
+    from hpobench_ordered.surrogates.artifacts import CardTexts, write_surrogates
+    from hpobench_ordered.surrogates.fitting import ForestRecipe
+
+    limits = ["The value of the nearest configuration that was evaluated on the task."]
+    if fit.model.kind is SurrogateType.FOREST:
+        limits = [ForestRecipe().describe(), NOT_OPTIMAL]
+    report = CardTexts(
+        source=fit.defined.provenance.source,
+        command="hpobench_ordered.save",
+        limits=limits,
+        summaries={surrogate: limits[0]},
+    )
+    return write_surrogates(folder, {surrogate: fit}, report, evaluations=raw)

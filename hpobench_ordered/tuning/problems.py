@@ -1,0 +1,107 @@
+"""Tasks as objectives of other packages."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from hpobench_ordered._typing import ConfigLike
+from hpobench_ordered.data.benchmark import Task
+from hpobench_ordered.data.extras import import_extra
+from hpobench_ordered.data.objective import Direction
+from hpobench_ordered.tuning._optuna_space import distribution, suggest_config
+
+if TYPE_CHECKING:
+    from ConfigSpace import ConfigurationSpace
+    from optuna import Trial
+    from optuna.distributions import BaseDistribution
+    from optuna.study import StudyDirection
+
+
+def objective_function(task: Task) -> Callable[[ConfigLike], float]:
+    """Make a function of a task; it can be pickled.
+
+    Returns:
+        A function of a configuration, a mapping, that returns the loss, to be minimised.
+    """
+    return partial(_loss, task)
+
+
+def configspace_problem(task: Task) -> "tuple[ConfigurationSpace, Callable[..., float]]":
+    """Make the problem of a task for optimisers on ConfigSpace, such as SMAC.
+
+    Returns:
+        The search space, and a target function of a configuration (ConfigSpace's or a mapping) and
+        a seed, which has no effect, that returns the loss.
+    """
+    return task.space.to_configspace(), partial(_loss, task)
+
+
+def optuna_objective(task: Task) -> "Callable[[Trial], float]":
+    """Make an objective for an Optuna study of either direction.
+
+    A study that minimises gets the loss, one that maximises gets the negative loss: the best trial
+    is the best one in both. These are the objective's own units if the study's direction is the
+    task's. A trial without a study, such as Optuna's `FixedTrial`, gets the loss.
+
+    The trial suggests only the active hyperparameters, ordinals as categoricals: the study's
+    `best_params` are a configuration.
+    """
+    return partial(_trial_value, task)
+
+
+class OptunaHubProblem:
+    """A task with the attributes of OptunaHub's problems, in the objective's own units.
+
+    For a study: `optuna.create_study(directions=problem.directions).optimize(problem, n_trials=9)`.
+
+    Args:
+        task: The task.
+
+    Raises:
+        MissingExtraError: Without Optuna.
+    """
+
+    def __init__(self, task: Task) -> None:
+        """Store the task; a `MissingExtraError` if Optuna is not installed."""
+        import_extra("optuna", package="optuna", extra="optuna", purpose="OptunaHubProblem")
+        self.task = task
+
+    @property
+    def search_space(self) -> "dict[str, BaseDistribution]":
+        """Distribution of every tunable hyperparameter, conditional ones included."""
+        return {p.name: distribution(p) for p in self.task.space.parameters}
+
+    @property
+    def directions(self) -> "list[StudyDirection]":
+        """Direction of the one objective, in a list."""
+        from optuna.study import StudyDirection
+
+        is_minimised = self.task.objective.direction is Direction.MINIMIZE
+        return [StudyDirection.MINIMIZE if is_minimised else StudyDirection.MAXIMIZE]
+
+    def evaluate(self, params: Mapping[str, Any]) -> float:
+        """Evaluate a configuration; values of inactive hyperparameters are ignored.
+
+        Raises:
+            InvalidConfigError: It does not fit the search space.
+        """
+        return self.task.evaluate(params)
+
+    def __call__(self, trial: "Trial") -> float:
+        """Evaluate what a trial suggests for the hyperparameters that are active."""
+        return self.evaluate(suggest_config(trial, self.task.space))
+
+
+def _loss(task: Task, config: ConfigLike, seed: int = 0) -> float:
+    """Evaluate a task; SMAC passes a seed, which has no effect, as tasks are deterministic."""
+    return task.objective.loss(task.evaluate(config))
+
+
+def _trial_value(task: Task, trial: "Trial") -> float:
+    """Evaluate a task on the configuration that a trial suggests, for the study's direction."""
+    loss = _loss(task, suggest_config(trial, task.space))
+    study = getattr(trial, "study", None)  # a FixedTrial has none
+    if study is None:
+        return loss
+    # The factor between losses and values is 1 or -1: negative losses are maximised.
+    return Direction.of(study.direction.name.lower()).sign * loss

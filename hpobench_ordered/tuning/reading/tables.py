@@ -1,0 +1,441 @@
+"""Reads tables of evaluations: finds the columns and groups the rows by task."""
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from hpobench_ordered._wording import join_words, suggest_allowed
+from hpobench_ordered.errors import EvaluationsError
+from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.tuning.reading.rows import (
+    Reader,
+    Remedies,
+    Rows,
+    State,
+    TaskRows,
+    explain_rounding,
+    is_missing,
+    number_of,
+    warn,
+)
+
+if TYPE_CHECKING:
+    from pandas import DataFrame, Series
+
+TASK = "task"
+"""Column of the task's name, unless another one is named."""
+OBJECTIVE = "objective"
+"""Column of the objective, unless another one is named."""
+PREFIXES = ("params_", "param_", "params.", "params/", "config/", "config.", "config_")
+"""What packages write before the name of a hyperparameter in the name of its column.
+
+Optuna, scikit-learn and MLflow, Ray Tune, Weights & Biases.
+"""
+STATE_COLUMNS = ("state", "status")  # in lower case
+STATE_OF_TEXT: Mapping[str, State] = {
+    **dict.fromkeys(("complete", "completed", "finished", "success", "terminated"), State.COMPLETE),
+    **dict.fromkeys(("fail", "failed", "error", "crashed", "killed"), State.FAILED),
+    **dict.fromkeys(("pruned", "stopped"), State.PRUNED),
+    **dict.fromkeys(
+        ("running", "waiting", "pending", "paused", "queued", "scheduled"), State.UNFINISHED
+    ),
+}
+"""What became of an evaluation, by the words of Optuna, MLflow, Ray Tune and Weights & Biases."""
+USUAL_OBJECTIVES = ("value", "mean_test_score", "score", "loss", "values_0")
+"""Columns of the objective in other packages, which messages suggest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Columns that are not hyperparameters.
+
+    Attributes:
+        task: Column of the task's name; None: `TASK` if there is one, else the table is one task.
+        objective: Column of the objective's value; None: `OBJECTIVE`.
+        context: Columns of the contexts.
+        order: Column by which the tasks are sorted; None: they keep the order of the table.
+    """
+
+    task: str | None = None
+    objective: str | None = None
+    context: Sequence[str] = ()
+    order: str | None = None
+
+    def roles(self) -> list[tuple[str, str]]:
+        """The name of each column that is named, and what it is for, in words for messages."""
+        named = [(self.task, "the task"), (self.objective, "the objective")]
+        named += [(name, "a context") for name in self.context]
+        named.append((self.order, "the order of tasks"))
+        return [(name, role) for name, role in named if name is not None]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of evaluations, one per row.
+
+    Attributes:
+        frame: The table; columns that are not needed are ignored.
+        name: Its name in messages.
+        task: Name of its task if it has no column of tasks.
+    """
+
+    frame: "DataFrame"
+    name: str = "the table"
+    task: str = "earlier task"
+
+
+def split_table(
+    table: Table,
+    space: SearchSpace,
+    columns: Columns,
+    reader: Reader,
+    *,
+    rename: Mapping[str, str] = MappingProxyType({}),
+) -> list[TaskRows]:
+    """Find the columns of a table, and split its rows by task.
+
+    Tasks come in the order in which they first appear, or in that of the column which the user
+    names. Columns of constants may be left out.
+
+    Args:
+        table: The table.
+        space: The search space.
+        columns: Names of the columns that are not hyperparameters.
+        reader: Collects what is wrong with rows, and has the words of messages.
+        rename: New names of columns by their old ones.
+
+    Raises:
+        EvaluationsError: The columns are not as described.
+    """
+    frame = table.frame
+    check_renaming(rename, list(frame.columns))
+    frame = _rename_spellings(frame.rename(columns=rename), space, columns)
+    columns = _complete(columns, frame, space)
+    state_column = _find_state_column(frame, space, columns)
+    ignored = _check_columns(frame, space, columns, table.name, reader.remedies)
+    reader.ignored += [name for name in ignored if name != state_column]
+
+    names_of_rows = _name_rows(frame)
+    if columns.task is None:
+        rows_of_task = {table.task: list(range(len(frame)))}
+    else:
+        rows_of_task = _group_rows(frame, columns.task, names_of_rows, reader)
+    if columns.order is not None:
+        rows_of_task = _sort_tasks(frame[columns.order], rows_of_task)
+    contexts = _read_contexts(frame, columns.context, rows_of_task, names_of_rows)
+
+    states = None if state_column is None else _read_states(frame[state_column])
+    cells: dict[str, Any] = {}
+    for name in (*space.names, *space.constants):
+        if name in frame:
+            cells[name] = frame[name].to_numpy()
+    all_rows = Rows("", names_of_rows, cells, frame[columns.objective].tolist(), states)
+    return [
+        TaskRows(replace(all_rows.select(rows), task=task), space, contexts[task], table.name)
+        for task, rows in rows_of_task.items()
+    ]
+
+
+def _rename_spellings(frame: "DataFrame", space: SearchSpace, columns: Columns) -> "DataFrame":
+    """Rename columns such as "params_x" to the hyperparameter "x"; warn of what was renamed.
+
+    A column is renamed if the table has no column "x" and "params_x" has no other use.
+    """
+    present = list(frame.columns)
+    used = {name for name, _ in columns.roles()}
+    spelling_of: dict[str, str] = {}
+    for name in (*space.names, *space.constants):
+        if name in present:
+            continue
+        spellings = [f"{prefix}{name}" for prefix in PREFIXES]
+        found = [spelling for spelling in spellings if spelling in present]
+        found = [spelling for spelling in found if spelling not in used]
+        if len(found) > 1:
+            raise EvaluationsError(
+                f"hyperparameter {name!r} may be column {' or '.join(map(repr, found))}: remove "
+                "all but one"
+            )
+        if found:
+            spelling_of[name] = found[0]
+    if spelling_of:
+        pairs = [f"{spelling!r} as {name!r}" for name, spelling in spelling_of.items()]
+        warn(f"columns are read as hyperparameters: {join_words(pairs)}")
+    return frame.rename(columns={spelling: name for name, spelling in spelling_of.items()})
+
+
+def _complete(columns: Columns, frame: "DataFrame", space: SearchSpace) -> Columns:
+    """Fill in the columns of the task and the objective if the user did not name them."""
+    task = columns.task
+    if task is None and TASK in frame.columns and TASK not in (*space.names, *space.constants):
+        task = TASK
+    return replace(columns, task=task, objective=columns.objective or OBJECTIVE)
+
+
+def _find_state_column(frame: "DataFrame", space: SearchSpace, columns: Columns) -> str | None:
+    """The column that says what became of each evaluation; None if there is none.
+
+    A column of that name which holds other words is something else.
+    """
+    used = {name for name, _ in columns.roles()} | {*space.names, *space.constants}
+    for name in frame.columns:
+        is_named_so = isinstance(name, str) and name.lower() in STATE_COLUMNS
+        if is_named_so and name not in used and _read_states(frame[name]) is not None:
+            return str(name)
+    return None
+
+
+def _read_states(column: "Series[Any]") -> list[State] | None:
+    """What became of each evaluation; None if a cell holds another word."""
+    states: list[State] = []
+    for cell in column.tolist():
+        word = str(cell).rpartition(".")[2].strip().lower()  # "TrialState.PRUNED", too
+        if word not in STATE_OF_TEXT:
+            return None
+        states.append(STATE_OF_TEXT[word])
+    return states
+
+
+def _name_rows(frame: "DataFrame") -> list[str]:
+    """Name each row of a table in messages: by its index if that has a name, else by its number."""
+    if frame.index.name is None:
+        return [f"row {number}" for number in range(len(frame))]
+    return [f"{frame.index.name} {label}" for label in frame.index]
+
+
+def _group_rows(
+    frame: "DataFrame", column: str, names_of_rows: Sequence[str], reader: Reader
+) -> dict[str, list[int]]:
+    """Positions of the rows of each task, in the order in which tasks first appear.
+
+    Args:
+        frame: The table.
+        column: The column of tasks.
+        names_of_rows: Name of each row in messages.
+        reader: Records the rows whose cell in this column is empty.
+    """
+    rows_of_task: dict[str, list[int]] = {}
+    for i, label in enumerate(frame[column].tolist()):
+        # A text such as "NA" may be the name of a task, although it may also mean a missing cell.
+        is_text = isinstance(label, str) and label.strip() != ""
+        if is_missing(label) and not is_text:
+            reader.leave_out(f"column {column!r} names no task", names_of_rows[i])
+        else:
+            rows_of_task.setdefault(_to_task_name(label), []).append(i)
+    return rows_of_task
+
+
+def _sort_tasks(
+    column: "Series[Any]", rows_of_task: Mapping[str, list[int]]
+) -> dict[str, list[int]]:
+    """Sort tasks by the smallest number, or the earliest time, that a column has in their rows.
+
+    Raises:
+        EvaluationsError: The column has neither numbers nor times.
+    """
+    import pandas as pd
+
+    keys: Series[Any] = column
+    if column.dtype == object or pd.api.types.is_string_dtype(column):
+        numbers = [number_of(cell) for cell in column.tolist()]
+        keys = pd.Series(numbers, index=column.index)
+        if keys.isna().any():
+            keys = pd.to_datetime(column, errors="coerce", format="ISO8601")
+    if keys.isna().any():
+        raise EvaluationsError(
+            f"column {column.name!r} must hold numbers, or dates such as 2026-05-31, to sort the "
+            f"tasks by, but has {column[keys.isna()].iloc[0]!r}"
+        )
+    first_of_task = {task: keys.iloc[list(rows)].min() for task, rows in rows_of_task.items()}
+    tasks_in_order = sorted(first_of_task, key=first_of_task.__getitem__)
+    return {task: rows_of_task[task] for task in tasks_in_order}
+
+
+def contexts_of(
+    contexts: Mapping[str, Mapping[str, float]] | None,
+    tasks: Sequence[str],
+    *,
+    others: Sequence[str] = (),
+) -> Mapping[str, Mapping[str, float]]:
+    """Check that contexts have finite numbers of the same names, and return them by task.
+
+    Args:
+        contexts: Context of each task, by its name; None: all are empty.
+        tasks: Tasks that must have a context.
+        others: Tasks that may have one, such as studies without a usable trial.
+
+    Raises:
+        EvaluationsError: A number is missing or not finite, or a task is unknown.
+    """
+    if contexts is None:
+        return {task: {} for task in tasks}
+    if not isinstance(contexts, Mapping) or not all(
+        isinstance(context, Mapping) for context in contexts.values()
+    ):
+        raise EvaluationsError(
+            "contexts must be a dict of numbers for each task, such as "
+            f"{{'May': {{'rows': 52e3}}}}, but got {contexts!r}"
+        )
+    for name in contexts:
+        if name not in {*tasks, *others}:
+            raise EvaluationsError(
+                f"contexts of the unknown task {name!r}{suggest_allowed(name, tasks)}"
+            )
+    missing = [repr(task) for task in tasks if task not in contexts]
+    if missing:
+        raise EvaluationsError(f"no context of {join_words(missing)}")
+    for task in tasks:
+        first_task = tasks[0]
+        _check_context(task, contexts[task], first_task, contexts[first_task])
+    return contexts
+
+
+def _check_context(
+    task: str, context: Mapping[str, float], other_task: str, other_context: Mapping[str, float]
+) -> None:
+    """Raise an `EvaluationsError` unless a context has finite numbers, and the right names.
+
+    Args:
+        task: Name of the task.
+        context: Its context.
+        other_task: Name of another task.
+        other_context: Context of the other task, which must have the same names.
+    """
+    if set(context) != set(other_context):
+        raise EvaluationsError(
+            f"the context of task {task!r} has {sorted(context)}, that of {other_task!r} "
+            f"{sorted(other_context)}"
+        )
+    for name, value in context.items():
+        if isinstance(value, str) or not math.isfinite(number_of(value)):
+            raise EvaluationsError(
+                f"context {name!r} of task {task!r} must be a finite number, but got {value!r}"
+                f"{explain_rounding(value)}"
+            )
+
+
+def check_renaming(rename: Mapping[str, str], *sources: Collection[str]) -> None:
+    """Raise an `EvaluationsError` unless renaming is valid and gives unique names in each source.
+
+    Args:
+        rename: New names by old ones, of which each must be in some source.
+        sources: Collections of names, such as the columns of a table or the parameters of a study.
+    """
+    if not isinstance(rename, Mapping) or not all(isinstance(n, str) for n in rename.values()):
+        raise EvaluationsError(f"rename must be a mapping of old to new names, but got {rename!r}")
+    for old in rename:
+        if not any(old in names for names in sources):
+            all_names: dict[str, None] = {}  # each once, in order
+            for names in sources:
+                all_names |= dict.fromkeys(map(str, names))
+            hint = suggest_allowed(str(old), all_names)
+            raise EvaluationsError(f"{old!r} cannot be renamed{hint}")
+    for names in sources:
+        new_names = {rename.get(name, name) for name in names}
+        if len(new_names) < len(set(names)):
+            raise EvaluationsError(
+                f"renaming by {dict(rename)} gives two of {sorted(names)} the same name"
+            )
+
+
+def _check_columns(
+    frame: "DataFrame",
+    space: SearchSpace,
+    columns: Columns,
+    source: str,
+    remedies: Remedies,
+) -> list[str]:
+    """Check that every column needed is there once; returns those that may be hyperparameters.
+
+    These are all that are not needed; but where the hyperparameters have a prefix, such as
+    "params_x", only the others with a prefix. Columns of constants are not needed.
+
+    Args:
+        frame: The table.
+        space: The search space.
+        columns: Names of the columns that are not hyperparameters. Each has a role, which is what
+            it is for, in words such as "the task".
+        source: Name of the table in messages.
+        remedies: What messages advise.
+    """
+    for name, role in columns.roles():
+        if not isinstance(name, str):
+            raise EvaluationsError(f"column names must be text, but got {name!r} for {role}")
+        if name in (*space.names, *space.constants):
+            raise EvaluationsError(f"column {name!r} is a hyperparameter; it cannot be {role}")
+    if columns.objective in (columns.task, *columns.context):
+        raise EvaluationsError(
+            f"column {columns.objective!r} is the objective; it cannot be the task or a context"
+        )
+
+    present = list(frame.columns)
+    role_of_column = dict(columns.roles()) | dict.fromkeys(space.names, "a hyperparameter")
+    usable = [*role_of_column, *space.constants]
+    others = [str(name) for name in dict.fromkeys(present) if name not in usable]
+
+    problems = [f"two columns {name!r}" for name in usable if present.count(name) > 1]
+    missing = [name for name in role_of_column if name not in present]
+    for name in missing:
+        hint = ""
+        if name == columns.objective:
+            likely = [other for other in USUAL_OBJECTIVES if other in others]
+            names = " or ".join(f"{remedies.objective}{other}" for other in likely)
+            hint = f" (give {names})" if likely else ""
+        problems.append(f"no column {name!r} for {role_of_column[name]}{hint}")
+    if missing and others:
+        hint = f" ({remedies.rename} gives columns other names)" if remedies.rename else ""
+        problems.append(f"columns without a use: {join_words(map(repr, others))}{hint}")
+    if problems:
+        lines = "".join(f"\n- {problem}" for problem in problems)
+        lacks_hyperparameter = any(name not in present for name in space.names)
+        if lacks_hyperparameter and remedies.old_space:
+            lines += (
+                "\nif the rows were evaluated on another search space, give that as "
+                f"{remedies.old_space}"
+            )
+        raise EvaluationsError(f"{source} cannot be read:{lines}")
+
+    with_prefix = [name for name in others if name.startswith(PREFIXES)]
+    return with_prefix or others
+
+
+def _read_contexts(
+    frame: "DataFrame",
+    columns: Sequence[str],
+    rows_of_task: Mapping[str, Sequence[int]],
+    names_of_rows: Sequence[str],
+) -> dict[str, dict[str, float]]:
+    """Context of each task from the columns of contexts, which must not change within a task.
+
+    Numbers are integers if the column's type is.
+
+    Args:
+        frame: The table.
+        columns: The columns of contexts.
+        rows_of_task: Positions of the rows of each task.
+        names_of_rows: Name of each row in messages.
+    """
+    contexts: dict[str, dict[str, float]] = {task: {} for task in rows_of_task}
+    for column in columns:
+        cells = frame[column].tolist()
+        is_integer = frame[column].dtype.kind in "iu"  # signed and unsigned integers
+        for task, rows in rows_of_task.items():
+            first = number_of(cells[rows[0]])
+            for i in rows:
+                number = number_of(cells[i])
+                if not math.isfinite(number) or number != first:
+                    raise EvaluationsError(
+                        f"column {column!r} must hold one finite number for each task, but task "
+                        f"{task!r} has {cells[i]!r} in {names_of_rows[i]}"
+                        f"{explain_rounding(cells[i])}"
+                    )
+            contexts[task][column] = int(first) if is_integer else first
+    return contexts
+
+
+def _to_task_name(label: object) -> str:
+    """A task's name; whole numbers lose the .0 that pandas adds where some are missing."""
+    if isinstance(label, float) and label.is_integer():
+        return str(int(label))
+    return str(label)

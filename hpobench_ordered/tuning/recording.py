@@ -1,0 +1,304 @@
+"""Records the tuning of a task in a study of an Optuna storage, and reads it again.
+
+Each configuration that a method is asked for becomes a running trial, which is finished when its
+value is told. Attributes of the trials hold the order of all that was asked and told, so that an
+optimiser which was interrupted can be led through the same events again. Needs the extra `optuna`.
+"""
+
+import math
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import takewhile
+from typing import Any
+
+import optuna
+from optuna.study import Study
+from optuna.trial import FrozenTrial, TrialState, create_trial
+
+from hpobench_ordered._typing import Config
+from hpobench_ordered._wording import join_words
+from hpobench_ordered.data.history import Evaluations
+from hpobench_ordered.data.objective import Direction
+from hpobench_ordered.errors import StoreError
+from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.tuning._optuna_log import quiet
+from hpobench_ordered.tuning._optuna_space import distribution
+from hpobench_ordered.tuning._settings import describe_changes
+from hpobench_ordered.tuning.reading.passwords import hide_password
+from hpobench_ordered.tuning.reading.read import REMEDIES, Settings, read_source
+from hpobench_ordered.tuning.reading.rows import OpenedStudy, Reader
+from hpobench_ordered.tuning.reading.sources import open_storage
+from hpobench_ordered.tuning.reading.studies import SETTINGS_ENTRY, load_studies
+
+ASKED_ATTRIBUTE = "hpobench_ordered:asked"
+"""Attribute of a trial: number of the event in which the method was asked for it."""
+TOLD_ATTRIBUTE = "hpobench_ordered:told"
+"""Attribute of a finished trial: number of the event in which the method was told its value."""
+RESULTS_ATTRIBUTE = "hpobench_ordered:results"
+"""Attribute of a trial: what else its evaluation gave, as JSON."""
+
+
+@dataclass(frozen=True, order=True)
+class Event:
+    """Something that happened to an optimiser.
+
+    Attributes:
+        number: Number of the event, from 0.
+        trial: Number of the trial.
+        is_told: Whether the method was told the value of the trial, or else asked for it.
+    """
+
+    number: int
+    trial: int
+    is_told: bool
+
+
+@dataclass(frozen=True)
+class RecordedTrial:
+    """A trial that was recorded.
+
+    Attributes:
+        config: The active hyperparameters.
+        value: Value in the objective's own units; None if it failed or is not finished.
+        results: What else its evaluation gave; None if nothing was recorded.
+    """
+
+    config: Config
+    value: float | None
+    results: Any
+
+
+class Recorder:
+    """Records the tuning of one task in a study that has the task's name.
+
+    One process may write to the study at a time.
+
+    Attributes:
+        place: The task and the storage, for messages.
+        trials: The trials that the study had when it was opened, in order.
+        events: What had happened to the optimiser by then, in order.
+
+    Raises:
+        MissingExtraError: Optuna is not installed.
+        StoreError: The study was not recorded by this package, has another direction, or cannot be
+            read.
+    """
+
+    def __init__(
+        self, storage: "str | os.PathLike[str] | object", task: str, direction: Direction
+    ) -> None:
+        """Open the study of the task, or create it, and read its trials."""
+        self.place = f"task {task!r} in {hide_password(storage)}"
+        self._task = task
+        # Why nothing can be recorded any more; "" as long as all went well.
+        self._failure = ""
+        if isinstance(storage, str | os.PathLike):
+            try:
+                storage = open_storage(storage, purpose="recording evaluations")
+            except OSError as error:  # a new journal is created at once
+                raise StoreError(f"{self.place} cannot be recorded: {error}") from error
+        with self._naming_errors(), quiet():
+            self._study: Study = optuna.create_study(
+                study_name=task,
+                storage=storage,
+                direction=direction.value,
+                load_if_exists=True,
+            )
+            trials: list[FrozenTrial] = self._study.get_trials(deepcopy=False)
+        self._id_of_trial = [trial._trial_id for trial in trials]
+        # When the task was begun; None if it has no trials.
+        self._start: datetime | None = trials[0].datetime_start if trials else None
+        self._settings: dict[str, Any] | None = self._study.user_attrs.get(SETTINGS_ENTRY)
+        self.events = sorted(_list_events(trials))
+        trials_with_event = {event.trial for event in self.events}
+        has_other_trials = len(trials_with_event) < len(trials)
+        if has_other_trials or (trials and self._settings is None):
+            raise StoreError(
+                f"{self.place} was tuned by another program; choose another name for this one"
+            )
+        directions = [direction.name.lower() for direction in self._study.directions]
+        if directions != [direction.value]:
+            raise StoreError(
+                f"{self.place} was begun to {join_words(directions)}, now to {direction.value}; "
+                "use another name for this task"
+            )
+        self.trials = [_read_trial(trial) for trial in trials]
+        self._next_event = len(self.events)
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """Settings of the optimiser that made the trials; empty if there are no trials."""
+        return (self._settings or {}) if self.trials else {}
+
+    def begin(self, settings: Mapping[str, Any]) -> None:
+        """Record the settings of a task without trials; of another one check that they are equal.
+
+        Raises:
+            StoreError: They differ.
+        """
+        if not self.trials:
+            with self._naming_errors():
+                self._study.set_user_attr(SETTINGS_ENTRY, dict(settings))
+            return
+        if "method" not in self.settings:
+            raise StoreError(
+                f"{self.place} was written by `record_history`, so that it cannot be continued; "
+                "choose another name for this one"
+            )
+        changes = describe_changes(self.settings, settings)
+        if changes:
+            raise StoreError(
+                f"{self.place} was begun with other settings: {'; '.join(changes)}. Use those "
+                "again, or another name for this task"
+            )
+
+    def read_earlier(self, space: SearchSpace) -> tuple[Evaluations, ...]:
+        """Read the studies whose first trial started before this one's, oldest first.
+
+        Of each, what was evaluated before this task was begun; what was evaluated since does not
+        change its history. Trials that are outside of `space` are left out with a warning.
+        """
+        studies = load_studies(self._study._storage, "*")  # oldest first
+        earlier: list[OpenedStudy] = []
+        for study in takewhile(lambda study: study.study_name != self._task, studies):
+            opened = OpenedStudy(study, before=self._start)
+            if any(trial.state is TrialState.COMPLETE for trial in opened.list_trials()):
+                earlier.append(opened)
+        if not earlier:
+            return ()
+        reader = Reader(
+            drop_invalid=True,
+            clip=False,
+            source="the studies",
+            may_be_empty=True,
+            remedies=REMEDIES,
+        )
+        return read_source(earlier, space, Settings(), reader)
+
+    def stop(self, reason: str) -> None:
+        """Record nothing any more: the optimiser could not be led through what follows."""
+        self._failure = self._failure or reason
+
+    def ask(self, config: Config, space: SearchSpace) -> int:
+        """Record a configuration that the method was asked for; returns the number of its trial."""
+        trial = self._make_trial(config, space, TrialState.RUNNING, None)
+        trial.user_attrs[ASKED_ATTRIBUTE] = self._next_event
+        return self._add(trial)
+
+    def tell(self, number: int, value: float, results: Any) -> None:
+        """Record the value of a trial, NaN if it failed, and what else its evaluation gave."""
+        trial_id = self._id_of_trial[number]
+        storage = self._study._storage
+        with self._naming_errors():
+            self._check_only_writer()
+            storage.set_trial_user_attr(trial_id, TOLD_ATTRIBUTE, self._next_event)
+            if results is not None:
+                storage.set_trial_user_attr(trial_id, RESULTS_ATTRIBUTE, results)
+            if math.isnan(value):
+                storage.set_trial_state_values(trial_id, TrialState.FAIL)
+            else:
+                storage.set_trial_state_values(trial_id, TrialState.COMPLETE, [value])
+        self._next_event += 1
+
+    def add(self, config: Config, space: SearchSpace, value: float) -> None:
+        """Record a configuration that was told without having been asked for."""
+        is_failed = math.isnan(value)
+        state = TrialState.FAIL if is_failed else TrialState.COMPLETE
+        trial = self._make_trial(config, space, state, None if is_failed else value)
+        trial.user_attrs[TOLD_ATTRIBUTE] = self._next_event
+        self._add(trial)
+
+    def _make_trial(
+        self, config: Config, space: SearchSpace, state: TrialState, value: float | None
+    ) -> FrozenTrial:
+        """Make a trial with the active hyperparameters of a configuration."""
+        params = {name: config[name] for name in space.names if name in config}
+        return create_trial(
+            state=state,
+            value=value,
+            params=params,
+            distributions={name: distribution(space[name]) for name in params},
+        )
+
+    def _add(self, trial: FrozenTrial) -> int:
+        """Add a trial to the study; returns its number.
+
+        Raises:
+            StoreError: It cannot be written, or another process has added trials.
+        """
+        storage = self._study._storage
+        number = len(self._id_of_trial)
+        with self._naming_errors(), quiet():
+            self._check_only_writer()
+            self._id_of_trial.append(storage.create_new_trial(self._study._study_id, trial))
+        self._next_event += 1
+        return number
+
+    def _check_only_writer(self) -> None:
+        """Raise a `StoreError` if the study has trials or events that were not recorded here."""
+        trials = self._study.get_trials(deepcopy=False)
+        n_events = len(list(_list_events(trials)))
+        if len(trials) != len(self._id_of_trial) or n_events != self._next_event:
+            raise StoreError(
+                f"another optimiser writes to {self.place}; each needs a task of its own"
+            )
+
+    @contextmanager
+    def _naming_errors(self) -> Iterator[None]:
+        """Turn an error of the storage into a `StoreError`, after which nothing is recorded.
+
+        The optimiser then knows more than the study, so that it could not be led through it again.
+        """
+        if self._failure:
+            raise StoreError(self._failure)
+        try:
+            yield
+        except Exception as error:  # which one depends on the storage
+            first_line = str(error).partition("\n")[0]
+            is_own = isinstance(error, StoreError)
+            self._failure = (
+                first_line if is_own else f"{self.place} cannot be recorded: {first_line}"
+            )
+            raise StoreError(self._failure) from error
+
+
+def record_history(
+    history: Sequence[Evaluations], storage: "str | os.PathLike[str] | object"
+) -> None:
+    """Record earlier tasks in an Optuna storage, as a study each.
+
+    Searches and optimisers that are recorded in the storage then start from them.
+
+    Args:
+        history: The evaluations of each task, oldest first, such as `read_history` gives.
+        storage: The storage; its URL; or a file, which need not exist yet.
+
+    Raises:
+        MissingExtraError: Optuna is not installed.
+        StoreError: A study of the same name has trials already, or the storage cannot be written.
+    """
+    for evaluations in history:
+        recorder = Recorder(storage, evaluations.task, evaluations.direction)
+        if recorder.trials:
+            raise StoreError(f"{recorder.place} has trials already")
+        context = dict(evaluations.context)
+        recorder.begin({"space": evaluations.space.to_json(), "context": context})
+        configs = evaluations.space.configs(evaluations.values)
+        for config, value in zip(configs, evaluations.objective.tolist(), strict=True):
+            recorder.add(config, evaluations.space, value)
+
+
+def _list_events(trials: Sequence[FrozenTrial]) -> Iterator[Event]:
+    """List what happened to the optimiser that made some trials, trial by trial."""
+    for trial in trials:
+        if ASKED_ATTRIBUTE in trial.user_attrs:
+            yield Event(trial.user_attrs[ASKED_ATTRIBUTE], trial.number, is_told=False)
+        if trial.state.is_finished() and TOLD_ATTRIBUTE in trial.user_attrs:
+            yield Event(trial.user_attrs[TOLD_ATTRIBUTE], trial.number, is_told=True)
+
+
+def _read_trial(trial: FrozenTrial) -> RecordedTrial:
+    return RecordedTrial(dict(trial.params), trial.value, trial.user_attrs.get(RESULTS_ATTRIBUTE))

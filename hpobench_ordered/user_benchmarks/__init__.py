@@ -1,6 +1,0 @@
-"""Benchmarks made from the user's tables of evaluations."""
-
-from hpobench_ordered.user_benchmarks.making import from_evaluations
-from hpobench_ordered.user_benchmarks.saving import save
-
-__all__ = ["from_evaluations", "save"]

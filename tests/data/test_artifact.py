@@ -1,0 +1,354 @@
+"""Artifacts: what is written is read again, damage is noticed, and nothing is lost."""
+
+import io
+import itertools
+import os
+import shutil
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hpobench_ordered.data.artifact import SUMS as HASHES_FILE
+from hpobench_ordered.data.artifact import Artifact, ArtifactWriter, check_writable
+from hpobench_ordered.data.writing import write_atomically
+from hpobench_ordered.errors import ArtifactError
+
+ARRAYS_OF_FILE = {"b": np.arange(6.0).reshape(2, 3), "a": np.array([1, 2], dtype=np.int8)}
+"""The content of `y.npz`, one of the two files of an artifact by `write_artifact`."""
+NUMBER_OF_FILES = 2
+
+
+def write_artifact(folder: Path) -> Artifact:
+    """Write an artifact of two files; a third one, SHA256SUMS, records their hashes."""
+    with ArtifactWriter(folder) as writer:
+        writer.write_json("x.json", {"key": "value"})
+        writer.write_arrays("y.npz", ARRAYS_OF_FILE)
+    return Artifact(folder)
+
+
+@pytest.fixture
+def artifact(tmp_path):
+    """An artifact in the folder `mine`, next to which there is nothing."""
+    return write_artifact(tmp_path / "mine")
+
+
+def list_names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_json_round_trips(artifact):
+    assert artifact.read_json("x.json") == {"key": "value"}
+
+
+def test_arrays_round_trip(artifact):
+    """Arrays are read with the values and the types that were written."""
+    arrays = artifact.read_arrays("y.npz")
+
+    assert arrays.keys() == ARRAYS_OF_FILE.keys()
+    for name, array in ARRAYS_OF_FILE.items():
+        np.testing.assert_array_equal(arrays[name], array)
+        assert arrays[name].dtype == array.dtype
+
+
+def test_numpy_reads_arrays(artifact):
+    with np.load(artifact.folder / "y.npz") as stored:
+        assert set(stored) == ARRAYS_OF_FILE.keys()
+
+
+def test_array_file_is_valid_archive(artifact):
+    """An array file is a ZIP archive, whose own checksums must fit."""
+    with zipfile.ZipFile(artifact.folder / "y.npz") as archive:
+        first_damaged_member = archive.testzip()
+
+    assert first_damaged_member is None
+
+
+def test_same_content_has_same_hashes(tmp_path):
+    """Files hold no time of writing, so that the same content always has the same hash."""
+    first = write_artifact(tmp_path / "first")
+    second = write_artifact(tmp_path / "second")
+
+    assert first.sums() == second.sums()
+
+
+def test_digest_ignores_order_of_hashes(artifact):
+    """The digest of an artifact is a hash of the names and hashes of its files, in any order."""
+    digest_before = artifact.digest
+    hashes_file = artifact.folder / HASHES_FILE
+    lines = hashes_file.read_text().splitlines()
+
+    hashes_file.write_text("\n".join(reversed(lines)))
+
+    assert artifact.digest == digest_before
+
+
+def test_digest_is_sha_256(artifact):
+    bits_of_digit = 4  # hexadecimal
+
+    assert len(artifact.digest) * bits_of_digit == 256
+
+
+def test_digest_changes_with_name_of_a_file(artifact):
+    """The recorded hashes, from which the digest is computed, come with names of files."""
+    digest_before = artifact.digest
+    hashes_file = artifact.folder / HASHES_FILE
+
+    hashes_file.write_text(hashes_file.read_text().replace("x.json", "z.json"))
+
+    assert artifact.digest != digest_before
+
+
+def test_digest_changes_with_number_of_files(artifact):
+    """The digest is computed from the recorded hashes, of which only one is left."""
+    digest_before = artifact.digest
+    hashes_file = artifact.folder / HASHES_FILE
+    line_of_first_file = hashes_file.read_text().splitlines()[0]
+
+    hashes_file.write_text(line_of_first_file)
+
+    assert artifact.digest != digest_before
+
+
+def test_check_counts_files(artifact):
+    assert artifact.check() == NUMBER_OF_FILES
+
+
+def test_unknown_file_is_refused(artifact):
+    with pytest.raises(ArtifactError, match="cannot be read"):
+        artifact.read("z.json")
+
+
+def test_unlisted_file_is_refused(artifact):
+    """A file without a recorded hash, which was added after the artifact was written."""
+    (artifact.folder / "z.json").write_text("{}")
+
+    with pytest.raises(ArtifactError, match="SHA-256 is not the recorded one"):
+        artifact.read("z.json")
+
+
+def test_check_names_missing_file(artifact):
+    """One of the artifact's files has been deleted, but its hash is still recorded."""
+    (artifact.folder / "x.json").unlink()
+
+    with pytest.raises(ArtifactError, match=r"x\.json"):
+        artifact.check()
+
+
+def test_missing_hashes_are_refused(artifact):
+    """The file of recorded hashes has been deleted; the message names it."""
+    (artifact.folder / HASHES_FILE).unlink()
+
+    with pytest.raises(ArtifactError, match=HASHES_FILE):
+        artifact.read("x.json")
+
+
+@pytest.mark.parametrize("content", [b"{", b"\xff\xfe\xfd"], ids=["unfinished", "not text"])
+def test_file_that_is_not_json_is_refused(tmp_path, content):
+    """An artifact's file is called x.json, but its content is unfinished, or no text."""
+    with ArtifactWriter(tmp_path / "mine") as writer:
+        writer.write_bytes("x.json", content)
+
+    with pytest.raises(ArtifactError, match="not JSON"):
+        Artifact(tmp_path / "mine").read_json("x.json")
+
+
+def test_pickled_arrays_are_refused(tmp_path):
+    """An array of Python objects is stored as a pickle, which could run any code when read."""
+    pickled = io.BytesIO()
+    np.savez(pickled, evil=np.array([{"a": 1}], dtype=object))
+    with ArtifactWriter(tmp_path / "mine") as writer:
+        writer.write_bytes("evil.npz", pickled.getvalue())
+
+    with pytest.raises(ArtifactError, match="not an array file"):
+        Artifact(tmp_path / "mine").read_arrays("evil.npz")
+
+
+def test_interrupted_write_keeps_the_old_artifact(artifact, tmp_path):
+    """The user interrupts the writing of an artifact that would replace another one."""
+    hashes_before = artifact.sums()
+
+    with pytest.raises(KeyboardInterrupt), ArtifactWriter(artifact.folder) as writer:
+        writer.write_json("x.json", {"key": "other"})
+        raise KeyboardInterrupt
+
+    assert artifact.sums() == hashes_before
+    # No unfinished folder is left.
+    assert list_names(tmp_path) == ["mine"]
+
+
+def test_full_disk_keeps_the_old_artifact(artifact, tmp_path, monkeypatch):
+    """An artifact is replaced when the new one is complete: if writing fails, it stays."""
+    hashes_before = artifact.sums()
+
+    def fail_to_write(path: Path, data: bytes) -> int:
+        raise OSError("no space left on device")
+
+    with pytest.raises(ArtifactError, match="no space"), ArtifactWriter(artifact.folder) as writer:
+        monkeypatch.setattr(Path, "write_bytes", fail_to_write)
+        writer.write_json("x.json", {})
+
+    assert artifact.sums() == hashes_before
+    # No unfinished folder is left.
+    assert list_names(tmp_path) == ["mine"]
+
+
+def test_empty_folder_is_replaced(tmp_path):
+    """An artifact may be written where there is a folder already, if nothing is in it."""
+    (tmp_path / "mine").mkdir()
+
+    artifact = write_artifact(tmp_path / "mine")
+
+    assert artifact.check() == NUMBER_OF_FILES
+
+
+def test_file_that_appears_while_writing_is_kept(artifact, tmp_path):
+    """The writer replaces the folder at the end, but not if that would delete a user's file."""
+    mine = artifact.folder
+    users_file = mine / "thesis.tex"
+
+    with pytest.raises(ArtifactError, match=r"thesis\.tex"), ArtifactWriter(mine) as writer:
+        writer.write_json("x.json", {})
+        users_file.write_text("all my work")
+
+    assert users_file.read_text() == "all my work"
+    # No unfinished folder is left.
+    assert list_names(tmp_path) == ["mine"]
+
+
+@pytest.mark.parametrize("has_hashes", [True, False])
+@pytest.mark.parametrize("attempt", [check_writable, write_artifact])
+def test_folder_with_other_files_is_not_replaced(artifact, has_hashes, attempt):
+    """A folder is replaced if it is an artifact and nothing else, which recorded hashes tell.
+
+    This one has a file of the user besides; neither `check_writable` nor a writer accepts it.
+    """
+    users_file = artifact.folder / "thesis.tex"
+    users_file.write_text("all my work")
+    if not has_hashes:
+        (artifact.folder / HASHES_FILE).unlink()
+
+    with pytest.raises(ArtifactError, match="choose another folder"):
+        attempt(artifact.folder)
+
+    assert users_file.read_text() == "all my work"
+
+
+@pytest.mark.parametrize("path", ["file", "file/below/it"])
+def test_check_refuses_impossible_folder(tmp_path, path):
+    """There is a file at the path of the folder, or at that of a folder above it."""
+    (tmp_path / "file").write_text("")
+
+    with pytest.raises(ArtifactError, match="file"):
+        check_writable(tmp_path / path)
+
+
+@pytest.mark.parametrize("path", ["file", "file/below/it"])
+def test_writer_refuses_impossible_folder_at_once(tmp_path, path):
+    """There is a file at the path of the folder, or at that of a folder above it."""
+    (tmp_path / "file").write_text("")
+
+    with pytest.raises(ArtifactError, match="file"), ArtifactWriter(tmp_path / path):
+        pytest.fail("the writer must fail before it is used")
+
+
+def test_check_of_folder_leaves_nothing_behind(tmp_path):
+    """The check makes the folders above, as it tries to write there, but leaves them empty."""
+    check_writable(tmp_path / "a" / "b")
+
+    assert list_names(tmp_path / "a") == []
+
+
+@pytest.mark.parametrize("killed_at", range(3))
+def test_kill_while_replacing_loses_no_artifact(artifact, tmp_path, monkeypatch, killed_at):
+    """Replacing has three steps: rename the old folder, rename the new one, remove the old one.
+
+    Whichever of them it is killed at, a whole artifact is left, under some name.
+    """
+    rename = Path.rename
+    rmtree = shutil.rmtree
+    step_numbers = itertools.count()
+
+    def begin_step() -> None:
+        if next(step_numbers) >= killed_at:  # nor is there any later step
+            raise KeyboardInterrupt
+
+    def rename_or_be_killed(path: Path, target: Path) -> Path:
+        begin_step()
+        return rename(path, target)
+
+    def remove_or_be_killed(path: Path, **_: object) -> None:
+        begin_step()
+        rmtree(path)
+
+    monkeypatch.setattr(Path, "rename", rename_or_be_killed)
+    monkeypatch.setattr(shutil, "rmtree", remove_or_be_killed)
+
+    with pytest.raises(KeyboardInterrupt):
+        write_artifact(artifact.folder)
+
+    # `check` raises an error for a damaged artifact.
+    artifacts_left = [Artifact(hashes.parent) for hashes in tmp_path.glob(f"*/{HASHES_FILE}")]
+    numbers_of_files = [artifact.check() for artifact in artifacts_left]
+    assert NUMBER_OF_FILES in numbers_of_files
+
+
+def test_failed_replacement_keeps_the_old_artifact(artifact, tmp_path, monkeypatch):
+    """The writer sets the old folder aside, fails to put the new one in place, and goes back."""
+    hashes_before = artifact.sums()
+    rename = Path.rename
+
+    def refuse_new_folder(path: Path, target: Path) -> Path:
+        """Rename a folder, but fail to put a new one in the artifact's place.
+
+        The old one, which was set aside under a name that ends in `-old`, may go back there.
+        """
+        is_old_folder = path.name.endswith("-old")
+        if target == artifact.folder and not is_old_folder:
+            raise PermissionError("refused")
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", refuse_new_folder)
+
+    with pytest.raises(ArtifactError, match="refused"), ArtifactWriter(artifact.folder) as writer:
+        writer.write_json("z.json", {})
+
+    assert artifact.sums() == hashes_before
+    # Neither the old folder under another name nor the new one is left.
+    assert list_names(tmp_path) == ["mine"]
+
+
+def test_atomic_write_replaces_content(tmp_path):
+    """A file is written under a temporary name, and then takes the place of the old one."""
+    path = tmp_path / "file"
+    write_atomically(path, b"old")
+
+    write_atomically(path, b"new")
+
+    assert path.read_bytes() == b"new"
+    # No temporary file is left.
+    assert list_names(tmp_path) == ["file"]
+
+
+def test_failed_atomic_write_leaves_nothing_behind(tmp_path):
+    """A folder cannot be replaced by a file, so the temporary file has to be removed."""
+    (tmp_path / "folder").mkdir()
+
+    with pytest.raises(OSError, match="folder"):
+        write_atomically(tmp_path / "folder", b"content")
+
+    assert list_names(tmp_path) == ["folder"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="links need rights elsewhere")
+def test_target_of_a_link_is_replaced(artifact, tmp_path):
+    """The folder that a link leads to gets the new content; the link itself stays."""
+    link = tmp_path / "link"
+    link.symlink_to("mine")
+
+    with ArtifactWriter(link) as writer:
+        writer.write_json("z.json", {})
+
+    assert link.is_symlink()
+    assert list(artifact.sums()) == ["z.json"]

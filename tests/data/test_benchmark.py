@@ -1,0 +1,151 @@
+"""What a benchmark gives as history, recorded evaluations or random ones; and its tasks."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import hpobench_ordered as hbo
+from hpobench_ordered import Evaluations
+from hpobench_ordered.data.benchmark import HISTORY_SIZE
+from hpobench_ordered.errors import EvaluationsError, InvalidConfigError
+
+
+@pytest.fixture(scope="module")
+def newsvendor():
+    return hbo.load("newsvendor")
+
+
+@pytest.fixture(scope="module")
+def recorded_benchmark(newsvendor):
+    """The benchmark newsvendor, as if 30 evaluations of each task had been recorded."""
+    rng = np.random.default_rng(0)
+    tasks = range(len(newsvendor.tasks))
+    evaluations = tuple(newsvendor.evaluations(task, rng=rng, n=30) for task in tasks)
+    return replace(newsvendor, recorded=lambda: evaluations)
+
+
+@pytest.mark.parametrize("n", [None, 30, 1000])
+def test_all_recorded_evaluations_are_history(recorded_benchmark, n):
+    """Asked for all 30 recorded evaluations, or for more, a benchmark gives all of them."""
+    task = 2
+    history = recorded_benchmark.evaluations(task, rng=np.random.default_rng(0), n=n)
+    assert history is recorded_benchmark.recorded()[task]
+
+
+def test_random_evaluations_are_history_by_default(newsvendor):
+    history = newsvendor.evaluations(4, rng=np.random.default_rng(1))
+    assert (len(history), history.task) == (HISTORY_SIZE, "4")
+
+
+def test_losses_of_maximised_objective_are_negative(newsvendor):
+    history = newsvendor.evaluations(4, rng=np.random.default_rng(1))
+    assert np.array_equal(-history.losses, newsvendor.tasks[4].evaluate_many(history.values))
+
+
+def test_history_size_is_the_default_number(newsvendor):
+    small = replace(newsvendor, history_size=7)
+    assert len(small.evaluations(0, rng=np.random.default_rng(0))) == 7
+
+
+def test_seed_decides_random_evaluations(newsvendor):
+    """The same seed draws the same evaluations of a task, another seed draws others."""
+    task = 4
+    values = newsvendor.evaluations(task, rng=np.random.default_rng(1)).values
+    again = newsvendor.evaluations(task, rng=np.random.default_rng(1)).values
+    other = newsvendor.evaluations(task, rng=np.random.default_rng(2)).values
+    assert np.array_equal(values, again)
+    assert not np.array_equal(values, other)
+
+
+def test_loaded_benchmark_knows_its_source(newsvendor):
+    assert (newsvendor.source, newsvendor.identity) == ("newsvendor@1", "newsvendor@1")
+
+
+def test_changed_benchmark_has_no_source():
+    """By its source a benchmark can be loaded again, but not as it was changed in memory."""
+    changed = replace(hbo.load("newsvendor"), history_size=7)
+    assert changed.source == ""
+    assert changed.identity == ""
+
+
+@given(n=st.integers(0, 29), seed=st.integers(0, 99))
+def test_same_seed_chooses_same_recorded(recorded_benchmark, n, seed):
+    """The seed decides which n of the 30 recorded evaluations of a task are given."""
+    task = 1
+    chosen = recorded_benchmark.evaluations(task, rng=np.random.default_rng(seed), n=n)
+    again = recorded_benchmark.evaluations(task, rng=np.random.default_rng(seed), n=n)
+    assert len(chosen) == n
+    assert np.array_equal(chosen.values, again.values)
+
+
+@given(n=st.integers(0, 29), seed=st.integers(0, 99))
+def test_chosen_evaluations_keep_recorded_order(recorded_benchmark, n, seed):
+    """If only n of the 30 recorded evaluations are given, they are not shuffled."""
+    task = 1
+    all_evaluations: Evaluations = recorded_benchmark.recorded()[task]
+    chosen = recorded_benchmark.evaluations(task, rng=np.random.default_rng(seed), n=n)
+
+    row_of_evaluation: dict[tuple[bytes, float], int] = {}
+    for row, evaluation in enumerate(hashable_evaluations(all_evaluations)):
+        # Of equal evaluations the first row counts.
+        row_of_evaluation.setdefault(evaluation, row)
+    rows_of_chosen = [row_of_evaluation[evaluation] for evaluation in hashable_evaluations(chosen)]
+    assert rows_of_chosen == sorted(rows_of_chosen)
+
+
+def hashable_evaluations(evaluations: Evaluations) -> list[tuple[bytes, float]]:
+    """Make a key for a dictionary of each evaluation: its values, as bytes, and its loss."""
+    pairs = zip(evaluations.values, evaluations.losses, strict=True)
+    return [(values.tobytes(), loss) for values, loss in pairs]
+
+
+def test_best_values_must_be_as_many_as_tasks(newsvendor):
+    definition = hbo.Definition(
+        "mine",
+        1,
+        "Mine.",
+        newsvendor.space,
+        newsvendor.objective,
+        tuple(hbo.TaskDefinition(task.name, task.context) for task in newsvendor.tasks),
+        newsvendor.provenance,
+    )
+    with pytest.raises(EvaluationsError, match="for each of 9 tasks, but has 2"):
+        hbo.Benchmark.build(
+            definition, surrogate="mine", model=newsvendor.tasks[0]._surrogate, best_values=[1, 2]
+        )
+
+
+def test_regret_of_the_best_is_a_positive_zero(newsvendor):
+    task = newsvendor.tasks[0]  # of which the objective is maximised
+    assert str(task.regret(task.best_value)) == "0.0"
+
+
+def test_unknown_best_value_is_explained(newsvendor):
+    task = replace(newsvendor.tasks[0], best_value=None)
+    with pytest.raises(ValueError, match=r"compare objective values, or make .* `best_values`"):
+        task.regret(1.0)
+
+
+def test_equal_tasks_have_equal_hashes(newsvendor):
+    task = newsvendor.tasks[3]
+    assert {task, replace(task)} == {task}
+
+
+def test_table_of_arrow_is_evaluated(newsvendor):
+    task = newsvendor.tasks[0]
+    frame = pd.DataFrame([newsvendor.space.sample(np.random.default_rng(0)) for _ in range(3)])
+    values = task.evaluate_many(pa.Table.from_pandas(frame))
+    assert values.tolist() == task.evaluate_many(frame).tolist()
+
+
+def test_row_of_a_frame_is_explained(newsvendor):
+    config = newsvendor.space.sample(np.random.default_rng(0))
+    ((_, row),) = pd.DataFrame([config]).iterrows()
+    with pytest.raises(InvalidConfigError, match=r"a row of a table is one by `dict\(row\)`"):
+        newsvendor.tasks[0].evaluate(row)
+    assert newsvendor.tasks[0].evaluate(dict(row)) == newsvendor.tasks[0].evaluate(config)

@@ -1,0 +1,734 @@
+"""Optimisers, which run a method on one's own task: asked and told, stopped and taken up again."""
+
+import json
+import math
+import signal
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from pathlib import Path
+from unittest.mock import Mock, call
+
+import numpy as np
+import optuna
+import pandas as pd
+import pytest
+from bad_methods import Good, OutOfBounds
+from optuna.storages import InMemoryStorage, RDBStorage
+from tuning_support import METHODS, make_task_and_history, make_tuner, tune
+
+import hpobench_ordered as hbo
+from hpobench_ordered.errors import (
+    EvaluationsError,
+    ExperimentError,
+    HistoryWarning,
+    InvalidConfigError,
+    InvalidSuggestionError,
+    StoreError,
+    UnknownNameError,
+)
+from hpobench_ordered.registry import method_spec
+from hpobench_ordered.runtime.threads import one_thread
+from hpobench_ordered.testing.toy import (
+    four_choices_space,
+    numeric_space,
+    numeric_space_before,
+)
+from hpobench_ordered.tuning import optimiser as optimiser_module
+from hpobench_ordered.tuning.optimiser import Trial
+
+optuna.logging.set_verbosity(optuna.logging.ERROR)
+
+# suggestions and results
+
+
+@pytest.mark.parametrize("direction", list(hbo.Direction))
+@pytest.mark.parametrize("method", METHODS)
+def test_suggestions_are_those_of_the_method(method, direction):
+    """The same method, with the same settings, is asked and told by hand."""
+    seed, budget = 3, 12
+    tuner, task = make_tuner(method, direction=direction, seed=seed, budget=budget)
+    _, history = make_task_and_history(direction=direction)
+    method_by_hand = method_spec(method).method(
+        space=task.space,
+        rng=np.random.default_rng(seed),
+        history=history,
+        context=task.context,
+        budget=budget,
+    )
+
+    suggestions = tune(tuner, task, trials=budget)
+
+    # Optimisers ask in one thread. With more threads, sums of floats would be rounded otherwise.
+    with one_thread():
+        for config in suggestions:
+            assert config == method_by_hand.ask()
+            loss = task.objective.loss(task.evaluate(config))
+            method_by_hand.tell(config, loss)
+
+
+@pytest.mark.parametrize(
+    ("direction", "choose_best"), [(hbo.Direction.MINIMIZE, min), (hbo.Direction.MAXIMIZE, max)]
+)
+def test_best_trial_has_best_value(direction, choose_best):
+    """The lowest value if the objective is minimised, the highest if it is maximised."""
+    tuner, task = make_tuner(direction=direction)
+
+    tune(tuner, task, trials=12)
+
+    assert tuner.best.value == choose_best(trial.value for trial in tuner.trials)
+    assert task.evaluate(tuner.best.config) == tuner.best.value
+    assert f"12 trials, best {tuner.best.value})" in repr(tuner)
+
+
+def test_changing_a_trial_changes_a_copy():
+    """The caller gets copies of configurations; the suggestion stays in flight as it was."""
+    tuner, _ = make_tuner("bo")
+    config = tuner.ask()
+    tuner.trials[0].config.clear()  # changes what the caller was given, not the optimiser's
+    assert tuner.pending == [config]
+
+
+def test_suggestions_are_told_in_any_order():
+    """Of four suggestions the second is not told. Trials stay in the order of asking."""
+    tuner, task = make_tuner("bo")
+    first, second, third, fourth = [tuner.ask() for _ in range(4)]
+
+    for config in (third, first, fourth):
+        tuner.tell(config, task.evaluate(config))
+
+    assert tuner.pending == [second]
+    assert [trial.config for trial in tuner.trials] == [first, second, third, fourth]
+    assert tuner.trials[2].value == task.evaluate(third)
+
+
+def test_suggestions_in_flight_are_not_repeated():
+    """Of seven suggestions three are told."""
+    tuner, task = make_tuner("bo")
+    configs = [tuner.ask() for _ in range(4)]
+    for config in configs[1:]:
+        tuner.tell(config, task.evaluate(config))
+
+    configs += [tuner.ask() for _ in range(3)]
+
+    different_configs = {json.dumps(config) for config in configs}
+    assert len(different_configs) == 7
+
+
+def test_threads_share_an_optimiser():
+    """Four threads run twenty trials with one optimiser."""
+    tuner, task = make_tuner("bo")
+
+    def run_trial() -> None:
+        config = tuner.ask()
+        tuner.tell(config, task.evaluate(config))
+
+    with ThreadPoolExecutor(max_workers=4) as threads:
+        runs = [threads.submit(run_trial) for _ in range(20)]
+    for run in runs:
+        run.result()  # raises an error that a thread met
+    assert len(tuner.trials) == 20
+    assert all(trial.value == task.evaluate(trial.config) for trial in tuner.trials)
+    assert tuner.pending == []
+
+
+def test_config_that_was_not_suggested_is_told():
+    """It is a trial like others, and is not suggested again."""
+    tuner, _ = make_tuner("bo", space=numeric_space())
+
+    tuner.tell({"x": 1, "y": 0.5}, 0.25)
+
+    assert tuner.trials == (Trial({"x": 1.0, "y": 0.5}, 0.25),)
+    assert tuner.ask() != tuner.best.config
+
+
+@pytest.mark.filterwarnings("ignore:random-search suggests configurations again")
+def test_equal_suggestions_are_told_in_order():
+    """The space has one configuration, so that both suggestions are equal."""
+    space = hbo.SearchSpace([hbo.Parameter.choice("kind", ("a",))])
+    tuner, _ = make_tuner("random-search", space=space)
+    first, second = tuner.ask(), tuner.ask()
+    assert first == second
+
+    tuner.tell(first, 0)
+    tuner.tell(second, 1)
+
+    assert [trial.value for trial in tuner.trials] == [0, 1]
+
+
+def test_config_may_come_back_in_other_form():
+    """What is told is recognised as the suggestion, though it is not written as the same dict."""
+    tuner, _ = make_tuner("random-search")
+    config = tuner.ask()
+    same_config = config | {"n": np.int64(config["n"])}
+    del same_config["fixed"]  # a constant of the space, which need not be told
+    same_config.setdefault("x", 0.5)  # the value of `x`, where it is inactive, is ignored
+
+    tuner.tell(same_config, 1.0)
+
+    assert tuner.pending == []
+    assert [trial.config for trial in tuner.trials] == [config]
+
+
+@pytest.mark.parametrize("value", [None, math.nan, math.inf, -math.inf, np.float32("nan")])
+def test_failures_are_told_and_never_best(value):
+    """The value of a failed evaluation is None or no finite number."""
+    tuner, task = make_tuner("bo")
+    failed_config = tuner.ask()
+
+    tuner.tell(failed_config, value)
+
+    (failed_trial,) = tuner.trials
+    assert math.isnan(failed_trial.value)
+    with pytest.raises(ExperimentError, match="no best trial yet"):
+        tuner.best  # noqa: B018  it raises
+    later_configs = tune(tuner, task)
+    assert failed_config not in later_configs
+    assert math.isfinite(tuner.best.value)
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"x": 1.0, "Y": 0.5}, "did you mean 'y'"),
+        ({"x": 1.0}, "'y' is missing: a number in"),
+        ({"x": 1.0, "y": 2.0}, "y must be a number in .* got 2.0"),
+        ([1.0, 0.5], "a configuration must be a dict"),
+    ],
+)
+def test_invalid_config_is_not_told(config, message):
+    """The space has x from -5 to 5, and y from 1e-4 to 1."""
+    tuner, _ = make_tuner("bo", space=numeric_space())
+    with pytest.raises(InvalidConfigError, match=message):
+        tuner.tell(config, 1.0)
+    assert tuner.trials == ()
+
+
+INTEGER_THAT_FLOATS_ROUND = 2**53 + 1
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("0.5", "must be a number, or None for a failure"),
+        ([0.5, 1], "must be a number, or None for a failure"),
+        (10**400, "must be a number, or None for a failure"),
+        (INTEGER_THAT_FLOATS_ROUND, "an integer that floats round"),
+    ],
+    ids=["text", "list", "too large", "rounded"],
+)
+def test_invalid_value_is_not_told(value, message):
+    tuner, _ = make_tuner("bo", space=numeric_space())
+    with pytest.raises(EvaluationsError, match=message):
+        tuner.tell({"x": 1.0, "y": 0.5}, value)
+    assert tuner.trials == ()
+
+
+def test_method_of_invalid_suggestion_is_named():
+    """The method `OutOfBounds` suggests a value of x beyond its range."""
+    tuner, _ = make_tuner(OutOfBounds, space=numeric_space())
+    with pytest.raises(InvalidSuggestionError, match=r"OutOfBounds suggested.*x must be a number"):
+        tuner.ask()
+
+
+# arguments
+
+
+_, HISTORY_TO_MINIMIZE = make_task_and_history(numeric_space())
+_, HISTORY_ON_OTHER_SPACE = make_task_and_history(numeric_space_before())
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"method": "simple-orderd"}, UnknownNameError, "did you mean 'simple-ordered'"),
+        ({"direction": "maximise"}, EvaluationsError, "did you mean 'maximize'"),
+        ({"direction": "maximize"}, EvaluationsError, "objective is to minimize"),
+        ({"history": HISTORY_TO_MINIMIZE * 2}, EvaluationsError, "more than one history"),
+        ({"history": ()}, ExperimentError, "needs a history of 1 earlier task, got 0"),
+        ({"budget": 0}, ExperimentError, "at least 1 trial"),
+        ({"space": 3}, EvaluationsError, "got int"),
+        (
+            {"method": "cts", "history": HISTORY_ON_OTHER_SPACE},
+            EvaluationsError,
+            "another search space",
+        ),
+    ],
+    ids=lambda value: repr(list(value)) if isinstance(value, dict) else None,
+)
+def test_arguments_that_do_not_fit_are_refused(options, error, message):
+    """One of the options is wrong; the others are valid."""
+    valid_options = {
+        "method": "simple-ordered",
+        "space": numeric_space(),
+        "direction": "minimize",
+        "history": HISTORY_TO_MINIMIZE,
+    }
+    with pytest.raises(error, match=message):
+        hbo.optimiser(**(valid_options | options))
+
+
+def test_history_on_other_space_is_warned_of():
+    """The warning names the tasks, 0 and 1, and what has changed."""
+    with pytest.warns(HistoryWarning, match="'0', '1': .* now from -5 to 5"):
+        tuner = hbo.optimiser(
+            "simple-ordered",
+            space=numeric_space(),
+            direction="minimize",
+            history=HISTORY_ON_OTHER_SPACE,
+        )
+    assert tuner.ask()
+
+
+def test_history_is_aligned_and_checked_once(monkeypatch):
+    """Either takes long for a long history. Mocks count the calls, and pass them on."""
+    task, history = make_task_and_history(numeric_space())
+    counting_align = Mock(wraps=optimiser_module.align_history)
+    counting_check = Mock(wraps=optimiser_module.check_history)
+    monkeypatch.setattr(optimiser_module, "align_history", counting_align)
+    monkeypatch.setattr(optimiser_module, "check_history", counting_check)
+
+    hbo.optimiser("simple-ordered", space=task.space, direction="minimize", history=history)
+
+    counting_align.assert_called_once()
+    counting_check.assert_called_once()
+
+
+# tables
+
+
+def test_frame_has_all_told_trials():
+    """Two trials with a value and one that failed, but not the one that is in flight."""
+    tuner, task = make_tuner("random-search")
+    tune(tuner, task, trials=2)
+    tuner.ask()  # stays in flight
+    tuner.tell(tuner.ask(), None)
+
+    frame = tuner.frame(objective="loss")
+
+    constant_of_space = "fixed"
+    assert list(frame.columns) == [*task.space.names, constant_of_space, "loss"]
+    assert frame["loss"].isna().tolist() == [False, False, True]
+    assert frame["kind"].tolist() == [tuner.trials[i].config["kind"] for i in (0, 1, 3)]
+
+
+def tune_four_choices(seed):
+    """Table of twelve trials on four configurations, of which one always fails."""
+    space = four_choices_space()
+    tuner = hbo.optimiser("random-search", space=space, direction="minimize", seed=seed)
+    failing_config = space.configs(np.zeros((1, 2)))[0]
+    for value in range(12):
+        config = tuner.ask()
+        tuner.tell(config, None if config == failing_config else value)
+    return tuner.frame(objective="loss")
+
+
+@pytest.mark.filterwarnings("ignore:random-search suggests configurations again")
+def test_frames_of_months_are_history_for_the_next():
+    """Each configuration is evaluated several times, and has the mean of its values."""
+    frames = {"May": tune_four_choices(seed=0), "June": tune_four_choices(seed=1)}
+    table = pd.concat(frame.assign(month=month) for month, frame in frames.items())
+
+    with pytest.warns(HistoryWarning) as caught:
+        history = hbo.read_history(
+            table, four_choices_space(), objective="loss", direction="minimize", task="month"
+        )
+
+    assert "the mean of each is taken" in "".join(str(warning.message) for warning in caught)
+    assert [evaluations.task for evaluations in history] == ["May", "June"]
+    for evaluations, frame in zip(history, frames.values(), strict=True):
+        means = frame.groupby(["first", "second"], sort=False)["loss"].mean()
+        assert evaluations.frame()[["first", "second"]].to_numpy().tolist() == [
+            list(choices) for choices in means.index
+        ]
+        np.testing.assert_array_equal(evaluations.objective, means)
+    july = hbo.optimiser(
+        "simple-ordered", space=four_choices_space(), direction="minimize", history=history
+    )
+    assert july.ask() == history[1].best
+
+
+# the record
+
+
+def make_storage(method="simple-ordered", space=None):
+    """A storage, with the earlier toy tasks "0" and "1" if the method uses a history."""
+    storage = InMemoryStorage()
+    if hbo.tuning.as_method_spec(method).uses_history:
+        _, history = make_task_and_history(space)
+        hbo.record_history(history, storage)
+    return storage
+
+
+def make_recorded(storage, method="simple-ordered", *, space=None, task="July", **options):
+    """An optimiser that is recorded in a storage, and the toy task that it tunes."""
+    toy_task, _ = make_task_and_history(space)
+    tuner = hbo.optimiser(
+        method,
+        space=toy_task.space,
+        direction="minimize",
+        history=storage,
+        task=task,
+        **({"budget": 12} | options),
+    )
+    return tuner, toy_task
+
+
+def tune_until(n_trials, tuner, task):
+    """Tell what is in flight, and run trials until there are so many."""
+    for config in tuner.pending:
+        tuner.tell(config, task.evaluate(config))
+    tune(tuner, task, trials=n_trials - len(tuner.trials))
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    "n_before_stop", [7, *(pytest.param(n, marks=pytest.mark.slow) for n in (0, 1, 10))]
+)
+def test_interrupted_tuning_continues(method, n_before_stop):
+    """An optimiser stops after some of ten trials; another one with its record goes on."""
+    undisturbed, task = make_recorded(make_storage(method), method)
+    tune(undisturbed, task, trials=10)
+    storage = make_storage(method)
+    stopped, _ = make_recorded(storage, method)
+    tune(stopped, task, trials=n_before_stop)
+
+    continued, _ = make_recorded(storage, method)
+    assert continued.trials == undisturbed.trials[:n_before_stop]
+    tune(continued, task, trials=10 - n_before_stop)
+
+    assert continued.trials == undisturbed.trials
+
+
+def test_suggestions_in_flight_are_pending():
+    """Of three suggestions the second is told before the optimiser stops."""
+    storage = make_storage()
+    stopped, _ = make_recorded(storage)
+    first, second, third = [stopped.ask() for _ in range(3)]
+    stopped.tell(second, 1.0)
+
+    continued, _ = make_recorded(storage)
+
+    assert continued.pending == [first, third]
+
+
+WRITES = ["create_new_trial", "set_trial_user_attr", "set_trial_state_values"]
+"""What is written for a trial: one thing when it is asked for, and two when it is told."""
+
+
+@pytest.mark.parametrize("write", WRITES)
+def test_killed_in_any_write_continues(monkeypatch, write):
+    """The process is killed before one of the writes of the fourth trial of six."""
+    undisturbed, task = make_recorded(make_storage())
+    tune(undisturbed, task, trials=6)
+    storage = make_storage()
+    killed, _ = make_recorded(storage)
+    tune(killed, task, trials=3)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(storage, write, Mock(side_effect=KeyboardInterrupt))
+        tune(killed, task, trials=1)
+
+    continued, _ = make_recorded(storage)
+    tune_until(6, continued, task)
+
+    assert continued.trials == undisturbed.trials
+
+
+SUPPORT = str(Path(__file__).parents[1] / "support")
+SCRIPT_UNTIL_NINE_TRIALS = """
+import os, signal, sys
+sys.path.insert(0, {folder!r})
+from tuning_support import make_tuner
+tuner, task = make_tuner("bo", history={storage!r}, task="July")
+for config in tuner.pending:
+    tuner.tell(config, task.evaluate(config))
+while len(tuner.trials) < 9:
+    config = tuner.ask()
+    if len(tuner.trials) == {killed_in_trial}:
+        os.kill(os.getpid(), signal.SIGKILL)
+    tuner.tell(config, task.evaluate(config))
+"""
+NEVER = 0  # the trials are counted from 1
+
+
+def tune_until_nine_trials(storage: Path, killed_in_trial: int) -> int:
+    """Tune in a process, which may kill itself; return the exit code."""
+    script = SCRIPT_UNTIL_NINE_TRIALS.format(
+        folder=SUPPORT, storage=str(storage), killed_in_trial=killed_in_trial
+    )
+    return subprocess.run([sys.executable, "-c", script], check=False).returncode
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("file", ["tuning.db", "tuning.log"])
+def test_killed_processes_lose_nothing(tmp_path, file):
+    """Processes are killed in trials 1, 4 and 8 of nine, before their results are told."""
+    undisturbed, task = make_tuner("bo")
+    tune(undisturbed, task, trials=9)
+
+    storage = tmp_path / file
+    for killed_in_trial in (1, 4, 8):
+        assert tune_until_nine_trials(storage, killed_in_trial) == -signal.SIGKILL
+    assert tune_until_nine_trials(storage, killed_in_trial=NEVER) == 0
+
+    continued, _ = make_tuner("bo", history=storage, task="July")
+    assert continued.trials == undisturbed.trials
+
+
+@pytest.mark.parametrize(
+    "open_storage",
+    [
+        lambda folder: folder / "tuning.db",
+        lambda folder: str(folder / "tuning.log"),
+        lambda folder: f"sqlite:///{folder}/tuning.db",
+        lambda folder: RDBStorage(f"sqlite:///{folder}/tuning.db"),
+    ],
+    ids=["SQLite", "journal", "URL", "storage"],
+)
+def test_storages_of_all_kinds_give_the_same(tmp_path, open_storage):
+    """June, which learns from May, is stopped in its fourth trial of six; the first one fails."""
+    trials = []
+    for storage in (InMemoryStorage(), open_storage(tmp_path)):
+        may, task = make_recorded(storage, "random-search", task="May")
+        tune(may, task, trials=4)
+        stopped, _ = make_recorded(storage, task="June")
+        stopped.tell(stopped.ask(), None)
+        tune(stopped, task, trials=2)
+        stopped.ask()
+
+        june, _ = make_recorded(storage, task="June")
+        tune_until(6, june, task)
+        trials.append(june.trials)
+
+    assert repr(trials[0]) == repr(trials[1])  # as text, for NaN is not equal to itself
+
+
+def test_restoring_a_record_reports_progress(monkeypatch):
+    """A record of two trials has four events: of each a suggestion and a result."""
+    storage = make_storage("random-search")
+    tuner, task = make_recorded(storage, "random-search")
+    tune(tuner, task, trials=2)
+    # `show_progress`, whose first argument is whether to show anything, is a context. Its value is
+    # called with the number of events repeated, and with that of all events.
+    report_events = Mock()
+    show_progress = Mock(return_value=nullcontext(report_events))
+    monkeypatch.setattr(optimiser_module, "show_progress", show_progress)
+
+    make_recorded(storage, "random-search")
+
+    show_progress.assert_called_once_with(True, unit="trials restored")
+    assert report_events.call_args_list == [call(1, 4), call(2, 4), call(3, 4), call(4, 4)]
+
+
+# earlier tasks
+
+
+def test_next_task_starts_from_the_best():
+    """The default method, on a task that begins after another one in its storage."""
+    storage = InMemoryStorage()
+    may, task = make_recorded(storage, "random-search", task="May")
+    tune(may, task)
+
+    june, _ = make_recorded(storage, "ordered-gp", task="June")
+
+    assert june.ask() == may.best.config
+
+
+def test_later_tasks_are_no_history():
+    """May is taken up again after June was begun."""
+    undisturbed, task = make_recorded(InMemoryStorage(), "ordered-gp", task="May")
+    tune(undisturbed, task, trials=4)
+    storage = InMemoryStorage()
+    may, _ = make_recorded(storage, "ordered-gp", task="May")
+    tune(may, task, trials=2)
+    june, _ = make_recorded(storage, "ordered-gp", task="June")
+    tune(june, task, trials=2)
+
+    continued, _ = make_recorded(storage, "ordered-gp", task="May")
+    tune(continued, task, trials=2)
+
+    assert continued.trials == undisturbed.trials
+
+
+def write_history(folder, kind, history):
+    """Write evaluations to a table or a storage; returns the table or the file."""
+    frame = pd.concat(evaluations.frame() for evaluations in history)
+    if kind == "table":
+        return frame
+    file = folder / f"old.{kind}"
+    if kind == "csv":
+        frame.to_csv(file, index=False)
+    elif kind == "parquet":
+        frame.to_parquet(file)
+    else:
+        hbo.record_history(history, file)
+    return file
+
+
+@pytest.mark.parametrize("kind", ["table", "csv", "parquet", "db", "log"])
+def test_history_is_only_read_without_a_task(tmp_path, kind):
+    """A table, file or storage gives the same as the evaluations in it, and is not changed."""
+    task, history = make_task_and_history(numeric_space())
+    options = {"space": task.space, "direction": "minimize"}
+    expected = hbo.optimiser("simple-ordered", history=history, **options)
+    source = write_history(tmp_path, kind, history)
+    content_before = {file: file.read_bytes() for file in tmp_path.iterdir()}
+
+    tuner = hbo.optimiser("simple-ordered", history=source, **options)
+
+    assert tune(tuner, task, trials=4) == tune(expected, task, trials=4)
+    assert {file: file.read_bytes() for file in tmp_path.iterdir()} == content_before
+
+
+# what is refused
+
+
+SPACE_OF_WIDER_X = hbo.SearchSpace([hbo.Parameter.number("x", -9, 5), numeric_space()["y"]])
+
+
+@pytest.mark.filterwarnings(
+    "ignore:earlier tasks are on another search space", "ignore:the context of the task at hand"
+)
+@pytest.mark.parametrize(
+    ("changed_options", "message"),
+    [
+        ({"method": "cts"}, "method was 'simple-ordered', now 'cts'"),
+        ({"seed": 1, "budget": 9}, "seed was 0, now 1; budget was 100, now 9"),
+        ({"context": {"index": 2}}, r"context was \{\}, now \{'index': 2\}"),
+        ({"direction": "maximize"}, "begun to minimize, now to maximize"),
+        ({"space": SPACE_OF_WIDER_X}, "search space differs.*x: from -5 to 5, now from -9 to 5"),
+    ],
+    ids=["method", "numbers", "context", "direction", "space"],
+)
+def test_other_settings_are_refused(changed_options, message):
+    """Some options differ from those with which the task was begun."""
+    storage = make_storage(space=numeric_space())
+    options = {
+        "method": "simple-ordered",
+        "space": numeric_space(),
+        "direction": "minimize",
+        "history": storage,
+        "task": "July",
+    }
+    suggestion = hbo.optimiser(**options).ask()
+
+    with pytest.raises(StoreError, match=message):
+        hbo.optimiser(**(options | changed_options))
+
+    assert hbo.optimiser(**options).pending == [suggestion]
+
+
+def test_missing_earlier_task_is_noticed():
+    """It was deleted after this one was begun."""
+    storage = make_storage(space=numeric_space())
+    make_recorded(storage, space=numeric_space())[0].ask()
+    optuna.delete_study(study_name="0", storage=storage)
+    with pytest.raises(StoreError, match=r"history was of \['0', '1'\], now of \['1'\]"):
+        make_recorded(storage, space=numeric_space())
+
+
+def test_other_defaults_are_allowed():
+    """A task is taken up on a space that differs only in the default value of x."""
+    storage = InMemoryStorage()
+    for default in (0.5, 0.25):
+        x = hbo.Parameter("x", hbo.Kind.FLOAT, 0.0, 1.0, default=default)
+        space = hbo.SearchSpace([x])
+        tuner, _ = make_recorded(storage, "bo", space=space)
+        tuner.tell(tuner.ask(), 1.0)
+    # The second optimiser has the trial of the first one, and its own.
+    assert len(tuner.trials) == 2
+
+
+def test_changed_method_is_noticed(monkeypatch):
+    """A method of the same version suggests something else, as a library that it uses changed.
+
+    The version, which follows from the method's source text, is fixed here.
+    """
+    storage = InMemoryStorage()
+    spec = hbo.MethodSpec("drawing", Good, "", "")  # `Good` draws at random
+    monkeypatch.setattr(optimiser_module, "method_version", lambda spec: "1")
+    make_recorded(storage, spec)[0].ask()
+
+    rng_of_changed_method = np.random.default_rng(1)
+    monkeypatch.setattr(Good, "ask", lambda self: self.space.sample(rng_of_changed_method))
+
+    with pytest.raises(StoreError, match=r"trial 0 of task 'July' .*: the method suggested"):
+        make_recorded(storage, spec)
+
+
+@pytest.mark.parametrize("event", ["ask", "tell"])
+def test_another_writer_is_noticed(event):
+    """Two optimisers with one record, and two suggestions in flight, both ask or both tell."""
+    storage = InMemoryStorage()
+    first, _ = make_recorded(storage, "random-search")
+    suggestions = [first.ask(), first.ask()]
+    second, _ = make_recorded(storage, "random-search")
+
+    if event == "ask":
+        first.ask()
+    else:
+        first.tell(suggestions[0], 1.0)
+    with pytest.raises(StoreError, match="another optimiser writes to"):
+        second.ask() if event == "ask" else second.tell(suggestions[1], 1.0)
+
+
+@pytest.mark.parametrize("begins_with_optimiser", [True, False])
+def test_trials_of_optuna_are_not_continued(begins_with_optimiser):
+    """Optuna has made all trials of a study, or all but the first one."""
+    storage = InMemoryStorage()
+    if begins_with_optimiser:
+        make_recorded(storage, "random-search")[0].ask()
+    study = optuna.create_study(study_name="July", storage=storage, load_if_exists=True)
+    study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=1)
+    with pytest.raises(StoreError, match="was tuned by another program"):
+        make_recorded(storage, "random-search")
+
+
+def test_study_of_two_objectives_is_refused():
+    storage = InMemoryStorage()
+    optuna.create_study(study_name="July", storage=storage, directions=["minimize", "maximize"])
+    with pytest.raises(StoreError, match="begun to minimize, maximize, now to minimize"):
+        make_recorded(storage, "random-search")
+
+
+def test_nothing_is_recorded_after_a_failed_write(monkeypatch):
+    """The disk is full while a result is told; an optimiser that is made again can tell it."""
+    storage = make_storage()
+    tuner, _ = make_recorded(storage)
+    config = tuner.ask()
+    full_disk = Mock(side_effect=OSError("No space left on device"))
+    with monkeypatch.context() as patch:
+        patch.setattr(storage, "set_trial_state_values", full_disk)
+        with pytest.raises(StoreError, match="cannot be recorded: No space left"):
+            tuner.tell(config, 1.0)
+
+    with pytest.raises(StoreError, match="cannot be recorded: No space left"):
+        tuner.ask()  # there is space now
+    continued, _ = make_recorded(storage)
+    assert continued.pending == [config]
+    continued.tell(config, 1.0)
+    assert continued.trials == (Trial(config, 1.0),)
+
+
+@pytest.mark.parametrize("file", ["tuning.db", "tuning.log"])
+def test_storage_in_missing_folder_is_refused(tmp_path, file):
+    with pytest.raises(StoreError, match="cannot be recorded"):
+        make_recorded(tmp_path / "missing" / file, "bo")
+
+
+@pytest.mark.parametrize("name", ["notes.txt", "notes.db", "notes.log"])
+def test_other_files_are_left_alone(tmp_path, name):
+    """A file of other content is named as the storage by mistake."""
+    file = tmp_path / name
+    file.write_text("my notes\nof today\n")
+    with pytest.raises(ExperimentError, match="recorded in an Optuna storage"):
+        make_recorded(file, "bo")
+    assert file.read_text() == "my notes\nof today\n"
+
+
+@pytest.mark.parametrize("history", [(), HISTORY_TO_MINIMIZE, HISTORY_TO_MINIMIZE[0].frame()])
+def test_task_needs_a_storage(history):
+    """Evaluations and tables are only read."""
+    with pytest.raises(ExperimentError, match=r"`record_history` puts what .* into a storage"):
+        make_recorded(history)
