@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
+from hpobench_ordered.benchmarks.registry import benchmark_spec, suite
 from hpobench_ordered.data.artifact import Artifact, ArtifactWriter
 from hpobench_ordered.data.identity import BenchmarkIdentity
 from hpobench_ordered.data.protocol_text import parse_protocol_name
@@ -36,7 +37,6 @@ from hpobench_ordered.experiment.submission import (
     submissions_from_json,
 )
 from hpobench_ordered.generation._submissions import read_descriptions, read_submitted_files
-from hpobench_ordered.registry import benchmark_spec, suite
 
 if TYPE_CHECKING:
     from distributed import Client

@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hpobench_ordered._wording import join_words
+from hpobench_ordered.benchmarks.registry import benchmark_spec
 from hpobench_ordered.data.identity import BenchmarkIdentity
 from hpobench_ordered.errors import ArtifactError, HPOBenchOrderedError
 from hpobench_ordered.experiment._reference_file import ReferenceFile
 from hpobench_ordered.experiment.plan import key_of
 from hpobench_ordered.experiment.protocols import Ordered, format_protocol
 from hpobench_ordered.experiment.submission import Submission, read_submission
-from hpobench_ordered.registry import benchmark_spec, list_methods
+from hpobench_ordered.methods.registry import list_methods
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from hpobench_ordered.data.artifact import check_writable
+from hpobench_ordered.data.exports import iter_exports, specs_by_name
 from hpobench_ordered.errors import ExperimentError, UnknownNameError
-from hpobench_ordered.registry import iter_exports, specs_by_name
 
 GENERATION = "hpobench_ordered.generation"
 """Package whose modules export generators, and entry-point group of other packages' generators."""

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from hpobench_ordered.benchmarks.registry import benchmark_spec
 from hpobench_ordered.data.artifact import check_writable, is_artifact
 from hpobench_ordered.data.benchmark import Definition
 from hpobench_ordered.data.local import local_folder
@@ -36,7 +37,6 @@ from hpobench_ordered.generation._custom.writing import (
 )
 from hpobench_ordered.generation._training import TrainingJob
 from hpobench_ordered.generation.base import Progress, Request, generators, silent
-from hpobench_ordered.registry import benchmark_spec
 from hpobench_ordered.surrogates.coding import space_coding
 
 __all__ = [

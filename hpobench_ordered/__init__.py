@@ -4,6 +4,7 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
+from hpobench_ordered.benchmarks.registry import list_benchmarks, load, suite
 from hpobench_ordered.data.benchmark import (
     Benchmark,
     Definition,
@@ -22,7 +23,7 @@ from hpobench_ordered.experiment.api import Results, merge_stores, reference, re
 from hpobench_ordered.experiment.history import history_from_results
 from hpobench_ordered.experiment.protocols import Adjustment, LeaveOneOut, Ordered
 from hpobench_ordered.methods.base import Method, MethodSpec
-from hpobench_ordered.registry import list_benchmarks, list_methods, load, suite
+from hpobench_ordered.methods.registry import list_methods
 from hpobench_ordered.space import (
     Compare,
     Comparison,

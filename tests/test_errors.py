@@ -8,8 +8,8 @@ from multiprocessing import get_context
 import pytest
 
 from hpobench_ordered import errors
+from hpobench_ordered.benchmarks.registry import load
 from hpobench_ordered.errors import HPOBenchOrderedError, MissingExtraError, UnknownNameError
-from hpobench_ordered.registry import load
 
 ERROR_CLASSES = [
     kind

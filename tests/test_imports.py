@@ -17,7 +17,7 @@ FLOORS = (
     ("space", "runtime"),
     ("data",),
     ("surrogates",),
-    ("benchmarks", "methods", "registry", "analysis"),
+    ("benchmarks", "methods", "analysis"),
     ("experiment",),
     ("reporting",),
     ("tuning", "testing"),

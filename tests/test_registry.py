@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 
 import hpobench_ordered as hbo
-from hpobench_ordered import Extra, SurrogateOption, registry
+from hpobench_ordered import Extra, SurrogateOption
 from hpobench_ordered.benchmarks import newsvendor
+from hpobench_ordered.benchmarks import registry as benchmark_registry
+from hpobench_ordered.benchmarks.registry import benchmark_families, benchmark_spec
 from hpobench_ordered.data.artifact import Artifact
 from hpobench_ordered.data.local import LOCAL_VARIABLE
 from hpobench_ordered.data.remote import CACHE_VARIABLE, RemoteFile
@@ -25,7 +27,7 @@ from hpobench_ordered.errors import (
     NotFetchedError,
     UnknownNameError,
 )
-from hpobench_ordered.registry import benchmark_families, benchmark_spec
+from hpobench_ordered.methods import registry as method_registry
 from hpobench_ordered.surrogates.bundle import bundled_spec
 
 CONFIG_OF_NEWSVENDOR = {"price_0": 9, "price_1": 9, "price_2": 9}
@@ -210,7 +212,7 @@ def test_name_registered_twice_is_refused(monkeypatch):
     second_spec = bundled_spec("newsvendor", version=2, summary="", surrogates={"table": ""})
     monkeypatch.setattr(newsvendor, "SPECS", (*newsvendor.SPECS, second_spec))
     # The index of registered benchmarks is cached; it is built anew by the function inside.
-    build_index = registry._benchmarks.__wrapped__
+    build_index = benchmark_registry._benchmarks.__wrapped__
 
     with pytest.raises(DuplicateNameError, match="'newsvendor' is registered twice"):
         build_index()
@@ -382,9 +384,9 @@ CODES_AND_WARNINGS = [
     ("SPECS = ('newsvendor',)", "their_broken.*is not a tuple of"),
 ]
 """Code of broken plugins, with what the warning says."""
-BENCHMARKS = (registry.BENCHMARKS, registry._benchmarks)
-METHODS = (registry.METHODS, registry._methods)
-FAMILIES = (registry.BENCHMARKS, benchmark_families)
+BENCHMARKS = (benchmark_registry.BENCHMARKS, benchmark_registry._benchmarks)
+METHODS = (method_registry.METHODS, method_registry._methods)
+FAMILIES = (benchmark_registry.BENCHMARKS, benchmark_families)
 """Groups of entry points, each with the function that indexes what is registered there."""
 
 
@@ -431,7 +433,7 @@ def run_python(script: str, **environment: str) -> str:
 def test_plugin_adds_benchmark(tmp_path):
     """The plugin only has to be installed; its benchmark is a copy of newsvendor."""
     code = build_registration("benchmarks", "newsvendor", name="their-benchmark")
-    install_plugin(tmp_path, {registry.BENCHMARKS: {"their_benchmarks": code}})
+    install_plugin(tmp_path, {benchmark_registry.BENCHMARKS: {"their_benchmarks": code}})
     script = f"""
 import hpobench_ordered as hbo
 print(hbo.load("their-benchmark").tasks[0].evaluate({CONFIG_OF_NEWSVENDOR}))
@@ -446,7 +448,7 @@ print(hbo.load("their-benchmark").tasks[0].evaluate({CONFIG_OF_NEWSVENDOR}))
 def test_plugin_adds_method(tmp_path):
     """A plugin only has to be installed for its method to be listed."""
     code = build_registration("methods", "random_search", name="their-method")
-    install_plugin(tmp_path, {registry.METHODS: {"their_methods": code}})
+    install_plugin(tmp_path, {method_registry.METHODS: {"their_methods": code}})
     script = """
 import hpobench_ordered as hbo
 print("their-method" in hbo.list_methods())

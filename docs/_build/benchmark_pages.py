@@ -16,7 +16,7 @@ from hpobench_ordered.surrogates.bundle import find_card
 from hpobench_ordered.cli.benchmarks import best_values, task_rows
 from hpobench_ordered.data.objective import Direction
 from hpobench_ordered.analysis.marks import find_marks
-from hpobench_ordered.registry import benchmark_families, benchmark_spec, suites
+from hpobench_ordered.benchmarks.registry import benchmark_families, benchmark_spec, suites
 from hpobench_ordered.reporting.formats import NOTHING
 from hpobench_ordered.space import SearchSpace, SpaceChange
 from hpobench_ordered.data.specs import BenchmarkSpec, SurrogateOption

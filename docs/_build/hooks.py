@@ -15,7 +15,7 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 import hpobench_ordered as hbo
-from hpobench_ordered.registry import method_spec
+from hpobench_ordered.methods.registry import method_spec
 
 TABLE = "<!-- table -->"
 """Where the overview goes in the first page of benchmarks and of methods."""

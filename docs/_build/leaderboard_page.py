@@ -29,7 +29,8 @@ from hpobench_ordered.data.identity import BenchmarkIdentity
 from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.experiment.reference import read_submissions
 from hpobench_ordered.methods.base import MethodKind
-from hpobench_ordered.registry import method_spec, suites
+from hpobench_ordered.benchmarks.registry import suites
+from hpobench_ordered.methods.registry import method_spec
 from hpobench_ordered.reporting.formats import number
 
 LEADERBOARDS = "<!-- leaderboards -->"

@@ -14,7 +14,7 @@ from recommend import read_milliseconds
 
 import hpobench_ordered as hbo
 from hpobench_ordered.methods.base import MethodKind, MethodSpec
-from hpobench_ordered.registry import method_spec
+from hpobench_ordered.methods.registry import method_spec
 from hpobench_ordered.reporting.formats import NOTHING, number
 
 MARKER = "<!-- facts -->"

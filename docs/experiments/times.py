@@ -24,7 +24,7 @@ import numpy as np
 import hpobench_ordered as hbo
 from hpobench_ordered.experiment.protocols import Assignment
 from hpobench_ordered.experiment.runner import list_training_data, make_method_arguments
-from hpobench_ordered.registry import method_spec
+from hpobench_ordered.methods.registry import method_spec
 from hpobench_ordered.runtime.threads import one_thread
 from hpobench_ordered.testing.toy import random_history
 

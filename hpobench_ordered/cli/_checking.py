@@ -12,7 +12,7 @@ from hpobench_ordered.cli._options import CHECK_LIMIT
 from hpobench_ordered.cli._output import say
 from hpobench_ordered.errors import ExperimentError, HPOBenchOrderedError, InvalidConfigError
 from hpobench_ordered.methods.base import MethodSpec
-from hpobench_ordered.registry import list_methods
+from hpobench_ordered.methods.registry import list_methods
 from hpobench_ordered.testing import (
     ConformanceError,
     check_beats_random_search,

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable
 
 import click
 
+from hpobench_ordered.benchmarks.registry import benchmark_spec, list_benchmarks, suites
 from hpobench_ordered.errors import HPOBenchOrderedError
-from hpobench_ordered.registry import benchmark_spec, list_benchmarks, list_methods, suites
+from hpobench_ordered.methods.registry import list_methods
 
 Completer = Callable[[click.Context, click.Parameter, str], list[str]]
 

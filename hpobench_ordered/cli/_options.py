@@ -7,13 +7,13 @@ from typing import Any
 
 import click
 
+from hpobench_ordered.benchmarks.registry import suites
 from hpobench_ordered.cli._completion import complete_suite
 from hpobench_ordered.errors import ExperimentError, UnknownNameError
 from hpobench_ordered.experiment.api import Results, reference
 from hpobench_ordered.experiment.joined import read_reference_for
 from hpobench_ordered.experiment.parallel import TIME_LIMIT
 from hpobench_ordered.experiment.store import Store
-from hpobench_ordered.registry import suites
 
 CHECK_LIMIT = 30.0  # default time limit, in seconds, of a call while a method is checked
 

@@ -9,6 +9,13 @@ import click
 
 from hpobench_ordered._typing import Config, Value
 from hpobench_ordered.analysis.marks import find_marks
+from hpobench_ordered.benchmarks.registry import (
+    benchmark_families,
+    benchmark_spec,
+    list_benchmarks,
+    load,
+    suite,
+)
 from hpobench_ordered.cli._completion import (
     complete_benchmark,
     complete_suite,
@@ -21,15 +28,7 @@ from hpobench_ordered.data.benchmark import Benchmark, Definition
 from hpobench_ordered.data.specs import BenchmarkSpec, SurrogateOption
 from hpobench_ordered.errors import ArtifactError, InvalidConfigError, UnknownNameError
 from hpobench_ordered.methods.base import MethodKind
-from hpobench_ordered.registry import (
-    benchmark_families,
-    benchmark_spec,
-    list_benchmarks,
-    list_methods,
-    load,
-    method_spec,
-    suite,
-)
+from hpobench_ordered.methods.registry import list_methods, method_spec
 from hpobench_ordered.space import SearchSpace, SpaceChange
 from hpobench_ordered.space.parameters import Parameter
 from hpobench_ordered.surrogates.bundle import find_card

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from hpobench_ordered.analysis.scores import RANDOM_SEARCH
+from hpobench_ordered.benchmarks.registry import suite, suites
 from hpobench_ordered.cli._completion import (
     complete_benchmark,
     complete_method,
@@ -35,7 +36,6 @@ from hpobench_ordered.experiment import api
 from hpobench_ordered.experiment.overview import make_overview
 from hpobench_ordered.experiment.parallel import TIME_LIMIT
 from hpobench_ordered.methods.base import MethodSpec
-from hpobench_ordered.registry import suite, suites
 from hpobench_ordered.tuning import as_method_spec
 
 DEFAULT_METHODS = (RANDOM_SEARCH, "bo", "simple-ordered", "ordered-gp")

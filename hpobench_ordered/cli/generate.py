@@ -8,6 +8,7 @@ import click
 
 from hpobench_ordered.analysis.marks import FILE_NAME as MARKS
 from hpobench_ordered.analysis.marks import Marks, SourceOfMarks, write_marks
+from hpobench_ordered.benchmarks.registry import benchmark_spec, list_benchmarks, suites
 from hpobench_ordered.cli._completion import complete_benchmark, complete_suite
 from hpobench_ordered.cli._options import (
     EXISTING_PATH,
@@ -23,7 +24,7 @@ from hpobench_ordered.data.local import local_folder
 from hpobench_ordered.data.specs import BenchmarkSpec
 from hpobench_ordered.errors import UnknownNameError
 from hpobench_ordered.generation.base import generator, generator_families, generators
-from hpobench_ordered.registry import benchmark_spec, list_benchmarks, method_spec, suites
+from hpobench_ordered.methods.registry import method_spec
 
 EXAMPLES = """\b
 Examples:

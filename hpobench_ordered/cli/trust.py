@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from hpobench_ordered.benchmarks.registry import benchmark_families, benchmark_spec, list_benchmarks
 from hpobench_ordered.cli._completion import complete_benchmark
 from hpobench_ordered.cli._options import EXISTING_PATH
 from hpobench_ordered.cli._output import progress_bar, say
@@ -16,7 +17,6 @@ from hpobench_ordered.data.local_copy import find_local_copy
 from hpobench_ordered.data.remote import cache_folder
 from hpobench_ordered.errors import ArtifactError, HPOBenchOrderedError, UnknownNameError
 from hpobench_ordered.generation.base import silent
-from hpobench_ordered.registry import benchmark_families, benchmark_spec, list_benchmarks
 from hpobench_ordered.testing.golden import read_golden
 from hpobench_ordered.testing.verification import Verification, verify_benchmark, verify_family
 

@@ -35,7 +35,7 @@ class SurrogateOption:
         trains: Whether a model is trained for every value, which takes milliseconds or longer.
 
     Examples:
-        >>> from hpobench_ordered.registry import benchmark_spec
+        >>> from hpobench_ordered.benchmarks.registry import benchmark_spec
         >>> option = benchmark_spec("newsvendor").option("table")
         >>> option.is_ready, option.lacks
         (True, '')
@@ -133,7 +133,7 @@ class BenchmarkSpec:
             benchmarks; "" if it is its own family.
 
     Examples:
-        >>> from hpobench_ordered.registry import benchmark_spec
+        >>> from hpobench_ordered.benchmarks.registry import benchmark_spec
         >>> spec = benchmark_spec("xgboost-mnist")
         >>> [option.name for option in spec.surrogates]
         ['forest', 'nearest', 'nearest-log']

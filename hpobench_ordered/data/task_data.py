@@ -133,7 +133,7 @@ class DataSource:
         files: What must be fetched first; empty for generated data.
 
     Examples:
-        >>> from hpobench_ordered.registry import benchmark_spec
+        >>> from hpobench_ordered.benchmarks.registry import benchmark_spec
         >>> source = benchmark_spec("distbo-toy").data
         >>> source.missing, len(source.load(0))
         ((), 500)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from hpobench_ordered.benchmarks.registry import benchmark_spec
 from hpobench_ordered.data.benchmark import Benchmark
 from hpobench_ordered.data.identity import BenchmarkIdentity
 from hpobench_ordered.data.specs import BenchmarkSpec
@@ -20,7 +21,6 @@ from hpobench_ordered.experiment.protocols import Protocol, format_protocol
 from hpobench_ordered.experiment.user_methods.factory import as_method_spec
 from hpobench_ordered.experiment.user_methods.identity import MethodIdentity, identify_method
 from hpobench_ordered.methods.base import MethodSpec
-from hpobench_ordered.registry import benchmark_spec
 from hpobench_ordered.runtime.child import Children
 from hpobench_ordered.tuning.own_benchmarks.in_memory import identify_benchmark, spec_in_memory
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from hpobench_ordered._wording import join_words
 from hpobench_ordered.analysis.labels import is_submitted
+from hpobench_ordered.benchmarks.registry import benchmark_spec, suite, suites
 from hpobench_ordered.data.artifact import Artifact
 from hpobench_ordered.data.identity import BenchmarkIdentity
 from hpobench_ordered.errors import (
@@ -33,7 +34,7 @@ from hpobench_ordered.experiment.submission import (
     Submission,
     submissions_from_json,
 )
-from hpobench_ordered.registry import benchmark_spec, list_methods, method_spec, suite, suites
+from hpobench_ordered.methods.registry import list_methods, method_spec
 
 if TYPE_CHECKING:
     import pandas as pd

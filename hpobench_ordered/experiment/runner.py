@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from hpobench_ordered._typing import Config, FloatArray
+from hpobench_ordered.benchmarks.registry import load
 from hpobench_ordered.data.benchmark import Benchmark, Task
 from hpobench_ordered.data.history import Evaluations
 from hpobench_ordered.data.task_data import TaskData
@@ -30,7 +31,6 @@ from hpobench_ordered.experiment.plan import Cell
 from hpobench_ordered.experiment.protocols import Assignment, Protocol
 from hpobench_ordered.experiment.records import Record
 from hpobench_ordered.methods.base import Method, MethodSpec
-from hpobench_ordered.registry import load
 from hpobench_ordered.runtime.child import is_child, step
 from hpobench_ordered.runtime.clocks import clocks_stopped_by_imports, cpu_clock, wall_clock
 from hpobench_ordered.runtime.machine import PACKAGE, package_versions

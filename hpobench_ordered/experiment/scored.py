@@ -7,11 +7,11 @@ import numpy as np
 
 from hpobench_ordered.analysis.marks import find_marks
 from hpobench_ordered.analysis.scoring import BenchmarkScores, score_benchmarks
+from hpobench_ordered.benchmarks.registry import benchmark_spec
 from hpobench_ordered.data.identity import BenchmarkIdentity
 from hpobench_ordered.errors import HPOBenchOrderedError
 from hpobench_ordered.experiment.overview import Overview, State
 from hpobench_ordered.experiment.stored_runs import StoredRuns
-from hpobench_ordered.registry import benchmark_spec
 from hpobench_ordered.surrogates.bundle import find_card
 
 if TYPE_CHECKING:

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from functools import cache
 
+from hpobench_ordered.data.exports import specs_by_name
 from hpobench_ordered.errors import UnknownNameError
 from hpobench_ordered.papers.paper import Paper
 from hpobench_ordered.papers.reproduce import reproduce
 from hpobench_ordered.papers.result import Reproduction
-from hpobench_ordered.registry import specs_by_name
 
 __all__ = ["Paper", "Reproduction", "list_papers", "paper", "reproduce"]
 

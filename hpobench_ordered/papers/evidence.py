@@ -22,11 +22,11 @@ from hpobench_ordered.analysis.scores import (
     ranks_of_means,
 )
 from hpobench_ordered.analysis.scoring import fallback_counts
+from hpobench_ordered.benchmarks.registry import load
 from hpobench_ordered.data.benchmark import Benchmark
 from hpobench_ordered.experiment.plan import Cell
 from hpobench_ordered.experiment.protocols import Protocol
 from hpobench_ordered.experiment.store import Store
-from hpobench_ordered.registry import load
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -6,6 +6,7 @@ from functools import partial
 from itertools import chain
 from pathlib import Path
 
+from hpobench_ordered.benchmarks.registry import benchmark_spec
 from hpobench_ordered.data.writing import write_atomically
 from hpobench_ordered.errors import ExperimentError, MethodError, StoreError, UnknownNameError
 from hpobench_ordered.experiment.parallel import run_cells
@@ -33,7 +34,6 @@ from hpobench_ordered.papers.result import (
     Setup,
 )
 from hpobench_ordered.papers.summary import claims_csv, csv_of, entries_csv, gallery, summary
-from hpobench_ordered.registry import benchmark_spec
 from hpobench_ordered.reporting.charts.saving import png_of, svg_of
 
 Progress = Callable[[str, int, int], None]

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from hpobench_ordered.analysis.differences import Estimate
 from hpobench_ordered.analysis.labels import format_ranges
+from hpobench_ordered.benchmarks.registry import benchmark_spec
 from hpobench_ordered.papers.paper import Entry, Outcome, PaperTable, combine_comparisons
 from hpobench_ordered.papers.result import CheckedClaim, Reproduction, Setup
-from hpobench_ordered.registry import benchmark_spec
 from hpobench_ordered.runtime.machine import PACKAGE, package_versions
 
 if TYPE_CHECKING:

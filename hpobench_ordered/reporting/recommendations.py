@@ -27,7 +27,7 @@ from hpobench_ordered.analysis.leader_comparison import (
 from hpobench_ordered.data.writing import write_atomically
 from hpobench_ordered.experiment.api import reference
 from hpobench_ordered.methods.base import MethodKind
-from hpobench_ordered.registry import method_spec
+from hpobench_ordered.methods.registry import method_spec
 
 FILE = "recommendations.json"
 

@@ -7,9 +7,9 @@ from concurrent.futures import Executor
 import numpy as np
 
 from hpobench_ordered._typing import Config, FloatArray, Value
+from hpobench_ordered.benchmarks.registry import load
 from hpobench_ordered.data.benchmark import Benchmark, Task
 from hpobench_ordered.errors import InvalidConfigError
-from hpobench_ordered.registry import load
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.testing._require import (
     Conformance,

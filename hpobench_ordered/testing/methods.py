@@ -19,7 +19,7 @@ from hpobench_ordered.experiment.outcome import Outcome
 from hpobench_ordered.experiment.protocols import Ordered
 from hpobench_ordered.experiment.runner import follow
 from hpobench_ordered.methods.base import Method, MethodSpec
-from hpobench_ordered.registry import method_spec
+from hpobench_ordered.methods.registry import method_spec
 from hpobench_ordered.runtime.threads import one_thread
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.testing._require import (

@@ -6,10 +6,10 @@ from functools import partial
 from typing import Any
 
 from hpobench_ordered.analysis.marks import Marks, find_marks
+from hpobench_ordered.benchmarks.registry import benchmark_spec, list_benchmarks
 from hpobench_ordered.data.file_interfaces import ArtifactFiles, PublishedFile
 from hpobench_ordered.data.specs import BenchmarkFamily, BenchmarkSpec
 from hpobench_ordered.errors import HPOBenchOrderedError
-from hpobench_ordered.registry import benchmark_spec, list_benchmarks
 from hpobench_ordered.surrogates.bundle import find_card
 from hpobench_ordered.surrogates.verification import check_card
 from hpobench_ordered.testing.golden import check_golden, golden_options

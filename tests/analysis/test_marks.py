@@ -13,11 +13,11 @@ import hpobench_ordered as hbo
 from hpobench_ordered import Benchmark
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.analysis.marks import FILE_NAME, Marks, SourceOfMarks, find_marks, write_marks
+from hpobench_ordered.benchmarks.registry import benchmark_spec
 from hpobench_ordered.data.artifact import Artifact
 from hpobench_ordered.data.local import LOCAL_VARIABLE
 from hpobench_ordered.data.specs import BenchmarkSpec
 from hpobench_ordered.errors import ArtifactError
-from hpobench_ordered.registry import benchmark_spec
 
 LossFunction = Callable[[FloatArray], FloatArray]
 

@@ -15,9 +15,9 @@ import hpobench_ordered as hbo
 from hpobench_ordered._typing import Config, Value
 from hpobench_ordered.benchmarks._adjustment import Steps
 from hpobench_ordered.benchmarks.adjustments import FINITE, SEARCHED
+from hpobench_ordered.benchmarks.registry import benchmark_spec
 from hpobench_ordered.benchmarks.tabular import EDGES, FCNET_TABLES
 from hpobench_ordered.errors import UnknownNameError
-from hpobench_ordered.registry import benchmark_spec
 from hpobench_ordered.surrogates.bundle import read_card, read_definition
 from hpobench_ordered.testing import check_benchmark
 

@@ -21,12 +21,12 @@ import hpobench_ordered as hbo
 from hpobench_ordered.benchmarks import _distbo_data as data
 from hpobench_ordered.benchmarks import _distbo_models as models
 from hpobench_ordered.benchmarks import distbo
+from hpobench_ordered.benchmarks.registry import benchmark_spec
 from hpobench_ordered.data.artifact import Artifact
 from hpobench_ordered.data.local import LOCAL_VARIABLE
 from hpobench_ordered.data.remote import CACHE_VARIABLE
 from hpobench_ordered.errors import ArtifactError, DownloadError, NotFetchedError, UnknownNameError
 from hpobench_ordered.generation.base import generator
-from hpobench_ordered.registry import benchmark_spec
 from hpobench_ordered.runtime.threads import one_thread
 from hpobench_ordered.surrogates.bundle import find_card, read_definition
 from hpobench_ordered.testing import check_benchmark

@@ -29,13 +29,13 @@ from hpobench_ordered.benchmarks.openml_flows import (
     XGBOOST_TASKS,
     Flow,
 )
+from hpobench_ordered.benchmarks.registry import benchmark_spec
 from hpobench_ordered.cli.trust import fetch
 from hpobench_ordered.data.local import LOCAL_VARIABLE
 from hpobench_ordered.data.remote import CACHE_VARIABLE
 from hpobench_ordered.errors import DownloadError, NotFetchedError
 from hpobench_ordered.generation._flows.datasets import breast_cancer, offline_datasets
 from hpobench_ordered.generation._flows.training import BoostingTrainer, SVMTrainer
-from hpobench_ordered.registry import benchmark_spec
 from hpobench_ordered.surrogates.bundle import read_card, read_evaluations
 
 BUNDLED = (SVM, XGBOOST)

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 import hpobench_ordered as hbo
+from hpobench_ordered.benchmarks.registry import benchmark_spec
 from hpobench_ordered.benchmarks.yahpo import name_task
 from hpobench_ordered.data.remote import CACHE_VARIABLE
-from hpobench_ordered.registry import benchmark_spec
 from hpobench_ordered.testing import check_benchmark
 
 SCENARIOS_OF_YAHPO = ("xgboost", "rpart")

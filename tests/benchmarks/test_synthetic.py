@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scipy import optimize, stats
 
 import hpobench_ordered as hbo
+from hpobench_ordered.benchmarks.registry import benchmark_spec
 from hpobench_ordered.benchmarks.synthetic import (
     CORRELATION,
     FAMILIES,
@@ -23,7 +24,6 @@ from hpobench_ordered.benchmarks.synthetic import (
     quadratic,
 )
 from hpobench_ordered.errors import ExperimentError, UnknownNameError
-from hpobench_ordered.registry import benchmark_spec
 from hpobench_ordered.surrogates.analytic import ForresterSurrogate, QuadraticSurrogate
 
 NAMES_OF_BENCHMARKS = ("forrester", "quadratic", "forrester-ordered", "quadratic-ordered")

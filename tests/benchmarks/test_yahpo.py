@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from yahpo_files import define_benchmark, read_scenario
 
+from hpobench_ordered.benchmarks.registry import benchmark_spec, load, suites
 from hpobench_ordered.benchmarks.yahpo import (
     FAMILIES,
     FRACTIONS,
@@ -31,7 +32,6 @@ from hpobench_ordered.errors import (
     NotFetchedError,
     UnknownNameError,
 )
-from hpobench_ordered.registry import benchmark_spec, load, suites
 from hpobench_ordered.surrogates.bundle import read_card
 from hpobench_ordered.surrogates.onnx import check_encoding
 

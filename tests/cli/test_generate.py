@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from cli_results import FAILURE, MISUSE, assert_fails, read_names
 
+from hpobench_ordered.benchmarks.registry import suites
 from hpobench_ordered.generation.base import generators
-from hpobench_ordered.registry import suites
 from hpobench_ordered.surrogates import pipeline
 from hpobench_ordered.surrogates.best import best_known
 

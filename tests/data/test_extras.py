@@ -8,7 +8,7 @@ import pytest
 import hpobench_ordered as hbo
 from hpobench_ordered.data.extras import NEURAL, SKLEARN
 from hpobench_ordered.errors import MissingExtraError
-from hpobench_ordered.registry import list_methods, method_spec
+from hpobench_ordered.methods.registry import list_methods, method_spec
 from hpobench_ordered.tuning import import_object
 
 SCRIPT_THAT_TRIES_METHODS = """
@@ -28,7 +28,7 @@ sys.meta_path.insert(0, Absent)
 
 import numpy as np
 import hpobench_ordered as hbo
-from hpobench_ordered.registry import method_spec
+from hpobench_ordered.methods.registry import method_spec
 from hpobench_ordered.testing.toy import numeric_space, random_history, toy_benchmark
 
 warnings.simplefilter("ignore")

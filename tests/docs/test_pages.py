@@ -9,8 +9,9 @@ import pytest
 from click.testing import CliRunner
 
 import hpobench_ordered as hbo
+from hpobench_ordered.benchmarks.registry import benchmark_spec
 from hpobench_ordered.cli import app
-from hpobench_ordered.registry import benchmark_spec, method_spec
+from hpobench_ordered.methods.registry import method_spec
 from hpobench_ordered.surrogates.bundle import read_card
 
 pytestmark = pytest.mark.usefixtures("builders")

@@ -11,13 +11,13 @@ from bad_methods import Good
 
 import hpobench_ordered as hbo
 from hpobench_ordered import Adjustment, LeaveOneOut, MethodSpec, Ordered
+from hpobench_ordered.benchmarks.registry import benchmark_spec
 from hpobench_ordered.errors import (
     ExperimentError,
     NotFetchedError,
     UnknownNameError,
 )
 from hpobench_ordered.experiment.plan import Cell, plan, select_shard
-from hpobench_ordered.registry import benchmark_spec
 
 CHANGES_OF_KEY = {
     "nothing": {},

@@ -15,6 +15,7 @@ from own_method import Mine
 import hpobench_ordered as hbo
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.analysis.labels import is_submitted
+from hpobench_ordered.benchmarks.registry import benchmark_spec
 from hpobench_ordered.data.artifact import Artifact, ArtifactWriter
 from hpobench_ordered.errors import (
     ArtifactError,
@@ -34,7 +35,6 @@ from hpobench_ordered.experiment.runner import run_cell
 from hpobench_ordered.experiment.store import Store
 from hpobench_ordered.generation import _reference
 from hpobench_ordered.generation._reference import Part, find_progress, run_missing, write_reference
-from hpobench_ordered.registry import benchmark_spec
 from hpobench_ordered.runtime.threads import one_thread
 from hpobench_ordered.tuning import as_method_spec
 

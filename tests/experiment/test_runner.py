@@ -23,9 +23,9 @@ from hpobench_ordered import (
     MethodSpec,
     Ordered,
     load,
-    registry,
 )
 from hpobench_ordered._typing import Config
+from hpobench_ordered.benchmarks import registry
 from hpobench_ordered.data.benchmark import Task
 from hpobench_ordered.data.writing import file_sha256
 from hpobench_ordered.errors import StoreError

@@ -9,11 +9,11 @@ import hpobench_ordered as hbo
 from hpobench_ordered import reporting
 from hpobench_ordered.analysis.benchmark_group import BenchmarkGroup
 from hpobench_ordered.analysis.marks import find_marks
+from hpobench_ordered.benchmarks.registry import benchmark_spec
 from hpobench_ordered.errors import StoreError
 from hpobench_ordered.experiment.overview import make_overview
 from hpobench_ordered.experiment.scored import explain_left_out, find_families, score_runs
 from hpobench_ordered.experiment.store import Store
-from hpobench_ordered.registry import benchmark_spec
 from hpobench_ordered.reporting import ReportInput
 
 MEASURED = "yahpo-svm-1220@1"

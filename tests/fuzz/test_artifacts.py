@@ -27,9 +27,9 @@ from toy_artifacts import (
     write_artifact,
 )
 
+from hpobench_ordered.benchmarks.registry import benchmark_spec
 from hpobench_ordered.data.artifact import SUMS, Artifact
 from hpobench_ordered.errors import ArtifactError, HPOBenchOrderedError
-from hpobench_ordered.registry import benchmark_spec
 from hpobench_ordered.surrogates.bundle import BENCHMARK, CARD, EVALUATIONS
 from hpobench_ordered.surrogates.forest import LEAF
 from hpobench_ordered.surrogates.verification import check_card

@@ -16,6 +16,7 @@ import hpobench_ordered as hbo
 from hpobench_ordered._typing import IntArray
 from hpobench_ordered.benchmarks._openml_data import ClassificationData
 from hpobench_ordered.benchmarks.openml_flows import RANGER, SVM, XGBOOST, Flow
+from hpobench_ordered.benchmarks.registry import benchmark_spec
 from hpobench_ordered.data.artifact import Artifact
 from hpobench_ordered.data.local import LOCAL_VARIABLE, local_folder
 from hpobench_ordered.errors import ArtifactError, DownloadError, ExperimentError, UnknownNameError
@@ -31,7 +32,6 @@ from hpobench_ordered.generation._openml.tasks import (
     svm_converters,
 )
 from hpobench_ordered.generation._raw import About, read_raw, write_raw
-from hpobench_ordered.registry import benchmark_spec
 from hpobench_ordered.surrogates import pipeline
 from hpobench_ordered.surrogates.best import best_known
 from hpobench_ordered.surrogates.bundle import read_card, read_definition, read_evaluations

@@ -12,6 +12,7 @@ from sklearn.metrics import r2_score
 from yahpo_files import define_benchmark, load_definition_and_network
 
 from hpobench_ordered.benchmarks import yahpo as benchmarks
+from hpobench_ordered.benchmarks.registry import load, suite
 from hpobench_ordered.benchmarks.yahpo import GENERATED_BENCHMARKS, PAPER_BENCHMARKS, name_benchmark
 from hpobench_ordered.data.artifact import Artifact
 from hpobench_ordered.data.local import LOCAL_VARIABLE, local_folder
@@ -20,7 +21,6 @@ from hpobench_ordered.errors import ArtifactError, DownloadError, ExperimentErro
 from hpobench_ordered.generation import yahpo
 from hpobench_ordered.generation.base import Request
 from hpobench_ordered.generation.yahpo import GENERATORS, find_evaluations, read_evaluations
-from hpobench_ordered.registry import load, suite
 from hpobench_ordered.surrogates import pipeline
 from hpobench_ordered.surrogates.best import best_known
 from hpobench_ordered.testing import check_benchmark

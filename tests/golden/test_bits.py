@@ -11,13 +11,13 @@ import pytest
 from numpy._core._multiarray_umath import __cpu_dispatch__, __cpu_features__
 
 import hpobench_ordered as hbo
-from hpobench_ordered.registry import method_spec
+from hpobench_ordered.methods.registry import method_spec
 
 SCRIPT_THAT_PRINTS_DIGESTS = """
 import hashlib, importlib.util, json, sys
 import numpy as np
 import hpobench_ordered as hbo
-from hpobench_ordered.registry import method_spec
+from hpobench_ordered.methods.registry import method_spec
 
 spec = importlib.util.spec_from_file_location("write", sys.argv[1])
 write = importlib.util.module_from_spec(spec)

@@ -11,8 +11,9 @@ import pytest
 from by_speed import MODULES_WITH_SAMPLED_NETWORKS, MODULES_WITH_TRAINED_NETWORKS
 
 import hpobench_ordered as hbo
+from hpobench_ordered.benchmarks.registry import benchmark_spec
 from hpobench_ordered.errors import ArtifactError
-from hpobench_ordered.registry import benchmark_spec, method_spec
+from hpobench_ordered.methods.registry import method_spec
 from hpobench_ordered.testing.golden import check_golden, read_golden
 
 FOLDER = Path(__file__).parent

@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 
 import hpobench_ordered as hbo
+from hpobench_ordered.benchmarks.registry import benchmark_spec
 from hpobench_ordered.experiment.outcome import Outcome
 from hpobench_ordered.experiment.plan import plan
 from hpobench_ordered.experiment.runner import follow
-from hpobench_ordered.registry import benchmark_spec, method_spec
+from hpobench_ordered.methods.registry import method_spec
 from hpobench_ordered.runtime.threads import one_thread
 from hpobench_ordered.testing.golden import FILE, golden_options
 from hpobench_ordered.testing.toy import (

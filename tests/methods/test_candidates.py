@@ -24,7 +24,7 @@ from hpobench_ordered.methods._candidates import (
 )
 from hpobench_ordered.methods.bo import BayesianOptimisation
 from hpobench_ordered.methods.bounding_box import Box
-from hpobench_ordered.registry import method_spec
+from hpobench_ordered.methods.registry import method_spec
 
 NINE_NUMBERS = hbo.SearchSpace([hbo.Parameter.number(f"x{j}", 0, 1) for j in range(9)])
 FOUR_NUMBERS = hbo.SearchSpace([hbo.Parameter.number(f"x{j}", 0, 1) for j in range(4)])

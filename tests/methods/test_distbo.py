@@ -15,7 +15,7 @@ from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.methods import distbo
 from hpobench_ordered.methods._distribution import models
 from hpobench_ordered.methods._model_based import ModelError
-from hpobench_ordered.registry import method_spec
+from hpobench_ordered.methods.registry import method_spec
 
 SPACE = hbo.SearchSpace([hbo.Parameter.number("theta", -8, 8)])
 SOURCES = 8

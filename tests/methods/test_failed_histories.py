@@ -7,7 +7,7 @@ from by_speed import by_speed
 from hpobench_ordered import Direction, Evaluations, Parameter, SearchSpace
 from hpobench_ordered.methods._model_based import replace_failed_evaluations
 from hpobench_ordered.methods.cts import compute_normal_scores
-from hpobench_ordered.registry import list_methods, method_spec
+from hpobench_ordered.methods.registry import list_methods, method_spec
 
 SPACE = SearchSpace([Parameter.number("x", 0, 1), Parameter.number("y", 0, 1)])
 WITH_HISTORY = [

@@ -16,8 +16,8 @@ from scipy.stats import kstest
 import hpobench_ordered as hbo
 from hpobench_ordered._typing import BoolArray, FloatArray, IntArray
 from hpobench_ordered.methods._tpe import count_needed_evaluations
+from hpobench_ordered.methods.registry import method_spec
 from hpobench_ordered.methods.tpe import TPE
-from hpobench_ordered.registry import method_spec
 
 OLD_SPACE = hbo.SearchSpace(
     [

@@ -5,7 +5,7 @@ import pytest
 from by_hand import SPACE_OF_TWELVE, make_method, optimise
 from histories import minimised
 
-from hpobench_ordered.registry import method_spec
+from hpobench_ordered.methods.registry import method_spec
 
 
 @pytest.mark.parametrize("evaluated", [0, 6, 15])

@@ -13,8 +13,10 @@ from reproduction_support import InventedEvidence, make_figure
 
 import hpobench_ordered as hbo
 from hpobench_ordered._typing import Config, FloatArray
+from hpobench_ordered.benchmarks.registry import benchmark_spec
 from hpobench_ordered.data.identity import BenchmarkIdentity
 from hpobench_ordered.methods.random_search import RandomSearch
+from hpobench_ordered.methods.registry import method_spec
 from hpobench_ordered.papers import Paper, checks, paper, reproduce
 from hpobench_ordered.papers.distbo.checks import near, on
 from hpobench_ordered.papers.distbo.drawings import illustration
@@ -33,7 +35,6 @@ from hpobench_ordered.papers.paper import (
     Outcome,
     Setting,
 )
-from hpobench_ordered.registry import benchmark_spec, method_spec
 
 TOY = "distbo-toy"
 WHERE_MULTI_BLR_IS_BEST = "distbo-classification-b"

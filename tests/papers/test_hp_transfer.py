@@ -13,9 +13,11 @@ import pytest
 from reproduction_support import InventedEvidence
 
 from hpobench_ordered import list_methods, run
+from hpobench_ordered.benchmarks.registry import benchmark_spec
 from hpobench_ordered.experiment.plan import Cell
 from hpobench_ordered.experiment.protocols import Adjustment, Protocol
 from hpobench_ordered.experiment.user_methods.identity import method_version
+from hpobench_ordered.methods.registry import method_spec
 from hpobench_ordered.papers import Paper, paper, reproduce
 from hpobench_ordered.papers.hp_transfer import paper as hp_transfer
 from hpobench_ordered.papers.hp_transfer import speedups
@@ -27,7 +29,6 @@ from hpobench_ordered.papers.paper import (
     combine_comparisons,
     experiments,
 )
-from hpobench_ordered.registry import benchmark_spec, method_spec
 
 HP_TRANSFER = paper("hp-transfer")
 BENCHMARK = "svm-b"

@@ -8,7 +8,9 @@ import pytest
 from reproduction_support import InventedEvidence, make_figure
 
 import hpobench_ordered as hbo
+from hpobench_ordered.benchmarks.registry import benchmark_spec
 from hpobench_ordered.errors import ExperimentError
+from hpobench_ordered.methods.registry import method_spec
 from hpobench_ordered.papers import Paper, checks, paper, reproduce
 from hpobench_ordered.papers.ablr.learned_contexts import LearnedContexts
 from hpobench_ordered.papers.abrac.posteriors import fit_belief
@@ -21,7 +23,6 @@ from hpobench_ordered.papers.paper import (
     Setting,
     experiments,
 )
-from hpobench_ordered.registry import benchmark_spec, method_spec
 
 PAPER_NAMES = ("ablr", "abrac", "distbo")
 

@@ -32,7 +32,7 @@ from hpobench_ordered.data.remote import cache_folder
 from hpobench_ordered.data.writing import write_atomically
 from hpobench_ordered.errors import NotFetchedError
 from hpobench_ordered.methods.base import Method
-from hpobench_ordered.registry import method_spec
+from hpobench_ordered.methods.registry import method_spec
 from hpobench_ordered.tuning.tools.botorch import BoTorch
 
 TASKS_OF_BENCHMARK = {

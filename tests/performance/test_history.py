@@ -17,7 +17,7 @@ import pytest
 import hpobench_ordered as hbo
 from hpobench_ordered.data.benchmark import Task
 from hpobench_ordered.data.history import Evaluations
-from hpobench_ordered.registry import method_spec
+from hpobench_ordered.methods.registry import method_spec
 from hpobench_ordered.runtime.threads import one_thread
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.parameters import Parameter

@@ -17,7 +17,7 @@ from hpobench_ordered.data.benchmark import Task
 from hpobench_ordered.data.history import Evaluations
 from hpobench_ordered.methods._boosting.model import BoostedTrees
 from hpobench_ordered.methods.base import Method, MethodSpec
-from hpobench_ordered.registry import list_methods, method_spec
+from hpobench_ordered.methods.registry import list_methods, method_spec
 from hpobench_ordered.runtime.threads import one_thread
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.parameters import Parameter

@@ -3,7 +3,7 @@
 import pytest
 
 import hpobench_ordered as hbo
-from hpobench_ordered.registry import method_spec
+from hpobench_ordered.methods.registry import method_spec
 
 METHODS = hbo.list_methods()
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import hpobench_ordered as hbo
+from hpobench_ordered.benchmarks.registry import benchmark_spec
 from hpobench_ordered.data.artifact import SUMS, Artifact
 from hpobench_ordered.data.benchmark import Definition, Provenance, TaskDefinition
 from hpobench_ordered.data.objective import Direction, Objective
@@ -19,7 +20,6 @@ from hpobench_ordered.data.raw_evaluations import RawEvaluations
 from hpobench_ordered.data.surrogate import Surrogate
 from hpobench_ordered.data.writing import file_sha256
 from hpobench_ordered.errors import HPOBenchOrderedError
-from hpobench_ordered.registry import benchmark_spec
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.parameters import Parameter
 from hpobench_ordered.surrogates import SurrogateType

@@ -16,11 +16,11 @@ import pytest
 
 import hpobench_ordered as hbo
 from hpobench_ordered import BenchmarkSpec
+from hpobench_ordered.benchmarks.registry import benchmark_spec
 from hpobench_ordered.data.artifact import Artifact, ArtifactWriter
 from hpobench_ordered.data.benchmark import Definition
 from hpobench_ordered.data.raw_evaluations import RawEvaluations
 from hpobench_ordered.errors import ArtifactError, NotFetchedError, UnknownNameError
-from hpobench_ordered.registry import benchmark_spec
 from hpobench_ordered.surrogates.bundle import BENCHMARK as BENCHMARK_FILE
 from hpobench_ordered.surrogates.bundle import EVALUATIONS as EVALUATIONS_FILE
 from hpobench_ordered.surrogates.bundle import (

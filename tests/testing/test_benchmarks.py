@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import hpobench_ordered as hbo
-from hpobench_ordered.registry import benchmark_spec
+from hpobench_ordered.benchmarks.registry import benchmark_spec
 from hpobench_ordered.testing import BenchmarkConformance, ConformanceError, check_benchmark
 from hpobench_ordered.testing.toy import conditional_space, numeric_space, toy_benchmark
 

@@ -28,7 +28,7 @@ from hpobench_ordered.errors import (
     StoreError,
     UnknownNameError,
 )
-from hpobench_ordered.registry import method_spec
+from hpobench_ordered.methods.registry import method_spec
 from hpobench_ordered.runtime.threads import one_thread
 from hpobench_ordered.testing.toy import (
     four_choices_space,

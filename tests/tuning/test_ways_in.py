@@ -27,7 +27,7 @@ from hpobench_ordered.errors import (
     HistoryWarning,
     InvalidSpaceError,
 )
-from hpobench_ordered.registry import list_methods, method_spec
+from hpobench_ordered.methods.registry import list_methods, method_spec
 from hpobench_ordered.tuning import OptunaSampler
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from hpobench_ordered.benchmarks.registry import benchmark_spec, list_benchmarks
 from hpobench_ordered.data.benchmark import Benchmark
 from hpobench_ordered.data.checks import check_count
 from hpobench_ordered.data.history import Evaluations
@@ -18,12 +19,7 @@ from hpobench_ordered.experiment.protocols._targets import (
 )
 from hpobench_ordered.experiment.protocols.base import Assignment
 from hpobench_ordered.methods.base import MethodSpec
-from hpobench_ordered.registry import (
-    benchmark_spec,
-    list_benchmarks,
-    list_methods,
-    method_spec,
-)
+from hpobench_ordered.methods.registry import list_methods, method_spec
 
 if TYPE_CHECKING:
     import numpy as np

@@ -12,7 +12,7 @@ from hpobench_ordered.data.specs import BenchmarkSpec
 from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.experiment.protocols.base import Assignment
 from hpobench_ordered.methods.base import MethodSpec
-from hpobench_ordered.registry import method_spec
+from hpobench_ordered.methods.registry import method_spec
 
 if TYPE_CHECKING:
     import numpy as np

@@ -21,7 +21,7 @@ from hpobench_ordered.experiment.user_methods._naming import (
 )
 from hpobench_ordered.experiment.user_methods.importing import import_object
 from hpobench_ordered.methods.base import Method, MethodSpec
-from hpobench_ordered.registry import list_methods, method_spec
+from hpobench_ordered.methods.registry import list_methods, method_spec
 from hpobench_ordered.space import SearchSpace
 
 METHOD_ARGUMENTS = ("space", "rng", "history", "context", "budget")

@@ -30,7 +30,7 @@ from hpobench_ordered.experiment.user_methods.source import (
     uses_only_this_package,
 )
 from hpobench_ordered.methods.base import MethodSpec
-from hpobench_ordered.registry import list_methods, method_spec
+from hpobench_ordered.methods.registry import list_methods, method_spec
 from hpobench_ordered.runtime.child import Children
 
 NOTHING = LoadedFiles()

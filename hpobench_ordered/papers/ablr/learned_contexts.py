@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hpobench_ordered.benchmarks.registry import load
 from hpobench_ordered.data.history import Evaluations
 from hpobench_ordered.methods.ablr import ABLRContext, ABLREmbeddings
 from hpobench_ordered.methods.base import Method
-from hpobench_ordered.registry import load
 from hpobench_ordered.space import SearchSpace
 
 if TYPE_CHECKING:

@@ -22,8 +22,10 @@ import numpy as np
 
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.analysis.differences import mean_over_tasks
+from hpobench_ordered.benchmarks.registry import load
 from hpobench_ordered.data.benchmark import Benchmark
 from hpobench_ordered.methods._gp.model import standardise
+from hpobench_ordered.methods.registry import method_spec
 from hpobench_ordered.papers.evidence import Evidence, MethodComparison
 from hpobench_ordered.papers.paper import (
     Check,
@@ -32,7 +34,6 @@ from hpobench_ordered.papers.paper import (
     combine_outcomes,
     decide,
 )
-from hpobench_ordered.registry import load, method_spec
 from hpobench_ordered.reporting import charts
 from hpobench_ordered.runtime.threads import one_thread
 

@@ -24,13 +24,13 @@ import numpy as np
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.analysis.curves import cross_labels
 from hpobench_ordered.analysis.samples import two_standard_errors
+from hpobench_ordered.benchmarks.registry import load
 from hpobench_ordered.data.writing import write_atomically
 from hpobench_ordered.experiment.plan import Cell
 from hpobench_ordered.experiment.runner import list_training_data, make_method_arguments
 from hpobench_ordered.papers.evidence import Evidence, Measure, MethodComparison
 from hpobench_ordered.papers.figures import PANEL, mean_curves
 from hpobench_ordered.papers.paper import Check, Drawing, Finding, decide
-from hpobench_ordered.registry import load
 from hpobench_ordered.reporting import charts
 from hpobench_ordered.runtime.threads import one_thread
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from hpobench_ordered.analysis.differences import Estimate
 from hpobench_ordered.analysis.speedup import PAPER_BUDGETS
+from hpobench_ordered.benchmarks.registry import suite
 from hpobench_ordered.experiment.protocols import Adjustment
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.methods.tpe import TPE
@@ -33,7 +34,6 @@ from hpobench_ordered.papers.paper import (
     Setting,
     decide,
 )
-from hpobench_ordered.registry import suite
 
 BENCHMARKS = tuple(suite("adjustments"))
 OLD_BUDGETS = (10, 20, 40)

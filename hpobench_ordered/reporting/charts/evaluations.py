@@ -10,11 +10,11 @@ import numpy as np
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.analysis.landscape import colour_ends, explained_shares
 from hpobench_ordered.analysis.scoring import GROUP_COLUMNS, BenchmarkScores
+from hpobench_ordered.benchmarks.registry import benchmark_spec
 from hpobench_ordered.data.benchmark import Benchmark, Task
 from hpobench_ordered.data.identity import BenchmarkIdentity
 from hpobench_ordered.data.objective import Direction
 from hpobench_ordered.errors import HPOBenchOrderedError, UnknownNameError
-from hpobench_ordered.registry import benchmark_spec
 from hpobench_ordered.reporting.charts.landscapes import Dimension, Panel, cells
 from hpobench_ordered.space.coded import code_stored
 

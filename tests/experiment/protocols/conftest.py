@@ -8,7 +8,7 @@ import pytest
 from histories import minimised as make_minimised_evaluations
 
 import hpobench_ordered as hbo
-from hpobench_ordered import registry
+from hpobench_ordered.benchmarks import registry
 from hpobench_ordered.experiment.plan import plan
 from hpobench_ordered.experiment.protocols import Assignment, Protocol
 from hpobench_ordered.experiment.runner import optimise

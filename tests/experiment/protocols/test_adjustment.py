@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from hpobench_ordered import Adjustment, MethodSpec, list_methods
+from hpobench_ordered.benchmarks.registry import benchmark_spec
 from hpobench_ordered.errors import ExperimentError, UnknownNameError
 from hpobench_ordered.methods.random_search import RandomSearch
-from hpobench_ordered.registry import benchmark_spec, method_spec
+from hpobench_ordered.methods.registry import method_spec
 from hpobench_ordered.testing.toy import numeric_space, numeric_space_before
 
 BO = method_spec("bo")

@@ -25,7 +25,7 @@ from hpobench_ordered.experiment.user_methods.loaded_files import (
 )
 from hpobench_ordered.experiment.user_methods.source import digest_of_method, source_in_files
 from hpobench_ordered.methods.random_search import RandomSearch
-from hpobench_ordered.registry import list_methods, method_spec
+from hpobench_ordered.methods.registry import list_methods, method_spec
 from hpobench_ordered.tuning import as_method_spec
 
 

@@ -12,6 +12,7 @@ from sklearn.neighbors import KNeighborsRegressor
 
 import hpobench_ordered as hbo
 from hpobench_ordered import SearchSpace
+from hpobench_ordered.benchmarks.registry import benchmark_spec
 from hpobench_ordered.data.benchmark import Benchmark, Provenance
 from hpobench_ordered.data.objective import Direction
 from hpobench_ordered.errors import (
@@ -20,7 +21,6 @@ from hpobench_ordered.errors import (
     InvalidNameError,
     PoorSurrogateWarning,
 )
-from hpobench_ordered.registry import benchmark_spec
 from hpobench_ordered.space.parameters import Parameter
 from hpobench_ordered.surrogates import SurrogateType
 from hpobench_ordered.surrogates.bundle import read_card

@@ -1,34 +1,26 @@
-"""Finds benchmarks and methods by name.
+"""Finds benchmarks by name.
 
-Modules of `hpobench_ordered.benchmarks` and `hpobench_ordered.methods` may export `SPECS`, a tuple
-of specs; those of benchmarks also `FAMILIES`, for names that follow a pattern, and `SUITES`, pairs
-of a suite and a benchmark. The user's own benchmarks are artifacts in `local_folder()`, named by
-their folder. Other packages register modules that export the same through the entry-point groups
-`hpobench_ordered.benchmarks` and `hpobench_ordered.methods`.
+Modules of `hpobench_ordered.benchmarks` may export `SPECS`, a tuple of specs; `FAMILIES`, for names
+that follow a pattern; and `SUITES`, pairs of a suite and a benchmark. So may modules that other
+packages register in the entry-point group `hpobench_ordered.benchmarks`. The user's own benchmarks
+are artifacts in `local_folder()`, named by their folder.
 """
 
 import os
-import pkgutil
-import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
-from importlib import import_module
-from importlib.metadata import entry_points
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any
 
 from hpobench_ordered.data.artifact import files_read_once, is_artifact
 from hpobench_ordered.data.benchmark import Benchmark
+from hpobench_ordered.data.exports import iter_exports, specs_by_name
 from hpobench_ordered.data.identity import BenchmarkIdentity
 from hpobench_ordered.data.local import local_folder
 from hpobench_ordered.data.specs import BenchmarkFamily, BenchmarkSpec
-from hpobench_ordered.errors import BrokenPluginWarning, DuplicateNameError, UnknownNameError
-from hpobench_ordered.methods.base import MethodSpec
+from hpobench_ordered.errors import UnknownNameError
 
 BENCHMARKS = "hpobench_ordered.benchmarks"
-METHODS = "hpobench_ordered.methods"
 FILES_LACKING = ("generate", "fetch")
 """What `SurrogateOption.lacks` says where a benchmark's files must be made or fetched first."""
 
@@ -75,17 +67,6 @@ def list_benchmarks(*, ready: bool = False) -> list[str]:
     if not ready:
         return names
     return [name for name in names if benchmark_spec(name).option().is_ready]
-
-
-def list_methods() -> list[str]:
-    """Names of all methods, sorted.
-
-    Examples:
-        >>> import hpobench_ordered as hbo
-        >>> {"bo", "random-search"} <= set(hbo.list_methods())
-        True
-    """
-    return sorted(_methods())
 
 
 @cache
@@ -202,14 +183,6 @@ def _combine_specs(local: BenchmarkSpec, registered: BenchmarkSpec) -> Benchmark
     )
 
 
-def method_spec(name: str) -> MethodSpec:
-    """Find a method's spec by name, else raise an `UnknownNameError`."""
-    try:
-        return _methods()[name]
-    except KeyError:
-        raise UnknownNameError("method", name, _methods()) from None
-
-
 def _local_names() -> frozenset[str]:
     """Names of the artifacts in the folder of the user's own benchmarks."""
     folder = local_folder()
@@ -218,74 +191,6 @@ def _local_names() -> frozenset[str]:
     return frozenset(path.name for path in folder.iterdir() if is_artifact(path))
 
 
-def iter_exports(package: str, attribute: str, kind: type[Any]) -> Iterator[tuple[Any, str]]:
-    """Yield what modules export in tuples of this name, each item with the package it is of.
-
-    Args:
-        package: This package's folder of modules, and the entry-point group of other packages.
-        attribute: Name of the tuples.
-        kind: Class of their items.
-
-    Yields:
-        This package's items with "", then those of other packages with words that name them.
-    """
-    for item in _iter_own_exports(package, attribute):
-        yield item, ""
-    yield from _iter_exports_of_others(package, attribute, kind)
-
-
-def _iter_own_exports(package: str, attribute: str) -> Iterator[Any]:
-    """Yield the items of this package's modules that are public."""
-    for info in pkgutil.iter_modules(import_module(package).__path__):
-        if not info.name.startswith("_"):
-            module = import_module(f"{package}.{info.name}")
-            yield from getattr(module, attribute, ())
-
-
-def _iter_exports_of_others(
-    package: str, attribute: str, kind: type[Any]
-) -> Iterator[tuple[Any, str]]:
-    """Yield the items of other packages and their owners; warn of packages that are broken."""
-    for entry in sorted(entry_points(group=package)):
-        owner = "an unknown package" if entry.dist is None else f"package {entry.dist.name!r}"
-        label = f"{owner} registers {entry.name!r} in {package}"
-        try:
-            items = getattr(entry.load(), attribute, ())
-        except Exception as error:  # whatever importing another package's module may raise
-            reason = f"cannot be loaded ({type(error).__name__}: {error})"
-            _warn_of_plugin(f"{label}, but {entry.value!r} {reason}")
-            continue
-        if not isinstance(items, tuple) or not all(isinstance(item, kind) for item in items):
-            reason = f"{attribute} of {entry.value} is not a tuple of {kind.__name__}"
-            _warn_of_plugin(f"{label}, but {reason}")
-            continue
-        for item in items:
-            yield item, owner
-
-
-def _warn_of_plugin(problem: str) -> None:
-    message = f"{problem}; it is left out: repair or uninstall that package"
-    warnings.warn(message, BrokenPluginWarning, stacklevel=2)
-
-
-def specs_by_name(package: str, attribute: str, kind: type[Any]) -> Mapping[str, Any]:
-    """All specs of a kind by name; two of one name are an error, or left out if from elsewhere."""
-    specs: dict[str, Any] = {}
-    for spec, owner in iter_exports(package, attribute, kind):
-        if specs.setdefault(spec.name, spec) is spec:
-            continue
-        problem = f"{spec.name!r} is registered twice in {package}"
-        if not owner:
-            raise DuplicateNameError(problem)
-        _warn_of_plugin(f"{problem}, the second time by {owner}")
-    return MappingProxyType(specs)
-
-
 @cache
 def _benchmarks() -> Mapping[str, BenchmarkSpec]:
     return specs_by_name(BENCHMARKS, "SPECS", BenchmarkSpec)
-
-
-@cache
-def _methods() -> Mapping[str, MethodSpec]:
-    return specs_by_name(METHODS, "SPECS", MethodSpec)

@@ -1,0 +1,38 @@
+"""Finds methods by name.
+
+Modules of `hpobench_ordered.methods` may export `SPECS`, a tuple of specs, and so may modules that
+other packages register in the entry-point group `hpobench_ordered.methods`.
+"""
+
+from collections.abc import Mapping
+from functools import cache
+
+from hpobench_ordered.data.exports import specs_by_name
+from hpobench_ordered.errors import UnknownNameError
+from hpobench_ordered.methods.base import MethodSpec
+
+METHODS = "hpobench_ordered.methods"
+
+
+def list_methods() -> list[str]:
+    """Names of all methods, sorted.
+
+    Examples:
+        >>> import hpobench_ordered as hbo
+        >>> {"bo", "random-search"} <= set(hbo.list_methods())
+        True
+    """
+    return sorted(_methods())
+
+
+def method_spec(name: str) -> MethodSpec:
+    """Find a method's spec by name, else raise an `UnknownNameError`."""
+    try:
+        return _methods()[name]
+    except KeyError:
+        raise UnknownNameError("method", name, _methods()) from None
+
+
+@cache
+def _methods() -> Mapping[str, MethodSpec]:
+    return specs_by_name(METHODS, "SPECS", MethodSpec)
