@@ -298,7 +298,7 @@ class DropUnimportant(PartlyFixed):
         Importances are total effects in a functional analysis of variance of a forest, which is
         fitted to the finite evaluations.
         """
-        from hpobench_ordered.analysis.anova import importance
+        from hpobench_ordered.methods._anova import importance
 
         old_space = old.change.old
         is_finite = np.isfinite(old.evaluations.losses)

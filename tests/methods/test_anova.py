@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from sklearn.tree import DecisionTreeRegressor
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.analysis.anova import Leaves, forest_effects, importance, read_leaves
 from hpobench_ordered.errors import MissingExtraError
+from hpobench_ordered.methods._anova import Leaves, forest_effects, importance, read_leaves
 
 INF = np.inf
 HYPERPARAMETER_OF_COLUMN = np.array([0, 1, 2, 2, 2])
