@@ -37,7 +37,6 @@ from hpobench_ordered.space import (
 )
 from hpobench_ordered.surrogates import SurrogateType
 from hpobench_ordered.tuning import read_history
-from hpobench_ordered.tuning.advice import Advice, advise
 from hpobench_ordered.tuning.optimiser import Optimiser, optimiser
 from hpobench_ordered.tuning.own_benchmarks import from_evaluations, save
 
@@ -51,7 +50,6 @@ except PackageNotFoundError:  # a checkout that is not installed
 
 __all__ = [
     "Adjustment",
-    "Advice",
     "Benchmark",
     "BenchmarkFamily",
     "BenchmarkSpec",
@@ -87,7 +85,6 @@ __all__ = [
     "TaskData",
     "TaskDefinition",
     "__version__",
-    "advise",
     "check_history",
     "from_evaluations",
     "history_from_results",
@@ -107,12 +104,11 @@ __all__ = [
 
 
 _WITH_EXTRA = ("OrderedSearchCV", "record_history")
-_FORMER_NAMES = ("history_from_frame", "history_from_storage", "history_from_studies")
 
 
 def __getattr__(name: str) -> object:
-    """Import what needs Optuna or scikit-learn, or is deprecated, only when it is asked for."""
-    if name in (*_WITH_EXTRA, *_FORMER_NAMES):
+    """Import what needs Optuna or scikit-learn only when it is asked for."""
+    if name in _WITH_EXTRA:
         return getattr(import_module("hpobench_ordered.tuning"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

@@ -362,31 +362,3 @@ def nemenyi_difference(methods: int, samples: int) -> float:
     # Demsar's table of q has the studentised range divided by the root of 2.
     quantile = studentized_range.isf(ALPHA, methods, np.inf) / np.sqrt(2)
     return float(quantile * np.sqrt(methods * (methods + 1) / (6 * samples)))
-
-
-def least_significant_difference(samples: FloatArray) -> float:
-    """Least significant difference: how far a method's mean may be above the lowest by chance.
-
-    The test is one-sided, and not corrected for the number of methods. The variance is estimated
-    from the residuals of all methods together, so that there is one margin for all of them.
-    Therefore, if one method is within the margin, so are all with a lower mean.
-
-    Args:
-        samples: Losses, shape (samples, methods).
-
-    Returns:
-        The difference in units of the losses; NaN with a single sample or method, where there is no
-        residual.
-    """
-    from scipy.special import stdtrit
-
-    n_samples, n_methods = samples.shape
-    degrees_of_freedom = (n_samples - 1) * (n_methods - 1)
-    if degrees_of_freedom < 1:
-        return float("nan")
-
-    without_method_means = samples - samples.mean(axis=0)
-    residuals = without_method_means - without_method_means.mean(axis=1, keepdims=True)
-    residual_variance = (residuals**2).sum() / degrees_of_freedom
-    quantile = stdtrit(degrees_of_freedom, 1 - ALPHA)  # of Student's distribution
-    return float(quantile * np.sqrt(2 * residual_variance / n_samples))

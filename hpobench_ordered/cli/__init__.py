@@ -6,7 +6,6 @@ import sys
 import click
 
 from hpobench_ordered.cli._output import allow_all_characters
-from hpobench_ordered.cli.advise import advise_
 from hpobench_ordered.cli.benchmarks import evaluate, info, list_, methods
 from hpobench_ordered.cli.experiments import check, compare, report, run
 from hpobench_ordered.cli.export import export
@@ -75,7 +74,6 @@ COMMANDS = (
     export,
     reproduce,
     suggest,
-    advise_,
 )
 
 for command in COMMANDS:

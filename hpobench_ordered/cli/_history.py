@@ -163,21 +163,6 @@ class EarlierTasks:
             say(f"the direction is that of the studies: {last.direction.value}")
         return TaskAtHand(space, last.direction, history)
 
-    def words(self) -> list[str]:
-        """The options as they were given on the command line."""
-        words = []
-        for field in fields(self):
-            option = "--" + field.name.replace("_", "-")
-            value = getattr(self, field.name)
-            if value is True:  # a flag
-                words.append(option)
-            elif isinstance(value, list | tuple):  # an option that may be repeated
-                for item in value:
-                    words += [option, item]
-            elif value and value != "*":  # not a default
-                words += [option, str(value)]
-        return words
-
 
 def earlier_options(command: Command) -> Command:
     """Add options that say where earlier tasks are to a command.

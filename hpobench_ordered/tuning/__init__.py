@@ -70,16 +70,13 @@ __all__ = [
 
 
 _MODULE_OF_NAME = {
-    "history_from_frame": "tuning.reading.former_names",
-    "history_from_storage": "tuning.reading.former_names",
-    "history_from_studies": "tuning.reading.former_names",
     "OptunaSampler": "tuning.optuna",
     "OrderedSearchCV": "tuning.sklearn",
     "history_from_results": "experiment.history",
     "optuna_method": "tuning.optuna",
     "record_history": "tuning.recording",
 }
-"""Names that are imported on first use, also deprecated ones, and their modules."""
+"""Names that are imported on first use, and their modules."""
 
 
 def __getattr__(name: str) -> object:

@@ -13,7 +13,6 @@ from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.analysis.significance import (
     friedman,
     holm,
-    least_significant_difference,
     pairwise_wilcoxon,
 )
 from hpobench_ordered.errors import ExperimentError
@@ -196,54 +195,3 @@ def test_friedman_of_two_is_sign_test():
 def test_untestable_samples_are_refused(test, samples, methods, message):
     with pytest.raises(ExperimentError, match=message):
         test(samples, methods)
-
-
-def test_significant_difference_of_two_is_paired_t():
-    """The least significant difference is a quantile of Student's t times the standard error.
-
-    Of two methods the error is that of the mean difference of paired samples.
-    """
-    n_samples = 9
-    samples = np.random.default_rng(0).normal(size=(n_samples, 2))
-    differences = samples[:, 0] - samples[:, 1]
-
-    computed = least_significant_difference(samples)
-
-    quantile = stats.t.ppf(0.95, n_samples - 1)  # one-sided at 5 %
-    assert computed == pytest.approx(quantile * stats.sem(differences))
-
-
-def test_significant_difference_agrees_with_regression():
-    """The least significant difference is a quantile of Student's t times the standard error.
-
-    The error follows from the residuals of a linear regression on samples and methods.
-    """
-    n_samples, n_methods = 6, 4
-    rng = np.random.default_rng(1)
-    effects_of_samples = np.arange(n_samples)[:, None]
-    samples = rng.normal(size=(n_samples, n_methods)) + effects_of_samples
-
-    computed = least_significant_difference(samples)
-
-    # Each value has an indicator of its sample, and one of its method, unless that is the first.
-    sample, method = np.indices(samples.shape).reshape(2, -1)
-    indicators_of_samples = np.eye(n_samples)[sample]
-    indicators_of_methods = np.eye(n_methods)[method][:, 1:]
-    design = np.hstack([indicators_of_samples, indicators_of_methods])
-    _, (sum_of_squares,), rank, _ = np.linalg.lstsq(design, samples.ravel())
-    degrees_of_freedom = samples.size - rank
-    variance = sum_of_squares / degrees_of_freedom
-    error_of_difference = np.sqrt(2 * variance / n_samples)
-    quantile = stats.t.ppf(0.95, degrees_of_freedom)  # one-sided at 5 %
-    assert computed == pytest.approx(quantile * error_of_difference)
-
-
-@pytest.mark.parametrize("shape", [(1, 4), (4, 1)], ids=["one sample", "one method"])
-def test_lsd_needs_degrees_of_freedom(shape):
-    """LSD: the least significant difference."""
-    assert np.isnan(least_significant_difference(np.ones(shape)))
-
-
-def test_lsd_of_constant_samples_is_zero():
-    """LSD: the least significant difference."""
-    assert least_significant_difference(np.ones((3, 4))) == 0

@@ -38,7 +38,6 @@ COMMANDS_WITH_PATH = {
     "suggest --history": ("suggest", *TO_MINIMIZE, "--space", ".", "--history", UNOPENABLE),
     "suggest --results": ("suggest", *TO_MINIMIZE, "--space", ".", "--results", UNOPENABLE),
     "suggest --output": ("suggest", *TO_MINIMIZE, "--space", ".", "--output", UNOPENABLE),
-    "advise --history": ("advise", *TO_MINIMIZE, "--space", ".", "--history", UNOPENABLE),
 }
 
 

@@ -629,18 +629,3 @@ def test_warning_points_to_the_users_line():
     with pytest.warns(HistoryWarning) as caught:
         hbo.read_history(make_table([*ROWS, ROWS[1]]), SPACE, direction="maximize")
     assert [warning.filename for warning in caught] == [__file__]
-
-
-@pytest.mark.parametrize(
-    ("name", "arguments"),
-    [
-        ("history_from_frame", lambda: (make_table(), SPACE)),
-        ("history_from_studies", lambda: (make_studies(),)),
-        ("history_from_storage", lambda: (make_storage("old.db"), "M*")),
-    ],
-)
-def test_former_names_are_deprecated(name, arguments):
-    options = {"direction": "maximize"}
-    with pytest.warns(DeprecationWarning, match=f"{name} is now part of read_history"):
-        may, *_ = getattr(hbo, name)(*arguments(), **options)
-    assert may.task == "May"

@@ -275,15 +275,6 @@ def test_command_reports_misuse(options, message, capsys, monkeypatch):
     assert message in output.err
 
 
-def test_advise_takes_a_storage():
-    """Two of three studies in the storage fit the pattern, and are too few for advice."""
-    Path("t.db").write_bytes(make_storage_file())
-    Path("space.json").write_text(json.dumps(SPACE.to_json()))
-    words = "advise --space space.json --direction maximize --storage t.db --studies m[12]"
-    result = CliRunner().invoke(app, words.split())
-    assert "at least 3 tasks, but got 2: 'm1', 'm2'" in str(result.exception)
-
-
 @pytest.mark.parametrize(
     ("option", "input_file"),
     [("history", "old.csv"), ("results", "results.csv"), ("space", "space.json")],
