@@ -6,14 +6,14 @@ import sys
 import click
 
 from hpobench_ordered.cli._output import allow_all_characters
-from hpobench_ordered.cli.benchmarks import evaluate, info, list_, methods
+from hpobench_ordered.cli.benchmarks import info, list_
 from hpobench_ordered.cli.experiments import check, compare, report, run
 from hpobench_ordered.cli.export import export
+from hpobench_ordered.cli.fetch import fetch
 from hpobench_ordered.cli.generate import generate
 from hpobench_ordered.cli.leaderboard import leaderboard
 from hpobench_ordered.cli.reproduce import reproduce
 from hpobench_ordered.cli.stores import compact, merge, status
-from hpobench_ordered.cli.trust import fetch, verify
 from hpobench_ordered.cli.tuning import suggest
 from hpobench_ordered.errors import (
     DuplicateNameError,
@@ -57,11 +57,8 @@ def app() -> None:
 
 COMMANDS = (
     list_,
-    methods,
     info,
-    evaluate,
     fetch,
-    verify,
     generate,
     check,
     run,

@@ -22,26 +22,11 @@ MAX_SEEDS = 1_000_000
 Command = Callable[..., Any]
 
 
-class PathType(click.Path):
-    """A path; one with a null character is refused, which no system can open."""
-
-    def convert(
-        self,
-        value: "str | os.PathLike[str]",
-        param: click.Parameter | None,
-        ctx: click.Context | None,
-    ) -> "str | bytes | os.PathLike[str]":
-        """Convert text to a path."""
-        if "\0" in os.fspath(value):
-            self.fail("a path cannot contain a null character.", param, ctx)
-        return super().convert(value, param, ctx)
-
-
-PATH = PathType(path_type=Path)
-EXISTING_PATH = PathType(exists=True, path_type=Path)
-FILE = PathType(dir_okay=False, path_type=Path)
-FOLDER = PathType(file_okay=False, path_type=Path)
-EXISTING_FOLDER = PathType(exists=True, file_okay=False, path_type=Path)
+PATH = click.Path(path_type=Path)
+EXISTING_PATH = click.Path(exists=True, path_type=Path)
+FILE = click.Path(dir_okay=False, path_type=Path)
+FOLDER = click.Path(file_okay=False, path_type=Path)
+EXISTING_FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 
 time_limit_option = click.option(
     "--time-limit",

@@ -1,4 +1,4 @@
-"""Commands on benchmarks and methods: list, methods, info, evaluate."""
+"""Commands that show benchmarks and methods: list, info."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -7,13 +7,11 @@ from typing import Any
 
 import click
 
-from hpobench_ordered._typing import Config, Value
 from hpobench_ordered.analysis.marks import find_marks
 from hpobench_ordered.benchmarks.registry import (
     benchmark_families,
     benchmark_spec,
     list_benchmarks,
-    load,
     suite,
 )
 from hpobench_ordered.cli._completion import (
@@ -24,13 +22,12 @@ from hpobench_ordered.cli._completion import (
 )
 from hpobench_ordered.cli._options import json_option
 from hpobench_ordered.cli._output import print_json, print_table, say
-from hpobench_ordered.data.benchmark import Benchmark, Definition
+from hpobench_ordered.data.benchmark import Definition
 from hpobench_ordered.data.specs import BenchmarkSpec, SurrogateOption
-from hpobench_ordered.errors import ArtifactError, InvalidConfigError, UnknownNameError
+from hpobench_ordered.errors import ArtifactError, UnknownNameError
 from hpobench_ordered.methods.base import MethodKind
 from hpobench_ordered.methods.registry import list_methods, method_spec
-from hpobench_ordered.space import SearchSpace, SpaceChange
-from hpobench_ordered.space.parameters import Parameter
+from hpobench_ordered.space import SpaceChange
 from hpobench_ordered.surrogates.bundle import find_card
 from hpobench_ordered.surrogates.card import TaskQuality
 
@@ -44,11 +41,22 @@ from hpobench_ordered.surrogates.card import TaskQuality
     shell_complete=complete_surrogate,
     help="Only what has this surrogate; with --ready, what can be evaluated on it at once.",
 )
+@click.option(
+    "--methods",
+    "shows_methods",
+    is_flag=True,
+    help="List the methods instead, after those that are recommended for each situation.",
+)
 @json_option
 def list_(
-    text: str, suite_name: str | None, ready: bool, surrogate: str | None, as_json: bool
+    text: str,
+    suite_name: str | None,
+    ready: bool,
+    surrogate: str | None,
+    shows_methods: bool,
+    as_json: bool,
 ) -> None:
-    """List the benchmarks, a line each, and what each is evaluated on.
+    """List the benchmarks, a line each, and what each is evaluated on; or list the methods.
 
     With TEXT only those whose name, objective or source contains it. The first surrogate is the
     default; "offline" says whether it can be used at once, or what must be done first. A surrogate
@@ -56,6 +64,13 @@ def list_(
     configurations are near the best; "copying" the best of the task before is enough. `info` has
     the figures, and the source.
     """
+    is_filtered = bool(text or suite_name or ready or surrogate)
+    if shows_methods:
+        if is_filtered:
+            raise click.UsageError("--methods lists all methods: it takes no TEXT and no filter")
+        print_methods(as_json=as_json)
+        return
+
     names = list_benchmarks() if suite_name is None else suite(suite_name)
     if surrogate is not None:
         _check_surrogate(surrogate)
@@ -74,7 +89,6 @@ def list_(
     print_table(headers, map(_format_entry, entries))
     if not entries:
         say("no benchmark matches")
-    is_filtered = bool(text or suite_name or ready or surrogate)
     if not is_filtered:
         for family in benchmark_families():
             say(f"and those of the pattern {family.pattern}")
@@ -174,13 +188,11 @@ def _format_entry(entry: Mapping[str, Any]) -> tuple[str, ...]:
     )
 
 
-@click.command()
-@json_option
-def methods(as_json: bool) -> None:
-    """Say which method to use when, then list all methods with what they need.
+def print_methods(*, as_json: bool) -> None:
+    """Print which method to use when, and then all methods by kind, with what each needs.
 
-    The recommendations are computed from the reference results, which come with the package. The
-    pages of the methods, and --json, name their sources.
+    The recommendations are computed from the reference results, which come with the package. As
+    JSON there are the methods alone, with their sources.
     """
     specs = [method_spec(name) for name in list_methods()]
     if as_json:
@@ -405,66 +417,3 @@ def format_column(values: Sequence[float | None]) -> list[str]:
 def _count_final_zeros(text: str) -> int:
     """Number of zeros that a text ends with."""
     return len(text) - len(text.rstrip("0"))
-
-
-@click.command(
-    epilog="Example:  hpobench-ordered evaluate newsvendor --task 0 price_0=9 price_1=9 price_2=9"
-)
-@click.argument("name", shell_complete=complete_benchmark)
-@click.argument("settings", nargs=-1, metavar="HYPERPARAMETER=VALUE...")
-@click.option("--task", required=True, help="Name of the task, or else its index from 0.")
-@click.option(
-    "--surrogate",
-    shell_complete=complete_surrogate,
-    help="What to evaluate on.  [default: the benchmark's first]",
-)
-def evaluate(name: str, settings: tuple[str, ...], task: str, surrogate: str | None) -> None:
-    """Evaluate one configuration; prints the objective's value."""
-    benchmark = load(name, surrogate=surrogate)
-    config = parse_config(settings, benchmark.space)
-    value = benchmark.task(parse_task(task, benchmark)).evaluate(config)
-    click.echo(repr(value))
-
-
-def parse_task(text: str, benchmark: Benchmark) -> str | int:
-    """Read the name of a task, or else its index."""
-    is_name = any(text == task.name for task in benchmark.tasks)
-    return int(text) if text.isdecimal() and not is_name else text
-
-
-def parse_config(settings: Sequence[str], space: SearchSpace) -> Config:
-    """Read a configuration from HYPERPARAMETER=VALUE words."""
-    config: Config = {}
-    for word in settings:
-        name, equals, text = word.partition("=")
-        if not equals:
-            raise InvalidConfigError(f"settings must be HYPERPARAMETER=VALUE, but got {word!r}")
-        if name in config:
-            raise InvalidConfigError(f"hyperparameter {name!r} is given twice")
-        if name in space.constants:
-            config[name] = find_value(text, [space.constants[name]])
-        else:
-            config[name] = parse_value(text, space[name])
-    return config
-
-
-def parse_value(text: str, parameter: Parameter) -> Value:
-    """Read a choice or number; other text stays text, which validation rejects.
-
-    A whole number becomes an integer, the native value of integer hyperparameters.
-    """
-    if parameter.choices:
-        return find_value(text, parameter.choices)
-    try:
-        number = float(text)
-    except ValueError:
-        return text
-    return int(number) if number.is_integer() else number
-
-
-def find_value(text: str, values: Iterable[Value]) -> Value:
-    """Find the value that is written as a text; else the text, which validation rejects."""
-    for value in values:
-        if str(value) == text:
-            return value
-    return text

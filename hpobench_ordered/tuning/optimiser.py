@@ -542,7 +542,7 @@ def check_use(spec: MethodSpec, history: Sequence[Evaluations], space: SearchSpa
     if history and not spec.uses_history:
         warn(
             f"{spec.name} does not use the history of {format_count(len(history), 'task')}; "
-            "'simple-ordered' does, and `hpobench-ordered methods` lists others"
+            "'simple-ordered' does, and `hpobench-ordered list --methods` lists others"
         )
     elif space is not None and spec.changed_spaces:  # other methods refuse such a history
         lines = describe_other_spaces(history, space)

@@ -30,7 +30,7 @@ from hpobench_ordered.benchmarks.openml_flows import (
     Flow,
 )
 from hpobench_ordered.benchmarks.registry import benchmark_spec
-from hpobench_ordered.cli.trust import fetch
+from hpobench_ordered.cli.fetch import fetch
 from hpobench_ordered.data.local import LOCAL_VARIABLE
 from hpobench_ordered.data.remote import CACHE_VARIABLE
 from hpobench_ordered.errors import DownloadError, NotFetchedError

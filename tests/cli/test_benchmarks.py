@@ -1,4 +1,4 @@
-"""The commands list, methods, info and evaluate."""
+"""The commands list and info."""
 
 import json
 
@@ -6,14 +6,9 @@ import pytest
 from cli_results import FAILURE, MISUSE, assert_fails, read_names
 
 from hpobench_ordered import SearchSpace, list_benchmarks, list_methods, load, suite
-from hpobench_ordered.cli.benchmarks import format_column, parse_config
+from hpobench_ordered.cli.benchmarks import format_column
 from hpobench_ordered.data import extras
-from hpobench_ordered.errors import InvalidConfigError
 from hpobench_ordered.reporting.recommendations import read_recommendations
-
-PRICES_OF_9 = ["price_0=9", "price_1=9", "price_2=9"]
-"""A configuration of newsvendor, as words of the command: it has three prices from 0 to 20."""
-FIRST_NEWSVENDOR_TASK = ["newsvendor", "--task", "0"]
 
 
 @pytest.mark.parametrize(
@@ -73,21 +68,25 @@ def test_column_has_equally_many_decimals(values, texts):
 
 
 def test_methods_are_listed(cli):
-    result = cli("methods")
+    result = cli("list", "--methods")
 
     for name in list_methods():
         assert name in result.stdout
 
 
+def test_methods_are_not_filtered(cli):
+    assert_fails(cli("list", "--methods", "--ready"), MISUSE, "--methods lists all methods")
+
+
 def test_methods_say_that_they_use_earlier_tasks(cli):
-    assert "earlier tasks" in cli("methods").stdout
+    assert "earlier tasks" in cli("list", "--methods").stdout
 
 
 def test_methods_begin_with_recommendations(cli):
     """Before all methods, each situation has a line with the method that is recommended for it."""
     recommendations = read_recommendations()
 
-    header, *lines = cli("methods").stdout.splitlines()
+    header, *lines = cli("list", "--methods").stdout.splitlines()
 
     assert header.startswith("situation")
     # The list of all methods follows.
@@ -100,7 +99,7 @@ def test_methods_begin_with_recommendations(cli):
 @pytest.mark.parametrize("width", [80, 100])
 def test_recommendations_do_not_break_names(cli, width):
     """All words, such as simple-previous-no-bo, are in one line, also on a narrow terminal."""
-    shown = cli("methods", COLUMNS=str(width)).stdout
+    shown = cli("list", "--methods", COLUMNS=str(width)).stdout
 
     table, _, _ = shown.partition("\n\n")  # the list of all methods follows
     shown_words = table.split()
@@ -125,7 +124,7 @@ def test_lines_of_benchmarks_are_short(cli):
 
 
 def test_methods_are_listed_as_json(cli):
-    assert read_names(cli("methods", "--json")) == list_methods()
+    assert read_names(cli("list", "--methods", "--json")) == list_methods()
 
 
 def test_version_names_the_program(cli):
@@ -200,100 +199,15 @@ def test_info_without_changes_shows_none(cli):
     assert json.loads(cli("info", "newsvendor", "--json").stdout)["previous"] is None
 
 
-def test_evaluate_prints_the_value_alone(cli):
-    """Three prices of 9 are evaluated on the task "3" of newsvendor."""
-    config = {"price_0": 9, "price_1": 9, "price_2": 9}
-    value = load("newsvendor").task("3").evaluate(config)
-
-    result = cli("evaluate", "newsvendor", "--task", "3", *PRICES_OF_9)
-
-    assert result.returncode == 0, result.stderr
-    assert result.stdout == f"{value!r}\n"
-    assert result.stderr == ""
-
-
-def test_evaluate_reads_integers_with_exponent(cli):
-    """100 trees may be written as 1e2; the task "56" is that of 56 rows of training data."""
-    words = ["evaluate", "xgboost-mnist", "--task", "56"]
-    words += ["learning_rate=0.1", "max_depth=6", "min_child_weight=1"]
-
-    with_exponent = cli(*words, "n_estimators=1e2")
-
-    with_digits = cli(*words, "n_estimators=100")
-    assert with_exponent.returncode == 0, with_exponent.stderr
-    assert with_exponent.stdout == with_digits.stdout
-
-
-@pytest.mark.parametrize(
-    ("words", "hint"),
-    [
-        (
-            ["evaluate", "xgboost-mnist", "--surrogate", "nearest", "--task", "56"],
-            "hpobench-ordered fetch xgboost-mnist --surrogate nearest",
-        ),
-        (["info", "yahpo-rpart-1220"], "hpobench-ordered fetch yahpo-rpart-1220"),
-    ],
-)
-def test_missing_files_are_named(cli, words, hint):
-    assert_fails(cli(*words), FAILURE, hint)
-
-
-@pytest.mark.parametrize(
-    ("words", "parts"),
-    [
-        (["newsvendr", "--task", "0", *PRICES_OF_9], ["did you mean 'newsvendor'"]),
-        (["newsvendor", "--task", "9", *PRICES_OF_9], ["unknown task", "'0', '1'", "tasks 0 to 8"]),
-        (["newsvendor", "--task", "-1", *PRICES_OF_9], ["unknown task '-1'", "tasks 0 to 8"]),
-        ([*FIRST_NEWSVENDOR_TASK, *PRICES_OF_9[:2]], ["'price_2' is missing", "[0, 20]"]),
-        ([*FIRST_NEWSVENDOR_TASK, *PRICES_OF_9, "price_3=1"], ["did you mean 'price_"]),
-        ([*FIRST_NEWSVENDOR_TASK, *PRICES_OF_9[:2], "price_2=nan"], ["an integer", "nan"]),
-        ([*FIRST_NEWSVENDOR_TASK, *PRICES_OF_9[:2], "price_2=low"], ["an integer", "'low'"]),
-        ([*FIRST_NEWSVENDOR_TASK, *PRICES_OF_9[:2], "price_2"], ["HYPERPARAMETER=VALUE"]),
-        ([*FIRST_NEWSVENDOR_TASK, *PRICES_OF_9, PRICES_OF_9[0]], ["given twice"]),
-    ],
-)
-def test_wrong_evaluations_are_misuse(cli, words, parts):
-    assert_fails(cli("evaluate", *words), MISUSE, *parts)
-
-
-@pytest.fixture
-def space_with_constants():
-    """A search space of x from 0 to 1, with the constants k = 3 and flag = True."""
-    unit = {"lower": 0.0, "upper": 1.0, "log": False, "default_value": 0.5}
-    hyperparameters: list[dict[str, object]] = [
-        {"type": "constant", "name": "k", "value": 3},
-        {"type": "constant", "name": "flag", "value": True},
-        {"type": "uniform_float", "name": "x", **unit},
-    ]
-    return SearchSpace.from_json({"hyperparameters": hyperparameters, "conditions": []})
-
-
-def test_constants_have_their_types(space_with_constants):
-    """A number and a truth value are written as words, but do not stay texts."""
-    config = parse_config(["k=3", "flag=True"], space_with_constants)
-
-    assert config == {"k": 3, "flag": True}
-
-
-@pytest.mark.parametrize("wrong_constant", ["k=abc", "k=4", "flag=False", "flag=1"])
-def test_other_constants_are_refused(space_with_constants, wrong_constant):
-    """A constant of the search space, k=3 or flag=True, cannot be given another value."""
-    config = parse_config([wrong_constant, "x=0.5"], space_with_constants)
-
-    with pytest.raises(InvalidConfigError, match="is always"):
-        space_with_constants.row(config)
+def test_missing_files_are_named(cli):
+    result = cli("info", "yahpo-rpart-1220")
+    assert_fails(result, FAILURE, "hpobench-ordered fetch yahpo-rpart-1220")
 
 
 @pytest.fixture
 def no_extras(monkeypatch):
     """As if no package of an extra were installed."""
     monkeypatch.setattr(extras, "find_spec", lambda module: None)
-
-
-@pytest.mark.usefixtures("no_extras")
-def test_evaluate_names_missing_extra(cli):
-    result = cli("evaluate", "yahpo-svm-1220", "--surrogate", "onnx", "--task", "5%")
-    assert_fails(result, FAILURE, "'onnxruntime'", "pip install onnxruntime (or", "'.[onnx]'")
 
 
 @pytest.mark.usefixtures("no_extras")

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from cli_results import FAILURE, MISUSE, assert_fails, read_names
 
+import hpobench_ordered as hbo
 from hpobench_ordered.benchmarks.registry import suites
 from hpobench_ordered.generation.base import generators
 from hpobench_ordered.surrogates import pipeline
@@ -17,8 +18,8 @@ SMALL_SIZES = ("--sizes", "20,60", "--configs", "10", "--workers", "1")
 """Options of a small benchmark: tasks of 20 and 60 rows of training data."""
 TREE_ON_WINE = ("--data", "sklearn:wine", "--model", "sklearn.tree:DecisionTreeClassifier")
 """Options of a benchmark of decision trees on the data set wine."""
-PRICES_OF_9 = ("price_0=9", "price_1=9", "price_2=9")
-"""A configuration of newsvendor, as words of the command: it has three prices from 0 to 20."""
+PRICES_OF_9 = {"price_0": 9, "price_1": 9, "price_2": 9}
+"""A configuration of newsvendor, which has three prices from 0 to 20."""
 
 
 def generate_custom_words(name: str, *words: str) -> Sequence[str]:
@@ -34,10 +35,10 @@ def test_generated_benchmark_is_loaded_by_path(cli):
     """Generated again, newsvendor has the same values as the one in the package."""
     cli("generate", "newsvendor", "--output", "mine")
 
-    generated = cli("evaluate", "mine/newsvendor", "--task", "0", *PRICES_OF_9)
+    generated = hbo.load("mine/newsvendor").tasks[0]
 
-    packaged = cli("evaluate", "newsvendor", "--task", "0", *PRICES_OF_9)
-    assert generated.stdout == packaged.stdout
+    packaged = hbo.load("newsvendor").tasks[0]
+    assert generated.evaluate(PRICES_OF_9) == packaged.evaluate(PRICES_OF_9)
 
 
 def test_damaged_artifact_is_refused(cli, tmp_path):
@@ -47,7 +48,7 @@ def test_damaged_artifact_is_refused(cli, tmp_path):
     all_but_last_byte = table_file.read_bytes()[:-1]
     table_file.write_bytes(all_but_last_byte + b"x")
 
-    result = cli("evaluate", "mine/newsvendor", "--task", "0", *PRICES_OF_9)
+    result = cli("info", "mine/newsvendor")
 
     assert_fails(result, FAILURE, "table.npz", "damaged")
 
@@ -224,8 +225,7 @@ def test_model_in_working_folder_becomes_benchmark(process):
 
     assert result.returncode == 0, result.stderr
     assert f"--benchmark {Path('made', 'line')}" in result.stderr
-    error = process("evaluate", "made/line", "--task", "20", "level=3").stdout
-    assert float(error) > 0
+    assert hbo.load("made/line").task("20").evaluate({"level": 3}) > 0
 
 
 @pytest.mark.slow

@@ -8,47 +8,7 @@ from cli_results import FAILURE, MISUSE, assert_fails
 import hpobench_ordered as hbo
 from hpobench_ordered.testing.toy import numeric_space
 
-UNOPENABLE = "x\0y"
-"""No path may hold a null character."""
 TO_MINIMIZE = ("--direction", "minimize")
-TREE_ON_WINE = ("--model", "sklearn.tree:DecisionTreeClassifier", "--data", "sklearn:wine")
-GENERATE_CUSTOM = ("generate", "custom", "--name", "mine", *TREE_ON_WINE, "--sizes", "60")
-
-COMMANDS_WITH_PATH = {
-    "report": ("report", UNOPENABLE),
-    "report --output": ("report", ".", "--output", UNOPENABLE),
-    "status": ("status", UNOPENABLE),
-    "merge": ("merge", "all", UNOPENABLE),
-    "merge into": ("merge", UNOPENABLE, "."),
-    "compact": ("compact", UNOPENABLE),
-    "leaderboard": ("leaderboard", UNOPENABLE),
-    "export": ("export", UNOPENABLE, "--output", "trials.csv"),
-    "export --output": ("export", ".", "--output", f"{UNOPENABLE}.csv"),
-    "run --output": ("run", "--output", UNOPENABLE),
-    "compare --output": ("compare", "bo", "--output", UNOPENABLE),
-    "fetch --from": ("fetch", "xgboost-mnist", "--from", UNOPENABLE),
-    "generate --from": ("generate", "newsvendor", "--from", UNOPENABLE),
-    "generate --output": ("generate", "newsvendor", "--output", UNOPENABLE),
-    "generate custom --space": (*GENERATE_CUSTOM, "--space", UNOPENABLE),
-    "generate custom --output": (*GENERATE_CUSTOM, "--output", UNOPENABLE),
-    "generate marks --output": ("generate", "marks", "quadratic", "--output", UNOPENABLE),
-    "generate reference": ("generate", "reference", UNOPENABLE),
-    "reproduce --output": ("reproduce", "othpo", "--output", UNOPENABLE),
-    "suggest --space": ("suggest", *TO_MINIMIZE, "--space", UNOPENABLE),
-    "suggest --history": ("suggest", *TO_MINIMIZE, "--space", ".", "--history", UNOPENABLE),
-    "suggest --results": ("suggest", *TO_MINIMIZE, "--space", ".", "--results", UNOPENABLE),
-    "suggest --output": ("suggest", *TO_MINIMIZE, "--space", ".", "--output", UNOPENABLE),
-}
-
-
-@pytest.mark.parametrize("words", COMMANDS_WITH_PATH.values(), ids=COMMANDS_WITH_PATH)
-def test_null_character_in_path_is_refused(cli, words):
-    """The words are a command, one of whose paths holds a null character, as no path may."""
-    result = cli(*words)
-
-    assert_fails(result, MISUSE, "Invalid value")
-    # There is one message, not one after another.
-    assert result.stderr.casefold().count("error") == 1
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """The command line, given anything: an exit code, at most one message, never a traceback."""
 
-import copy
 import string
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,9 +9,8 @@ from cli_results import FAILURE, MISUSE
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from hpobench_ordered.cli import main, trust
+from hpobench_ordered.cli import main
 from hpobench_ordered.data import download as _download
-from hpobench_ordered.data.artifact import Artifact, ArtifactWriter
 from hpobench_ordered.data.download import OFFLINE_VARIABLE
 from hpobench_ordered.data.remote import CACHE_VARIABLE
 
@@ -34,7 +32,6 @@ ANY_NAME = (
     | st.builds("forrester-seed-{}".format, ANY_TEXT | st.integers())
     | st.builds("yahpo-svm-{}".format, ANY_TEXT | st.integers())
 )
-SETTING = st.builds("{}={}".format, st.sampled_from(["price_0", "price_9", ""]), ANY_TEXT)
 NUMBER = st.integers(-(10**30), 10**30).map(str) | st.sampled_from(["nan", "inf", "1e400", "0x1"])
 
 
@@ -76,19 +73,18 @@ def call_command(monkeypatch, capsys):
 
 
 @fuzzed
-@given(st.sampled_from(["info", "verify", "fetch", "evaluate", "report"]), ANY_NAME)
-@example("verify", "/")
+@given(st.sampled_from(["info", "fetch", "report"]), ANY_NAME)
+@example("info", "/")
 @example("info", "\udcff")
-@example("verify", "\udcff/")
+@example("fetch", "\udcff/")
 @example("info", "x" * 5000 + "/")
 @example("info", "forrester-seed-" + "9" * 400)
 def test_any_name_gives_no_traceback(call_command, command, name):
     """Any text stands where the name of a benchmark or a folder of results should be."""
-    needed_options = ["--task", "0"] if command == "evaluate" else []
     end_of_options = "--"  # a name may begin with a hyphen
 
     # This fails on a traceback, and on an exit code that no command should have.
-    call_command([command, *needed_options, end_of_options, name])
+    call_command([command, end_of_options, name])
 
 
 def test_fetching_offline_names_the_variable(call_command):
@@ -97,15 +93,6 @@ def test_fetching_offline_names_the_variable(call_command):
 
     assert OFFLINE_VARIABLE in message
     assert "--from" in message
-
-
-@fuzzed
-@given(st.lists(SETTING | ANY_TEXT | st.just("price_1=3"), max_size=4), ANY_TEXT | NUMBER)
-@example(["price_0=1e400", "price_1=-0", "price_2=9" + "9" * 5000], "0")
-def test_any_configuration_gives_no_traceback(call_command, words, task):
-    """Any texts stand where the task and the hyperparameters, such as price_1=3, should be."""
-    # This fails on a traceback, and on an exit code that no command should have.
-    call_command(["evaluate", "newsvendor", f"--task={task}", "--", *words])
 
 
 def asks_for_nothing_else(words: list[str]) -> bool:
@@ -157,114 +144,3 @@ def test_malformed_seeds_are_misuse(call_command, seeds):
     )
 
     assert not Path("no-results").exists()
-
-
-# -- verify ----------------------------------------------------------------------------------------
-
-
-TRUE_BEST_VALUE = 228.8
-"""Best value of task 3 of newsvendor, as its artifact has it."""
-
-
-def write_newsvendor(folder: Path, *, best_value: float = TRUE_BEST_VALUE) -> Path:
-    """Write a copy of the artifact of newsvendor; its task 3 has this best value.
-
-    The hashes are right: an artifact with a wrong value seems to be written like that.
-    """
-    packaged = Artifact.packaged("newsvendor")
-    content = packaged.read_json("benchmark.json")
-    content["surrogates"]["table"]["best_values"][3] = best_value
-    with ArtifactWriter(folder) as writer:
-        for name in ("card.json", "table.npz"):
-            writer.write_bytes(name, packaged.read(name))
-        writer.write_json("benchmark.json", content)
-    return folder
-
-
-@pytest.mark.parametrize(
-    ("name", "checked"),
-    [
-        ("newsvendor", "newsvendor@1: 3 files, 18 golden values, card"),
-        ("forrester", "forrester@1: 18 golden values"),
-    ],
-)
-def test_verify_tells_what_was_checked(call_command, name, checked):
-    """After "ok" come the benchmark and `checked`: the numbers of files and of golden values."""
-    output, _ = call_command(["verify", name], expected=(SUCCESS,))
-
-    assert output.startswith("ok ")
-    assert checked in output
-
-
-def test_verify_checks_an_own_artifact(call_command):
-    """The package has no golden values, recorded evaluations, of a user's benchmark."""
-    write_newsvendor(Path("mine"))
-
-    output, _ = call_command(["verify", "./mine"], expected=(SUCCESS,))
-
-    assert output.startswith("ok ")
-    assert "/mine@1: 3 files, card" in output
-
-
-def test_verify_without_anything_to_check(call_command):
-    """Forrester is a formula without files; its golden values are of another seed."""
-    output, _ = call_command(["verify", "forrester-seed-7"], expected=(SUCCESS,))
-
-    verdict, *text = output.split()
-    assert verdict == "-"
-    assert " ".join(text) == "forrester-seed-7@1: nothing to check"
-
-
-def test_verify_finds_a_changed_file(call_command):
-    """The card of an artifact is changed, so that its recorded hash is wrong."""
-    folder = write_newsvendor(Path("mine"))
-    (folder / "card.json").write_text("{}")
-
-    output, _ = call_command(["verify", "./mine"], expected=(FAILURE,))
-
-    assert output.startswith("damaged ")
-    assert "card.json is damaged: its SHA-256 is not the recorded one" in output
-
-
-def test_verify_finds_a_wrong_best_value(call_command):
-    """The artifact is undamaged, but states a best value that its table does not have."""
-    write_newsvendor(Path("mine"), best_value=1.0)
-
-    output, _ = call_command(["verify", "./mine"], expected=(FAILURE,))
-
-    assert output.startswith("damaged ")
-    assert f"best value 1.0 of task '3' on surrogate 'table' should be {TRUE_BEST_VALUE}" in output
-
-
-def test_verify_finds_no_artifact(call_command):
-    """A folder that has nothing in it is no artifact, and counts as damaged."""
-    Path("empty").mkdir()
-
-    output, _ = call_command(["verify", "./empty"], expected=(FAILURE,))
-
-    assert output.startswith("damaged ")
-    assert "no readable SHA256SUMS" in output
-
-
-def test_verify_checks_the_rest_after_damage(call_command):
-    """An empty folder counts as damaged; newsvendor, which comes after it, is still checked."""
-    Path("empty").mkdir()
-
-    output, errors = call_command(["verify", "./empty", "newsvendor"], expected=(FAILURE,))
-
-    verdicts = [line.split()[0] for line in output.splitlines()]
-    assert verdicts == ["damaged", "ok"]
-    assert errors.endswith("error: some benchmarks are damaged\n")
-
-
-def test_verify_finds_a_changed_golden_value(call_command, monkeypatch):
-    """Golden values are evaluations that were recorded once, and must never change."""
-    golden = copy.deepcopy(trust.read_golden())
-    values_of_first_task = golden["newsvendor@1"]["values"]["table"]["0"]
-    values_of_first_task[0] += 0.1
-    monkeypatch.setattr(trust, "read_golden", lambda: golden)
-
-    output, _ = call_command(["verify", "newsvendor"], expected=(FAILURE,))
-
-    (line,) = output.splitlines()
-    assert line.startswith("damaged  newsvendor@1: surrogate 'table', task '0': ")

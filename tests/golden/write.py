@@ -1,9 +1,9 @@
 """Writes the golden values: `python tests/golden/write.py`, when a version was raised.
 
 The test run only reads them. They are values of random configurations on three tasks of every
-surrogate that comes with a package, which are shipped (`artifacts/golden.json`), and what each
-method suggests on a few short runs, with the version of the method. A trajectory that changed is
-not written under the version that it had before.
+surrogate that comes with a package, and what each method suggests on a few short runs, with the
+version of the method. A trajectory that changed is not written under the version that it had
+before.
 """
 
 import argparse
@@ -21,7 +21,6 @@ from hpobench_ordered.experiment.plan import plan
 from hpobench_ordered.experiment.runner import follow
 from hpobench_ordered.methods.registry import method_spec
 from hpobench_ordered.runtime.threads import one_thread
-from hpobench_ordered.testing.golden import FILE, golden_options
 from hpobench_ordered.testing.toy import (
     conditional_space,
     numeric_space,
@@ -31,7 +30,7 @@ from hpobench_ordered.testing.toy import (
 )
 
 FOLDER = Path(__file__).parent
-ARTIFACTS = FOLDER.parents[1] / "artifacts"
+BENCHMARKS = "benchmarks.json"
 METHODS = "methods.json"
 SEED = 0
 PROTOCOL = hbo.Ordered(trials=12, tasks=3)
@@ -58,7 +57,10 @@ def compute_golden_values(spec: hbo.BenchmarkSpec) -> dict[str, Any]:
 
     last = len(definition.tasks) - 1
     values = {}
-    for option in golden_options(spec):
+    for option in spec.surrogates:
+        comes_with_package = not option.files and option.generated is None
+        if not comes_with_package:
+            continue
         benchmark = spec.load(option.name)
         values_of_task = {}
         for index in (0, last // 2, last):
@@ -133,8 +135,8 @@ def make_golden(name: str, version: int, runs: Runs, golden: dict[str, Any] | No
     return {"version": version, "runs": golden["runs"] if has_same_runs else runs}
 
 
-def main(benchmark_folder: Path, method_folder: Path) -> None:
-    """Write the golden values of benchmarks to one folder, and those of methods to another."""
+def main(folder: Path) -> None:
+    """Write the golden values of benchmarks and of methods to a folder."""
     golden_before = json.loads((FOLDER / METHODS).read_text(encoding="utf-8"))
     methods = {}
     for name in hbo.list_methods():
@@ -144,8 +146,8 @@ def main(benchmark_folder: Path, method_folder: Path) -> None:
 
     specs = [benchmark_spec(name) for name in hbo.list_benchmarks(ready=True)]
     values = {spec.id: compute_golden_values(spec) for spec in specs}
-    (benchmark_folder / FILE).write_text(json.dumps(values, indent=1) + "\n")
-    (method_folder / METHODS).write_text(_format_methods(methods))
+    (folder / BENCHMARKS).write_text(json.dumps(values, indent=1) + "\n")
+    (folder / METHODS).write_text(_format_methods(methods))
 
 
 def _make_rows(outcome: Outcome) -> list[list[float | None]]:
@@ -179,6 +181,5 @@ def _format_methods(methods: dict[str, Any]) -> str:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", nargs="?", type=Path, help="for both files; default: their own")
-    folder = parser.parse_args().folder
-    main(folder or ARTIFACTS, folder or FOLDER)
+    parser.add_argument("folder", nargs="?", type=Path, default=FOLDER, help="default: their own")
+    main(parser.parse_args().folder)

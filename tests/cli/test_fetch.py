@@ -1,21 +1,7 @@
-"""The commands fetch and verify."""
+"""The command fetch."""
 
 import pytest
 from cli_results import FAILURE, MISUSE, assert_fails
-
-from hpobench_ordered.benchmarks.yahpo import remote_files
-
-
-def test_verify_has_a_line_for_each_benchmark(cli):
-    """Each line begins with "ok", or with "-" where there is nothing to verify.
-
-    No artifact of openml-ranger has been generated, so that it has no files.
-    """
-    result = cli("verify", "newsvendor", "svm-a", "forrester", "openml-ranger")
-
-    assert result.returncode == 0, result.stderr
-    verdicts = [line.split()[0] for line in result.stdout.splitlines()]
-    assert verdicts == ["ok", "ok", "ok", "-"]
 
 
 def test_fetch_refuses_other_files(cli, tmp_path):
@@ -59,28 +45,3 @@ def test_fetched_scenario_has_its_space(cli):
 def test_fetched_scenario_knows_its_instances(cli):
     """YAHPO's scenario rpart has an instance 1220, but none 1221."""
     assert_fails(cli("info", "yahpo-rpart-1221"), MISUSE, "unknown instance", "did you mean '1220'")
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("fetched_files")
-def test_verify_checks_fetched_files(cli):
-    assert cli("verify", "xgboost-mnist", "yahpo-rpart-1220").returncode == 0
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("fetched_files")
-def test_verify_finds_damaged_fetched_file(cli, tmp_path):
-    """The network of the YAHPO scenario rpart was fetched, and is damaged in the cache.
-
-    All benchmarks of a scenario, one for each instance, share its files, so they share a line.
-    """
-    network_file = remote_files("rpart")["model.onnx"]
-    (tmp_path / "cache" / network_file.name).write_bytes(b"damage")
-
-    result = cli("verify")
-
-    assert result.returncode == FAILURE
-    lines = result.stdout.splitlines()
-    (line_of_damage,) = [line for line in lines if line.startswith("damaged")]
-    assert line_of_damage.startswith("damaged  yahpo-SCENARIO-INSTANCE")
-    assert "rbv2_rpart/model.onnx is damaged" in line_of_damage
