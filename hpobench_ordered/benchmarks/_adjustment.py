@@ -14,8 +14,8 @@ from functools import partial
 import numpy as np
 
 from hpobench_ordered._typing import Config, Value
+from hpobench_ordered.data.artifact import Artifact
 from hpobench_ordered.data.benchmark import Definition, Provenance
-from hpobench_ordered.data.file_interfaces import ArtifactFiles
 from hpobench_ordered.data.objective import Objective
 from hpobench_ordered.data.specs import BenchmarkSpec, SurrogateOption
 from hpobench_ordered.data.surrogate import Surrogate
@@ -98,7 +98,7 @@ class SpaceAdjustment:
     tasks: tuple[str, ...] = ()
     surrogates: tuple[str, ...] = ()
     unlisted: Config = field(default_factory=dict)
-    artifact: ArtifactFiles | None = None
+    artifact: Artifact | None = None
 
     def spec(self) -> BenchmarkSpec:
         """The benchmark after the adjustment, with the one before it as `previous`."""
@@ -195,9 +195,7 @@ class SpaceAdjustment:
             return surrogate, find_optima(surrogate, self.definition(step).objective)
         return surrogate, self._read_best_values(self.artifact, step, option.name)
 
-    def _read_best_values(
-        self, artifact: ArtifactFiles, step: Steps, surrogate: str
-    ) -> list[float]:
+    def _read_best_values(self, artifact: Artifact, step: Steps, surrogate: str) -> list[float]:
         """Read best known values; an error if they belong to another version of the surrogate."""
         try:
             stored = artifact.read_json(BENCHMARK)[BEST_VALUES][surrogate]

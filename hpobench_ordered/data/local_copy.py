@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from hpobench_ordered.data.file_interfaces import PublishedFile
+from hpobench_ordered.data.remote import RemoteFile
 from hpobench_ordered.errors import DownloadError
 
 
-def find_local_copy(source: Path, file: PublishedFile) -> Path:
+def find_local_copy(source: Path, file: RemoteFile) -> Path:
     """Find a published file, maybe compressed, in a folder.
 
     Args:

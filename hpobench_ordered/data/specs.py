@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
+from hpobench_ordered.data.artifact import Artifact
 from hpobench_ordered.data.benchmark import HISTORY_SIZE, Benchmark, Definition, Origin
 from hpobench_ordered.data.extras import Extra
-from hpobench_ordered.data.file_interfaces import ArtifactFiles, PublishedFile
 from hpobench_ordered.data.history import Evaluations
 from hpobench_ordered.data.identity import DIGITS_OF_CONTENT, BenchmarkIdentity
+from hpobench_ordered.data.remote import RemoteFile
 from hpobench_ordered.data.surrogate import Surrogate
 from hpobench_ordered.data.task_data import DataSource
 from hpobench_ordered.errors import ArtifactError, NotFetchedError, UnknownNameError
@@ -44,9 +45,9 @@ class SurrogateOption:
     name: str
     summary: str
     load: Callable[[], tuple[Surrogate, Sequence[float | None]]]
-    files: tuple[PublishedFile, ...] = ()
+    files: tuple[RemoteFile, ...] = ()
     extra: Extra | None = None
-    generated: ArtifactFiles | None = None
+    generated: Artifact | None = None
     interpolated: frozenset[str] = frozenset()
     stand_in: bool = False
     left_out: str = ""
@@ -66,7 +67,7 @@ class SurrogateOption:
         return hashlib.sha256(json.dumps(hashes).encode()).hexdigest()
 
     @property
-    def missing(self) -> tuple[PublishedFile, ...]:
+    def missing(self) -> tuple[RemoteFile, ...]:
         """The files that are still to be fetched."""
         return tuple(file for file in self.files if not file.is_fetched)
 
@@ -146,7 +147,7 @@ class BenchmarkSpec:
     summary: str
     define: Callable[[], Definition]
     surrogates: tuple[SurrogateOption, ...]
-    artifact: ArtifactFiles | None = None
+    artifact: Artifact | None = None
     is_local: bool = False
     previous: "BenchmarkSpec | None" = None
     history_size: int = HISTORY_SIZE
@@ -170,9 +171,9 @@ class BenchmarkSpec:
         return self.surrogates[0].interpolated
 
     @property
-    def files(self) -> tuple[PublishedFile, ...]:
+    def files(self) -> tuple[RemoteFile, ...]:
         """All published files that its surrogates and training data need."""
-        files: list[PublishedFile] = []
+        files: list[RemoteFile] = []
         for option in self.surrogates:
             files += option.files
         if self.data is not None:
@@ -299,6 +300,6 @@ class BenchmarkFamily(Protocol):
         """The benchmark of that name; None if the name does not follow the pattern."""
         ...
 
-    def files(self) -> Sequence[PublishedFile]:
+    def files(self) -> Sequence[RemoteFile]:
         """All published files that its benchmarks may need, fetched or not."""
         ...

@@ -8,7 +8,7 @@ from enum import Enum
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.data.file_interfaces import PublishedFile
+from hpobench_ordered.data.remote import RemoteFile
 from hpobench_ordered.errors import EvaluationsError, UnknownNameError
 
 
@@ -140,9 +140,9 @@ class DataSource:
     """
 
     load: Callable[[int], TaskData | None]
-    files: tuple[PublishedFile, ...] = ()
+    files: tuple[RemoteFile, ...] = ()
 
     @property
-    def missing(self) -> tuple[PublishedFile, ...]:
+    def missing(self) -> tuple[RemoteFile, ...]:
         """The files that are still to be fetched."""
         return tuple(file for file in self.files if not file.is_fetched)

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from hpobench_ordered.data.arrays import check_arrays
 from hpobench_ordered.data.artifact import Artifact, ArtifactWriter
 from hpobench_ordered.data.benchmark import Definition, Provenance, TaskDefinition
-from hpobench_ordered.data.file_interfaces import ArtifactFiles
 from hpobench_ordered.data.history import Evaluations
 from hpobench_ordered.data.objective import Direction, Objective
 from hpobench_ordered.data.raw_evaluations import RAW_ARRAYS, STORED_ARRAYS, RawEvaluations
@@ -114,7 +113,7 @@ def write_runs(
         writer.write_json(BENCHMARK, {**definition_to_json(definition), **content})
 
 
-def read_best_values(artifact: ArtifactFiles) -> list[float]:
+def read_best_values(artifact: Artifact) -> list[float]:
     """Best known value of each task of a benchmark whose models are trained on demand.
 
     Raises:
@@ -233,7 +232,7 @@ def folder_spec(folder: Path) -> BenchmarkSpec:
 
 
 def _find_history(
-    artifact: ArtifactFiles, *, is_recorded: bool, has_runs: bool
+    artifact: Artifact, *, is_recorded: bool, has_runs: bool
 ) -> "RecordedHistory | None":
     """Find the evaluations of an artifact that serve as history; None if it holds none.
 
@@ -252,7 +251,7 @@ def _find_history(
 
 
 def _list_options(
-    artifact: ArtifactFiles,
+    artifact: Artifact,
     surrogates: Mapping[str, str],
     *,
     is_user_generated: bool = False,
@@ -273,13 +272,13 @@ def _list_options(
     return tuple(options)
 
 
-def read_definition(artifact: ArtifactFiles) -> Definition:
+def read_definition(artifact: Artifact) -> Definition:
     """Read search space, objective and tasks from an artifact; `ArtifactError` if malformed."""
     with _reading(f"{BENCHMARK} of {artifact}"):  # turns errors into an `ArtifactError`
         return definition_from_json(artifact.read_json(BENCHMARK))
 
 
-def _define(artifact: ArtifactFiles, version: int, name: str | None) -> Definition:
+def _define(artifact: Artifact, version: int, name: str | None) -> Definition:
     """Read a benchmark's definition from its artifact.
 
     Raises:
@@ -302,12 +301,12 @@ def _define_generated(
     return _define(artifact, version, name) if artifact.exists else planned()
 
 
-def read_card(artifact: ArtifactFiles) -> Card:
+def read_card(artifact: Artifact) -> Card:
     """Read the quality card of an artifact."""
     return Card.from_json(artifact.read_json(CARD))
 
 
-def find_card(artifact: ArtifactFiles | None) -> Card | None:
+def find_card(artifact: Artifact | None) -> Card | None:
     """Read the quality card of an artifact; None if there is no artifact, or no card in it."""
     if artifact is None or CARD not in artifact.sums():  # the names of its files
         return None
@@ -317,7 +316,7 @@ def find_card(artifact: ArtifactFiles | None) -> Card | None:
 class RecordedHistory:
     """The raw evaluations of an artifact as history, read on demand."""
 
-    def __init__(self, artifact: ArtifactFiles, file: str = EVALUATIONS) -> None:
+    def __init__(self, artifact: Artifact, file: str = EVALUATIONS) -> None:
         """Remember an artifact's file of evaluations, which is read when the history is used."""
         self._artifact = artifact
         self._file = file
@@ -345,9 +344,7 @@ class RecordedHistory:
         return tuple(evaluations)
 
 
-def read_evaluations(
-    artifact: ArtifactFiles, file: str = EVALUATIONS
-) -> tuple[RawEvaluations, ...]:
+def read_evaluations(artifact: Artifact, file: str = EVALUATIONS) -> tuple[RawEvaluations, ...]:
     """Read raw evaluations from a file of an artifact, one set per task.
 
     `RAW_ARRAYS` are the names of a set's arrays, such as "values"; `STORED_ARRAYS` says what types
@@ -395,7 +392,7 @@ def _raw_to_arrays(
     return arrays
 
 
-def _load_surrogate(artifact: ArtifactFiles, name: str) -> tuple[Surrogate, Sequence[float]]:
+def _load_surrogate(artifact: Artifact, name: str) -> tuple[Surrogate, Sequence[float]]:
     """Read a surrogate, and the best known value of each task on it.
 
     Raises:
