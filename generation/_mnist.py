@@ -3,7 +3,6 @@
 A task's training set is the first s images of one fixed shuffle; the last 14 000 validate.
 """
 
-import hashlib
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 
 from hpobench_ordered.data.download import check_online
 from hpobench_ordered.data.extras import import_extra
+from hpobench_ordered.data.identity import hash_arrays
 from hpobench_ordered.errors import ArtifactError, DownloadError
 
 OPENML_DATA_SET = 554  # mnist_784, version 1
@@ -95,14 +95,13 @@ def split_images(
     scale = np.where(deviation > 0, deviation, 1.0)
     features = ((data - mean) / scale).astype(np.float32)  # the precision of XGBoost
 
-    content = data.tobytes() + labels.astype("<i8").tobytes()
     return MnistSplit(
         smallest=smallest,
         pool=features[:pool_size],
         pool_labels=labels[:pool_size],
         validation=features[pool_size:],
         validation_labels=labels[pool_size:],
-        digest=hashlib.sha256(content).hexdigest(),
+        digest=hash_arrays(data, labels.astype("<i8")),
     )
 
 

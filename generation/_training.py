@@ -9,7 +9,6 @@ Killing the process loses only the trainings in flight; running again continues.
 everything that determines a training, so folders are merged by copying them together.
 """
 
-import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from hpobench_ordered.data.identity import hash_json
 from hpobench_ordered.data.writing import write_atomically
 from hpobench_ordered.errors import StoreError
 from hpobench_ordered.generation.base import Progress, silent
@@ -99,8 +99,7 @@ def run_trainings(
 def _choose_path(folder: Path, identity: Mapping[str, Any], job: TrainingJob) -> Path:
     """Choose the file of a training, named by the hash of all that determines its outcome."""
     content = {"where": job.where, "config": dict(job.config), "trainer": identity}
-    text = json.dumps(content, sort_keys=True)
-    key = hashlib.sha256(text.encode()).hexdigest()[:32]  # 128 bits, so that no two agree
+    key = hash_json(content, sort_keys=True)[:32]  # 128 bits, so that no two agree
     return folder / job.where / f"{key}.json"
 
 

@@ -36,9 +36,9 @@ from hpobench_ordered.benchmarks.yahpo import (
     remote_files,
 )
 from hpobench_ordered.data.benchmark import Definition
+from hpobench_ordered.data.identity import hash_file
 from hpobench_ordered.data.local import local_folder
 from hpobench_ordered.data.remote import RemoteFile
-from hpobench_ordered.data.writing import file_sha256
 from hpobench_ordered.errors import ArtifactError, DownloadError, ExperimentError
 from hpobench_ordered.generation._fitting import FOREST, ForestData, write_forest
 from hpobench_ordered.generation.base import (
@@ -316,7 +316,7 @@ def _find_file(file: RemoteFile, local: Path | None) -> Path:
     """
     path = None if local is None else _find_local_file(file, local)
     if path is not None:
-        if file_sha256(path) != file.sha256:
+        if hash_file(path) != file.sha256:
             raise DownloadError(f"{path} is not the published {file.name}")
         return path
     if not file.is_fetched:

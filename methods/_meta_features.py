@@ -13,7 +13,6 @@ The sample size is not included: methods get it separately. Undefined meta-featu
 correlation of a single feature or the skewness of a constant, are 0.
 """
 
-import hashlib
 import math
 import warnings
 from typing import TYPE_CHECKING, Any
@@ -22,6 +21,7 @@ import numpy as np
 
 from hpobench_ordered._typing import BoolArray, FloatArray, IntArray
 from hpobench_ordered.data.extras import import_extra
+from hpobench_ordered.data.identity import hash_arrays
 from hpobench_ordered.data.task_data import DataKind, TaskData
 from hpobench_ordered.errors import EvaluationsError
 from hpobench_ordered.runtime.threads import one_thread
@@ -84,11 +84,9 @@ def _digest(data: TaskData, classes: int | None) -> str:
 
     The hash is the key of cached results.
     """
-    digest = hashlib.sha256(f"{data.kind.value} {data.features.shape} {classes}".encode())
-    digest.update(data.features.tobytes())
-    if data.labels is not None:
-        digest.update(data.labels.tobytes())
-    return digest.hexdigest()
+    arrays = [data.features] if data.labels is None else [data.features, data.labels]
+    description = f"{data.kind.value} {data.features.shape} {classes}"
+    return hash_arrays(*arrays, description=description)
 
 
 def _compute(data: TaskData, classes: int | None) -> FloatArray:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpobench_ordered._typing import FloatArray, IntArray
-from hpobench_ordered.data.writing import file_sha256
+from hpobench_ordered.data.identity import hash_file
 from hpobench_ordered.errors import ArtifactError, ExperimentError, UnknownNameError
 
 if TYPE_CHECKING:
@@ -201,7 +201,7 @@ def _code_categories(path: Path, column: "pd.Series[Any]") -> IntArray:
 
 def _describe_file(path: Path) -> str:
     """Name a file with the hash of its content."""
-    return f"{path.name} (SHA-256 {file_sha256(path)})"
+    return f"{path.name} (SHA-256 {hash_file(path)})"
 
 
 def _make_data_set(

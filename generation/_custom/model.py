@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from hpobench_ordered._wording import suggest_nearest
-from hpobench_ordered.data.writing import file_sha256
+from hpobench_ordered.data.identity import hash_file
 from hpobench_ordered.errors import ExperimentError, UnknownNameError
 from hpobench_ordered.generation._custom.split import PredictionKind
 
@@ -152,7 +152,7 @@ def _find_version(module: str) -> str:
         return version
 
     file = getattr(import_module(module), "__file__", None)
-    return "unknown" if file is None else f"SHA-256 {file_sha256(Path(file))}"
+    return "unknown" if file is None else f"SHA-256 {hash_file(Path(file))}"
 
 
 def _list_keywords(factory: Callable[..., Any]) -> tuple[set[str], bool]:

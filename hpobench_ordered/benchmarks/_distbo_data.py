@@ -17,7 +17,6 @@ toy task's mean is 1, although figure 8 gives a mean of about 4 for all far task
 program has 0.5.
 """
 
-import hashlib
 import io
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from functools import lru_cache, partial
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.data.identity import hash_arrays
 from hpobench_ordered.data.remote import RemoteFile
 from hpobench_ordered.data.task_data import DataKind, TaskData
 from hpobench_ordered.errors import ArtifactError
@@ -213,7 +213,7 @@ def _parse_protein(data: bytes, name: str) -> FloatArray:
             f"shape {rows.shape}"
         )
 
-    sha256 = hashlib.sha256(rows.astype(np.uint8).tobytes()).hexdigest()
+    sha256 = hash_arrays(rows.astype(np.uint8))
     if sha256 != expected_sha256:
         raise ValueError(f"the zeros and ones are not those of {name}")
     return rows

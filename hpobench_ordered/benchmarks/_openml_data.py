@@ -5,7 +5,6 @@ are in ascending order. A missing number is replaced by its column's median; a m
 as a separate choice. The Monk's problems are made from their rules.
 """
 
-import hashlib
 import io
 import itertools
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hpobench_ordered._typing import BoolArray, FloatArray, IntArray
+from hpobench_ordered.data.identity import hash_arrays
 from hpobench_ordered.data.remote import RemoteFile
 from hpobench_ordered.data.task_data import DataKind, TaskData
 from hpobench_ordered.errors import ArtifactError
@@ -218,13 +218,12 @@ def code_data(
         raise ArtifactError(f"{name} ({source}) has infinite numbers")
 
     y = class_codes.astype(np.int64)
-    content = x.astype("<f8").tobytes() + y.astype("<i8").tobytes()
     sizes = f"{len(y)} examples, {x.shape[1]} columns, {len(class_names)} classes"
     return ClassificationData(
         name=name,
         x=x,
         y=y,
-        digest=hashlib.sha256(content).hexdigest(),
+        digest=hash_arrays(x.astype("<f8"), y.astype("<i8")),
         description=f"{name}: {source}; {sizes}",
     )
 

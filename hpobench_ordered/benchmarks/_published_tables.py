@@ -11,7 +11,6 @@ Notation:
     r   largest number of repeats of a configuration
 """
 
-import hashlib
 import pickle
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ import numpy as np
 
 from hpobench_ordered._typing import FloatArray, IntArray, Value
 from hpobench_ordered.data.extras import Extra
+from hpobench_ordered.data.identity import hash_bytes
 from hpobench_ordered.data.objective import Direction
 from hpobench_ordered.data.specs import SurrogateOption
 from hpobench_ordered.errors import ArtifactError, MissingExtraError
@@ -156,7 +156,7 @@ def _read_table(folder: str, data_set: str, sha256: str) -> Any:
         raise ArtifactError(
             f"{_describe_expected_release()}; {path} cannot be read: {error}"
         ) from None
-    actual_sha256 = hashlib.sha256(data).hexdigest()
+    actual_sha256 = hash_bytes(data)
     if actual_sha256 != sha256:
         raise ArtifactError(
             f"{_describe_expected_release()}; {path} has SHA-256 {actual_sha256} instead of "

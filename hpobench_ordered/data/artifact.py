@@ -1,6 +1,5 @@
 """Artifacts: folders of data files, each checked against its recorded hash when read."""
 
-import hashlib
 import json
 import re
 import shutil
@@ -16,7 +15,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from hpobench_ordered.data.arrays import npz_bytes, read_npz
-from hpobench_ordered.data.writing import file_sha256
+from hpobench_ordered.data.identity import hash_bytes, hash_file, hash_json
 from hpobench_ordered.errors import ArtifactError
 
 SUMS = "SHA256SUMS"
@@ -89,8 +88,7 @@ class Artifact:
     @property
     def digest(self) -> str:
         """SHA-256 of the names and recorded hashes of all files."""
-        pairs = sorted(self.sums().items())
-        return hashlib.sha256(json.dumps(pairs).encode()).hexdigest()
+        return hash_json(sorted(self.sums().items()))
 
     def read(self, name: str) -> bytes:
         """Read a file and check its hash."""
@@ -99,7 +97,7 @@ class Artifact:
             data = _read_bytes(self.folder / name)
         except (OSError, ValueError) as error:
             raise ArtifactError(f"artifact file {name!r} cannot be read: {error}") from None
-        if hashlib.sha256(data).hexdigest() != expected:
+        if hash_bytes(data) != expected:
             raise ArtifactError(
                 f"{self.folder / name} is damaged: its SHA-256 is not the recorded one; "
                 "reinstall the package or generate the artifact again"
@@ -170,7 +168,7 @@ class ArtifactWriter:
     def _publish(self) -> None:
         """Replace the old artifact; at any moment one of them is complete."""
         files = sorted(path.name for path in self._scratch.iterdir())
-        sums = [f"{file_sha256(self._scratch / name)}  {name}\n" for name in files]
+        sums = [f"{hash_file(self._scratch / name)}  {name}\n" for name in files]
         self.write_bytes(SUMS, "".join(sums).encode())
         self._scratch.chmod(0o755)
         _check_replaceable(self.folder)

@@ -1,8 +1,16 @@
-"""Identity of a benchmark's values: name, version and, where needed, a hash of the content."""
+"""What tells contents apart: hashes, and the identity of a benchmark's values.
 
+All hashes are SHA-256, as hexadecimal digits; callers keep the first ones where fewer are enough.
+"""
+
+import hashlib
+import json
 import re
 from dataclasses import dataclass
-from typing import Self
+from pathlib import Path
+from typing import Any, Self
+
+from numpy.typing import NDArray
 
 DIGITS_OF_CONTENT = 12
 """Number of hexadecimal digits of a content's hash that an identity keeps."""
@@ -15,6 +23,37 @@ _IDENTITY = re.compile(
     rf"(?P<name>.*?)(@(?P<version>0|[1-9][0-9]*)(\+(?P<content>({NEW_AT_EACH_START})?[0-9a-f]+))?)?",
     re.DOTALL,
 )
+
+
+def hash_bytes(content: bytes) -> str:
+    """Hash the content of a file, or an encoded text."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def hash_file(path: Path) -> str:
+    """Hash a file, without reading it into memory as a whole."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def hash_json(content: Any, *, sort_keys: bool = False) -> str:
+    """Hash what can be written as JSON.
+
+    Args:
+        content: Nested lists, mappings, texts and numbers.
+        sort_keys: Whether mappings have the same hash whatever the order of their keys.
+    """
+    return hash_bytes(json.dumps(content, sort_keys=sort_keys).encode())
+
+
+def hash_arrays(*arrays: NDArray[Any], description: str = "") -> str:
+    """Hash the bytes of arrays, in C order.
+
+    Args:
+        arrays: The arrays. Their types and shapes are not part of the hash.
+        description: A text that is hashed before them, with whatever else tells contents apart.
+    """
+    return hash_bytes(description.encode() + b"".join(array.tobytes() for array in arrays))
 
 
 @dataclass(frozen=True, slots=True)

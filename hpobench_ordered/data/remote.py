@@ -4,7 +4,6 @@ HPOBENCH_ORDERED_OFFLINE=1 disables downloads.
 """
 
 import gzip
-import hashlib
 import os
 import zlib
 from collections.abc import Callable
@@ -12,7 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hpobench_ordered.data.download import FROM_COPY, Progress, check_online, download
-from hpobench_ordered.data.writing import file_sha256, write_atomically
+from hpobench_ordered.data.identity import hash_bytes, hash_file
+from hpobench_ordered.data.writing import write_atomically
 from hpobench_ordered.errors import ArtifactError, DownloadError, NotFetchedError
 
 CACHE_VARIABLE = "HPOBENCH_ORDERED_CACHE"
@@ -68,7 +68,7 @@ class RemoteFile:
         expected = self.sha256 or self._recorded_hash()
         if expected is None:
             raise ArtifactError(f"{self.path} has no recorded hash; delete it and fetch it again")
-        if file_sha256(self.path) != expected:
+        if hash_file(self.path) != expected:
             raise ArtifactError(f"{self.path} is damaged; delete it and fetch it again")
         return self.path
 
@@ -104,7 +104,7 @@ class RemoteFile:
 
     def _check_content(self, data: bytes, origin: str) -> str:
         """Check that bytes are the published file; return their SHA-256."""
-        digest = hashlib.sha256(data).hexdigest()
+        digest = hash_bytes(data)
         refusal = f"{origin} is not the published {self.name}"
         if self.sha256 is not None:
             if digest != self.sha256:

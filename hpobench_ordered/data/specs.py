@@ -1,7 +1,5 @@
 """What is known of benchmarks before they are loaded."""
 
-import hashlib
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
@@ -10,7 +8,12 @@ from hpobench_ordered.data.artifact import Artifact
 from hpobench_ordered.data.benchmark import HISTORY_SIZE, Benchmark, Definition, Origin
 from hpobench_ordered.data.extras import Extra
 from hpobench_ordered.data.history import Evaluations
-from hpobench_ordered.data.identity import DIGITS_OF_CONTENT, BenchmarkIdentity
+from hpobench_ordered.data.identity import (
+    DIGITS_OF_CONTENT,
+    BenchmarkIdentity,
+    hash_bytes,
+    hash_json,
+)
 from hpobench_ordered.data.remote import RemoteFile
 from hpobench_ordered.data.surrogate import Surrogate
 from hpobench_ordered.data.task_data import DataSource
@@ -64,7 +67,7 @@ class SurrogateOption:
         hashes = [(file.name, file.first_hash) for file in self.files if file.first_hash]
         if not hashes:
             return ""
-        return hashlib.sha256(json.dumps(hashes).encode()).hexdigest()
+        return hash_json(hashes)
 
     @property
     def missing(self) -> tuple[RemoteFile, ...]:
@@ -205,7 +208,7 @@ class BenchmarkSpec:
             return str(identity)
         digest = hashes[0]
         if len(hashes) > 1:  # a hash of both
-            digest = hashlib.sha256("".join(hashes).encode()).hexdigest()
+            digest = hash_bytes("".join(hashes).encode())
         return str(replace(identity, content=digest[:DIGITS_OF_CONTENT]))
 
     def check_artifact(self) -> None:

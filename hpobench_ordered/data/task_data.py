@@ -1,6 +1,5 @@
 """Training data of tasks, for methods that use them as context."""
 
-import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
@@ -8,6 +7,7 @@ from enum import Enum
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.data.identity import hash_arrays
 from hpobench_ordered.data.remote import RemoteFile
 from hpobench_ordered.errors import EvaluationsError, UnknownNameError
 
@@ -81,9 +81,9 @@ class TaskData:
     @property
     def digest(self) -> str:
         """Hash of the kind and all numbers."""
-        labels = b"" if self.labels is None else self.labels.tobytes()
-        content = f"{self.kind.value} {self.features.shape}".encode()
-        return hashlib.sha256(content + self.features.tobytes() + labels).hexdigest()[:16]
+        arrays = [self.features] if self.labels is None else [self.features, self.labels]
+        description = f"{self.kind.value} {self.features.shape}"
+        return hash_arrays(*arrays, description=description)[:16]
 
     def __repr__(self) -> str:
         n, p = self.features.shape

@@ -1,17 +1,10 @@
-"""Atomic writing of files, and their hashes."""
+"""Atomic writing of files."""
 
-import hashlib
 import os
 import secrets
 from pathlib import Path
 
 from hpobench_ordered.errors import UnknownNameError
-
-
-def file_sha256(path: Path) -> str:
-    """SHA-256 of a file, hexadecimal."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def write_atomically(path: Path, data: bytes) -> None:

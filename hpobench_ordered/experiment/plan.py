@@ -1,8 +1,6 @@
 """Plans: deterministic lists of cells; a cell is one run of one method on one benchmark."""
 
-import hashlib
 import itertools
-import json
 import operator
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,7 +12,7 @@ import numpy as np
 
 from hpobench_ordered.benchmarks.registry import benchmark_spec
 from hpobench_ordered.data.benchmark import Benchmark
-from hpobench_ordered.data.identity import BenchmarkIdentity
+from hpobench_ordered.data.identity import BenchmarkIdentity, hash_bytes, hash_json
 from hpobench_ordered.data.specs import BenchmarkSpec
 from hpobench_ordered.errors import ExperimentError, NotFetchedError, UnknownNameError
 from hpobench_ordered.experiment.protocols import Protocol, format_protocol
@@ -106,8 +104,8 @@ class Cell:
         """
         benchmark_id = BenchmarkIdentity.parse(self.benchmark).id
         # SHA-256, as Python's own `hash` of text differs between processes.
-        digest = hashlib.sha256(benchmark_id.encode()).digest()
-        benchmark_number = int.from_bytes(digest[:8])  # 64 bits tell benchmarks apart
+        digest = hash_bytes(benchmark_id.encode())
+        benchmark_number = int(digest[:16], 16)  # 64 bits tell benchmarks apart
         return np.random.default_rng([self.seed, benchmark_number, position, *stream])
 
     def protocol_rng(self, position: int) -> np.random.Generator:
@@ -327,8 +325,7 @@ def cells_of_grid(grid: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 def key_of(description: Mapping[str, Any]) -> str:
     """Hash of what identifies a run, see `Cell.describe`."""
-    text = json.dumps(description, sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:KEY_LENGTH]
+    return hash_json(description, sort_keys=True)[:KEY_LENGTH]
 
 
 def as_list(values: "Iterable[T]", what: str) -> "list[T]":

@@ -18,7 +18,6 @@ error. Only `compact` removes runs, after the file that replaces theirs was writ
 A folder without `store.json` is a store if it has files with such names.
 """
 
-import hashlib
 import json
 import os
 from collections import defaultdict
@@ -31,6 +30,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
+from hpobench_ordered.data.identity import hash_json
 from hpobench_ordered.errors import StoreError
 from hpobench_ordered.experiment._files import (
     EXPERIMENT_FILES,
@@ -290,7 +290,7 @@ class Store(StoredRuns):
         digests: list[tuple[str, str]] = []  # key and hash of each run
         for table in self._read_once(None):  # None: all columns
             digests += digest_runs(table).items()
-        return hashlib.sha256(json.dumps(sorted(digests)).encode()).hexdigest()
+        return hash_json(sorted(digests))
 
     def set_aside_damaged(self) -> list[Path]:
         """Move damaged files to the folder "damaged", and return where they are now.

@@ -1,6 +1,5 @@
 """Writes a report: a page for people, a summary, figures, and the numbers as CSV."""
 
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -18,6 +17,7 @@ from hpobench_ordered.analysis.scoring import (
     score_benchmarks,
 )
 from hpobench_ordered.analysis.verdict import Verdict, verdicts
+from hpobench_ordered.data.identity import hash_bytes
 from hpobench_ordered.data.writing import write_atomically
 from hpobench_ordered.errors import ExperimentError, StoreError
 from hpobench_ordered.reporting.charts.evaluations import Configurations
@@ -193,7 +193,7 @@ def _files(
         data, parts = interactive(scored, means, board)
         part_files = {f"{PARTS}/{name}.js": render_part(name, part) for name, part in parts.items()}
         # Part of the address of parts, so that browsers keep no parts of an earlier report.
-        edition = hashlib.sha256(b"".join(part_files.values())).hexdigest()[:12]
+        edition = hash_bytes(b"".join(part_files.values()))[:12]
         files[PAGE] = render(values, data | {"folder": PARTS, "edition": edition}).encode()
         files |= part_files
     else:

@@ -1,11 +1,11 @@
 """The settings of an optimiser as JSON, and how those of two optimisers differ."""
 
-import hashlib
 import json
 from collections.abc import Mapping
 from typing import Any
 
 from hpobench_ordered.data.history import Evaluations, describe_differences
+from hpobench_ordered.data.identity import hash_arrays
 from hpobench_ordered.space import SearchSpace
 
 HASH_OF = "hash of "
@@ -72,6 +72,6 @@ def describe_change_of_history(before: list[list[str]], now: list[list[str]]) ->
 def hash_evaluations(evaluations: Evaluations) -> str:
     """Hash of all that a method sees of an earlier task: its space, context and evaluations."""
     space_and_context = [evaluations.space.to_json(), dict(evaluations.context)]
-    digest = hashlib.sha256(json.dumps(space_and_context, default=float).encode())
-    digest.update(evaluations.values.tobytes() + evaluations.losses.tobytes())
-    return digest.hexdigest()[:HASH_LENGTH]
+    description = json.dumps(space_and_context, default=float)
+    digest = hash_arrays(evaluations.values, evaluations.losses, description=description)
+    return digest[:HASH_LENGTH]

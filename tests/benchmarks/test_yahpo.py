@@ -21,11 +21,11 @@ from hpobench_ordered.benchmarks.yahpo import (
     SPECS,
     remote_files,
 )
+from hpobench_ordered.data.identity import hash_file
 from hpobench_ordered.data.local_copy import find_local_copy
 from hpobench_ordered.data.objective import Direction
 from hpobench_ordered.data.remote import CACHE_VARIABLE
 from hpobench_ordered.data.specs import BenchmarkSpec
-from hpobench_ordered.data.writing import file_sha256
 from hpobench_ordered.errors import (
     ArtifactError,
     DownloadError,
@@ -66,7 +66,7 @@ def test_pinned_hashes_are_the_published_files(shared, scenario):
         if file.sha256 is None:
             assert not published_copy.exists()
         else:
-            assert file_sha256(published_copy) == file.sha256
+            assert hash_file(published_copy) == file.sha256
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)

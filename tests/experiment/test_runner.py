@@ -27,7 +27,7 @@ from hpobench_ordered import (
 from hpobench_ordered._typing import Config
 from hpobench_ordered.benchmarks import registry
 from hpobench_ordered.data.benchmark import Task
-from hpobench_ordered.data.writing import file_sha256
+from hpobench_ordered.data.identity import hash_file
 from hpobench_ordered.errors import StoreError
 from hpobench_ordered.experiment._run_file import make_run_table
 from hpobench_ordered.experiment.api import Results
@@ -60,7 +60,7 @@ class ConstantSurrogate:
 def run_hashes(folder: Path) -> dict[str, str]:
     """Compute the hash of every run in a store, by the name of its file."""
     files = sorted((folder / "runs").glob("*.parquet"))
-    return {file.name: file_sha256(file) for file in files}
+    return {file.name: hash_file(file) for file in files}
 
 
 @pytest.fixture

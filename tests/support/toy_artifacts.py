@@ -15,10 +15,10 @@ import hpobench_ordered as hbo
 from hpobench_ordered.benchmarks.registry import benchmark_spec
 from hpobench_ordered.data.artifact import SUMS, Artifact
 from hpobench_ordered.data.benchmark import Definition, Provenance, TaskDefinition
+from hpobench_ordered.data.identity import hash_file
 from hpobench_ordered.data.objective import Direction, Objective
 from hpobench_ordered.data.raw_evaluations import RawEvaluations
 from hpobench_ordered.data.surrogate import Surrogate
-from hpobench_ordered.data.writing import file_sha256
 from hpobench_ordered.errors import HPOBenchOrderedError
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.parameters import Parameter
@@ -165,7 +165,7 @@ def update_hashes(folder: Path) -> None:
     """Write the hashes of the files that are in the folder, so that these count as undamaged."""
     names = sorted(path.name for path in folder.iterdir() if path.is_file())
     names = [name for name in names if name != SUMS]
-    lines = [f"{file_sha256(folder / name)}  {name}\n" for name in names]
+    lines = [f"{hash_file(folder / name)}  {name}\n" for name in names]
     (folder / SUMS).write_text("".join(lines))
 
 

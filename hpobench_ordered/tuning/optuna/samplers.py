@@ -9,8 +9,6 @@ other one was suggested. Trials are numbered by the storage, so each process lea
 suggestions to the running trials of lower numbers that have none yet, and takes the one after.
 """
 
-import hashlib
-import json
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
@@ -24,6 +22,7 @@ from optuna.trial import FrozenTrial, TrialState
 from hpobench_ordered._typing import Config
 from hpobench_ordered._wording import join_words
 from hpobench_ordered.data.history import Evaluations, align_history
+from hpobench_ordered.data.identity import hash_bytes, hash_json
 from hpobench_ordered.data.objective import Direction
 from hpobench_ordered.errors import (
     ExperimentError,
@@ -277,7 +276,7 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
     ) -> Any:
         """Draw a value at random; the same one for this trial when the study is resumed."""
         text = f"{self._seed} {trial.number} {name}"  # all that the value depends on
-        seed = int.from_bytes(hashlib.sha256(text.encode()).digest()[:4])  # of 32 bits
+        seed = int(hash_bytes(text.encode())[:8], 16)  # of 32 bits
         return RandomSampler(seed=seed).sample_independent(study, trial, name, distribution)
 
     def _take_back(self, study: Study, trial: FrozenTrial) -> None:
@@ -394,8 +393,7 @@ class Replay:
         self.optimiser = optimiser
         self._storage = study._storage
         self._study_id = study._study_id
-        settings = json.dumps(optimiser.settings, sort_keys=True)
-        self._identity = hashlib.sha256(settings.encode()).hexdigest()[:HASH_LENGTH]
+        self._identity = hash_json(optimiser.settings, sort_keys=True)[:HASH_LENGTH]
         self._is_shared = is_shared
 
         # Suggestions are known by their number, from 0, in the order in which the method makes
