@@ -1,17 +1,16 @@
 """Benchmarks: named families of tasks on one search space."""
 
-import secrets
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from functools import partial
-from typing import TYPE_CHECKING
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hpobench_ordered._html import key_values, table
 from hpobench_ordered._typing import ConfigLike, FloatArray
 from hpobench_ordered.data.history import Evaluations
-from hpobench_ordered.data.identity import BenchmarkIdentity
+from hpobench_ordered.data.identity import DIGITS_OF_CONTENT, BenchmarkIdentity, hash_arrays
 from hpobench_ordered.data.names import check_name
 from hpobench_ordered.data.objective import Objective
 from hpobench_ordered.data.surrogate import Surrogate
@@ -24,6 +23,8 @@ if TYPE_CHECKING:
 
 
 HISTORY_SIZE = 100  # default number of evaluations of a source task in a history
+N_IDENTIFYING_CONFIGS = 32
+"""A benchmark in memory is identified by its values of this many configurations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,14 +186,10 @@ class Benchmark:
             are recorded.
         recorded: Loads the raw evaluations that the surrogate was made of, one `Evaluations` a
             task; None where they are not available.
-        model_version: Version of the surrogate of a benchmark in memory, to be changed whenever its
-            values change: runs are resumed if it is the same. Surrogates that are stored as arrays,
-            such as those of `from_evaluations`, need none; others without one are new ones in
-            every process.
         source: What `hpobench_ordered.load` takes to load it again: name and version, or the path
             of an artifact; empty for a benchmark that was made, or changed, in memory.
         identity: The name and version, followed by "+" and a hash of the content if these do not
-            determine the values (`BenchmarkSpec.identity`); empty for one made in memory.
+            determine the values (`BenchmarkSpec.identity`); empty like `source`.
 
     Examples:
         >>> import hpobench_ordered as hbo
@@ -216,12 +213,10 @@ class Benchmark:
     recorded: "Callable[[], Sequence[Evaluations]] | None" = field(
         default=None, repr=False, compare=False
     )
-    model_version: str = ""
-    _origin: "Origin | None" = field(default=None, repr=False, compare=False)
-    token: str = field(
-        default_factory=partial(secrets.token_hex, 6), init=False, repr=False, compare=False
-    )
-    """Random number that tells it from other benchmarks in memory."""
+    # `BenchmarkSpec.load` sets both. They are no arguments, so that `dataclasses.replace`, which
+    # makes another benchmark, leaves them empty.
+    source: str = field(default="", init=False, repr=False, compare=False)
+    identity: str = field(default="", init=False, repr=False, compare=False)
 
     @classmethod
     def build(
@@ -232,7 +227,6 @@ class Benchmark:
         model: Surrogate,
         best_values: Sequence[float | None],
         data: Callable[[int], TaskData | None] | None = None,
-        model_version: str = "",
     ) -> "Benchmark":
         """Make a benchmark from its definition and one of its surrogates.
 
@@ -242,7 +236,6 @@ class Benchmark:
             model: The surrogate.
             best_values: Best known value of each task on this surrogate.
             data: Loads the training data of a task, by its index.
-            model_version: Version of the surrogate, see the attribute.
 
         Raises:
             EvaluationsError: There are more or fewer best values than tasks.
@@ -274,7 +267,6 @@ class Benchmark:
             objective=definition.objective,
             tasks=tuple(tasks),
             provenance=definition.provenance,
-            model_version=model_version,
         )
 
     def __str__(self) -> str:
@@ -299,33 +291,42 @@ class Benchmark:
         return table(caption, columns, rows) + self.space._repr_html_()
 
     @property
-    def source(self) -> str:
-        """What `load` takes to load it again; "" if it was made, or changed, in memory."""
-        return "" if self._origin is None or self._was_changed else self._origin.source
-
-    @property
-    def identity(self) -> str:
-        """Text that identifies its values; "" if it was made, or changed, in memory."""
-        return "" if self._origin is None or self._was_changed else self._origin.identity
-
-    @property
-    def _was_changed(self) -> bool:
-        """Whether `dataclasses.replace` changed it after it was loaded.
-
-        A copy keeps the origin of the loaded benchmark, which need not be that of its own values.
-        """
-        if self._origin is None:  # it was made in memory
-            return False
-        # What `replace` can change, but for the origin itself.
-        names = [field.name for field in fields(self) if field.init and field.name != "_origin"]
-        values = [getattr(self, name) for name in names]
-        loaded_values = [getattr(self._origin.loaded, name) for name in names]
-        return values != loaded_values
-
-    @property
     def id(self) -> str:
         """Name and version, such as "newsvendor@1"."""
         return BenchmarkIdentity(self.name, self.version).id
+
+    def identify_by_values(self) -> str:
+        """Identify it by its definition and its values, as text such as "mine@1+0123456789ab".
+
+        The values are those of 32 configurations, the same in every process, on each task, and the
+        recorded evaluations if there are any. So they identify a benchmark whatever its surrogate.
+        """
+        description = json.dumps(self._describe_with_previous(), default=float)
+        content = hash_arrays(*self._iter_identifying_arrays(), description=description)
+        return str(BenchmarkIdentity(self.name, self.version, content[:DIGITS_OF_CONTENT]))
+
+    def _describe_with_previous(self) -> list[Any]:
+        """Describe all but the values, as JSON; also of the benchmark before an adjustment."""
+        tasks: list[Any] = []
+        for task in self.tasks:
+            data = None if task.data is None else task.data.digest
+            tasks.append([task.name, dict(task.context), task.best_value, data])
+        objective = [self.objective.name, self.objective.direction.value]
+        previous = None if self.previous is None else self.previous._describe_with_previous()
+        return [self.space.to_json(), objective, tasks, self.history_size, previous]
+
+    def _iter_identifying_arrays(self) -> Iterator[FloatArray]:
+        """Iterate over the values of some configurations, and over all recorded evaluations."""
+        unit = self.space.sample_unit(np.random.default_rng(0), N_IDENTIFYING_CONFIGS)
+        configs = self.space.decode(unit)
+        for task in self.tasks:
+            yield task.evaluate_many(configs)
+        if self.recorded is not None:
+            for evaluations in self.recorded():
+                yield evaluations.values
+                yield evaluations.losses
+        if self.previous is not None:
+            yield from self.previous._iter_identifying_arrays()
 
     def task(self, name: str | int) -> Task:
         """Find a task by its name, or by its index from 0.
@@ -368,21 +369,6 @@ class Benchmark:
         values = self.space.decode(self.space.sample_unit(rng, n_random))
         objective = self.tasks[task].evaluate_many(values)
         return self.tasks[task].evaluated(values, objective)
-
-
-@dataclass(frozen=True, slots=True)
-class Origin:
-    """Where a benchmark was loaded from.
-
-    Attributes:
-        source: See `Benchmark.source`.
-        identity: See `Benchmark.identity`.
-        loaded: The benchmark as it was loaded; source and identity are not those of changed ones.
-    """
-
-    source: str
-    identity: str
-    loaded: Benchmark
 
 
 @dataclass(frozen=True, slots=True)

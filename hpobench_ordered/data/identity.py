@@ -16,12 +16,11 @@ DIGITS_OF_CONTENT = 12
 """Number of hexadecimal digits of a content's hash that an identity keeps."""
 
 NEW_AT_EACH_START = "once-"
-"""Beginning of the content, or version, of what cannot be identified: it is never used again."""
+"""Beginning of the version of a method that cannot be identified: it is never used again."""
 
 # "name", "name@version" or "name@version+content".
 _IDENTITY = re.compile(
-    rf"(?P<name>.*?)(@(?P<version>0|[1-9][0-9]*)(\+(?P<content>({NEW_AT_EACH_START})?[0-9a-f]+))?)?",
-    re.DOTALL,
+    r"(?P<name>.*?)(@(?P<version>0|[1-9][0-9]*)(\+(?P<content>[0-9a-f]+))?)?", re.DOTALL
 )
 
 
@@ -65,8 +64,7 @@ class BenchmarkIdentity:
     Attributes:
         name: Name of the benchmark.
         version: Its version; None in a text that is a name alone.
-        content: Hash of its content, hexadecimal, or `NEW_AT_EACH_START` and a random number for a
-            benchmark that cannot be recognised; "" if name and version determine the values.
+        content: Hash of its content, hexadecimal; "" if name and version determine the values.
     """
 
     name: str
@@ -87,11 +85,6 @@ class BenchmarkIdentity:
 
     def __str__(self) -> str:
         return f"{self.id}+{self.content}" if self.content else self.id
-
-    @property
-    def is_new_at_each_start(self) -> bool:
-        """Whether no other benchmark will ever have this identity."""
-        return self.content.startswith(NEW_AT_EACH_START)
 
     @property
     def id(self) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
 from hpobench_ordered.data.artifact import Artifact
-from hpobench_ordered.data.benchmark import HISTORY_SIZE, Benchmark, Definition, Origin
+from hpobench_ordered.data.benchmark import HISTORY_SIZE, Benchmark, Definition, TaskDefinition
 from hpobench_ordered.data.extras import Extra
 from hpobench_ordered.data.history import Evaluations
 from hpobench_ordered.data.identity import (
@@ -158,6 +158,32 @@ class BenchmarkSpec:
     data: DataSource | None = None
     family: str = ""
 
+    @classmethod
+    def of_benchmark(cls, benchmark: Benchmark) -> "BenchmarkSpec":
+        """Describe a benchmark in memory. It has no surrogates to load: it is loaded already."""
+        definition = Definition(
+            benchmark.name,
+            benchmark.version,
+            benchmark.summary,
+            benchmark.space,
+            benchmark.objective,
+            tuple(TaskDefinition(task.name, task.context) for task in benchmark.tasks),
+            benchmark.provenance,
+        )
+        previous = benchmark.previous
+        data = None
+        if any(task.data for task in benchmark.tasks):
+            data = DataSource(lambda index: benchmark.tasks[index].data)
+        return cls(
+            name=benchmark.name,
+            version=benchmark.version,
+            summary=benchmark.summary,
+            define=lambda: definition,
+            surrogates=(),
+            previous=None if previous is None else cls.of_benchmark(previous),
+            data=data,
+        )
+
     @property
     def id(self) -> str:
         """Name and version; `load` takes it."""
@@ -267,9 +293,10 @@ class BenchmarkSpec:
             history_size=self.history_size,
             recorded=self.recorded,
         )
-        # By its origin, the benchmark can be loaded again, and be told from a changed one.
-        origin = Origin(self.id, self.identity(option.name), loaded)
-        return replace(loaded, _origin=origin)
+        # Only a benchmark as it was loaded has these; it is frozen, so they are set in this way.
+        object.__setattr__(loaded, "source", self.id)
+        object.__setattr__(loaded, "identity", self.identity(option.name))
+        return loaded
 
     def option(self, name: str | None = None) -> SurrogateOption:
         """Find a surrogate by name; if omitted, the default one.

@@ -20,7 +20,6 @@ from hpobench_ordered.experiment.user_methods.factory import as_method_spec
 from hpobench_ordered.experiment.user_methods.identity import MethodIdentity, identify_method
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.runtime.child import Children
-from hpobench_ordered.tuning.own_benchmarks.in_memory import identify_benchmark, spec_in_memory
 
 T = TypeVar("T")
 
@@ -277,18 +276,13 @@ def select_shard(cells: Sequence[Cell], shard: tuple[int, int]) -> list[Cell]:
 def _check_same_elsewhere(cell: Cell) -> None:
     """Raise an `ExperimentError` unless a cell has the same key on other machines.
 
-    What exists in memory only is identified anew at each start, so it has another key there.
+    A method that exists in memory only is identified anew at each start, so it has another key
+    there.
     """
     if cell.identity.is_new_at_each_start:
         raise ExperimentError(
             f"{cell.method.name} has no file that identifies it and would be another method in "
             "each part: define it in a file, outside of functions"
-        )
-    benchmark = BenchmarkIdentity.parse(cell.benchmark)
-    if benchmark.is_new_at_each_start:
-        raise ExperimentError(
-            f"{benchmark.id} exists in memory only and would be another one in each part: "
-            "give it a `model_version`, or save it and give the path"
         )
 
 
@@ -357,8 +351,9 @@ def resolve_benchmark(benchmark: object, surrogates: Mapping[str, str]) -> Bench
     """
     if isinstance(benchmark, Benchmark) and not _can_be_loaded_again(benchmark):
         # It was made or changed in memory, or its spec is nobody's but the user's.
-        identity = str(identify_benchmark(benchmark))
-        return BenchmarkToRun(spec_in_memory(benchmark), benchmark, identity, benchmark.surrogate)
+        spec = BenchmarkSpec.of_benchmark(benchmark)
+        identity = benchmark.identify_by_values()
+        return BenchmarkToRun(spec, benchmark, identity, benchmark.surrogate)
 
     if isinstance(benchmark, Benchmark):
         spec = benchmark_spec(benchmark.source)

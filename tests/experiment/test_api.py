@@ -10,6 +10,7 @@ from bad_methods import Good
 from ConfigSpace import ConfigurationSpace
 
 import hpobench_ordered as hbo
+from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.errors import ExperimentError, FailedRunsWarning, InvalidNameError, StoreError
 from hpobench_ordered.experiment.plan import plan
 from hpobench_ordered.experiment.store import Store
@@ -162,12 +163,17 @@ def test_changed_benchmark_is_another_run(tmp_path):
 
 
 class BrokenSurrogate:
+    """A surrogate that many configurations can be evaluated on, but not a single one."""
+
+    def predict(self, values: FloatArray, task: int) -> FloatArray:
+        return values[:, 0]
+
     def predict_one(self, row: object, task: int) -> None:
         raise ValueError("surrogate broke")
 
 
 def test_broken_benchmark_is_named():
-    """If every evaluation raises an error, the warning names the benchmark and the error."""
+    """If every trial raises an error, the warning names the benchmark and the error."""
     benchmark = hbo.load("forrester")
     broken_tasks = [replace(task, _surrogate=BrokenSurrogate()) for task in benchmark.tasks]
     broken_benchmark = replace(benchmark, tasks=tuple(broken_tasks))
