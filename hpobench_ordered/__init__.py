@@ -20,7 +20,6 @@ from hpobench_ordered.data.surrogate import Surrogate
 from hpobench_ordered.data.task_data import DataKind, DataSource, TaskData
 from hpobench_ordered.errors import HPOBenchOrderedError
 from hpobench_ordered.experiment.api import Results, merge_stores, reference, report, run
-from hpobench_ordered.experiment.history import history_from_results
 from hpobench_ordered.experiment.protocols import Adjustment, LeaveOneOut, Ordered
 from hpobench_ordered.methods.base import Method, MethodSpec
 from hpobench_ordered.methods.registry import list_methods
@@ -36,7 +35,7 @@ from hpobench_ordered.space import (
     SpaceChange,
 )
 from hpobench_ordered.surrogates import SurrogateType
-from hpobench_ordered.tuning import read_history
+from hpobench_ordered.tuning import history_from_results, read_history
 from hpobench_ordered.tuning.optimiser import Optimiser, optimiser
 from hpobench_ordered.tuning.own_benchmarks import from_evaluations, save
 

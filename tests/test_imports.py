@@ -31,7 +31,6 @@ FLOORS = (
 
 EXCEPTIONS: dict[tuple[str, str], str] = {
     ("experiment.api", "reporting"): "`Results` offers charts, and `report` is a function of it",
-    ("experiment.history", "tuning"): "a store is read like an earlier study",
     ("testing.degenerate", "tuning"): "any optimiser becomes a method",
     ("testing.methods", "tuning"): "any optimiser becomes a method",
     ("experiment.user_methods.factory", "tuning"): "an Optuna sampler becomes a method",

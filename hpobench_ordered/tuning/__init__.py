@@ -45,9 +45,9 @@ from hpobench_ordered.tuning.problems import (
     optuna_objective,
 )
 from hpobench_ordered.tuning.reading.read import read_history
+from hpobench_ordered.tuning.reading.results import history_from_results
 
 if TYPE_CHECKING:
-    from hpobench_ordered.experiment.history import history_from_results
     from hpobench_ordered.tuning.optuna import OptunaSampler, optuna_method
     from hpobench_ordered.tuning.recording import record_history
     from hpobench_ordered.tuning.sklearn import OrderedSearchCV
@@ -72,7 +72,6 @@ __all__ = [
 _MODULE_OF_NAME = {
     "OptunaSampler": "tuning.optuna",
     "OrderedSearchCV": "tuning.sklearn",
-    "history_from_results": "experiment.history",
     "optuna_method": "tuning.optuna",
     "record_history": "tuning.recording",
 }

@@ -302,14 +302,6 @@ def test_store_without_runs_is_refused(tmp_path):
         hbo.history_from_results(tmp_path, method="random-search", seed=0)
 
 
-def test_results_refuse_contexts_of_other_tasks(results):
-    """Contexts are for tasks of the results, none of which is called May."""
-    with pytest.raises(EvaluationsError, match="unknown task 'May'"):
-        hbo.history_from_results(
-            results, method="random-search", seed=0, benchmark="newsvendor", contexts={"May": {}}
-        )
-
-
 def test_ambiguous_protocol_is_refused(tmp_path):
     """The name alone does not tell two protocols of different settings apart."""
     run_methods(tmp_path, "newsvendor", trials=2, tasks=1)

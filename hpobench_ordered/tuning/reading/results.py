@@ -19,7 +19,6 @@ from hpobench_ordered.experiment.plan import resolve_benchmark
 from hpobench_ordered.experiment.store import Store
 from hpobench_ordered.experiment.stored_runs import StoredRuns
 from hpobench_ordered.space.coded import code_stored
-from hpobench_ordered.tuning.reading.tables import contexts_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,7 +31,6 @@ def history_from_results(
     seed: int,
     benchmark: Benchmark | str | os.PathLike[str] | None = None,
     protocol: str | None = None,
-    contexts: Mapping[str, Mapping[str, float]] | None = None,
 ) -> tuple[Evaluations, ...]:
     """Read the trials of one run of an experiment as history.
 
@@ -44,7 +42,6 @@ def history_from_results(
             or it is not registered.
         protocol: The protocol, such as "ordered" or with settings as in the results; needed if
             there are several.
-        contexts: What is known of each task beforehand, by its name; default: as in the benchmark.
 
     Returns:
         The evaluations of each task, in the order of the run.
@@ -52,7 +49,6 @@ def history_from_results(
     Raises:
         StoreError: There is no such run, there are several, it is on another benchmark, or the
             results cannot be read.
-        EvaluationsError: The contexts are not those of the tasks.
         UnknownNameError: The benchmark is not registered.
 
     Examples:
@@ -75,32 +71,17 @@ def history_from_results(
     run = _find_run(results, criteria)
     definition = _define_benchmark(results, run, benchmark)
     trials = results.store.configurations([str(run["key"])])
-    for name in definition.space.names:
-        if name not in trials:
-            raise StoreError(f"the results have no hyperparameter {name!r}")
-
     objective = trials["value"].to_numpy(dtype=np.float64)
-    losses = trials["loss"].to_numpy(dtype=np.float64)
-    if not np.array_equal(losses, definition.objective.losses(objective)):
-        raise StoreError(
-            f"the losses in {results.store.folder} must be of an objective to "
-            f"{definition.objective.direction.value}, as that of {definition.name}"
-        )
-
     values = code_stored(trials, definition.space.parameters)
     task_of_trial = trials["task"].to_numpy()
-    indices_in_order = dict.fromkeys(task_of_trial.tolist())
-    tasks = {index: definition.tasks[index] for index in indices_in_order}
-    if contexts is None:
-        contexts = {task.name: task.context for task in tasks.values()}
-    context_of_task = contexts_of(contexts, [task.name for task in tasks.values()])
 
     history = []
-    for index, task in tasks.items():
+    for index in dict.fromkeys(task_of_trial.tolist()):  # each task once, in order
+        task = definition.tasks[index]
         is_on_task = task_of_trial == index
         evaluations = Evaluations(
             task.name,
-            context_of_task[task.name],
+            task.context,
             values[is_on_task],
             objective[is_on_task],
             space=definition.space,
