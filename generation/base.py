@@ -53,6 +53,10 @@ class Request:
     tasks: tuple[str, ...] | None = None
     progress: Progress = silent
 
+    def path_beside(self, suffix: str) -> Path:
+        """Return a path beside the artifact's folder: the name of that, a dash and a suffix."""
+        return self.folder.with_name(f"{self.folder.name}-{suffix}")
+
     def command(self, *words: str) -> str:
         """Return the command that generates the same again: `words`, then the request's options.
 

@@ -58,8 +58,6 @@ FIRST_STEP = 0.2
 """Standard deviation of a move in the unit cube in the first round."""
 SHRINKAGE = 0.8
 """Factor of the standard deviation from one round to the next."""
-TRAININGS_SUFFIX = "-trainings"
-"""Suffix of the folder of finished trainings, after that of the artifact."""
 SEARCH_STREAM = 1
 """Part of the seed, so that the search and the source run draw different numbers."""
 
@@ -252,12 +250,11 @@ def _train_on_all_tasks(
 
     Finished trainings are stored in a folder beside the artifact.
     """
-    folder = request.folder.with_name(f"{request.folder.name}{TRAININGS_SUFFIX}")
     outcomes = run_trainings(
         TaskTrainer(benchmark),
         # A job trains on all tasks, so that the first argument, its place, is the same for all.
         [TrainingJob("tasks", config) for config in configs],
-        folder,
+        request.path_beside("trainings"),
         workers=request.workers,
         progress=request.progress,
     )

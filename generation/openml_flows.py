@@ -76,7 +76,7 @@ def generate_by_training(plan: FlowPlan, training: TrainingPlan, request: Reques
         data,
         n=request.configurations or training.configurations,
         seed=request.seed,
-        folder=_path_beside(request, "trainings"),
+        folder=request.path_beside("trainings"),
         workers=request.workers,
         progress=request.progress,
         space=plan.flow.space(),
@@ -104,7 +104,7 @@ def generate_by_training(plan: FlowPlan, training: TrainingPlan, request: Reques
 def generate_from_openml(plan: FlowPlan, request: Request) -> Path:
     """Download OpenML's records of the flow, then fit surrogates and write the artifact."""
     flow = plan.flow
-    folder = _path_beside(request, "records")
+    folder = request.path_beside("records")
     tasks = flow.tasks if request.tasks is None else _parse_task_ids(request.tasks)
     sizes = look_up_data_sizes(tasks, folder, progress=request.progress)
     space = flow.space()
@@ -168,16 +168,11 @@ def generate_from_evaluations(plan: FlowPlan, request: Request) -> Path:
     )
 
 
-def _path_beside(request: Request, suffix: str) -> Path:
-    """Path beside the artifact's folder, named like it with a suffix."""
-    return request.folder.with_name(f"{request.folder.name}-{suffix}")
-
-
 def _store_evaluations(
     flow: Flow, request: Request, frame: "pd.DataFrame", about: About
 ) -> RawTable:
     """Write evaluations beside the artifact, and read them back, which also checks them."""
-    path = _path_beside(request, "evaluations.parquet")
+    path = request.path_beside("evaluations.parquet")
     write_raw(path, frame, about)
     return read_raw(path, benchmark=flow.name, space=flow.space())
 

@@ -17,16 +17,10 @@ from hpobench_ordered.benchmarks.xgboost_mnist import (
     read_published,
     space,
 )
-from hpobench_ordered.data.writing import write_atomically
 from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.generation._fitting import FOREST, ForestData, write_forest
 from hpobench_ordered.generation._mnist import load_mnist, split_images
-from hpobench_ordered.generation._xgboost_comparison import MIN_CONFIGURATIONS, compare
-from hpobench_ordered.generation._xgboost_training import (
-    AS_PUBLISHED,
-    XGBoostTrainer,
-    train_configs,
-)
+from hpobench_ordered.generation._xgboost_training import XGBoostTrainer, train_configs
 from hpobench_ordered.generation.base import EvaluationSource, Generator, Option, Request
 from hpobench_ordered.surrogates.artifacts import CardTexts
 from hpobench_ordered.surrogates.coding import space_coding
@@ -42,7 +36,7 @@ LIMITS = (
     "certain there.",
 )
 COMPARISON_FILE = f"{NAME}-comparison.json"
-"""File that `generate_comparison` writes; the card quotes the packaged one."""
+"""Published error counts beside those of our own trainings, a record that the card quotes."""
 
 
 def generate_from_published(request: Request) -> Path:
@@ -72,11 +66,10 @@ def generate_by_training(request: Request) -> Path:
     values = space().decode(unit_values)
     images, classes = load_mnist(request.local)
     errors = train_configs(
-        # `AS_PUBLISHED` are the settings that reproduce the authors' evaluations.
-        XGBoostTrainer(split_images(images, classes), AS_PUBLISHED),
+        XGBoostTrainer(split_images(images, classes)),
         space().configs(values),
         sizes,
-        request.folder.with_name(f"{request.folder.name}-evaluations"),
+        request.path_beside("trainings"),
         workers=request.workers,
         progress=request.progress,
     )
@@ -91,19 +84,6 @@ def generate_by_training(request: Request) -> Path:
         command=request.command(NAME, "--source train", *local_words),
         comparisons={},
     )
-
-
-def generate_comparison(request: Request) -> Path:
-    """Compare the error counts of a sample of the published configurations with retrainings."""
-    _check_sizes(request)
-    values, errors = _read_published_evaluations(None)  # `local` holds the images here
-    if request.configurations is not None and request.configurations > len(values):
-        raise ExperimentError(f"{len(values)} configurations are published")
-    images, classes = load_mnist(request.local)
-    comparison = compare(request, split_images(images, classes), values, errors)
-    file = request.folder.with_name(COMPARISON_FILE)
-    write_atomically(file, (json.dumps(comparison, indent=1) + "\n").encode())
-    return file
 
 
 def _check_sizes(request: Request) -> None:
@@ -175,12 +155,6 @@ GENERATORS = (
                 frozenset(Option) - {Option.TASKS},
                 generate_by_training,
                 min_configurations=FOLDS,
-            ),
-            "compare": EvaluationSource(
-                "Trains a sample of the published ones and compares; --from as for train.",
-                frozenset(Option) - {Option.TASKS},
-                generate_comparison,
-                min_configurations=MIN_CONFIGURATIONS,
             ),
         },
     ),

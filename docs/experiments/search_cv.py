@@ -48,8 +48,8 @@ def tune(stream: Stream, last: int, seed: int, folder: Path) -> list[list[float]
     options = {**FOLDS, "random_state": seed, "refit": False}
     limited = {**options, "n_iter": CANDIDATES}
     for month in range(last - EARLIER_MONTHS, last + 1):
-        rows = stream.rows(month, month + 1)
-        X, y = stream.data.numbers[rows][::EVERY], stream.data.target[rows][::EVERY]
+        rows = stream.select(month, month + 1)
+        X, y = stream.rows.numbers[rows][::EVERY], stream.rows.target[rows][::EVERY]
         memory = {"history": folder / "months.parquet", "task": stream.names[month]}
         if month == last:  # another method with the same history
             (folder / "other.parquet").write_bytes(memory["history"].read_bytes())

@@ -145,8 +145,7 @@ class Experiment:
                 config[p.name] = trial.suggest_int(p.name, int(p.lower), int(p.upper), log=p.log)
             else:
                 config[p.name] = trial.suggest_float(p.name, p.lower, p.upper, log=p.log)
-        value, _ = self.trainer.train(config, month, seed=0)
-        return value
+        return self.trainer.train(config, month, seed=0)
 
 
 def format_tables(values: FloatArray) -> str:

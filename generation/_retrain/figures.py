@@ -45,7 +45,7 @@ def compute_noise_share(repeated: FloatArray, *, averaged: int = 1) -> float:
 
     Args:
         repeated: Losses of m configurations on T tasks, trained with each of S seeds, (S, m, T).
-        averaged: Number of seeds that the benchmark's values are means of, which divides the
+        averaged: Each value of the benchmark is the mean over this many seeds, which divides the
             variance due to the seed.
     """
     # Of each task, (T,): the variance over seeds, and that over configurations of means of seeds.
@@ -95,7 +95,7 @@ def compute_shares_within_noise(
     Args:
         smooth: Losses of n configurations on the forest, (n, T), with hardly any effect of seeds.
         repeated: Losses of m configurations on T tasks, trained with each of S seeds, (S, m, T).
-        averaged: Number of seeds that the benchmark's values are means of.
+        averaged: Each value of the benchmark is the mean over this many seeds.
     """
     means = repeated.mean(axis=0)
     is_in_better_half = means <= np.median(means, axis=0)
@@ -108,15 +108,15 @@ def compute_shares_within_noise(
 
 
 def make_comparisons(
-    losses: FloatArray, smooth: FloatArray, repeated: FloatArray | None, *, averaged: int = 1
+    losses: FloatArray, smooth: FloatArray, repeated: FloatArray, *, averaged: int = 1
 ) -> dict[str, Any]:
     """Make the comparisons on a card.
 
     Args:
         losses: Losses of n configurations on T tasks, as trained, (n, T).
         smooth: Losses of the same on the forest, (n, T).
-        repeated: Losses of m of them with each of S seeds, (S, m, T); None if nothing was repeated.
-        averaged: Number of seeds that a loss is the mean of.
+        repeated: Losses of m of them with each of S seeds, (S, m, T).
+        averaged: Each loss is the mean over this many seeds.
     """
     # Regret of the configuration that was best on the task before, on each task but the first.
     regrets = copying_regrets(losses)
@@ -124,7 +124,7 @@ def make_comparisons(
     median_regret_on_forest = _nan_median(copying_regrets(smooth))
     lags = compute_correlation_by_lag(losses)
     lags_in_words = ", ".join(f"{lag}: {value:.2f}" for lag, value in lags.items())
-    comparisons: dict[str, Any] = {
+    return {
         "copying": {
             "explanation": "the configuration that was best on the task before leaves "
             f"{median_regret:.2f} of the distance from the median to the best in trainings, "
@@ -134,16 +134,9 @@ def make_comparisons(
             "median_share_on_forest": median_regret_on_forest,
             "shares": regrets.tolist(),
             "rank_correlation": {str(lag): value for lag, value in lags.items()},
-        }
+        },
+        "other seeds": _compare_seeds(smooth, repeated, averaged),
     }
-    if repeated is None:
-        return comparisons
-
-    # Two seeds can be compared and, in the better half of four configurations, two of these.
-    number_of_seeds, number_of_configs, _ = repeated.shape
-    if number_of_seeds > 1 and number_of_configs > 3:
-        comparisons["other seeds"] = _compare_seeds(smooth, repeated, averaged)
-    return comparisons
 
 
 def describe_flatness(comparisons: Mapping[str, Any]) -> tuple[str, ...]:
@@ -152,7 +145,7 @@ def describe_flatness(comparisons: Mapping[str, Any]) -> tuple[str, ...]:
     Args:
         comparisons: What `make_comparisons` returned, by the comparison's name.
     """
-    share_of_flat_tasks = comparisons.get("other seeds", {}).get("tasks_within_noise", 0.0)
+    share_of_flat_tasks = comparisons["other seeds"]["tasks_within_noise"]
     if share_of_flat_tasks <= MENTIONED_SHARE_OF_TASKS:
         return ()
     return (
@@ -168,7 +161,7 @@ def _compare_seeds(smooth: FloatArray, repeated: FloatArray, averaged: int) -> d
     Args:
         smooth: Losses on the forest, which evens out the noise of seeds, (n, T).
         repeated: Losses of m of the configurations with each of S seeds, (S, m, T).
-        averaged: Number of seeds that a loss of the benchmark is the mean of: noise is less then.
+        averaged: Each loss of the benchmark is the mean over this many seeds, so noise is less.
     """
     number_of_seeds, number_of_configs, _ = repeated.shape
     noise_of_one_seed = compute_noise_share(repeated)

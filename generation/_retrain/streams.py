@@ -1,29 +1,23 @@
-"""Streams: rows in the order of time, cut into consecutive periods.
-
-Five public ones are read from parquet files; a user's from a table with a column of times.
+"""Public streams: rows in the order of time, cut into consecutive periods.
 
 Notation:
     n   rows
     P   periods
 """
 
-import warnings
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hpobench_ordered.errors import ArtifactError, ExperimentError, UnknownNameError
-from hpobench_ordered.generation._custom.data import DataSet, read_table, split_table
+from hpobench_ordered.errors import ArtifactError
+from hpobench_ordered.generation._retrain.tables import Rows
 
 if TYPE_CHECKING:
     import pandas as pd
-
-PERIODS = {"day": "D", "week": "W", "month": "M", "quarter": "Q", "year": "Y"}
-"""Calendar periods, and pandas' names of them."""
 
 
 @dataclass(frozen=True)
@@ -31,157 +25,31 @@ class Stream:
     """Rows in the order of time.
 
     Attributes:
-        data: The rows, (n,).
+        rows: The rows, (n,).
         names: Names of the periods, (P,).
         starts: First row of each period, and n, (P + 1,).
     """
 
-    data: DataSet
+    rows: Rows
     names: tuple[str, ...]
     starts: tuple[int, ...]
 
-    def rows(self, first: int, last: int) -> slice:
-        """The rows of periods `first` to `last`, inclusive."""
+    @classmethod
+    def from_frame(cls, frame: "pd.DataFrame", period_of_row: "NDArray[Any]") -> "Stream":
+        """Cut a table, whose last column is the target, into periods.
+
+        Args:
+            frame: The rows in the order of time, (n,).
+            period_of_row: Name of each row's period, (n,). A new period begins wherever it changes.
+        """
+        is_start = np.append(True, period_of_row[1:] != period_of_row[:-1])
+        starts = np.flatnonzero(is_start)
+        names = period_of_row[starts].tolist()
+        return cls(Rows.from_frame(frame), tuple(names), (*starts.tolist(), len(frame)))
+
+    def select(self, first: int, last: int) -> slice:
+        """Select the rows of the periods `first` to `last`, inclusive."""
         return slice(self.starts[first], self.starts[last + 1])
-
-
-def cut_into_periods(data: DataSet, period_of_row: Sequence[str]) -> Stream:
-    """Cut rows into periods, wherever the name of the period changes from one row to the next.
-
-    Raises:
-        ExperimentError: Rows of a period are not adjacent.
-    """
-    names = np.asarray(period_of_row, dtype=str)
-    is_start = np.append(True, names[1:] != names[:-1])  # where the name changes
-    starts = np.flatnonzero(is_start)
-    periods = names[starts].tolist()
-    has_period_twice = len(set(periods)) < len(periods)
-    if has_period_twice:
-        raise ExperimentError(f"rows of {data.name} are not in the order of time")
-    return Stream(data, tuple(periods), (*starts.tolist(), len(data)))
-
-
-def read_stream(
-    path: Path, *, target: str | None, time: str, every: str, time_format: str | None = None
-) -> Stream:
-    """Read a user's own stream from a CSV or parquet file.
-
-    Args:
-        path: The file.
-        target: The column that is predicted; default: the last one.
-        time: The column of times.
-        every: A period's length: a number of rows, or one of `PERIODS`.
-        time_format: Format of the times, as in `strftime`.
-
-    Raises:
-        ArtifactError: The times are missing or cannot be read.
-        ExperimentError: The times are ambiguous, or there is only one period.
-        UnknownNameError: There is no such column or period.
-    """
-    frame = read_table(path)
-    if time not in frame.columns:
-        raise UnknownNameError(f"column of {path}", time, frame.columns)
-    is_number_of_rows = every.isdecimal() and int(every) > 0  # else the name of a calendar period
-    if not is_number_of_rows and every not in PERIODS:
-        raise UnknownNameError("period (or a number of rows)", every, PERIODS)
-
-    times = _read_times(path, frame[time], time_format, may_be_numbers=is_number_of_rows)
-    order = np.argsort(times.to_numpy(), kind="stable")
-    times = times.iloc[order]
-    frame = frame.iloc[order].drop(columns=time)
-
-    if is_number_of_rows:
-        period_of_row = _number_periods(times, int(every))
-    else:
-        period_of_row = _name_calendar_periods(times, every)
-    stream = cut_into_periods(split_table(path, frame, target), period_of_row)
-    if len(stream.names) < 2:
-        raise ExperimentError(f"all rows of {path} are of one {every}, but at least two are needed")
-    return stream
-
-
-def _read_times(
-    path: Path, column: "pd.Series[Any]", time_format: str | None, *, may_be_numbers: bool
-) -> "pd.Series[Any]":
-    """Read a column of times as dates without a zone, or as numbers.
-
-    Numbers order the rows but have no calendar: they are allowed if periods are counted in rows.
-    """
-    import pandas as pd
-
-    number_missing = int(column.isna().sum())
-    if number_missing > 0:
-        raise ArtifactError(f"{path}: {number_missing} rows have no {column.name!r}")
-
-    has_numbers = pd.api.types.is_numeric_dtype(column)
-    if has_numbers and time_format is None:
-        if may_be_numbers:
-            return column
-        raise ExperimentError(
-            f"{path}: column {column.name!r} holds numbers; give their format, such as "
-            "--time-format %Y%m%d"
-        )
-
-    readings = _read_dates(path, column, time_format)  # one or two, with the month or day first
-    is_ambiguous = not readings[0].equals(readings[-1])
-    if is_ambiguous:
-        raise ExperimentError(
-            f"{path}: {column.name!r} holds dates such as {column.iloc[0]!r}; is it day or month "
-            "first? Say so, such as --time-format %d/%m/%Y"
-        )
-    return readings[0]
-
-
-def _read_dates(
-    path: Path, column: "pd.Series[Any]", time_format: str | None
-) -> list["pd.Series[Any]"]:
-    """Read dates by a format, or both with the month and with the day first.
-
-    Returns:
-        The possible readings, one or two.
-    """
-    import pandas as pd
-
-    # If the year comes first, the month is second.
-    has_year_first = column.astype(str).str.match(r"\d{4}\D").all()
-    is_clear = time_format is not None or has_year_first
-    day_first_readings = (False,) if is_clear else (False, True)
-
-    readings = []
-    failure: Exception | None = None
-    for day_first in day_first_readings:
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # texts that are not dates are rejected below
-                dates = pd.to_datetime(column, utc=True, dayfirst=day_first, format=time_format)
-            readings.append(dates.dt.tz_localize(None))
-        except (ValueError, TypeError) as error:
-            failure = error
-    if not readings:
-        raise ArtifactError(f"{path}: column {column.name!r} cannot be read as dates: {failure}")
-    return readings
-
-
-def _number_periods(times: "pd.Series[Any]", rows: int) -> list[str]:
-    """Number the periods, `rows` rows each; rows of equal time are in the period of their first."""
-    # `times` are sorted, so rows of equal time are adjacent.
-    is_new_time = times.ne(times.shift())
-    first_row_of_time = np.maximum.accumulate(np.where(is_new_time, np.arange(len(times)), 0))
-
-    # Rows of equal time may take up a whole period, whose number is then missing: `numbers` are
-    # consecutive again.
-    _, numbers = np.unique(first_row_of_time // rows, return_inverse=True)
-    width = len(str(numbers[-1]))
-    return [f"{number:0{width}d}" for number in numbers.tolist()]
-
-
-def _name_calendar_periods(times: "pd.Series[Any]", every: str) -> list[str]:
-    """Name the day, week, ... of each time; a week by its first day."""
-    periods = times.dt.to_period(PERIODS[every])
-    if every == "week":
-        periods = periods.dt.start_time.dt.date
-    names: list[str] = periods.astype(str).tolist()
-    return names
 
 
 HALF_HOURS_PER_DAY = 48
@@ -294,13 +162,16 @@ PUBLIC_STREAMS: Mapping[str, Callable[["pd.DataFrame"], tuple["pd.DataFrame", "N
 
 
 def read_public_stream(name: str, folder: Path) -> Stream:
-    """Read one of the public streams from NAME.parquet in a folder."""
+    """Read one of the public streams from NAME.parquet in a folder.
+
+    Raises:
+        ArtifactError: There is no such file, or it holds other data.
+    """
+    import pandas as pd
+
     path = folder / f"{name}.parquet"
     try:
-        prepare = PUBLIC_STREAMS[name]
-        frame, period_of_row = prepare(read_table(path))
-    except (KeyError, AttributeError, ValueError) as error:
+        frame, period_of_row = PUBLIC_STREAMS[name](pd.read_parquet(path))
+    except (OSError, KeyError, AttributeError, ValueError) as error:
         raise ArtifactError(f"{path} is not the stream {name!r}: {error!r}") from None
-    data = split_table(path, frame, target=None)  # the target is the last column
-    data = replace(data, name=name)
-    return cut_into_periods(data, period_of_row.tolist())
+    return Stream.from_frame(frame, period_of_row)

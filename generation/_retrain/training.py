@@ -1,15 +1,11 @@
-"""Trains any estimator anew every period.
+"""Trains a learner anew every period.
 
 The model of a period is trained on the last few periods before it and measured on the period.
-Features are made from its training rows alone, as in `_custom.split`; a numeric target is
-standardised by these rows for training, and predictions are transformed back.
-
-Two hyperparameters are not passed to the model:
-
-    window      number of periods to train on; default: all that every task has
-    half_life   number of periods after which the weight of a row halves; default: equal weights
+Two hyperparameters are not passed to the model: the window, the number of periods to train on, and
+the half-life, the number of periods after which the weight of a row halves.
 """
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,32 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.errors import ExperimentError
-from hpobench_ordered.generation._custom.data import hash_arrays
-from hpobench_ordered.generation._custom.model import Model
-from hpobench_ordered.generation._custom.split import (
-    DataSplit,
-    PredictionKind,
-    code_features,
-    code_target,
-    standardise,
-)
-from hpobench_ordered.generation._custom.training import (
-    Failures,
-    Metric,
-    TrainingError,
-    describe_failure,
-    fit_and_measure,
-    model_identity,
-)
+from hpobench_ordered.data.identity import hash_arrays
+from hpobench_ordered.generation._retrain.learners import HALF_LIFE, WINDOW, Learner
 from hpobench_ordered.generation._retrain.streams import Stream
-
-WINDOW = "window"
-HALF_LIFE = "half_life"
-HYPERPARAMETERS_OF_DATA = (WINDOW, HALF_LIFE)
-"""Hyperparameters that choose and weight the training rows; the others are the model's."""
-SEED = "random_state"
-"""Keyword of a model's seed."""
+from hpobench_ordered.generation._retrain.tables import (
+    DataSplit,
+    code_target,
+    make_features,
+)
 
 
 @dataclass(frozen=True)
@@ -53,32 +31,21 @@ class RetrainTrainer:
 
     Attributes:
         stream: The stream.
-        model: The model.
-        metric: The metric on a period.
+        learner: The learner.
+        is_regression: Whether the target is a number, measured by the mean absolute error, else one
+            of two classes, measured by the area under the ROC curve.
         longest_window: Most periods that a model is trained on.
-        failures: Treatment of configurations that cannot be trained.
     """
 
     stream: Stream
-    model: Model
-    metric: Metric
+    learner: Learner
+    is_regression: bool
     longest_window: int
-    failures: Failures = Failures.STOP
-
-    def __post_init__(self) -> None:
-        """Check that two periods can be predicted after the longest window."""
-        number_of_periods = len(self.stream.names)
-        most = max(number_of_periods - 2, 0)  # at least two periods are predicted: two tasks
-        if not 1 <= self.longest_window <= most:
-            raise ExperimentError(
-                f"{self.stream.data.name} has {number_of_periods} periods; with two to predict, a "
-                f"model must be trained on 1 to {most} of them, but got {self.longest_window}"
-            )
 
     @cached_property
-    def coded_target(self) -> tuple[NDArray[Any], tuple[str, ...]]:
-        """The target as numbers, (n,), and the names of classes."""
-        return code_target(self.stream.data, self.metric.kind)
+    def coded_target(self) -> NDArray[Any]:
+        """The target as numbers, (n,)."""
+        return code_target(self.stream.rows.target, is_regression=self.is_regression)
 
     @property
     def tasks(self) -> range:
@@ -92,15 +59,11 @@ class RetrainTrainer:
 
     @cached_property
     def identity(self) -> Mapping[str, Any]:
-        """What determines the values of a training: data, model, metric and versions.
-
-        The treatment of failures is no part of it, so that it may change between two runs.
-        """
-        data = self.stream.data
-        target, _ = self.coded_target
+        """What determines the values of a training besides configuration and seed."""
+        rows = self.stream.rows
         return {
-            **model_identity(self.model, self.metric),
-            "data": hash_arrays(data.numbers, data.categories, target),
+            "learner": self.learner.identity,
+            "data": hash_arrays(rows.numbers, rows.categories, self.coded_target),
             "periods": list(self.stream.starts),
             "longest": self.longest_window,
         }
@@ -113,42 +76,45 @@ class RetrainTrainer:
             where: The seed, as text: it also names the folder of stored trainings.
 
         Returns:
-            "values" and "seconds" of the tasks, with None where a training failed; and "failure",
-            the first failure, if there is any.
-
-        Raises:
-            TrainingError: A training failed, and failures stop the generation.
+            "values" of the tasks.
         """
         from threadpoolctl import threadpool_limits
 
-        values: list[float | None] = []
-        seconds: list[float] = []
-        failures: list[str] = []
         # Several trainings may run at once, so each has one thread. Setting this limit is slow, so
         # that it is set once for all tasks.
         with threadpool_limits(1):
-            for task in self.tasks:  # numbers of the periods that are predicted
-                try:
-                    value, seconds_of_task = self.train(config, task, seed=int(where))
-                except Exception as error:  # an estimator may raise anything
-                    failures.append(f"{type(error).__name__}: {error}")
-                    if self.failures is Failures.STOP:
-                        raise self._make_error(config, task, failures[0]) from error
-                    values.append(None)
-                    seconds.append(0.0)
-                else:
-                    values.append(value)
-                    seconds.append(seconds_of_task)
+            return {"values": [self.train(config, task, seed=int(where)) for task in self.tasks]}
 
-        outcome: dict[str, Any] = {"values": values, "seconds": seconds}
-        if failures:
-            outcome["failure"] = failures[0]
-        return outcome
+    def train(self, config: Mapping[str, Any], task: int, *, seed: int) -> float:
+        """Train for a period, and return the value of the metric on it.
 
-    def _make_error(self, config: Mapping[str, Any], task: int, failure: str) -> TrainingError:
-        """Make the error of a failed training, which names the period it was for."""
-        training_set = f"the rows before {self.stream.names[task]}"
-        return TrainingError(describe_failure(self.model, config, training_set, failure))
+        Args:
+            config: The configuration. Without a window it is trained on the longest one; without a
+                half-life, all rows have the same weight.
+            task: Number of the period.
+            seed: Seed of the model.
+        """
+        from sklearn.metrics import get_scorer
+
+        config_of_model = dict(config)
+        window = int(config_of_model.pop(WINDOW, self.longest_window))
+        half_life = config_of_model.pop(HALF_LIFE, None)
+        split = self.split_rows(task, window)
+        fit_arguments = {}
+        if half_life is not None:
+            n_training = len(split.training)
+            fit_arguments["sample_weight"] = self._compute_weights(half_life, task, n_training)
+
+        estimator = self.learner.make_estimator(
+            config_of_model, is_regression=self.is_regression, seed=seed
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # such as warnings on convergence
+            estimator.fit(split.training, split.training_target, **fit_arguments)
+        scorer = get_scorer("neg_mean_absolute_error" if self.is_regression else "roc_auc")
+        score = float(scorer(estimator, split.test, split.test_target))
+        # Scorers are to be maximised: that of an error is negated.
+        return -score if self.is_regression else score
 
     def split_rows(self, task: int, window: int) -> DataSplit:
         """Select the rows that a model is trained on, and those that it is measured on.
@@ -157,72 +123,28 @@ class RetrainTrainer:
             task: Number of the period that it is measured on.
             window: Number of periods before it, on which it is trained.
         """
-        training_rows = self.stream.rows(task - window, task - 1)
-        rows_of_period = self.stream.rows(task, task)
-        rows = slice(training_rows.start, rows_of_period.stop)
-        pool_size = training_rows.stop - training_rows.start  # training rows, which come first
+        training_rows = self.stream.select(task - window, task - 1)
+        rows_of_period = self.stream.select(task, task)
+        selected = slice(training_rows.start, rows_of_period.stop)
+        n_training = training_rows.stop - training_rows.start
 
         # Codes and scales are those of the training rows: the period's are not known in training.
-        data = self.stream.data
-        features = code_features(data.numbers[rows], data.categories[rows], pool_size)
-        features = standardise(features, pool_size)
-        target_of_stream, classes = self.coded_target
-        target = target_of_stream[rows]
+        rows = self.stream.rows
+        features = make_features(rows.numbers[selected], rows.categories[selected], n_training)
         return DataSplit(
-            kind=self.metric.kind,
-            classes=classes,
-            pool=features[:pool_size],
-            pool_target=target[:pool_size],
-            validation=features[pool_size:],
-            validation_target=target[pool_size:],
-            digest="",  # not used here: `identity` hashes the data of all periods
+            training=features[:n_training],
+            training_target=self.coded_target[training_rows],
+            test=features[n_training:],
+            test_target=self.coded_target[rows_of_period],
         )
 
-    def train(self, config: Mapping[str, Any], task: int, *, seed: int) -> tuple[float, float]:
-        """Train for the period of number `task`, and return the value and the seconds it took.
-
-        A configuration without a window is trained on the longest one; without a half-life, all
-        rows have the same weight.
-        """
-        window = int(config.get(WINDOW, self.longest_window))
-        split = self.split_rows(task, window)
-        config_of_model = select_model_config(config)
-
-        fit_arguments = {}
-        if HALF_LIFE in config:
-            weights = self._compute_weights(config[HALF_LIFE], task, len(split.pool))
-            fit_arguments["sample_weight"] = weights
-        return fit_and_measure(
-            lambda: self._make_estimator(config_of_model, seed),
-            split,
-            self.metric,
-            **fit_arguments,
-        )
-
-    def _make_estimator(self, config: Mapping[str, Any], seed: int) -> Any:
-        """Make a seeded estimator, for which a numeric target is standardised."""
-        from sklearn.compose import TransformedTargetRegressor
-        from sklearn.preprocessing import StandardScaler
-
-        # A model that takes a seed has one among its fixed keywords.
-        seed_keyword = {SEED: seed} if SEED in self.model.fixed else {}
-        estimator = self.model.make_estimator({**seed_keyword, **config})
-        if self.metric.kind is PredictionKind.CLASSIFICATION:
-            return estimator
-        return TransformedTargetRegressor(estimator, transformer=StandardScaler())
-
-    def _compute_weights(self, half_life: float, task: int, number_of_rows: int) -> FloatArray:
+    def _compute_weights(self, half_life: float, task: int, n_training: int) -> FloatArray:
         """Weights of the rows before a period, by their age in periods, (rows,)."""
         starts = np.asarray(self.stream.starts)
         end = self.stream.starts[task]
-        rows = np.arange(end - number_of_rows, end)
+        rows = np.arange(end - n_training, end)
         period_of_row = np.searchsorted(starts, rows, side="right") - 1
         age = task - 1 - period_of_row  # 0 in the last period before the predicted one
         # A row that is older by a half-life has half the weight.
         weights: FloatArray = 0.5 ** (age / half_life)
         return weights
-
-
-def select_model_config(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the hyperparameters that are keywords of the model."""
-    return {name: value for name, value in config.items() if name not in HYPERPARAMETERS_OF_DATA}

@@ -19,7 +19,6 @@ from hpobench_ordered.cli._options import (
     workers_option,
 )
 from hpobench_ordered.cli._output import output_file, print_table, progress_bar, say
-from hpobench_ordered.cli._own_trainings import COMMANDS
 from hpobench_ordered.data.local import local_folder
 from hpobench_ordered.data.specs import BenchmarkSpec
 from hpobench_ordered.errors import UnknownNameError
@@ -33,11 +32,6 @@ Examples:
       regenerates a benchmark of this package; it is loaded by its path
   hpobench-ordered generate --suite wide
       makes what that suite has beyond the package: yahpo-xgboost-*, yahpo-rpart-*
-  hpobench-ordered generate custom --name digits-forest \\
-      --model sklearn.ensemble:RandomForestClassifier --data sklearn:digits \\
-      --sizes 60,92,141,217,332,510,782,1200
-  hpobench-ordered run --benchmark digits-forest
-      makes a new benchmark, which is loaded by its name
 """
 
 
@@ -117,7 +111,7 @@ class _GenerateGroup(click.Group):
             (f"{name} --help", command.get_short_help_str(limit=100))
             for name, command in self.commands.items()
         ]
-        with formatter.section("A benchmark of your own, marks, and reference results"):
+        with formatter.section("Marks and reference results"):
             formatter.write_dl(entries)
         generate_named.format_options(ctx, formatter)
 
@@ -127,11 +121,9 @@ def generate() -> None:
     """Make a benchmark's artifact: surrogate, best known values and quality card.
 
     `generate NAME` regenerates one of this package's benchmarks, of those below, from its raw
-    evaluations. `generate custom` and `generate retrain` make a benchmark of your own, whose
-    evaluations they make, too: any model is trained on any data, over growing training sets, as
-    xgboost-mnist was made, or again in every period, as the retrain benchmarks were. What they make
-    is an artifact of the same kind. `generate marks` finds benchmarks on which methods hardly
-    differ. `generate reference` makes the reference results that methods are compared with.
+    evaluations. `generate marks` finds benchmarks on which methods hardly differ. `generate
+    reference` makes the reference results that methods are compared with. A benchmark of your own
+    is made in Python, by `hpobench_ordered.from_evaluations`.
     """
 
 
@@ -201,7 +193,7 @@ def _list_without_artifact(suite_name: str) -> list[str]:
     return missing
 
 
-@click.command(epilog="Example:  hpobench-ordered generate marks digits-forest")
+@click.command(epilog="Example:  hpobench-ordered generate marks openml-ranger")
 @click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=complete_benchmark)
 @click.option(
     "--output",
@@ -348,5 +340,5 @@ def _print_progress(folder: Path) -> None:
     print_table(header, rows)
 
 
-for command in (*COMMANDS, marks, reference):
+for command in (marks, reference):
     generate.add_command(command)

@@ -1,9 +1,7 @@
 """The command generate."""
 
 import json
-from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 
 import pytest
 from cli_results import FAILURE, MISUSE, assert_fails, read_names
@@ -14,17 +12,8 @@ from hpobench_ordered.generation.base import generators
 from hpobench_ordered.surrogates import pipeline
 from hpobench_ordered.surrogates.best import best_known
 
-SMALL_SIZES = ("--sizes", "20,60", "--configs", "10", "--workers", "1")
-"""Options of a small benchmark: tasks of 20 and 60 rows of training data."""
-TREE_ON_WINE = ("--data", "sklearn:wine", "--model", "sklearn.tree:DecisionTreeClassifier")
-"""Options of a benchmark of decision trees on the data set wine."""
 PRICES_OF_9 = {"price_0": 9, "price_1": 9, "price_2": 9}
 """A configuration of newsvendor, which has three prices from 0 to 20."""
-
-
-def generate_custom_words(name: str, *words: str) -> Sequence[str]:
-    """Words of the command that makes a benchmark of this name from a model and data."""
-    return ["generate", "custom", "--name", name, *words]
 
 
 def test_options_may_stand_before_name(cli):
@@ -119,154 +108,16 @@ def test_complete_suite_has_nothing_to_generate(cli):
 
 
 @pytest.fixture
-def result_of_wine_tree(cli):
-    """The result of the command that generates wine-tree: decision trees on the data set wine."""
-    result = cli(*generate_custom_words("wine-tree", *TREE_ON_WINE, *SMALL_SIZES))
-    assert result.returncode == 0, result.stderr
-    return result
-
-
-@pytest.mark.slow
-def test_custom_prints_path_of_artifact(result_of_wine_tree, folder_of_user):
-    assert result_of_wine_tree.stdout == f"{folder_of_user / 'wine-tree'}\n"
-
-
-@pytest.mark.slow
-def test_custom_names_command_to_run(result_of_wine_tree):
-    assert "hpobench-ordered run --benchmark wine-tree" in result_of_wine_tree.stderr
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("result_of_wine_tree")
-def test_custom_benchmark_is_listed(cli):
-    assert "wine-tree@1" in cli("list").stdout
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("result_of_wine_tree")
-def test_custom_benchmark_is_described(cli):
-    """The user has generated wine-tree; its description has the command that generated it."""
-    info = cli("info", "wine-tree").stdout
-
-    assert "minimize error" in info
-    assert "generate custom --model sklearn.tree:DecisionTreeClassifier" in info
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("result_of_wine_tree")
-def test_custom_benchmark_is_run_by_name(cli):
-    """The user has generated wine-tree, which is not in the package."""
-    short = ["--seeds", "2", "--trials", "4", "--workers", "1"]
-
-    run = cli("run", "--benchmark", "wine-tree", *short)
-
-    assert run.returncode == 0, run.stderr
-    assert "wine-tree@1" in run.stdout
-    # One of the default methods.
-    assert "simple-ordered" in run.stdout
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("result_of_wine_tree")
-def test_custom_benchmark_is_not_replaced_unasked(cli):
-    """The user generates wine-tree again, without the option that allows to replace it."""
-    result = cli(*generate_custom_words("wine-tree", *TREE_ON_WINE, *SMALL_SIZES))
-
-    # The message says which option would replace it.
-    assert_fails(result, MISUSE, "--replace")
-
-
-SOURCE_OF_MODEL = """
-import numpy as np
-
-class Constant:
-    def __init__(self, level, *, mode, sign):
-        assert mode == "fast" and sign == -1
-        self.level = level
-    def fit(self, x, y):
-        self.sum = self.level * len(y)
-    def predict(self, x):
-        return np.full(len(x), self.sum)
-"""
-SPACE = {
-    "hyperparameters": [
-        {"type": "uniform_float", "name": "level", "lower": 0, "upper": 9, "log": False}
-    ]
-}
-OWN_MODEL = ("--data", "table.csv", "--model", "mine:Constant", "--space", "space.json")
-"""Options of a benchmark from the files that `files_of_own_model` writes."""
-
-
-@pytest.fixture
-def files_of_own_model(folder):
-    """Writes a model, its search space and a table of data (y = x / 4) into the working folder.
-
-    The model raises an AssertionError for other keywords than mode="fast" and sign=-1.
-    """
-    (folder / "mine.py").write_text(SOURCE_OF_MODEL)
-    (folder / "space.json").write_text(json.dumps(SPACE))
-    rows = [f"{x},{x / 4}\n" for x in range(100)]
-    (folder / "table.csv").write_text("x,y\n" + "".join(rows))
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("files_of_own_model")
-def test_model_in_working_folder_becomes_benchmark(process):
-    """The model, its search space and data are the user's files in the working folder.
-
-    Tasks are named after their sizes of training data: 20 and 60 rows.
-    """
-    keywords = ["--set", "mode=fast", "--set", "sign=-1"]
-    sizes = ["--sizes", "20,60", "--configs", "10", "--workers", "2"]
-
-    result = process(
-        *generate_custom_words("line", *OWN_MODEL, *keywords, *sizes, "--output", "made")
-    )
-
-    assert result.returncode == 0, result.stderr
-    assert f"--benchmark {Path('made', 'line')}" in result.stderr
-    assert hbo.load("made/line").task("20").evaluate({"level": 3}) > 0
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("files_of_own_model")
-def test_failing_own_model_gives_one_message(process):
-    """The user's model raises an AssertionError for other modes than fast."""
-    keywords = ["--set", "mode=slow", "--set", "sign=-1"]
-
-    result = process(*generate_custom_words("other", *OWN_MODEL, *SMALL_SIZES, *keywords))
-
-    assert_fails(result, MISUSE, "AssertionError")
-
-
-@pytest.mark.parametrize(
-    ("name", "words", "message"),
-    [
-        ("x", ["--sizes", "a,b"], "56,155,433"),
-        ("x", ["--sizes", "60", "--set", "depth"], "KEYWORD=VALUE"),
-        ("x", ["--sizes", "60", "--set", "depth=3"], "'max_depth'"),
-        ("newsvendor", ["--sizes", "60"], "already"),
-    ],
-)
-def test_wrong_custom_benchmark_is_misuse(cli, name, words, message, folder_of_user):
-    """The benchmark has a wrong option, or the name of another; nothing is written."""
-    result = cli(*generate_custom_words(name, *TREE_ON_WINE, *words))
-
-    assert_fails(result, MISUSE, message)
-    assert list(folder_of_user.rglob("*")) == []
-
-
-@pytest.fixture
 def help_text(cli):
     """The help of `generate` as one line."""
     return " ".join(cli("generate", "--help").stdout.split())
 
 
 def test_help_shows_both_usages(help_text):
-    """A benchmark of the package is generated by its name, one of the user's own by `custom`."""
-    usage = "Usage: hpobench-ordered generate NAME [OPTIONS] hpobench-ordered generate custom"
+    """A benchmark is generated by its name; marks and reference results have commands."""
+    usage = "Usage: hpobench-ordered generate NAME [OPTIONS] hpobench-ordered generate marks"
     assert usage in help_text
-    assert "custom --help Make a benchmark of your own" in help_text
+    assert "marks --help Mark benchmarks" in help_text
 
 
 def test_help_has_default_source_first(help_text):
@@ -277,25 +128,20 @@ def test_help_has_default_source_first(help_text):
     assert place_of_default < place_of_other
 
 
-@pytest.mark.parametrize("name", sorted(generators()))
-def test_help_names_every_benchmark(help_text, name):
+def test_help_names_every_benchmark(help_text):
     """Benchmarks like yahpo-svm-1220 share a line, yahpo-svm-ID, which lists their numbers."""
-    family, _, number = name.rpartition("-")
+    for name in generators():
+        family, _, number = name.rpartition("-")
+        has_own_line = f"{name} --source" in help_text
+        has_line_of_family = f"{family}-ID --source" in help_text and number in help_text
+        assert has_own_line or has_line_of_family
 
-    has_own_line = f"{name} --source" in help_text
-    has_line_of_family = f"{family}-ID --source" in help_text and number in help_text
 
-    assert has_own_line or has_line_of_family
-
-
-def test_help_of_name_has_its_options_alone(cli):
-    """The help for newsvendor has no option --model, which only `generate custom` has."""
+def test_help_of_name_has_its_options(cli):
     help_of_newsvendor = cli("generate", "newsvendor", "--help").stdout
 
     assert help_of_newsvendor.startswith("Usage: hpobench-ordered generate NAME [OPTIONS]")
     assert "--source" in help_of_newsvendor
-    options, _, _ = help_of_newsvendor.partition("Examples")
-    assert "--model MODULE" not in options
 
 
 @pytest.fixture

@@ -1,7 +1,4 @@
-"""Streams: what the public ones may not give away, and how times of one's own are read.
-
-Of the public ones no row repeats another, no feature gives the target away, and time ascends.
-"""
+"""Public streams: no row repeats another, no feature gives the target away, and time ascends."""
 
 from itertools import combinations
 from pathlib import Path
@@ -11,13 +8,12 @@ import pandas as pd
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from hpobench_ordered.errors import ArtifactError, ExperimentError
+from hpobench_ordered.errors import ArtifactError
 from hpobench_ordered.generation._retrain.streams import (
     PUBLIC_STREAMS,
     TRAFFIC_LAGS,
     Stream,
     read_public_stream,
-    read_stream,
 )
 
 # Rows a day of each public stream.
@@ -37,17 +33,20 @@ COLUMNS_OF_ELECTRICITY_MARKET = ["nswprice", "nswdemand", "vicprice", "vicdemand
     scope="module",
     params=["bike_sharing", *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW_NAMES)],
 )
-def stream(request, shared):
-    """Each public stream; all but the smallest in slow tests."""
-    return read_public_stream(request.param, shared / "data" / "streams")
+def name(request):
+    """The name of each public stream; all but the smallest in slow tests."""
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def stream(name, shared):
+    """The public stream of this name."""
+    return read_public_stream(name, shared / "data" / "streams")
 
 
 def read_file(name: str, shared: Path) -> pd.DataFrame:
     """The file of a public stream, as it was published."""
     return pd.read_parquet(shared / "data" / "streams" / f"{name}.parquet")
-
-
-# -- public streams --------------------------------------------------------------------------------
 
 
 def test_periods_ascend(stream):
@@ -67,7 +66,7 @@ def test_periods_are_whole(stream):
 
 def test_hardly_a_row_repeats_the_last(stream):
     """Less than 3 % of the rows equal the row before in all features and the target."""
-    columns = [stream.data.numbers, stream.data.categories, stream.data.target[:, None]]
+    columns = [stream.rows.numbers, stream.rows.categories, stream.rows.target[:, None]]
     rows = np.hstack(columns).astype(float)
 
     is_repeated = (rows[1:] == rows[:-1]).all(axis=1)
@@ -80,11 +79,11 @@ def test_number_to_predict_is_no_feature(stream):
 
     A label, of which there are two, often equals features by chance, so it tells nothing here.
     """
-    target = stream.data.target
+    target = stream.rows.target
     if is_label(target):
         return
 
-    equals_target = stream.data.numbers == target[:, None]
+    equals_target = stream.rows.numbers == target[:, None]
     share_of_rows_of_feature = equals_target.mean(axis=0)
     assert share_of_rows_of_feature.max() < 0.02
 
@@ -94,7 +93,7 @@ def test_number_to_predict_is_not_that_of_row_before(stream):
 
     They would if an hour had several rows, with different weather.
     """
-    target = stream.data.target
+    target = stream.rows.target
     if is_label(target):
         return
 
@@ -107,17 +106,16 @@ def is_label(target: np.ndarray) -> bool:
     return len(np.unique(target)) == 2
 
 
-def make_simple_functions(stream: Stream) -> np.ndarray:
+def make_simple_functions(stream: Stream, rows_per_day: int) -> np.ndarray:
     """Make what might give the target away: simple functions of the features, (rows, functions).
 
     These are the features, their differences, and their deviations from their mean over the last
     day. The label of electricity is whether the price deviates upwards, so the deviation of the
     price would give it away, if the present price were a feature.
     """
-    numbers = pd.DataFrame(stream.data.numbers).ffill().fillna(0)
+    numbers = pd.DataFrame(stream.rows.numbers).ffill().fillna(0)
     features = [numbers[j] for j in numbers]
     differences = [numbers[i] - numbers[j] for i, j in combinations(numbers, 2)]
-    rows_per_day = ROWS_PER_DAY[stream.data.name]
     deviations = []
     for feature in features:
         mean_of_last_day = feature.shift(1).rolling(rows_per_day).mean()
@@ -125,16 +123,17 @@ def make_simple_functions(stream: Stream) -> np.ndarray:
     return np.stack([*features, *differences, *deviations], axis=1)
 
 
-def test_simple_functions_do_not_reveal_target(stream):
+def test_simple_functions_do_not_reveal_target(name, stream):
     """No simple function of the features predicts the target almost exactly.
 
     That is measured from 0 to 1, and at most 0.95: for a label by the area under the curve, for a
     number by the correlation.
     """
     # Means over the last day need a whole day.
-    first_row = ROWS_PER_DAY[stream.data.name] + 1
-    functions = make_simple_functions(stream)[first_row:]
-    target = stream.data.target[first_row:]
+    rows_per_day = ROWS_PER_DAY[name]
+    first_row = rows_per_day + 1
+    functions = make_simple_functions(stream, rows_per_day)[first_row:]
+    target = stream.rows.target[first_row:]
 
     if is_label(target):
         areas = np.array([roc_auc_score(target, function) for function in functions.T])
@@ -180,7 +179,7 @@ def test_electricity_measurements_are_known_later(shared):
     frame = read_file("electricity", shared)
     day = 48  # half-hours
 
-    data = read_public_stream("electricity", shared / "data" / "streams").data
+    data = read_public_stream("electricity", shared / "data" / "streams").rows
 
     n = len(data)
     assert data.target.tolist() == frame["target"][day : day + n].tolist()
@@ -194,7 +193,7 @@ def test_electricity_has_mean_price_of_day_before(shared):
     frame = read_file("electricity", shared)
     day = 48  # half-hours
 
-    data = read_public_stream("electricity", shared / "data" / "streams").data
+    data = read_public_stream("electricity", shared / "data" / "streams").rows
 
     mean_of_day_before = data.numbers[:, COLUMN_OF_MEAN_PRICE]
     # The first row is of the second day.
@@ -204,7 +203,7 @@ def test_electricity_has_mean_price_of_day_before(shared):
 
 def test_traffic_lags_are_earlier_targets(shared):
     """The last columns are the targets of earlier rows, as many hours before as `TRAFFIC_LAGS`."""
-    data = read_public_stream("metro_traffic", shared / "data" / "streams").data
+    data = read_public_stream("metro_traffic", shared / "data" / "streams").rows
     lag_columns = data.numbers[:, -len(TRAFFIC_LAGS) :]
 
     # Rows whose earlier targets are all in the stream
@@ -223,7 +222,7 @@ def test_traffic_repeats_itself(shared, lags_in_hours, best_lags, correlation):
 
     A week has 168 hours, of which some may be missing. The correlation is that in this file.
     """
-    target = read_public_stream("metro_traffic", shared / "data" / "streams").data.target
+    target = read_public_stream("metro_traffic", shared / "data" / "streams").rows.target
 
     correlation_of_lag = {}
     for lag in lags_in_hours:
@@ -259,128 +258,19 @@ def test_weather_repeats_after_a_year(shared):
 
 
 @pytest.mark.parametrize(
-    ("name", "columns"),
+    ("stream_name", "columns"),
     [("bike_sharing", ["yr", "mth"]), ("flights", ["month", "day", "sched_dep_time"])],
 )
-def test_times_ascend(shared, name, columns):
+def test_times_ascend(shared, stream_name, columns):
     """Rows are in the order of time, by the columns that tell it, such as year and month."""
-    frame = read_file(name, shared)
+    frame = read_file(stream_name, shared)
 
     assert pd.MultiIndex.from_frame(frame[columns]).is_monotonic_increasing
 
 
-# -- streams of users' own -------------------------------------------------------------------------
+def test_other_files_are_refused(tmp_path):
+    """The file of a stream must have its columns."""
+    pd.DataFrame({"x": [1.0]}).to_parquet(tmp_path / "electricity.parquet")
 
-
-@pytest.fixture
-def read_own_stream(tmp_path):
-    """A function that reads a stream of the user's own with these times.
-
-    The target of a row is its number in the file, so that it tells the order.
-    """
-
-    def read(times: list[object], *, every: str, time_format: str | None = None) -> Stream:
-        """Write a file with these times, one a row, and read it as a stream."""
-        path = tmp_path / "own.csv"
-        frame = pd.DataFrame({"time": times, "x": 1.0, "row": range(len(times))})
-        frame.to_csv(path, index=False)
-        return read_stream(path, target="row", time="time", every=every, time_format=time_format)
-
-    return read
-
-
-@pytest.mark.parametrize("every", ["2", "year"])
-def test_dates_are_sorted_by_the_calendar(read_own_stream, every):
-    """Dates are not sorted as texts, by which 10/20/2023 would be before 9/15/2023."""
-    stream = read_own_stream(["1/20/2024", "10/20/2023", "9/15/2023", "12/31/2023"], every=every)
-
-    # The target is the row's number in the file.
-    assert stream.data.target.tolist() == [2, 1, 3, 0]
-
-
-@pytest.mark.parametrize(
-    ("times", "every"),
-    [
-        (["1/20/2024", None], "2"),
-        (["1/20/2024", None], "year"),
-        ([1, None, 2], "1"),
-    ],
-)
-def test_missing_times_are_refused(read_own_stream, times, every):
-    with pytest.raises(ArtifactError, match="1 rows have no 'time'"):
-        read_own_stream(times, every=every)
-
-
-def test_numbers_are_times_for_row_periods(read_own_stream):
-    """If periods are numbers of rows, any numbers tell the order of time."""
-    stream = read_own_stream([10, 9, 100], every="1")
-
-    # Sorted by time: 9 (row 1), 10 (row 0), 100 (row 2).
-    assert stream.data.target.tolist() == [1, 0, 2]
-
-
-def test_numbers_need_a_format_for_dates(read_own_stream):
-    """Without a format, 20231231 could be a date or a number of seconds."""
-    with pytest.raises(ExperimentError, match=r"'time' holds numbers.* give their format"):
-        read_own_stream([20231231, 20240101], every="year")
-
-
-def test_numbers_with_format_are_dates(read_own_stream):
-    """The format tells that 20240101 is a date."""
-    stream = read_own_stream([20240101, 20231231], every="year", time_format="%Y%m%d")
-
-    assert stream.names == ("2023", "2024")
-
-
-@pytest.mark.parametrize(
-    ("times", "sizes"),
-    [
-        ([1, 2, 2, 2, 3, 4], [4, 2]),  # a cut after two rows would part those of time 2
-        ([1, 1, 1, 1, 1, 2, 3], [5, 1, 1]),
-        ([1, 2, 3, 4, 5], [2, 2, 1]),
-    ],
-)
-def test_rows_of_equal_time_stay_together(read_own_stream, times, sizes):
-    """Periods have two rows, or more where a cut would part rows of equal time."""
-    stream = read_own_stream(times, every="2")
-
-    assert np.diff(stream.starts).tolist() == sizes
-    assert stream.names == tuple(str(number) for number in range(len(sizes)))
-
-
-AMBIGUOUS_DATES = ["01/02/2024", "03/04/2024"]
-
-
-@pytest.mark.parametrize("every", ["1", "month"])
-def test_ambiguous_dates_need_a_format(read_own_stream, every):
-    """Without a format, 01/02/2024 could be in January or in February."""
-    with pytest.raises(ExperimentError, match=r"day or month first.*--time-format %d/%m/%Y"):
-        read_own_stream(AMBIGUOUS_DATES, every=every)
-
-
-@pytest.mark.parametrize(
-    ("time_format", "first_period"), [("%d/%m/%Y", "2024-02"), ("%m/%d/%Y", "2024-01")]
-)
-def test_format_decides_what_comes_first(read_own_stream, time_format, first_period):
-    """01/02/2024 is in February if the day comes first, else in January."""
-    stream = read_own_stream(AMBIGUOUS_DATES, every="month", time_format=time_format)
-
-    assert stream.names[0] == first_period
-
-
-@pytest.mark.parametrize(
-    ("times", "names"),
-    [
-        (["01/02/2024", "13/04/2024"], ("2024-02", "2024-04")),
-        (["13/04/2024", "01/02/2024"], ("2024-02", "2024-04")),
-        (["2024-01-02", "2024-03-04"], ("2024-01", "2024-03")),
-        (["2024/01/02 10:00", "2024/03/04 11:00"], ("2024-01", "2024-03")),
-    ],
-)
-def test_clear_dates_need_no_format(read_own_stream, times, names):
-    assert read_own_stream(times, every="month").names == names
-
-
-def test_wrong_format_is_refused(read_own_stream):
-    with pytest.raises(ArtifactError, match="cannot be read as dates"):
-        read_own_stream(AMBIGUOUS_DATES, every="month", time_format="%Y")
+    with pytest.raises(ArtifactError, match="is not the stream 'electricity'"):
+        read_public_stream("electricity", tmp_path)

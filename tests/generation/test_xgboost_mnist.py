@@ -1,6 +1,5 @@
 """The generator of `xgboost-mnist`: what becomes of its options; training is a stub."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,6 @@ import pytest
 from hpobench_ordered.benchmarks.xgboost_mnist import NAME, SIZES, space
 from hpobench_ordered.data.artifact import Artifact
 from hpobench_ordered.errors import ExperimentError
-from hpobench_ordered.generation import _xgboost_comparison as comparison
 from hpobench_ordered.generation import xgboost_mnist
 from hpobench_ordered.generation._fitting import ForestData
 from hpobench_ordered.surrogates.artifacts import CardTexts
@@ -67,15 +65,11 @@ def fitting_calls(published_evaluations, training_calls, monkeypatch):
     monkeypatch.setattr(xgboost_mnist, "load_mnist", lambda local: (None, None))
     monkeypatch.setattr(xgboost_mnist, "split_images", lambda data, target: None)
     monkeypatch.setattr(xgboost_mnist, "train_configs", train_configs)
-    monkeypatch.setattr(comparison, "train_configs", train_configs)
     return calls
 
 
 def test_packaged_comparison_is_on_the_card(fitting_calls, tmp_path):
-    """By default, the card has the packaged comparison of two settings of XGBoost."""
-    # A comparison that a user generated beside the artifact is not read.
-    (tmp_path / "x-comparison.json").write_text("{}")
-
+    """By default, the card quotes the comparison with published trainings."""
     GENERATOR.generate(tmp_path / "x")
 
     ((_, texts),) = fitting_calls
@@ -124,9 +118,6 @@ def test_command_tells_of_local_images(fitting_calls, tmp_path):
         ("published", {"configurations": 20}, "it takes --from, --seed, --workers"),
         ("train", {"configurations": 5}, "at least 10 configurations, got 5"),
         ("train", {"sizes": [56, 57]}, "57 is not a training-set size"),
-        ("compare", {"configurations": 2}, "at least 3 configurations, got 2"),
-        ("compare", {"configurations": 41}, "40 configurations are published"),
-        ("compare", {"sizes": [57]}, "57 is not a training-set size"),
     ],
 )
 def test_impossible_requests_start_nothing(
@@ -138,31 +129,3 @@ def test_impossible_requests_start_nothing(
 
     assert not training_calls
     assert not fitting_calls
-
-
-@pytest.mark.usefixtures("fitting_calls")
-@pytest.mark.parametrize("number", [3, 20, 40])
-def test_comparison_trains_a_sample(training_calls, tmp_path, number):
-    """So many of the published configurations are trained, with each of two XGBoost settings."""
-    GENERATOR.generate(
-        tmp_path / "out" / NAME, source="compare", configurations=number, sizes=[56, 155]
-    )
-
-    assert training_calls == [number, number]
-
-
-@pytest.mark.usefixtures("fitting_calls")
-@pytest.mark.parametrize("number", [3, 20, 40])
-def test_comparison_counts_configurations(tmp_path, number):
-    """The file tells how many configurations were compared.
-
-    It also counts those with a large weight, on which the two settings differ most.
-    """
-    file = GENERATOR.generate(
-        tmp_path / "out" / NAME, source="compare", configurations=number, sizes=[56, 155]
-    )
-
-    assert file == tmp_path / "out" / "xgboost-mnist-comparison.json"
-    content = json.loads(file.read_text())
-    assert content["configurations"] == number
-    assert 0 < content["min_child_weight of at least 4"] <= number

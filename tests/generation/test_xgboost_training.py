@@ -25,14 +25,8 @@ CONFIGS_WITH_2_3_5_TREES = [CONFIG_WITH_5_TREES | {"n_estimators": n} for n in (
 
 @pytest.fixture
 def trainer(image_split):
-    """A trainer with the published settings, on small images of ten classes."""
-    return training.XGBoostTrainer(image_split, training.AS_PUBLISHED)
-
-
-def is_before_estimated_scores(xgboost: Any) -> bool:
-    """Whether XGBoost is older than 3.1, the first to start from the frequencies of classes."""
-    major, minor, *_ = xgboost.__version__.split(".")
-    return (int(major), int(minor)) < (3, 1)
+    """A trainer on small images of ten classes."""
+    return training.XGBoostTrainer(image_split)
 
 
 @pytest.mark.usefixtures("xgboost")
@@ -67,24 +61,6 @@ class TestTraining:
 
         assert errors == np.count_nonzero(image_split.validation_labels != 0)
 
-    def test_current_ties_go_to_most_frequent_class(self, trainer, image_split, xgboost):
-        """Without trees the scores at the start decide: from 3.1 on, the frequencies of classes.
-
-        Today's defaults leave these scores to XGBoost, the published settings do not.
-        """
-        if is_before_estimated_scores(xgboost):
-            pytest.skip("XGBoost starts from the classes' frequencies from 3.1 on")
-        training_labels = image_split.pool_labels[:80]
-        most_frequent = np.bincount(training_labels).argmax()
-        assert most_frequent != 0  # the class that the published settings predict
-        current_trainer = replace(trainer, settings=training.CURRENT_DEFAULTS)
-        # With so great a least weight of a node, no tree has a split.
-        config_without_trees = CONFIG_WITH_5_TREES | {"min_child_weight": 32.0}
-
-        errors = current_trainer(config_without_trees, "80")["error_count"]
-
-        assert errors == np.count_nonzero(image_split.validation_labels != most_frequent)
-
     def test_other_processes_train_the_same(self, trainer, tmp_path):
         """Two worker processes give the same errors as one process."""
         errors = training.train_configs(
@@ -105,12 +81,6 @@ class TestTraining:
 
     def test_version_is_in_identity(self, trainer, xgboost):
         assert trainer.identity["xgboost"] == xgboost.__version__
-
-    def test_settings_are_in_identity(self, trainer):
-        """Trainings with other settings of XGBoost are not taken for published ones."""
-        other = replace(trainer, settings=training.CURRENT_DEFAULTS)
-
-        assert other.identity != trainer.identity
 
     def test_data_are_in_identity(self, trainer):
         """The digest of the images tells trainings on other images apart."""

@@ -1,1 +1,0 @@
-"""Any model on any data over growing training sets."""
