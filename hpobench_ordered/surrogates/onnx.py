@@ -29,7 +29,6 @@ from hpobench_ordered._typing import FloatArray, Value
 from hpobench_ordered.data.extras import import_extra
 from hpobench_ordered.errors import ArtifactError
 from hpobench_ordered.space import SearchSpace
-from hpobench_ordered.surrogates._onnx_graph import keep_output
 from hpobench_ordered.surrogates.base import check_task
 
 if TYPE_CHECKING:
@@ -61,8 +60,7 @@ class OnnxSurrogate:
     """One output column of a published network, for the tasks of one benchmark."""
 
     model: bytes
-    target: int  # column of the output, of `n_targets`
-    n_targets: int
+    target: int  # column of the output
     cat_source: NDArray[np.int64]  # column of `values` of each categorical input, or -1, (a,)
     cat_codes: NDArray[np.int32]  # of each choice and, last, if inactive or fixed, (a, m + 1)
     cont_source: NDArray[np.int64]  # column of `values` of each continuous input, or -1, (b,)
@@ -125,7 +123,6 @@ class OnnxSurrogate:
         return cls(
             model,
             target=layout.targets.index(target),
-            n_targets=len(layout.targets),
             cat_source=np.array([column_in_space.get(name, -1) for name in layout.categorical]),
             cat_codes=_code_choices(space, layout.categorical, encoding, fixed),
             cont_source=np.array([column_in_space.get(name, -1) for name in layout.continuous]),
@@ -240,22 +237,12 @@ class OnnxSurrogate:
         session = self._ready_session()
         all_outputs = session.run(None, inputs)  # None: no names of outputs, so all
         output = np.asarray(all_outputs[0])  # a network has only one
-        # A network that could not be cut down to one target still has all of them.
-        has_one_target = output.shape[1] == 1
-        return output[:, 0 if has_one_target else self.target]
+        return output[:, self.target]
 
     def _ready_session(self) -> "InferenceSession":
-        """Return the session that evaluates the network; the first call in a process starts it.
-
-        The network is first cut down to the column `target` of its `n_targets` outputs.
-        """
-        if self._session is not None:
-            return self._session
-        try:
-            network = keep_output(self.model, column=self.target, width=self.n_targets)
-        except ValueError as error:
-            raise ArtifactError(f"the network cannot be read: {error}") from None
-        self._session = _start(network, len(self.cat_source), len(self.cont_source))
+        """Return the session that evaluates the network; the first call in a process starts it."""
+        if self._session is None:
+            self._session = _start(self.model, len(self.cat_source), len(self.cont_source))
         return self._session
 
     def __getstate__(self) -> dict[str, Any]:
@@ -271,44 +258,6 @@ def check_network(model: bytes, layout: Layout) -> None:
         ArtifactError: They are not.
     """
     _start(model, len(layout.categorical), len(layout.continuous))
-
-
-def check_encoding(model: bytes, layout: Layout, encoding: Encoding) -> None:
-    """Check that a network knows just the codes of an encoding, for each of its categories.
-
-    Networks of several scenarios have the same number of inputs, but not of data sets.
-
-    Raises:
-        ArtifactError: It does not.
-    """
-    session = _start(model, len(layout.categorical), len(layout.continuous))
-    continuous = np.zeros((1, len(layout.continuous)), dtype=np.float32)
-    for j, name in enumerate(layout.categorical):
-        code_after_last = max(encoding[name].values()) + 1
-        for code in (code_after_last - 1, code_after_last):
-            categorical = np.zeros((1, len(layout.categorical)), dtype=np.int32)
-            categorical[0, j] = code
-            is_known = _can_evaluate(session, categorical, continuous)
-            if is_known != (code < code_after_last):
-                raise ArtifactError(
-                    f"the network does not fit its encoding, which has {code_after_last} codes of "
-                    f"{name!r}: it is that of another scenario"
-                )
-
-
-def _can_evaluate(
-    session: "InferenceSession", categorical: NDArray[np.int32], continuous: NDArray[np.float32]
-) -> bool:
-    """Whether a network has a value for its inputs: it fails for a code that it does not know."""
-    import onnxruntime
-
-    options = onnxruntime.RunOptions()
-    options.log_severity_level = 4  # the failure is the answer
-    try:
-        session.run(None, {"x_cat": categorical, "x_cont": continuous}, options)
-    except onnxruntime.capi.onnxruntime_pybind11_state.InvalidArgument:
-        return False
-    return True
 
 
 def _start(network: bytes, n_categorical: int, n_continuous: int) -> "InferenceSession":

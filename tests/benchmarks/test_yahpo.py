@@ -7,7 +7,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from yahpo_files import define_benchmark, read_scenario
+from yahpo_files import define_benchmark
 
 from hpobench_ordered.benchmarks.registry import benchmark_spec, load, suites
 from hpobench_ordered.benchmarks.yahpo import (
@@ -27,13 +27,11 @@ from hpobench_ordered.data.objective import Direction
 from hpobench_ordered.data.remote import CACHE_VARIABLE
 from hpobench_ordered.data.specs import BenchmarkSpec
 from hpobench_ordered.errors import (
-    ArtifactError,
     DownloadError,
     NotFetchedError,
     UnknownNameError,
 )
 from hpobench_ordered.surrogates.bundle import read_card
-from hpobench_ordered.surrogates.onnx import check_encoding
 
 SCENARIOS_WITH_SHARED_NETWORK = ("rpart", "xgboost")
 """Scenarios of which all three files are in the shared data, also the network."""
@@ -467,20 +465,6 @@ def test_loading_imports_nothing_heavy():
     )
 
     assert result.stdout.strip() == "[]"
-
-
-@pytest.mark.parametrize("scenario", SCENARIOS_WITH_SHARED_NETWORK)
-def test_network_must_fit_its_encoding(shared, scenario):
-    """Networks of several scenarios have the same inputs, but know other numbers of data sets."""
-    _, encoding, network = read_scenario(shared, scenario)
-    layout = SCENARIOS[scenario].layout
-    check_encoding(network, layout, encoding)
-
-    codes = encoding["task_id"]
-    for number in (len(codes) - 1, len(codes) + 1):
-        other = {**encoding, "task_id": {str(code): code for code in range(number)}}
-        with pytest.raises(ArtifactError, match=f"which has {number} codes of 'task_id'"):
-            check_encoding(network, layout, other)
 
 
 def test_copy_must_be_in_its_folder(tmp_path):

@@ -1,4 +1,4 @@
-"""Surrogates that are YAHPO's networks: values of yahpo-gym, batches, and cut to one output."""
+"""Surrogates that are YAHPO's networks: values of yahpo-gym, and batches."""
 
 import json
 from dataclasses import replace
@@ -13,15 +13,12 @@ from hpobench_ordered.benchmarks.yahpo import FRACTIONS, SCENARIOS
 from hpobench_ordered.data.benchmark import Benchmark, Definition, Task
 from hpobench_ordered.errors import ArtifactError
 from hpobench_ordered.surrogates import onnx
-from hpobench_ordered.surrogates._onnx_graph import keep_output
 from hpobench_ordered.surrogates.onnx import BLOCK as BLOCK_SIZE
 from hpobench_ordered.surrogates.onnx import GROUP as GROUP_SIZE
 from hpobench_ordered.surrogates.onnx import OnnxSurrogate
 
 ANY_TASK = 6
 """One of the twenty tasks, where it does not matter which."""
-N_OUTPUTS_OF_RPART = len(SCENARIOS["rpart"].layout.targets)
-"""Measures that the network of rpart predicts; AUC is one of them."""
 MORE_THAN_THREE_BLOCKS = 3 * BLOCK_SIZE + 5
 """Configurations; the network evaluates at most a block at once."""
 
@@ -169,28 +166,8 @@ def test_values_do_not_depend_on_threads(shared, monkeypatch):
     assert len(distinct_predictions) == 1
 
 
-def test_network_is_cut_to_one_output(shared):
-    """A network that is cut to one output lacks what only others need, and is smaller."""
-    *_, network = read_scenario(shared, "rpart")
-    any_output = 2
-
-    cut_network = keep_output(network, column=any_output, width=N_OUTPUTS_OF_RPART)
-
-    assert len(cut_network) < len(network)
-
-
-def test_network_of_another_width_stays_whole(shared):
-    """A network without the expected number of outputs, the width, is not changed."""
-    *_, network = read_scenario(shared, "rpart")
-    wrong_width = N_OUTPUTS_OF_RPART - 1
-
-    assert keep_output(network, column=2, width=wrong_width) is network
-
-
-# The last two begin like a network: one is cut short, the other has an empty graph.
-@pytest.mark.parametrize("content", [b"", b"not a network", b"\x3a\x7f\x00", b"\x3a\x00"])
+@pytest.mark.parametrize("content", [b"", b"not a network"])
 def test_unreadable_network_is_refused(shared, content):
-    """The network's file is empty, is a text, is cut short, or is a network without content."""
     definition, surrogate = build_surrogate(shared, "rpart")
     surrogate.model = content
 
