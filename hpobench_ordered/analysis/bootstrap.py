@@ -16,7 +16,7 @@ Notation:
 
 Source: Efron and Tibshirani (1993), An Introduction to the Bootstrap, section 12.5 (bootstrap-t).
 docs/statistics.md has the measured coverage beside that of Student's and the percentile interval,
-and why fewer than 5 samples have no interval; `tests/performance/interval_coverage.py` measures it.
+and why fewer than 5 samples have no interval; `docs/experiments/interval_coverage.py` measures it.
 
 Three changes to the source. Resamples that hardly vary (samples with ties, or with one outlier)
 have arbitrarily large t*, so q is limited to twice Student's quantile, which costs next to no

@@ -28,7 +28,7 @@ lowest e in K. If it is worse, it leaves K, and the next one is tested; otherwis
 
 With K of all methods, which are equally good, l is as extreme as a leader by chance alone. Hence a
 leader is called better than a method that is as good, or better, with a probability of about alpha
-at most; `tests/performance/leader_errors.py` measures it.
+at most; `docs/experiments/leader_errors.py` measures it.
 """
 
 from collections.abc import Sequence

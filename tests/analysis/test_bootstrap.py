@@ -1,7 +1,6 @@
 """Confidence intervals of means, from resampled t statistics, and the samples that they are of."""
 
 import importlib
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,9 +21,8 @@ TIED_SAMPLES = st.builds(
 
 
 @pytest.fixture
-def coverage_script(monkeypatch):
+def coverage_script():
     """The module that measures how often intervals contain the true mean."""
-    monkeypatch.syspath_prepend(Path(__file__).parents[1] / "performance")
     return importlib.import_module("interval_coverage")
 
 

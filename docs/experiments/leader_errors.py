@@ -1,7 +1,7 @@
 """How often the leader is wrongly, and rightly, called better than other methods.
 
-    python tests/performance/leader_errors.py                     # some minutes
-    python tests/performance/leader_errors.py --repetitions 1000
+    python docs/experiments/leader_errors.py                     # some minutes
+    python docs/experiments/leader_errors.py --repetitions 1000
 
 draws losses of methods whose true order is known, ranks them as the leaderboard does, tests the
 leader, and prints by number of seeds how often it is called better than a method that is truly as

@@ -1,7 +1,7 @@
 """Coverage of the confidence intervals of means over few seeds or tasks.
 
-    python tests/performance/interval_coverage.py                  # about a minute
-    python tests/performance/interval_coverage.py --simulations 2000
+    python docs/experiments/interval_coverage.py                  # about a minute
+    python docs/experiments/interval_coverage.py --simulations 2000
 
 prints how often intervals of 95 % contain the true mean, by number of samples and distribution:
 those of `mean_intervals`, and beside them Student's and the plain percentile bootstrap's; how wide
