@@ -31,9 +31,6 @@ FLOORS = (
 
 EXCEPTIONS: dict[tuple[str, str], str] = {
     ("experiment.api", "reporting"): "`Results` offers charts, and `report` is a function of it",
-    ("testing.degenerate", "tuning"): "any optimiser becomes a method",
-    ("testing.methods", "tuning"): "any optimiser becomes a method",
-    ("experiment.user_methods.factory", "tuning"): "an Optuna sampler becomes a method",
 }
 """Modules that import a room that is not below theirs, each with the reason. None may be added."""
 

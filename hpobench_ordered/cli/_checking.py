@@ -13,6 +13,7 @@ from hpobench_ordered.cli._output import say
 from hpobench_ordered.errors import ExperimentError, HPOBenchOrderedError, InvalidConfigError
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.methods.registry import list_methods
+from hpobench_ordered.methods.wrapping.factory import as_method_spec
 from hpobench_ordered.testing import (
     ConformanceError,
     check_beats_random_search,
@@ -20,7 +21,6 @@ from hpobench_ordered.testing import (
     check_method,
 )
 from hpobench_ordered.testing._require import call_in_new_process
-from hpobench_ordered.tuning import as_method_spec
 
 PACKAGE_FOLDER = Path(__file__).parents[1]
 MAX_FRAMES = 4  # innermost calls shown of a traceback

@@ -36,7 +36,7 @@ from hpobench_ordered.experiment import api
 from hpobench_ordered.experiment.overview import make_overview
 from hpobench_ordered.experiment.parallel import TIME_LIMIT
 from hpobench_ordered.methods.base import MethodSpec
-from hpobench_ordered.tuning import as_method_spec
+from hpobench_ordered.methods.wrapping.factory import as_method_spec
 
 DEFAULT_METHODS = (RANDOM_SEARCH, "bo", "simple-ordered", "ordered-gp")
 DEFAULT_SEEDS = tuple(range(3))  # of these methods: they take at most a minute on two cores

@@ -16,9 +16,9 @@ from hpobench_ordered.data.identity import BenchmarkIdentity, hash_bytes, hash_j
 from hpobench_ordered.data.specs import BenchmarkSpec
 from hpobench_ordered.errors import ExperimentError, NotFetchedError, UnknownNameError
 from hpobench_ordered.experiment.protocols import Protocol, format_protocol
-from hpobench_ordered.experiment.user_methods.factory import as_method_spec
 from hpobench_ordered.experiment.user_methods.identity import MethodIdentity, identify_method
 from hpobench_ordered.methods.base import MethodSpec
+from hpobench_ordered.methods.wrapping.factory import as_method_spec
 from hpobench_ordered.runtime.child import Children
 
 T = TypeVar("T")

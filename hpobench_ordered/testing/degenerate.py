@@ -12,6 +12,7 @@ from hpobench_ordered.data.benchmark import Task
 from hpobench_ordered.data.history import Evaluations
 from hpobench_ordered.data.surrogate import Surrogate
 from hpobench_ordered.methods.base import MethodSpec
+from hpobench_ordered.methods.wrapping.factory import as_method_spec
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.testing._require import ConformanceError
 from hpobench_ordered.testing.toy import (
@@ -24,7 +25,6 @@ from hpobench_ordered.testing.toy import (
     run_method,
     toy_benchmark,
 )
-from hpobench_ordered.tuning import as_method_spec
 
 EARLIER_TASKS = 3
 EVALUATIONS_PER_TASK = 20

@@ -20,6 +20,7 @@ from hpobench_ordered.experiment.protocols import Ordered
 from hpobench_ordered.experiment.runner import follow
 from hpobench_ordered.methods.base import Method, MethodSpec
 from hpobench_ordered.methods.registry import method_spec
+from hpobench_ordered.methods.wrapping.factory import as_method_spec
 from hpobench_ordered.runtime.threads import one_thread
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.testing._require import (
@@ -43,7 +44,6 @@ from hpobench_ordered.testing.toy import (
     run_method,
     toy_benchmark,
 )
-from hpobench_ordered.tuning import as_method_spec
 
 Trials = list[tuple[Config, float]]
 Setting = tuple[Task, tuple[Evaluations, ...]]

@@ -5,7 +5,7 @@ In: an optimiser of another package, or of your own, among the methods of an exp
     hbo.run(benchmarks=["newsvendor"], methods=["bo", Mine])     # a class with ask() and tell()
     as_method_spec(lambda space, rng: Mine(space, rng, fast=True), name="fast")
     hbo.run(benchmarks=["newsvendor"], methods=[optuna.samplers.TPESampler])
-    optuna_method(lambda seed: TPESampler(seed=seed, n_startup_trials=3), name="tpe-3")
+    as_method_spec(lambda seed: TPESampler(seed=seed, n_startup_trials=3), name="tpe-3")
     import_object("my_package.my_module:Mine"), import_object("folder/mine.py:Mine")
 
 Out: the methods on a task of your own, without or with Optuna; the tasks as objectives of other
@@ -36,8 +36,9 @@ What uses Optuna or scikit-learn needs the extra `optuna` or `sklearn`, and impo
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from hpobench_ordered.experiment.user_methods.factory import FromFactory, as_method_spec
-from hpobench_ordered.experiment.user_methods.importing import import_object
+from hpobench_ordered.data.extras import OPTUNA, Extra, import_extra
+from hpobench_ordered.methods.wrapping.factory import as_method_spec
+from hpobench_ordered.methods.wrapping.importing import import_object
 from hpobench_ordered.tuning.problems import (
     OptunaHubProblem,
     configspace_problem,
@@ -48,12 +49,11 @@ from hpobench_ordered.tuning.reading.read import read_history
 from hpobench_ordered.tuning.reading.results import history_from_results
 
 if TYPE_CHECKING:
-    from hpobench_ordered.tuning.optuna import OptunaSampler, optuna_method
+    from hpobench_ordered.tuning.optuna_sampler import OptunaSampler
     from hpobench_ordered.tuning.recording import record_history
-    from hpobench_ordered.tuning.sklearn import OrderedSearchCV
+    from hpobench_ordered.tuning.sklearn.search import OrderedSearchCV
 
 __all__ = [
-    "FromFactory",
     "OptunaHubProblem",
     "OptunaSampler",
     "OrderedSearchCV",
@@ -62,20 +62,20 @@ __all__ = [
     "history_from_results",
     "import_object",
     "objective_function",
-    "optuna_method",
     "optuna_objective",
     "read_history",
     "record_history",
 ]
 
 
-_MODULE_OF_NAME = {
-    "OptunaSampler": "tuning.optuna",
-    "OrderedSearchCV": "tuning.sklearn",
-    "optuna_method": "tuning.optuna",
-    "record_history": "tuning.recording",
+SKLEARN = Extra("sklearn", "scikit-learn", "sklearn.model_selection")
+
+_MODULE_AND_EXTRA_OF_NAME = {
+    "OptunaSampler": ("hpobench_ordered.tuning.optuna_sampler", OPTUNA),
+    "OrderedSearchCV": ("hpobench_ordered.tuning.sklearn.search", SKLEARN),
+    "record_history": ("hpobench_ordered.tuning.recording", OPTUNA),
 }
-"""Names that are imported on first use, and their modules."""
+"""Names that are imported on first use: their modules, and what these need."""
 
 
 def __getattr__(name: str) -> object:
@@ -83,7 +83,8 @@ def __getattr__(name: str) -> object:
 
     Python calls this for names that the module does not have.
     """
-    if name not in _MODULE_OF_NAME:
+    if name not in _MODULE_AND_EXTRA_OF_NAME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = import_module(f"hpobench_ordered.{_MODULE_OF_NAME[name]}")
-    return getattr(module, name)
+    module, extra = _MODULE_AND_EXTRA_OF_NAME[name]
+    import_extra(extra.module, package=extra.package, extra=extra.name, purpose=name)
+    return getattr(import_module(module), name)

@@ -32,9 +32,9 @@ from hpobench_ordered.errors import (
     StoreError,
     warn_user,
 )
-from hpobench_ordered.experiment.user_methods.factory import as_method_spec
 from hpobench_ordered.experiment.user_methods.identity import method_version
 from hpobench_ordered.methods.base import MethodSpec
+from hpobench_ordered.methods.wrapping.factory import as_method_spec
 from hpobench_ordered.runtime import announcements
 from hpobench_ordered.runtime.progress import show_progress
 from hpobench_ordered.runtime.threads import Lock, one_thread

@@ -8,7 +8,7 @@ from hpobench_ordered._typing import ConfigLike
 from hpobench_ordered.data.benchmark import Task
 from hpobench_ordered.data.extras import import_extra
 from hpobench_ordered.data.objective import Direction
-from hpobench_ordered.tuning._optuna_space import distribution, suggest_config
+from hpobench_ordered.space.optuna_space import distribution, suggest_config
 
 if TYPE_CHECKING:
     from ConfigSpace import ConfigurationSpace

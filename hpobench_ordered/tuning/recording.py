@@ -23,9 +23,9 @@ from hpobench_ordered._wording import join_words
 from hpobench_ordered.data.history import Evaluations
 from hpobench_ordered.data.objective import Direction
 from hpobench_ordered.errors import StoreError
+from hpobench_ordered.runtime.optuna_log import quiet
 from hpobench_ordered.space import SearchSpace
-from hpobench_ordered.tuning._optuna_log import quiet
-from hpobench_ordered.tuning._optuna_space import distribution
+from hpobench_ordered.space.optuna_space import distribution
 from hpobench_ordered.tuning._settings import describe_changes
 from hpobench_ordered.tuning.reading.passwords import hide_password
 from hpobench_ordered.tuning.reading.read import REMEDIES, Settings, read_source

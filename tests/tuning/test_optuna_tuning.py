@@ -24,9 +24,9 @@ from hpobench_ordered.errors import (
     HistoryWarning,
     UnknownNameError,
 )
+from hpobench_ordered.space.optuna_space import suggest_config
 from hpobench_ordered.testing.toy import conditional_space, numeric_space
 from hpobench_ordered.tuning import OptunaSampler
-from hpobench_ordered.tuning._optuna_space import suggest_config
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 

@@ -21,8 +21,8 @@ import hpobench_ordered as hbo
 from hpobench_ordered import Compare, Comparison, Evaluations, Parameter, SearchSpace
 from hpobench_ordered.cli import app
 from hpobench_ordered.errors import EvaluationsError, HistoryWarning, UnknownNameError
+from hpobench_ordered.space.optuna_space import distribution
 from hpobench_ordered.tuning import OptunaSampler
-from hpobench_ordered.tuning._optuna_space import distribution
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 

@@ -16,9 +16,9 @@ import hpobench_ordered as hbo
 from hpobench_ordered import Compare, Comparison, Direction, Evaluations, Parameter, SearchSpace
 from hpobench_ordered.cli import app
 from hpobench_ordered.errors import HistoryWarning
+from hpobench_ordered.space.optuna_space import suggest_config
 from hpobench_ordered.testing.toy import toy_benchmark
 from hpobench_ordered.tuning import OptunaSampler
-from hpobench_ordered.tuning._optuna_space import suggest_config
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 

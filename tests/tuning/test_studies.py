@@ -22,8 +22,8 @@ from hpobench_ordered.errors import (
     InvalidSpaceError,
     UnknownNameError,
 )
+from hpobench_ordered.space.optuna_space import merge_distributions, space_of
 from hpobench_ordered.tuning import OptunaSampler
-from hpobench_ordered.tuning._optuna_space import merge_distributions, space_of
 
 DISTRIBUTIONS = {"rate": FloatDistribution(1e-4, 0.5, log=True), "depth": IntDistribution(1, 9)}
 SPACE = space_of(DISTRIBUTIONS)

@@ -16,8 +16,8 @@ import pytest
 from hpobench_ordered import Evaluations, Method, MethodSpec, SearchSpace
 from hpobench_ordered._typing import Config
 from hpobench_ordered.errors import MissingExtraError
-from hpobench_ordered.experiment.user_methods._naming import SEED_LIMIT
 from hpobench_ordered.methods.random_search import RandomSearch
+from hpobench_ordered.methods.wrapping.factory import SEED_LIMIT
 from hpobench_ordered.testing import check_degenerate_input, check_method
 from hpobench_ordered.testing.toy import (
     conditional_space,
@@ -293,4 +293,4 @@ def test_source_names_versions_of_packages():
     """The versions are part of the method, so that another version has other results."""
     spec = describe_method("mine", RandomSearch, packages=["optuna", "missing"], summary="")
     assert spec.source == f"optuna {optuna.__version__}, missing (not installed)"
-    assert spec.method.tool == spec.source
+    assert spec.method.version == spec.source

@@ -20,7 +20,6 @@ from typing import Annotated
 
 import msgspec
 
-from hpobench_ordered.experiment.user_methods._naming import SCRIPT_NAMES
 from hpobench_ordered.experiment.user_methods.loading import (
     MethodSource,
     compiled_files,
@@ -32,6 +31,7 @@ from hpobench_ordered.experiment.user_methods.module_files import (
     is_standard,
 )
 from hpobench_ordered.methods.base import MethodSpec
+from hpobench_ordered.methods.wrapping.naming import SCRIPT_NAMES
 
 THIS_DISTRIBUTION = "hpobench-ordered"
 OUR_METHODS = "hpobench_ordered.methods."

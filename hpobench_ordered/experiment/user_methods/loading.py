@@ -16,12 +16,12 @@ from pathlib import Path
 from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any
 
-from hpobench_ordered.experiment.user_methods._naming import SCRIPT_NAMES
 from hpobench_ordered.experiment.user_methods.module_files import (
     is_installed,
     is_of_package,
     is_standard,
 )
+from hpobench_ordered.methods.wrapping.naming import SCRIPT_NAMES
 
 LOADABLE_SUFFIXES = frozenset(all_suffixes())
 """Suffixes of files whose kind Python knows; others are read as Python source."""

@@ -19,7 +19,6 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
 
-from hpobench_ordered.experiment.user_methods._naming import SCRIPT_NAMES
 from hpobench_ordered.experiment.user_methods.loading import (
     MethodSource,
     Script,
@@ -31,6 +30,7 @@ from hpobench_ordered.experiment.user_methods.module_files import (
     is_of_package,
     is_standard,
 )
+from hpobench_ordered.methods.wrapping.naming import SCRIPT_NAMES
 from hpobench_ordered.runtime.child import cloudpickle, pickle_call
 
 SHARED_PACKAGES = frozenset({"hpobench_ordered", "numpy"})

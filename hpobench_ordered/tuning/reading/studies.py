@@ -30,12 +30,12 @@ from optuna.trial import FrozenTrial, TrialState
 
 from hpobench_ordered._typing import Value
 from hpobench_ordered.errors import EvaluationsError, InvalidSpaceError, UnknownNameError
+from hpobench_ordered.runtime.optuna_log import quiet
 from hpobench_ordered.space import Compare, Comparison, Condition, Kind, Parameter, SearchSpace
 from hpobench_ordered.space.change import SpaceChange
 from hpobench_ordered.space.conversion import text_of_choice
 from hpobench_ordered.space.differences import CHANGES_OF_RANGE, allows
-from hpobench_ordered.tuning._optuna_log import quiet
-from hpobench_ordered.tuning._optuna_space import (
+from hpobench_ordered.space.optuna_space import (
     merge_distributions,
     only_value_of,
     parameter_of,

@@ -21,7 +21,7 @@ from hpobench_ordered.space.conversion import (
     text_of_choice,
     to_search_space,
 )
-from hpobench_ordered.tuning._optuna_space import parameter_of
+from hpobench_ordered.space.optuna_space import parameter_of
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,9 @@ Notation:
 """
 
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
 
 import numpy as np
 
@@ -19,30 +18,14 @@ from hpobench_ordered.data.extras import Extra
 from hpobench_ordered.data.history import Evaluations
 from hpobench_ordered.methods._model_based import replace_failed_losses
 from hpobench_ordered.methods.base import Method, MethodSpec
+from hpobench_ordered.methods.wrapping.factory import as_method_spec
 
 EXTRA = "compare"
 
 
-@dataclass(frozen=True)
-class FromTool:
-    """Makes the method of a task; the tool's version is part of what identifies a run.
-
-    Attributes:
-        method: The class.
-        tool: Packages with their versions, such as "smac 2.4.1".
-    """
-
-    method: type[Method]
-    tool: str
-
-    def __call__(self, **arguments: Any) -> Method:
-        """Make the method of one task."""
-        return self.method(**arguments)
-
-
 def describe_method(
     name: str,
-    method: type[Method],
+    method: Callable[..., object],
     *,
     packages: Sequence[str],
     summary: str,
@@ -53,21 +36,16 @@ def describe_method(
 
     Args:
         name: Its name in results.
-        method: The class.
-        packages: The packages that determine its suggestions, by their names on PyPI.
+        method: A subclass of `Method`, or whatever `as_method_spec` takes.
+        packages: The packages that determine its suggestions, by their names on PyPI. Their
+            versions are part of what identifies a run.
         summary: One line.
         uses_history: Whether it uses evaluations of earlier tasks.
         extras: Packages without which its module can be imported, but the method cannot be made.
     """
-    tool = ", ".join(f"{package} {_find_version(package)}" for package in packages)
-    return MethodSpec(
-        name=name,
-        method=FromTool(method, tool),
-        summary=summary,
-        source=tool,
-        uses_history=uses_history,
-        extras=extras,
-    )
+    versions = ", ".join(f"{package} {_find_version(package)}" for package in packages)
+    spec = as_method_spec(method, name=name, summary=summary, version=versions)
+    return replace(spec, uses_history=uses_history, extras=extras)
 
 
 def _find_version(package: str) -> str:

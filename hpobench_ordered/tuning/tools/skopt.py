@@ -12,8 +12,8 @@ import numpy as np
 
 from hpobench_ordered._typing import Config, Value
 from hpobench_ordered.errors import MissingExtraError
-from hpobench_ordered.experiment.user_methods._naming import SEED_LIMIT
 from hpobench_ordered.methods.base import Method
+from hpobench_ordered.methods.wrapping.factory import SEED_LIMIT
 from hpobench_ordered.space.parameters import Kind, Parameter
 from hpobench_ordered.tuning.tools.base import EXTRA, describe_method
 

@@ -10,8 +10,9 @@ from ConfigSpace import Configuration
 
 from hpobench_ordered._typing import Config
 from hpobench_ordered.errors import MissingExtraError
-from hpobench_ordered.experiment.user_methods._naming import SEED_LIMIT, pop_pending
 from hpobench_ordered.methods.base import Method
+from hpobench_ordered.methods.wrapping.factory import SEED_LIMIT
+from hpobench_ordered.methods.wrapping.naming import pop_pending
 from hpobench_ordered.tuning.tools.base import EXTRA, describe_method
 
 try:

@@ -30,7 +30,7 @@ from hpobench_ordered.errors import (
     InvalidConfigError,
     UnknownNameError,
 )
-from hpobench_ordered.experiment.user_methods.factory import as_method_spec
+from hpobench_ordered.methods.wrapping.factory import as_method_spec
 from hpobench_ordered.runtime.threads import Lock
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.conversion import (
@@ -39,7 +39,7 @@ from hpobench_ordered.space.conversion import (
     text_of_choice,
     to_search_space,
 )
-from hpobench_ordered.tuning._optuna_space import distribution, space_of
+from hpobench_ordered.space.optuna_space import distribution, space_of
 from hpobench_ordered.tuning._settings import HASH_LENGTH
 from hpobench_ordered.tuning.optimiser import DEFAULT_BUDGET, DEFAULT_METHOD, Optimiser, check_use
 from hpobench_ordered.tuning.reading.read import as_history, read_history

@@ -1,4 +1,4 @@
-"""What adapters of optimisers share: names, seeds, kinds, and configurations in flight."""
+"""What wraps optimisers of others shares: their names, and configurations in flight."""
 
 from operator import eq, is_
 from typing import TypeVar
@@ -12,12 +12,11 @@ SCRIPT_NAMES = ("__main__", "__mp_main__")
 """Names of the user's program. By the second it sees that it is not the program that was started:
 so in the processes of `multiprocessing`, and in those of methods."""
 
-SEED = "seed"  # parameter of a factory that gets a seed drawn from `rng`
-SEED_LIMIT = 2**31  # exclusive; all common random number generators accept smaller seeds
-
 
 def derive_name(optimiser: object) -> str:
     """Name of a class or function, with its module unless that is the user's program.
+
+    Optuna's own samplers are named as users import them, such as "optuna.TPESampler".
 
     Raises:
         ExperimentError: It has no name: a lambda, or an object such as a partial function.
@@ -29,6 +28,8 @@ def derive_name(optimiser: object) -> str:
             "hpobench_ordered.tuning.as_method_spec(..., name='mine')"
         )
     module = getattr(optimiser, "__module__", "__main__")
+    if module.startswith("optuna.samplers."):
+        return f"optuna.{name}"
     return str(name) if module in SCRIPT_NAMES else f"{module}.{name}"
 
 

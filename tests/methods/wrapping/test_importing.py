@@ -7,7 +7,7 @@ import pytest
 
 from hpobench_ordered import Ordered, run
 from hpobench_ordered.errors import ExperimentError, UnknownNameError
-from hpobench_ordered.experiment.user_methods.importing import FILE_PREFIX
+from hpobench_ordered.methods.wrapping.importing import FILE_PREFIX
 from hpobench_ordered.tuning import as_method_spec, import_object
 
 SOURCE_OF_METHOD = """

@@ -1,8 +1,8 @@
-"""Adapts classes with ask and tell, and functions that make such objects, to `Method`."""
+"""Wraps others' optimisers as methods: classes, functions that make them, Optuna's samplers."""
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -11,21 +11,21 @@ from hpobench_ordered._typing import Config
 from hpobench_ordered._wording import suggest_nearest
 from hpobench_ordered.data.history import Evaluations
 from hpobench_ordered.errors import ExperimentError, MethodError
-from hpobench_ordered.experiment.user_methods._naming import (
-    SEED,
-    SEED_LIMIT,
+from hpobench_ordered.methods.base import Method, MethodSpec
+from hpobench_ordered.methods.registry import list_methods, method_spec
+from hpobench_ordered.methods.wrapping.importing import import_object
+from hpobench_ordered.methods.wrapping.naming import (
     derive_name,
     is_sampler_class,
     pop_pending,
     read_summary,
 )
-from hpobench_ordered.experiment.user_methods.importing import import_object
-from hpobench_ordered.methods.base import Method, MethodSpec
-from hpobench_ordered.methods.registry import list_methods, method_spec
 from hpobench_ordered.space import SearchSpace
 
 METHOD_ARGUMENTS = ("space", "rng", "history", "context", "budget")
 """Arguments that every method is created with."""
+SEED = "seed"  # parameter of a factory that gets a seed drawn from `rng`
+SEED_LIMIT = 2**31  # exclusive; all common random number generators accept smaller seeds
 DATA_HINT = "; training data go to a subclass of hbo.Method, in a MethodSpec with uses_data"
 """Hint for a factory with a parameter `data`."""
 IMPORT_MARK = ":"  # separates a module from the name to import from it
@@ -39,6 +39,7 @@ def as_method_spec(
     *,
     name: str | None = None,
     summary: str | None = None,
+    version: str = "",
     min_history: int = 0,
     changed_spaces: bool = False,
 ) -> MethodSpec:
@@ -54,8 +55,11 @@ def as_method_spec(
             for, once for every task.
         name: Its name; default: that of the class or function.
         summary: One line; default: the first line of its docstring.
+        version: What else decides what it suggests, beside its own files, such as "smac 2.4.1".
+            With another version it is another method, and its runs are run again.
         min_history: Earlier tasks it needs.
-        changed_spaces: Whether it supports a history on another search space.
+        changed_spaces: Whether it supports a history on another search space; one that does not use
+            the history does.
 
     The options are for classes and functions: a name or a `MethodSpec` has its own.
 
@@ -77,6 +81,7 @@ def as_method_spec(
             method,
             name=name,
             summary=summary,
+            version=version,
             min_history=min_history,
             changed_spaces=changed_spaces,
         )
@@ -109,34 +114,22 @@ def _wrap_optimiser(
     *,
     name: str | None,
     summary: str | None,
+    version: str,
     min_history: int,
     changed_spaces: bool,
 ) -> MethodSpec:
     """Describe a class, or a function that makes optimisers, as a method."""
     _check_optimiser(optimiser)
-    if summary is None:
-        summary = read_summary(optimiser)
-
-    if isinstance(optimiser, type) and is_sampler_class(optimiser):
-        from hpobench_ordered.tuning.optuna.methods import optuna_method
-
-        spec = optuna_method(optimiser, name=name)
-        return replace(spec, summary=summary, min_history=min_history)
-
-    if isinstance(optimiser, type) and issubclass(optimiser, Method):
-        factory: Any = optimiser
-        uses_history = True
-    else:
-        factory = FromFactory(cast("Callable[..., object]", optimiser), _list_keywords(optimiser))
-        uses_history = "history" in factory.keywords
+    keywords = _list_keywords(optimiser)
+    uses_history = "history" in keywords
     return MethodSpec(
         name=name or derive_name(optimiser),
-        method=factory,
-        summary=summary,
-        source="user",
+        method=FromFactory(cast("Callable[..., object]", optimiser), keywords, version),
+        summary=read_summary(optimiser) if summary is None else summary,
+        source=version or "user",
         min_history=min_history,
         uses_history=uses_history,
-        changed_spaces=changed_spaces,
+        changed_spaces=changed_spaces or not uses_history,
     )
 
 
@@ -149,10 +142,12 @@ class FromFactory:
     Attributes:
         make: The class or function.
         keywords: Names, of `METHOD_ARGUMENTS` and `SEED`, that it is called with.
+        version: See `as_method_spec`; part of what identifies a run.
     """
 
     make: Callable[..., object]
     keywords: tuple[str, ...]
+    version: str = ""
 
     def __call__(
         self,
@@ -184,9 +179,9 @@ class FromFactory:
         if isinstance(optimiser, Method):
             return optimiser
         if is_sampler_class(type(optimiser)):
-            from hpobench_ordered.tuning.optuna.methods import OptunaMethod
+            from hpobench_ordered.methods.wrapping.optuna_method import OptunaMethod
 
-            return OptunaMethod(**arguments).start_study(optimiser)
+            return OptunaMethod(**arguments).start_study(cast("Any", optimiser))
         method = AskTell(**arguments)
         method.ask_function, method.tell_function = _find_ask_and_tell(optimiser)
         return method
@@ -242,7 +237,13 @@ def _check_optimiser(optimiser: object) -> None:
 def _check_class(optimiser: type) -> None:
     """Raise an `ExperimentError` unless a class is that of methods, optimisers or samplers."""
     is_method = issubclass(optimiser, Method)
-    if is_method or _has_ask_and_tell(optimiser) or is_sampler_class(optimiser):
+    if is_method or _has_ask_and_tell(optimiser):
+        return
+    if is_sampler_class(optimiser):
+        if SEED not in inspect.signature(optimiser).parameters:
+            raise ExperimentError(
+                f"{optimiser.__name__} takes no seed; pass a function of a seed that makes it"
+            )
         return
     lacking = []
     if not callable(getattr(optimiser, "ask", None)):

@@ -110,11 +110,6 @@ def test_factory_that_makes_no_optimiser_fails(arguments):
         spec.method(**arguments)
 
 
-def test_subclass_of_method_is_not_wrapped():
-    """`Good` is a subclass of `Method`."""
-    assert as_method_spec(Good, name="mine").method is Good
-
-
 def test_method_from_factory_is_not_wrapped(arguments):
     """The factory makes a `Good`, which is a subclass of `Method` and needs no wrapper."""
 
@@ -138,6 +133,23 @@ def test_factory_that_names_history_uses_it():
     spec = as_method_spec(lambda space, rng, history: None, name="mine")
 
     assert spec.uses_history
+    assert not spec.changed_spaces
+
+
+def test_factory_without_history_allows_any():
+    """What does not use the history can be given one on another search space."""
+    spec = as_method_spec(lambda space, rng: None, name="mine")
+
+    assert not spec.uses_history
+    assert spec.changed_spaces
+
+
+def test_other_version_is_another_method():
+    """The version says what files do not, such as which release of a tool is installed."""
+    first, second = (as_method_spec(Sampling, version=version) for version in ("1", "2"))
+
+    assert first.source == "1"
+    assert first != second
 
 
 @pytest.fixture
