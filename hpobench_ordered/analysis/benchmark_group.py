@@ -1,4 +1,4 @@
-"""Means and tests over several benchmarks under one protocol.
+"""Means over several benchmarks under one protocol.
 
 Measures are averaged over the surrogates of a benchmark, then over the benchmarks of a family, and
 then over families, so that each benchmark counts once within its family and each family once.
@@ -6,32 +6,16 @@ then over families, so that each benchmark counts once within its family and eac
 Notation:
     A   number of methods that are compared on all of the benchmarks
     F   number of families of benchmarks
-    n   number of samples: families, or tasks of all benchmarks
 """
 
-import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from enum import Enum
 
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.analysis.labels import format_scope
-from hpobench_ordered.analysis.samples import (
-    Resampling,
-    defined_tasks,
-    finished_runs,
-    independent_samples,
-    mean_over_seeds,
-)
 from hpobench_ordered.analysis.scoring import BenchmarkScores
-from hpobench_ordered.analysis.significance import (
-    CriticalDifference,
-    PairwiseTests,
-    critical_difference,
-    pairwise_wilcoxon,
-)
 from hpobench_ordered.analysis.speedup import PAPER_BUDGETS, Speedups, speedups
 from hpobench_ordered.analysis.wins import Wins, count_wins
 from hpobench_ordered.data.protocol_text import (
@@ -40,17 +24,6 @@ from hpobench_ordered.data.protocol_text import (
     parse_protocol_name,
     parse_protocol_settings,
 )
-
-TESTED_MEASURE = "regret"  # the normalised regret, which is on one scale on all tasks
-
-
-class Unit(Enum):
-    """What is one sample of a test."""
-
-    BENCHMARKS = "benchmarks"
-    """A family of benchmarks, by its mean: the main test, as tasks of one benchmark are alike."""
-    TASKS = "tasks"
-    """A task, by its mean over seeds: p values are too small rather than too large."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,22 +103,6 @@ class BenchmarkGroup:
             return np.empty((0, len(self.methods)))
         return family_means(means_of_items)
 
-    def samples(self, unit: Unit, trial: int) -> FloatArray:
-        """The normalised regrets that a test compares, (samples, methods).
-
-        A sample is the mean of a family or of a task. Families and tasks without best known values,
-        and so without regrets, are left out.
-        """
-        if unit is Unit.BENCHMARKS:
-            return self.by_family(TESTED_MEASURE, trial)
-
-        samples_of_items = []
-        for item in self.items:
-            values = self.values(item, TESTED_MEASURE, trial)  # (methods, seeds, tasks)
-            task_means = independent_samples(values, Resampling.TASKS)  # (tasks, methods)
-            samples_of_items.append(task_means)
-        return np.concatenate(samples_of_items)
-
 
 def family_means(arrays: Iterable[tuple[BenchmarkScores, FloatArray]]) -> FloatArray:
     """Mean array of each family of benchmarks, (families, ...).
@@ -170,55 +127,6 @@ def family_means(arrays: Iterable[tuple[BenchmarkScores, FloatArray]]) -> FloatA
         ]
         means.append(np.mean(benchmark_means, axis=0))
     return np.stack(means)
-
-
-def compare_pairs(
-    group: BenchmarkGroup, *, unit: Unit = Unit.BENCHMARKS, trial: int | None = None
-) -> PairwiseTests | None:
-    """Compare the normalised regrets of every pair of methods by Wilcoxon's signed-rank test.
-
-    Two methods are compared on the seeds that both have finished.
-
-    Args:
-        group: The benchmarks.
-        unit: Whether families of benchmarks or tasks are the samples.
-        trial: The trial after which they are compared; default: the last of all benchmarks.
-
-    Returns:
-        The tests; None if there are fewer than two methods or no sample.
-    """
-    trial = trial or group.last_trial
-    samples = group.samples(unit, trial)  # of each method on all seeds that it has finished
-    if len(group.methods) < 2 or not len(samples):
-        return None
-    # Of each pair on the seeds that both have finished: not just differences of the samples.
-    differences = _pairwise_differences(group, samples, unit, trial)
-    return pairwise_wilcoxon(samples, group.methods, differences=differences)
-
-
-def rank_and_compare(
-    group: BenchmarkGroup, *, unit: Unit = Unit.BENCHMARKS, trial: int | None = None
-) -> CriticalDifference | None:
-    """Mean ranks of the methods, as on the leaderboard, and which of them differ.
-
-    Args:
-        group: The benchmarks.
-        unit: Whether families of benchmarks or tasks are the samples of the tests.
-        trial: The trial after which they are compared; default: the last of all benchmarks.
-
-    Returns:
-        The ranks; None if there are fewer than two methods or no sample.
-    """
-    trial = trial or group.last_trial
-    tests = compare_pairs(group, unit=unit, trial=trial)
-    if tests is None:
-        return None
-    return critical_difference(
-        group.samples(unit, trial),
-        group.methods,
-        mean_ranks=group.by_family("rank", trial).mean(axis=0),
-        tests=tests,
-    )
 
 
 def count_all_wins(group: BenchmarkGroup) -> Wins:
@@ -270,68 +178,3 @@ def speedups_after_adjustment(group: BenchmarkGroup) -> list[Speedups]:
         )
         for item in group.items
     ]
-
-
-def _pairwise_differences(
-    group: BenchmarkGroup, samples: FloatArray, unit: Unit, trial: int
-) -> FloatArray:
-    """Differences of all pairs of methods on the seeds that both have finished.
-
-    Args:
-        group: The benchmarks.
-        samples: Means over all seeds that each method has finished, (samples, methods).
-        unit: What one sample is: a family of benchmarks or a task.
-        trial: The trial after which methods are compared.
-
-    Returns:
-        The sample of the row's method minus that of the column's, (samples, methods, methods).
-    """
-    # Right for pairs with the same finished seeds; those of all other pairs are replaced below.
-    differences = samples[:, :, None] - samples[:, None, :]
-    values_of_items = [group.values(item, TESTED_MEASURE, trial) for item in group.items]
-    finished_of_items = [finished_runs(values) for values in values_of_items]  # (methods, seeds)
-    for a, b in itertools.combinations(range(len(group.methods)), 2):
-        have_same_seeds = all((runs[a] == runs[b]).all() for runs in finished_of_items)
-        if have_same_seeds:
-            continue
-        samples_a, samples_b = _samples_of_pair(group, values_of_items, unit, a, b)
-        differences[:, a, b] = samples_a - samples_b
-        differences[:, b, a] = samples_b - samples_a
-    return differences
-
-
-def _samples_of_pair(
-    group: BenchmarkGroup, values_of_items: Sequence[FloatArray], unit: Unit, a: int, b: int
-) -> FloatArray:
-    """Samples of methods a and b, from the seeds that both have finished, (2, samples).
-
-    Args:
-        group: The benchmarks.
-        values_of_items: Values of all methods on each benchmark, (methods, seeds, tasks) each.
-        unit: What one sample is: a family of benchmarks or a task.
-        a: Index of the first method.
-        b: Index of the second method.
-    """
-    task_means: list[tuple[BenchmarkScores, FloatArray]] = []  # of each benchmark, (2, tasks)
-    for item, values in zip(group.items, values_of_items, strict=True):
-        means = _task_means_on_common_seeds(values, a, b)
-        n_tasks = means.shape[1]
-        if n_tasks > 0:
-            task_means.append((item, means))
-
-    if unit is Unit.TASKS:
-        return np.concatenate([means for _, means in task_means], axis=1)
-    benchmark_means = [(item, means.mean(axis=1)) for item, means in task_means]
-    return family_means(benchmark_means).T
-
-
-def _task_means_on_common_seeds(values: FloatArray, a: int, b: int) -> FloatArray:
-    """Means of methods a and b over the seeds that both have finished, (2, number of tasks).
-
-    `values` (methods, seeds, tasks) are of all methods; tasks on which they are not defined are
-    left out.
-    """
-    is_finished = finished_runs(values)
-    common_seeds = is_finished[a] & is_finished[b]
-    values_of_pair = values[[a, b]][:, :, defined_tasks(values)]
-    return mean_over_seeds(values_of_pair[:, common_seeds])

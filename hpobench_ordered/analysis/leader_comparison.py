@@ -41,10 +41,12 @@ from hpobench_ordered._typing import BoolArray, FloatArray
 from hpobench_ordered.analysis.benchmark_group import BenchmarkGroup, family_means
 from hpobench_ordered.analysis.bootstrap import MIN_SAMPLES_OF_INTERVAL
 from hpobench_ordered.analysis.samples import defined_tasks, finished_runs, mean_over_seeds
-from hpobench_ordered.analysis.significance import ALPHA
 
 if TYPE_CHECKING:
     import pandas as pd
+
+ALPHA = 0.05
+"""Level of the test, for all methods together."""
 
 MIN_SAMPLES = 8
 """Of five seeds on one task, one in nine leaders of three equal methods was called better."""

@@ -7,8 +7,6 @@ import numpy as np
 
 from hpobench_ordered.analysis.benchmark_group import (
     BenchmarkGroup,
-    Unit,
-    compare_pairs,
     count_all_wins,
     speedups_after_adjustment,
 )
@@ -196,9 +194,8 @@ def pairs(scored: Sequence[BenchmarkScores]) -> "pd.DataFrame":
     """Tabulate every pair of methods that are compared on all benchmarks of a protocol.
 
     Returns:
-        Columns protocol, method and other; wins, ties and losses of the method against the other;
-        and for tests over benchmarks and over tasks the p values, plain (`p_...`) and adjusted for
-        the number of pairs (`p_holm_...`).
+        Columns protocol, method and other; and wins, ties and losses of the method against the
+        other.
     """
     import pandas as pd
 
@@ -211,12 +208,6 @@ def pairs(scored: Sequence[BenchmarkScores]) -> "pd.DataFrame":
             "ties": counts.ties,
             "losses": counts.losses,
         }
-        for unit in Unit:
-            tests = compare_pairs(group, unit=unit)
-            if tests is not None:
-                matrices[f"p_{unit.value}"] = tests.p_values
-                matrices[f"p_holm_{unit.value}"] = tests.adjusted
-
         is_pair = ~np.eye(len(group.methods), dtype=bool)
         first, second = np.nonzero(is_pair)
         names = np.array(group.methods, dtype=object)

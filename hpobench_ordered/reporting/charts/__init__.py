@@ -6,7 +6,6 @@ Altair's own methods restyle it. No chart computes a statistic.
 
 from hpobench_ordered.reporting.charts.comparisons import (
     by_task,
-    critical_differences,
     heatmap,
     leader_differences,
     strips,
@@ -22,7 +21,6 @@ __all__ = [
     "attainment",
     "beside",
     "by_task",
-    "critical_differences",
     "curves",
     "functions",
     "heatmap",

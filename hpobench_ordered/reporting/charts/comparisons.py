@@ -1,15 +1,14 @@
-"""Charts that compare methods: critical differences, heat maps, means by task, and strips."""
+"""Charts that compare methods: heat maps, means by task, strips, and differences from the best."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import altair as alt
 import numpy as np
 
 from hpobench_ordered.analysis.leaderboard import DECIMALS
-from hpobench_ordered.analysis.significance import CriticalDifference
-from hpobench_ordered.errors import ExperimentError, UnknownNameError
+from hpobench_ordered.errors import UnknownNameError
 from hpobench_ordered.reporting.charts.axes import title_of
 from hpobench_ordered.reporting.charts.theme import (
     FAINT,
@@ -27,13 +26,9 @@ from hpobench_ordered.reporting.charts.theme import (
 if TYPE_CHECKING:
     import pandas as pd
 
-# A diagram of critical differences, in pixels.
-AXIS_WIDTH = 420
+# A chart of differences from the leader, in pixels.
+DIFFERENCES_WIDTH = 940
 METHOD_HEIGHT = 18  # from a method's line to the next
-DIFFERENCES_WIDTH = 940  # of a chart of differences from the leader
-BAR_DISTANCE = 8
-LINE_OVERHANG = 26
-"""How far the lines of methods go beyond the ends of the axis."""
 
 # A table of coloured numbers, in pixels.
 CELL_HEIGHT = 24
@@ -48,66 +43,6 @@ MAX_DARK_SHARE = 0.35
 
 PALE_ARROW = "#B0B0B0"
 """Colour of an arrow where only the error is above the plotted range."""
-
-
-def critical_differences(
-    ranking: CriticalDifference, *, methods: Sequence[str] = (), title: str = "mean ranks"
-) -> alt.TopLevelMixin:
-    """Draw mean ranks and which methods cannot be told apart (Demsar 2006, JMLR 7, figure 1).
-
-    Each method has a line of its own, the better half at the left, so that names never meet; a bar
-    joins methods that cannot be told apart.
-
-    Args:
-        ranking: As `analysis.critical_difference` gives.
-        methods: All methods of the experiment, for the same colours in every chart; default: those
-            ranked.
-        title: Title of the chart.
-
-    Raises:
-        ExperimentError: Fewer than two methods are ranked.
-    """
-    import pandas as pd
-
-    n_methods = len(ranking.methods)
-    if n_methods < 2:
-        raise ExperimentError("a diagram of critical differences needs two methods or more")
-
-    bars = pd.DataFrame(ranking.bars, columns=["low", "high"], dtype=float)
-    bars["y"] = 12.0 + BAR_DISTANCE * bars.index  # in pixels below the axis, as all y
-    overhang = LINE_OVERHANG * (n_methods - 1) / AXIS_WIDTH  # in ranks
-    lines = _method_lines(ranking, overhang)
-    height = float(lines["y"].max()) + 10
-
-    x = _rank_axis(n_methods, overhang)
-    downwards = alt.Scale(domain=[height, 0], nice=False)
-    y = alt.Y("y:Q", scale=downwards, axis=None)
-    y_of_axis = alt.Y("top:Q", scale=downwards, axis=None)
-
-    # No legend, as the names stand in the diagram.
-    channels = by_method(ranking.methods, methods)
-    looks = {name: channels[name].legend(None) for name in ("color", "shape")}
-    base = alt.Chart(lines)
-    line = base.mark_rule(color=FAINT)
-    point = base.mark_point(filled=True, size=50, opacity=1).encode(**looks)
-    bar = alt.Chart(bars).mark_rule(strokeWidth=4, color=INK, strokeCap="round")
-    layers = [
-        line.encode(x=x, y=y_of_axis, y2="y:Q"),  # down
-        line.encode(x=x, x2="end:Q", y=y),  # sideways
-        point.encode(x=x, y=y_of_axis, tooltip=["method:N", "rank:Q"]),
-        point.encode(x="end:Q", y=y),
-        bar.encode(x="low:Q", x2="high:Q", y=y),
-    ]
-    for is_left, align, dx in ((True, "right", -8), (False, "left", 8)):
-        side = alt.Chart(lines[lines["is_left"] == is_left])
-        text = side.mark_text(align=align, dx=dx, baseline="middle", fontSize=12)
-        layers.append(text.encode(x="end:Q", y=y, text="label:N"))
-
-    return configured(
-        alt.layer(*layers).properties(width=AXIS_WIDTH + 2 * LINE_OVERHANG, height=height),
-        title=alt.TitleParams(title, subtitle=_describe_test(ranking)),
-        description=f"Diagram of critical differences; mean ranks are {', '.join(lines['label'])}.",
-    )
 
 
 def leader_differences(
@@ -151,57 +86,6 @@ def leader_differences(
         title=title,
         description=f"Differences in mean rank of {', '.join(methods)} from {leader}.",
     )
-
-
-def _rank_axis(n_methods: int, overhang: float) -> alt.X:
-    """The axis of mean ranks, which goes beyond the lowest and highest by `overhang` ranks."""
-    ticks = list(range(1, n_methods + 1))
-    if n_methods > 20:  # their labels would overlap
-        ticks = [tick for tick in ticks if tick % 5 in (0, 1)]
-    axis = alt.Axis(values=ticks, orient="top", grid=False, title="mean rank", format="d")
-    scale = alt.Scale(domain=[1 - overhang, n_methods + overhang], nice=False)
-    return alt.X("rank:Q", scale=scale, axis=axis)
-
-
-def _method_lines(ranking: CriticalDifference, overhang: float) -> "pd.DataFrame":
-    """Each method's line: down from the axis to `y`, then sideways to its name at `end`.
-
-    The better half has its names at the left. `overhang` is how far, in ranks, lines go beyond the
-    ends of the axis.
-    """
-    import pandas as pd
-
-    n_methods = len(ranking.methods)
-    places = np.arange(n_methods)  # methods are sorted by mean rank
-    is_left = places < (n_methods + 1) // 2
-    # The best and the worst method are the topmost of their sides.
-    row_on_side = np.minimum(places, n_methods - 1 - places)
-    first_y = 24.0 + BAR_DISTANCE * len(ranking.bars)
-    labels = [
-        f"{method}  {rank:.2f}"
-        for method, rank in zip(ranking.methods, ranking.mean_ranks, strict=True)
-    ]
-    return pd.DataFrame(
-        {
-            "method": ranking.methods,
-            "rank": ranking.mean_ranks,
-            "label": labels,
-            "is_left": is_left,
-            "end": np.where(is_left, 1 - overhang, n_methods + overhang),
-            "top": 0.0,
-            "y": first_y + METHOD_HEIGHT * row_on_side,
-        }
-    )
-
-
-def _describe_test(ranking: CriticalDifference) -> str:
-    """Describe the samples and the tests of a diagram, for its subtitle."""
-    p_value = ranking.friedman_p_value
-    p_text = "p < 0.0001" if p_value < 1e-4 else f"p = {p_value:.2g}"
-    text = f"{ranking.samples} samples; Friedman's test: {p_text}"
-    if math.isfinite(ranking.critical_difference):  # Wilcoxon's test has none
-        text += f"; critical difference {ranking.critical_difference:.2f}"
-    return text
 
 
 def heatmap(

@@ -1,4 +1,4 @@
-"""The figures of an experiment, which reports show and `Results.plot` offers.
+"""The figures of an experiment, which reports show.
 
 `FIGURES` lists them all. A new figure is a function that makes it and an entry in that list.
 """

@@ -13,7 +13,6 @@ import pytest
 
 import hpobench_ordered as hbo
 from hpobench_ordered import Task
-from hpobench_ordered.analysis.significance import critical_difference
 from hpobench_ordered.errors import ExperimentError, UnknownNameError
 from hpobench_ordered.reporting import charts
 from hpobench_ordered.reporting.charts import Dimension, Panel, theme
@@ -65,10 +64,6 @@ def charts_of_every_kind() -> Mapping[str, alt.TopLevelMixin]:
     curves = curve_frame()
     curves_of_all_benchmarks = curves[curves["benchmark"] == "all"]
 
-    # Losses on ten benchmarks; later methods are worse.
-    worse_by = np.arange(len(METHODS))
-    losses = np.random.default_rng(0).normal(size=(10, len(METHODS))) + worse_by
-
     is_last_rank = (curves["measure"] == "rank") & (curves["trial"] == 5)
     last_ranks = curves[is_last_rank]
     leaderboard = last_ranks.assign(rank=last_ranks["mean"], surrogate="forest")
@@ -76,7 +71,6 @@ def charts_of_every_kind() -> Mapping[str, alt.TopLevelMixin]:
     return {
         **{measure: charts.curves(curves, measure=measure) for measure in MEASURES},
         "one panel": charts.curves(curves_of_all_benchmarks),
-        "critical": charts.critical_differences(critical_difference(losses, METHODS)),
         "heatmap": charts.heatmap(leaderboard),
         **charts_by_task(curves),
         "landscape": landscape_chart(),
