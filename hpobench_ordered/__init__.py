@@ -19,7 +19,7 @@ from hpobench_ordered.data.specs import BenchmarkFamily, BenchmarkSpec, Surrogat
 from hpobench_ordered.data.surrogate import Surrogate
 from hpobench_ordered.data.task_data import DataKind, DataSource, TaskData
 from hpobench_ordered.errors import HPOBenchOrderedError
-from hpobench_ordered.experiment.api import Results, merge_stores, reference, report, run
+from hpobench_ordered.experiment.api import Results, merge_stores, reference, run
 from hpobench_ordered.experiment.protocols import Adjustment, LeaveOneOut, Ordered
 from hpobench_ordered.methods.base import Method, MethodSpec
 from hpobench_ordered.methods.registry import list_methods
@@ -40,6 +40,8 @@ from hpobench_ordered.tuning.optimiser import Optimiser, optimiser
 from hpobench_ordered.tuning.own_benchmarks import from_evaluations, save
 
 if TYPE_CHECKING:
+    from hpobench_ordered.reporting import plots
+    from hpobench_ordered.reporting.write import report
     from hpobench_ordered.tuning import OrderedSearchCV, record_history
 
 try:
@@ -92,6 +94,7 @@ __all__ = [
     "load",
     "merge_stores",
     "optimiser",
+    "plots",
     "read_history",
     "record_history",
     "reference",
@@ -106,7 +109,11 @@ _WITH_EXTRA = ("OrderedSearchCV", "record_history")
 
 
 def __getattr__(name: str) -> object:
-    """Import what needs Optuna or scikit-learn only when it is asked for."""
+    """Import what takes long, or needs Optuna or scikit-learn, only when it is asked for."""
+    if name == "plots":
+        return import_module("hpobench_ordered.reporting.plots")
+    if name == "report":
+        return import_module("hpobench_ordered.reporting.write").report
     if name in _WITH_EXTRA:
         return getattr(import_module("hpobench_ordered.tuning"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

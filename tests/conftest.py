@@ -27,6 +27,23 @@ def shared():
     return folder
 
 
+@pytest.fixture(scope="session")
+def finished_results(tmp_path_factory):
+    """Results of two methods, two seeds each, on newsvendor and on forrester.
+
+    The whole session shares them: a test that changes the store works on a copy of its folder.
+    """
+    import hpobench_ordered as hbo
+
+    return hbo.run(
+        benchmarks=["newsvendor", "forrester"],
+        methods=["random-search", "cts"],
+        seeds=range(2),
+        protocol=hbo.Ordered(trials=4, tasks=4),
+        folder=tmp_path_factory.mktemp("finished"),
+    )
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Let property tests take any time, with half of the examples in the quick run.
 

@@ -5,8 +5,6 @@ from collections.abc import Container, Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
-import pytest
-
 import hpobench_ordered
 
 FOLDER_OF_PACKAGE = Path(hpobench_ordered.__file__).parent
@@ -28,11 +26,6 @@ FLOORS = (
     ("__main__",),
 )
 """Rooms from the lowest floor up: a room may import those of lower floors, and itself."""
-
-EXCEPTIONS: dict[tuple[str, str], str] = {
-    ("experiment.api", "reporting"): "`Results` offers charts, and `report` is a function of it",
-}
-"""Modules that import a room that is not below theirs, each with the reason. None may be added."""
 
 
 def find_modules() -> dict[str, Path]:
@@ -116,12 +109,7 @@ def test_every_room_has_a_floor():
 
 
 def test_rooms_import_downwards_only():
-    assert find_upward_imports() - EXCEPTIONS.keys() == set()
-
-
-@pytest.mark.parametrize("exception", EXCEPTIONS)
-def test_exception_is_still_needed(exception):
-    assert exception in find_upward_imports(), "delete it from EXCEPTIONS"
+    assert find_upward_imports() == set()
 
 
 def test_no_module_imports_whole_package():

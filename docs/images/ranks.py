@@ -21,6 +21,6 @@ METHODS = (
 
 if __name__ == "__main__":
     results = hbo.reference("othpo", methods=METHODS)
-    chart = results.plot.curves("rank", benchmark="all", size=(520, 300))
+    chart = hbo.plots.curves(results, "rank", benchmark="all", size=(520, 300))
     title = "Mean rank of eight methods on the suite othpo"
     charts.save(chart.properties(title=title), Path(__file__).with_name("ranks.png"))

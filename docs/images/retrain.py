@@ -27,7 +27,7 @@ if __name__ == "__main__":
     panels = []
     for suite, title in TITLES.items():
         results = hbo.reference(suite, methods=METHODS)
-        chart = results.plot.curves("rank", benchmark="all", size=(360, 300))
+        chart = hbo.plots.curves(results, "rank", benchmark="all", size=(360, 300))
         panels.append(chart.properties(title=title))
     config = panels[0].config  # that of the two of them together
     for chart in panels:

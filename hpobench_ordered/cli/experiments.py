@@ -384,7 +384,10 @@ def _write_report(
         folder: Folder of the results, for the command that shows more.
         measured_only: Whether to leave out interpolated tasks and stand-in surrogates.
     """
-    written = api.report(results, output, measured_only=measured_only)
+    # Imported here, as most commands draw nothing and start faster without it.
+    from hpobench_ordered.reporting.write import report as write_report
+
+    written = write_report(results, output, measured_only=measured_only)
     show_scores(
         written.benchmarks, written.unscored, folder=folder, own_methods=_own_methods(results)
     )

@@ -5,7 +5,7 @@ import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,12 +13,7 @@ from typing import TYPE_CHECKING
 from hpobench_ordered.analysis.leaderboard import leaderboard
 from hpobench_ordered.analysis.scoring import BenchmarkScores
 from hpobench_ordered.data.benchmark import Benchmark
-from hpobench_ordered.errors import (
-    ExperimentError,
-    FailedRunsWarning,
-    StoreError,
-    UnknownNameError,
-)
+from hpobench_ordered.errors import ExperimentError, FailedRunsWarning
 from hpobench_ordered.experiment.joined import (
     JoinedRuns,
     choose_protocol_and_seeds,
@@ -37,13 +32,7 @@ from hpobench_ordered.experiment.plan import Cell, as_list, grid_of_cells, plan,
 from hpobench_ordered.experiment.protocols import Ordered, Protocol
 from hpobench_ordered.experiment.records import Failure
 from hpobench_ordered.experiment.reference import BEST_LOSSES_ONLY_MESSAGE, read_reference
-from hpobench_ordered.experiment.scored import (
-    explain_left_out,
-    find_families,
-    find_limits,
-    score_runs,
-    select_measured,
-)
+from hpobench_ordered.experiment.scored import score_runs
 from hpobench_ordered.experiment.store import MIN_FILES_TO_PACK, Store
 from hpobench_ordered.experiment.stored_runs import StoredRuns
 from hpobench_ordered.experiment.user_methods.identity import (
@@ -60,8 +49,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from distributed import Client
 
-    from hpobench_ordered.reporting import Report
-    from hpobench_ordered.reporting.charts.accessor import Plots
 
 SHORT_COLUMNS = (
     "benchmark",
@@ -88,7 +75,7 @@ class Results:
     """The runs (`cells`) of an experiment, and the `store` that holds them.
 
     Without cells, they are all runs of the store. If they are compared with another store,
-    `against`, then leaderboard, charts, report, `timings` and `overview` cover both.
+    `against`, then `leaderboard`, `timings`, `overview`, charts and reports cover both.
     """
 
     store: StoredRuns
@@ -161,57 +148,6 @@ class Results:
         counts = ["failed_evaluations"] if board["failed_evaluations"].any() else []
         return board[[*varying, *SHORT_COLUMNS, *counts]]
 
-    def table(
-        self,
-        format: str = "latex",
-        *,
-        columns: str = "benchmarks",
-        measure: str | None = None,
-        methods: Iterable[str] | None = None,
-        benchmarks: Iterable[str] | None = None,
-        trial: int | None = None,
-        intervals: bool = True,
-    ) -> str:
-        """Format one table for a paper: a row for each method, the best results in bold.
-
-        Ranks, scores and regrets are relative to all methods of the results, also if the table does
-        not show all of them.
-
-        Args:
-            format: "latex", for the package booktabs, or "markdown".
-            columns: "benchmarks" or their "families", with one measure; or "measures", with all
-                measures over all benchmarks. The last column is always the mean rank.
-            measure: "score" (default), "regret" or "rank"; None with the columns "measures".
-            methods: The methods of the rows, in this order; default: all, by mean rank.
-            benchmarks: Names of the benchmarks, in this order, which the mean rank is over;
-                default: all that count in means over benchmarks.
-            trial: The trial, counted from 1; default: the last that was made on all benchmarks.
-            intervals: Whether cells have the leaderboard's 95 % intervals over seeds.
-
-        Raises:
-            UnknownNameError: There is no such format, method, benchmark or measure, or no such
-                columns.
-            ExperimentError: There is no such trial; the measure is not defined; no run is finished;
-                or the benchmarks were not run under the same protocol.
-        """
-        from hpobench_ordered.reporting.paper_table import FORMATS, make_paper_table
-
-        if format not in FORMATS:
-            raise UnknownNameError("format", format, FORMATS)
-        scores, reasons = self.scored()
-        if not scores:
-            raise ExperimentError(" ".join(reasons) or "no run is finished")
-        table = make_paper_table(
-            scores,
-            columns=columns,
-            measure=measure,
-            methods=None if methods is None else as_list(methods, "method"),
-            benchmarks=None if benchmarks is None else as_list(benchmarks, "benchmark"),
-            trial=trial,
-            intervals=intervals,
-        )
-        return FORMATS[format](table)
-
     def scored(self, *, measured_only: bool = False) -> tuple[list[BenchmarkScores], list[str]]:
         """Scores by benchmark, surrogate and protocol, and reasons why others have none."""
         return score_runs(self.joined, self.overview(), measured_only=measured_only)
@@ -222,18 +158,6 @@ class Results:
         if self.against is None:
             return self.store
         return JoinedRuns(self.store, self.against)
-
-    @property
-    def plot(self) -> "Plots":
-        """Charts: `plot.curves()`, `.ranks()`, `.heatmap()`, `.landscape(...)` and others."""
-        from hpobench_ordered.reporting.charts.accessor import Plots
-
-        # Charts read the store only when they are drawn, so functions are passed.
-        return Plots(
-            scored=self.scored,
-            runs=lambda: self.overview().runs,
-            configurations=self.joined.configurations,
-        )
 
     def timings(self) -> "pd.DataFrame":
         """One row per run: see `Records.timings`."""
@@ -471,49 +395,3 @@ def merge_stores(folder: str | Path, others: Iterable[str | Path]) -> Store:
     # Joins the files of single runs into larger ones, if there are a thousand or more.
     store.compact(at_least=MIN_FILES_TO_PACK)
     return store
-
-
-def report(
-    results: Results | str | Path, folder: str | Path | None = None, *, measured_only: bool = False
-) -> "Report":
-    """Write a report of runs: one page, tables and figures, each with its data.
-
-    Args:
-        results: What `run` returned, or the folder of a store.
-        folder: Where the report goes; default: the folder `report` in that of the results.
-        measured_only: Whether to leave out interpolated tasks and stand-in surrogates.
-
-    Returns:
-        Scores by benchmark, and the files written.
-
-    Raises:
-        StoreError: There are no runs, they cannot be read, or the folder cannot be written.
-    """
-    from hpobench_ordered.reporting import ReportInput, write_report
-
-    if not isinstance(results, Results):
-        results = Results(Store(Path(results)), ())
-    store = results.joined
-    overview = results.overview()
-    if overview.runs.empty:
-        raise StoreError(f"there are no runs in {store.folder}")
-
-    finished = overview.keys(State.DONE)
-    trials = store.read(finished)
-    if measured_only:
-        trials = select_measured(trials)
-        overview = replace(overview, runs=select_measured(overview.runs))
-        if overview.runs.empty:
-            raise StoreError(f"every run in {store.folder} is on a stand-in surrogate")
-
-    page = ReportInput(
-        trials=trials,
-        overview=overview,
-        timings=store.timings(finished),
-        configurations=store.configurations if store.has_all_trials else None,
-        limits=find_limits(overview.runs),
-        left_out=explain_left_out(overview.runs),
-        families=find_families(overview.runs),
-        measured_only=measured_only,
-    )
-    return write_report(page, Path(folder or store.folder / "report"))

@@ -9,9 +9,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pandas as pd
 
-FORMULAS = ("=", "+", "-", "@", "\t", "\r")
-"""Characters that begin a formula in a spreadsheet."""
-
 MARKDOWN = re.compile(r"([\\`*_{}\[\]<>#|~&])")
 """Characters with a meaning in Markdown or HTML."""
 
@@ -106,16 +103,7 @@ def slug(text: str) -> str:
 
 
 def csv_bytes(rows: "pd.DataFrame | list[dict[str, Any]]") -> bytes:
-    """Format a table as CSV, with numbers as Python writes them.
-
-    Texts that a spreadsheet would run as a formula begin with an apostrophe instead, since names of
-    benchmarks and methods may come from others.
-    """
+    """Format a table as CSV, with numbers as Python writes them."""
     import pandas as pd
 
-    def escape_formula(cell: object) -> object:
-        is_formula = isinstance(cell, str) and cell.startswith(FORMULAS)
-        return f"'{cell}" if is_formula else cell
-
-    texts = pd.DataFrame(rows).map(escape_formula)
-    return bytes(texts.to_csv(index=False, lineterminator="\r\n").encode())
+    return bytes(pd.DataFrame(rows).to_csv(index=False, lineterminator="\r\n").encode())

@@ -1,7 +1,7 @@
 """Writes a report: a page for people, a summary, figures, and the numbers as CSV."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,15 @@ from hpobench_ordered.analysis.verdict import Verdict, verdicts
 from hpobench_ordered.data.identity import hash_bytes
 from hpobench_ordered.data.writing import write_atomically
 from hpobench_ordered.errors import ExperimentError, StoreError
+from hpobench_ordered.experiment.api import Results
+from hpobench_ordered.experiment.overview import Overview, State
+from hpobench_ordered.experiment.scored import (
+    explain_left_out,
+    find_families,
+    find_limits,
+    select_measured,
+)
+from hpobench_ordered.experiment.store import Store
 from hpobench_ordered.reporting.charts.evaluations import Configurations
 from hpobench_ordered.reporting.charts.figures import FigureData
 from hpobench_ordered.reporting.figures import ReportFigure, make_report_figures
@@ -41,8 +50,6 @@ from hpobench_ordered.runtime.machine import PACKAGE, package_versions
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from hpobench_ordered.experiment.overview import Overview
 
 PAGE = "report.html"
 PARTS = "report_parts"
@@ -90,7 +97,7 @@ class ReportInput:
     """
 
     trials: "pd.DataFrame"
-    overview: "Overview | None" = None
+    overview: Overview | None = None
     timings: "pd.DataFrame | None" = None
     configurations: Configurations | None = None
     limits: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -116,8 +123,65 @@ class Report:
     page: Path
 
 
+def report(
+    results: Results | str | Path, folder: str | Path | None = None, *, measured_only: bool = False
+) -> Report:
+    """Write a report of runs: one page, tables and figures, each with its data.
+
+    Args:
+        results: What `run` returned, or the folder of a store.
+        folder: Where the report goes; default: the folder `report` in that of the results.
+        measured_only: Whether to leave out interpolated tasks and stand-in surrogates.
+
+    Returns:
+        Scores by benchmark, and the files written.
+
+    Raises:
+        StoreError: There are no runs, they cannot be read, or the folder cannot be written.
+    """
+    if not isinstance(results, Results):
+        results = Results(Store(Path(results)), ())
+    content = collect_content(results, measured_only=measured_only)
+    return write_report(content, Path(folder or results.store.folder / "report"))
+
+
+def collect_content(results: Results, *, measured_only: bool = False) -> ReportInput:
+    """Collect the content of a report of results.
+
+    Args:
+        results: The results.
+        measured_only: Whether to leave out interpolated tasks and stand-in surrogates.
+
+    Raises:
+        StoreError: There are no runs, or they cannot be read.
+    """
+    store = results.joined
+    overview = results.overview()
+    if overview.runs.empty:
+        raise StoreError(f"there are no runs in {store.folder}")
+
+    finished = overview.keys(State.DONE)
+    trials = store.read(finished)
+    if measured_only:
+        trials = select_measured(trials)
+        overview = replace(overview, runs=select_measured(overview.runs))
+        if overview.runs.empty:
+            raise StoreError(f"every run in {store.folder} is on a stand-in surrogate")
+
+    return ReportInput(
+        trials=trials,
+        overview=overview,
+        timings=store.timings(finished),
+        configurations=store.configurations if store.has_all_trials else None,
+        limits=find_limits(overview.runs),
+        left_out=explain_left_out(overview.runs),
+        families=find_families(overview.runs),
+        measured_only=measured_only,
+    )
+
+
 def write_report(content: ReportInput, folder: Path) -> Report:
-    """Write a report.
+    """Write a report of its content.
 
     The files are `report.html`, the page, and in `report_parts` numbers that it loads when they are
     selected; `summary.md`, its words and tables; `leaderboard.csv` and `leaderboard.tex`;

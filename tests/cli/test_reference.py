@@ -4,6 +4,7 @@ import re
 import shutil
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import own_method
 import pandas as pd
@@ -22,6 +23,7 @@ from hpobench_ordered.cli.experiments import (
 )
 from hpobench_ordered.experiment.reference import read_reference
 from hpobench_ordered.experiment.scored import explain_left_out, find_families
+from hpobench_ordered.reporting.paper_table import paper_table
 
 ON_TWO_TASKS = (
     *("--benchmark", "newsvendor", "--tasks", "2", "--workers", "1"),
@@ -36,40 +38,26 @@ def own_method_file(folder):
     return shutil.copy(own_method.__file__, folder / "mine.py")
 
 
-@pytest.fixture
-def run_against_reference(cli, own_method_file):
-    """The result of a run of the user's method, mine.Mine, against the reference results."""
+@pytest.mark.usefixtures("own_method_file")
+def test_run_ranks_own_method_among_reference(cli):
+    """The user's method mine.Mine gets a place and a row among the methods with reference results.
+
+    It is shown however low it is. Random search, which scores need, is not run besides, as the
+    reference results have it.
+    """
     result = cli("run", *ON_TWO_TASKS, "--method", "mine.py:Mine", "--against", "reference")
+
     assert result.returncode == 0, result.stderr
-    return result
-
-
-def test_run_shows_place_among_reference(run_against_reference):
-    """The user's method mine.Mine gets a rank among the methods with reference results."""
-    sentence = r"mine.Mine is number (\d+) of (\d+) methods"
-
-    place, number_of_methods = re.search(sentence, run_against_reference.stdout).groups()
-
+    assert "random-search runs too" not in result.stderr
+    rows_shown, *_ = result.stdout.split("and ")
+    assert "mine.Mine" in rows_shown
+    place, number_of_methods = re.search(
+        r"mine.Mine is number (\d+) of (\d+) methods", result.stdout
+    ).groups()
     assert 1 <= int(place) <= int(number_of_methods)
 
-
-def test_own_method_has_a_row_however_low(run_against_reference):
-    """The leaderboard ends with "and 20 more" or so, but the method mine.Mine is never omitted."""
-    rows_shown, *_ = run_against_reference.stdout.split("and ")
-
-    assert "mine.Mine" in rows_shown
-
-
-def test_run_against_reference_needs_no_random_search(run_against_reference):
-    """Scores need random search, which is run besides unless reference results have it."""
-    assert "random-search runs too" not in run_against_reference.stderr
-
-
-@pytest.mark.usefixtures("run_against_reference")
-def test_leaderboard_adds_reference_to_results(cli):
-    """Only the user's method mine.Mine was run; ordered-gp is in the reference results."""
+    # The leaderboard adds the reference results to those of the run.
     board = cli("leaderboard", "results", "--reference", "--trial", "5")
-
     assert "mine.Mine" in board.stdout
     assert "ordered-gp" in board.stdout
 
@@ -134,135 +122,63 @@ def test_folder_without_results_is_named(cli):
     assert_fails(result, FAILURE, "is not a result store")
 
 
-def run_two_methods(folder, *benchmarks):
-    """Run random-search and cts on benchmarks, into the folder `results`, and return the results.
+@pytest.fixture
+def export(cli, folder, finished_results):
+    """A function that exports the shared results to a file in the working folder."""
 
-    The method cts learns from earlier tasks, the other one does not.
-    """
-    return hbo.run(
-        benchmarks=benchmarks,
-        methods=["random-search", "cts"],
-        seeds=range(2),
-        protocol=hbo.Ordered(trials=4, tasks=2),
-        folder=folder / "results",
-    )
+    def export_results(file_name: str, *words: str) -> Path:
+        """Export to a file of this name; returns its path."""
+        store = str(finished_results.store.folder)
+        result = cli("export", store, "--output", file_name, *words)
+        assert result.returncode == 0, result.stderr
+        path: Path = folder / file_name
+        return path
 
-
-def export_results(cli, *words: str) -> None:
-    """Export from the folder `results`, which must succeed."""
-    result = cli("export", "results", *words)
-    assert result.returncode == 0, result.stderr
+    return export_results
 
 
 @pytest.mark.parametrize(
     ("file_name", "read_table"),
     [("trials.parquet", pd.read_parquet), ("trials.csv", read_exactly)],
 )
-def test_exported_trials_give_the_same_scores(cli, folder, file_name, read_table):
-    """Scores of exported trials are exactly those of the results: both formats keep all digits."""
-    results = run_two_methods(folder, "newsvendor", "forrester")
+def test_exported_trials_keep_all_digits(export, finished_results, file_name, read_table):
+    trials = read_table(export(file_name))
 
-    export_results(cli, "--output", file_name)
-
-    # Benchmarks that cannot be scored would be in the second place; there are none.
-    scores, _ = score_benchmarks(results.frame())
-    scores_of_exported, _ = score_benchmarks(read_table(folder / file_name))
-    for benchmark, exported in zip(scores, scores_of_exported, strict=True):
-        assert (exported.losses == benchmark.losses).all()
+    columns = ["benchmark", "method", "seed", "task", "trial", "loss"]
+    pd.testing.assert_frame_equal(
+        trials[columns], finished_results.frame()[columns], check_exact=True, check_dtype=False
+    )
 
 
-def test_exported_configuration_has_its_value(cli, folder):
+def test_exported_configuration_has_its_value(export):
     """Evaluated again, the configuration of an exported trial has the exported value."""
-    run_two_methods(folder, "newsvendor")
+    trials = read_exactly(export("trials.csv"))
 
-    export_results(cli, "--output", "trials.csv")
-
-    last_trial = read_exactly(folder / "trials.csv").iloc[-1]
+    last_trial = trials[trials["benchmark"] == "newsvendor@1"].iloc[-1]
     task = hbo.load("newsvendor").tasks[last_trial["task"]]
     config = {name: last_trial[f"config.{name}"] for name in task.space.names}
     assert task.evaluate(config) == last_trial["value"]
 
 
-@pytest.fixture
-def exported_losses(cli, folder):
-    """Exported losses of all trials and of the incumbents alone, both grouped by run and task.
-
-    An incumbent is a trial that is better than all before it on its task.
-    """
-    run_two_methods(folder, "newsvendor")
-    export_results(cli, "--output", "trials.csv")
-    export_results(cli, "--output", "best.csv", "--what", "incumbents")
+def test_exported_incumbents_are_running_minima(export, finished_results):
+    """On each task of a run, an incumbent is better than all trials before it."""
+    incumbents = read_exactly(export("best.csv", "--what", "incumbents"))
 
     run_and_task = ["key", "task"]
-    trials = read_exactly(folder / "trials.csv").groupby(run_and_task)["loss"]
-    incumbents = read_exactly(folder / "best.csv").groupby(run_and_task)["loss"]
-    return trials, incumbents
+    lowest_so_far = finished_results.frame().groupby(run_and_task)["loss"].cummin()
+    assert set(incumbents["loss"]) == set(lowest_so_far)
+    improvements = incumbents.groupby(run_and_task)["loss"].diff().dropna()
+    assert (improvements < 0).all()
 
 
-def test_last_exported_incumbent_is_the_best(exported_losses):
-    """On each task of a run, the last incumbent has the lowest loss of all trials."""
-    trials, incumbents = exported_losses
-
-    pd.testing.assert_series_equal(incumbents.last(), trials.min())
+@pytest.mark.parametrize(("file_name", "format"), [("table.tex", "latex"), ("a.md", "markdown")])
+def test_one_table_is_exported_for_paper(export, finished_results, file_name, format):
+    assert export(file_name).read_text() == paper_table(finished_results, format)
 
 
-def test_exported_incumbents_improve(exported_losses):
-    """On each task of a run, an incumbent has a lower loss than the incumbent before."""
-    _, incumbents = exported_losses
-
-    differences_from_last = incumbents.diff().dropna()
-
-    assert (differences_from_last < 0).all()
-
-
-def test_one_table_is_exported_for_latex(cli, folder):
-    """A name that ends in .tex makes a table in LaTeX, with a column for each benchmark."""
-    run_two_methods(folder, "newsvendor", "forrester")
-
-    export_results(cli, "--output", "table.tex")
-
-    text = (folder / "table.tex").read_text()
-    assert text.count("\\toprule") == 1
-    assert "method & forrester & newsvendor & mean rank" in text
-
-
-def test_table_is_printed_with_its_options(cli, folder):
-    """Every option of the command has the meaning of an argument of `Results.table`."""
-    results = run_two_methods(folder, "newsvendor", "forrester")
-    options = (
-        "--format markdown --columns families --measure regret --trial 3 --no-intervals "
-        "--benchmark newsvendor --method cts"
-    )
-
-    printed = cli("export", "results", *options.split()).stdout
-
-    assert printed == results.table(
-        "markdown",
-        columns="families",
-        measure="regret",
-        trial=3,
-        intervals=False,
-        benchmarks=["newsvendor"],
-        methods=["cts"],
-    )
-
-
-def test_printed_and_written_tables_are_equal(cli, folder):
-    run_two_methods(folder, "newsvendor")
-    printed = cli("export", "results", "--format", "markdown", "--benchmark", "newsvendor").stdout
-
-    export_results(cli, "--output", "table.md")
-
-    assert (folder / "table.md").read_text() == printed
-
-
-def test_figure_is_exported(cli, folder):
+def test_figure_is_exported(export):
     """A name that ends in .svg makes a figure, here that of mean ranks."""
-    run_two_methods(folder, "newsvendor")
-
-    export_results(cli, "--output", "ranks.svg", "--what", "ranks")
-
-    assert (folder / "ranks.svg").read_text().startswith("<svg")
+    assert export("ranks.svg", "--what", "ranks").read_text().startswith("<svg")
 
 
 @pytest.mark.parametrize(
@@ -271,17 +187,11 @@ def test_figure_is_exported(cli, folder):
         (["table.tex", "--what", "trials"], "trials cannot be written as .tex"),
         (["trials.csv", "--what", "ranks"], "ranks cannot be written as .csv"),
         (["trials.xls"], "unknown format '.xls'"),
-        (["trials.csv", "--trial", "1"], "--trial is only for tables"),
-        (["trials.csv", "--no-intervals"], "--intervals is only for tables"),
-        (["table.tex", "--format", "markdown"], "markdown cannot be written as .tex"),
-        (["table.tex", "--method", "random-serch"], "did you mean 'random-search'?"),
-        (["table.tex", "--benchmark", "newsvender"], "did you mean 'newsvendor'?"),
-        (["table.tex", "--trial", "9"], "trial must be from 1 to"),
     ],
 )
-def test_impossible_export_is_misuse(cli, folder, words, message):
-    run_two_methods(folder, "newsvendor")
-    assert_fails(cli("export", "results", "--output", *words), MISUSE, message)
+def test_impossible_export_is_misuse(cli, finished_results, words, message):
+    store = str(finished_results.store.folder)
+    assert_fails(cli("export", store, "--output", *words), MISUSE, message)
 
 
 @pytest.mark.slow

@@ -19,6 +19,7 @@ import pytest
 from click.testing import CliRunner
 
 from hpobench_ordered.cli import app
+from hpobench_ordered.reporting.paper_table import paper_table
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -160,16 +161,15 @@ def test_python_of_page_runs(page, own_folder):
 
 
 @pytest.mark.slow
-def test_report_page_shows_tables_of_its_code(own_folder):
-    """The page prints tables in LaTeX and in Markdown: those of the variable `result`."""
+def test_report_page_shows_table_of_its_code(own_folder):
+    """The page shows the table in Markdown of the variable `result`."""
     page = (ROOT / "docs" / "report.md").read_text()
     script = own_folder / "page.py"
     script.write_text(join_python_blocks(page))
 
     result = runpy.run_path(str(script), run_name="__main__")["result"]
 
-    assert result.table("latex") in page
-    assert result.table("markdown") in page
+    assert paper_table(result, "markdown") in page
 
 
 def is_placeholder_of_path(word: str) -> bool:

@@ -11,6 +11,7 @@ import hpobench_ordered as hbo
 from hpobench_ordered.cli import app
 from hpobench_ordered.data.benchmark import Task
 from hpobench_ordered.errors import ExperimentError
+from hpobench_ordered.reporting.paper_table import paper_table
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.testing.toy import ShiftedQuadratics, numeric_space, toy_benchmark
 
@@ -102,7 +103,7 @@ def test_tables_have_numbers_for_failures(methods, tmp_path):
     """A third of the evaluations fail, and a method of which all fail would have a score, too."""
     results = run_failing(methods, tmp_path, share=1 / 3)
 
-    latex = results.table("latex")
+    latex = paper_table(results)
 
     assert all(method in latex for method in methods)
     assert "nan" not in latex.lower()
@@ -110,8 +111,8 @@ def test_tables_have_numbers_for_failures(methods, tmp_path):
 
 def test_no_table_where_all_failed(tmp_path):
     results = run_failing(["random-search", "bo"], tmp_path, share=1.0)
-    with pytest.raises(ExperimentError, match="no score: all evaluations failed"):
-        results.table("latex")
+    with pytest.raises(ExperimentError, match="score is not defined"):
+        paper_table(results)
 
 
 def test_commands_show_failures(tmp_path):

@@ -364,7 +364,7 @@ def test_comparison_with_reference_has_no_landscape(reference_bundle, tmp_path):
         tmp_path / "mine", methods=["cts"], seeds=[1], against="reference"
     )
     with pytest.raises(ExperimentError, match="without configurations"):
-        compared.plot.landscape("newsvendor")
+        hbo.plots.landscape(compared, "newsvendor")
 
 
 def test_fewer_tasks_are_first_ones(reference_bundle, tmp_path):

@@ -6,7 +6,6 @@ import pandas as pd
 import pytest
 
 import hpobench_ordered as hbo
-from hpobench_ordered import reporting
 from hpobench_ordered.analysis.benchmark_group import BenchmarkGroup
 from hpobench_ordered.analysis.marks import find_marks
 from hpobench_ordered.benchmarks.registry import benchmark_spec
@@ -14,7 +13,7 @@ from hpobench_ordered.errors import StoreError
 from hpobench_ordered.experiment.overview import make_overview
 from hpobench_ordered.experiment.scored import explain_left_out, find_families, score_runs
 from hpobench_ordered.experiment.store import Store
-from hpobench_ordered.reporting import ReportInput
+from hpobench_ordered.reporting.write import collect_content
 
 MEASURED = "yahpo-svm-1220@1"
 STAND_IN = "yahpo-ranger-40978@1"
@@ -167,21 +166,6 @@ def test_report_says_that_measured_tasks_count(write_pages):
         assert "implausible" not in text
 
 
-@pytest.fixture
-def make_report_input(store, monkeypatch):
-    """A function that makes what a report of the store is written from."""
-
-    def make_input_of_report(*, measured_only: bool) -> ReportInput:
-        """Report the store, but only take what would be written."""
-        inputs: list[ReportInput] = []
-        monkeypatch.setattr(reporting, "write_report", lambda content, _: inputs.append(content))
-        hbo.report(store.folder, measured_only=measured_only)
-        (only_input,) = inputs
-        return only_input
-
-    return make_input_of_report
-
-
 FIRST_SIX_TASKS = {"5%", "10%", "15%", "20%", "25%", "30%"}
 MEASURED_TASKS = {"5%", "25%"}
 """Those of the first six whose values are not interpolated between those of other tasks."""
@@ -192,9 +176,9 @@ MEASURED_TASKS = {"5%", "25%"}
     [(False, FIRST_SIX_TASKS, ALL_BENCHMARKS), (True, MEASURED_TASKS, {MEASURED})],
     ids=["all", "measured"],
 )
-def test_report_gets_tasks_and_benchmarks(make_report_input, measured_only, tasks, benchmarks):
+def test_report_gets_tasks_and_benchmarks(store, measured_only, tasks, benchmarks):
     """A report is either of all tasks and benchmarks, or of those that were measured."""
-    content = make_report_input(measured_only=measured_only)
+    content = collect_content(hbo.Results(store, ()), measured_only=measured_only)
 
     assert content.measured_only is measured_only
     assert set(content.trials["task_name"]) == tasks
@@ -202,15 +186,15 @@ def test_report_gets_tasks_and_benchmarks(make_report_input, measured_only, task
     assert set(content.overview.runs["benchmark"]) == benchmarks
 
 
-def test_report_gets_what_means_leave_out(make_report_input):
+def test_report_gets_what_means_leave_out(store):
     """Means leave out the implausible benchmark, given by its name and surrogate.
 
     Of measured benchmarks alone none is left out.
     """
-    content = make_report_input(measured_only=False)
+    content = collect_content(hbo.Results(store, ()), measured_only=False)
     assert list(content.left_out) == [(IMPLAUSIBLE_STAND_IN, "forest")]
 
-    content_of_measured = make_report_input(measured_only=True)
+    content_of_measured = collect_content(hbo.Results(store, ()), measured_only=True)
     assert not content_of_measured.left_out
 
 

@@ -10,7 +10,7 @@ from reporting_support import COLUMNS_OF_RUN, HOSTILE, OTHER, made_up_trials, ov
 
 from hpobench_ordered.experiment.overview import Overview
 from hpobench_ordered.experiment.records import Failure, Reason
-from hpobench_ordered.reporting import ReportInput, write_report
+from hpobench_ordered.reporting.write import ReportInput, write_report
 
 
 @pytest.fixture(scope="session")

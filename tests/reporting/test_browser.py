@@ -17,7 +17,7 @@ from selenium.webdriver import ActionChains, Keys
 from selenium.webdriver.chrome.service import Service
 
 from hpobench_ordered.analysis.leaderboard import leaderboard
-from hpobench_ordered.reporting import ReportInput, write_report
+from hpobench_ordered.reporting.write import ReportInput, write_report
 
 CHROMIUM = (
     shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")

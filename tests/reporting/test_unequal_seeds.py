@@ -7,17 +7,14 @@ best method, and random search meets the worst losses. So `cts` is not what othe
 import numpy as np
 import pandas as pd
 import pytest
-from reporting_support import made_up_trials, overview_runs
+from reporting_support import made_up_trials
 
-from hpobench_ordered.analysis.benchmark_group import BenchmarkGroup, Unit, compare_pairs
 from hpobench_ordered.analysis.curves import curves
 from hpobench_ordered.analysis.leaderboard import leaderboard
 from hpobench_ordered.analysis.scoring import BenchmarkScores, runs_of_trials, score_benchmarks
 from hpobench_ordered.analysis.verdict import verdicts
-from hpobench_ordered.reporting import ReportInput, write_report
-from hpobench_ordered.reporting.charts.accessor import Plots
-from hpobench_ordered.reporting.charts.saving import svg_of
 from hpobench_ordered.reporting.tables import experiment_table, leaderboard_tables, pairs
+from hpobench_ordered.reporting.write import ReportInput, write_report
 
 METHODS = ("random-search", "bo", "rgpe", "cts")
 BENCHMARKS = ("a@1", "b@1", "c@1")
@@ -120,22 +117,6 @@ def test_wins_are_of_common_seeds():
     assert counts.sum() == 3 * 3 * 2
 
 
-@pytest.mark.parametrize("unit", list(Unit))
-def test_pairs_are_tested_on_common_seeds(unit):
-    """The test of two methods is that of results in which both have the same three seeds."""
-    trials = make_trials(seeds_of_few=3)
-    scores = make_scores(seeds_of_few=3)
-    common, _ = score_benchmarks(trials[trials["seed"] < 3])
-
-    tests = compare_pairs(BenchmarkGroup.of_all(scores), unit=unit)
-    tests_of_common = compare_pairs(BenchmarkGroup.of_all(common), unit=unit)
-
-    assert tests is not None
-    assert tests_of_common is not None
-    pair = scores[0].place(FEW), scores[0].place("random-search")
-    assert tests.p_values[pair] == pytest.approx(tests_of_common.p_values[pair])
-
-
 @pytest.mark.parametrize("seeds_of_few", [1, 3])
 def test_verdicts_name_all_methods(seeds_of_few):
     *_, last = verdicts(make_scores(seeds_of_few=seeds_of_few))
@@ -174,28 +155,6 @@ def test_report_is_written(seeds_of_few, tmp_path):
     assert f"{seeds_of_few} to 10 seeds" in summary
     assert "leads" in summary
     assert len(pairs(report.benchmarks)) == 4 * 3
-
-
-@pytest.mark.parametrize("seeds_of_few", [1, 3])
-@pytest.mark.parametrize(
-    "draw",
-    [
-        lambda plots: plots.curves("rank"),
-        lambda plots: plots.curves("score", benchmark="a"),
-        lambda plots: plots.heatmap(),
-        lambda plots: plots.attainment("a"),
-        lambda plots: plots.leader_differences(),
-    ],
-)
-def test_plots_are_drawn(seeds_of_few, draw):
-    scores = make_scores(seeds_of_few=seeds_of_few)
-    runs = overview_runs(make_trials(seeds_of_few=seeds_of_few))
-    plots = Plots(lambda: (scores, []), lambda: runs, lambda keys: pd.DataFrame())
-
-    image = svg_of(draw(plots))
-
-    assert FEW in image
-    assert "NaN" not in image
 
 
 def test_caption_names_range_of_seeds():
