@@ -12,10 +12,9 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
-from hpobench_ordered.data.download import check_online
-from hpobench_ordered.data.extras import import_extra
 from hpobench_ordered.data.identity import hash_arrays
-from hpobench_ordered.errors import ArtifactError, DownloadError
+from hpobench_ordered.errors import ArtifactError
+from hpobench_ordered.generation._openml.client import openml_client
 
 OPENML_DATA_SET = 554  # mnist_784, version 1
 POOL_SIZE = 56_000
@@ -118,15 +117,8 @@ def _read_npz(path: Path) -> tuple[NDArray[Any], NDArray[Any]]:
 
 def _download() -> tuple[NDArray[Any], NDArray[Any]]:
     """Download images and classes from OpenML; a `DownloadError` if that fails."""
-    openml = import_extra("openml", package="openml", extra="train", purpose="downloading MNIST")
     advice = "Give a local npz file with the arrays 'data' and 'target' instead."
-    check_online("MNIST", instead=advice)
-    try:
+    with openml_client("MNIST", advice=advice) as openml:
         mnist = openml.datasets.get_dataset(OPENML_DATA_SET)
         data, target, _, _ = mnist.get_data(target=mnist.default_target_attribute)
-    except (OSError, openml.exceptions.PyOpenMLError) as error:
-        raise DownloadError(
-            f"cannot download MNIST from OpenML ({error}); give a local npz file with the arrays "
-            "'data' and 'target' instead"
-        ) from error
     return np.asarray(data), np.asarray(target)

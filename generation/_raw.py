@@ -46,8 +46,6 @@ class About:
     licence: str
     limits: tuple[str, ...] = ()
     contexts: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    dropped: Mapping[str, int] = field(default_factory=dict)
-    versions: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Self:

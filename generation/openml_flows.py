@@ -53,7 +53,6 @@ from hpobench_ordered.generation.base import (
     artifacts_folder,
 )
 from hpobench_ordered.surrogates.artifacts import CardTexts
-from hpobench_ordered.surrogates.card import versions_of
 from hpobench_ordered.surrogates.fitting import ForestRecipe
 from hpobench_ordered.surrogates.pipeline import FOLDS
 
@@ -92,7 +91,6 @@ def generate_by_training(plan: FlowPlan, training: TrainingPlan, request: Reques
             *describe_data(data, request.local),
         ),
         contexts={task: _describe_context(dataset) for task, dataset in data.items()},
-        versions=versions_of("numpy", "scikit-learn", "xgboost"),
     )
     table = _store_evaluations(plan.flow, request, frame, about)
     # The command on the card has DATA in place of the user's own folder.
@@ -104,9 +102,8 @@ def generate_by_training(plan: FlowPlan, training: TrainingPlan, request: Reques
 def generate_from_openml(plan: FlowPlan, request: Request) -> Path:
     """Download OpenML's records of the flow, then fit surrogates and write the artifact."""
     flow = plan.flow
-    folder = request.path_beside("records")
     tasks = flow.tasks if request.tasks is None else _parse_task_ids(request.tasks)
-    sizes = look_up_data_sizes(tasks, folder, progress=request.progress)
+    sizes = look_up_data_sizes(tasks, progress=request.progress)
     space = flow.space()
     read_setups = MlrSetups(
         space, defaults=MLR_DEFAULTS[flow.flow_id], converters=plan.make_converters(sizes)
@@ -115,7 +112,7 @@ def generate_from_openml(plan: FlowPlan, request: Request) -> Path:
         flow_id=flow.flow_id,
         tasks=tasks,
         space=space,
-        folder=folder,
+        folder=request.path_beside("records"),
         setups=read_setups,
         progress=request.progress,
     )
@@ -131,8 +128,6 @@ def generate_from_openml(plan: FlowPlan, request: Request) -> Path:
         licence=OPENML_LICENCE,
         limits=(*plan.limits_of_records, *describe_left_out(dropped, scarce_tasks)),
         contexts={str(task): size.context for task, size in sizes.items()},
-        dropped=dropped,
-        versions=versions_of("openml"),
     )
     table = _store_evaluations(flow, request, frame, about)
     command = request.command(flow.name, "--source openml")

@@ -23,9 +23,9 @@ from hpobench_ordered.benchmarks._openml_data import (
     code_data,
     make_monks_problem,
 )
-from hpobench_ordered.data.download import check_online
 from hpobench_ordered.data.extras import import_extra
-from hpobench_ordered.errors import ArtifactError, DownloadError, ExperimentError
+from hpobench_ordered.errors import ArtifactError, ExperimentError
+from hpobench_ordered.generation._openml.client import openml_client
 
 FOLDS = 5
 FOLD_SEED = 0
@@ -81,15 +81,10 @@ def read_csv(path: Path, name: str) -> ClassificationData:
 
 def download_dataset(task: str) -> ClassificationData:
     """Download the data set of an OpenML task, or take it from OpenML's own cache."""
-    openml = import_extra("openml", package="openml", extra="train", purpose="OpenML's data")
-    # No advice on what to do instead: without a download there is no such data set.
-    check_online(f"the data set of OpenML's task {task}", instead="")
-    try:
+    with openml_client(f"the data set of OpenML's task {task}") as openml:
         openml_task = openml.tasks.get_task(int(task))
         dataset = openml_task.get_dataset()
         inputs, classes, _, _ = dataset.get_data(target=openml_task.target_name)
-    except (openml.exceptions.PyOpenMLError, OSError) as error:
-        raise DownloadError(f"OpenML does not give the data set of task {task}: {error}") from error
     source = f"OpenML data set {dataset.dataset_id}, task {task}"
     return code_data(dataset.name, inputs, classes, source)
 

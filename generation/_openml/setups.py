@@ -50,7 +50,6 @@ _MISSING_TEXTS = frozenset({"", "NA", "NULL", "null", "None"})
 class Dropped(Enum):
     """Reasons why an evaluation is left out."""
 
-    DUPLICATE = "duplicate"
     NOT_FINITE = "value not finite"
     MISSING_SETUP = "missing setup"
     MISSING_PARAMETER = "missing parameter"

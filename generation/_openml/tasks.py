@@ -1,6 +1,4 @@
-"""Sizes of the data sets of OpenML tasks, downloaded and stored with a flow's records.
-
-    FOLDER/tasks/<task>.json    sizes of one task's data set
+"""Sizes of the data sets of OpenML tasks, on which conversions of hyperparameters depend.
 
 Notation:
     n   rows of a data set
@@ -8,20 +6,14 @@ Notation:
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from pathlib import Path
-from typing import Any
 
 from hpobench_ordered.benchmarks.openml_flows import CONTEXT
-from hpobench_ordered.errors import DownloadError
-from hpobench_ordered.generation._openml.client import PUBLIC, Client, Connection, connected
-from hpobench_ordered.generation._openml.pages import Pages
+from hpobench_ordered.generation._openml.client import openml_client
+from hpobench_ordered.generation._openml.records import ADVICE
 from hpobench_ordered.generation._openml.setups import Converter
 from hpobench_ordered.generation.base import Progress, silent
-
-REQUESTS_PER_TASK = 4  # that the client makes
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,53 +37,22 @@ class DataSize:
         return dict(zip(CONTEXT, numbers, strict=True))  # `CONTEXT` are the names of the three
 
 
-def look_up_data_sizes(
-    tasks: Iterable[int],
-    folder: Path,
-    *,
-    progress: Progress = silent,
-    connection: Connection = PUBLIC,
-) -> dict[int, DataSize]:
-    """Look up the sizes of the data sets of OpenML's tasks, by task; `folder` stores them."""
-    pages = Pages(folder)
-    task_ids = list(tasks)
+def look_up_data_sizes(tasks: Sequence[int], *, progress: Progress = silent) -> dict[int, DataSize]:
+    """Look up the sizes of the data sets of OpenML's tasks, by task; the client stores them."""
     sizes = {}
-    with connected(connection) as client:
-        for done, task in enumerate(task_ids, start=1):
-            fields = pages.get(
-                kind="tasks",
-                page=str(task),
-                request={"task": task},
-                ask=partial(_ask_for_size, client, task),
+    for done, task in enumerate(tasks, start=1):
+        with openml_client(f"the size of the data of task {task}", advice=ADVICE) as openml:
+            dataset = openml.datasets.get_dataset(
+                openml.tasks.get_task(task).dataset_id, download_data=False, download_qualities=True
             )
-            sizes[task] = DataSize(**fields)
-            progress("data sets", done, len(task_ids))
+            qualities = dataset.qualities
+            sizes[task] = DataSize(
+                rows=int(qualities["NumberOfInstances"]),
+                inputs=int(qualities["NumberOfFeatures"]) - 1,  # without the class
+                majority=int(qualities["MajorityClassSize"]),
+            )
+        progress("data sets", done, len(tasks))
     return sizes
-
-
-def _ask_for_size(client: Client, task: int) -> dict[str, int]:
-    """Fields of a `DataSize`, from OpenML's qualities, which count the class as a feature."""
-    import openml
-
-    def get_qualities() -> Mapping[str, Any]:
-        """Ask for the qualities of the task's data set: numbers that describe it, by name."""
-        openml_task = openml.tasks.get_task(task)
-        dataset = openml.datasets.get_dataset(
-            openml_task.dataset_id, download_data=False, download_qualities=True
-        )
-        return dict(dataset.qualities)
-
-    subject = f"the size of task {task}'s data"
-    # The number of requests that the call makes keeps the pace.
-    qualities = client.ask(subject, get_qualities, requests=REQUESTS_PER_TASK)
-    try:
-        return {
-            "rows": int(qualities["NumberOfInstances"]),
-            "inputs": int(qualities["NumberOfFeatures"]) - 1,
-            "majority": int(qualities["MajorityClassSize"]),
-        }
-    except (KeyError, TypeError, ValueError) as error:
-        raise DownloadError(f"OpenML does not give {subject}: {error!r}") from error
 
 
 def svm_converters(sizes: Mapping[int, DataSize]) -> dict[str, Converter]:

@@ -14,7 +14,7 @@ from hpobench_ordered.data import download as _download
 from hpobench_ordered.data.download import OFFLINE_VARIABLE
 from hpobench_ordered.data.remote import CACHE_VARIABLE, RemoteFile
 from hpobench_ordered.errors import ArtifactError, DownloadError, NotFetchedError
-from hpobench_ordered.generation._openml.client import Connection, connected
+from hpobench_ordered.generation._openml.client import openml_client
 
 # Downloads use the real client, and a server on the loopback interface.
 CONTENT = b"published " * 20_000
@@ -209,10 +209,9 @@ def test_nothing_is_downloaded_offline(server, cache, monkeypatch):
 def test_openml_is_not_asked_offline(monkeypatch):
     """The user has forbidden downloads, so that no client for OpenML is made."""
     monkeypatch.setenv(OFFLINE_VARIABLE, "1")
-    connection_to_openml = connected(Connection(UNREACHABLE_URL))
 
-    with pytest.raises(DownloadError, match="OFFLINE is set"), connection_to_openml:
-        pytest.fail("there must be no connection")
+    with pytest.raises(DownloadError, match="OFFLINE is set"), openml_client("a data set"):
+        pytest.fail("there must be no client")
 
 
 def test_offline_zero_permits_downloads(server, cache, monkeypatch):

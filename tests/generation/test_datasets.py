@@ -281,6 +281,7 @@ def openml(monkeypatch):
         return SimpleNamespace(target_name="label", get_dataset=lambda: dataset)
 
     stub = SimpleNamespace(
+        config=SimpleNamespace(set_retry_policy=lambda policy, attempts: None),
         tasks=SimpleNamespace(get_task=get_task),
         exceptions=SimpleNamespace(PyOpenMLError=FakeError),
     )

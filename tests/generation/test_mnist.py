@@ -83,6 +83,7 @@ class TestLoading:
             """Stands for the base class of the client's errors."""
 
         stub = SimpleNamespace(
+            config=SimpleNamespace(set_retry_policy=lambda policy, attempts: None),
             datasets=SimpleNamespace(get_dataset=get_dataset),
             exceptions=SimpleNamespace(PyOpenMLError=OpenMLError),
         )

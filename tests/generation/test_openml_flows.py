@@ -22,7 +22,6 @@ from hpobench_ordered.data.local import LOCAL_VARIABLE, local_folder
 from hpobench_ordered.errors import ArtifactError, DownloadError, ExperimentError, UnknownNameError
 from hpobench_ordered.generation import openml_flows
 from hpobench_ordered.generation._flows import training as flow_training
-from hpobench_ordered.generation._openml.client import Connection
 from hpobench_ordered.generation._openml.records import FlowRecords
 from hpobench_ordered.generation._openml.setups import Dropped
 from hpobench_ordered.generation._openml.tasks import (
@@ -697,16 +696,6 @@ def test_card_of_records_has_the_command(records_artifact):
     )
 
 
-@pytest.mark.usefixtures("records_artifact")
-def test_table_counts_dropped_records(tmp_path):
-    """The stub that stands for the download says that seven were out of bounds."""
-    path = tmp_path / "openml-svm-evaluations.parquet"
-
-    table = read_raw(path, benchmark=SVM.name, space=SVM.space())
-
-    assert table.about.dropped["out of bounds"] == 7
-
-
 @pytest.mark.usefixtures("download_calls")
 def test_only_scarce_tasks_are_refused(tmp_path):
     with pytest.raises(ExperimentError, match="no task has 10 setups"):
@@ -813,72 +802,36 @@ def test_node_size_has_no_default():
 
 
 @pytest.fixture
-def asked_tasks(monkeypatch):
-    """Replace OpenML's client by a stub; return the numbers of the tasks that it is asked for.
-
-    It does not know task 404, and has no sizes of the data of task 31.
-    """
+def qualities_of_task(monkeypatch):
+    """Replace OpenML's client by a stub with these qualities of the data sets of tasks."""
     openml = pytest.importorskip("openml")
-    calls: list[int] = []
-
-    def get_task(task: int) -> Any:
-        """Stand for OpenML's answer about a task; it does not know 404."""
-        calls.append(task)
-        if task == 404:
-            raise openml.exceptions.OpenMLServerException("Unknown task", 151)
-        # Here data sets have the numbers of their tasks.
-        return SimpleNamespace(dataset_id=task)
+    qualities: dict[int, dict[str, float]] = {}
 
     def get_dataset(number: int, *, download_data: bool, download_qualities: bool) -> Any:
         """Give the qualities of a data set, as OpenML calls its sizes, without the data."""
         assert download_qualities
         assert not download_data
-        if number == 31:
-            return SimpleNamespace(qualities={})
-        size = SIZES_OF_DATA[number]
-        qualities = {
-            "NumberOfInstances": float(size.rows),
-            "NumberOfFeatures": float(size.inputs + 1),  # OpenML counts the class, too
-            "MajorityClassSize": float(size.majority),
-        }
-        return SimpleNamespace(qualities=qualities)
+        return SimpleNamespace(qualities=qualities[number])
 
-    monkeypatch.setattr(openml.tasks, "get_task", get_task)
+    # Here data sets have the numbers of their tasks.
+    monkeypatch.setattr(openml.tasks, "get_task", lambda task: SimpleNamespace(dataset_id=task))
     monkeypatch.setattr(openml.datasets, "get_dataset", get_dataset)
-    return calls
+    return qualities
 
 
-def test_sizes_are_asked_for_once(asked_tasks, tmp_path):
-    """Sizes that a first call asked for are stored in a file, and read by the second."""
-    connection = Connection(sleep=lambda _: None)
-    look_up_data_sizes([37], tmp_path, connection=connection)
-    assert "768" in (tmp_path / "tasks" / "37.json").read_text()  # its number of rows
+def test_sizes_are_qualities_of_data(qualities_of_task):
+    """OpenML counts the class as a feature."""
+    qualities_of_task[37] = {
+        "NumberOfInstances": 768.0,
+        "NumberOfFeatures": 9.0,
+        "MajorityClassSize": 500.0,
+    }
 
-    sizes = look_up_data_sizes([37, 3], tmp_path, connection=connection)
-
-    assert sizes == {37: SIZES_OF_DATA[37], 3: SIZES_OF_DATA[3]}
-    assert asked_tasks == [37, 3]
-
-
-@pytest.mark.usefixtures("asked_tasks")
-def test_sizes_are_asked_for_slowly(tmp_path):
-    """OpenML, a public server, gets at most one request a second."""
-    pauses: list[float] = []
-
-    look_up_data_sizes([37, 3], tmp_path, connection=Connection(sleep=pauses.append))
-
-    # Four requests a task, one a second: a pause of up to four seconds between the tasks.
-    (pause,) = pauses
-    assert 2 < pause <= 4
+    assert look_up_data_sizes([37]) == {37: SIZES_OF_DATA[37]}
 
 
-@pytest.mark.usefixtures("asked_tasks")
-@pytest.mark.parametrize("task", [404, 31])
-def test_unknown_sizes_are_an_error(tmp_path, task):
-    """The stub of the client has neither task 404 nor sizes of task 31; nothing is stored."""
-    connection = Connection(sleep=lambda _: None)
+def test_unknown_sizes_are_an_error(qualities_of_task):
+    qualities_of_task[31] = {}
 
-    with pytest.raises(DownloadError, match=f"size of task {task}'s data"):
-        look_up_data_sizes([task], tmp_path, connection=connection)
-
-    assert not (tmp_path / "tasks").exists()
+    with pytest.raises(DownloadError, match="size of the data of task 31"):
+        look_up_data_sizes([31])

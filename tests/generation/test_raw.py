@@ -24,8 +24,6 @@ DESCRIPTION_OF_TABLE = About(
     licence="none",
     limits=("Nothing is real.",),
     contexts={"37": {"n_rows": 768.0}, "3": {"n_rows": 3196.0}},
-    dropped={"out of bounds": 3},
-    versions={"numpy": "2"},
 )
 
 
