@@ -481,43 +481,6 @@ def test_loading_imports_no_heavy_library():
     assert heavy_libraries_imported == "[]"
 
 
-FOLDER_OF_NEWSVENDOR = Path(str(Artifact.packaged("newsvendor").folder))
-
-
-def record_files_read(monkeypatch, folder: Path) -> list[str]:
-    """Return a list that grows by the name of each file that is read in a folder from now on."""
-    names: list[str] = []
-    read_bytes = Path.read_bytes
-
-    def record_name_and_read(path: Path) -> bytes:
-        """Stand in for `Path.read_bytes`: note the name of a file in the folder, and read it."""
-        if path.parent == folder:
-            names.append(path.name)
-        return read_bytes(path)
-
-    monkeypatch.setattr(Path, "read_bytes", record_name_and_read)
-    return names
-
-
-def test_loading_by_name_reads_files_once(monkeypatch):
-    """A file is checked by its hash and then parsed, but read from the disk only once."""
-    names_read = record_files_read(monkeypatch, FOLDER_OF_NEWSVENDOR)
-
-    hbo.load("newsvendor")
-
-    assert sorted(names_read) == ["SHA256SUMS", "benchmark.json", "table.npz"]
-
-
-def test_loading_by_folder_reads_files_once(tmp_path, monkeypatch):
-    """A file is checked by its hash and then parsed, but read from the disk only once."""
-    folder = shutil.copytree(FOLDER_OF_NEWSVENDOR, tmp_path / "mine")
-    names_read = record_files_read(monkeypatch, folder)
-
-    hbo.load(folder)
-
-    assert sorted(names_read) == ["SHA256SUMS", "benchmark.json", "table.npz"]
-
-
 def test_folder_of_the_name_is_suggested(tmp_path, monkeypatch):
     """`hbo.save(benchmark, "art")` and then `hbo.load("art")`."""
     monkeypatch.chdir(tmp_path)

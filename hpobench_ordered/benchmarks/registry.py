@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from hpobench_ordered.data.artifact import files_read_once, is_artifact
+from hpobench_ordered.data.artifact import is_artifact
 from hpobench_ordered.data.benchmark import Benchmark
 from hpobench_ordered.data.exports import iter_exports, specs_by_name
 from hpobench_ordered.data.identity import BenchmarkIdentity
@@ -48,8 +48,7 @@ def load(name: str | os.PathLike[str], *, surrogate: str | None = None) -> Bench
             ...
         hpobench_ordered.errors.UnknownNameError: ... did you mean 'newsvendor'? ...
     """
-    with files_read_once():
-        return benchmark_spec(name).load(surrogate)
+    return benchmark_spec(name).load(surrogate)
 
 
 def list_benchmarks(*, ready: bool = False) -> list[str]:

@@ -1,6 +1,5 @@
 """Output shared by the commands: results on standard output, progress on standard error."""
 
-import codecs
 import io
 import json
 import os
@@ -18,7 +17,6 @@ from rich.markup import escape
 from rich.table import Table
 
 from hpobench_ordered.generation.base import Progress
-from hpobench_ordered.reporting.formats import MINUS, NOTHING
 from hpobench_ordered.runtime.progress import make_bars
 
 PIPE_WIDTH = 120  # width of sentences in pipes, where rows of tables are not wrapped
@@ -27,37 +25,12 @@ MAX_ROW_WIDTH = 10_000  # width of tables in pipes, more than any row has
 
 COLUMN_GAP = 2  # spaces between the columns of a table
 
-PLAIN_SPELLINGS = {NOTHING: "-", MINUS: "-", "±": "+-", "…": "..."}
-"""How the characters that tables are made of are spelt in ASCII."""
-
-ENCODING_ERRORS = "hpobench_ordered.plain"
-"""Name of the error handler `spell_plainly`, for streams."""
-
-
-def spell_plainly(error: UnicodeError) -> tuple[str, int]:
-    """Spell characters that an encoding lacks in ASCII; an error handler of `codecs`.
-
-    Characters of tables have plain spellings, all others become escapes of JSON, so that JSON
-    stays valid.
-
-    Returns:
-        The spelling, and where in the text the encoder continues.
-    """
-    if not isinstance(error, UnicodeEncodeError):
-        raise error
-    spellings = []
-    for character in error.object[error.start : error.end]:
-        escape_of_json = json.dumps(character).strip('"')
-        spellings.append(PLAIN_SPELLINGS.get(character, escape_of_json))
-    return "".join(spellings), error.end
-
 
 def allow_all_characters() -> None:
-    """Let standard output and standard error take characters that their encoding lacks."""
-    codecs.register_error(ENCODING_ERRORS, spell_plainly)
+    """Let standard output and standard error show "?" for characters that their encoding lacks."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # else it was replaced, as in tests
-            stream.reconfigure(errors=ENCODING_ERRORS)
+            stream.reconfigure(errors="replace")
 
 
 def make_console() -> Console:
@@ -135,7 +108,7 @@ def print_json(content: object) -> None:
     # JSON has no NaN and Infinity, but Python writes them. Reading the text finds them wherever
     # they are, and calls `parse_constant` for each.
     finite_content = json.loads(text, parse_constant=lambda _: None)
-    click.echo(json.dumps(finite_content, indent=2, ensure_ascii=False))
+    click.echo(json.dumps(finite_content, indent=2))
 
 
 @contextmanager

@@ -6,7 +6,6 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from contextvars import ContextVar
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -20,29 +19,6 @@ from hpobench_ordered.errors import ArtifactError
 
 SUMS = "SHA256SUMS"
 _LINE = re.compile(r"([0-9a-f]{64})  (\w[\w.+@-]*)", re.ASCII)
-
-_content_of_path: ContextVar[dict[str, bytes] | None] = ContextVar("content", default=None)
-"""Content of the files that were read in a block of `files_read_once`; None outside of it."""
-
-
-@contextmanager
-def files_read_once() -> Iterator[None]:
-    """Within the block, no file of an artifact is opened more than once."""
-    token = _content_of_path.set({})
-    try:
-        yield
-    finally:
-        _content_of_path.reset(token)
-
-
-def _read_bytes(path: Traversable) -> bytes:
-    content_of_path = _content_of_path.get()
-    if content_of_path is None:
-        return path.read_bytes()
-    key = str(path)
-    if key not in content_of_path:
-        content_of_path[key] = path.read_bytes()
-    return content_of_path[key]
 
 
 class Artifact:
@@ -70,7 +46,7 @@ class Artifact:
         try:
             if not self.folder.is_dir():
                 raise ArtifactError(f"there is no such folder, so no {label}")
-            lines = _read_bytes(self.folder / SUMS).decode().splitlines()
+            lines = (self.folder / SUMS).read_bytes().decode().splitlines()
         except (OSError, ValueError) as error:
             raise ArtifactError(f"no readable {label}: {error}") from None
 
@@ -94,7 +70,7 @@ class Artifact:
         """Read a file and check its hash."""
         expected = self.sums().get(name)
         try:
-            data = _read_bytes(self.folder / name)
+            data = (self.folder / name).read_bytes()
         except (OSError, ValueError) as error:
             raise ArtifactError(f"artifact file {name!r} cannot be read: {error}") from None
         if hash_bytes(data) != expected:
@@ -103,13 +79,6 @@ class Artifact:
                 "reinstall the package or generate the artifact again"
             )
         return data
-
-    def check(self) -> int:
-        """Check the hash of every file; return their number."""
-        names = self.sums()
-        for name in names:
-            self.read(name)
-        return len(names)
 
     def read_json(self, name: str) -> Any:
         """Read a JSON file."""
@@ -176,14 +145,9 @@ class ArtifactWriter:
         replaces = self.folder.exists()
         if replaces:
             self.folder.rename(old)
-        try:
-            self._scratch.rename(self.folder)
-        except OSError:
-            if replaces:
-                old.rename(self.folder)
-            raise
+        self._scratch.rename(self.folder)
         if replaces:
-            shutil.rmtree(old, ignore_errors=True)
+            shutil.rmtree(old)
 
 
 def check_writable(folder: Path) -> None:

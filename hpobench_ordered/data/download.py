@@ -1,14 +1,9 @@
 """Downloads, which are tried again after failures that may pass, such as a busy server."""
 
 import os
-import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from hpobench_ordered.errors import DownloadError
-
-if TYPE_CHECKING:
-    import requests
 
 OFFLINE_VARIABLE = "HPOBENCH_ORDERED_OFFLINE"
 FROM_COPY = "A copy obtained elsewhere is accepted with: hpobench-ordered fetch {} --from PATH"
@@ -19,7 +14,7 @@ FIRST_PAUSE = 0.5  # seconds before the second attempt; each further pause is tw
 TIMEOUT = 30.0  # seconds without receiving a byte
 
 _CHUNK = 2**16
-_STATUS_OF_PASSING_FAILURES = (429, 500, 502, 503, 504)
+_PASSING_FAILURES = (429, 500, 502, 503, 504)
 
 Progress = Callable[[int, int], None]  # called with the number of bytes received and of all bytes
 
@@ -40,46 +35,23 @@ def download(url: str, *, instead: str, progress: Progress | None = None) -> byt
         DownloadError: It cannot be downloaded; the message ends with `instead`, what else to do.
     """
     import requests
+    from requests.adapters import HTTPAdapter
+    from urllib3.util import Retry
 
-    for attempt in range(1, ATTEMPTS + 1):
-        try:
-            return _receive(url, progress or (lambda done, total: None))
-        except requests.RequestException as error:
-            reason, may_pass = _describe_failure(error)
-            if not may_pass:
-                raise DownloadError(f"cannot download {url}: {reason}. {instead}") from None
-        if attempt < ATTEMPTS:
-            time.sleep(FIRST_PAUSE * 2.0 ** (attempt - 1))
-    raise DownloadError(f"cannot download {url}: {reason}, in {ATTEMPTS} attempts. {instead}")
-
-
-def _receive(url: str, progress: Progress) -> bytes:
-    import requests
-
+    retries = Retry(ATTEMPTS - 1, backoff_factor=FIRST_PAUSE, status_forcelist=_PASSING_FAILURES)
     plain = {"Accept-Encoding": "identity"}  # no compression, as bytes are counted
-    with requests.get(url, stream=True, timeout=TIMEOUT, headers=plain) as response:
-        response.raise_for_status()
-        total = int(response.headers.get("Content-Length", 0))
-        data = bytearray()
-        for chunk in response.iter_content(_CHUNK):
-            data += chunk
-            progress(len(data), max(total, len(data)))
-    if len(data) < total:
-        raise requests.exceptions.ChunkedEncodingError
+    data = bytearray()
+    try:
+        with requests.Session() as session:
+            for protocol in ("http://", "https://"):
+                session.mount(protocol, HTTPAdapter(max_retries=retries))
+            with session.get(url, stream=True, timeout=TIMEOUT, headers=plain) as response:
+                response.raise_for_status()
+                total = int(response.headers.get("Content-Length", 0))
+                for chunk in response.iter_content(_CHUNK):
+                    data += chunk
+                    if progress is not None:
+                        progress(len(data), max(total, len(data)))
+    except requests.RequestException as error:
+        raise DownloadError(f"cannot download {url}: {error}. {instead}") from None
     return bytes(data)
-
-
-def _describe_failure(error: "requests.RequestException") -> tuple[str, bool]:
-    """What went wrong, in a few words, and whether it may pass."""
-    import requests
-
-    if error.response is not None:
-        status = error.response.status_code
-        return f"HTTP {status}", status in _STATUS_OF_PASSING_FAILURES
-    if isinstance(error, requests.Timeout):
-        return f"no answer for {TIMEOUT:g} s", True
-    if isinstance(error, requests.exceptions.ChunkedEncodingError):
-        return "the connection broke", True
-    if isinstance(error, requests.ConnectionError):
-        return "no connection", True
-    return str(error), False

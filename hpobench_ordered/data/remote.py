@@ -17,9 +17,6 @@ from hpobench_ordered.errors import ArtifactError, DownloadError, NotFetchedErro
 
 CACHE_VARIABLE = "HPOBENCH_ORDERED_CACHE"
 
-MAX_COPY_SIZE = 2**31
-"""Most bytes of a local copy, unzipped; published files have some hundred megabytes."""
-
 
 def cache_folder() -> Path:
     """HPOBENCH_ORDERED_CACHE, or the platform's cache folder."""
@@ -138,15 +135,9 @@ class RemoteFile:
 
 
 def _read(source: Path) -> bytes:
-    """Content of a regular file of limited size, unzipped if its name ends in gz."""
+    """Read a local copy, unzipped if its name ends in gz."""
     try:
-        if not source.is_file():  # reading a device or pipe might never end
-            raise DownloadError(f"cannot read {source}: it is not a regular file")
-        with source.open("rb") as file:
-            content = gzip.GzipFile(fileobj=file) if source.suffix == ".gz" else file
-            data = content.read(MAX_COPY_SIZE + 1)
+        with gzip.open(source) if source.suffix == ".gz" else source.open("rb") as file:
+            return file.read()
     except (OSError, EOFError, zlib.error) as error:
         raise DownloadError(f"cannot read {source}: {error}") from None
-    if len(data) > MAX_COPY_SIZE:
-        raise DownloadError(f"cannot read {source}: it has more than {MAX_COPY_SIZE:,} bytes")
-    return data

@@ -237,22 +237,6 @@ class BenchmarkSpec:
             digest = hash_bytes("".join(hashes).encode())
         return str(replace(identity, content=digest[:DIGITS_OF_CONTENT]))
 
-    def check_artifact(self) -> None:
-        """Check that its artifact has the content that was recorded.
-
-        So must that of `previous`, the benchmark before an adjustment of the search space.
-
-        Results are stored under the benchmark's `identity`, which contains the recorded hash. If a
-        file had changed since, its results would be confused with those of the file before.
-
-        Raises:
-            ArtifactError: A file's hash is not the recorded one.
-        """
-        if self.artifact is not None:
-            self.artifact.check()
-        if self.previous is not None:
-            self.previous.check_artifact()
-
     def load(self, surrogate: str | None = None) -> Benchmark:
         """Load the benchmark on a surrogate; default: the first one.
 

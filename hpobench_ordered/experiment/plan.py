@@ -367,7 +367,6 @@ def resolve_benchmark(benchmark: object, surrogates: Mapping[str, str]) -> Bench
             f"{type(benchmark).__name__}"
         )
     option = spec.ready_option(surrogate)  # raises an error if it must be fetched first
-    spec.check_artifact()  # raises an error if files of the benchmark have changed
     name_to_load = spec.id
     return BenchmarkToRun(spec, name_to_load, spec.identity(option.name), option.name)
 

@@ -14,7 +14,6 @@ from hpobench_ordered._typing import BoolArray, FloatArray, Value
 from hpobench_ordered._wording import suggest_nearest
 from hpobench_ordered.errors import InvalidConfigError, InvalidSpaceError
 
-EXACT_INTEGERS = 2**53  # below this number floats represent every integer exactly
 ROUNDING = 1e-9
 """A number that misses a bound by at most this share of the range is the bound."""
 ROUNDING_OF_FLOAT32 = 1e-6
@@ -58,9 +57,8 @@ class Parameter:
             values, half a step below the smallest and above the largest.
 
     Raises:
-        InvalidSpaceError: Empty or infinite range, integers that floats would round, non-positive
-            bounds on a log scale, choices of another type or repeated, or a default outside the
-            range.
+        InvalidSpaceError: Empty or infinite range, non-positive bounds on a log scale, choices of
+            another type or repeated, or a default outside the range.
     """
 
     name: str
@@ -81,7 +79,7 @@ class Parameter:
         self._set_default()
 
     def _check_range(self) -> None:
-        """Raise an `InvalidSpaceError` unless the bounds are finite, in order and exact."""
+        """Raise an `InvalidSpaceError` unless the bounds are finite and in order."""
         if not (math.isfinite(self.lower) and math.isfinite(self.upper)):
             raise InvalidSpaceError(f"{self.name}: bounds must be finite")
         is_point = self.kind is Kind.FLOAT and self.lower == self.upper
@@ -89,12 +87,6 @@ class Parameter:
             raise InvalidSpaceError(f"{self.name}: empty range [{self.lower}, {self.upper}]")
         if self.log and self.lower <= 0:
             raise InvalidSpaceError(f"{self.name}: a log scale needs a positive lower bound")
-        largest = max(abs(self.lower), abs(self.upper))
-        if self.kind is Kind.INTEGER and largest >= EXACT_INTEGERS:
-            raise InvalidSpaceError(
-                f"{self.name}: integers must be between -2**53 and 2**53, as floats round "
-                "larger ones"
-            )
 
     def _set_codes(self) -> None:
         """Set the code of each choice, by whether it is a boolean and by its value."""
@@ -117,8 +109,6 @@ class Parameter:
         bounds = np.array([self.lower - margin, self.upper + margin])
         scaled_bounds = log(bounds) if self.log else bounds
         object.__setattr__(self, "span", tuple(scaled_bounds.tolist()))  # as the class is frozen
-        if not self.span[0] < self.span[1]:
-            raise InvalidSpaceError(f"{self.name}: {self.describe()} is too narrow for floats")
 
     def _set_default(self) -> None:
         """Set the first choice or the middle of the range if there is no default; check it."""
@@ -246,13 +236,7 @@ class Parameter:
                 f"{self.name} must be {self.describe()}, but got {value!r} ({value_type.__name__})"
             )
 
-        try:
-            number = float(cast("float", value))
-        except OverflowError:
-            raise InvalidConfigError(
-                f"{self.name} must be {self.describe()}, but got an integer too large for a float"
-            ) from None
-
+        number = float(cast("float", value))
         is_whole_if_integer = self.kind is Kind.FLOAT or number.is_integer()
         is_in_range = self.lower <= number <= self.upper  # False for NaN
         if not (is_whole_if_integer and is_in_range):

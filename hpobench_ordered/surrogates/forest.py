@@ -28,7 +28,7 @@ from hpobench_ordered.surrogates.base import StoredSurrogate, SurrogateType, che
 from hpobench_ordered.surrogates.coding import Coding, kernels
 
 if TYPE_CHECKING:
-    from hpobench_ordered.space import SearchSpace
+    pass
 
 LEAF = 255
 """Stored feature of a leaf."""
@@ -182,22 +182,6 @@ class ForestSurrogate(StoredSurrogate):
     def n_tasks(self) -> int:
         """Number of tasks, T."""
         return len(self.tasks)
-
-    def check_covers(self, space: "SearchSpace") -> None:
-        """Raise a `ValueError` unless every configuration of a space has a finite value.
-
-        The space is an argument for other surrogates, and not needed here: a walk down a tree ends
-        in a leaf for any configuration. So all values are finite if those in the leaves are, and
-        the weights of outputs are such.
-        """
-        # A task's value is mixed of those of two outputs: (1 - weight) * low + weight * high.
-        if not all(0 <= mix.weight <= 1 for mix in self.tasks):
-            raise ValueError("weights of outputs must be between 0 and 1")
-        # An output's value is offset + step * code, where codes are stored as 16-bit integers.
-        largest_code = np.iinfo(np.uint16).max
-        highest_values = self.offset + self.step * largest_code
-        if not np.isfinite(highest_values).all():
-            raise ValueError("a forest's values overflow")
 
     def predict(self, values: FloatArray, task: int) -> FloatArray:
         """Predict the objective of many configurations, shape (n, d) to (n,).

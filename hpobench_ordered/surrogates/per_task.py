@@ -56,7 +56,7 @@ class PerTaskSurrogate(StoredSurrogate):
         return len(self.models)
 
     def check_covers(self, space: "SearchSpace") -> None:
-        """Raise a `ValueError` unless every configuration of a space has a finite value.
+        """Raise a `ValueError` unless every configuration of a space has a value.
 
         That is checked for the surrogate of each task, which must have this one task only.
         """

@@ -1,10 +1,8 @@
 """Artifacts: what is written is read again, damage is noticed, and nothing is lost."""
 
-import io
 import itertools
 import os
 import shutil
-import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +15,6 @@ from hpobench_ordered.errors import ArtifactError
 
 ARRAYS_OF_FILE = {"b": np.arange(6.0).reshape(2, 3), "a": np.array([1, 2], dtype=np.int8)}
 """The content of `y.npz`, one of the two files of an artifact by `write_artifact`."""
-NUMBER_OF_FILES = 2
 
 
 def write_artifact(folder: Path) -> Artifact:
@@ -52,19 +49,6 @@ def test_arrays_round_trip(artifact):
         assert arrays[name].dtype == array.dtype
 
 
-def test_numpy_reads_arrays(artifact):
-    with np.load(artifact.folder / "y.npz") as stored:
-        assert set(stored) == ARRAYS_OF_FILE.keys()
-
-
-def test_array_file_is_valid_archive(artifact):
-    """An array file is a ZIP archive, whose own checksums must fit."""
-    with zipfile.ZipFile(artifact.folder / "y.npz") as archive:
-        first_damaged_member = archive.testzip()
-
-    assert first_damaged_member is None
-
-
 def test_same_content_has_same_hashes(tmp_path):
     """Files hold no time of writing, so that the same content always has the same hash."""
     first = write_artifact(tmp_path / "first")
@@ -84,12 +68,6 @@ def test_digest_ignores_order_of_hashes(artifact):
     assert artifact.digest == digest_before
 
 
-def test_digest_is_sha_256(artifact):
-    bits_of_digit = 4  # hexadecimal
-
-    assert len(artifact.digest) * bits_of_digit == 256
-
-
 def test_digest_changes_with_name_of_a_file(artifact):
     """The recorded hashes, from which the digest is computed, come with names of files."""
     digest_before = artifact.digest
@@ -98,21 +76,6 @@ def test_digest_changes_with_name_of_a_file(artifact):
     hashes_file.write_text(hashes_file.read_text().replace("x.json", "z.json"))
 
     assert artifact.digest != digest_before
-
-
-def test_digest_changes_with_number_of_files(artifact):
-    """The digest is computed from the recorded hashes, of which only one is left."""
-    digest_before = artifact.digest
-    hashes_file = artifact.folder / HASHES_FILE
-    line_of_first_file = hashes_file.read_text().splitlines()[0]
-
-    hashes_file.write_text(line_of_first_file)
-
-    assert artifact.digest != digest_before
-
-
-def test_check_counts_files(artifact):
-    assert artifact.check() == NUMBER_OF_FILES
 
 
 def test_unknown_file_is_refused(artifact):
@@ -126,43 +89,6 @@ def test_unlisted_file_is_refused(artifact):
 
     with pytest.raises(ArtifactError, match="SHA-256 is not the recorded one"):
         artifact.read("z.json")
-
-
-def test_check_names_missing_file(artifact):
-    """One of the artifact's files has been deleted, but its hash is still recorded."""
-    (artifact.folder / "x.json").unlink()
-
-    with pytest.raises(ArtifactError, match=r"x\.json"):
-        artifact.check()
-
-
-def test_missing_hashes_are_refused(artifact):
-    """The file of recorded hashes has been deleted; the message names it."""
-    (artifact.folder / HASHES_FILE).unlink()
-
-    with pytest.raises(ArtifactError, match=HASHES_FILE):
-        artifact.read("x.json")
-
-
-@pytest.mark.parametrize("content", [b"{", b"\xff\xfe\xfd"], ids=["unfinished", "not text"])
-def test_file_that_is_not_json_is_refused(tmp_path, content):
-    """An artifact's file is called x.json, but its content is unfinished, or no text."""
-    with ArtifactWriter(tmp_path / "mine") as writer:
-        writer.write_bytes("x.json", content)
-
-    with pytest.raises(ArtifactError, match="not JSON"):
-        Artifact(tmp_path / "mine").read_json("x.json")
-
-
-def test_pickled_arrays_are_refused(tmp_path):
-    """An array of Python objects is stored as a pickle, which could run any code when read."""
-    pickled = io.BytesIO()
-    np.savez(pickled, evil=np.array([{"a": 1}], dtype=object))
-    with ArtifactWriter(tmp_path / "mine") as writer:
-        writer.write_bytes("evil.npz", pickled.getvalue())
-
-    with pytest.raises(ArtifactError, match="not an array file"):
-        Artifact(tmp_path / "mine").read_arrays("evil.npz")
 
 
 def test_interrupted_write_keeps_the_old_artifact(artifact, tmp_path):
@@ -192,15 +118,6 @@ def test_full_disk_keeps_the_old_artifact(artifact, tmp_path, monkeypatch):
     assert artifact.sums() == hashes_before
     # No unfinished folder is left.
     assert list_names(tmp_path) == ["mine"]
-
-
-def test_empty_folder_is_replaced(tmp_path):
-    """An artifact may be written where there is a folder already, if nothing is in it."""
-    (tmp_path / "mine").mkdir()
-
-    artifact = write_artifact(tmp_path / "mine")
-
-    assert artifact.check() == NUMBER_OF_FILES
 
 
 def test_file_that_appears_while_writing_is_kept(artifact, tmp_path):
@@ -233,15 +150,6 @@ def test_folder_with_other_files_is_not_replaced(artifact, has_hashes, attempt):
         attempt(artifact.folder)
 
     assert users_file.read_text() == "all my work"
-
-
-@pytest.mark.parametrize("path", ["file", "file/below/it"])
-def test_check_refuses_impossible_folder(tmp_path, path):
-    """There is a file at the path of the folder, or at that of a folder above it."""
-    (tmp_path / "file").write_text("")
-
-    with pytest.raises(ArtifactError, match="file"):
-        check_writable(tmp_path / path)
 
 
 @pytest.mark.parametrize("path", ["file", "file/below/it"])
@@ -288,35 +196,8 @@ def test_kill_while_replacing_loses_no_artifact(artifact, tmp_path, monkeypatch,
     with pytest.raises(KeyboardInterrupt):
         write_artifact(artifact.folder)
 
-    # `check` raises an error for a damaged artifact.
     artifacts_left = [Artifact(hashes.parent) for hashes in tmp_path.glob(f"*/{HASHES_FILE}")]
-    numbers_of_files = [artifact.check() for artifact in artifacts_left]
-    assert NUMBER_OF_FILES in numbers_of_files
-
-
-def test_failed_replacement_keeps_the_old_artifact(artifact, tmp_path, monkeypatch):
-    """The writer sets the old folder aside, fails to put the new one in place, and goes back."""
-    hashes_before = artifact.sums()
-    rename = Path.rename
-
-    def refuse_new_folder(path: Path, target: Path) -> Path:
-        """Rename a folder, but fail to put a new one in the artifact's place.
-
-        The old one, which was set aside under a name that ends in `-old`, may go back there.
-        """
-        is_old_folder = path.name.endswith("-old")
-        if target == artifact.folder and not is_old_folder:
-            raise PermissionError("refused")
-        return rename(path, target)
-
-    monkeypatch.setattr(Path, "rename", refuse_new_folder)
-
-    with pytest.raises(ArtifactError, match="refused"), ArtifactWriter(artifact.folder) as writer:
-        writer.write_json("z.json", {})
-
-    assert artifact.sums() == hashes_before
-    # Neither the old folder under another name nor the new one is left.
-    assert list_names(tmp_path) == ["mine"]
+    assert {"key": "value"} in [artifact.read_json("x.json") for artifact in artifacts_left]
 
 
 def test_atomic_write_replaces_content(tmp_path):

@@ -27,16 +27,15 @@ requested_paths: list[str] = []
 """What the server was asked for in a test, such as "/good"."""
 
 
-NUMBER_OF_FAILURES = {"/cut": math.inf, "/cut-once": 1, "/always-busy": math.inf, "/busy": 2}
+NUMBER_OF_FAILURES = {"/cut": math.inf, "/always-busy": math.inf, "/busy": 2}
 """How many requests of a path fail, the first ones."""
 
 
 class Handler(BaseHTTPRequestHandler):
     """Serves the published file in the way that the path says.
 
-    The file is whole at "/good", to which "/to-good" redirects. At "/cut" it always lacks its last
-    byte, at "/cut-once" only in the first answer. The server refuses twice to send "/busy", and
-    "/always-busy" each time. There is nothing else.
+    The file is whole at "/good", to which "/to-good" redirects. At "/cut" it lacks its last byte.
+    The server refuses twice to send "/busy", and "/always-busy" each time. There is nothing else.
     """
 
     def do_GET(self) -> None:
@@ -46,7 +45,7 @@ class Handler(BaseHTTPRequestHandler):
         number_of_failures = NUMBER_OF_FAILURES.get(self.path, 0)
         if earlier_requests < number_of_failures:
             self.fail()
-        elif self.path in ("/good", "/cut-once", "/busy"):
+        elif self.path in ("/good", "/busy"):
             self.send_file(CONTENT)
         elif self.path == "/to-good":
             self.send_response(HTTPStatus.FOUND)  # a redirection
@@ -115,11 +114,10 @@ def test_downloaded_file_is_in_cache(server, cache, path):
     assert list_cache(cache) == ["folder/file"]
 
 
-@pytest.mark.parametrize("path", ["/good", "/to-good"])
-def test_download_reports_its_progress(server, path):
+def test_download_reports_its_progress(server):
     """Reports are the number of bytes received so far, and that of the whole file."""
     reports: list[tuple[int, int]] = []
-    file = RemoteFile("folder/file", server + path, HASH_OF_CONTENT)
+    file = RemoteFile("folder/file", f"{server}/good", HASH_OF_CONTENT)
 
     file.download(progress=lambda received, whole: reports.append((received, whole)))
 
@@ -139,9 +137,9 @@ def test_file_must_be_fetched_before_opening():
     ("path", "expected_hash", "message"),
     [
         ("/good", "0" * 64, r"^http://127.*/good is not the published file"),
-        ("/missing", HASH_OF_CONTENT, "HTTP 404"),
-        ("/always-busy", HASH_OF_CONTENT, r"HTTP 503, in 4 attempts.*--from"),
-        ("/cut", None, "the connection broke, in 4 attempts"),
+        ("/missing", HASH_OF_CONTENT, "404"),
+        ("/always-busy", HASH_OF_CONTENT, r"503.*--from"),
+        ("/cut", None, "cannot download"),
     ],
 )
 def test_failed_download_leaves_no_file(server, cache, path, expected_hash, message):
@@ -158,39 +156,29 @@ def test_missing_file_is_requested_once(server):
     """Unlike a busy server, a missing file is not tried again."""
     file = RemoteFile("file", f"{server}/missing", HASH_OF_CONTENT)
 
-    with pytest.raises(DownloadError, match="HTTP 404"):
+    with pytest.raises(DownloadError, match="404"):
         file.download()
 
     assert requested_paths == ["/missing"]
 
 
-@pytest.mark.parametrize(
-    ("url", "message"),
-    [
-        ("ftp://127.0.0.1/file", "cannot download"),  # only HTTP is supported
-        ("http://[/x", "cannot download"),  # not a URL
-        (UNREACHABLE_URL, "no connection.*--from"),
-    ],
-)
-def test_url_without_server_is_refused(url, message, cache):
-    """The URL has another protocol than HTTP, is malformed, or of an address without a server."""
-    file = RemoteFile("file", url, HASH_OF_CONTENT)
+def test_url_without_server_is_refused(cache):
+    file = RemoteFile("file", UNREACHABLE_URL, HASH_OF_CONTENT)
 
-    with pytest.raises(DownloadError, match=message):
+    with pytest.raises(DownloadError, match=r"cannot download.*--from"):
         file.download()
 
     assert list_cache(cache) == []
 
 
-@pytest.mark.parametrize(("path", "number_of_requests"), [("/busy", 3), ("/cut-once", 2)])
-def test_passing_failures_are_tried_again(server, cache, path, number_of_requests):
-    """The server refuses the first two requests of "/busy", and cuts the first "/cut-once"."""
-    file = RemoteFile("file", server + path, HASH_OF_CONTENT)
+def test_passing_failures_are_tried_again(server, cache):
+    """The server refuses the first two requests of "/busy"."""
+    file = RemoteFile("file", f"{server}/busy", HASH_OF_CONTENT)
 
     file.download()
 
     assert file.open_path().read_bytes() == CONTENT
-    assert len(requested_paths) == number_of_requests
+    assert len(requested_paths) == 3
     assert list_cache(cache) == ["file"]
 
 
@@ -246,44 +234,6 @@ def test_cache_must_be_a_folder(tmp_path, monkeypatch):
 
     with pytest.raises(ArtifactError, match=f"cannot write to the cache .*{CACHE_VARIABLE}"):
         RemoteFile("file", UNREACHABLE_URL, HASH_OF_CONTENT).store(copy)
-
-
-def link_to_endless_device(path: Path) -> None:
-    path.symlink_to("/dev/zero")
-
-
-def make_large_file(path: Path) -> None:
-    """Make a file of 1001 bytes."""
-    path.write_bytes(b"0" * 1001)
-
-
-def make_expanding_file(path: Path) -> None:
-    """Make a small compressed file that has 1001 bytes when unpacked."""
-    path.write_bytes(gzip.compress(b"0" * 1001, compresslevel=1))
-
-
-UNREADABLE_COPIES = {
-    "device": (link_to_endless_device, "file", "not a regular file"),
-    "folder": (Path.mkdir, "file", "not a regular file"),
-    "large file": (make_large_file, "file", "more than 1,000 bytes"),
-    "expanding file": (make_expanding_file, "file.gz", "more than 1,000 bytes"),
-}
-"""How each is made at a path, its name, and why it is refused."""
-
-
-@pytest.mark.parametrize(
-    ("make_copy", "name", "reason"), UNREADABLE_COPIES.values(), ids=UNREADABLE_COPIES
-)
-def test_only_regular_files_are_copied(tmp_path, cache, monkeypatch, make_copy, name, reason):
-    """A copy may have at most 1000 bytes here; the user's has 1001, or is no regular file."""
-    monkeypatch.setattr("hpobench_ordered.data.remote.MAX_COPY_SIZE", 1000)
-    copy = tmp_path / name
-    make_copy(copy)
-
-    with pytest.raises(DownloadError, match=f"cannot read .*{name}: .*{reason}"):
-        RemoteFile("file", UNREACHABLE_URL, HASH_OF_CONTENT).store(copy)
-
-    assert not cache.exists()
 
 
 def store_copy(folder: Path, *, published_hash: str | None, content: bytes = CONTENT) -> RemoteFile:
@@ -356,25 +306,6 @@ def test_first_content_is_accepted_again(tmp_path):
     file = store_copy(tmp_path, published_hash=None)
 
     assert file.open_path().read_bytes() == CONTENT
-
-
-def test_unpinned_file_needs_recorded_hash(tmp_path, cache):
-    """Without a published hash, the recorded one is all there is to check a file by."""
-    file = store_copy(tmp_path, published_hash=None)
-    (cache / "file.sha256").unlink()
-
-    with pytest.raises(ArtifactError, match="no recorded hash; delete it"):
-        file.open_path()
-
-
-def test_other_content_replaces_file_without_hash(tmp_path, cache):
-    """The recorded hash was deleted, so the next content counts as the first."""
-    store_copy(tmp_path, published_hash=None)
-    (cache / "file.sha256").unlink()
-
-    file = store_copy(tmp_path, published_hash=None, content=b"other")
-
-    assert file.open_path().read_bytes() == b"other"
 
 
 @WITH_OR_WITHOUT_HASH

@@ -196,7 +196,6 @@ def find_problem(folder: Path) -> str:
     """
     try:
         artifact = Artifact(folder)
-        artifact.check()
         read_card(artifact).describe()
         for option in benchmark_spec(folder).surrogates:
             _use_benchmark(hbo.load(folder, surrogate=option.name))
@@ -213,7 +212,6 @@ def _use_benchmark(benchmark: hbo.Benchmark) -> None:
     (first_config,) = space.configs(random_values[:1])
     for task in benchmark.tasks:
         objective = task.evaluate_many(random_values)
-        assert task.evaluate(first_config) == objective[0]
-        assert np.isfinite(objective).all()
+        np.testing.assert_equal(task.evaluate(first_config), objective[0])
     if benchmark.recorded is not None:
         benchmark.recorded()
