@@ -1,4 +1,4 @@
-"""The one format of raw evaluations: a parquet file, one row per evaluation.
+"""The one format of raw evaluations: a Parquet file with one row for each evaluation.
 
     task                    name of the task
     training                number of the training that the evaluation was read from; several
@@ -30,6 +30,7 @@ from hpobench_ordered.tuning.reading.tables import Columns, Table
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow as pa
 
 COLUMN_PREFIX = "config."
 """Prefix of the columns of hyperparameters."""
@@ -128,18 +129,21 @@ def name_config_columns(config: Mapping[str, Any]) -> dict[str, Any]:
 def write_raw(path: Path, frame: "pd.DataFrame", about: About) -> None:
     """Write raw evaluations and their metadata atomically, in the format of this module."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     table = pa.Table.from_pandas(frame, preserve_index=False)
     about_as_json = json.dumps(asdict(about)).encode()
     metadata = {**(table.schema.metadata or {}), _METADATA_KEY: about_as_json}
+    write_table(path, table.replace_schema_metadata(metadata))
+
+
+def write_table(path: Path, table: "pa.Table") -> None:
+    """Write a table as a Parquet file, atomically."""
+    import pyarrow.parquet as pq
+
     buffer = io.BytesIO()
-    pq.write_table(table.replace_schema_metadata(metadata), buffer)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, buffer.getvalue())
-    except OSError as error:
-        raise ArtifactError(f"cannot write the evaluations {path}: {error}") from None
+    pq.write_table(table, buffer)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, buffer.getvalue())
 
 
 def read_raw(path: Path, *, benchmark: str, space: SearchSpace) -> RawTable:
@@ -170,12 +174,6 @@ def code_tasks(frame: "pd.DataFrame", space: SearchSpace) -> dict[str, RawEvalua
 
     Rows are checked and coded by the same reader as evaluations that a user gives.
     """
-    expected_columns = {COLUMN_PREFIX + name for name in (*space.names, *space.constants)}
-    config_columns = [column for column in frame if column.startswith(COLUMN_PREFIX)]
-    unknown_columns = [column for column in config_columns if column not in expected_columns]
-    if unknown_columns:
-        raise ArtifactError(f"columns of unknown hyperparameters: {', '.join(unknown_columns)}")
-
     frame = frame.rename(columns=lambda column: column.removeprefix(COLUMN_PREFIX))
     try:
         evaluations_of_tasks = read_surrogate_data(
@@ -190,9 +188,6 @@ def code_tasks(frame: "pd.DataFrame", space: SearchSpace) -> dict[str, RawEvalua
     for name in ("spread", "training"):
         if name not in frame:
             raise ArtifactError(f"the table has no column {name!r}")
-    if not frame["training"].notna().all():
-        raise ArtifactError("column 'training' must hold whole numbers")
-
     spread = frame["spread"].to_numpy(dtype=np.float64)
     training = frame["training"].to_numpy(dtype=np.int64)
     rows_of_task = frame.groupby("task").indices

@@ -10,8 +10,7 @@ everything that determines a training, so folders are merged by copying them tog
 """
 
 import json
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -21,22 +20,18 @@ from hpobench_ordered.data.writing import write_atomically
 from hpobench_ordered.errors import StoreError
 from hpobench_ordered.generation.base import Progress, silent
 
-_FOLDER_NAME = re.compile(r"\w[\w.+-]*")
-
 
 @dataclass(frozen=True, slots=True)
 class TrainingJob:
-    """A training to do."""
+    """A training to do.
+
+    Attributes:
+        where: Place of the training, such as a task; it names a folder of stored trainings.
+        config: The configuration.
+    """
 
     where: str
     config: Mapping[str, Any]
-
-    def __post_init__(self) -> None:
-        """Check `where`, the place of the training, which names a folder of stored trainings."""
-        if _FOLDER_NAME.fullmatch(self.where) is None:
-            raise ValueError(
-                f"a job's place must be letters, digits and any of _ . + -, but got {self.where!r}"
-            )
 
 
 class Trainer(Protocol):
@@ -73,7 +68,7 @@ def run_trainings(
         The outcome of every job.
 
     Raises:
-        StoreError: An outcome cannot be read or stored.
+        StoreError: The file of an outcome is damaged.
     """
     from joblib import Parallel, delayed
 
@@ -84,7 +79,8 @@ def run_trainings(
     # Fail on damaged files now, not after hours of training.
     outcome_of_path = {path: _read_outcome(path) for path in job_of_path if path.exists()}
     missing = {path: job for path, job in job_of_path.items() if path not in outcome_of_path}
-    _make_folders({path.parent for path in missing})
+    for path in missing:
+        path.parent.mkdir(parents=True, exist_ok=True)
     progress("training", len(outcome_of_path), len(job_of_path))
 
     # With batches, finished trainings would be stored late.
@@ -103,15 +99,6 @@ def _choose_path(folder: Path, identity: Mapping[str, Any], job: TrainingJob) ->
     return folder / job.where / f"{key}.json"
 
 
-def _make_folders(folders: Iterable[Path]) -> None:
-    """Make the folders of trainings; a `StoreError` if that is impossible."""
-    try:
-        for folder in folders:
-            folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise StoreError(f"cannot store trainings in {error.filename}: {error}") from error
-
-
 def _train_and_store(
     trainer: Trainer, job: TrainingJob, path: Path
 ) -> tuple[Path, Mapping[str, Any]]:
@@ -123,14 +110,8 @@ def _train_and_store(
         "trainer": dict(trainer.identity),
         "outcome": dict(outcome),
     }
-    try:
-        data = json.dumps(record, indent=1, allow_nan=False).encode()
-    except (TypeError, ValueError) as error:
-        raise StoreError(f"JSON cannot hold the outcome {outcome}: {error}") from None
-    try:
-        write_atomically(path, data)
-    except OSError as error:
-        raise StoreError(f"cannot write {path}: {error}") from None
+    data = json.dumps(record, indent=1, allow_nan=False).encode()
+    write_atomically(path, data)
     return path, json.loads(data)["outcome"]
 
 

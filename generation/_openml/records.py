@@ -8,7 +8,6 @@ next task when it is started again:
 The measure is the area under the ROC curve.
 """
 
-import io
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -18,11 +17,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from hpobench_ordered._typing import Config
-from hpobench_ordered.data.writing import write_atomically
 from hpobench_ordered.errors import StoreError
 from hpobench_ordered.generation._openml.client import openml_client
 from hpobench_ordered.generation._openml.setups import Dropped, MlrSetups, merge_stated_values
-from hpobench_ordered.generation._raw import make_raw_frame, name_config_columns
+from hpobench_ordered.generation._raw import make_raw_frame, name_config_columns, write_table
 from hpobench_ordered.generation.base import Progress, silent
 from hpobench_ordered.space import SearchSpace
 
@@ -68,6 +66,8 @@ def download_records(
         `training` (the setup's id), `run`, `config.<hyperparameter>` (native, null where inactive),
         `value`, and `spread`, which is null.
     """
+    import pyarrow as pa
+
     with openml_client(f"flow {flow_id}", advice=ADVICE) as openml:
         defaults = dict(openml.flows.get_flow(flow_id).parameters)
 
@@ -76,7 +76,7 @@ def download_records(
         progress("records", done, len(tasks))
         path = folder / f"flow-{flow_id}-task-{task}.parquet"
         if not path.exists():
-            _write_parquet(path, _list_evaluations(flow_id, task))
+            write_table(path, pa.Table.from_pandas(_list_evaluations(flow_id, task)))
         records_of_task[task] = _read_parquet(path)
     progress("records", len(tasks), len(tasks))
     return _assemble(space, records_of_task, defaults, setups)
@@ -106,14 +106,6 @@ def _list_evaluations(flow_id: int, task: int) -> "pd.DataFrame":
             )
         rows.append((entry["run_id"], entry["setup_id"], entry["value"], stated))
     return pd.DataFrame(rows, columns=["run", "setup", "value", "stated"])
-
-
-def _write_parquet(path: Path, frame: "pd.DataFrame") -> None:
-    """Write a table atomically."""
-    buffer = io.BytesIO()
-    frame.to_parquet(buffer)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, buffer.getvalue())
 
 
 def _read_parquet(path: Path) -> "pd.DataFrame":

@@ -8,7 +8,7 @@ from own_method import Mine
 
 import hpobench_ordered as hbo
 from hpobench_ordered.data.artifact import Artifact
-from hpobench_ordered.errors import ArtifactError, UnknownNameError
+from hpobench_ordered.errors import ArtifactError
 from hpobench_ordered.experiment import reference
 from hpobench_ordered.experiment.reference import read_submissions
 from hpobench_ordered.generation import _reference, _submissions
@@ -107,12 +107,6 @@ def test_submitted_method_can_be_selected(take_in):
     assert set(results.overview().runs["method"]) == {"mine*"}
 
 
-def test_unknown_submission_is_named(take_in):
-    take_in()
-    with pytest.raises(UnknownNameError, match=r"did you mean 'mine\*'"):
-        hbo.reference("newsvendor", methods=["mines*"])
-
-
 def test_methods_of_the_package_are_left_out(take_in, submissions, small_reference, all_results):
     """The user has run random search, too, which is in the reference already."""
     take_in()
@@ -176,17 +170,12 @@ REFUSED_TRIALS = {
         lambda trials: trials.assign(value=trials["value"] - 1, loss=trials["loss"] + 1),
         "are not those of the benchmark, such as",
     ),
-    "loss of another sign": (lambda trials: trials.assign(loss=-trials["loss"]), "losses"),
     "other protocol": (
         lambda trials: trials.assign(protocol="ordered(trials=99)"),
         "the protocol must be",
     ),
     "seed of another range": (lambda trials: trials.assign(seed=trials["seed"] + 9), "0 to 9"),
     "missing trial": (lambda trials: trials.iloc[1:], "seed [01] must have 4 trials of each of"),
-    "repeated trial": (
-        lambda trials: pd.concat([trials.iloc[:1], trials.iloc[:1], trials.iloc[2:]]),
-        "seed [01] must have 4 trials of each of",
-    ),
     "other version": (
         lambda trials: trials.assign(benchmark=trials["benchmark"].str.replace("@1", "@0")),
         r"unknown benchmark|its version is not the installed one",
@@ -199,7 +188,6 @@ REFUSED_TRIALS = {
         lambda trials: trials[[name for name in trials if not name.startswith("config.")]],
         "there is no column config",
     ),
-    "no seeds": (lambda trials: trials.drop(columns="seed"), "has no column seed"),
 }
 
 
@@ -224,9 +212,7 @@ def test_configurations_outside_of_space_are_refused(take_in, submissions, submi
     ("description", "message"),
     [
         (DESCRIPTION.replace("ran_by", "run_by"), "unknown field `run_by`|missing required"),
-        (DESCRIPTION.replace('"mine 1.2"', '""'), "versions"),
         ("summary =", "does not describe a submission"),
-        (DESCRIPTION.replace("https://", "javascript:"), r"matching regex .* `\$\.code`"),
     ],
 )
 def test_wrong_descriptions_are_refused(take_in, submissions, description, message):
