@@ -380,7 +380,7 @@ class TaskDefinition:
     """
 
     name: str
-    context: Mapping[str, float]
+    context: Mapping[str, int | float]
 
     def __post_init__(self) -> None:
         check_name("task", self.name)

@@ -5,10 +5,20 @@ import reprlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import msgspec
+
 from hpobench_ordered.errors import InvalidSpaceError
 from hpobench_ordered.space.space import SearchSpace
 
-MALFORMED = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+MALFORMED = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+    msgspec.MsgspecError,
+)
 """Exceptions that reading a malformed description may raise."""
 
 
@@ -27,30 +37,6 @@ def read_space(description: Mapping[str, Any]) -> SearchSpace:
         # Messages of other exceptions, such as a KeyError's, say little without their type.
         reason = str(error) if isinstance(error, InvalidSpaceError) else repr(error)
         raise InvalidSpaceError(f"invalid description of a search space: {reason}") from None
-
-
-def read_text(content: Mapping[str, Any], name: str) -> str:
-    """Read the string under a name, else raise a `TypeError`."""
-    if not isinstance(content[name], str):
-        raise TypeError(f"{name} must be a string, but got {reprlib.repr(content[name])}")
-    return str(content[name])
-
-
-def read_whole_number(content: Mapping[str, Any], name: str) -> int:
-    """Read the non-negative integer below 2^31 under a name, else raise a `TypeError`."""
-    number = content[name]
-    is_integer = type(number) is int  # not a boolean
-    if not is_integer or not 0 <= number < 2**31:
-        raise TypeError(f"{name} must be a whole number, but got {reprlib.repr(number)}")
-    return int(number)
-
-
-def read_numbers(content: Mapping[Any, Any]) -> dict[Any, float]:
-    """Read numbers by name; raise a `TypeError` if one of them is not finite."""
-    for name, value in content.items():
-        if not is_number(value):
-            raise TypeError(f"{name} must be a finite number, but got {reprlib.repr(value)}")
-    return dict(content)
 
 
 def is_number(value: object) -> bool:

@@ -12,25 +12,20 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from hpobench_ordered.data.arrays import check_arrays
 from hpobench_ordered.data.artifact import Artifact, ArtifactWriter
-from hpobench_ordered.data.benchmark import Definition, Provenance, TaskDefinition
+from hpobench_ordered.data.benchmark import Definition
 from hpobench_ordered.data.history import Evaluations
-from hpobench_ordered.data.objective import Direction, Objective
 from hpobench_ordered.data.raw_evaluations import RAW_ARRAYS, STORED_ARRAYS, RawEvaluations
 from hpobench_ordered.data.specs import BenchmarkSpec, SurrogateOption
 from hpobench_ordered.data.surrogate import Surrogate
 from hpobench_ordered.errors import ArtifactError
-from hpobench_ordered.space.reading import (
-    MALFORMED,
-    read_numbers,
-    read_space,
-    read_text,
-    read_whole_number,
-)
+from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.space.reading import MALFORMED, read_space
 from hpobench_ordered.surrogates.base import StoredSurrogate, SurrogateType, load_stored
 from hpobench_ordered.surrogates.card import Card
 
@@ -40,6 +35,31 @@ EVALUATIONS = "evaluations.npz"
 RUNS = "runs.npz"
 """Evaluations made by a method, which serve as history instead of those behind the surrogate."""
 BEST_VALUES = "best_values"
+
+
+class StoredDescription(msgspec.Struct):
+    """What `benchmark.json` says of a surrogate."""
+
+    type: str
+    summary: str
+    file: str
+    best_values: list[int | float]
+
+
+class BundleContent(msgspec.Struct):
+    """What `benchmark.json` holds besides the definition.
+
+    Attributes:
+        version: Version of the benchmark.
+        summary: One line.
+        surrogates: The surrogates by name.
+        best_values: Best known values of a benchmark whose models are trained on demand.
+    """
+
+    version: int
+    summary: str
+    surrogates: dict[str, StoredDescription]
+    best_values: list[int | float] = msgspec.field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,9 +139,7 @@ def read_best_values(artifact: Artifact) -> list[float]:
     Raises:
         ArtifactError: The file is malformed.
     """
-    content = artifact.read_json(BENCHMARK)
-    with _reading(f"{BENCHMARK} of {artifact}"):  # turns errors into an `ArtifactError`
-        return _read_number_list(content[BEST_VALUES])
+    return _read_content(artifact).best_values
 
 
 def bundled_spec(
@@ -205,26 +223,20 @@ def folder_spec(folder: Path) -> BenchmarkSpec:
     except (OSError, RuntimeError, ValueError) as error:  # such as circular links
         raise ArtifactError(f"{str(folder)!r} is not a path: {error}") from None
     artifact = Artifact(folder)
-    content = artifact.read_json(BENCHMARK)
-    with _reading(f"{BENCHMARK} in {folder}"):  # turns errors into an `ArtifactError`
-        version = read_whole_number(content, "version")
-        summary = read_text(content, "summary")
-        summary_of_surrogate = {
-            name: read_text(described, "summary")
-            for name, described in content["surrogates"].items()
-        }
-    if not summary_of_surrogate:
+    content = _read_content(artifact)
+    if not content.surrogates:
         raise ArtifactError(f"{BENCHMARK} in {folder} lists no surrogate")
 
+    summary_of_surrogate = {name: s.summary for name, s in content.surrogates.items()}
     files = artifact.sums()  # hashes by file
     # Files of evaluations: those behind the surrogates, and those that a method made.
     recorded = _find_history(artifact, is_recorded=EVALUATIONS in files, has_runs=RUNS in files)
     any_name = None  # whatever name the artifact states
     return BenchmarkSpec(
         name=folder.as_posix(),
-        version=version,
-        summary=summary,
-        define=partial(_define, artifact, version, any_name),
+        version=content.version,
+        summary=content.summary,
+        define=partial(_define, artifact, content.version, any_name),
         surrogates=_list_options(artifact, summary_of_surrogate),
         artifact=artifact,
         recorded=recorded,
@@ -398,24 +410,23 @@ def _load_surrogate(artifact: Artifact, name: str) -> tuple[Surrogate, Sequence[
     Raises:
         ArtifactError: There is no such surrogate, or it does not fit the benchmark.
     """
-    content = artifact.read_json(BENCHMARK)
+    content = _read_content(artifact)
+    definition = read_definition(artifact)
     with _reading(f"surrogate {name!r} of {artifact}"):  # turns errors into an `ArtifactError`
-        described = content["surrogates"][name]
-        definition = definition_from_json(content)
+        stored = content.surrogates[name]
         model = load_stored(
-            SurrogateType[described["type"]],
-            artifact.read_arrays(read_text(described, "file")),
+            SurrogateType[stored.type],
+            artifact.read_arrays(stored.file),
             space=definition.space,
             n_tasks=len(definition.tasks),
         )
-        return model, _read_number_list(described["best_values"])
+        return model, stored.best_values
 
 
-def _read_number_list(content: Sequence[Any]) -> list[float]:
-    """Read a list of JSON as numbers; a `TypeError` or `ValueError` if it has other content."""
-    # `read_numbers` checks the values of a mapping: the list becomes one, by index.
-    number_of_index = read_numbers(dict(enumerate(content)))
-    return list(number_of_index.values())
+def _read_content(artifact: Artifact) -> BundleContent:
+    """Read what `benchmark.json` holds besides the definition; `ArtifactError` if malformed."""
+    with _reading(f"{BENCHMARK} of {artifact}"):  # turns errors into an `ArtifactError`
+        return msgspec.convert(artifact.read_json(BENCHMARK), BundleContent)
 
 
 @contextmanager
@@ -445,27 +456,14 @@ def definition_to_json(definition: Definition) -> dict[str, Any]:
 
 
 def definition_from_json(content: Mapping[str, Any]) -> Definition:
-    """Read a definition from JSON; an error such as `KeyError` if it is malformed."""
-    objective = content["objective"]
-    provenance = content["provenance"]
-    direction = Direction(objective["direction"])
-    return Definition(
-        name=read_text(content, "name"),
-        version=read_whole_number(content, "version"),
-        summary=read_text(content, "summary"),
-        space=read_space(content["space"]),
-        objective=Objective(read_text(objective, "name"), read_text(objective, "unit"), direction),
-        tasks=_read_tasks(content["tasks"]),
-        provenance=Provenance(**{name: read_text(provenance, name) for name in provenance}),
-    )
-
-
-def _read_tasks(content: Sequence[Mapping[str, Any]]) -> tuple[TaskDefinition, ...]:
-    """Read names and contexts of tasks from JSON; a `ValueError` unless the names differ."""
-    tasks = tuple(
-        TaskDefinition(read_text(task, "name"), read_numbers(task["context"])) for task in content
-    )
-    names = {task.name for task in tasks}
-    if not tasks or len(names) < len(tasks):
+    """Read a definition from JSON; one of the errors `MALFORMED` if it is malformed."""
+    definition = msgspec.convert(content, Definition, dec_hook=_decode_space)
+    names = {task.name for task in definition.tasks}
+    if not names or len(names) < len(definition.tasks):
         raise ValueError("there must be tasks, with different names")
-    return tasks
+    return definition
+
+
+def _decode_space(kind: type[Any], description: Any) -> SearchSpace:
+    """Read the search space in a definition; msgspec calls this for types that it does not know."""
+    return read_space(description)

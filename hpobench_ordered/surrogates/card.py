@@ -13,12 +13,13 @@ from importlib.metadata import PackageNotFoundError, version
 from platform import python_version
 from typing import Any, Self
 
+import msgspec
 import numpy as np
 
 from hpobench_ordered._typing import BoolArray, FloatArray
 from hpobench_ordered.data.objective import Direction
 from hpobench_ordered.errors import ArtifactError
-from hpobench_ordered.space.reading import MALFORMED, read_text, read_whole_number
+from hpobench_ordered.space.reading import MALFORMED
 from hpobench_ordered.surrogates import SurrogateType
 
 
@@ -149,7 +150,8 @@ class Card:
     versions: Mapping[str, str]  # by package
     seed: int | None = None  # of folds, trees and searches; None if nothing is random
     size: int = 0  # bytes of the stored arrays, set when they are written
-    comparisons: Mapping[str, Any] = field(default_factory=dict)  # with other surrogates, as JSON
+    # With other surrogates, as JSON.
+    comparisons: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """The card as JSON, which `from_json` reads; non-finite numbers become strings ("nan")."""
@@ -168,34 +170,12 @@ class Card:
     def from_json(cls, content: Mapping[str, Any]) -> Self:
         """Inverse of `to_json`; an `ArtifactError` if the content is malformed.
 
-        Cards of older versions lack some entries, which get a default. Functions that read an entry
-        raise an error of `MALFORMED`, such as `KeyError`, if it is missing or of another type.
+        Cards of older versions lack some entries, which get a default.
         """
         try:
-            unknown = content.keys() - {field.name for field in fields(cls)}
-            if unknown:
-                raise ValueError(f"unknown keys {sorted(unknown)}")
-
-            # `_read_texts` reads the values of mappings: the list becomes one, by index.
-            limits = _read_texts(dict(enumerate(content["limits"])))
-            packages = content["versions"]
-            version_of_package = dict(zip(packages, _read_texts(packages), strict=True))
-            return cls(
-                benchmark=read_text(content, "benchmark"),
-                surrogate=SurrogateType[content["surrogate"]],
-                source=read_text(content, "source"),
-                licence=read_text(content, "licence"),
-                evaluations=read_whole_number(content, "evaluations"),
-                configurations=read_whole_number(content, "configurations"),
-                folds=read_whole_number(content, "folds"),
-                figures=tuple(_read_quality(output) for output in content["figures"]),
-                limits=limits,
-                command=read_text(content, "command"),
-                versions=version_of_package,
-                seed=_read_seed(content.get("seed")),
-                size=read_whole_number({"size": 0, **content}, "size"),  # 0 if missing
-                comparisons=_read_comparisons(content.get("comparisons", {})),
-            )
+            surrogate = SurrogateType[content["surrogate"]]
+            # Not strict, as numbers that JSON lacks are strings such as "nan".
+            return msgspec.convert({**content, "surrogate": surrogate.value}, cls, strict=False)
         except MALFORMED as error:
             raise ArtifactError(f"not a quality card: {error!r}") from None
 
@@ -236,35 +216,6 @@ _MEASURES = {
     "top_decile": "top-decile overlap",
     "upper_half": "Spearman in the better half",
 }
-
-
-def _read_quality(content: Mapping[str, Any]) -> TaskQuality:
-    """Read the quality of one task from JSON; older cards lack some measures, which stay None."""
-    measures = {}
-    for measure, value in content.items():
-        if measure != "name" and value is not None:
-            measures[measure] = float(value)  # "nan" is a string in JSON
-    return TaskQuality(read_text(content, "name"), **measures)
-
-
-def _read_texts(content: Mapping[Any, Any]) -> tuple[str, ...]:
-    """Read the values of a mapping, which must be texts, in its order."""
-    return tuple(read_text(content, key) for key in content)
-
-
-def _read_seed(seed: object) -> int | None:
-    """Check that a seed is a whole number, or None if nothing was random."""
-    if seed is not None and type(seed) is not int:
-        raise TypeError(f"seed must be a whole number, but got {seed!r}")
-    return seed
-
-
-def _read_comparisons(content: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Check that comparisons with other surrogates are objects of JSON, and return them."""
-    for name, comparison in content.items():
-        if not isinstance(comparison, Mapping):
-            raise TypeError(f"comparison {name!r} must be an object, but got {comparison!r}")
-    return content
 
 
 def _make_finite(content: Any) -> Any:
