@@ -20,20 +20,8 @@ from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.conversion import to_search_space
 from hpobench_ordered.space.reading import read_space
 from hpobench_ordered.tuning.reading.read import Settings, read_source
-from hpobench_ordered.tuning.reading.rows import Reader, Remedies
+from hpobench_ordered.tuning.reading.rows import Reader
 from hpobench_ordered.tuning.reading.tables import Columns
-
-REMEDIES = Remedies(
-    drop_invalid="--drop-invalid",
-    clip="--clip",
-    rename="--rename OLD=NEW",
-    objective="--objective ",
-    direction="--direction",
-    space="--space FILE",
-    studies="--studies PATTERN",
-    old_space="--space FILE",
-)
-"""What messages advise in the shell."""
 
 _OPTIONS = (
     click.option(
@@ -123,14 +111,12 @@ class EarlierTasks:
         context: Sequence[str] = (),
         *,
         history_space: Path | None = None,
-        remedies: Remedies = REMEDIES,
     ) -> TaskAtHand:
         """Read what is tuned, and the earlier tasks, of which there may be none.
 
         Args:
             context: Names of the columns with the contexts of tasks.
             history_space: File of the search space of --history; None: that of --space.
-            remedies: What messages advise.
         """
         space = None if self.space is None else read_space_file(self.space)
         direction = None if self.direction is None else Direction(self.direction)
@@ -151,7 +137,7 @@ class EarlierTasks:
             rename=parse_pairs(self.rename, "--rename", "OLD=NEW"),
         )
         # The reader collects the problems of all rows, and raises an error that names them.
-        reader = Reader(self.drop_invalid, self.clip, "the history", remedies=remedies)
+        reader = Reader(self.drop_invalid, self.clip, "the history")
         history = read_source(self.history, space_of_history, settings, reader)
         say(f"earlier tasks, the last one the latest: {join_words(e.task for e in history)}")
         last = history[-1]

@@ -16,7 +16,6 @@ from hpobench_ordered._typing import Config
 from hpobench_ordered._wording import join_words
 from hpobench_ordered.cli._completion import complete_method
 from hpobench_ordered.cli._history import (
-    REMEDIES,
     EarlierTasks,
     TaskAtHand,
     earlier_options,
@@ -130,12 +129,10 @@ def suggest(
         _check_output(output, earlier, history_space, results)
     if history_space is not None and not earlier.history:
         raise click.UsageError("--history-space needs --history")
-    option_of_old_space = "--history-space FILE" if history_space is None else ""
-    remedies = replace(REMEDIES, old_space=option_of_old_space)
     context = _parse_context(context_words)
 
     with warnings_at_end():
-        task = earlier.read(tuple(context), history_space=history_space, remedies=remedies)
+        task = earlier.read(tuple(context), history_space=history_space)
         results_so_far = [] if results is None else _read_results(results, task, earlier)
         make_optimiser = partial(
             optimiser,
@@ -187,13 +184,7 @@ def _read_results(path: Path, task: TaskAtHand, earlier: EarlierTasks) -> list[R
     Rows are not merged: each is a trial of this task, in their order.
     """
     table = replace(open_table(path), name="--results")
-    reader = Reader(
-        drop_invalid=False,
-        clip=False,
-        source="--results",
-        merges_repeated=False,
-        remedies=REMEDIES,
-    )
+    reader = Reader(drop_invalid=False, clip=False, source="--results", is_history=False)
     # All rows are of this task, and need not name it.
     task_column = earlier.task if earlier.task in table.frame.columns else None
     tasks = split_table(table, task.space, Columns(task_column, earlier.objective), reader)

@@ -5,7 +5,7 @@ import reprlib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, SupportsFloat
 
 import numpy as np
 
@@ -42,7 +42,7 @@ from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.conversion import SpaceLike, to_search_space
 from hpobench_ordered.tuning._settings import as_json, hash_evaluations
 from hpobench_ordered.tuning.reading.read import as_history
-from hpobench_ordered.tuning.reading.rows import explain_rounding, warn
+from hpobench_ordered.tuning.reading.rows import warn
 from hpobench_ordered.tuning.reading.sources import Source, is_storage
 from hpobench_ordered.tuning.reading.tables import contexts_of
 
@@ -583,19 +583,13 @@ def to_objective_value(value: float | None) -> float:
     None, NaN and infinite values are failures.
 
     Raises:
-        EvaluationsError: It is no number, or an integer that a float would round.
+        EvaluationsError: It is no number.
     """
     if value is None:
         return math.nan
-    try:
-        number = float(value)
-        is_number = not isinstance(value, str)  # float() converts text
-    except (TypeError, ValueError, OverflowError):
-        is_number = False
-    rounding_note = explain_rounding(value)  # "" if a float can hold the value
-    if not is_number or rounding_note:
+    if not isinstance(value, SupportsFloat):  # which text is not
         raise EvaluationsError(
             f"an objective value must be a number, or None for a failure, but got {value!r}"
-            f"{rounding_note}"
         )
+    number = float(value)
     return number if math.isfinite(number) else math.nan

@@ -28,7 +28,7 @@ from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.optuna_space import distribution
 from hpobench_ordered.tuning._settings import describe_changes
 from hpobench_ordered.tuning.reading.passwords import hide_password
-from hpobench_ordered.tuning.reading.read import REMEDIES, Settings, read_source
+from hpobench_ordered.tuning.reading.read import Settings, read_source
 from hpobench_ordered.tuning.reading.rows import OpenedStudy, Reader
 from hpobench_ordered.tuning.reading.sources import open_storage
 from hpobench_ordered.tuning.reading.studies import SETTINGS_ENTRY, load_studies
@@ -169,13 +169,7 @@ class Recorder:
                 earlier.append(opened)
         if not earlier:
             return ()
-        reader = Reader(
-            drop_invalid=True,
-            clip=False,
-            source="the studies",
-            may_be_empty=True,
-            remedies=REMEDIES,
-        )
+        reader = Reader(drop_invalid=True, clip=False, source="the studies", may_be_empty=True)
         return read_source(earlier, space, Settings(), reader)
 
     def stop(self, reason: str) -> None:

@@ -7,12 +7,10 @@ from hpobench_ordered._typing import Config
 from hpobench_ordered.testing.toy import conditional_space, random_history, toy_benchmark
 
 METHODS = [
-    "random-search",
     "bo",
     "simple-ordered",
     pytest.param("cts", marks=pytest.mark.slow),
     pytest.param("tpe", marks=pytest.mark.slow),
-    pytest.param("transfer-tpe-best-first", marks=pytest.mark.slow),
 ]
 """Methods as parameters of tests."""
 TASKS = 3

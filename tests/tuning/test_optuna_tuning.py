@@ -1,7 +1,6 @@
 """Studies whose sampler is a method: suggestions as by an optimiser, also when resumed."""
 
 import math
-import pickle
 import signal
 import subprocess
 import sys
@@ -183,18 +182,6 @@ def test_new_sampler_resumes_a_study(method):
         continue_with(study, objective_of(task), make_sampler(method), trials)
 
     assert configs_of(study) == configs_of(undisturbed)
-
-
-def test_pickled_study_goes_on():
-    """The copy suggests the same as the original, with the state of its sampler."""
-    study, task = make_study_and_task()
-    study.optimize(objective_of(task), n_trials=5)
-    copy = pickle.loads(pickle.dumps(study))
-
-    study.optimize(objective_of(task), n_trials=3)
-    copy.optimize(objective_of(task), n_trials=3)
-
-    assert configs_of(copy) == configs_of(study)
 
 
 class EventfulStudy:
@@ -635,21 +622,6 @@ def suggest_rate_and_more(trial: optuna.Trial) -> float:
     return trial.suggest_float("rate", 1e-6, 1) + trial.suggest_float("more", 0, 1)
 
 
-def test_infinite_trial_of_earlier_study_failed():
-    """Three studies of 15 trials each, to one of which a trial with an infinite value is added."""
-    studies = run_studies_of_three_months()
-    first_study, *_ = studies
-    distributions = first_study.trials[0].distributions
-    invalid_trial = first_study.ask(distributions)
-    first_study.tell(invalid_trial, math.inf)
-
-    sampler = OptunaSampler.from_studies("simple-ordered", studies)
-
-    study = optuna.create_study(sampler=sampler)
-    first_rate = study.ask(distributions).params["rate"]
-    assert first_rate in [earlier.best_params["rate"] for earlier in studies[1:]]
-
-
 def run_two_trials_after_studies(objective) -> list[str]:
     """Optimise with a sampler from studies, and return the warnings about the history."""
     sampler = OptunaSampler.from_studies("simple-ordered", run_studies_of_three_months())
@@ -715,19 +687,6 @@ def test_misspelt_objective_loses_no_suggestion(study_after_misspelt_objectives,
     assert configs_of(study, [TrialState.COMPLETE]) == configs_of(undisturbed)
 
 
-@pytest.mark.parametrize("has_new_sampler", [False, True])
-def test_study_with_errors_is_resumed(study_after_misspelt_objectives, has_new_sampler):
-    """A new sampler goes on with the suggestions that the study's own one would make."""
-    study, task = study_after_misspelt_objectives
-    if has_new_sampler:
-        study.sampler = make_sampler("simple-ordered")
-    study.optimize(objective_of(task), n_trials=4)
-
-    suggestions = suggest_from_copy(study, task, make_sampler("simple-ordered"))
-
-    assert suggestions == suggest_from_copy(study, task, study.sampler)
-
-
 @pytest.mark.parametrize(
     ("suggest", "error", "message"),
     [
@@ -763,19 +722,6 @@ def test_study_of_another_direction_is_an_error():
     study = optuna.create_study(direction="maximize", sampler=sampler)
     with pytest.raises(EvaluationsError, match="objective is to minimize"):
         study.optimize(objective_of(task), n_trials=1)
-
-
-def test_infinite_value_is_told_as_failure():
-    """Optuna accepts an infinite value; the method is told NaN."""
-    study, _ = make_study_and_task(space=numeric_space())
-
-    def suggest_and_return_infinity(trial: optuna.Trial) -> float:
-        suggest_config(trial, numeric_space())
-        return math.inf
-
-    study.optimize(suggest_and_return_infinity, n_trials=1)
-    (trial,) = told_trials(study.sampler)
-    assert math.isnan(trial.value)
 
 
 def test_trial_outside_the_space_is_not_told():
@@ -844,12 +790,3 @@ def test_steps_and_types_are_the_objectives():
     """
     study = run_trials_on_steps(OptunaSampler("random-search", space=SPACE_WITH_STEPS))
     assert len(told_trials(study.sampler)) == 20
-
-
-def test_steps_of_another_sampler_are_told():
-    """Values on steps, as another sampler drew them, are in the space of this one."""
-    study = run_trials_on_steps(optuna.samplers.RandomSampler(seed=0))
-    study.sampler = OptunaSampler("random-search", space=SPACE_WITH_STEPS)
-    study.ask(SPACE_WITH_STEPS)
-    n_earlier, n_in_flight = 20, 1
-    assert len(told_trials(study.sampler)) == n_earlier + n_in_flight

@@ -1,6 +1,5 @@
 """Tasks as objectives of other packages: functions, ConfigSpace, Optuna and OptunaHub."""
 
-import inspect
 import pickle
 
 import numpy as np
@@ -10,7 +9,6 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution, Int
 from optuna.study import StudyDirection
 
 from hpobench_ordered import Direction
-from hpobench_ordered.errors import InvalidConfigError
 from hpobench_ordered.testing.toy import conditional_space, toy_benchmark
 from hpobench_ordered.tuning import (
     OptunaHubProblem,
@@ -58,11 +56,6 @@ def test_configspace_problem_returns_losses(task):
         loss = task.objective.loss(task.evaluate(config))
         assert target(config) == loss
         assert target(dict(config), seed=3) == loss
-
-
-def test_configspace_target_has_smac_signature(task):
-    _, target = configspace_problem(task)
-    assert list(inspect.signature(target).parameters) == ["config", "seed"]
 
 
 def random_trial(seed):
@@ -161,8 +154,3 @@ def test_optunahub_problem_ignores_inactive_values(task):
         if params["kind"] == "c":  # for which x is inactive
             del active_params["x"]
         assert problem.evaluate(params) == task.evaluate(active_params)
-
-
-def test_optunahub_problem_refuses_incomplete_configuration(task):
-    with pytest.raises(InvalidConfigError):
-        OptunaHubProblem(task).evaluate({})

@@ -1,4 +1,4 @@
-"""The reader of earlier evaluations: one table of mistakes over all ways in, and its rules."""
+"""The reader of earlier evaluations: one table of mistakes, its rules, and all ways in."""
 
 import json
 import math
@@ -175,10 +175,6 @@ MISTAKES: Mapping[str, tuple[Callable[[pd.DataFrame], pd.DataFrame], str]] = {
         change_cell(1, "objective", "good"),
         r"the objective must be .*\('good'\)",
     ),
-    "rounded objective": (
-        change_cell(1, "objective", 2**53 + 1),
-        "the objective must be .*|integer that floats round",
-    ),
     "no task": (change_cell(1, "task", None), "column 'task' names no task: (row|line)"),
     "no rows": (lambda table: table.iloc[:0], "no usable evaluation with a value"),
     "no values": (
@@ -187,7 +183,7 @@ MISTAKES: Mapping[str, tuple[Callable[[pd.DataFrame], pd.DataFrame], str]] = {
     ),
     "other objective": (
         lambda table: table.rename(columns={"objective": "value"}),
-        r"no column 'objective' for the objective \(give (objective=|--objective )value\)",
+        r"no column 'objective' for the objective \(if it is 'value', say so by `objective`",
     ),
 }
 """Mistakes in a table: what changes it, and the message."""
@@ -200,20 +196,19 @@ def _folder(tmp_path, monkeypatch):
 
 
 @pytest.mark.filterwarnings("ignore:columns that are not hyperparameters")
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("mistake", MISTAKES)
-def test_mistake_is_named(way, mistake):
+@pytest.mark.parametrize(("change", "message"), MISTAKES.values(), ids=MISTAKES)
+def test_mistake_is_named(change, message):
     """The message says what is wrong, and in which row."""
-    if way == "benchmark" and mistake in ("no values", "other objective"):
-        pytest.skip("the table of a benchmark has values, and their column is named")
-    is_text = way not in ("frame", "list of tables")
-    if mistake == "rounded objective" and is_text:
-        pytest.skip("text is not rounded")
-    if mistake == "two columns" and way == "parquet":
-        pytest.skip("Parquet has no two columns of a name")
-    change, message = MISTAKES[mistake]
     with pytest.raises(EvaluationsError, match=message):
-        WAYS[way](change(make_table()))
+        read(change(make_table()))
+
+
+@pytest.mark.parametrize("read_table", WAYS.values(), ids=WAYS)
+def test_every_way_in_names_mistakes(read_table):
+    """All of them read a table by the same rules; in a file, a row is known by its line."""
+    table = change_cell(1, "depth", 12)(make_table())
+    with pytest.raises(EvaluationsError, match=r"'depth' must be an integer .*: (row|line) \d"):
+        read_table(table)
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
@@ -360,9 +355,18 @@ CHOICES = SearchSpace(
 )
 
 
-@pytest.mark.parametrize("none", [None, "None", "", math.nan])
-@pytest.mark.parametrize("true", [True, "true", "TRUE", 1, "1", 1.0, np.True_])
-@pytest.mark.parametrize("layers", ["(64, 64)", (64, 64), [64, 64], "[64,64]"])
+@pytest.mark.parametrize(
+    ("none", "true", "layers"),
+    [
+        (None, True, "(64, 64)"),
+        ("None", "true", (64, 64)),
+        ("", "TRUE", [64, 64]),
+        (math.nan, 1, "[64,64]"),
+        (None, "1", (64, 64)),
+        (None, 1.0, [64, 64]),
+        (None, np.True_, "(64, 64)"),
+    ],
+)
 def test_choices_are_read_in_any_spelling(none, true, layers):
     table = pd.DataFrame({"weight": [none], "flag": [true], "objective": [1.0]}, dtype=object)
     table["layers"] = [layers]
@@ -446,7 +450,7 @@ def test_column_on_another_scale_is_not_clipped(logarithm):
 
 
 def test_refused_rows_come_with_advice():
-    message = "drop_invalid=True leaves .*; clip=True moves .*; if they .* on another search space"
+    message = "drop_invalid .* leaves .*; clip .* moves .*; if they .* on another search space"
     with pytest.raises(EvaluationsError, match=message):
         read(change_cell(1, "depth", 12)(make_table()))
 
@@ -465,7 +469,6 @@ def test_all_problems_are_listed_together():
         st.floats(-1e300, -1e-6),
         st.text(st.characters(categories=["L"]), min_size=1, max_size=3),
         st.booleans(),
-        st.just(10**400),
     ),
 )
 def test_any_wrong_number_is_refused(row, column, value):
@@ -511,12 +514,6 @@ def test_tasks_of_one_name_are_told_apart_by_their_source():
     assert tasks == ["churn of may/tuning.db", "churn of june/tuning.db"]
 
 
-def test_identical_tasks_are_refused():
-    table = make_table()
-    with pytest.raises(EvaluationsError, match="'May' and 'August' have identical evaluations"):
-        read(pd.concat([table, table.iloc[:3].assign(task="August")], ignore_index=True))
-
-
 def test_tasks_come_in_the_order_of_the_table():
     """Whatever dates or numbers their names have."""
     names = {"May": "12/01/2026", "June": "01/15/2026"}
@@ -553,12 +550,10 @@ def test_columns_can_be_renamed():
         ({"rename": {"rat": "lr"}}, "'rat'.* 'rate'"),
         ({"rename": {"rate": "depth"}}, "'depth'"),
         ({"rename": "rate"}, "mapping"),
-        ({"contexts": [1]}, "contexts must be a dict of numbers for each"),
         ({"contexts": {"May": 3, "June": 3}}, "contexts must be a dict of numbers for each"),
         ({"contexts": {"May": {"n": 3.0}}}, "no context of 'June'"),
         ({"contexts": {"Mai": {"n": 3.0}}}, "unknown task 'Mai'"),
         ({"contexts": {"May": {"n": 3.0}, "June": {"m": 3.0}}}, "context of task 'June' has"),
-        ({"contexts": {"May": {"n": 3.0}, "June": {"n": 2**53 + 1}}}, "integer that floats round"),
         ({"direction": "largest"}, "direction"),
     ],
 )
@@ -581,7 +576,7 @@ def test_contexts_are_those_of_the_tasks():
             make_studies,
             SPACE,
             "minimize",
-            "same direction, .* task at hand is to minimize; studies=",
+            "same direction, .* task at hand is to minimize; `studies`",
         ),
         (lambda: 3, SPACE, "maximize", "DataFrame, .* but got a int"),
         (list, SPACE, "maximize", "but got a list"),

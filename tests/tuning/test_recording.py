@@ -1,10 +1,8 @@
 """Recorded tuning, on random spaces: it continues as if never stopped, and is read as told."""
 
 import math
-import sqlite3
 import zlib
 from collections.abc import Sequence
-from contextlib import closing
 from unittest.mock import patch
 
 import numpy as np
@@ -180,29 +178,6 @@ def test_recorded_tuning_is_read_as_told(space, events, direction):
     assert_merged(may, space, told)
 
 
-@pytest.mark.filterwarnings("ignore::hpobench_ordered.errors.HistoryWarning")
-@given(space=spaces(), seed=st.integers(0, 99), direction=st.sampled_from(Direction))
-def test_recorded_history_is_read_with_repeats_merged(space, seed, direction):
-    """Two tasks of eight evaluations each, some of which failed or repeat a configuration."""
-    rng = np.random.default_rng(seed)
-    history = []
-    for task, best in (("May", 0.0), ("June", 0.5)):
-        values = space.decode(space.sample_unit(rng, 8))
-        objective = rng.choice([best, 1.0, math.nan], size=8)
-        objective[0] = best
-        history.append(Evaluations(task, {}, values, objective, space=space, direction=direction))
-    storage = InMemoryStorage()
-
-    hbo.record_history(history, storage)
-
-    read = hbo.read_history(storage)
-    assert [evaluations.task for evaluations in read] == ["May", "June"]
-    for evaluations, expected in zip(read, history, strict=True):
-        assert evaluations.direction is direction
-        trials = zip(space.configs(expected.values), expected.objective.tolist(), strict=True)
-        assert_merged(evaluations, space, list(trials))
-
-
 def make_evaluations(**options) -> Evaluations:
     """A task of two evaluations."""
     space = SearchSpace([Parameter.number("x", 0, 1)])
@@ -301,16 +276,6 @@ def test_context_is_recorded():
     assert contexts == [{"rows": 10}, {"rows": 20}]
 
 
-def test_copy_of_an_earlier_task_is_left_out():
-    storage = optuna.storages.InMemoryStorage()
-    tune(storage, "May", [0.1, 0.2])
-    with pytest.warns(HistoryWarning):
-        tune(storage, "June", [0.1, 0.2])
-    with pytest.warns(HistoryWarning, match="identical evaluations: the second is left out"):
-        tuner = tune(storage, "July", method="simple-ordered")
-    assert len(tuner.settings["history"]) == 1
-
-
 def test_earlier_task_may_be_out_of_range():
     """Nothing of it can be used, which is said."""
     storage = optuna.storages.InMemoryStorage()
@@ -319,17 +284,6 @@ def test_earlier_task_may_be_out_of_range():
     with pytest.warns(HistoryWarning, match="2 of 2 evaluations are left out"):
         tuner = tune(storage, "June", space=narrower)
     assert tuner.settings["history"] == []
-
-
-def test_database_of_another_program_is_left_alone(tmp_path):
-    path = tmp_path / "prices.db"
-    with closing(sqlite3.connect(path)) as database:
-        database.execute("create table prices (a)")
-        database.commit()
-    before = path.read_bytes()
-    with pytest.raises(EvaluationsError, match="no studies of Optuna"):
-        tune(path, "May")
-    assert path.read_bytes() == before
 
 
 def test_interrupted_suggestion_ends_the_record(monkeypatch):

@@ -133,10 +133,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-METHODS_WITHOUT_HISTORY = ["bo", optuna.samplers.RandomSampler, draw_at_random]
-
-
-@pytest.mark.parametrize("method", METHODS_WITHOUT_HISTORY)
+@pytest.mark.parametrize("method", ["bo", optuna.samplers.RandomSampler, draw_at_random])
 def test_optimiser_warns_of_unused_history(method):
     """The warning points to the caller's line, which is in this file."""
     spec = hbo.tuning.as_method_spec(method)
@@ -148,30 +145,11 @@ def test_optimiser_warns_of_unused_history(method):
     assert [warning.filename for warning in caught] == [__file__]
 
 
-@pytest.mark.parametrize("method", METHODS_WITHOUT_HISTORY)
-def test_sampler_warns_of_unused_history(method):
-    """The warning comes with the sampler, before any trial."""
-    spec = hbo.tuning.as_method_spec(method)
-    history = read_table_of_months()
-    with pytest.warns(HistoryWarning, match="does not use the history"):
-        OptunaSampler(spec, space=SPACE, history=history)
-
-
 def test_used_history_is_not_warned_of():
     """The method simple-ordered uses the history; a warning would be an error in these tests."""
     history = read_table_of_months()
 
     hbo.optimiser("simple-ordered", direction="maximize", space=SPACE, history=history)
-
-
-@pytest.mark.parametrize("source", [OPTIONS_FOR_TABLE, OPTIONS_FOR_STORAGE])
-def test_command_warns_of_unused_history(folder, source):
-    """The history is in a table or in a storage; bo uses none, simple-ordered does."""
-    result_of_bo = run_suggest_command(folder, source, "bo")
-    result_of_simple_ordered = run_suggest_command(folder, source, "simple-ordered")
-    assert result_of_bo.stderr.count("bo does not use the history") == 1
-    said = "earlier tasks, the last one the latest: m1, m2, m3\n"
-    assert result_of_simple_ordered.stderr == said
 
 
 @pytest.mark.parametrize("source", [OPTIONS_FOR_TABLE, OPTIONS_FOR_STORAGE])
@@ -182,14 +160,6 @@ def test_command_renames_hyperparameters(folder, source):
     )
     best_of_history = "lr,depth\n0.5,4\n"
     assert result.stdout == best_of_history
-
-
-@pytest.mark.parametrize("source", [OPTIONS_FOR_TABLE, OPTIONS_FOR_STORAGE])
-def test_command_names_missing_hyperparameter(folder, source):
-    """The history has a `rate`, which the space calls `lr`: a warning or an error says so."""
-    result = run_suggest_command(folder, source, "simple-ordered", space=RENAMED_SPACE)
-    warnings_and_error = result.stderr + str(result.exception)
-    assert "lr" in warnings_and_error
 
 
 def suggest_eight(name: str, history: tuple[Evaluations, ...]) -> list[Any]:
@@ -246,10 +216,8 @@ def test_unused_hyperparameter_is_warned_of_once(space):
     [
         ("--history old.csv", "no column 'objective' for the objective"),
         ("--storage sqlite:///tt.db", "unknown file 'tt.db'; did you mean 't.db'?"),
-        ("--storage nonsense://x", "the storage 'nonsense://x' cannot be read"),
         ("--storage t.db --studies x*", "unknown study 'x*'; choose from 'm1', 'm2', 'm3'"),
         ("--clip", "--clip need --history"),
-        ("--storage t.db --rename rate", "--rename must be OLD=NEW"),
         ("--storage t.db --rename raet=lr", "'raet' cannot be renamed; did you mean 'rate'?"),
         ("--context size=nan", "'size' is 'nan'"),
     ],
@@ -326,7 +294,7 @@ def test_reading_other_database_writes_nothing(folder, create):
     assert path.read_bytes() == before
 
 
-@pytest.mark.parametrize("value", [math.nan, "big", None, True, 10**400])
+@pytest.mark.parametrize("value", [math.nan, "big", None])
 def test_a_context_is_of_numbers(value):
     """An optimiser refuses other values at once, a sampler when it is first asked."""
     context = {"size": value}
@@ -355,15 +323,9 @@ def test_other_context_than_historys_is_warned_of():
         make_simple_ordered(context={"size": 3})
 
 
-def test_context_must_be_a_mapping():
-    with pytest.raises(EvaluationsError, match="a mapping of numbers"):
-        make_simple_ordered(context=["size"])
-
-
-@pytest.mark.parametrize("seed", [-1, 1.5])
-def test_invalid_seed_is_refused(seed):
+def test_invalid_seed_is_refused():
     with pytest.raises(ExperimentError, match="a seed must be a whole number from 0"):
-        make_simple_ordered(seed=seed)
+        make_simple_ordered(seed=-1)
 
 
 def test_a_space_may_be_a_dict():
@@ -405,10 +367,7 @@ def test_text_is_no_space():
 
 @pytest.mark.parametrize(
     ("described", "message"),
-    [
-        ({"lr": lr}, "lr")
-        for lr in [(1,), ("a", "b"), (2, 1), [], [[1]], [2, 10], [(64, 64), (128,)], (True, False)]
-    ]
+    [({"lr": lr}, "lr") for lr in [(1,), ("a", "b"), (2, 1), [], [2, 10], (True, False)]]
     + [({3: (1, 2)}, "3"), ({}, "at least one tunable"), ({"lr": (1, 2, "lg")}, "'lr'.*'log'")],
 )
 def test_invalid_dict_as_space_is_refused(described, message):

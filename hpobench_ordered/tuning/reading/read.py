@@ -10,15 +10,9 @@ from hpobench_ordered.data.objective import Direction
 from hpobench_ordered.errors import EvaluationsError
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.conversion import SpaceLike, to_search_space
-from hpobench_ordered.tuning.reading.rows import OpenedStudy, Reader, Remedies, TaskRows
+from hpobench_ordered.tuning.reading.rows import OpenedStudy, Reader, TaskRows
 from hpobench_ordered.tuning.reading.sources import Source, open_source
 from hpobench_ordered.tuning.reading.tables import Columns, Table, contexts_of, split_table
-
-REMEDIES = Remedies(
-    clip="clip=True",
-    rename="`rename`",
-    old_space="`space` of `read_history`, and the new one to `optimiser`",
-)
 
 
 @dataclass(frozen=True)
@@ -139,7 +133,7 @@ def read_history(
         contexts,
         rename,
     )
-    reader = Reader(drop_invalid, clip, "the history", remedies=REMEDIES)
+    reader = Reader(drop_invalid, clip, "the history")
     search_space = None if space is None else to_search_space(space)
     return read_source(source, search_space, settings, reader)
 
@@ -156,7 +150,7 @@ def as_history(
         source,
         space,
         Settings(direction=direction),
-        Reader(drop_invalid=False, clip=False, source="the history", remedies=REMEDIES),
+        Reader(drop_invalid=False, clip=False, source="the history"),
     )
 
 
@@ -173,7 +167,7 @@ def read_source(
     """
     opened = open_source(source, settings.studies)
     reader.source = _name_source(opened)
-    direction = _choose_direction(opened, settings.direction, reader.remedies)
+    direction = _choose_direction(opened, settings.direction)
     tasks = _split_by_task(opened, space, settings, reader)
     names = [task.rows.task for task in tasks]
     contexts: Mapping[str, Mapping[str, float]] = {
@@ -207,7 +201,7 @@ def read_surrogate_data(
         drop_invalid: Whether rows that cannot be used are left out, instead of being an error.
     """
     reader = Reader(
-        drop_invalid, clip=False, source=table.name, allows_failed=False, merges_repeated=False
+        drop_invalid, clip=False, source=table.name, is_history=False, allows_failed=False
     )
     history = [
         reader.read(of_task.rows, space, direction=direction, context=of_task.context)
@@ -225,14 +219,12 @@ def _name_source(opened: Sequence[Table | OpenedStudy]) -> str:
 
 
 def _choose_direction(
-    opened: Sequence[Table | OpenedStudy], direction: Direction | None, remedies: Remedies
+    opened: Sequence[Table | OpenedStudy], direction: Direction | None
 ) -> Direction:
     """The direction of all earlier tasks; it is an error if they differ, or if nobody says it."""
     studies = [item.study for item in opened if isinstance(item, OpenedStudy)]
     if len(studies) < len(opened) and direction is None:
-        raise EvaluationsError(
-            f"say whether the objective is to minimize or maximize: {remedies.direction}"
-        )
+        raise EvaluationsError("say whether the objective is to minimize or maximize: `direction`")
 
     word_of_study: dict[str, str] = {}
     for study in studies:
@@ -246,7 +238,7 @@ def _choose_direction(
         here = "" if direction is None else f"; the task at hand is to {direction.value}"
         raise EvaluationsError(
             f"studies must have the same direction, but got {listing}{here}; "
-            f"{remedies.studies} chooses some of them"
+            '`studies`, such as "NAME-*", chooses some of them'
         )
     return Direction.of(words.pop()) if words else Direction.MINIMIZE
 
@@ -265,9 +257,7 @@ def _split_by_task(
     for item in opened:
         if isinstance(item, Table):
             if space is None:
-                raise EvaluationsError(
-                    f"say on which search space {item.name} was made: {reader.remedies.space}"
-                )
+                raise EvaluationsError(f"say on which search space {item.name} was made: `space`")
             for of_task in split_table(
                 item, space, settings.columns, reader, rename=settings.rename
             ):

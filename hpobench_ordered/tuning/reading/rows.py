@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
-from typing import TYPE_CHECKING, Any, SupportsInt, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +42,8 @@ TEXTS_READ_AS_EMPTY = ("None", "NA", "N/A", "NaN", "nan", "NULL", "null", "")
 """Texts in a file that pandas reads as empty cells."""
 INFINITE_TEXTS = ("inf", "infinity")  # in lower case, without a sign
 TEXTS_OF_BOOLEANS = {"true": 1.0, "false": 0.0}  # in lower case
+READ_ON_OLD_SPACE = "read them on that one (--history-space), and give the new one to the optimiser"
+"""What can be done about evaluations that do not fit the search space."""
 
 
 class State(Enum):
@@ -145,31 +147,6 @@ class _Verdicts:
         return cls(~nowhere, nowhere.copy(), nowhere)
 
 
-@dataclass(frozen=True, slots=True)
-class Remedies:
-    """What messages advise where rows cannot be used: arguments in Python, options in the shell.
-
-    Attributes:
-        drop_invalid: Leaves out the rows; those below are "" where there is no such argument.
-        clip: Moves numbers that are out of range to the nearest bound.
-        rename: Gives columns other names.
-        objective: Names the column of the objective, which follows.
-        direction: Says whether the objective is minimised or maximised.
-        space: Says what the search space is.
-        studies: Chooses among the studies of a storage.
-        old_space: Where the search space goes that the rows were evaluated on.
-    """
-
-    drop_invalid: str = "drop_invalid=True"
-    clip: str = ""
-    rename: str = ""
-    objective: str = "objective="
-    direction: str = "`direction`"
-    space: str = "`space`"
-    studies: str = 'studies="NAME-*"'
-    old_space: str = ""
-
-
 @dataclass
 class Reader:
     """Converts rows to evaluations and collects problems.
@@ -178,10 +155,10 @@ class Reader:
         drop_invalid: Whether unusable rows are left out, instead of being an error.
         clip: Whether numbers that are out of range are moved to the nearest bound.
         source: Name of the input in messages.
+        is_history: Whether the rows are earlier tasks, where a configuration gets one value on a
+            task.
         allows_failed: Whether an evaluation may have failed; a surrogate needs a value in each row.
-        merges_repeated: Whether a configuration gets one value on a task: so in a history.
         may_be_empty: Whether there may be no usable row at all.
-        remedies: What messages advise.
         ignored: Columns that are not read.
         rows_with_problem: Names of the rows that have a problem, by its description.
         unusable_tasks: Tasks without any usable evaluation, in words.
@@ -190,10 +167,9 @@ class Reader:
     drop_invalid: bool
     clip: bool
     source: str
+    is_history: bool = True
     allows_failed: bool = True
-    merges_repeated: bool = True
     may_be_empty: bool = False
-    remedies: Remedies = Remedies()
     ignored: list[str] = field(default_factory=list)
     rows_with_problem: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     unusable_tasks: list[str] = field(default_factory=list)
@@ -235,7 +211,7 @@ class Reader:
         is_usable = verdicts.is_good & ~verdicts.is_unknown
         values = values[is_usable]
         objective = objective[is_usable]
-        if self.merges_repeated:
+        if self.is_history:
             values, objective = self._merge_repeated(values, objective)
         if not len(objective):
             self.unusable_tasks.append(f"task {rows.task!r}")
@@ -265,38 +241,14 @@ class Reader:
             history: Evaluations of each task; None for a task without a usable row.
 
         Raises:
-            EvaluationsError: Rows cannot be used, unless such rows are left out; no row can; or two
-                tasks are identical.
+            EvaluationsError: Rows cannot be used, unless such rows are left out; or no row can.
 
         Warns:
             HistoryWarning: Rows are left out or merged, numbers were moved, or columns are ignored.
         """
-        evaluations = self._leave_out_copies(self.usable(history))
+        evaluations = self.usable(history)
         self.warn_of_ignored()
         return evaluations
-
-    def _leave_out_copies(self, history: Sequence[Evaluations]) -> tuple[Evaluations, ...]:
-        """Refuse, or leave out, tasks with the evaluations of an earlier one, such as a copy."""
-        first_task_with: dict[Any, str] = {}
-        different: list[Evaluations] = []
-        for evaluations in history:
-            content = (
-                evaluations.names,
-                evaluations.values.tobytes(),
-                evaluations.objective.tobytes(),
-            )
-            # A single evaluation may be the same by chance.
-            is_comparable = np.isfinite(evaluations.objective).sum() > 1
-            task = evaluations.task
-            first_task = first_task_with.setdefault(content, task) if is_comparable else task
-            if first_task == task:
-                different.append(evaluations)
-                continue
-            problem = f"tasks {first_task!r} and {task!r} have identical evaluations"
-            if not self.drop_invalid:
-                raise EvaluationsError(f"{problem}: give them once")
-            warn(f"{problem}: the second is left out")
-        return tuple(different)
 
     def usable(self, history: Iterable[Evaluations | None]) -> tuple[Evaluations, ...]:
         """The usable evaluations by task; warns of, or refuses, what is left out or moved.
@@ -352,17 +304,12 @@ class Reader:
             warn(f"numbers between two steps were moved to the nearest one: {counts}")
 
     def _advise(self) -> str:
-        """Say what the user can do about the rows with a problem."""
-        remedies = self.remedies
-        sentences = [f"{remedies.drop_invalid} leaves these evaluations out"]
-        if remedies.clip and self._has_number_to_clip:
-            sentences.append(
-                f"{remedies.clip} moves numbers that are out of range to the nearest bound"
-            )
-        if remedies.old_space and self._has_invalid_config:
-            sentences.append(
-                f"if they were evaluated on another search space, give that as {remedies.old_space}"
-            )
+        """Say what the user can do about the rows with a problem, in Python or in a shell."""
+        sentences = ["drop_invalid (--drop-invalid) leaves these evaluations out"]
+        if self.is_history and self._has_number_to_clip:
+            sentences.append("clip (--clip) moves numbers out of range to the nearest bound")
+        if self.is_history and self._has_invalid_config:
+            sentences.append(f"if they were evaluated on another search space, {READ_ON_OLD_SPACE}")
         return "; ".join(sentences)
 
     def _problems(self) -> str:
@@ -535,8 +482,7 @@ class Reader:
             if has_failed and self.allows_failed:
                 verdicts.has_failed[i] = True
             elif math.isnan(objective[i]):
-                place = f"{rows.where[i]} ({value!r}){explain_rounding(value)}"
-                self.rows_with_problem[problem].append(place)
+                self.rows_with_problem[problem].append(f"{rows.where[i]} ({value!r})")
                 verdicts.is_good[i] = False
         return objective
 
@@ -584,14 +530,12 @@ def is_missing(value: object) -> bool:
 
 
 def number_of(value: object) -> float:
-    """Convert a cell, which may be text, to a number; NaN if that is impossible or would round."""
+    """Convert a cell, which may be text, to a number; NaN if that is impossible."""
     if isinstance(value, str):
         is_number = NUMBER_PATTERN.fullmatch(value.strip()) is not None
         return float(value) if is_number else math.nan
     is_truth_value = isinstance(value, bool | np.bool_)  # which Python counts as numbers
     if not isinstance(value, numbers.Real) or is_truth_value:
-        return math.nan
-    if isinstance(value, numbers.Integral) and is_rounded(value):
         return math.nan
     return float(value)
 
@@ -601,22 +545,6 @@ def _is_infinite(value: object) -> bool:
     if isinstance(value, str):
         return value.strip().lstrip("+-").lower() in INFINITE_TEXTS
     return isinstance(value, numbers.Real) and math.isinf(value)
-
-
-def is_rounded(number: SupportsInt) -> bool:
-    """Whether a float cannot hold an integer exactly."""
-    integer = int(number)
-    try:
-        return int(float(integer)) != integer
-    except OverflowError:
-        return True
-
-
-def explain_rounding(value: object) -> str:
-    """Explain why an integer is no valid cell, "" for other values."""
-    if isinstance(value, numbers.Integral) and is_rounded(value):
-        return " (an integer that floats round)"
-    return ""
 
 
 def _explain_empty(parameter: Parameter) -> str:

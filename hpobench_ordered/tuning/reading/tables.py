@@ -10,12 +10,11 @@ from hpobench_ordered._wording import join_words, suggest_allowed
 from hpobench_ordered.errors import EvaluationsError
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.tuning.reading.rows import (
+    READ_ON_OLD_SPACE,
     Reader,
-    Remedies,
     Rows,
     State,
     TaskRows,
-    explain_rounding,
     is_missing,
     number_of,
     warn,
@@ -114,7 +113,7 @@ def split_table(
     frame = _rename_spellings(frame.rename(columns=rename), space, columns)
     columns = _complete(columns, frame, space)
     state_column = _find_state_column(frame, space, columns)
-    ignored = _check_columns(frame, space, columns, table.name, reader.remedies)
+    ignored = _check_columns(frame, space, columns, reader, table.name)
     reader.ignored += [name for name in ignored if name != state_column]
 
     names_of_rows = _name_rows(frame)
@@ -311,7 +310,6 @@ def _check_context(
         if isinstance(value, str) or not math.isfinite(number_of(value)):
             raise EvaluationsError(
                 f"context {name!r} of task {task!r} must be a finite number, but got {value!r}"
-                f"{explain_rounding(value)}"
             )
 
 
@@ -343,8 +341,8 @@ def _check_columns(
     frame: "DataFrame",
     space: SearchSpace,
     columns: Columns,
+    reader: Reader,
     source: str,
-    remedies: Remedies,
 ) -> list[str]:
     """Check that every column needed is there once; returns those that may be hyperparameters.
 
@@ -356,8 +354,8 @@ def _check_columns(
         space: The search space.
         columns: Names of the columns that are not hyperparameters. Each has a role, which is what
             it is for, in words such as "the task".
+        reader: Says whether the rows are a history.
         source: Name of the table in messages.
-        remedies: What messages advise.
     """
     for name, role in columns.roles():
         if not isinstance(name, str):
@@ -380,20 +378,17 @@ def _check_columns(
         hint = ""
         if name == columns.objective:
             likely = [other for other in USUAL_OBJECTIVES if other in others]
-            names = " or ".join(f"{remedies.objective}{other}" for other in likely)
-            hint = f" (give {names})" if likely else ""
+            names = " or ".join(map(repr, likely))
+            hint = f" (if it is {names}, say so by `objective`)" if likely else ""
         problems.append(f"no column {name!r} for {role_of_column[name]}{hint}")
     if missing and others:
-        hint = f" ({remedies.rename} gives columns other names)" if remedies.rename else ""
+        hint = " (`rename` gives columns other names)" if reader.is_history else ""
         problems.append(f"columns without a use: {join_words(map(repr, others))}{hint}")
     if problems:
         lines = "".join(f"\n- {problem}" for problem in problems)
         lacks_hyperparameter = any(name not in present for name in space.names)
-        if lacks_hyperparameter and remedies.old_space:
-            lines += (
-                "\nif the rows were evaluated on another search space, give that as "
-                f"{remedies.old_space}"
-            )
+        if lacks_hyperparameter and reader.is_history:
+            lines += f"\nif the rows were evaluated on another search space, {READ_ON_OLD_SPACE}"
         raise EvaluationsError(f"{source} cannot be read:{lines}")
 
     with_prefix = [name for name in others if name.startswith(PREFIXES)]
@@ -428,7 +423,6 @@ def _read_contexts(
                     raise EvaluationsError(
                         f"column {column!r} must hold one finite number for each task, but task "
                         f"{task!r} has {cells[i]!r} in {names_of_rows[i]}"
-                        f"{explain_rounding(cells[i])}"
                     )
             contexts[task][column] = int(first) if is_integer else first
     return contexts

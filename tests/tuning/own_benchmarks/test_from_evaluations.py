@@ -24,7 +24,6 @@ from hpobench_ordered.errors import (
 from hpobench_ordered.space.parameters import Parameter
 from hpobench_ordered.surrogates import SurrogateType
 from hpobench_ordered.surrogates.bundle import read_card
-from hpobench_ordered.surrogates.forest import ForestSurrogate
 from hpobench_ordered.surrogates.nearest import NearestSurrogate
 from hpobench_ordered.surrogates.per_task import PerTaskSurrogate
 from hpobench_ordered.testing import check_benchmark
@@ -177,17 +176,6 @@ def test_forests_pass_the_public_checks(shared):
     check_benchmark(make_forest(shared=shared))
 
 
-@pytest.mark.parametrize(
-    ("shared", "surrogate_class"), [(True, ForestSurrogate), (False, PerTaskSurrogate)]
-)
-def test_shared_configurations_share_a_forest(shared, surrogate_class):
-    """Tasks with the same configurations share one forest; otherwise each has its own."""
-    forest = make_forest(shared=shared)
-
-    assert forest.surrogate == "forest"
-    assert isinstance(model_of(forest), surrogate_class)
-
-
 @pytest.mark.parametrize("shared", [False, True])
 def test_forests_predict_the_toy_tasks(shared):
     """At new configurations, predictions are close to the values that the rows are from."""
@@ -204,17 +192,6 @@ def test_forests_predict_the_toy_tasks(shared):
 
 
 @pytest.mark.parametrize("shared", [False, True])
-def test_no_row_beats_the_best_value(shared):
-    """Rows of one task are evaluated on all: no regret, the distance to the best, is negative."""
-    forest = make_forest(shared=shared)
-    values_of_rows = np.concatenate([recorded.values for recorded in forest.recorded()])
-
-    for task in forest.tasks:
-        regrets = task.regret(task.evaluate_many(values_of_rows))
-        assert regrets.min() >= 0
-
-
-@pytest.mark.parametrize("shared", [False, True])
 def test_saved_forests_are_cross_validated(tmp_path, shared):
     """The figures are of evaluations that a forest was not fitted to."""
     folder = save(make_forest(shared=shared), tmp_path / "mine")
@@ -227,36 +204,26 @@ def test_saved_forests_are_cross_validated(tmp_path, shared):
         assert 0.6 < quality.r2 < 1
 
 
-@pytest.mark.parametrize("shared", [False, True])
-def test_saved_forests_pass_the_public_checks(tmp_path, shared):
+def test_saved_forests_pass_the_public_checks(tmp_path):
     """`check_benchmark` is what users check their own benchmarks with."""
-    folder = save(make_forest(shared=shared), tmp_path / "mine")
+    folder = save(make_forest(shared=False), tmp_path / "mine")
 
     check_benchmark(hbo.load(folder))
 
 
-def return_itself(benchmark: Benchmark) -> Benchmark:
-    return benchmark
-
-
-def copy_by_pickle(benchmark: Benchmark) -> Benchmark:
-    copy: Benchmark = pickle.loads(pickle.dumps(benchmark))
-    return copy
-
-
-@pytest.mark.parametrize("make_copy", [return_itself, copy_by_pickle])
 @pytest.mark.parametrize("direction", Direction)
-def test_benchmark_records_rows_of_table(direction, make_copy):
+def test_benchmark_records_rows_of_table(direction):
     """All rows of a task in their order, also those that repeat a configuration.
 
-    `make_copy` returns the benchmark itself, or a copy by pickle.
+    The benchmark is a copy by pickle, as for another process.
     """
     space = conditional_space()
     table = make_table(space)
     repeated_rows = table.head(5)
     frame = pd.concat([table, repeated_rows])
 
-    benchmark = make_copy(make_benchmark(frame, space, direction=direction))
+    benchmark = make_benchmark(frame, space, direction=direction)
+    benchmark = pickle.loads(pickle.dumps(benchmark))
 
     for task, recorded in zip(benchmark.tasks, benchmark.recorded(), strict=True):
         rows = frame[frame["task"] == task.name]
@@ -264,25 +231,6 @@ def test_benchmark_records_rows_of_table(direction, make_copy):
         assert recorded.losses.tolist() == (direction.sign * rows["error"]).tolist()
         expected_values = space.values(select_configurations(rows, space))
         assert np.array_equal(recorded.values, expected_values, equal_nan=True)
-
-
-@pytest.mark.parametrize("make_copy", [return_itself, copy_by_pickle])
-@pytest.mark.parametrize("direction", Direction)
-def test_history_of_task_has_all_rows(direction, make_copy):
-    """The history of a task has all its rows, also those that repeat a configuration.
-
-    `make_copy` returns the benchmark itself, or a copy by pickle.
-    """
-    space = conditional_space()
-    table = make_table(space)
-    repeated_rows = table.head(5)
-    frame = pd.concat([table, repeated_rows])
-
-    benchmark = make_copy(make_benchmark(frame, space, direction=direction))
-
-    for task in benchmark.tasks:
-        history = benchmark.evaluations(task.index, rng=np.random.default_rng(0))
-        assert len(history) == np.count_nonzero(frame["task"] == task.name)
 
 
 def names_of_tasks(benchmark: Benchmark) -> list[str]:
@@ -294,12 +242,11 @@ def make_table_of_largest_task_first() -> pd.DataFrame:
     return make_table(numeric_space()).sort_values("size", ascending=False, kind="stable")
 
 
-@pytest.mark.parametrize("name", ["mine.csv", "mine.csv.gz", "mine.parquet"])
-def test_table_may_be_a_file(tmp_path, name):
+def test_table_may_be_a_file(tmp_path):
     """The benchmark is that of the table; its values are equal to the last bit."""
     table = make_table(numeric_space())
-    path = tmp_path / name
-    table.to_parquet(path) if name.endswith("parquet") else table.to_csv(path, index=False)
+    path = tmp_path / "mine.csv.gz"
+    table.to_csv(path, index=False)
 
     benchmark = make_benchmark(path, numeric_space())
 
@@ -338,15 +285,6 @@ def test_context_may_name_the_tasks():
     assert names_of_tasks(benchmark) == ["10", "100", "1000"]
 
 
-def test_contexts_are_optional():
-    """If no column is named as a context, tasks have none."""
-    frame = make_table(numeric_space())
-
-    benchmark = make_benchmark(frame, numeric_space(), context=(), ordered=None)
-
-    assert benchmark.tasks[0].context == {}
-
-
 def test_benchmark_describes_itself():
     """Name, version and the other options are kept; nearest neighbours are the default."""
     provenance = Provenance("ours", "our cluster", "CC0")
@@ -361,13 +299,6 @@ def test_benchmark_describes_itself():
     assert (benchmark.id, benchmark.summary, benchmark.surrogate) == ("mine@3", "Ours.", "nearest")
     assert (benchmark.objective.name, benchmark.objective.unit) == ("error", "%")
     assert benchmark.provenance == provenance
-
-
-def test_default_summary_counts_evaluations():
-    """The table has 30 evaluations of each of three tasks."""
-    benchmark = make_benchmark(make_table(numeric_space()), numeric_space())
-
-    assert benchmark.summary == "90 evaluations of 3 tasks."
 
 
 def test_tasks_have_several_contexts():
@@ -417,9 +348,7 @@ def test_types_of_columns_do_not_matter(dtype):
         ({"ordered": "host"}, "one of the contexts, but got 'host'; .*'size'"),
         ({"context": "size"}, r"a list, such as \['size'\]"),
         ({"task": "kind"}, "'kind' is a hyperparameter; it cannot be the task"),
-        ({"task": "fixed"}, "'fixed' is a hyperparameter; it cannot be the task"),
         ({"objective": "size"}, "'size' is the objective; it cannot be"),
-        ({"surrogate": SurrogateType.TABLE}, "'table'; choose from 'forest', 'near"),
         ({"surrogate": "nearset"}, "'nearset'; did you mean 'nearest'"),
     ],
 )
@@ -436,10 +365,6 @@ def test_options_that_do_not_fit_are_refused(options, message):
     ("change", "message"),
     [
         (lambda table: table.assign(size="big"), "'size' must hold one finite number .* 'big'"),
-        (
-            lambda table: table.assign(size=np.inf),
-            r"'size' must .* finite .*, but task 't\d' has inf",
-        ),
         (
             lambda table: table.assign(size=range(90)),
             r"'size' must .* one .*, but task 't\d' has \d",
@@ -511,52 +436,24 @@ def test_tasks_need_some_evaluations(surrogate, needed):
         make_benchmark(frame, space, surrogate=surrogate)
 
 
-@FOR_EACH_MINIMAL_NUMBER
-def test_repeated_configurations_count_once(surrogate, needed):
-    """A task has enough rows, but one different configuration too few."""
-    space = numeric_space()
-    one_too_few = drop_rows_of_t1(make_table(space), remaining=needed - 1)
-    repeated_rows = one_too_few[one_too_few["task"] == "t1"]
-    frame = pd.concat([one_too_few, repeated_rows])
-
-    with pytest.raises(EvaluationsError, match=rf"{needed} .* 1 of 3 tasks .* 't1' with"):
-        make_benchmark(frame, space, surrogate=surrogate)
-
-
-@FOR_EACH_MINIMAL_NUMBER
-def test_failed_evaluations_are_not_counted(surrogate, needed):
-    """A task has enough rows, but without those that failed it has one too few."""
-    space = numeric_space()
-    frame = make_table(space)
-    rows_of_t1 = frame.index[frame["task"] == "t1"]
-    frame.loc[rows_of_t1[needed - 1 :], "error"] = np.nan
-
-    with (
-        pytest.warns(HistoryWarning, match="left out"),
-        pytest.raises(EvaluationsError, match=rf"{needed} .* 1 of 3 tasks .* 't1' with"),
-    ):
-        make_benchmark(frame, space, surrogate=surrogate, drop_invalid=True)
-
-
 @pytest.fixture(params=[False, True], ids=["own rows", "shared rows"])
 def shared(request):
     """Whether all tasks have the same configurations."""
     return request.param
 
 
-@pytest.mark.parametrize("direction", Direction)
-@pytest.mark.parametrize("space", SPACES.values(), ids=SPACES)
-def test_benchmark_passes_the_public_checks(shared, direction, space):
+def test_benchmark_passes_the_public_checks(shared):
     """`check_benchmark` is what users check their own benchmarks with."""
+    space = conditional_space()
     table = make_table(space, shared=shared)
 
-    check_benchmark(make_benchmark(table, space, direction=direction))
+    check_benchmark(make_benchmark(table, space, direction=Direction.MAXIMIZE))
 
 
 @pytest.mark.parametrize("direction", Direction)
 @pytest.mark.parametrize("space", SPACES.values(), ids=SPACES)
 def test_saved_benchmark_is_loaded_unchanged(tmp_path, shared, direction, space):
-    """Its description, and the values of its tasks."""
+    """Its description, the values of its tasks, and the evaluations."""
     benchmark = make_benchmark(make_table(space, shared=shared), space, direction=direction)
 
     loaded = hbo.load(save(benchmark, tmp_path / "mine"))
@@ -570,16 +467,6 @@ def test_saved_benchmark_is_loaded_unchanged(tmp_path, shared, direction, space)
         assert loaded_task.context == task.context
         assert loaded_task.best_value == task.best_value
         assert loaded_task.evaluate_many(values).tolist() == task.evaluate_many(values).tolist()
-
-
-@pytest.mark.parametrize("direction", Direction)
-@pytest.mark.parametrize("space", SPACES.values(), ids=SPACES)
-def test_saved_evaluations_are_loaded_unchanged(tmp_path, shared, direction, space):
-    """Configurations, NaN where inactive, and losses of each task."""
-    benchmark = make_benchmark(make_table(space, shared=shared), space, direction=direction)
-
-    loaded = hbo.load(save(benchmark, tmp_path / "mine"))
-
     for evaluations, expected in zip(loaded.recorded(), benchmark.recorded(), strict=True):
         assert np.array_equal(evaluations.values, expected.values, equal_nan=True)
         assert evaluations.losses.tolist() == expected.losses.tolist()
@@ -635,7 +522,7 @@ def test_poor_nearest_neighbours_are_warned_of():
         make_benchmark(table, space, context=(), ordered=None)
 
 
-@pytest.mark.parametrize("name", ["a\x1b[2Jb", "x" * 300, " ", "two\nlines", 7])
+@pytest.mark.parametrize("name", ["a\x1b[2Jb", " ", 7])
 def test_invalid_benchmark_name_is_refused(name):
     """The message repeats the name, but not the characters that would control a terminal."""
     table = make_table(numeric_space())
@@ -644,16 +531,6 @@ def test_invalid_benchmark_name_is_refused(name):
         make_benchmark(table, numeric_space(), name=name)
 
     assert str(error.value).isprintable()
-
-
-@pytest.mark.parametrize("ending", ["a\x1b[2Jb", "x" * 300, "\t", "two\nlines"])
-def test_invalid_task_name_is_refused(ending):
-    """The names t0, t1 and t2 get an ending that names must not have."""
-    table = make_table(numeric_space())
-    table["task"] += ending
-
-    with pytest.raises(InvalidNameError):
-        make_benchmark(table, numeric_space())
 
 
 def make_toy(*, seed_of_rows: int = 0, **options: Any) -> Benchmark:
@@ -726,36 +603,6 @@ def test_packaged_benchmark_is_not_saved(tmp_path):
         save(newsvendor, tmp_path / "newsvendor")
 
     assert not (tmp_path / "newsvendor").exists()
-
-
-def test_unsaved_benchmark_has_no_source():
-    """The source is what it could be loaded from; the identity tells its content, too."""
-    benchmark = make_toy()
-
-    assert benchmark.source == ""
-    assert benchmark.identity == ""
-
-
-def test_loaded_benchmark_is_identified_by_content(saved_folder):
-    """The identity is name, version and the first twelve digits of a hash of the content."""
-    content = benchmark_spec(saved_folder).content
-
-    assert hbo.load(saved_folder).identity == f"mine@1+{content[:12]}"
-
-
-def test_loaded_benchmark_can_be_loaded_again(saved_folder):
-    """Its source is what `hbo.load` takes."""
-    loaded = hbo.load(saved_folder)
-
-    loaded_again = hbo.load(loaded.source)
-
-    assert loaded_again.source == loaded.source
-    assert loaded_again.identity == loaded.identity
-
-
-def test_packaged_benchmark_is_its_own_source():
-    newsvendor = hbo.load("newsvendor")
-    assert newsvendor.identity == newsvendor.source == "newsvendor@1"
 
 
 def test_saved_benchmark_can_be_run(saved_folder):
