@@ -53,8 +53,6 @@ def draw_utilities(n_tasks: int = 9) -> IntArray:
     legacy generator under the authors' seed, because the recorded evaluations depend on it; more
     tasks continue the same walk.
     """
-    if n_tasks < 1:
-        raise ValueError(f"n_tasks must be at least 1, but got {n_tasks}")
     rng = np.random.RandomState(WALK_SEED)
     utilities = np.empty((n_tasks, N_ITEMS), dtype=np.int64)
     utilities[0] = FIRST_UTILITY

@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hpobench_ordered as hbo
-from hpobench_ordered._typing import IntArray
 from hpobench_ordered.benchmarks._openml_data import ClassificationData
 from hpobench_ordered.benchmarks.openml_flows import RANGER, SVM, XGBOOST, Flow
 from hpobench_ordered.benchmarks.registry import benchmark_spec
@@ -35,7 +34,6 @@ from hpobench_ordered.surrogates import pipeline
 from hpobench_ordered.surrogates.best import best_known
 from hpobench_ordered.surrogates.bundle import read_card, read_definition, read_evaluations
 from hpobench_ordered.surrogates.fitting import ForestRecipe
-from hpobench_ordered.surrogates.pipeline import grouped_folds
 from hpobench_ordered.testing import check_benchmark
 
 GENERATOR_OF_NAME = {generator.name: generator for generator in openml_flows.GENERATORS}
@@ -124,23 +122,14 @@ def test_artifacts_conform(artifact_folder, surrogate):
     check_benchmark(hbo.load(artifact_folder, surrogate=surrogate))
 
 
-def test_artifact_has_space_of_flow(artifact_folder):
-    assert hbo.load(artifact_folder).space == SVM.space()
-
-
-def test_artifact_has_tasks_of_evaluations(artifact_folder):
-    """Tasks are in the order in which they come first in the table."""
-    task_names = [task.name for task in hbo.load(artifact_folder).tasks]
-
-    assert task_names == list(make_evaluations(SVM)["task"].unique())
-
-
-def test_artifact_tells_what_table_does(artifact_folder):
-    """Contexts and source come from what the table of evaluations says about itself."""
+def test_artifact_has_what_table_tells(artifact_folder):
+    """Tasks, in the order in which they come first, contexts and source are those of the table."""
     described = describe_evaluations(SVM)
 
     benchmark = hbo.load(artifact_folder)
 
+    assert benchmark.space == SVM.space()
+    assert [task.name for task in benchmark.tasks] == list(TASKS)
     assert {task.name: task.context for task in benchmark.tasks} == described.contexts
     assert benchmark.provenance.source == described.source
 
@@ -186,53 +175,35 @@ def test_surrogates_predict_their_evaluations(artifact_folder, surrogate, tolera
         np.testing.assert_allclose(predicted, raw.objective, rtol=0, atol=tolerance)
 
 
-def test_card_counts_evaluations(artifact_folder):
+def test_card_has_counts_and_figures(artifact_folder):
+    """A forest can predict the made-up values, as they follow from the configurations.
+
+    The card tells how well it does in ten-fold cross-validation: the measure r2 is 1 if all are
+    predicted, and 0 by chance.
+    """
     card = read_card(Artifact(artifact_folder))
 
     # 60 evaluations of each of three tasks, all of different configurations.
     assert card.evaluations == 3 * 60
     assert card.configurations == 3 * 60
-
-
-def test_card_has_figures_of_every_task(artifact_folder):
-    """The card tells how well each task's forest predicts, by ten-fold cross-validation."""
-    card = read_card(Artifact(artifact_folder))
-
     assert card.folds == 10
     assert [quality.name for quality in card.figures] == list(TASKS)
+    assert min(quality.r2 for quality in card.figures) > 0.5
     # Figures of the other surrogate are on the card for comparison.
     assert set(card.comparisons["surrogate nearest"]["tasks"]) == set(TASKS)
 
 
-def test_forest_predicts_made_up_evaluations(artifact_folder):
-    """A forest can predict the made-up values, as they follow from the configurations.
-
-    The measure r2 is 1 if all are predicted, and 0 by chance.
-    """
+def test_card_has_command_and_limits(artifact_folder):
+    """The command would generate the artifact again; the seed is 0 by default."""
     card = read_card(Artifact(artifact_folder))
 
-    assert min(quality.r2 for quality in card.figures) > 0.5
-
-
-def test_card_has_the_command(artifact_folder):
-    """The command would generate the artifact again; the seed is 0 by default."""
-    assert read_card(Artifact(artifact_folder)).command == (
+    assert card.command == (
         "hpobench-ordered generate openml-svm --source evaluations --from openml-svm.parquet "
         "--seed 0"
     )
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        # Tasks, a limit of the raw evaluations, and the other surrogate.
-        "2 of the paper's 30 tasks: 37, 10101; not the paper's: 3.",
-        "Nothing is real.",
-        "surrogate nearest",
-    ],
-)
-def test_card_tells_limits(artifact_folder, text):
-    assert text in read_card(Artifact(artifact_folder)).describe()
+    description = card.describe()
+    assert "2 of the paper's 30 tasks: 37, 10101; not the paper's: 3." in description
+    assert "Nothing is real." in description
 
 
 def read_task_arrays(folder: Path, surrogate: str, task: int) -> dict[str, bytes]:
@@ -253,36 +224,20 @@ def artifact_folder_of_task_3(tmp_path_factory):
 
 @pytest.mark.parametrize("surrogate", ["forest", "nearest"])
 def test_task_alone_has_same_surrogate(artifact_folder, artifact_folder_of_task_3, surrogate):
-    """An artifact of task 3 alone has, to the byte, the arrays of task 3 among others."""
+    """An artifact of task 3 alone has, to the byte, the arrays of task 3 among others.
+
+    So it has the same best value and figures.
+    """
     arrays = read_task_arrays(artifact_folder_of_task_3, surrogate, task=0)
 
     # Task 3 is the second of three.
     assert arrays == read_task_arrays(artifact_folder, surrogate, task=1)
-
-
-@pytest.mark.parametrize("surrogate", ["forest", "nearest"])
-def test_task_alone_has_same_best_value(artifact_folder, artifact_folder_of_task_3, surrogate):
-    """An artifact of task 3 alone has the best value of task 3 among others."""
-    task_alone = hbo.load(artifact_folder_of_task_3, surrogate=surrogate).task("3")
+    (task_alone,) = hbo.load(artifact_folder_of_task_3, surrogate=surrogate).tasks
     task_among_others = hbo.load(artifact_folder, surrogate=surrogate).task("3")
-
     assert task_alone.best_value == task_among_others.best_value
-
-
-def test_task_alone_has_same_figures(artifact_folder, artifact_folder_of_task_3):
-    """An artifact of task 3 alone has the card's figures of task 3, the second of three."""
     (quality,) = read_card(Artifact(artifact_folder_of_task_3)).figures
-
-    assert quality.name == "3"
     _, second_quality, _ = read_card(Artifact(artifact_folder)).figures
     assert quality == second_quality
-
-
-def test_one_task_can_be_generated(artifact_folder_of_task_3):
-    """Of the three tasks in the table, only task 3 was asked for."""
-    definition = read_definition(Artifact(artifact_folder_of_task_3))
-
-    assert [task.name for task in definition.tasks] == ["3"]
 
 
 @pytest.mark.parametrize(("surrogate", "ignores_seed"), [("forest", False), ("nearest", True)])
@@ -294,25 +249,6 @@ def test_seed_decides_only_the_forest(artifact_folder_of_task_3, tmp_path, surro
 
     arrays_of_seed_1 = read_task_arrays(folder_of_seed_1, surrogate, task=0)
     assert (arrays_of_seed_1 == arrays_of_seed_0) is ignores_seed
-
-
-@given(st.lists(st.integers(0, 30), min_size=12, max_size=80), st.integers(2, 10))
-@pytest.mark.slow
-def test_folds_keep_trainings_together(trainings, n_folds):
-    """Evaluations of one training are in one fold, and folds have about equally many trainings.
-
-    `trainings` has the number of the training of each evaluation.
-    """
-    training_of_row: IntArray = np.array(trainings)
-
-    folds = list(grouped_folds(training_of_row, n_folds, np.random.default_rng(0)))
-
-    assert len(folds) == n_folds
-    np.testing.assert_array_equal(np.sort(np.concatenate(folds)), np.arange(len(trainings)))
-    trainings_of_folds = [len(set(training_of_row[rows].tolist())) for rows in folds]
-    # If a training were in two folds, it would be counted twice.
-    assert sum(trainings_of_folds) == len(set(trainings))
-    assert max(trainings_of_folds) - min(trainings_of_folds) <= 1
 
 
 def test_shared_noise_is_not_predicted(tmp_path):
@@ -340,14 +276,7 @@ def test_number_of_evaluations_is_limited(tmp_path):
     for task, raw in zip(TASKS, read_evaluations(Artifact(folder)), strict=True):
         assert len(raw) == 40
         assert set(raw.objective) < set(frame[frame["task"] == task]["value"])
-
-
-def test_card_tells_of_limited_evaluations(tmp_path):
-    """The card says that 40 of 60 evaluations were chosen at random."""
-    folder = generate_from_frame(tmp_path, configurations=40)
-
     description = read_card(Artifact(folder)).describe()
-
     assert "40 random evaluations alone of tasks 37, 3, 10101" in description
 
 
@@ -388,15 +317,6 @@ def test_insufficient_evaluations_are_refused(tmp_path, options, error, message)
         generate_from_frame(tmp_path, **options)
 
     assert not list(tmp_path.rglob("benchmark.json"))
-
-
-def test_evaluations_of_other_flow_are_refused(tmp_path):
-    """A table tells which flow it is of: XGBoost's generator refuses evaluations of SVMs."""
-    raw = tmp_path / "openml-svm.parquet"
-    write_raw(raw, make_evaluations(SVM), describe_evaluations(SVM))
-
-    with pytest.raises(ArtifactError, match="of 'openml-svm', not 'openml-xgboost'"):
-        XGBOOST_GENERATOR.generate(tmp_path / "y", source="evaluations", local=raw)
 
 
 # -- training --------------------------------------------------------------------------------------
@@ -486,64 +406,27 @@ def trained_artifact(training_calls, tmp_path):
 
 
 @pytest.mark.slow
-def test_card_of_trainings_has_the_command(trained_artifact):
-    """The command tells seed and number of configurations, but hides the user's folder."""
-    assert read_card(trained_artifact).command == (
+def test_card_tells_of_trainings(trained_artifact):
+    """The card has the command, limits of trainings, and the data set of each task.
+
+    It explains data sets that came with the package, but not the user's file, of task 37. A quarter
+    of the made-up evaluations say that the solver was stopped early.
+    """
+    card = read_card(trained_artifact)
+
+    assert card.command == (
         "hpobench-ordered generate openml-svm --source train --from DATA --seed 3 --configs 30"
     )
-
-
-@pytest.mark.slow
-def test_card_of_trainings_tells_limits(trained_artifact):
-    """Trainings of one's own are fewer than OpenML's records, and on few of the paper's tasks.
-
-    The stub's data sets are of the paper's tasks 37 and 3492, and of 49, which is not the paper's.
-    """
-    description = read_card(trained_artifact).describe()
-
+    description = card.describe()
     for text in (
         "our own, not OpenML's public records",
-        "generate openml-svm --source openml",
         "2 of the paper's 30 tasks: 37, 3492; not the paper's: 49.",
+        "% of the evaluations the solver was stopped, most on tasks ",
+        "37 diabetes, 49 game, 3492 monk",
+        "Task 3492 is monk: made of 40 rows.",
     ):
         assert text in description
-
-
-@pytest.mark.slow
-def test_card_tells_of_stopped_solvers(trained_artifact):
-    """A quarter of the made-up evaluations say that the solver was stopped early."""
-    description = read_card(trained_artifact).describe()
-
-    assert "% of the evaluations the solver was stopped, most on tasks " in description
-
-
-@pytest.mark.slow
-def test_card_names_data_sets(trained_artifact):
-    """The card names the data set of each task.
-
-    It explains those that came with the package, but not the user's file, of task 37.
-    """
-    description = read_card(trained_artifact).describe()
-
-    assert "37 diabetes, 49 game, 3492 monk" in description
-    assert "Task 3492 is monk: made of 40 rows." in description
     assert "Task 37 is" not in description
-
-
-@pytest.mark.slow
-def test_trainings_are_the_source(trained_artifact):
-    """The artifact says where its evaluations come from."""
-    source = read_definition(trained_artifact).provenance.source
-
-    assert source.startswith("own trainings, ")
-
-
-@pytest.mark.slow
-def test_objective_of_trainings_is_maximised(trained_artifact):
-    """The objective is the area under the curve."""
-    objective = read_definition(trained_artifact).objective
-
-    assert objective.direction is hbo.Direction.MAXIMIZE
 
 
 @pytest.mark.usefixtures("no_fit")
@@ -553,21 +436,6 @@ def test_some_tasks_are_trained(training_calls, tmp_path):
 
     (call,) = training_calls
     assert call["tasks"] == ["49"]
-
-
-@pytest.mark.usefixtures("no_fit")
-@pytest.mark.parametrize(
-    ("generator", "flow", "trainings"),
-    [(SVM_GENERATOR, SVM, 640), (XGBOOST_GENERATOR, XGBOOST, 256)],
-    ids=["svm", "xgboost"],
-)
-def test_default_number_of_trainings(training_calls, tmp_path, generator, flow, trainings):
-    """Fewer boostings are trained on each task, as each is evaluated several times."""
-    generator.generate(tmp_path / "x", local=tmp_path, tasks=["49"])
-
-    (call,) = training_calls
-    assert call["flow"] == flow
-    assert call["n"] == trainings
 
 
 def test_task_without_data_starts_nothing(training_calls, tmp_path):
@@ -658,42 +526,34 @@ def test_records_of_tasks_are_downloaded(download_calls, tmp_path):
     assert call["folder"] == tmp_path / "openml-svm-records"
 
 
-def test_scarce_tasks_are_left_out(records_artifact):
-    """Task 31 has fewer than ten setups, as OpenML calls configurations."""
-    definition = read_definition(records_artifact)
+def test_records_become_a_benchmark(records_artifact):
+    """Contexts are sizes of data, `SIZES_OF_DATA`; the licence is OpenML's.
 
-    assert [task.name for task in definition.tasks] == ["37", "3"]
-
-
-def test_contexts_come_from_sizes_of_data(records_artifact):
-    """OpenML tells the sizes; they are in `SIZES_OF_DATA`."""
+    Task 31 has fewer than ten setups, as OpenML calls configurations.
+    """
     definition = read_definition(records_artifact)
 
     assert {task.name: task.context for task in definition.tasks} == {
         "37": {"n_rows": 768, "n_features": 8, "majority_share": 500 / 768},
         "3": {"n_rows": 3196, "n_features": 36, "majority_share": 1669 / 3196},
     }
+    assert definition.provenance.licence == "CC-BY-4.0"
 
 
-def test_licence_of_records_is_openmls(records_artifact):
-    assert read_definition(records_artifact).provenance.licence == "CC-BY-4.0"
-    assert read_card(records_artifact).licence == "CC-BY-4.0"
+def test_card_tells_of_records(records_artifact):
+    """The stub that stands for the download drops seven records, and has few of task 31.
 
+    Tasks that were asked for are in the command, even 31, which was left out.
+    """
+    card = read_card(records_artifact)
 
-def test_card_of_records_tells_limits(records_artifact):
-    """The stub that stands for the download drops seven records, and has few of task 31."""
-    description = read_card(records_artifact).describe()
-
+    assert card.command == (
+        "hpobench-ordered generate openml-svm --source openml --seed 0 --tasks 37,3,31"
+    )
+    description = card.describe()
     assert "Records left out: 7 out of bounds." in description
     assert "fewer than 10 setups: 31." in description
     assert "our own" not in description  # said of trainings
-
-
-def test_card_of_records_has_the_command(records_artifact):
-    """Tasks that were asked for are in the command, even 31, which was left out."""
-    assert read_card(records_artifact).command == (
-        "hpobench-ordered generate openml-svm --source openml --seed 0 --tasks 37,3,31"
-    )
 
 
 @pytest.mark.usefixtures("download_calls")
@@ -702,17 +562,9 @@ def test_only_scarce_tasks_are_refused(tmp_path):
         SVM_GENERATOR.generate(tmp_path / "x", source="openml", tasks=["31"])
 
 
-def test_ranger_is_not_trained():
-    """Its evaluations are OpenML's records, or given."""
-    assert list(RANGER_GENERATOR.sources) == ["openml", "evaluations"]
-
-
 def test_ranger_is_generated_by_users():
-    """`home` is where a generator writes by default.
-
-    Ranger's benchmark goes to the user's own, as the package does not have it; SVM's goes to the
-    package's artifacts.
-    """
+    """Its evaluations are OpenML's records, or given; the package does not have the benchmark."""
+    assert list(RANGER_GENERATOR.sources) == ["openml", "evaluations"]
     assert RANGER_GENERATOR.home() == local_folder()
     assert SVM_GENERATOR.home() == Path("artifacts")
 
@@ -777,25 +629,19 @@ def test_recorded_node_size_becomes_an_exponent(x, rows):
     assert round(rows**exponent) == recorded
 
 
-@pytest.mark.parametrize(("recorded", "gamma"), [(None, 1 / 8), (0.3, 0.3)])
-def test_default_gamma_depends_on_data(recorded, gamma):
-    """If gamma is not recorded, it is one over the eight features of task 37."""
-    assert svm_converters(SIZES_OF_DATA)["gamma"](recorded, 37) == gamma
+def test_defaults_depend_on_data():
+    """If they are not recorded, gamma is one over the number of columns, and mtry its root.
 
+    Task 37 has 8 columns, task 3 has 36. The size of nodes has no default.
+    """
+    convert_gamma = svm_converters(SIZES_OF_DATA)["gamma"]
+    ranger = ranger_converters(SIZES_OF_DATA)
 
-def test_default_mtry_is_the_root():
-    """If mtry is not recorded, it is the root of the number of columns: 6 of the 36 of task 3."""
-    convert_mtry = ranger_converters(SIZES_OF_DATA)["mtry"]
-
-    fraction = convert_mtry(None, 3)
-
+    assert convert_gamma(None, 37) == 1 / 8
+    assert convert_gamma(0.3, 37) == 0.3
     # The middle of the shares that round up to 6, from 5/36 to 6/36.
-    assert fraction == pytest.approx(5.5 / 36)
-
-
-def test_node_size_has_no_default():
-    """So a record without it cannot be used."""
-    assert ranger_converters(SIZES_OF_DATA)["min.node.size"](None, 3) is None
+    assert ranger["mtry"](None, 3) == pytest.approx(5.5 / 36)
+    assert ranger["min.node.size"](None, 3) is None
 
 
 # -- sizes of data sets ----------------------------------------------------------------------------
