@@ -68,17 +68,29 @@ def write_flow(folder: Path, adjustment: SpaceAdjustment, *, optimum: float = 0.
     return bundle.folder_spec(folder)
 
 
-@pytest.fixture(params=SEARCHED, ids=lambda adjustment: adjustment.name)
-def adjustment(request, tmp_path, monkeypatch):
-    """Each adjustment of the package in turn, but of a small made-up forest, on two tasks.
+@pytest.fixture(autouse=True)
+def quick_search(monkeypatch):
+    """Make the search for best values, on which artifacts depend, short."""
+    monkeypatch.setattr(adjustments, "best_known", partial(best_known, draws=1000))
 
-    The search for best values, on which artifacts depend, is short.
-    """
-    monkeypatch.setattr(adjustments, "best_known", partial(best_known, draws=3000))
-    packaged_adjustment = request.param
+
+def make_adjustment(packaged_adjustment: SpaceAdjustment, tmp_path: Path) -> SpaceAdjustment:
+    """Make one of the package's adjustments, but of a small made-up forest, on two tasks."""
     base = write_flow(tmp_path / "base", packaged_adjustment)
     artifact = Artifact(tmp_path / packaged_adjustment.name)
     return replace(packaged_adjustment, base=base, artifact=artifact, tasks=USED_TASKS)
+
+
+@pytest.fixture
+def adjustment(tmp_path):
+    """The first adjustment of the package, made small."""
+    return make_adjustment(SEARCHED[0], tmp_path)
+
+
+@pytest.fixture(params=SEARCHED, ids=lambda adjustment: adjustment.name)
+def each_adjustment(request, tmp_path):
+    """Each adjustment of the package in turn, made small."""
+    return make_adjustment(request.param, tmp_path)
 
 
 def load_both(adjustment: SpaceAdjustment) -> list[Benchmark]:
@@ -88,48 +100,33 @@ def load_both(adjustment: SpaceAdjustment) -> list[Benchmark]:
     return [benchmark.previous, benchmark]
 
 
-def test_artifact_has_no_surrogate(adjustment, tmp_path):
-    """Values come from the forest of the flow, so only what differs is written."""
-    folder = generate(adjustment, Request(tmp_path / adjustment.name))
+def test_artifact_has_the_definition(each_adjustment, tmp_path):
+    """Values come from the forest of the flow, so only what differs is written.
+
+    The forest has four tasks, of which the adjustment uses 31 and 49. Step 1 is the search space
+    before the adjustment, step 2 the one after it.
+    """
+    folder = generate(each_adjustment, Request(tmp_path / each_adjustment.name))
 
     names = {path.name for path in folder.iterdir()}
     assert names == {"SHA256SUMS", "benchmark.json", "card.json"}
-
-
-def test_artifact_has_the_definition(adjustment, tmp_path):
-    """The written definition equals the one that the package makes for the adjustment."""
-    generate(adjustment, Request(tmp_path / adjustment.name))
-
-    spec = adjustment.spec()
+    spec = each_adjustment.spec()
     assert spec.artifact is not None
     assert bundle.read_definition(spec.artifact) == spec.define()
-
-
-def test_tasks_are_those_of_the_adjustment(adjustment, tmp_path):
-    """The forest has four tasks, of which the adjustment uses 31 and 49."""
-    generate(adjustment, Request(tmp_path / adjustment.name))
-
-    for benchmark in load_both(adjustment):
-        assert [task.name for task in benchmark.tasks] == list(USED_TASKS)
-        # Made-up contexts are ten times the number of the task.
-        assert [task.context["n_rows"] for task in benchmark.tasks] == [310.0, 490.0]
-
-
-def test_spaces_are_those_of_the_adjustment(adjustment, tmp_path):
-    """Step 1 is the search space before the adjustment, step 2 the one after it."""
-    generate(adjustment, Request(tmp_path / adjustment.name))
-
-    before, after = load_both(adjustment)
-    assert before.space == adjustment.space(Steps.STEP_1)
-    assert after.space == adjustment.space(Steps.STEP_2)
+    before, after = load_both(each_adjustment)
+    assert before.space == each_adjustment.space(Steps.STEP_1)
+    assert after.space == each_adjustment.space(Steps.STEP_2)
+    # Made-up contexts are ten times the number of the task.
+    contexts = {task.name: task.context["n_rows"] for task in after.tasks}
+    assert contexts == {"31": 310.0, "49": 490.0}
 
 
 @pytest.mark.slow
-def test_generated_benchmarks_conform(adjustment, tmp_path):
+def test_generated_benchmarks_conform(each_adjustment, tmp_path):
     """Both benchmarks, before and after the adjustment, pass the public checks."""
-    generate(adjustment, Request(tmp_path / adjustment.name))
+    generate(each_adjustment, Request(tmp_path / each_adjustment.name))
 
-    for benchmark in load_both(adjustment):
+    for benchmark in load_both(each_adjustment):
         check_benchmark(benchmark)
 
 
@@ -163,21 +160,14 @@ def test_seed_decides_the_bytes(adjustment, tmp_path):
 
 def test_card_is_that_of_the_forest(adjustment, tmp_path):
     """The card keeps the forest's limits, and of its figures those of the tasks that are used."""
-    folder = generate(adjustment, Request(tmp_path / adjustment.name))
+    folder = generate(adjustment, Request(tmp_path / adjustment.name, seed=1))
 
     card = bundle.read_card(Artifact(folder))
     assert card.benchmark == adjustment.name
     assert card.size == 0  # of surrogates, of which the artifact has none
     assert [quality.name for quality in card.figures] == list(USED_TASKS)
     assert "Nothing was trained." in card.limits
-
-
-def test_card_has_the_command(adjustment, tmp_path):
-    """The command would generate the artifact again."""
-    folder = generate(adjustment, Request(tmp_path / adjustment.name, seed=1))
-
-    command = bundle.read_card(Artifact(folder)).command
-    assert command == f"hpobench-ordered generate {adjustment.name} --seed 1"
+    assert card.command == f"hpobench-ordered generate {adjustment.name} --seed 1"
 
 
 def test_best_values_of_other_forest_are_refused(adjustment, tmp_path):

@@ -23,20 +23,18 @@ algebra has other last digits on other processors.
 """
 
 
-def list_names_with_card() -> list[str]:
-    """Names of the bundled artifacts with a quality card."""
-    folders = (resources.files("hpobench_ordered") / "artifacts").iterdir()
-    return sorted(folder.name for folder in folders if (folder / CARD).is_file())
-
-
-@pytest.mark.parametrize("name", list_names_with_card())
-def test_cards_have_all_measures(name):
+def test_cards_have_all_measures():
     """Cards made before a measure was added lack it; the last one added is `upper_half`.
 
     That is the rank correlation among the better half of the configurations.
     """
-    card = read_card(Artifact.packaged(name))
-    assert all(quality.upper_half is not None for quality in card.figures)
+    artifacts = resources.files("hpobench_ordered") / "artifacts"
+    names = [folder.name for folder in artifacts.iterdir() if (folder / CARD).is_file()]
+
+    assert names
+    for name in names:
+        card = read_card(Artifact.packaged(name))
+        assert all(quality.upper_half is not None for quality in card.figures)
 
 
 @pytest.mark.slow

@@ -61,14 +61,12 @@ def test_every_benchmark_has_a_generator():
     assert [generator.name for generator in GENERATORS] == BUNDLED_NAMES + GENERATED_NAMES
 
 
-@pytest.mark.parametrize("name", BUNDLED_NAMES)
-def test_bundled_artifacts_go_to_the_package(name):
-    assert GENERATOR_OF_NAME[name].home() == Path("artifacts")
+def test_artifacts_go_to_the_package_or_the_user():
+    """The package has the artifacts of some benchmarks; users generate the others."""
+    homes = {name: generator.home() for name, generator in GENERATOR_OF_NAME.items()}
 
-
-@pytest.mark.parametrize("name", GENERATED_NAMES)
-def test_other_artifacts_go_to_the_user(name):
-    assert GENERATOR_OF_NAME[name].home() == local_folder()
+    assert {homes[name] for name in BUNDLED_NAMES} == {Path("artifacts")}
+    assert {homes[name] for name in GENERATED_NAMES} == {local_folder()}
 
 
 # -- published evaluations -------------------------------------------------------------------------
@@ -130,8 +128,6 @@ def test_impossible_numbers_write_nothing(yahpo_folder, tmp_path, configurations
     ("damage", "message"),
     [
         (lambda frame: frame.sort_values("train_frac"), "follow one another"),
-        (lambda frame: frame.iloc[1:], "follow one another"),
-        (lambda frame: frame[::-1], "follow one another"),
         (lambda frame: frame.drop(columns="auc"), "does not hold evaluations"),
     ],
 )
@@ -141,14 +137,6 @@ def test_damaged_evaluations_are_refused(shared, yahpo_folder, tmp_path, damage,
     damage(frame).to_parquet(tmp_path / "375.parquet")
 
     with pytest.raises(ArtifactError, match=message):
-        read_evaluations(tmp_path / "375.parquet", define_benchmark(shared, "glmnet", "375").space)
-
-
-def test_other_files_are_refused(shared, tmp_path):
-    """A file with the right name that is no table."""
-    (tmp_path / "375.parquet").write_text("no parquet")
-
-    with pytest.raises(ArtifactError, match="does not hold evaluations"):
         read_evaluations(tmp_path / "375.parquet", define_benchmark(shared, "glmnet", "375").space)
 
 
@@ -183,20 +171,14 @@ def sample_network_with_seed(shared, tmp_path):
 
 
 def test_network_is_sampled_at_all_fractions(sample_network_with_seed):
-    """Thirty configurations are evaluated at twenty training fractions."""
+    """Thirty configurations, drawn by the seed, are evaluated at twenty training fractions."""
     evaluated = sample_network_with_seed(seed=0)
 
     assert evaluated.fractions == benchmarks.FRACTIONS
     assert evaluated.auc.shape == (30, 20)
     assert ((evaluated.auc > 0) & (evaluated.auc <= 1)).all()
-
-
-def test_seed_decides_the_sample(sample_network_with_seed):
-    """The same seed draws the same configurations, another seed others."""
-    aucs = sample_network_with_seed(seed=0).auc
-
-    np.testing.assert_array_equal(sample_network_with_seed(seed=0).auc, aucs)
-    assert not np.array_equal(sample_network_with_seed(seed=1).auc, aucs)
+    np.testing.assert_array_equal(sample_network_with_seed(seed=0).auc, evaluated.auc)
+    assert not np.array_equal(sample_network_with_seed(seed=1).auc, evaluated.auc)
 
 
 # -- artifacts -------------------------------------------------------------------------------------
@@ -229,18 +211,6 @@ def test_tasks_of_artifact_are_fractions(name, yahpo_folder, tmp_path):
     assert [task.name for task in benchmark.tasks] == [f"{share}%" for share in shares_in_percent]
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("quick_search")
-@pytest.mark.parametrize("name", ONE_OF_EACH_SOURCE)
-def test_random_configuration_is_not_better_than_best(name, yahpo_folder, tmp_path):
-    """The best known value of a task is at least that of any configuration."""
-    benchmark = load(str(generate(name, tmp_path, yahpo_folder)))
-    config = benchmark.space.sample(np.random.default_rng(0))
-
-    for task in benchmark.tasks:
-        assert task.best_value >= task.evaluate(config)
-
-
 @pytest.fixture
 def commands_on_cards(monkeypatch):
     """The commands that would be on the cards of forests, as no forest is fitted or written."""
@@ -256,13 +226,7 @@ def commands_on_cards(monkeypatch):
     return commands
 
 
-SLOW_NAMES = (BUNDLED_NAMES + GENERATED_NAMES)[len(PAPER_BENCHMARKS) :]
-NAMES = BUNDLED_NAMES[: len(PAPER_BENCHMARKS)] + [
-    pytest.param(name, marks=pytest.mark.slow) for name in SLOW_NAMES
-]
-
-
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ONE_OF_EACH_SOURCE)
 def test_card_has_the_whole_command(name, yahpo_folder, tmp_path, commands_on_cards):
     """The command has all options that decide the result, but not the user's folder."""
     GENERATOR_OF_NAME[name].generate(tmp_path / "x", local=yahpo_folder, seed=3, configurations=20)
