@@ -247,21 +247,6 @@ class TestDesigns:
     def test_seed_and_task_decide_configurations(self, design, space, seed, task):
         assert design(space, 4, seed, task) != design(space, 4, 0, "37")
 
-    def test_svm_configurations_are_spread(self):
-        """Kernels are equally frequent, and costs evenly spread on the unit interval."""
-        n = 256
-        space = svm_space()
-
-        values = space.values(flow.design_svm(space, n, seed=0, task="3"))
-
-        kernels = values[:, space.names.index("kernel")].astype(int)
-        configurations_of_kernels = np.bincount(kernels)
-        # Of four kernels, up to two configurations more or fewer.
-        np.testing.assert_allclose(configurations_of_kernels, n / 4, atol=2)
-        unit_costs = np.sort(space.encode(values)[:, space.names.index("cost")])
-        even_spacing = (np.arange(n) + 0.5) / n
-        np.testing.assert_allclose(unit_costs, even_spacing, rtol=0, atol=0.01)
-
     def test_a_fifth_of_boostings_is_linear(self):
         """A design has linear boostings (gblinear) and trees in the ratio of one to four."""
         design = flow.design_xgboost(limit_rounds(60), n=256, seed=0, task="3")
@@ -288,32 +273,6 @@ class TestDesigns:
             assert len(numbers_of_rounds) == 4
             assert numbers_of_rounds == sorted(set(numbers_of_rounds))
             assert all(type(rounds) is int for rounds in numbers_of_rounds)
-
-    @pytest.mark.parametrize("most", [60, 5000])
-    def test_largest_counts_are_uniform(self, most):
-        """The largest number of rounds is uniform from 3 to the upper bound of the space."""
-        design = flow.design_xgboost(limit_rounds(most), n=256, seed=0, task="3")
-
-        largest = np.sort([config["rounds"][-1] for config in design])
-        # The largest of four distinct numbers from 3 on, 3, 4, 5 and 6, is at least 6.
-        expected = np.maximum(np.linspace(3, most, 256), 6)
-        half_a_percent_of_range = 0.005 * most
-        rounding = 1
-        np.testing.assert_allclose(largest, expected, atol=half_a_percent_of_range + rounding)
-
-    def test_smaller_counts_are_log_uniform(self):
-        """Half of the smaller numbers of rounds are below the middle of a logarithmic scale.
-
-        The scale goes from 3 to the largest number of the same training.
-        """
-        design = flow.design_xgboost(limit_rounds(5000), n=256, seed=0, task="3")
-
-        is_below_middle = []
-        for config in design:
-            *smaller, largest = config["rounds"]
-            logarithmic_middle = np.sqrt(3 * largest)
-            is_below_middle += [rounds < logarithmic_middle for rounds in smaller]
-        assert np.mean(is_below_middle) == pytest.approx(0.5, abs=0.02)
 
 
 DATA_OF_TASK = {"3492": make_monks_problem(1), "37": make_toy_data()}

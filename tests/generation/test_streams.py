@@ -1,4 +1,4 @@
-"""Public streams: no row repeats another, no feature gives the target away, and time ascends."""
+"""Public streams: no row repeats another, and no feature gives the target away."""
 
 from itertools import combinations
 from pathlib import Path
@@ -145,27 +145,6 @@ def test_simple_functions_do_not_reveal_target(name, stream):
     assert best < 0.95
 
 
-def test_electricity_label_compares_with_mean(shared):
-    """The label tells whether the price is above its mean over the day before, 48 half-hours."""
-    frame = read_file("electricity", shared)
-
-    price = frame["nswprice"]
-    is_above_mean = price > price.shift(1).rolling(48).mean()
-    has_whole_day_before = frame.index >= 48
-    assert (is_above_mean == frame["target"])[has_whole_day_before].all()
-
-
-def test_electricity_label_is_no_rise(shared):
-    """Many descriptions of the data say that the label tells whether the price rises.
-
-    That agrees with the label in less than 65 % of the rows, where chance gives 50 %.
-    """
-    frame = read_file("electricity", shared)
-
-    rises = frame["nswprice"] > frame["nswprice"].shift(1)
-    assert (rises == frame["target"]).mean() < 0.65
-
-
 # Of the stream's numbers, two that tell the time come first.
 COLUMNS_OF_MEASUREMENTS = slice(2, 7)
 COLUMN_OF_MEAN_PRICE = 7
@@ -210,62 +189,6 @@ def test_traffic_lags_are_earlier_targets(shared):
     rows = np.arange(max(TRAFFIC_LAGS), len(data))
     for lag, column in zip(TRAFFIC_LAGS, lag_columns.T, strict=True):
         np.testing.assert_array_equal(column[rows], data.target[rows - lag])
-
-
-@pytest.mark.parametrize(
-    ("lags_in_hours", "best_lags", "correlation"),
-    [(range(12, 37), {24}, 0.71), (range(156, 181), {167, 168}, 0.57)],
-    ids=["day", "week"],
-)
-def test_traffic_repeats_itself(shared, lags_in_hours, best_lags, correlation):
-    """Rows are hours in the order of time: traffic is most alike after a day and after a week.
-
-    A week has 168 hours, of which some may be missing. The correlation is that in this file.
-    """
-    target = read_public_stream("metro_traffic", shared / "data" / "streams").rows.target
-
-    correlation_of_lag = {}
-    for lag in lags_in_hours:
-        correlation_of_lag[lag] = float(np.corrcoef(target[lag:], target[:-lag])[0, 1])
-
-    best_lag = max(lags_in_hours, key=lambda lag: correlation_of_lag[lag])
-    assert best_lag in best_lags
-    whole_period = max(best_lags)  # a day of 24 hours, or a week of 168
-    assert correlation_of_lag[whole_period] == pytest.approx(correlation, abs=0.005)
-
-
-def test_electricity_ascends_in_half_hours(shared):
-    """The file has the day of the week, 1 to 7, and the half-hour of the day, scaled to 0 to 1.
-
-    It begins on day 2, and every row is half an hour later than the one before.
-    """
-    frame = read_file("electricity", shared)
-
-    hour_of_day = frame["period"] * 23.5  # 1 stands for the last half-hour, from 23:30 on
-    hour_of_week = (frame["day"] - 1) * 24 + hour_of_day
-    hours_since_first_day_1 = 24 + np.arange(len(frame)) / 2  # 24 when day 2 begins
-    np.testing.assert_allclose(hour_of_week, hours_since_first_day_1 % (7 * 24), atol=0.01)
-
-
-def test_weather_repeats_after_a_year(shared):
-    """The file has no times, but its rows are days: it is as warm as a year before, roughly."""
-    temperature = read_file("weather", shared)["feat_1"].to_numpy()
-
-    correlation_after_year = np.corrcoef(temperature[365:], temperature[:-365])[0, 1]
-    correlation_after_half_a_year = np.corrcoef(temperature[182:], temperature[:-182])[0, 1]
-    assert correlation_after_year > 0.8
-    assert correlation_after_half_a_year < -0.7
-
-
-@pytest.mark.parametrize(
-    ("stream_name", "columns"),
-    [("bike_sharing", ["yr", "mth"]), ("flights", ["month", "day", "sched_dep_time"])],
-)
-def test_times_ascend(shared, stream_name, columns):
-    """Rows are in the order of time, by the columns that tell it, such as year and month."""
-    frame = read_file(stream_name, shared)
-
-    assert pd.MultiIndex.from_frame(frame[columns]).is_monotonic_increasing
 
 
 def test_other_files_are_refused(tmp_path):
