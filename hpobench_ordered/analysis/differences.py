@@ -4,7 +4,7 @@ Notation:
     S   number of seeds
     T   number of tasks that count
 
-    D[s, t]  normalised score of the first method - that of the second; negative: it is better
+    D[s, t]  normalised score of the first method - that of the second
     y[s, t]  objective after some trials with seed s on task t, in its own units
     m[t]     mean of y over seeds
     e[t]     standard error of m[t]
@@ -18,7 +18,7 @@ exchanged; the signs here are the ones that agree with its table, in which bette
                                  100 (m_B[t] - m_A[t]) / |m_B[t]| where it is minimised
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,57 +32,20 @@ RESAMPLES = 500
 """Resamples of an error; it is then known to about 3 %."""
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """Score of one method minus that of another after a trial, for every seed and task."""
+def compare_methods(scores: Scores, first: str, second: str, *, trial: int) -> FloatArray:
+    """Difference D of the scores of two methods after a trial, with every seed on every task.
 
-    values: FloatArray  # D, (seeds, tasks)
+    Seeds that one of them has not finished are left out, and so are tasks on which one of them has
+    no score.
 
-    @property
-    def by_task(self) -> FloatArray:
-        """Mean over seeds, shape (tasks,)."""
-        return np.asarray(self.values.mean(axis=0))
+    Args:
+        scores: Scores of several methods.
+        first: The method whose score it is.
+        second: The method whose score is subtracted.
+        trial: The trial, counted from 1.
 
-    @property
-    def mean(self) -> float:
-        """Mean over seeds and tasks, of the first score minus the second; NaN without tasks."""
-        return float(self.values.mean()) if self.tasks else float("nan")
-
-    @property
-    def two_standard_errors(self) -> float:
-        """Twice the standard error of `mean` over seeds; NaN with one seed or without tasks."""
-        if not self.tasks:
-            return float("nan")
-        means_of_seeds = self.values.mean(axis=1)
-        errors = two_standard_errors(means_of_seeds[None])  # seeds are its second axis
-        return float(errors[0])
-
-    @property
-    def tasks(self) -> int:
-        """Number of tasks."""
-        return int(self.values.shape[1])
-
-    @property
-    def better(self) -> int:
-        """Number of tasks on which the first method is better: its mean over seeds is lower."""
-        return int((self.by_task < 0).sum())
-
-    def alike(self, *, margin: float) -> int:
-        """Number of tasks on which the means of both methods are alike.
-
-        They are if they differ by at most `margin`, in units of the score, or by at most two
-        standard errors of their difference over seeds.
-        """
-        errors = two_standard_errors(self.values.T)  # (tasks,); NaN with one seed
-        allowed = np.fmax(errors, margin)  # the larger of both, or the margin if there is no error
-        is_alike = np.abs(self.by_task) <= allowed
-        return int(is_alike.sum())
-
-
-def compare_methods(scores: Scores, first: str, second: str, *, trial: int) -> Difference:
-    """Compare two methods after a trial, counted from 1, on the tasks where both have scores.
-
-    Seeds that one of them has not finished are left out.
+    Returns:
+        Differences, (seeds, tasks).
     """
     after_trial = scores.values[..., trial - 1]  # (methods, seeds, tasks)
     pair = after_trial[[scores.methods.index(first), scores.methods.index(second)]]
@@ -90,20 +53,11 @@ def compare_methods(scores: Scores, first: str, second: str, *, trial: int) -> D
     first_scores, second_scores = pair[:, is_common_seed]
     differences = first_scores - second_scores
     is_defined_task = ~np.isnan(differences).any(axis=0)
-    return Difference(differences[:, is_defined_task])
+    return np.asarray(differences[:, is_defined_task])
 
 
-def pool_differences(differences: Sequence[Difference]) -> Difference:
-    """Join differences on several benchmarks into one on the tasks of all of them.
-
-    All have the same seeds; the values of each are (seeds, tasks).
-    """
-    all_values = [difference.values for difference in differences]
-    return Difference(np.concatenate(all_values, axis=1))
-
-
-def two_resampled_errors(samples: FloatArray, statistic: Callable[[FloatArray], float]) -> float:
-    """Twice the standard error of a number that is no mean, such as a count of tasks.
+def resampled_error(samples: FloatArray, statistic: Callable[[FloatArray], float]) -> float:
+    """The standard error of a number that is no mean, such as a count of tasks.
 
     It is the standard deviation of the number over bootstrap resamples of the seeds (Efron and
     Tibshirani 1993, algorithm 6.1).
@@ -122,7 +76,7 @@ def two_resampled_errors(samples: FloatArray, statistic: Callable[[FloatArray], 
     rng = np.random.default_rng(0)  # the same results give the same error
     drawn_seeds = rng.integers(number_of_seeds, size=(RESAMPLES, number_of_seeds))
     numbers = [statistic(samples[seeds]) for seeds in drawn_seeds]
-    return float(2 * np.std(numbers, ddof=1))
+    return float(np.std(numbers, ddof=1))
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,19 +107,18 @@ def _print_claims(result: "Reproduction") -> None:
     """Print which claims of the paper hold, if any were checked."""
     from hpobench_ordered.papers.summary import CLAIM_HEADER, claim_rows
 
-    if result.claims:
-        print_table(CLAIM_HEADER, claim_rows(result), title=f"{result.setup.paper.citation}\n")
+    rows = claim_rows(result)
+    if rows:
+        print_table(CLAIM_HEADER, rows, title=f"{result.setup.paper.citation}\n")
 
 
 def _print_tables(result: "Reproduction") -> None:
-    """Print the entries of the paper's tables, ours beside the published ones.
-
-    Exhibits are its figures and tables, of which only tables have entries.
-    """
+    """Print the numbers of the paper's tables, ours beside the published ones."""
+    from hpobench_ordered.papers.paper import TABLE
     from hpobench_ordered.papers.summary import ENTRY_HEADER, entry_rows
 
     for exhibit in result.setup.exhibits:
-        if exhibit.name in result.entries:
+        if exhibit.kind == TABLE:
             click.echo()
-            rows = entry_rows(result.entries[exhibit.name])
+            rows = entry_rows(result.data[exhibit.name])
             print_table(ENTRY_HEADER, rows, title=f"{exhibit.title}: {exhibit.caption}")

@@ -52,6 +52,9 @@ class MethodComparison:
     protocol: Protocol | None = None
 
 
+Comparisons = Sequence[MethodComparison]
+
+
 class Measure(Enum):
     """Measures of claims and curves; lower is better.
 

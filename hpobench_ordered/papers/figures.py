@@ -13,8 +13,8 @@ import numpy as np
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.analysis.curves import cross_labels
 from hpobench_ordered.analysis.scores import Scores
-from hpobench_ordered.papers.evidence import Evidence, Measure, MethodComparison
-from hpobench_ordered.papers.paper import Drawing
+from hpobench_ordered.papers.evidence import Comparisons, Evidence, Measure, MethodComparison
+from hpobench_ordered.papers.paper import Content
 from hpobench_ordered.reporting import charts
 
 if TYPE_CHECKING:
@@ -26,13 +26,13 @@ PANEL = (300, 230)
 
 def progress(
     evidence: Evidence,
-    comparisons: Sequence[MethodComparison],
+    comparisons: Comparisons,
     *,
     measures: Sequence[Measure] = (Measure.REGRET, Measure.RANK),
     by_task: bool = False,
     times: bool = False,
     over_runs: bool = False,
-) -> Drawing:
+) -> Content:
     """Draw means after every trial with two standard errors: one row of panels per comparison.
 
     Args:
@@ -59,13 +59,13 @@ def progress(
             for part, scores in scores_of_part.items():
                 row = f"{name}, {part}"
                 panel = mean_curves(scores, measure, name=row, deviations=has_deviations)
-                charts_of_row.setdefault(row, []).append(panel.figure)
+                charts_of_row.setdefault(row, []).append(panel.chart)
                 tables.append(panel.data)
     if times:
         for comparison, name in zip(comparisons, names, strict=True):
             row = f"{name}, mean"
             panel = draw_times(evidence, comparison, name=row)
-            charts_of_row[row].append(panel.figure)
+            charts_of_row[row].append(panel.chart)
             tables.append(panel.data)
 
     has_same_methods = len({comparison.methods for comparison in comparisons}) == 1
@@ -77,12 +77,12 @@ def progress(
     )
     data = pd.concat(tables, ignore_index=True)
     data = data.astype({"trial": "Int64"})  # rows of times have no trial
-    return Drawing(chart, data)
+    return Content(data, chart)
 
 
 def mean_curves(
     scores: Scores, measure: Measure, *, name: str, deviations: bool = False
-) -> Drawing:
+) -> Content:
     """Draw one panel of `progress`: means over tasks and seeds with two standard errors.
 
     Args:
@@ -111,7 +111,7 @@ def mean_curves(
         size=PANEL,
         title=name,
     )
-    return Drawing(chart, data)
+    return Content(data, chart)
 
 
 def mean_over_tasks(scores: Scores) -> tuple[FloatArray, FloatArray]:
@@ -132,7 +132,7 @@ def deviation_over_runs(scores: Scores) -> FloatArray:
     return np.asarray(runs.std(axis=1, ddof=1))
 
 
-def draw_times(evidence: Evidence, comparison: MethodComparison, *, name: str) -> Drawing:
+def draw_times(evidence: Evidence, comparison: MethodComparison, *, name: str) -> Content:
     """Draw the time of a suggestion of every method."""
     import pandas as pd
 
@@ -140,10 +140,10 @@ def draw_times(evidence: Evidence, comparison: MethodComparison, *, name: str) -
     milliseconds = [evidence.milliseconds(comparison.benchmark, method) for method in methods]
     data = pd.DataFrame({"method": methods, "milliseconds": milliseconds})
     chart = charts.times(data, methods=methods, title="time")
-    return Drawing(chart, data.assign(benchmark=name, measure="time"))
+    return Content(data.assign(benchmark=name, measure="time"), chart)
 
 
-def name_comparisons(comparisons: Sequence[MethodComparison]) -> list[str]:
+def name_comparisons(comparisons: Comparisons) -> list[str]:
     """Unique names of comparisons: the benchmark, with the first method if necessary."""
     benchmarks = [comparison.benchmark for comparison in comparisons]
     names = []

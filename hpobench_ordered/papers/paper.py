@@ -3,19 +3,18 @@
 A figure or table lists the comparisons that it is drawn from; only these are run.
 """
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import Enum
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.analysis.differences import Estimate
 from hpobench_ordered.data.benchmark import Benchmark
 from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.experiment.protocols import Protocol
 from hpobench_ordered.methods.base import MethodSpec
+from hpobench_ordered.papers.claims import Claim
 from hpobench_ordered.papers.evidence import (
+    Comparisons,
     Evidence,
     Landscape,
     MethodComparison,
@@ -26,101 +25,42 @@ if TYPE_CHECKING:
     import altair as alt
     import pandas as pd
 
-
-class Outcome(Enum):
-    """Whether a claim holds."""
-
-    HOLDS = "holds"
-    FAILS = "fails"
-    UNDECIDED = "undecided"
-    """The difference is within two standard errors: it may be due to the seeds."""
-
-    @classmethod
-    def from_truth(cls, is_true: bool) -> "Outcome":
-        """Outcome of a claim that is not about a difference with an error."""
-        return cls.HOLDS if is_true else cls.FAILS
-
-
-def decide(difference: float, two_standard_errors: float) -> Outcome:
-    """Outcome of a claim that a difference is negative, the same rule for all papers.
-
-    Args:
-        difference: Mean over seeds, paired by seed.
-        two_standard_errors: Twice its standard error; NaN, with one seed, leaves the claim
-            undecided.
-    """
-    if difference < -two_standard_errors:
-        return Outcome.HOLDS
-    if difference > two_standard_errors:
-        return Outcome.FAILS
-    return Outcome.UNDECIDED
-
-
-def combine_outcomes(outcomes: Iterable[Outcome]) -> Outcome:
-    """Outcome of a claim with several parts, of which all must hold."""
-    distinct = set(outcomes)
-    for outcome in (Outcome.FAILS, Outcome.UNDECIDED):
-        if outcome in distinct:
-            return outcome
-    return Outcome.HOLDS
+FIGURE = "Figure"
+TABLE = "Table"
+"""Kinds of exhibits, as papers name them."""
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """Whether a claim holds for a subject, such as a benchmark, and what was measured."""
+class Content:
+    """What is shown in a figure or table: its numbers and, in a figure, the chart."""
 
-    subject: str
-    measured: str
-    outcome: Outcome
-
-
-Check = Callable[[Evidence, Sequence[MethodComparison]], Sequence[Finding]]
-"""Checks a claim on the comparisons of the figure or table that it belongs to."""
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """A statement of the paper that can be checked.
-
-    `afterwards` marks claims about a trial that was chosen when the results were known; they are
-    counted separately.
-    """
-
-    section: str
-    sentence: str
-    check: Check
-    afterwards: bool = False
-
-    @property
-    def text(self) -> str:
-        """The statement, marked if it was chosen afterwards."""
-        return self.sentence + (" (chosen afterwards)" if self.afterwards else "")
-
-
-@dataclass(frozen=True, slots=True)
-class Drawing:
-    """A figure and the numbers in it."""
-
-    figure: "alt.TopLevelMixin"
     data: "pd.DataFrame"
+    chart: "alt.TopLevelMixin | None" = None
+
+
+Check = Callable[[Evidence, Comparisons], Iterable[Claim]]
+"""Checks the claims that a paper makes of a figure or table."""
+
+
+def claim_nothing(_: Evidence, __: Comparisons) -> Iterable[Claim]:
+    """Claim nothing of a figure that can be checked."""
+    return ()
 
 
 @dataclass(frozen=True, slots=True)
 class Exhibit:
-    """A figure or table of a paper; `claims` are checked on the comparisons that it `needs`.
+    """A figure or table of a paper, made from the comparisons that it `needs`.
 
     `caption` describes ours, `says` what the paper says of its own; both are in our own words.
     """
-
-    kind: ClassVar[str]
-    """Its kind in the paper, such as "Figure"."""
 
     number: int
     caption: str
     says: str
     needs: tuple[MethodComparison, ...]
-    make: Callable[[Evidence, Sequence[MethodComparison]], Any]
-    claims: tuple[Claim, ...] = ()
+    make: Callable[[Evidence, Comparisons], Content]
+    check: Check = claim_nothing
+    kind: str = FIGURE
 
     @property
     def name(self) -> str:
@@ -131,44 +71,6 @@ class Exhibit:
     def title(self) -> str:
         """Its title in the paper, such as "Figure 5"."""
         return f"{self.kind} {self.number}"
-
-
-@dataclass(frozen=True, slots=True)
-class PaperFigure(Exhibit):
-    """A figure, which is drawn."""
-
-    kind: ClassVar[str] = "Figure"
-
-    make: Callable[[Evidence, Sequence[MethodComparison]], Drawing]
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One number of a table, ours and the published one; columns are benchmarks."""
-
-    row: str
-    column: str
-    published: Estimate
-    measured: Estimate
-
-    @property
-    def is_defined(self) -> bool:
-        """Whether our number exists; with one seed there is no standard error."""
-        return not math.isnan(self.measured.value)
-
-    @property
-    def is_inside(self) -> bool:
-        """Whether our number is in the paper's interval."""
-        return self.published.contains(self.measured.value)
-
-
-@dataclass(frozen=True, slots=True)
-class PaperTable(Exhibit):
-    """A table, whose entries are computed."""
-
-    kind: ClassVar[str] = "Table"
-
-    make: Callable[[Evidence, Sequence[MethodComparison]], Sequence[Entry]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,8 +117,8 @@ class Paper:
         self, *, figures: Iterable[int] = (), tables: Iterable[int] = ()
     ) -> tuple[Exhibit, ...]:
         """Find figures and tables by their numbers; default: all of them."""
-        wanted = [(PaperFigure.kind, number) for number in figures]
-        wanted += [(PaperTable.kind, number) for number in tables]
+        wanted = [(FIGURE, number) for number in figures]
+        wanted += [(TABLE, number) for number in tables]
         if not wanted:
             return self.exhibits
 

@@ -16,11 +16,9 @@ from hpobench_ordered.experiment.store import Store
 from hpobench_ordered.generation.base import generator
 from hpobench_ordered.papers.evidence import Evidence
 from hpobench_ordered.papers.paper import (
-    Drawing,
-    Entry,
+    Content,
     Exhibit,
     Paper,
-    PaperTable,
     Setting,
     combine_comparisons,
     experiments,
@@ -29,11 +27,10 @@ from hpobench_ordered.papers.result import (
     CLAIMS,
     GALLERY,
     SUMMARY,
-    CheckedClaim,
     Reproduction,
     Setup,
 )
-from hpobench_ordered.papers.summary import claims_csv, csv_of, entries_csv, gallery, summary
+from hpobench_ordered.papers.summary import claims_csv, csv_of, gallery, summary
 from hpobench_ordered.reporting.charts.saving import png_of, svg_of
 
 Progress = Callable[[str, int, int], None]
@@ -218,33 +215,27 @@ def make_exhibits(
         counted=setup.paper.counted,
         landscape=setup.paper.landscape,
     )
-    claims: list[CheckedClaim] = []
-    entries: dict[str, tuple[Entry, ...]] = {}
+    claims = {}
+    data = {}
     for number_done, exhibit in enumerate(setup.exhibits):
         show_progress("figures and tables", number_done, len(setup.exhibits))
         content = exhibit.make(evidence, exhibit.needs)
-        if isinstance(exhibit, PaperTable):
-            entries[exhibit.name] = tuple(content)
-            data_of_suffix = {"csv": entries_csv(content)}
-        else:
-            data_of_suffix = encode_drawing(content)
-        write_files(
-            setup.folder,
-            {f"{exhibit.name}.{suffix}": data for suffix, data in data_of_suffix.items()},
-        )
-        for claim in exhibit.claims:
-            findings = tuple(claim.check(evidence, exhibit.needs))
-            claims.append(CheckedClaim(exhibit, claim, findings))
+        write_files(setup.folder, encode_content(exhibit.name, content))
+        data[exhibit.name] = content.data
+        claims[exhibit.name] = tuple(exhibit.check(evidence, exhibit.needs))
     show_progress("figures and tables", len(setup.exhibits), len(setup.exhibits))
 
     cells = tuple(chain.from_iterable(cells_of_benchmark.values()))
-    return Reproduction(setup, cells, evidence.fallbacks(), tuple(claims), entries)
+    return Reproduction(setup, cells, evidence.fallbacks(), claims, data)
 
 
-def encode_drawing(drawing: Drawing) -> dict[str, bytes]:
-    """The files of a figure, by suffix."""
-    svg = svg_of(drawing.figure)
-    return {"png": png_of(svg), "svg": svg.encode(), "csv": csv_of(drawing.data)}
+def encode_content(name: str, content: Content) -> dict[str, bytes]:
+    """The files of a figure or table, by name."""
+    files = {f"{name}.csv": csv_of(content.data)}
+    if content.chart is not None:
+        svg = svg_of(content.chart)
+        files |= {f"{name}.png": png_of(svg), f"{name}.svg": svg.encode()}
+    return files
 
 
 def write_files(folder: Path, data_of_name: Mapping[str, bytes]) -> None:

@@ -3,20 +3,20 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hpobench_ordered.experiment.plan import Cell
 from hpobench_ordered.experiment.store import Store
+from hpobench_ordered.papers.claims import Claim
 from hpobench_ordered.papers.paper import (
-    Claim,
-    Entry,
+    TABLE,
     Exhibit,
-    Finding,
-    Outcome,
     Paper,
-    PaperTable,
     Setting,
-    combine_outcomes,
 )
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 RESULTS = "results"
 """Folder of the store, inside that of the reproduction."""
@@ -54,41 +54,14 @@ class Setup:
         """The files that are written, except for runs."""
         names = [SUMMARY, GALLERY, CLAIMS]
         for exhibit in self.exhibits:
-            suffixes = ("csv",) if isinstance(exhibit, PaperTable) else ("png", "svg", "csv")
+            suffixes = ("csv",) if exhibit.kind == TABLE else ("png", "svg", "csv")
             names += [f"{exhibit.name}.{suffix}" for suffix in suffixes]
         return tuple(self.folder / name for name in names)
 
 
-@dataclass(frozen=True, slots=True)
-class CheckedClaim:
-    """A claim and whether it holds."""
-
-    exhibit: Exhibit
-    claim: Claim
-    findings: tuple[Finding, ...]
-
-    @property
-    def verdict(self) -> str:
-        """Whether it holds, by the findings: "fails", or such as "2 of 3 hold, 1 is undecided"."""
-        outcomes = [finding.outcome for finding in self.findings]
-        if len(set(outcomes)) == 1:
-            return outcomes[0].value
-
-        text = f"{outcomes.count(Outcome.HOLDS)} of {len(outcomes)} hold"
-        n_undecided = outcomes.count(Outcome.UNDECIDED)
-        if n_undecided:
-            text += f", {n_undecided} {'is' if n_undecided == 1 else 'are'} undecided"
-        return text
-
-    @property
-    def outcome(self) -> Outcome:
-        """Whether it holds everywhere: it fails if any finding does."""
-        return combine_outcomes(finding.outcome for finding in self.findings)
-
-
 @dataclass(frozen=True)
 class Reproduction:
-    """The result of a reproduction: its runs, checked claims, and entries by table.
+    """The result of a reproduction: its runs; claims and numbers by name of the exhibit.
 
     `fallbacks` counts by method the suggestions that were random because a model failed.
     """
@@ -96,5 +69,5 @@ class Reproduction:
     setup: Setup
     cells: tuple[Cell, ...] = field(repr=False)
     fallbacks: Mapping[str, int]
-    claims: tuple[CheckedClaim, ...] = field(repr=False)
-    entries: Mapping[str, tuple[Entry, ...]] = field(repr=False)
+    claims: Mapping[str, tuple[Claim, ...]] = field(repr=False)
+    data: Mapping[str, "pd.DataFrame"] = field(repr=False)

@@ -2,15 +2,15 @@
 
 import math
 import platform
-from collections.abc import Iterable, Sequence
-from dataclasses import astuple
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING
 
-from hpobench_ordered.analysis.differences import Estimate
 from hpobench_ordered.analysis.labels import format_ranges
 from hpobench_ordered.benchmarks.registry import benchmark_spec
-from hpobench_ordered.papers.paper import Entry, Outcome, PaperTable, combine_comparisons
-from hpobench_ordered.papers.result import CheckedClaim, Reproduction, Setup
+from hpobench_ordered.papers.claims import Claim, Outcome
+from hpobench_ordered.papers.paper import TABLE, Exhibit, combine_comparisons
+from hpobench_ordered.papers.result import Reproduction, Setup
 from hpobench_ordered.runtime.machine import PACKAGE, package_versions
 
 if TYPE_CHECKING:
@@ -18,7 +18,16 @@ if TYPE_CHECKING:
 
 CLAIM_HEADER = ("shown in", "section", "claim", "outcome", "measured")
 ENTRY_HEADER = ("number", "benchmark", "paper", "here", "inside the paper's interval")
+FINDING_COLUMNS = [
+    *("shown_in", "section", "claim", "where", "outcome", "measured"),
+    *("difference", "standard_error", "samples"),
+]
 TIME_HEADER = ("method", "runs", "suggestions", "CPU seconds", "CPU ms a suggestion")
+RULE = (
+    "After the colon is the difference in favour of the claim, where ± and intervals are of 95 % "
+    "(Student's t): a claim holds if the interval is above 0 (a ratio above 1), fails if it is "
+    "below, and is undecided otherwise."
+)
 PACKAGES = (PACKAGE, "numpy", "scipy", "numba")
 
 Rows = list[tuple[str, ...]]
@@ -28,15 +37,13 @@ def summary(result: Reproduction) -> bytes:
     """The one-page summary, as Markdown."""
     setup = result.setup
     lines = [f"# {setup.paper.citation}", "", *_describe_setup(result), ""]
-    if result.claims:
-        explanation = (
-            f"{_count_outcomes(result.claims)} {setup.paper.notes} ± is two "
-            "standard errors of the difference, seed by seed; within them a claim is undecided."
-        )
-        lines += ["## Claims", "", explanation, "", *_format_claims(result.claims)]
+    claims = list(chain.from_iterable(result.claims.values()))
+    if claims:
+        explanation = f"{_count_outcomes(claims)} {setup.paper.notes} {RULE}"
+        lines += ["## Claims", "", explanation, "", *_format_claims(result, setup.exhibits)]
     for exhibit in setup.exhibits:
-        if isinstance(exhibit, PaperTable):
-            rows = entry_rows(result.entries[exhibit.name])
+        if exhibit.kind == TABLE:
+            rows = entry_rows(result.data[exhibit.name])
             lines += [f"## {exhibit.title}", "", exhibit.caption, ""]
             lines += [*_format_table(ENTRY_HEADER, rows), ""]
     times = time_rows(result)
@@ -50,14 +57,13 @@ def gallery(result: Reproduction) -> bytes:
     lines = [f"# {result.setup.paper.citation}", "", *_describe_setup(result), ""]
     for exhibit in result.setup.exhibits:
         lines += [f"## {exhibit.title}", "", f"The paper: {exhibit.says}", ""]
-        if isinstance(exhibit, PaperTable):
-            lines += _format_table(ENTRY_HEADER, entry_rows(result.entries[exhibit.name]))
+        if exhibit.kind == TABLE:
+            lines += _format_table(ENTRY_HEADER, entry_rows(result.data[exhibit.name]))
         else:
             lines += [f"![{exhibit.title}]({exhibit.name}.png)"]
         data = f"Data: [{exhibit.name}.csv]({exhibit.name}.csv)."
         lines += ["", f"Here: {exhibit.caption} {data}", ""]
-        claims = [claim for claim in result.claims if claim.exhibit is exhibit]
-        lines += _format_claims(claims)
+        lines += _format_claims(result, [exhibit])
     return "\n".join(lines).encode()
 
 
@@ -66,28 +72,16 @@ def claims_csv(result: Reproduction) -> bytes:
     import pandas as pd
 
     rows = []
-    for checked in result.claims:
-        claim = checked.claim
-        place = (checked.exhibit.title, claim.section, claim.text)
-        for finding in checked.findings:
-            rows.append((*place, finding.subject, finding.outcome.value, finding.measured))
-    columns = ["shown_in", "section", "claim", "where", "outcome", "measured"]
-    return csv_of(pd.DataFrame(rows, columns=columns))
-
-
-def entries_csv(entries: Sequence[Entry]) -> bytes:
-    """The entries of a table, one per row."""
-    import pandas as pd
-
-    columns = ["number", "benchmark"]
-    columns += ["paper", "paper_lower", "paper_upper"]
-    columns += ["here", "here_lower", "here_upper"]
-    columns += ["inside"]
-    rows = []
-    for entry in entries:
-        estimates = (*astuple(entry.published), *astuple(entry.measured))
-        rows.append((entry.row, entry.column, *estimates, entry.is_inside))
-    return csv_of(pd.DataFrame(rows, columns=columns))
+    for exhibit, claim in iter_claims(result, result.setup.exhibits):
+        for finding in claim.findings:
+            numbers = (finding.difference, finding.standard_error, finding.n_samples)
+            rows.append(
+                (
+                    *(exhibit.title, claim.section, claim.text, finding.subject),
+                    *(finding.outcome.value, finding.measured, *numbers),
+                )
+            )
+    return csv_of(pd.DataFrame(rows, columns=FINDING_COLUMNS))
 
 
 def csv_of(frame: "pd.DataFrame") -> bytes:
@@ -98,23 +92,29 @@ def csv_of(frame: "pd.DataFrame") -> bytes:
 
 def claim_rows(result: Reproduction) -> Rows:
     """The claims, one per row, with `CLAIM_HEADER`."""
-    return [_claim_row(claim, line_break="\n") for claim in result.claims]
+    claims = iter_claims(result, result.setup.exhibits)
+    return [_claim_row(exhibit, claim, line_break="\n") for exhibit, claim in claims]
 
 
-def entry_rows(entries: Iterable[Entry]) -> Rows:
-    """The entries of a table, one per row, with `ENTRY_HEADER`."""
+def iter_claims(
+    result: Reproduction, exhibits: Iterable[Exhibit]
+) -> Iterator[tuple[Exhibit, Claim]]:
+    """Iterate over the claims of figures and tables."""
+    for exhibit in exhibits:
+        for claim in result.claims[exhibit.name]:
+            yield exhibit, claim
+
+
+def entry_rows(table: "pd.DataFrame") -> Rows:
+    """The numbers of a table beside the published ones, one per row, with `ENTRY_HEADER`."""
     rows: Rows = []
-    for entry in entries:
-        is_inside = "yes" if entry.is_inside else "no"
-        rows.append(
-            (
-                entry.row,
-                entry.column,
-                _format_estimate(entry.published),
-                _format_estimate(entry.measured),
-                is_inside if entry.is_defined else "-",
-            )
-        )
+    for entry in table.itertuples():
+        published = _format_estimate(entry.paper, entry.paper_lower, entry.paper_upper)
+        measured = _format_estimate(entry.here, entry.here_lower, entry.here_upper)
+        inside = "yes" if entry.inside else "no"
+        if math.isnan(entry.here):  # one seed has no standard error
+            inside = "-"
+        rows.append((entry.number, entry.benchmark, published, measured, inside))
     return rows
 
 
@@ -185,10 +185,10 @@ def _describe_benchmarks(setup: Setup) -> str:
     return "; ".join(parts)
 
 
-def _count_outcomes(claims: Sequence[CheckedClaim]) -> str:
+def _count_outcomes(claims: Sequence[Claim]) -> str:
     """Sentences with numbers of claims by outcome, those chosen afterwards separately."""
-    planned = [item.outcome for item in claims if not item.claim.afterwards]
-    afterwards = [item.outcome for item in claims if item.claim.afterwards]
+    planned = [claim.outcome for claim in claims if not claim.afterwards]
+    afterwards = [claim.outcome for claim in claims if claim.afterwards]
     sentences = []
     if planned:
         sentences.append(
@@ -205,9 +205,9 @@ def _count_outcomes(claims: Sequence[CheckedClaim]) -> str:
     return " ".join(sentences)
 
 
-def _claim_row(item: CheckedClaim, *, line_break: str) -> tuple[str, ...]:
+def _claim_row(exhibit: Exhibit, claim: Claim, *, line_break: str) -> tuple[str, ...]:
     """The cells of a claim; where findings differ, those that do not hold are marked."""
-    findings = item.findings
+    findings = claim.findings
     is_mixed = len({finding.outcome for finding in findings}) > 1
     lines = []
     for finding in findings:
@@ -215,9 +215,8 @@ def _claim_row(item: CheckedClaim, *, line_break: str) -> tuple[str, ...]:
         if is_mixed and finding.outcome is not Outcome.HOLDS:
             mark = f"{finding.outcome.name} "
         lines.append(f"{mark}{finding.subject}: {finding.measured}")
-    claim = item.claim
     measured = line_break.join(lines)
-    return (item.exhibit.title, claim.section, claim.text, item.verdict, measured)
+    return (exhibit.title, claim.section, claim.text, claim.verdict, measured)
 
 
 def _time_row(method: str, timings: "pd.DataFrame") -> tuple[str, ...]:
@@ -233,20 +232,21 @@ def _time_row(method: str, timings: "pd.DataFrame") -> tuple[str, ...]:
     )
 
 
-def _format_estimate(estimate: Estimate) -> str:
+def _format_estimate(value: float, lower: float, upper: float) -> str:
     """A number with its interval, if it has one; "-" if there is no number."""
-    if math.isnan(estimate.value):
+    if math.isnan(value):
         return "-"
-    if math.isnan(estimate.lower):
-        return f"{estimate.value:.1f}"
-    return f"{estimate.value:.1f} ({estimate.lower:.1f} to {estimate.upper:.1f})"
+    if math.isnan(lower):
+        return f"{value:.1f}"
+    return f"{value:.1f} ({lower:.1f} to {upper:.1f})"
 
 
-def _format_claims(claims: Sequence[CheckedClaim]) -> list[str]:
+def _format_claims(result: Reproduction, exhibits: Iterable[Exhibit]) -> list[str]:
     """The table of claims and an empty line, nothing if there are no claims."""
-    if not claims:
+    claims = iter_claims(result, exhibits)
+    rows = [_claim_row(exhibit, claim, line_break="<br>") for exhibit, claim in claims]
+    if not rows:
         return []
-    rows = [_claim_row(claim, line_break="<br>") for claim in claims]
     return [*_format_table(CLAIM_HEADER, rows), ""]
 
 

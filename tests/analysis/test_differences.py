@@ -5,14 +5,12 @@ import pytest
 
 from hpobench_ordered import Direction
 from hpobench_ordered.analysis.differences import (
-    Difference,
     Estimate,
     compare_methods,
     improvement_in_mean,
     mean_over_tasks,
-    pool_differences,
     reduction_in_standard_error,
-    two_resampled_errors,
+    resampled_error,
 )
 from hpobench_ordered.analysis.scores import Scores
 
@@ -43,8 +41,7 @@ def test_differences_are_paired_by_seed():
     scores_of_a, _, scores_of_c = after_second_trial
     defined_tasks = [0, 1, 2, 4]
     expected = (scores_of_c - scores_of_a)[:, defined_tasks]
-    np.testing.assert_array_equal(difference.values, expected)
-    assert difference.tasks == len(defined_tasks)
+    np.testing.assert_array_equal(difference, expected)
 
 
 def test_differences_leave_out_unfinished_seeds():
@@ -58,51 +55,7 @@ def test_differences_leave_out_unfinished_seeds():
     common_seeds = [0, 2]
     defined_tasks = [0, 1, 2, 4]
     differences = (scores.values[2] - scores.values[0])[..., 1]  # (seeds, tasks)
-    np.testing.assert_array_equal(
-        difference.values, differences[np.ix_(common_seeds, defined_tasks)]
-    )
-
-
-def test_difference_summarises_seeds_and_tasks():
-    """A difference tells its mean, its error over seeds, and on how many tasks c is better than a.
-
-    Lower scores are better, so that c is better on tasks with a negative difference.
-    """
-    difference = compare_methods(draw_scores(), "c", "a", trial=2)
-
-    by_seed = difference.values.mean(axis=1)  # of values (seeds, tasks)
-    by_task = difference.values.mean(axis=0)
-    n_seeds = 4
-    standard_error = by_seed.std(ddof=1) / np.sqrt(n_seeds)
-    assert difference.mean == pytest.approx(difference.values.mean())
-    assert difference.two_standard_errors == pytest.approx(2 * standard_error)
-    assert difference.better == (by_task < 0).sum()
-
-
-def test_pooling_adds_tasks():
-    """Differences on two benchmarks, here the same one twice, become one on the tasks of both."""
-    difference = compare_methods(draw_scores(), "c", "a", trial=2)
-    pooled = pool_differences([difference, difference])
-    assert pooled.tasks == 2 * difference.tasks
-    assert pooled.better == 2 * difference.better
-    assert pooled.mean == pytest.approx(difference.mean)
-
-
-@pytest.mark.parametrize(("margin", "alike"), [(0, 1), (4, 1), (5, 2), (10, 3)])
-def test_alike_within_errors_or_margin(margin, alike):
-    """`alike` counts tasks whose mean difference is within two standard errors or the margin.
-
-    The means on three tasks are 0, 5 and 10, two standard errors are 2, 2 and 0.
-    """
-    values = np.array([[-1.0, 4.0, 10.0], [1.0, 6.0, 10.0]])  # (seeds, tasks)
-    assert Difference(values).alike(margin=margin) == alike
-
-
-def test_single_seed_has_no_error():
-    """Differences on two tasks are 1 and -1: alike, as they are within the margin."""
-    difference = Difference(np.array([[1.0, -1.0]]))  # (seeds, tasks)
-    assert np.isnan(difference.two_standard_errors)
-    assert difference.alike(margin=1) == 2
+    np.testing.assert_array_equal(difference, differences[np.ix_(common_seeds, defined_tasks)])
 
 
 def test_single_seed_has_no_reduction_in_error():
@@ -110,12 +63,6 @@ def test_single_seed_has_no_reduction_in_error():
     of_first_seed = slice(0, 1)
     reduction = reduction_in_standard_error(VALUES[of_first_seed], BASELINE_VALUES[of_first_seed])
     assert np.isnan(reduction).all()
-
-
-def test_no_tasks_have_no_mean():
-    difference = Difference(np.empty((3, 0)))  # (seeds, tasks)
-    assert np.isnan(difference.mean)
-    assert np.isnan(difference.two_standard_errors)
 
 
 def test_undefined_tasks_have_no_mean():
@@ -196,14 +143,14 @@ def test_resampled_error_of_mean_is_known():
     n_samples = 200
     samples = np.random.default_rng(0).normal(size=n_samples)
 
-    error = two_resampled_errors(samples, lambda resampled: float(resampled.mean()))
+    error = resampled_error(samples, lambda resampled: float(resampled.mean()))
 
     standard_error = samples.std(ddof=1) / np.sqrt(n_samples)
     # The error of 500 resamples is about 3 %.
-    assert error == pytest.approx(2 * standard_error, rel=0.1)
+    assert error == pytest.approx(standard_error, rel=0.1)
 
 
 def test_one_seed_has_no_resampled_error():
     values_of_one_seed = np.ones((1, 3))
-    error = two_resampled_errors(values_of_one_seed, lambda resampled: 1.0)
+    error = resampled_error(values_of_one_seed, lambda resampled: 1.0)
     assert np.isnan(error)

@@ -7,9 +7,12 @@ from reproduction_support import make_figure
 
 from hpobench_ordered.analysis.differences import Estimate
 from hpobench_ordered.experiment.protocols import Ordered
-from hpobench_ordered.papers.checks import ahead
-from hpobench_ordered.papers.othpo.checks import ahead_on_tasks
-from hpobench_ordered.papers.othpo.downstream import IMPROVEMENT, REDUCTION, downstream
+from hpobench_ordered.papers import Paper, reproduce
+from hpobench_ordered.papers.claims import Claim, ahead, cheaper
+from hpobench_ordered.papers.evidence import Measure
+from hpobench_ordered.papers.figures import progress
+from hpobench_ordered.papers.othpo.claims import ahead_on_tasks
+from hpobench_ordered.papers.othpo.downstream import IMPROVEMENT, REDUCTION, compare_downstream
 from hpobench_ordered.papers.othpo.drawings import (
     Slice,
     bars,
@@ -20,13 +23,7 @@ from hpobench_ordered.papers.othpo.drawings import (
     rank_curves,
 )
 from hpobench_ordered.papers.othpo.paper import drop_first_task
-from hpobench_ordered.papers.paper import (
-    Claim,
-    MethodComparison,
-    Paper,
-    PaperTable,
-    Setting,
-)
+from hpobench_ordered.papers.paper import TABLE, Exhibit, MethodComparison, Setting
 
 BENCHMARK = "newsvendor"
 WITH_TRANSFER, WITHOUT_TRANSFER = "simple-previous-no-bo", "random-search"
@@ -34,11 +31,36 @@ NO_METHODS = (MethodComparison(BENCHMARK),)
 BOTH_METHODS = (MethodComparison(BENCHMARK, (WITHOUT_TRANSFER, WITH_TRANSFER)),)
 
 
+def check_ranks(evidence, needs):
+    """Claim two opposite things of the method with transfer."""
+    compare = partial(ahead, evidence, needs, trial=1, measure=Measure.RANK)
+    yield Claim("1", "transfer is ahead", compare([WITH_TRANSFER], [WITHOUT_TRANSFER]))
+    yield Claim("1", "and behind", compare([WITHOUT_TRANSFER], [WITH_TRANSFER]))
+
+
+def check_share(evidence, needs):
+    """Claim that the method with transfer is ahead on half of the tasks."""
+    findings = ahead_on_tasks(evidence, needs, WITH_TRANSFER, WITHOUT_TRANSFER, trial=1, share=0.5)
+    yield Claim("2", "on most tasks", findings)
+
+
+def check_tasks(evidence, needs):
+    """Claim that the method with transfer is ahead on each task."""
+    compare = partial(ahead, evidence, needs, trial=1, measure=Measure.RANK, by_task=True)
+    yield Claim("3", "on each task", compare([WITH_TRANSFER], [WITHOUT_TRANSFER]))
+
+
+def check_times(evidence, needs):
+    """Claim that random search is cheaper, as if this had been chosen afterwards."""
+    findings = cheaper(evidence, needs, WITHOUT_TRANSFER, [WITH_TRANSFER])
+    yield Claim("3", "cheaper", findings, afterwards=True)
+
+
 @pytest.fixture(scope="session")
 def small_paper():
     """A paper with every kind of figure and table, on short runs of two cheap methods.
 
-    The methods are run with three seeds, for three trials on each of the nine tasks of newsvendor.
+    The methods are run with twelve seeds, for three trials on each of the nine tasks of newsvendor.
     """
     prices = Slice(BENCHMARK, "price_0", "price_1", tasks=(0, 8), crosses=3)
     make_landscapes = partial(landscapes, slices=[prices])
@@ -53,9 +75,8 @@ def small_paper():
         views=((1, 1), (8, 2)),  # pairs of a task and a trial
     )
     make_table = partial(
-        downstream,
-        method=WITH_TRANSFER,
-        baseline=WITHOUT_TRANSFER,
+        compare_downstream,
+        pair=(WITH_TRANSFER, WITHOUT_TRANSFER),
         trial=1,
         published={
             # An interval that contains whatever is measured, and one that never does, in %
@@ -63,28 +84,35 @@ def small_paper():
             (IMPROVEMENT, BENCHMARK): Estimate(-1e6, -2e6, -1e6),
         },
     )
-    is_ahead = Claim(
-        "1", "transfer is ahead", ahead((WITH_TRANSFER,), (WITHOUT_TRANSFER,), trial=1)
-    )
-    is_behind = Claim("1", "and behind", ahead((WITHOUT_TRANSFER,), (WITH_TRANSFER,), trial=1))
-    is_ahead_on_half = Claim(
-        "2", "on most tasks", ahead_on_tasks(WITH_TRANSFER, WITHOUT_TRANSFER, trial=1, share=0.5)
-    )
     only_with_transfer = [MethodComparison(BENCHMARK, (WITH_TRANSFER,))]
     return Paper(
         name="small",
         citation="Someone (2020), Something",
-        setting=Setting(Ordered(trials=3), seeds=(0, 1, 2)),
+        setting=Setting(Ordered(trials=3), seeds=tuple(range(12))),
         notes="Scores are normalised.",
         counted=drop_first_task,
         # There is no figure 4: papers have figures that are not reproduced.
         exhibits=(
             make_figure(1, NO_METHODS, make_landscapes),
-            make_figure(2, BOTH_METHODS, make_bars, is_ahead, is_behind),
-            make_figure(3, BOTH_METHODS, make_points, is_ahead_on_half),
+            make_figure(2, BOTH_METHODS, make_bars, check_ranks),
+            make_figure(3, BOTH_METHODS, make_points, check_share),
             make_figure(5, BOTH_METHODS, make_curves),
             make_figure(6, BOTH_METHODS, make_rank_curves),
             make_figure(7, only_with_transfer, make_locations),
-            PaperTable(1, "caption.", "says", BOTH_METHODS, make_table),
+            make_figure(8, BOTH_METHODS, partial(progress, by_task=True), check_tasks),
+            make_figure(9, BOTH_METHODS, partial(progress, times=True), check_times),
+            Exhibit(1, "caption.", "says", BOTH_METHODS, make_table, kind=TABLE),
         ),
     )
+
+
+@pytest.fixture(scope="session")
+def small_result(small_paper, tmp_path_factory):
+    """The reproduction of all figures and tables of the small paper, which no test changes."""
+    return reproduce(small_paper, folder=tmp_path_factory.mktemp("small"))
+
+
+@pytest.fixture(scope="session")
+def small_folder(small_result):
+    """The folder with all figures and tables of the small paper."""
+    return small_result.setup.folder

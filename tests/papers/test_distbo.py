@@ -1,13 +1,12 @@
 """The paper distbo: benchmarks are drawn by the seed, and methods compare data sets of tasks."""
 
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
-import pandas as pd
 import pytest
 from reproduction_support import InventedEvidence, make_figure
 
@@ -17,24 +16,20 @@ from hpobench_ordered.benchmarks.registry import benchmark_spec
 from hpobench_ordered.data.identity import BenchmarkIdentity
 from hpobench_ordered.methods.random_search import RandomSearch
 from hpobench_ordered.methods.registry import method_spec
-from hpobench_ordered.papers import Paper, checks, paper, reproduce
-from hpobench_ordered.papers.distbo.checks import near, on
+from hpobench_ordered.papers import Paper, paper, reproduce
+from hpobench_ordered.papers.claims import Claim, Outcome, ahead
+from hpobench_ordered.papers.distbo.claims import is_near_optimum, only_one_finds
 from hpobench_ordered.papers.distbo.drawings import illustration
-from hpobench_ordered.papers.distbo.paper import count_runs_as_seeds, draw_by_seed
-from hpobench_ordered.papers.distbo.similarities import (
-    compute_similarities,
-    only_one_finds,
-    similarity_curves,
-)
+from hpobench_ordered.papers.distbo.paper import count_runs_as_seeds
+from hpobench_ordered.papers.distbo.similarities import read_or_compute, similarity_curves
 from hpobench_ordered.papers.evidence import Evidence, Measure
 from hpobench_ordered.papers.figures import progress
 from hpobench_ordered.papers.paper import (
-    Claim,
-    Exhibit,
     MethodComparison,
-    Outcome,
     Setting,
 )
+from hpobench_ordered.papers.reproduce import plan_runs
+from hpobench_ordered.papers.result import Setup
 
 TOY = "distbo-toy"
 WHERE_MULTI_BLR_IS_BEST = "distbo-classification-b"
@@ -52,38 +47,15 @@ def make_evidence(regrets: dict[tuple[str, str], FloatArray | float]) -> Evidenc
     return evidence
 
 
-def test_near_holds_with_regret_below_margin():
-    """The check asks for a regret of at most the margin, 0.05; that of a is 0.04."""
-    evidence = make_evidence({("x", "a"): 0.04})
-    a_is_near = near(("a",), trial=3, margin=0.05)
+@pytest.mark.parametrize(("regret", "outcome"), [(0.04, Outcome.HOLDS), (0.06, Outcome.FAILS)])
+def test_near_optimum_within_margin(regret, outcome):
+    evidence = make_evidence({("x", "a"): regret})
+    comparisons = [MethodComparison("x", ("a",))]
 
-    (finding,) = a_is_near(evidence, [MethodComparison("x", ("a",))])
+    (finding,) = is_near_optimum(evidence, comparisons, "a", trial=3, margin=0.05)
 
-    assert finding.outcome is Outcome.HOLDS
-
-
-def test_near_fails_with_one_regret_above_margin():
-    """Both methods must have a regret of at most 0.05, but that of b is 0.06."""
-    evidence = make_evidence({("x", "a"): 0.04, ("x", "b"): 0.06})
-    both_are_near = near(("a", "b"), trial=3, margin=0.05)
-
-    (finding,) = both_are_near(evidence, [MethodComparison("x", ("a", "b"))])
-
-    assert finding.outcome is Outcome.FAILS
-    assert finding.measured == "a 0.04, b 0.06 (asked: 0.05)"
-
-
-@pytest.mark.parametrize(("checked", "outcome"), [("x", Outcome.HOLDS), ("y", Outcome.FAILS)])
-def test_on_checks_one_comparison(checked, outcome):
-    """Method a is ahead of b on benchmark x and behind it on y; one of them is checked."""
-    comparisons = {name: MethodComparison(name, ("a", "b")) for name in ("x", "y")}
-    evidence = make_evidence({("x", "a"): 0.1, ("x", "b"): 0.2, ("y", "a"): 0.4, ("y", "b"): 0.3})
-    a_is_ahead = checks.ahead(("a",), ("b",), trial=1, measure=Measure.REGRET)
-    a_is_ahead_on_one = on(comparisons[checked], a_is_ahead)
-
-    (finding,) = a_is_ahead_on_one(evidence, tuple(comparisons.values()))
-
-    assert (finding.subject, finding.outcome) == (checked, outcome)
+    assert finding.outcome is outcome
+    assert f"a {regret}, asked 0.05" in finding.measured
 
 
 def test_errors_are_between_runs():
@@ -94,12 +66,13 @@ def test_errors_are_between_runs():
     regrets_of_a = np.array([0.0, 0.1, 0.2, 0.3, 0.4, 0.5])
     by_seed_and_task = regrets_of_a.reshape(3, 2, 1)  # the same after every trial
     evidence = make_evidence({("x", "a"): by_seed_and_task, ("x", "b"): 0.25})
-    a_is_ahead = checks.ahead(("a",), ("b",), trial=1, measure=Measure.REGRET)
+    comparisons = [MethodComparison("x", ("a", "b"))]
 
-    (finding,) = a_is_ahead(evidence, [MethodComparison("x", ("a", "b"))])
+    (finding,) = ahead(evidence, comparisons, ["a"], ["b"], trial=1, measure=Measure.REGRET)
 
-    standard_error = regrets_of_a.std(ddof=1) / np.sqrt(6)
-    assert f"± {2 * standard_error:.3g}, better in 3 of 6 runs" in finding.measured
+    assert finding.n_samples == 6
+    assert finding.standard_error == pytest.approx(regrets_of_a.std(ddof=1) / np.sqrt(6))
+    assert "better in 3 of 6 runs" in finding.measured
 
 
 def list_comparisons() -> list[MethodComparison]:
@@ -142,40 +115,24 @@ def invent_evidence(*, as_in_paper: bool) -> Evidence:
     return make_evidence(regrets)
 
 
-def list_claims_about_results() -> list[tuple[Exhibit, Claim]]:
-    """Every claim about regrets with its figure; other claims are about similarities of tasks."""
-    claims = []
-    for figure in DISTBO.exhibits:
-        for claim in figure.claims:
-            is_about_similarities = "most similar" in claim.sentence
-            if not is_about_similarities:
-                claims.append((figure, claim))
-    return claims
+@pytest.mark.parametrize(
+    ("as_in_paper", "outcome"), [(True, Outcome.HOLDS), (False, Outcome.FAILS)]
+)
+def test_claims_hold_only_where_true(as_in_paper, outcome):
+    """All claims about results hold with the paper's order of methods, none with the reversed.
 
-
-@pytest.mark.parametrize("as_in_paper", [True, False])
-def test_claims_hold_only_where_true(as_in_paper):
-    """All claims about results hold with the paper's order of methods, none with the reversed."""
+    Figure 10 has a claim about similarities; 6, 8, 14 and 15 have none.
+    """
     evidence = invent_evidence(as_in_paper=as_in_paper)
 
-    for figure, claim in list_claims_about_results():
-        for finding in claim.check(evidence, figure.needs):
-            assert finding.outcome is Outcome.from_truth(as_in_paper), claim.sentence
-
-
-def test_findings_are_on_most_figures():
-    """Checks find something, so that the test of all claims cannot pass without any finding.
-
-    Of figures 1 to 15, only 6, 8, 10, 14 and 15 have no claims about results.
-    """
-    evidence = invent_evidence(as_in_paper=True)
-
     figures_with_findings = set()
-    for figure, claim in list_claims_about_results():
-        if list(claim.check(evidence, figure.needs)):
+    for figure in DISTBO.exhibits:
+        if figure.number == 10:
+            continue
+        for claim in figure.check(evidence, figure.needs):
+            assert {finding.outcome for finding in claim.findings} == {outcome}, claim.sentence
             figures_with_findings.add(figure.number)
-
-    assert figures_with_findings >= {1, 2, 3, 4, 5, 7, 9, 11, 12, 13}
+    assert figures_with_findings == {1, 2, 3, 4, 5, 7, 9, 11, 12, 13}
 
 
 def list_benchmarks_and_methods() -> list[tuple[str, hbo.MethodSpec]]:
@@ -265,116 +222,63 @@ class RecordingGenerator:
         self.names.append(folder.name)
 
 
-def make_paper_on_toy() -> Paper:
-    """A paper with curves of two methods on the toy example, and with its functions."""
-    two_methods = [MethodComparison(TOY, ("random-search", "bo"))]
-    no_methods = [MethodComparison(TOY)]
-    draw_curves = partial(progress, over_runs=True, measures=(Measure.VALUE, Measure.RANK))
-    draw_functions = illustration
-    return Paper(
-        name="small",
-        citation="Someone (2019), Something",
-        setting=Setting(hbo.LeaveOneOut(trials=4, tasks=("target",)), seeds=TOY_SEEDS),
-        exhibits=(
-            make_figure(1, two_methods, draw_curves),
-            make_figure(2, no_methods, draw_functions),
-        ),
-        notes="Regret.",
-        runs_on=draw_by_seed,
-        counted=count_runs_as_seeds,
-    )
+@pytest.fixture
+def toy_setup(tmp_path):
+    """The figures of the paper on the toy example, with some seeds."""
+    (figure,) = DISTBO.select(figures=[7])
+    settings = {TOY: replace(DISTBO.setting_of(TOY), seeds=TOY_SEEDS, surrogate="live")}
+    return Setup(DISTBO, (figure,), settings, tmp_path)
 
 
-@pytest.fixture(scope="module")
-def toy_folder(tmp_path_factory):
-    """Where the paper on the toy example is reproduced."""
-    return tmp_path_factory.mktemp("toy")
-
-
-@pytest.fixture(scope="module")
-def toy_generator(toy_folder):
-    """The generator that the reproduction of the paper on the toy example asks."""
-    return RecordingGenerator(toy_folder)
-
-
-@pytest.fixture(scope="module")
-def toy_result(toy_folder, toy_generator):
-    """The reproduction of the paper on the toy example; nothing is generated, only recorded."""
+def test_benchmark_of_each_seed_is_generated(toy_setup, tmp_path, monkeypatch):
+    """Source runs that are missing in the folder of the user's benchmarks are asked for."""
     # The package's name `reproduce` stands for the function, which hides its module.
     module_of_reproduce = sys.modules["hpobench_ordered.papers.reproduce"]
-    with pytest.MonkeyPatch.context() as patch:
-        no_benchmarks_of_user = toy_folder / "none"
-        patch.setenv("HPOBENCH_ORDERED_BENCHMARKS", str(no_benchmarks_of_user))
-        # Generators are looked up by the name of a benchmark.
-        patch.setattr(module_of_reproduce, "generator", lambda name: toy_generator)
-        return reproduce(make_paper_on_toy(), folder=toy_folder)
+    generator = RecordingGenerator(tmp_path)
+    monkeypatch.setenv("HPOBENCH_ORDERED_BENCHMARKS", str(tmp_path / "none"))
+    monkeypatch.setattr(module_of_reproduce, "generator", lambda name: generator)
+
+    module_of_reproduce.generate_missing_benchmarks(toy_setup, 1, lambda *step: None)
+
+    assert generator.names == [f"{TOY}-seed-{seed}" for seed in TOY_SEEDS]
 
 
-@pytest.fixture(scope="module")
-def toy_best_values(toy_result):
-    """All trials of the paper on the toy example, with the best value so far as column `best`.
-
-    Values are maximised.
-    """
-    trials = toy_result.setup.store.read(cell.key for cell in toy_result.cells)
-    best_so_far = trials.groupby(["method", "seed"])["value"].cummax()
-    return trials.assign(best=best_so_far)
-
-
-@pytest.fixture(scope="module")
-def toy_curves(toy_folder, toy_result):
-    """What figure 1 of the paper on the toy example shows, by measure, method and trial."""
-    table = pd.read_csv(toy_folder / "figure-1.csv")
-    return table.set_index(["measure", "method", "trial"]).sort_index()
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("toy_result")
-def test_benchmark_of_each_seed_is_generated(toy_generator):
-    assert toy_generator.names == [f"{TOY}-seed-{seed}" for seed in TOY_SEEDS]
-
-
-@pytest.mark.slow
-def test_seeds_run_on_own_benchmarks(toy_result):
+def test_seeds_run_on_own_benchmarks(toy_setup):
     """A cell is a run: of a method on a benchmark, with a seed."""
     benchmarks_and_seeds = set()
-    for cell in toy_result.cells:
+    for cell in plan_runs(toy_setup)[TOY]:
         name = BenchmarkIdentity.parse(cell.benchmark).name  # without the version
         benchmarks_and_seeds.add((name, cell.seed))
 
     assert benchmarks_and_seeds == {(f"{TOY}-seed-{seed}", seed) for seed in TOY_SEEDS}
 
 
-@pytest.mark.slow
-def test_curves_have_two_errors_between_runs(toy_best_values, toy_curves):
-    """Curves of the best value are means over runs, with a band of two standard errors."""
-    by_method_and_trial = toy_best_values.groupby(["method", "trial"], observed=True)["best"]
-    for (method, trial), best in by_method_and_trial:
-        point = toy_curves.loc["best value", method, trial]
-        assert point["mean"] == pytest.approx(best.mean())
-        assert point["high"] - point["mean"] == pytest.approx(2 * best.sem())
+def test_curves_over_runs_have_errors_between_runs():
+    """Bands are two standard errors of values over runs, and one standard deviation of ranks."""
+    rng = np.random.default_rng(0)
+    losses = {(TOY, method): rng.random((3, 2, 4)) for method in ("a", "b")}  # 6 runs, 4 trials
+    evidence = InventedEvidence(losses, counted=count_runs_as_seeds)
+    comparisons = [MethodComparison(TOY, ("a", "b"))]
+
+    curves = progress(
+        evidence, comparisons, measures=(Measure.VALUE, Measure.RANK), over_runs=True
+    ).data.set_index(["measure", "method", "trial"])
+
+    best_of_a, best_of_b = (
+        np.minimum.accumulate(values, axis=-1)[..., -1].ravel() for values in losses.values()
+    )
+    value = curves.loc[("best value", "a", 4)]
+    two_standard_errors = 2 * best_of_a.std(ddof=1) / np.sqrt(6)
+    assert value["mean"] == pytest.approx(-best_of_a.mean())  # values are maximised
+    assert value["high"] - value["mean"] == pytest.approx(two_standard_errors)
+    rank = curves.loc[("rank", "a", 4)]
+    deviation_of_ranks = (best_of_a > best_of_b).std(ddof=1)
+    assert rank["high"] - rank["mean"] == pytest.approx(deviation_of_ranks)
 
 
-@pytest.mark.slow
-def test_ranks_have_deviation_between_runs(toy_best_values, toy_curves):
-    """Curves of ranks have one standard deviation over runs, not two standard errors."""
-    best = toy_best_values.pivot(index=["seed", "trial"], columns="method", values="best")
-    ranks = best.rank(axis=1, ascending=False)  # the highest value has rank 1
-    deviation = ranks["bo"].groupby("trial").std()
-
-    curve = toy_curves.loc["rank", "bo"]
-
-    np.testing.assert_allclose(curve["high"] - curve["mean"], deviation.to_numpy())
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("toy_result")
-def test_illustration_shows_all_functions(toy_folder):
-    """Figure 2 of the paper on the toy example shows the functions of its 16 tasks.
-
-    The maximum of each function is 1, but may lie between two points that are drawn.
-    """
-    functions = pd.read_csv(toy_folder / "figure-2.csv")
+def test_illustration_shows_all_functions():
+    """The maximum of each of 16 functions is 1, but may lie between two points that are drawn."""
+    functions = illustration(InventedEvidence(), [MethodComparison(TOY)]).data
 
     maxima = functions.groupby("task")["value"].max()
     assert len(maxima) == 16
@@ -421,59 +325,42 @@ class MisledFinder(Finder):
 FINDERS = {"finder": Finder, "misled": MisledFinder}
 
 
-def make_paper_on_similarities(*claims: Claim) -> Paper:
+def make_paper_on_similarities() -> Paper:
     """A paper on how similar to the current task each source task is, as two methods judge it.
 
     The methods are `FINDERS`. There are two runs of each, of four trials, the first three of which
-    are shown. Figure 1 also shows best values, and has the claims.
+    are shown, besides best values.
     """
     names = tuple(FINDERS)
     two_methods = [MethodComparison("forrester", names)]
-    draw = partial(similarity_curves, methods=names, trials=3)
-    draw_with_values = partial(draw, values=True)
-    draw_similarities_alone = partial(draw, values=False)
+    draw = partial(similarity_curves, methods=names, trials=3, values=True)
     methods = {}
     for name, method in FINDERS.items():
         methods[name] = hbo.MethodSpec(name, method, summary="Compares.", source="tests")
+
+    def check(evidence, needs):
+        """Make three claims; the last is about a source task that neither method finds."""
+        find = partial(only_one_finds, evidence, needs, trials=3)
+        yield Claim("1", "true", find("finder", ["misled"], source=SOURCE_OF_FINDER))
+        yield Claim("1", "exchanged", find("misled", ["finder"], source=SOURCE_OF_FINDER))
+        yield Claim("1", "of another task", find("finder", ["misled"], source=5))
+
     return Paper(
         name="comparing",
         citation="Someone (2019), Something",
         setting=Setting(hbo.LeaveOneOut(trials=4, tasks=1), seeds=(0, 1)),
-        exhibits=(
-            make_figure(1, two_methods, draw_with_values, *claims),
-            make_figure(2, two_methods, draw_similarities_alone),
-        ),
+        exhibits=(make_figure(1, two_methods, draw, check),),
         notes="Regret.",
         methods=methods,
         counted=count_runs_as_seeds,
     )
 
 
-def claim_that_only_one_finds(finder: str, other: str, *, source: int) -> Claim:
-    """The claim that one method finds a source task the most similar, and the other does not."""
-    return Claim("1", "finds", only_one_finds(finder, (other,), source=source, trials=3))
-
-
 @pytest.fixture(scope="module")
-def similarities_folder(tmp_path_factory):
-    """Where the paper on similarities is reproduced."""
-    return tmp_path_factory.mktemp("similarities")
-
-
-@pytest.fixture(scope="module")
-def similarities_result(similarities_folder):
-    """The reproduction of the paper on similarities, with three claims.
-
-    The first is true, the second has the methods exchanged. The third is about a source task that
-    neither of them takes for the most similar one.
-    """
-    source_that_none_finds = 5
-    small_paper = make_paper_on_similarities(
-        claim_that_only_one_finds("finder", "misled", source=SOURCE_OF_FINDER),
-        claim_that_only_one_finds("misled", "finder", source=SOURCE_OF_FINDER),
-        claim_that_only_one_finds("finder", "misled", source=source_that_none_finds),
-    )
-    return reproduce(small_paper, folder=similarities_folder)
+def similarities_result(tmp_path_factory):
+    """The reproduction of the paper on similarities."""
+    folder = tmp_path_factory.mktemp("similarities")
+    return reproduce(make_paper_on_similarities(), folder=folder)
 
 
 @pytest.mark.slow
@@ -482,73 +369,47 @@ def test_one_finds_and_other_does_not(similarities_result):
 
     The first claim is true, the second exchanges the methods; in the third, neither finds it.
     """
-    verdicts = [claim.verdict for claim in similarities_result.claims]
+    first, second, third = similarities_result.claims["figure-1"]
 
-    assert verdicts == ["holds", "fails", "1 of 2 hold"]
+    assert [first.verdict, second.verdict, third.verdict] == ["holds", "fails", "1 of 2 hold"]
+    sentences = [finding.sentence for finding in first.findings]
+    assert "first in 2 of 2 runs" in sentences[0]
+    assert "first in 0 of 2 runs" in sentences[1]
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("similarities_result")
-def test_summary_counts_runs_that_find(similarities_folder):
-    """The summary says in how many of its two runs a method finds the source task of a claim.
+def test_similarities_are_those_of_stored_run(similarities_result, tmp_path):
+    """A method is run again, suggests what it did before, and the file is read the next time.
 
-    Each of three claims names two methods. In the first two claims, one of them finds the task and
-    the other does not; in the third claim neither does: four times in none of the runs.
+    At its first trial `Finder` knows no similarity; later that of one source task is 0.9.
     """
-    summary = (similarities_folder / "summary.md").read_text()
-
-    assert summary.count("first in 2 of 2 runs") == 2
-    assert summary.count("in 0 of 2 runs") == 4
-
-
-@pytest.mark.slow
-def test_similarities_are_those_of_trials(similarities_result):
-    """At its first trial `Finder` knows no similarity; later that of one source task is 0.9."""
-    first_run_of_finder = similarities_result.cells[0]
-
-    Finder.suggestions.clear()
-    similarities = compute_similarities(first_run_of_finder, trials=3)
-
-    assert similarities.shape == (3, 9)  # trials, source tasks
-    at_first_trial, *later = similarities
-    assert np.isnan(at_first_trial).all()
-    assert [of_sources[SOURCE_OF_FINDER] for of_sources in later] == [0.9, 0.9]
-
-
-@pytest.mark.slow
-def test_similarities_are_of_stored_run(similarities_result):
-    """Similarities are computed by running a method again, which suggests what it did before."""
     first_run_of_finder = similarities_result.cells[0]
     store = similarities_result.setup.store
     stored_configs = store.configurations([first_run_of_finder.key]).sort_values("trial")
 
     Finder.suggestions.clear()
-    compute_similarities(first_run_of_finder, trials=3)
+    similarities = read_or_compute(first_run_of_finder, 3, tmp_path)
 
     suggested = [config["x"] for config in Finder.suggestions]
     assert suggested == stored_configs["x"].tolist()[:3]
+    assert similarities.shape == (3, 9)  # trials, source tasks
+    assert np.isnan(similarities[0]).all()
+    assert similarities[1:, SOURCE_OF_FINDER].tolist() == [0.9, 0.9]
 
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("similarities_result")
-def test_similarities_are_not_computed_again(similarities_folder):
-    """The folder has them already, so that no method has to suggest anything."""
     Finder.suggestions.clear()
-
-    reproduce(make_paper_on_similarities(), folder=similarities_folder)
-
+    np.testing.assert_array_equal(read_or_compute(first_run_of_finder, 3, tmp_path), similarities)
     assert not Finder.suggestions
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("similarities_result")
-def test_curves_name_source_tasks(similarities_folder):
-    """Figure 2 shows similarities by the name of the source task, for each method and trial."""
-    table = pd.read_csv(similarities_folder / "figure-2.csv")
+def test_curves_name_source_tasks(similarities_result):
+    """A figure shows similarities by the name of the source task, for each method and trial."""
+    table = similarities_result.data["figure-1"]
     is_last_of_finder = (table["trial"] == 3) & (table["method"] == "finder")
-    similarities = table[is_last_of_finder].set_index("source")["mean"]
+    is_similarity = table["measure"] == "similarity"
+    similarities = table[is_last_of_finder & is_similarity].set_index("source")["mean"]
 
     _target, *sources = benchmark_spec("forrester").define().tasks
-    name = int(sources[SOURCE_OF_FINDER].name)
-    assert similarities.loc[name] == 0.9
-    assert similarities.drop(name).eq(0.1).all()
+    name = sources[SOURCE_OF_FINDER].name
+    assert similarities.loc[name] == pytest.approx(0.9)
+    assert similarities.drop(name).tolist() == pytest.approx([0.1] * (len(sources) - 1))

@@ -1,5 +1,6 @@
 """What the reproduction of a small paper writes, and what it runs."""
 
+import shutil
 from pathlib import Path
 
 import pandas as pd
@@ -8,27 +9,14 @@ import pytest
 from hpobench_ordered.errors import ExperimentError, StoreError, UnknownNameError
 from hpobench_ordered.papers import list_papers, paper, reproduce
 from hpobench_ordered.papers.paper import experiments
+from hpobench_ordered.papers.summary import iter_claims
+
+N_TASKS, N_TRIALS = 9, 3
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """Where every figure and table of the small paper is written."""
-    return tmp_path_factory.mktemp("reproduction")
-
-
-@pytest.fixture(scope="module")
-def result(small_paper, folder):
-    """The reproduction of all figures and tables of the small paper.
-
-    They need two methods with three seeds, for three trials on each of nine tasks.
-    """
-    return reproduce(small_paper, folder=folder)
-
-
-@pytest.fixture(scope="module")
-def results_folder(folder, result):
-    """The folder with all figures and tables of the small paper, once they are written."""
-    return folder
+def read_figure(folder: Path, number: int) -> pd.DataFrame:
+    """Read the numbers in a figure of the small paper."""
+    return pd.read_csv(folder / f"figure-{number}.csv")
 
 
 def read_files(folder: Path) -> dict[str, bytes]:
@@ -37,195 +25,178 @@ def read_files(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.slow
-def test_result_lists_all_files(results_folder, result):
-    files = [path for path in results_folder.iterdir() if path.is_file()]
-    assert sorted(result.setup.files) == sorted(files)
+def test_result_lists_all_files(small_folder, small_result):
+    files = [path for path in small_folder.iterdir() if path.is_file()]
+    assert sorted(small_result.setup.files) == sorted(files)
+    assert (small_folder / "figure-2.png").read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.mark.slow
-def test_figure_is_png(results_folder):
-    assert (results_folder / "figure-2.png").read_bytes().startswith(b"\x89PNG")
+def test_every_run_is_stored(small_folder, small_result):
+    """The small paper needs runs of two methods with twelve seeds; a cell stands for a run."""
+    files_of_runs = list((small_folder / "results" / "runs").iterdir())
+
+    assert len(small_result.cells) == 2 * 12
+    assert len(files_of_runs) == 2 * 12
 
 
 @pytest.mark.slow
-def test_every_run_is_stored(results_folder, result):
-    """The small paper needs runs of two methods with three seeds; a cell stands for a run."""
-    files_of_runs = list((results_folder / "results" / "runs").iterdir())
-
-    assert len(result.cells) == 2 * 3
-    assert len(files_of_runs) == 2 * 3
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("number", [1, 2, 3, 5, 6, 7])
-def test_gallery_shows_every_figure(small_paper, results_folder, number):
+def test_gallery_shows_every_figure(small_paper, small_folder):
     """The gallery has each figure, and what the paper says of it."""
-    gallery = (results_folder / "figures.md").read_text(encoding="utf-8")
+    gallery = (small_folder / "figures.md").read_text(encoding="utf-8")
 
-    (figure,) = small_paper.select(figures=[number])
-    assert figure.says in gallery
-    assert f"(figure-{number}.png)" in gallery
+    for exhibit in small_paper.exhibits:
+        assert exhibit.says in gallery
+        assert f"({exhibit.name}.csv)" in gallery
 
 
 @pytest.mark.slow
-def test_claims_have_verdicts(result):
-    """The small paper claims three things of a method with transfer, against random search.
+def test_claims_have_verdicts(small_result):
+    """The small paper claims things of a method with transfer, against random search.
 
     The second claim says that it is behind, which is wrong.
     """
-    verdicts = {claim.claim.sentence: claim.verdict for claim in result.claims}
+    first, second = small_result.claims["figure-2"]
+    (third,) = small_result.claims["figure-3"]
 
-    assert verdicts == {
-        "transfer is ahead": "holds",
-        "and behind": "fails",
-        "on most tasks": "holds",
-    }
+    assert [first.verdict, second.verdict, third.verdict] == ["holds", "fails", "holds"]
 
 
 @pytest.mark.slow
-def test_findings_are_written(results_folder):
-    findings = pd.read_csv(results_folder / "claims.csv")
-    assert findings["outcome"].tolist() == ["holds", "fails", "holds"]
+def test_findings_are_written(small_folder):
+    """A claim by task has a finding for each task with history; every finding has an error."""
+    findings = pd.read_csv(small_folder / "claims.csv")
+
+    assert findings["outcome"].tolist()[:3] == ["holds", "fails", "holds"]
+    assert (findings["claim"] == "on each task").sum() == N_TASKS - 1
+    assert findings["standard_error"].notna().all()
+    assert (findings["samples"] == 12).all()
 
 
 @pytest.mark.slow
-def test_entries_are_compared_with_published_ones(result):
+def test_entries_are_compared_with_published_ones(small_folder):
     """The small paper has "published" two intervals, in percent, for its table.
 
     One is from -1e6 to 1e6, which contains anything; the other one is below -1e6.
     """
-    reduction, improvement = result.entries["table-1"]
-
-    assert reduction.is_inside
-    assert not improvement.is_inside
+    entries = pd.read_csv(small_folder / "table-1.csv")
+    assert entries["inside"].tolist() == [True, False]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [
-        "2 of 3 hold everywhere",
+        " of 4 hold everywhere, ",
+        "Of those chosen afterwards ",
         "| Figure 2 | 1 | and behind | fails | newsvendor: random-search ",
-        "newsvendor: seeds 0 to 2; protocol ordered: trials 3, workers simulated 1.",
+        "newsvendor: seeds 0 to 11; protocol ordered: trials 3, workers simulated 1.",
         "| reduction in standard error (%) | newsvendor | 0.0 (-1000000.0",
         "newsvendor@1 on table",
-        "| random-search | 3 | 81 |",  # runs, and suggestions in them: 3 seeds, 9 tasks, 3 trials
+        "| random-search | 12 | 324 |",  # runs; suggestions: 12 seeds, 9 tasks, 3 trials
     ],
 )
-def test_summary_has(results_folder, text):
-    assert text in (results_folder / "summary.md").read_text(encoding="utf-8")
+def test_summary_has(small_folder, text):
+    assert text in (small_folder / "summary.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.slow
-def test_curves_have_all_scores(results_folder):
-    """Figure 5 of the small paper has curves of two methods on nine tasks, over three trials."""
-    curves = pd.read_csv(results_folder / "figure-5.csv")
+def test_random_search_ends_at_100(small_folder):
+    """Figure 5 shows scores of two methods, which are scaled so on every task."""
+    curves = read_figure(small_folder, 5)
 
-    assert len(curves) == 2 * 9 * 3
-
-
-@pytest.mark.slow
-def test_random_search_ends_at_100(results_folder):
-    """Scores are scaled so on every task. Figure 5 of the small paper has three trials of each."""
-    curves = pd.read_csv(results_folder / "figure-5.csv")
-
-    is_last_of_random_search = (curves["trial"] == 3) & (curves["method"] == "random-search")
+    assert len(curves) == 2 * N_TASKS * N_TRIALS
+    is_last_of_random_search = (curves["trial"] == N_TRIALS) & (curves["method"] == "random-search")
     scores = curves.loc[is_last_of_random_search, "score"].dropna()
-    assert len(scores) > 0
     assert scores.tolist() == pytest.approx([100] * len(scores))
 
 
 @pytest.mark.slow
-def test_locations_are_on_tasks_shown(results_folder):
+def test_locations_are_on_tasks_shown(small_folder):
     """Figure 7 of the small paper shows the tasks with indices 1 and 8; in figures, 1 is first."""
-    locations = pd.read_csv(results_folder / "figure-7.csv")
-
-    assert set(locations["task"]) == {1 + 1, 8 + 1}
+    assert set(read_figure(small_folder, 7)["task"]) == {1 + 1, 8 + 1}
 
 
 @pytest.mark.slow
-def test_landscapes_show_whole_grids(results_folder):
-    """Figure 1 of the small paper shows two tasks, over two hyperparameters of 21 values each."""
-    landscapes = pd.read_csv(results_folder / "figure-1.csv")
+def test_landscapes_cross_the_best(small_folder):
+    """Figure 1 shows two tasks, over two hyperparameters of 21 values, and crosses the three best.
+
+    Of each of the pairs of values the best configuration is shown.
+    """
+    landscapes = read_figure(small_folder, 1)
 
     assert len(landscapes) == 2 * 21 * 21
-
-
-@pytest.mark.slow
-def test_landscapes_cross_the_best(results_folder):
-    """Figure 1 of the small paper marks the three best configurations of each of two tasks."""
-    landscapes = pd.read_csv(results_folder / "figure-1.csv")
-
-    crosses_by_task = landscapes.groupby("task")["crossed"].sum()
-    assert crosses_by_task.tolist() == [3, 3]
+    assert landscapes.groupby("task")["crossed"].sum().tolist() == [3, 3]
     crossed = landscapes[landscapes["crossed"]]
     assert crossed["objective"].max() == landscapes["objective"].max()
 
 
 @pytest.mark.slow
-def test_finished_runs_are_not_repeated(results_folder, small_paper):
-    """A second reproduction in the same folder writes the same, and leaves runs as they are."""
-    files_before = read_files(results_folder)
-    files_of_runs = list((results_folder / "results" / "runs").iterdir())
-    times_before = [path.stat().st_mtime_ns for path in files_of_runs]
+def test_curves_by_task_have_ranks_and_regrets(small_folder):
+    """Figure 8 shows two methods on each task with history: mean ranks add to 3.
 
-    reproduce(small_paper, folder=results_folder)
+    Regret is that of the best trial so far, so it never grows.
+    """
+    curves = read_figure(small_folder, 8)
 
-    assert read_files(results_folder) == files_before
-    assert [path.stat().st_mtime_ns for path in files_of_runs] == times_before
+    assert (curves["low"] <= curves["mean"]).all()
+    ranks = curves[curves["measure"] == "rank"]
+    sums = ranks.groupby(["benchmark", "trial"])["mean"].sum()
+    assert sums.tolist() == pytest.approx([3] * ((N_TASKS - 1) * N_TRIALS))
+    regret = curves[curves["measure"] == "regret"]
+    assert (regret.groupby(["benchmark", "method"])["mean"].diff().dropna() <= 0).all()
 
 
 @pytest.mark.slow
-def test_selected_figures_equal_those_of_all(results_folder, small_paper, tmp_path):
-    """Two figures are the same whether they are made alone or with all others."""
-    reproduce(small_paper, folder=tmp_path, figures=[2, 3], workers=2)
+def test_curves_over_tasks_are_means_of_tasks(small_folder):
+    """Figure 8 has curves for each task, and figure 9 their means over tasks, and times."""
+    labels = ["measure", "method", "trial"]
+    by_task = read_figure(small_folder, 8)
+    over_tasks = read_figure(small_folder, 9)
 
-    files_of_all = read_files(results_folder)
-    files_of_selection = read_files(tmp_path)
-    files_that_list_figures = {"summary.md", "figures.md", "claims.csv"}
-    for name in files_of_selection.keys() - files_that_list_figures:
-        assert files_of_selection[name] == files_of_all[name], name
-
-
-def test_only_needed_methods_are_run(small_paper, tmp_path):
-    """Figure 7 is of one method, while the small paper has two."""
-    result = reproduce(small_paper, folder=tmp_path, figures=[7], seeds=[4])
-
-    assert {cell.method.name for cell in result.cells} == {"simple-previous-no-bo"}
-    assert "Made: Figure 7." in (tmp_path / "summary.md").read_text(encoding="utf-8")
+    is_time = over_tasks["measure"] == "time"
+    assert (over_tasks.loc[is_time, "milliseconds"] > 0).all()
+    means = over_tasks[~is_time].set_index(labels)["mean"].sort_index()
+    expected = by_task.groupby(labels)["mean"].mean()
+    pd.testing.assert_series_equal(means, expected, check_index_type=False)
 
 
-def test_repeated_seed_runs_once(small_paper, tmp_path):
-    """Seed 4 is asked for twice; figure 7 needs one run with each seed."""
-    result = reproduce(small_paper, folder=tmp_path, figures=[7], seeds=[4, 4, 5])
+@pytest.mark.slow
+def test_finished_runs_are_not_repeated(small_folder, small_paper, tmp_path):
+    """Figures 2 and 3 alone, in a copy of the folder, are the same and need no runs."""
+    folder = tmp_path / "copy"
+    shutil.copytree(small_folder, folder)
+    runs = list((folder / "results" / "runs").iterdir())
+    times_before = [path.stat().st_mtime_ns for path in runs]
 
-    assert [cell.seed for cell in result.cells] == [4, 5]
-    assert result.setup.settings["newsvendor"].seeds == (4, 5)
+    reproduce(small_paper, folder=folder, figures=[2, 3], workers=2)
+
+    assert [path.stat().st_mtime_ns for path in runs] == times_before
+    files, files_of_all = read_files(folder), read_files(small_folder)
+    for name in ("figure-2.csv", "figure-2.svg", "figure-2.png", "figure-3.csv"):
+        assert files[name] == files_of_all[name], name
+    assert "Made: Figure 2, Figure 3." in (folder / "summary.md").read_text(encoding="utf-8")
 
 
-def test_simulated_workers_enter_protocol(small_paper, tmp_path):
-    """The runs are made under the protocol with two simulated workers: here one run."""
-    result = reproduce(small_paper, folder=tmp_path, figures=[7], seeds=[4], workers_simulated=2)
+def test_selected_figure_runs_what_it_needs(small_paper, tmp_path):
+    """Figure 7 is of one of two methods; seed 4 is asked for twice, and runs once.
 
-    (cell,) = result.cells
-    assert "workers_simulated=2" in cell.describe()["protocol"]
-
-
-def test_progress_counts_runs_and_figures(small_paper, tmp_path):
-    """A step says what is counted, how many of it are finished, and how many there are in all.
-
-    With two seeds, figure 7 needs two runs.
+    A step of the progress says what is counted, how many are finished, and how many there are.
     """
     steps: list[tuple[str, int, int]] = []
 
-    reproduce(
+    result = reproduce(
         small_paper,
         folder=tmp_path,
         figures=[7],
-        seeds=[4, 5],
+        seeds=[4, 4, 5],
+        workers_simulated=2,
         progress=lambda *step: steps.append(step),
     )
 
+    assert [cell.seed for cell in result.cells] == [4, 5]
+    assert {cell.method.name for cell in result.cells} == {"simple-previous-no-bo"}
+    assert "workers_simulated=2" in result.cells[0].describe()["protocol"]
     assert ("runs", 2, 2) in steps
     assert steps[-1] == ("figures and tables", 1, 1)
 
@@ -242,34 +213,28 @@ def test_one_seed_leaves_intervals_empty(small_paper, tmp_path):
 
     With a single seed there is no standard error, so the last two are missing: "-".
     """
-    reproduce(small_paper, folder=tmp_path, seeds=[0])
+    result = reproduce(small_paper, folder=tmp_path, figures=[2, 9], tables=[1], seeds=[0])
 
     summary = (tmp_path / "summary.md").read_text(encoding="utf-8")
     assert "nan" not in summary
     assert "1000000.0) | - | - |" in summary
+    for exhibit, claim in iter_claims(result, result.setup.exhibits):
+        assert claim.verdict == "undecided", exhibit.title
 
 
 def test_selection_keeps_order_of_paper(small_paper):
-    """Figure 5 is asked for before figure 2, but comes after it, as in the paper."""
+    """Figure 5 is asked for before figure 2, but comes after it, as in the paper.
+
+    What both need is named once: the same two methods on newsvendor.
+    """
     chosen = small_paper.select(figures=[5, 2], tables=[1])
 
     assert [exhibit.title for exhibit in chosen] == ["Figure 2", "Figure 5", "Table 1"]
-
-
-def test_experiments_are_methods_by_benchmark(small_paper):
-    """What exhibits need in common is named once: the same two methods on newsvendor."""
-    chosen = small_paper.select(figures=[5, 2], tables=[1])
-
     assert experiments(chosen) == {"newsvendor": ("random-search", "simple-previous-no-bo")}
 
 
 def test_papers_have_names():
     assert list_papers() == ["ablr", "abrac", "distbo", "hp-transfer", "othpo"]
-
-
-def test_unknown_paper_is_refused():
-    with pytest.raises(UnknownNameError, match="did you mean 'othpo'"):
-        paper("othp")
 
 
 @pytest.mark.parametrize(
@@ -287,6 +252,11 @@ def test_wrong_requests_are_refused(small_paper, tmp_path, wrong_options, error,
         reproduce(small_paper, folder=tmp_path, **wrong_options)
 
     assert not list(tmp_path.iterdir())
+
+
+def test_trials_in_flight_are_for_ordered_tasks(tmp_path):
+    with pytest.raises(ExperimentError, match="not leave-one-out"):
+        reproduce(paper("ablr"), folder=tmp_path, workers_simulated=2)
 
 
 def test_file_in_place_of_folder_is_named(small_paper, tmp_path):

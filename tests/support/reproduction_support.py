@@ -10,20 +10,23 @@ from hpobench_ordered.experiment.protocols import Protocol
 from hpobench_ordered.experiment.store import Store
 from hpobench_ordered.papers.evidence import Evidence
 from hpobench_ordered.papers.othpo.paper import drop_first_task
-from hpobench_ordered.papers.paper import Claim, Drawing, MethodComparison, PaperFigure
+from hpobench_ordered.papers.paper import Check, Content, Exhibit, MethodComparison, claim_nothing
 
 
 def make_figure(
-    number: int, needs: Sequence[MethodComparison], make: Callable[..., Drawing], *claims: Claim
-) -> PaperFigure:
+    number: int,
+    needs: Sequence[MethodComparison],
+    make: Callable[..., Content],
+    check: Check = claim_nothing,
+) -> Exhibit:
     """A figure that is drawn by `make` from these comparisons, with made-up texts."""
-    return PaperFigure(
+    return Exhibit(
         number=number,
         caption=f"caption {number}.",
         says=f"What figure {number} shows.",
         needs=tuple(needs),
         make=make,
-        claims=claims,
+        check=check,
     )
 
 

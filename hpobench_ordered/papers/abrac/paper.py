@@ -5,7 +5,7 @@ MT-GP-BO and BOHAMIANN are `gp-transfer-subsample` and `bohamiann-ctx` with thre
 first, which every run of the paper begins with.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 from hpobench_ordered.experiment.protocols import LeaveOneOut
@@ -13,15 +13,11 @@ from hpobench_ordered.methods._multi_task import MultiTask
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.methods.bohamiann import ContextBohamiann
 from hpobench_ordered.methods.gp_transfer import GPTransferSubsample
-from hpobench_ordered.papers.abrac.posteriors import (
-    fewest_used,
-    nearest_to_truth,
-    posteriors,
-)
-from hpobench_ordered.papers.checks import ahead, cheaper
-from hpobench_ordered.papers.evidence import Measure, MethodComparison
+from hpobench_ordered.papers.abrac.posteriors import has_lowest, posteriors
+from hpobench_ordered.papers.claims import Claim, ahead, cheaper
+from hpobench_ordered.papers.evidence import Comparisons, Evidence, Measure, MethodComparison
 from hpobench_ordered.papers.figures import progress
-from hpobench_ordered.papers.paper import Claim, Paper, PaperFigure, Setting
+from hpobench_ordered.papers.paper import Exhibit, Paper, Setting
 
 FORRESTER, QUADRATIC, FCNET, SVM = "forrester", "quadratic", "fcnet", "openml-svm"
 TRIALS, EARLY = 50, 5
@@ -66,7 +62,9 @@ class MTBohamiann(RandomFirst, ContextBohamiann):
     """MT-BOHAMIANN: BOHAMIANN with the context as input."""
 
 
-def _ahead(
+def claim_ahead(
+    evidence: Evidence,
+    needs: Comparisons,
     sentence: str,
     rivals: Sequence[str],
     measure: Measure,
@@ -75,40 +73,97 @@ def _ahead(
     trial: int = TRIALS,
     by_task: bool = False,
 ) -> Claim:
-    check = ahead((first,), rivals, trial=trial, measure=measure, by_task=by_task)
-    return Claim("5", sentence, check, afterwards=trial in AFTERWARDS)
-
-
-def _best_in_rank(rivals: Sequence[str]) -> tuple[Claim, ...]:
-    return tuple(
-        _ahead(f"After {trial} trials ABRAC ranks best", rivals, Measure.RANK, trial=trial)
-        for trial in (*AFTERWARDS, TRIALS)
+    """Claim that a method is ahead of rivals, by default ABRAC after the last trial."""
+    findings = ahead(
+        evidence, needs, [first], rivals, trial=trial, measure=measure, by_task=by_task
     )
+    return Claim("5", sentence, findings, afterwards=trial in AFTERWARDS)
 
 
-def _components(trial: int) -> tuple[Claim, ...]:
-    """Claims on the components of ABRAC, in regret and rank."""
-    after = "" if trial == TRIALS else f" after {trial} trials"
+def claim_best_ranks(
+    evidence: Evidence, needs: Comparisons, rivals: Sequence[str]
+) -> Iterator[Claim]:
+    """Claim that ABRAC ranks best after some numbers of trials."""
+    for trial in (*AFTERWARDS, TRIALS):
+        sentence = f"After {trial} trials ABRAC ranks best"
+        yield claim_ahead(evidence, needs, sentence, rivals, Measure.RANK, trial=trial)
+
+
+def check_components(evidence: Evidence, needs: Comparisons) -> Iterator[Claim]:
+    """Check the components of ABRAC, in regret and rank (figure 2)."""
     components = {"Nested dropout": "abrac-fixed", "An adaptive head": "ablr-sgd-adapt"}
-    claims = []
-    for component, method in components.items():
-        sentence = f"{component} alone improves on ABLR trained by SGD{after}"
-        for measure in (Measure.REGRET, Measure.RANK):
-            claims.append(_ahead(sentence, ("ablr-sgd-fixed",), measure, first=method, trial=trial))
-    together = f"Both together rank better than each alone{after}"
-    claims.append(_ahead(together, tuple(components.values()), Measure.RANK, trial=trial))
-    return tuple(claims)
+    for trial in (*AFTERWARDS, TRIALS):
+        claim = partial(claim_ahead, evidence, needs, trial=trial)
+        after = "" if trial == TRIALS else f" after {trial} trials"
+        for component, method in components.items():
+            sentence = f"{component} alone improves on ABLR trained by SGD{after}"
+            for measure in (Measure.REGRET, Measure.RANK):
+                yield claim(sentence, ["ablr-sgd-fixed"], measure, first=method)
+        together = f"Both together rank better than each alone{after}"
+        yield claim(together, tuple(components.values()), Measure.RANK)
+
+
+def check_forrester(evidence: Evidence, needs: Comparisons) -> Iterator[Claim]:
+    """Check results on Forrester functions (figure 3)."""
+    yield from claim_best_ranks(evidence, needs, (*RIVALS, BOHAMIANN))
+    sentence = f"After {EARLY} trials ABRAC is ahead of MT-GP-BO and ABLR"
+    yield claim_ahead(evidence, needs, sentence, (MT_GP, ABLR), Measure.REGRET, trial=EARLY)
+    sentence = "The variants with a fixed network are worse"
+    yield claim_ahead(evidence, needs, sentence, FIXED, Measure.REGRET)
+
+
+def check_quadratic(evidence: Evidence, needs: Comparisons) -> Iterator[Claim]:
+    """Check results on quadratic functions (figure 5)."""
+    rivals = (*RIVALS, "ablr-rks")
+    yield from claim_best_ranks(evidence, needs, rivals)
+    yield claim_ahead(evidence, needs, "ABRAC's regret is lowest", rivals, Measure.REGRET)
+    sentence = "ABRAC is more than 100 times faster than ABLR and GPs"
+    yield Claim("5", sentence, cheaper(evidence, needs, ABRAC, (ABLR, MT_GP), factor=100))
+
+
+def check_networks(evidence: Evidence, needs: Comparisons) -> Iterator[Claim]:
+    """Check ranks on networks (figure 6)."""
+    return claim_best_ranks(evidence, needs, NETWORK_RIVALS)
+
+
+def check_each_network(evidence: Evidence, needs: Comparisons) -> Iterator[Claim]:
+    """Check ranks on each data set of networks (figure 7)."""
+    sentence = "ABRAC ranks best on every data set"
+    yield claim_ahead(evidence, needs, sentence, NETWORK_RIVALS, Measure.RANK, by_task=True)
+
+
+def check_machines(evidence: Evidence, needs: Comparisons) -> Iterator[Claim]:
+    """Check results on support vector machines (figure 8)."""
+    yield from claim_best_ranks(evidence, needs, RIVALS)
+    sentence = "ABRAC's AUC is ahead of the others' but ABLR's"
+    yield claim_ahead(evidence, needs, sentence, (RANDOM, MT_GP, *FIXED), Measure.REGRET)
+
+
+def check_posteriors(
+    evidence: Evidence, needs: Comparisons, *, rivals: Sequence[str], fixed: int, own: int
+) -> Iterator[Claim]:
+    """Check posteriors on all tasks (figures 1, 4 and 9)."""
+    compare = partial(has_lowest, evidence, needs, fixed=fixed, own=own)
+    yield Claim(
+        "5",
+        "ABRAC's posterior mean is nearest to the function",
+        compare("error", ABRAC, rivals),
+    )
+    yield Claim(
+        "1",
+        "ABRAC's posterior mean is made of fewer basis functions than ABLR's",
+        compare("used", ABRAC, [ABLR]),
+    )
 
 
 def _posteriors(
     number: int, methods: tuple[str, ...], *, fixed: int, own: int, says: str
-) -> PaperFigure:
+) -> Exhibit:
     """A figure of posteriors; the first method is claimed to be better than the others."""
-    rivals = methods[1:]
     evaluations = f"{fixed} random evaluations, the same for all methods"
     if own:
         evaluations += f", and {own} of the method's own"
-    return PaperFigure(
+    return Exhibit(
         number,
         caption=f"The first task after {evaluations}. "
         "Left: the function (blue), evaluations (points), posterior mean (orange) and two "
@@ -117,18 +172,7 @@ def _posteriors(
         says=says,
         needs=(MethodComparison(FORRESTER),),
         make=partial(posteriors, methods=methods, task=0, fixed=fixed, own=own),
-        claims=(
-            Claim(
-                "5",
-                "ABRAC's posterior mean is nearest to the function",
-                nearest_to_truth(ABRAC, rivals, fixed=fixed, own=own),
-            ),
-            Claim(
-                "1",
-                "ABRAC's posterior mean is made of fewer basis functions than ABLR's",
-                fewest_used(ABRAC, (ABLR,), fixed=fixed, own=own),
-            ),
-        ),
+        check=partial(check_posteriors, rivals=methods[1:], fixed=fixed, own=own),
     )
 
 
@@ -140,7 +184,7 @@ FIGURES = (
         own=2,
         says="ABLR overfits, as it has many basis functions; ABRAC, which uses few, does not.",
     ),
-    PaperFigure(
+    Exhibit(
         2,
         caption=f"{MEANS}, on Forrester functions. The last method shares its network too, but "
         "fits it with the heads by marginal likelihood.",
@@ -148,25 +192,16 @@ FIGURES = (
         "SGD; both together are best.",
         needs=(MethodComparison(FORRESTER, COMPONENTS),),
         make=progress,
-        claims=tuple(claim for trial in (*AFTERWARDS, TRIALS) for claim in _components(trial)),
+        check=check_components,
     ),
-    PaperFigure(
+    Exhibit(
         3,
         caption=f"{MEANS}, on Forrester functions.",
         says="ABRAC adapts quickly: after five evaluations its regret is acceptable, while "
         f"MT-GP-BO and ABLR need more. {SAYS_WORSE}",
         needs=SYNTHETIC,
         make=progress,
-        claims=(
-            *_best_in_rank((*RIVALS, BOHAMIANN)),
-            _ahead(
-                f"After {EARLY} trials ABRAC is ahead of MT-GP-BO and ABLR",
-                (MT_GP, ABLR),
-                Measure.REGRET,
-                trial=EARLY,
-            ),
-            _ahead("The variants with a fixed network are worse", FIXED, Measure.REGRET),
-        ),
+        check=check_forrester,
     ),
     _posteriors(
         4,
@@ -176,7 +211,7 @@ FIGURES = (
         says="ABLR overfits, the variants with a fixed network take everything for noise; ABRAC's "
         "model is meaningful.",
     ),
-    PaperFigure(
+    Exhibit(
         5,
         caption=f"{MEANS}, on the first {TARGETS} quadratic functions. Right: time inside the "
         "method by suggestion, its training included.",
@@ -184,51 +219,32 @@ FIGURES = (
         "more than 100 times faster than ABLR and GPs.",
         needs=QUADRATICS,
         make=partial(progress, times=True),
-        claims=(
-            *_best_in_rank((*RIVALS, "ablr-rks")),
-            _ahead("ABRAC's regret is lowest", (*RIVALS, "ablr-rks"), Measure.REGRET),
-            Claim(
-                "5",
-                "ABRAC is more than 100 times faster than ABLR and GPs",
-                cheaper(ABRAC, (ABLR, MT_GP), factor=100),
-            ),
-        ),
+        check=check_quadratic,
     ),
-    PaperFigure(
+    Exhibit(
         6,
         caption="Mean ranks over the four data sets ± two standard errors over seeds.",
         says="ABRAC outperforms all others, which hardly improve on random search.",
         needs=NETWORKS,
         make=partial(progress, measures=(Measure.RANK,)),
-        claims=_best_in_rank(NETWORK_RIVALS),
+        check=check_networks,
     ),
-    PaperFigure(
+    Exhibit(
         7,
         caption="Mean regret and mean rank on each data set ± two standard errors over seeds.",
         says="ABRAC ranks best on every data set; its regret is lowest but on naval propulsion, "
         "where no method improves much on random search.",
         needs=NETWORKS,
         make=partial(progress, by_task=True),
-        claims=(
-            _ahead(
-                "ABRAC ranks best on every data set", NETWORK_RIVALS, Measure.RANK, by_task=True
-            ),
-        ),
+        check=check_each_network,
     ),
-    PaperFigure(
+    Exhibit(
         8,
         caption=f"{MEANS}; regret is the distance of the AUC from the best one known.",
         says="ABRAC outperforms all others in rank; only ABLR reaches a comparable AUC.",
         needs=MACHINES,
         make=progress,
-        claims=(
-            *_best_in_rank(RIVALS),
-            _ahead(
-                "ABRAC's AUC is ahead of the others' but ABLR's",
-                (RANDOM, MT_GP, *FIXED),
-                Measure.REGRET,
-            ),
-        ),
+        check=check_machines,
     ),
     _posteriors(
         9,

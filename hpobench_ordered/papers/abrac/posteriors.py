@@ -15,25 +15,19 @@ s       (d,)     relative weights |w_i| sd(Phi_i) / max_j |w_j| sd(Phi_j): how m
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.analysis.differences import mean_over_tasks
 from hpobench_ordered.benchmarks.registry import load
 from hpobench_ordered.data.benchmark import Benchmark
 from hpobench_ordered.methods._gp.model import standardise
 from hpobench_ordered.methods.registry import method_spec
-from hpobench_ordered.papers.evidence import Evidence, MethodComparison
-from hpobench_ordered.papers.paper import (
-    Check,
-    Drawing,
-    Finding,
-    combine_outcomes,
-    decide,
-)
+from hpobench_ordered.papers.claims import Finding, find_weakest
+from hpobench_ordered.papers.evidence import Comparisons, Evidence
+from hpobench_ordered.papers.paper import Content
 from hpobench_ordered.reporting import charts
 from hpobench_ordered.runtime.threads import one_thread
 
@@ -42,8 +36,8 @@ if TYPE_CHECKING:
     from hpobench_ordered.methods._blr.method import LinearHead
 
 GRID = 201  # number of points g
-QUANTITIES = {"error": ".2f", "used": ".1f"}
-"""Properties of `Belief` that are compared, with their formats."""
+QUANTITIES = {"error": ("mean error", ".2f"), "used": ("basis functions", ".1f")}
+"""Properties of `Belief` that are compared, with words for them and their formats."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -145,13 +139,13 @@ def relative_weights(head: "Head", Phi: FloatArray) -> FloatArray:
 
 def posteriors(
     _: Evidence,
-    comparisons: Sequence[MethodComparison],
+    comparisons: Comparisons,
     *,
     methods: Sequence[str],
     task: int,
     fixed: int,
     own: int,
-) -> Drawing:
+) -> Content:
     """Draw the posterior and the basis functions of each method on one task, a row per method."""
     import pandas as pd
 
@@ -175,48 +169,47 @@ def posteriors(
         rows.append(charts.posterior(line, dots, bases, title=method))
         tables.append(line.assign(method=method))
     chart = charts.beside(rows, columns=1, title=f"{benchmark}, task {task + 1}")
-    return Drawing(chart, pd.concat(tables, ignore_index=True))
+    return Content(pd.concat(tables, ignore_index=True), chart)
 
 
-def lowest(
-    quantity: str, label: str, first: str, rivals: Sequence[str], *, fixed: int, own: int
-) -> Check:
-    """One method has the lowest of a property of `Belief`, on average over all tasks.
+def has_lowest(
+    evidence: Evidence,
+    comparisons: Comparisons,
+    quantity: str,
+    first: str,
+    rivals: Sequence[str],
+    *,
+    fixed: int,
+    own: int,
+) -> list[Finding]:
+    """Check that a method has the lowest of a property of `Belief`, on average over all tasks.
 
-    Errors are those of differences, task by task: every task has one run.
+    Errors are over tasks: every task has one run.
 
     Args:
+        evidence: The results.
+        comparisons: The comparison, of which only the benchmark counts.
         quantity: Name of the property, one of `QUANTITIES`.
-        label: What the property is, for the finding.
         first: The method.
         rivals: The methods that it is compared with.
         fixed: Number of random evaluations.
         own: Number of evaluations that the method chose.
     """
+    benchmark = comparisons[0].benchmark
+    number_of_tasks = len(evidence.benchmark(benchmark).tasks)
+    values_of_method = {}  # (tasks,)
+    for method in (first, *rivals):
+        beliefs = [
+            fit_belief(benchmark, task, method, fixed=fixed, own=own)
+            for task in range(number_of_tasks)
+        ]
+        values_of_method[method] = np.array([getattr(belief, quantity) for belief in beliefs])
 
-    def check(evidence: Evidence, comparisons: Sequence[MethodComparison]) -> list[Finding]:
-        benchmark = comparisons[0].benchmark
-        number_of_tasks = len(evidence.benchmark(benchmark).tasks)
-        values_of_tasks = {}
-        for method in (first, *rivals):
-            values = []
-            for task in range(number_of_tasks):
-                belief = fit_belief(benchmark, task, method, fixed=fixed, own=own)
-                values.append(getattr(belief, quantity))
-            values_of_tasks[method] = np.array(values)
-
-        outcomes = []
-        for rival in rivals:
-            gap = mean_over_tasks(values_of_tasks[first] - values_of_tasks[rival])
-            outcomes.append(decide(gap.value, gap.value - gap.lower))
-
-        form = QUANTITIES[quantity]
-        means = [f"{method} {values.mean():{form}}" for method, values in values_of_tasks.items()]
-        measured = f"{label} {', '.join(means)}"
-        return [Finding(benchmark, measured, combine_outcomes(outcomes))]
-
-    return check
-
-
-nearest_to_truth = partial(lowest, "error", "mean error")
-fewest_used = partial(lowest, "used", "basis functions")
+    label, form = QUANTITIES[quantity]
+    findings = []
+    for rival in rivals:
+        means = [f"{name} {values_of_method[name].mean():{form}}" for name in (first, rival)]
+        gaps = values_of_method[rival] - values_of_method[first]
+        sentence = f"{label} {', '.join(means)}"
+        findings.append(Finding.from_samples(benchmark, sentence, gaps, form=form))
+    return [find_weakest(findings)]

@@ -1,13 +1,11 @@
 """The figure of Law et al. (2019) that shows a benchmark's functions."""
 
-from collections.abc import Sequence
-
-from hpobench_ordered.papers.evidence import Evidence, MethodComparison
-from hpobench_ordered.papers.paper import Drawing
+from hpobench_ordered.papers.evidence import Comparisons, Evidence
+from hpobench_ordered.papers.paper import Content
 from hpobench_ordered.reporting import charts
 
 
-def illustration(evidence: Evidence, comparisons: Sequence[MethodComparison]) -> Drawing:
+def illustration(evidence: Evidence, comparisons: Comparisons) -> Content:
     """The objective of every task of a benchmark with one hyperparameter."""
     import pandas as pd
 
@@ -20,4 +18,4 @@ def illustration(evidence: Evidence, comparisons: Sequence[MethodComparison]) ->
         frames.append(pd.DataFrame({"method": task.name, "x": x, "value": values}))
     data = pd.concat(frames, ignore_index=True).sort_values(["method", "x"], ignore_index=True)
     chart = charts.functions(data, x=name, title=f"{benchmark.name}: every task")
-    return Drawing(chart, data.rename(columns={"method": "task", "x": name}))
+    return Content(data.rename(columns={"method": "task", "x": name}), chart)

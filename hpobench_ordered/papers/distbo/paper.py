@@ -4,7 +4,7 @@ Generated benchmarks draw data, and so source runs, anew for every seed. Where t
 name the methods of a figure, they are our choice.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
@@ -16,16 +16,13 @@ from hpobench_ordered.experiment.protocols import LeaveOneOut
 from hpobench_ordered.methods._model_based import ModelBased
 from hpobench_ordered.methods.base import Method, MethodSpec
 from hpobench_ordered.methods.distbo import NoneBLR, NoneGP
-from hpobench_ordered.papers.checks import ahead, not_behind
-from hpobench_ordered.papers.distbo.checks import near, on
+from hpobench_ordered.papers.claims import Claim, ahead
+from hpobench_ordered.papers.distbo.claims import is_near_optimum, only_one_finds
 from hpobench_ordered.papers.distbo.drawings import illustration
-from hpobench_ordered.papers.distbo.similarities import (
-    only_one_finds,
-    similarity_curves,
-)
-from hpobench_ordered.papers.evidence import Measure, MethodComparison
+from hpobench_ordered.papers.distbo.similarities import similarity_curves
+from hpobench_ordered.papers.evidence import Comparisons, Evidence, Measure, MethodComparison
 from hpobench_ordered.papers.figures import progress
-from hpobench_ordered.papers.paper import Claim, Paper, PaperFigure, Setting
+from hpobench_ordered.papers.paper import Check, Exhibit, Paper, Setting, claim_nothing
 
 TOY, COUNTEREXAMPLE = "distbo-toy", "distbo-counterexample"
 SIMILAR, OTHER = "distbo-classification-a", "distbo-classification-b"
@@ -57,6 +54,8 @@ FEW, EARLY, QUARTER = 3, 5, 25
 """Trials after which methods are compared: on the toy example, on the others, in classification."""
 NEAR = 0.05
 """Distance from the highest value of the toy example that counts as its optimum."""
+NO_WORSE = 0.01
+"""Difference of the objective, which is at most 1, that counts as none."""
 COMPARED = 20
 """Trials of the counterexample whose similarities are drawn, of the 50: they take a run each."""
 
@@ -144,42 +143,21 @@ _drawn = partial(progress, measures=(Measure.VALUE, Measure.RANK), over_runs=Tru
 _drawn_values = partial(progress, measures=(Measure.VALUE,), over_runs=True)
 
 
-def _ahead(
-    section: str,
-    sentence: str,
-    model: str,
-    benchmark: str,
-    *,
-    firsts: Sequence[str] = ("dist",),
-    rivals: Sequence[str] = (),
-    trial: int,
-) -> Claim:
-    """A claim on kinds of methods; default: distBO is ahead of all others."""
-    comparison = _all(model, benchmark)
-    better = _method_names(firsts, model, benchmark)
-    if rivals:
-        worse = _method_names(rivals, model, benchmark)
-    else:
-        worse = tuple(method for method in comparison.methods if method not in better)
-    check = on(comparison, ahead(better, worse, trial=trial, measure=Measure.REGRET))
-    return Claim(section, f"After {trial} trials {sentence}", check)
-
-
 def _compared(
     number: int,
     *needs: MethodComparison,
     says: str,
-    claims: Sequence[Claim] = (),
+    check: Check = claim_nothing,
     ranks: bool = True,
-) -> PaperFigure:
+) -> Exhibit:
     """A figure of values, and by default ranks, after every trial."""
-    return PaperFigure(
+    return Exhibit(
         number,
         caption=f"{VALUES}{f'; {RANKS}' if ranks else ''}.",
         says=says,
         needs=needs,
         make=_drawn if ranks else _drawn_values,
-        claims=tuple(claims),
+        check=check,
     )
 
 
@@ -189,71 +167,145 @@ def _similarities(
     *,
     trials: int,
     says: str,
-    claims: Sequence[Claim] = (),
+    check: Check = claim_nothing,
     values: bool = False,
-) -> PaperFigure:
+) -> Exhibit:
     """A figure of similarities, of distGP alone if the best values are drawn beside them."""
     caption = "Similarity of each source task to the target, mean over runs"
     if values:
         caption = f"Left: {VALUES.lower()}. Right: {caption.lower()}"
     methods = GPS[:1] if values else GPS
-    return PaperFigure(
+    return Exhibit(
         number,
         caption=f"{caption}.",
         says=says,
         needs=(comparison,),
         make=partial(similarity_curves, methods=methods, trials=trials, values=values),
-        claims=tuple(claims),
+        check=check,
     )
 
 
-def _joint_is_similar(benchmark: str, *models: str, trials: Sequence[int]) -> tuple[Claim, ...]:
-    claims = []
-    for trial, model in product(trials, models):
-        sentence = f"After {trial} trials dist{model.upper()} is no worse with the joint embedding"
-        check = not_behind(
-            f"dist-{model}-joint", f"dist-{model}", trial=trial, measure=Measure.REGRET
-        )
-        claims.append(Claim("C.1", sentence, on(_joint(model, benchmark), check)))
-    return tuple(claims)
+def claim_ahead(
+    evidence: Evidence,
+    section: str,
+    sentence: str,
+    model: str,
+    benchmark: str,
+    *,
+    firsts: Sequence[str] = ("dist",),
+    rivals: Sequence[str] = (),
+    trial: int,
+) -> Claim:
+    """Claim that kinds of methods are ahead of others; default: distBO of all."""
+    comparison = _all(model, benchmark)
+    better = _method_names(firsts, model, benchmark)
+    worse = _method_names(rivals, model, benchmark)
+    if not rivals:
+        worse = tuple(method for method in comparison.methods if method not in better)
+    findings = ahead(evidence, [comparison], better, worse, trial=trial, measure=Measure.REGRET)
+    return Claim(section, f"After {trial} trials {sentence}", findings)
 
 
-def _near_optimum(kind: str, model: str) -> Claim:
-    """The claim that a method is near the optimum of the toy example after few trials."""
-    check = near((f"{kind}-{model}",), trial=FEW, margin=NEAR)
-    return Claim(
-        "5.1",
-        f"After {FEW} trials {kind}{model.upper()} is within {NEAR} of the optimum",
-        on(_all(model, TOY), check),
+def claim_near_optimum(evidence: Evidence, kind: str, model: str) -> Claim:
+    """Claim that a method is near the optimum of the toy example after few trials."""
+    findings = is_near_optimum(
+        evidence, [_all(model, TOY)], f"{kind}-{model}", trial=FEW, margin=NEAR
     )
+    sentence = f"After {FEW} trials {kind}{model.upper()} is within {NEAR} of the optimum"
+    return Claim("5.1", sentence, findings)
 
 
-def _few_shot(model: str) -> tuple[Claim, ...]:
-    """Claims of the text on the toy example."""
+def check_toy(evidence: Evidence, _: Comparisons, *, model: str) -> Iterator[Claim]:
+    """Check the claims of the text on the toy example (figures 1 and 7)."""
+    yield claim_near_optimum(evidence, "dist", model)
     upper = model.upper()
-    return (
-        _near_optimum("dist", model),
-        _ahead(
-            "5.1",
-            f"dist{upper} is ahead of multi{upper} and none{upper}",
-            model,
-            TOY,
-            rivals=("multi", "none"),
-            trial=FEW,
-        ),
+    sentence = f"dist{upper} is ahead of multi{upper} and none{upper}"
+    yield claim_ahead(evidence, "5.1", sentence, model, TOY, rivals=("multi", "none"), trial=FEW)
+
+
+def check_toy_with_manual(evidence: Evidence, needs: Comparisons) -> Iterator[Claim]:
+    """Check distBLR on the toy example, and the methods that are told the mean (figure 7)."""
+    yield from check_toy(evidence, needs, model=BLR)
+    for model in MODELS:
+        yield claim_near_optimum(evidence, "manual", model)
+
+
+def check_counterexample(evidence: Evidence, _: Comparisons, *, model: str) -> Iterator[Claim]:
+    """Check that distBO is best on the counterexample (figures 2 and 9)."""
+    sentence = f"dist{model.upper()} is ahead of all others"
+    yield claim_ahead(evidence, "5.2", sentence, model, COUNTEREXAMPLE, trial=EARLY)
+
+
+def check_proteins(evidence: Evidence, _: Comparisons) -> Iterator[Claim]:
+    """Check distGP on proteins (figure 3)."""
+    sentence = "distGP is ahead of multiGP, initGP and noneGP"
+    rivals = ("multi", "init", "none")
+    for name in PROTEINS:
+        yield claim_ahead(evidence, "5.3", sentence, GP, name, rivals=rivals, trial=EARLY)
+
+
+def check_joint(
+    evidence: Evidence, _: Comparisons, *, benchmark: str, models: Sequence[str], last: int
+) -> Iterator[Claim]:
+    """Check that the joint embedding is no worse (figures 4 and 5)."""
+    for trial, model in product((EARLY, last), models):
+        findings = ahead(
+            evidence,
+            [_joint(model, benchmark)],
+            [f"dist-{model}-joint"],
+            [f"dist-{model}"],
+            trial=trial,
+            measure=Measure.REGRET,
+            margin=NO_WORSE,
+        )
+        sentence = f"After {trial} trials dist{model.upper()} is no worse with the joint embedding"
+        yield Claim("C.1", sentence, findings)
+
+
+def check_similarities(evidence: Evidence, needs: Comparisons) -> Iterator[Claim]:
+    """Check which methods find the source task that is like the target (figure 10)."""
+    yield Claim(
+        "5.2",
+        f"In its first {EARLY} trials distGP takes the second source task, the one of the target's "
+        "process, for the most similar; manualGP and multiGP do not",
+        only_one_finds(evidence, needs, "dist-gp", GPS[1:], source=1, trials=EARLY),
     )
 
 
-FINDS_IT = Claim(
-    "5.2",
-    f"In its first {EARLY} trials distGP takes the second source task, the one of the target's "
-    "process, for the most similar; manualGP and multiGP do not",
-    only_one_finds("dist-gp", GPS[1:], source=1, trials=EARLY),
-)
+def check_similar(evidence: Evidence, _: Comparisons) -> Iterator[Claim]:
+    """Check classification where a source task is like the target (figure 11)."""
+    sentence = "distBLR is ahead of all others"
+    yield claim_ahead(evidence, "C.4", sentence, BLR, SIMILAR, trial=QUARTER)
+
+
+def check_other(evidence: Evidence, _: Comparisons) -> Iterator[Claim]:
+    """Check classification where no source task is like the target (figure 12)."""
+    claim = partial(claim_ahead, evidence, "C.4", model=BLR, benchmark=OTHER, trial=QUARTER)
+    yield claim("multiBLR is ahead of all others", firsts=["multi"])
+    yield claim("distBLR is ahead of noneBLR and initBLR", rivals=("none", "init"))
+
+
+def check_patients(evidence: Evidence, _: Comparisons) -> Iterator[Claim]:
+    """Check Parkinson's patients (figure 13)."""
+    sentence = "distBLR and manualBLR are ahead of noneBLR"
+    yield claim_ahead(
+        evidence,
+        "C.5",
+        sentence,
+        BLR,
+        PARKINSONS,
+        firsts=("dist", "manual"),
+        rivals=["none"],
+        trial=EARLY,
+    )
+
+
 FEW_SHOT = "distBO few-shots the optimum, as it learns which source tasks are like the target."
 
 FIGURES = (
-    _similarities(1, _all(GP, TOY), trials=15, values=True, says=FEW_SHOT, claims=_few_shot(GP)),
+    _similarities(
+        1, _all(GP, TOY), trials=15, values=True, says=FEW_SHOT, check=partial(check_toy, model=GP)
+    ),
     _similarities(
         2,
         _all(GP, COUNTEREXAMPLE),
@@ -261,24 +313,14 @@ FIGURES = (
         values=True,
         says="distBO alone finds the source task that is like the target, and one-shots the "
         "optimum.",
-        claims=(_ahead("5.2", "distGP is ahead of all others", GP, COUNTEREXAMPLE, trial=EARLY),),
+        check=partial(check_counterexample, model=GP),
     ),
     _compared(
         3,
         *(_all(GP, name) for name in PROTEINS),
         ranks=False,
         says="distGP outperforms the others and few-shots the optimum with both models.",
-        claims=[
-            _ahead(
-                "5.3",
-                "distGP is ahead of multiGP, initGP and noneGP",
-                GP,
-                name,
-                rivals=("multi", "init", "none"),
-                trial=EARLY,
-            )
-            for name in PROTEINS
-        ],
+        check=check_proteins,
     ),
     _compared(
         4,
@@ -286,15 +328,15 @@ FIGURES = (
         _joint(GP, COUNTEREXAMPLE),
         says="Embedding the joint distribution is similar to embedding the marginal and the "
         "conditional one.",
-        claims=_joint_is_similar(COUNTEREXAMPLE, GP, BLR, trials=(EARLY, 50)),
+        check=partial(check_joint, benchmark=COUNTEREXAMPLE, models=(GP, BLR), last=50),
     ),
     _compared(
         5,
         _joint(BLR, PARKINSONS),
         says="So it is on Parkinson's data.",
-        claims=_joint_is_similar(PARKINSONS, BLR, trials=(EARLY, 17)),
+        check=partial(check_joint, benchmark=PARKINSONS, models=[BLR], last=17),
     ),
-    PaperFigure(
+    Exhibit(
         6,
         caption="The objective of every task, with the data of seed 0.",
         says="An illustration of the toy example.",
@@ -307,7 +349,7 @@ FIGURES = (
         _all(BLR, TOY),
         says=f"{FEW_SHOT} So does manualBO, which is told the mean; initBO starts well and "
         "converges slowly; multiBO has to learn the similarities first.",
-        claims=(*_few_shot(BLR), *(_near_optimum("manual", model) for model in MODELS)),
+        check=check_toy_with_manual,
     ),
     _similarities(
         8,
@@ -321,60 +363,33 @@ FIGURES = (
         _all(GP, COUNTEREXAMPLE),
         _all(BLR, COUNTEREXAMPLE),
         says="BLR methods perform similarly to their GP counterparts.",
-        claims=(_ahead("5.2", "distBLR is ahead of all others", BLR, COUNTEREXAMPLE, trial=EARLY),),
+        check=partial(check_counterexample, model=BLR),
     ),
     _similarities(
         10,
         MethodComparison(COUNTEREXAMPLE, GPS),
         trials=COMPARED,
         says="Only distGP learns a high similarity of the second source task.",
-        claims=(FINDS_IT,),
+        check=check_similarities,
     ),
     _compared(
         11,
         _all(BLR, SIMILAR),
         says="Where a source task has the bandwidths of the target distBLR is the fastest.",
-        claims=(_ahead("C.4", "distBLR is ahead of all others", BLR, SIMILAR, trial=QUARTER),),
+        check=check_similar,
     ),
     _compared(
         12,
         _all(BLR, OTHER),
         says="Where none has them multiBLR is best; distBLR and manualBLR are faster than methods "
         "without transfer and than initBLR.",
-        claims=(
-            _ahead(
-                "C.4",
-                "multiBLR is ahead of all others",
-                BLR,
-                OTHER,
-                firsts=["multi"],
-                trial=QUARTER,
-            ),
-            _ahead(
-                "C.4",
-                "distBLR is ahead of noneBLR and initBLR",
-                BLR,
-                OTHER,
-                rivals=("none", "init"),
-                trial=QUARTER,
-            ),
-        ),
+        check=check_other,
     ),
     _compared(
         13,
         _all(BLR, PARKINSONS),
         says="Methods with transfer few-shot the optimum of many patients.",
-        claims=(
-            _ahead(
-                "C.5",
-                "distBLR and manualBLR are ahead of noneBLR",
-                BLR,
-                PARKINSONS,
-                firsts=("dist", "manual"),
-                rivals=["none"],
-                trial=EARLY,
-            ),
-        ),
+        check=check_patients,
     ),
     *(
         _compared(

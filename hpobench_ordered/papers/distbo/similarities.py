@@ -14,7 +14,7 @@ k       (M, n)  similarity to the target of the last fit before every trial;
 ======  ======  ============================================================
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -28,9 +28,9 @@ from hpobench_ordered.benchmarks.registry import load
 from hpobench_ordered.data.writing import write_atomically
 from hpobench_ordered.experiment.plan import Cell
 from hpobench_ordered.experiment.runner import list_training_data, make_method_arguments
-from hpobench_ordered.papers.evidence import Evidence, Measure, MethodComparison
+from hpobench_ordered.papers.evidence import Comparisons, Evidence, Measure, MethodComparison
 from hpobench_ordered.papers.figures import PANEL, mean_curves
-from hpobench_ordered.papers.paper import Check, Drawing, Finding, decide
+from hpobench_ordered.papers.paper import Content
 from hpobench_ordered.reporting import charts
 from hpobench_ordered.runtime.threads import one_thread
 
@@ -88,12 +88,12 @@ def name_sources(evidence: Evidence, comparison: MethodComparison) -> list[str]:
 
 def similarity_curves(
     evidence: Evidence,
-    comparisons: Sequence[MethodComparison],
+    comparisons: Comparisons,
     *,
     methods: Sequence[str],
     trials: int,
     values: bool,
-) -> Drawing:
+) -> Content:
     """Draw the mean similarity of each source task over trials, a panel per method.
 
     Args:
@@ -117,16 +117,16 @@ def similarity_curves(
         panels.append(_draw_similarities(similarities, sources, method))
 
     chart = charts.beside(
-        [panel.figure for panel in panels],
+        [panel.chart for panel in panels],
         columns=3,
         title=f"{benchmark}: similarity of source tasks to the target",
         shared=not values,
     )
     data = pd.concat([panel.data for panel in panels], ignore_index=True)
-    return Drawing(chart, data.assign(benchmark=benchmark))
+    return Content(data.assign(benchmark=benchmark), chart)
 
 
-def _draw_similarities(similarities: FloatArray, sources: Sequence[str], method: str) -> Drawing:
+def _draw_similarities(similarities: FloatArray, sources: Sequence[str], method: str) -> Content:
     """Draw the similarities of a method, shape (S, M, n), with a curve per source task."""
     mean = similarities.mean(axis=0).T
     errors = two_standard_errors(similarities.transpose(2, 0, 1))
@@ -144,38 +144,4 @@ def _draw_similarities(similarities: FloatArray, sources: Sequence[str], method:
         size=PANEL,
         title=method,
     )
-    return Drawing(chart, table.rename(columns={"method": "source"}).assign(method=method))
-
-
-def only_one_finds(finder: str, others: Iterable[str], *, source: int, trials: int) -> Check:
-    """Only one method ranks a source task as the most similar one in its first trials.
-
-    Similarities are means over runs and over those of the first trials with a fitted model; the
-    finding also counts the runs in which it is the most similar one.
-    """
-
-    def check(evidence: Evidence, comparisons: Sequence[MethodComparison]) -> list[Finding]:
-        benchmark = comparisons[0].benchmark
-        sources = name_sources(evidence, comparisons[0])
-        findings = []
-        for method in (finder, *others):
-            similarities = similarities_of_runs(evidence, benchmark, method, trials)
-            has_model = np.isfinite(similarities).all(axis=(0, 2))
-            mean_of_run = similarities[:, has_model].mean(axis=1)  # (S, n)
-            mean = mean_of_run.mean(axis=0)
-
-            numbers = [f"{name} {value:.2f}" for name, value in zip(sources, mean, strict=True)]
-            count = np.count_nonzero(mean_of_run.argmax(axis=1) == source)
-            measured = (
-                f"{', '.join(numbers)} (the right one first in {count} of {len(mean_of_run)} runs)"
-            )
-            best_other = max((n for n in range(len(mean)) if n != source), key=mean.__getitem__)
-            gap_of_run = mean_of_run[:, best_other] - mean_of_run[:, source]  # below 0: it is found
-            errors = float(two_standard_errors(gap_of_run[None])[0])  # runs are its second axis
-            is_finder = method == finder
-            gap = float(gap_of_run.mean())
-            outcome = decide(gap if is_finder else -gap, errors)
-            findings.append(Finding(method, measured, outcome))
-        return findings
-
-    return check
+    return Content(table.rename(columns={"method": "source"}).assign(method=method), chart)

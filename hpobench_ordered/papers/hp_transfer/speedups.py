@@ -6,26 +6,18 @@ its runs are the same for all old budgets. Means of speed-ups are geometric, tho
 arithmetic; means over benchmarks are of the means over their tasks.
 """
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hpobench_ordered.analysis.curves import cross_labels
-from hpobench_ordered.analysis.differences import Estimate, mean_over_tasks
 from hpobench_ordered.analysis.speedup import speedups
 from hpobench_ordered.experiment.protocols import Adjustment
-from hpobench_ordered.papers.evidence import Evidence, MethodComparison
-from hpobench_ordered.papers.paper import (
-    Check,
-    Drawing,
-    Finding,
-    Outcome,
-    combine_outcomes,
-    decide,
-)
+from hpobench_ordered.papers.claims import Finding, find_weakest
+from hpobench_ordered.papers.evidence import Comparisons, Evidence, MethodComparison
+from hpobench_ordered.papers.paper import Content
 from hpobench_ordered.reporting import charts
 
 if TYPE_CHECKING:
@@ -43,7 +35,7 @@ SUBJECT = "subject"
 
 
 def speedup_table(
-    evidence: Evidence, comparisons: Sequence[MethodComparison], *, reference: str
+    evidence: Evidence, comparisons: Comparisons, *, reference: str
 ) -> "pd.DataFrame":
     """Speed-ups over a reference, and failure rates of all methods.
 
@@ -80,11 +72,11 @@ def speedup_table(
 
 def speedups_by_benchmark(
     evidence: Evidence,
-    comparisons: Sequence[MethodComparison],
+    comparisons: Comparisons,
     *,
     reference: str,
     methods: Sequence[str],
-) -> Drawing:
+) -> Content:
     """Speed-ups on every task by benchmark, after one old budget; a panel per reference budget."""
     import pandas as pd
 
@@ -105,17 +97,17 @@ def speedups_by_benchmark(
         columns=1,
         size=(860, 190),
     )
-    return Drawing(chart, table)
+    return Content(table, chart)
 
 
 def by_reference_budget(
     evidence: Evidence,
-    comparisons: Sequence[MethodComparison],
+    comparisons: Comparisons,
     *,
     reference: str,
     methods: Sequence[str],
     measure: str,
-) -> Drawing:
+) -> Content:
     """The means of benchmarks by budget of the reference, a panel an old budget."""
     table = speedup_table(evidence, comparisons, reference=reference)
     of_tasks = table[table["method"].isin(methods)]
@@ -132,74 +124,79 @@ def by_reference_budget(
         columns=3,
         size=(270, 220),
     )
-    return Drawing(chart, table)
+    return Content(table, chart)
 
 
-def average_speedup(
-    method: str, decide_speedup: Callable[[Estimate], Outcome], *, reference: str
-) -> Check:
-    """A method's mean speed-up over benchmarks ± two standard errors satisfies a condition."""
-
-    def check(evidence: Evidence, comparisons: Sequence[MethodComparison]) -> list[Finding]:
-        means = _means_of_benchmarks(evidence, comparisons, SPEEDUP, reference)
-        means = means[means["method"] == method]
-        findings = []
-        for subject, rows in means.groupby(SUBJECT, sort=False):
-            log_estimate = mean_over_tasks(np.log(rows[SPEEDUP].to_numpy()))
-            ends = [log_estimate.value, log_estimate.lower, log_estimate.upper]
-            estimate = Estimate(*np.exp(ends).tolist())
-            measured = f"{estimate.value:.2f}"
-            if not math.isnan(estimate.lower):
-                measured += f" ({estimate.lower:.2f} to {estimate.upper:.2f})"
-            findings.append(Finding(str(subject), measured, decide_speedup(estimate)))
-        return findings
-
-    return check
+def is_faster(
+    evidence: Evidence,
+    comparisons: Comparisons,
+    method: str,
+    others: Sequence[str],
+    *,
+    reference: str,
+) -> list[Finding]:
+    """Check that a method's mean speed-up over benchmarks is larger than those of others."""
+    findings = []
+    for subject, speedup in iter_means(evidence, comparisons, SPEEDUP, reference):
+        parts = [compare_speedups(subject, speedup, method, other) for other in others]
+        findings.append(find_weakest(parts))
+    return findings
 
 
-def fastest(method: str, others: Sequence[str], *, reference: str) -> Check:
-    """A method's mean speed-up over benchmarks is larger than those of the others.
+def is_level(
+    evidence: Evidence, comparisons: Comparisons, method: str, *, factor: float, reference: str
+) -> list[Finding]:
+    """Check that a method and the reference are less than `factor` times as fast as each other."""
+    findings = []
+    for subject, speedup in iter_means(evidence, comparisons, SPEEDUP, reference):
+        parts = [
+            compare_speedups(subject, speedup, method, reference, allowed=factor),
+            compare_speedups(subject, speedup, reference, method, allowed=factor),
+        ]
+        findings.append(find_weakest(parts))
+    return findings
 
-    Differences of the logarithms are paired by benchmark, as speed-ups are of all seeds together.
+
+def compare_speedups(
+    subject: str, speedup: "pd.DataFrame", method: str, other: str, *, allowed: float = 1.0
+) -> Finding:
+    """Compare the speed-ups of two methods: is the first `1 / allowed` times as fast, or more?
+
+    The differences are of logarithms, benchmark by benchmark.
+
+    Args:
+        subject: The subject of the finding.
+        speedup: Speed-ups over the reference; benchmarks are rows, methods columns.
+        method: The first method.
+        other: The second method.
+        allowed: Factor by which the first method may be slower.
     """
-
-    def check(evidence: Evidence, comparisons: Sequence[MethodComparison]) -> list[Finding]:
-        means = _means_of_benchmarks(evidence, comparisons, SPEEDUP, reference)
-        findings = []
-        for subject, rows in means.groupby(SUBJECT, sort=False):
-            speedups = rows.pivot_table(index="benchmark", columns="method", values=SPEEDUP)
-            logarithms = np.log(speedups)
-            outcomes = []
-            for other in others:
-                lag = mean_over_tasks((logarithms[other] - logarithms[method]).to_numpy())
-                outcomes.append(decide(lag.value, lag.value - lag.lower))
-            mean_of_method = np.exp(logarithms.mean())
-            measured = ", ".join(f"{name} {mean_of_method[name]:.2f}" for name in (method, *others))
-            findings.append(Finding(str(subject), measured, combine_outcomes(outcomes)))
-        return findings
-
-    return check
+    log_ratios = np.log(speedup[method] / speedup[other] * allowed).to_numpy()
+    means = np.exp(np.log(speedup).mean())
+    sentence = f"{method} {means[method]:.2f} times as fast"
+    if means[other] != 1:
+        sentence += f", {other} {means[other]:.2f}"
+    if allowed != 1:
+        sentence += f", allowed {allowed} times slower"
+    return Finding.from_samples(subject, sentence, log_ratios, is_ratio=True)
 
 
-def often_fails(method: str, *, share: float, reference: str) -> Check:
-    """At least a share of a method's runs never reaches the reference, on average.
+def often_fails(
+    evidence: Evidence, comparisons: Comparisons, method: str, *, share: float, reference: str
+) -> list[Finding]:
+    """Check that a share of a method's runs never reaches the reference, on average.
 
-    Errors are those of the mean over benchmarks.
+    Errors are over benchmarks.
     """
-
-    def check(evidence: Evidence, comparisons: Sequence[MethodComparison]) -> list[Finding]:
-        means = _means_of_benchmarks(evidence, comparisons, FAILURE_RATE, reference)
-        findings = []
-        for subject, rows in means.groupby(SUBJECT, sort=False):
-            rates = rows.pivot_table(index="benchmark", columns="method", values=FAILURE_RATE)
-            rate = mean_over_tasks(rates[method].to_numpy())
-            rate_of_reference = rates[reference].mean()
-            measured = f"{rate.value:.0%} of the runs, {reference} {rate_of_reference:.0%}"
-            outcome = decide(share - rate.value, rate.value - rate.lower)
-            findings.append(Finding(str(subject), measured, outcome))
-        return findings
-
-    return check
+    findings = []
+    for subject, rate in iter_means(evidence, comparisons, FAILURE_RATE, reference):
+        sentence = (
+            f"{rate[method].mean():.0%} of the runs, {reference} {rate[reference].mean():.0%}, "
+            f"asked {share:.0%}"
+        )
+        excess = (rate[method] - share).to_numpy()
+        findings.append(Finding.from_samples(subject, sentence, excess, form=".0%"))
+    return findings
 
 
 def mean_over(table: "pd.DataFrame", measure: str, labels: Sequence[str]) -> "pd.DataFrame":
@@ -212,15 +209,21 @@ def mean_over(table: "pd.DataFrame", measure: str, labels: Sequence[str]) -> "pd
     return means.reset_index()
 
 
-def _means_of_benchmarks(
-    evidence: Evidence, comparisons: Sequence[MethodComparison], measure: str, reference: str
-) -> "pd.DataFrame":
-    """Means over tasks by benchmark, method and subject, which names the budgets."""
+def iter_means(
+    evidence: Evidence, comparisons: Comparisons, measure: str, reference: str
+) -> Iterator[tuple[str, "pd.DataFrame"]]:
+    """Iterate over pairs of budgets, with a measure's means over tasks (benchmarks, methods).
+
+    A pair has a name such as "20 trials before, tpe with 10".
+    """
     table = speedup_table(evidence, comparisons, reference=reference)
     subjects = f"{reference} with " + table["reference_budget"].astype(str)
     if table["old_budget"].nunique() > 1:
         subjects = table["old_budget"].astype(str) + " trials before, " + subjects
-    return mean_over(table.assign(**{SUBJECT: subjects}), measure, ["benchmark", "method", SUBJECT])
+    labels = ["benchmark", "method", SUBJECT]
+    means = mean_over(table.assign(**{SUBJECT: subjects}), measure, labels)
+    for subject, rows in means.groupby(SUBJECT, sort=False):
+        yield str(subject), rows.pivot_table(index="benchmark", columns="method", values=measure)
 
 
 def _with_means(drawn: "pd.DataFrame", measure: str) -> "pd.DataFrame":

@@ -1,43 +1,90 @@
 """The table of Hellan et al. (2023), computed and compared with the published numbers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
+import numpy as np
+
+from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.analysis.differences import (
     Estimate,
     improvement_in_mean,
     mean_over_tasks,
     reduction_in_standard_error,
 )
-from hpobench_ordered.papers.evidence import Evidence, Measure, MethodComparison
-from hpobench_ordered.papers.paper import Entry
+from hpobench_ordered.papers.claims import Finding
+from hpobench_ordered.papers.evidence import Comparisons, Evidence, Measure, MethodComparison
+from hpobench_ordered.papers.paper import Content
 
 REDUCTION = "reduction in standard error (%)"
 IMPROVEMENT = "improvement in mean (%)"
 
 
-def downstream(
+def measure_downstream(
+    evidence: Evidence, comparison: MethodComparison, *, pair: tuple[str, str], trial: int
+) -> dict[str, FloatArray]:
+    """Compare the objective of two methods in its own units, on each task with history.
+
+    Returns:
+        Percentages by quantity, (tasks,); NaN on tasks where one is undefined.
+    """
+    direction = evidence.benchmark(comparison.benchmark).objective.direction
+    both = replace(comparison, methods=pair)
+    values = evidence.measure(both, Measure.VALUE).values[..., trial - 1]
+    method_values, baseline_values = values  # (S, T) each
+    return {
+        REDUCTION: reduction_in_standard_error(method_values, baseline_values),
+        IMPROVEMENT: improvement_in_mean(method_values, baseline_values, direction=direction),
+    }
+
+
+def compare_downstream(
     evidence: Evidence,
-    comparisons: Sequence[MethodComparison],
+    comparisons: Comparisons,
     *,
-    method: str,
-    baseline: str,
+    pair: tuple[str, str],
     trial: int,
     published: Mapping[tuple[str, str], Estimate],
-) -> list[Entry]:
-    """Compare the objective of two methods in its own units, on the tasks with history."""
-    entries = []
+) -> Content:
+    """Tabulate means over tasks beside the published ones, a row per benchmark and quantity."""
+    import pandas as pd
+
+    rows = []
     for comparison in comparisons:
         benchmark = comparison.benchmark
-        direction = evidence.benchmark(benchmark).objective.direction
-        both = replace(comparison, methods=(method, baseline))
-        values = evidence.measure(both, Measure.VALUE).values[..., trial - 1]
-        method_values, baseline_values = values  # (S, T) each
-        measured = {
-            REDUCTION: reduction_in_standard_error(method_values, baseline_values),
-            IMPROVEMENT: improvement_in_mean(method_values, baseline_values, direction=direction),
-        }
-        for row, value_of_task in measured.items():
-            estimate = mean_over_tasks(value_of_task)
-            entries.append(Entry(row, benchmark, published[row, benchmark], estimate))
-    return entries
+        measured = measure_downstream(evidence, comparison, pair=pair, trial=trial)
+        for quantity, value_of_task in measured.items():
+            ours = mean_over_tasks(value_of_task)
+            theirs = published[quantity, benchmark]
+            rows.append(
+                {
+                    "number": quantity,
+                    "benchmark": benchmark,
+                    "paper": theirs.value,
+                    "paper_lower": theirs.lower,
+                    "paper_upper": theirs.upper,
+                    "here": ours.value,
+                    "here_lower": ours.lower,
+                    "here_upper": ours.upper,
+                    "inside": theirs.contains(ours.value),
+                }
+            )
+    return Content(pd.DataFrame(rows))
+
+
+def is_positive(
+    evidence: Evidence,
+    comparisons: Comparisons,
+    quantity: str,
+    *,
+    pair: tuple[str, str],
+    trial: int,
+) -> list[Finding]:
+    """Check that a quantity of the table is positive on average over tasks."""
+    findings = []
+    for comparison in comparisons:
+        measured = measure_downstream(evidence, comparison, pair=pair, trial=trial)[quantity]
+        count = f"positive on {(measured > 0).sum()} of {np.isfinite(measured).sum()} tasks"
+        sentence = f"{quantity}, {count}"
+        findings.append(Finding.from_samples(comparison.benchmark, sentence, measured, form=".1f"))
+    return findings

@@ -14,8 +14,8 @@ import numpy as np
 from hpobench_ordered.analysis.curves import cross_labels
 from hpobench_ordered.analysis.landscape import best_indices, colour_ends, visible_indices
 from hpobench_ordered.data.objective import Direction
-from hpobench_ordered.papers.evidence import Evidence, Landscape, MethodComparison
-from hpobench_ordered.papers.paper import Drawing
+from hpobench_ordered.papers.evidence import Comparisons, Evidence, Landscape, MethodComparison
+from hpobench_ordered.papers.paper import Content
 from hpobench_ordered.reporting import charts
 from hpobench_ordered.reporting.charts.axes import PAPER_SCORE
 from hpobench_ordered.reporting.charts.landscapes import Dimension, Panel, cells
@@ -73,12 +73,12 @@ def score_table(
 
 def bars(
     evidence: Evidence,
-    comparisons: Sequence[MethodComparison],
+    comparisons: Comparisons,
     *,
     trial: int,
     tops: Mapping[str, float],
     tasks: TasksOfBenchmark,
-) -> Drawing:
+) -> Content:
     """Bars by task after a trial, one row per benchmark."""
     table = score_table(evidence, comparisons, [trial])
     drawn = _add_interval(_select_tasks(evidence, table, tasks), "score")
@@ -87,17 +87,17 @@ def bars(
     )
     title = f"normalised score after trial {trial}"
     chart = charts.by_task(drawn, bars=True, columns=1, size=(820, 150), title=title)
-    return Drawing(chart, table)
+    return Content(table, chart)
 
 
 def points(
     evidence: Evidence,
-    comparisons: Sequence[MethodComparison],
+    comparisons: Comparisons,
     *,
     trials: Sequence[int],
     methods: Sequence[str],
     columns: int,
-) -> Drawing:
+) -> Content:
     """Points by task with history: one panel per benchmark and trial, `columns` in a row."""
     table = score_table(evidence, comparisons, trials)
     table = table[table["method"].isin(methods)]
@@ -109,16 +109,16 @@ def points(
     drawn["top"] = 1.15 * highest_of_panel.clip(lower=1.0)
     title = "normalised score by task"
     chart = charts.by_task(drawn, bars=False, columns=columns, size=(215, 140), title=title)
-    return Drawing(chart, table)
+    return Content(table, chart)
 
 
 def curves(
     evidence: Evidence,
-    comparisons: Sequence[MethodComparison],
+    comparisons: Comparisons,
     *,
     tasks: TasksOfBenchmark,
     top: float,
-) -> Drawing:
+) -> Content:
     """The mean score over trials, one row per benchmark, one panel per task."""
     last_trial = evidence.scores(comparisons[0]).values.shape[-1]
     table = score_table(evidence, comparisons, range(1, last_trial + 1))
@@ -139,12 +139,10 @@ def curves(
         top=top,
         title="normalised score over trials",
     )
-    return Drawing(chart, table)
+    return Content(table, chart)
 
 
-def rank_curves(
-    evidence: Evidence, comparisons: Sequence[MethodComparison], *, methods: Sequence[str]
-) -> Drawing:
+def rank_curves(evidence: Evidence, comparisons: Comparisons, *, methods: Sequence[str]) -> Content:
     """Mean ranks among all methods over trials ± two standard errors, one panel per benchmark."""
     import pandas as pd
 
@@ -176,16 +174,16 @@ def rank_curves(
     all_methods = comparisons[0].methods
     title = f"mean rank of {len(all_methods)} methods over trials"
     chart = charts.curves(drawn, measure="rank", facet="panel", methods=all_methods, title=title)
-    return Drawing(chart, table)
+    return Content(table, chart)
 
 
 def landscapes(
     evidence: Evidence,
-    _: Sequence[MethodComparison],
+    _: Comparisons,
     *,
     slices: Sequence[Slice],
     common_scale: bool = True,
-) -> Drawing:
+) -> Content:
     """Configurations coloured by value, the best on top and crossed, one row per slice.
 
     With a common scale all panels of a row share their colours.
@@ -206,7 +204,7 @@ def landscapes(
             tables.append(table)
         rows.append(row)
     data = pd.concat(tables, ignore_index=True)
-    return Drawing(charts.landscape(rows, title="landscapes"), data)
+    return Content(data, charts.landscape(rows, title="landscapes"))
 
 
 def visible_points(landscape: Landscape, item: Slice, task: int) -> "pd.DataFrame":
@@ -273,12 +271,12 @@ def _landscape_panel(
 
 def locations(
     evidence: Evidence,
-    _: Sequence[MethodComparison],
+    _: Comparisons,
     *,
     item: Slice,
     methods: Sequence[str],
     views: Sequence[tuple[int, int]],
-) -> Drawing:
+) -> Content:
     """Where methods evaluated, over all seeds: one row per method.
 
     Each view is a column: a task, from 0, and a number of first trials.
@@ -314,7 +312,7 @@ def locations(
         rows.append(row)
     data = pd.concat(tables, ignore_index=True).drop_duplicates()
     chart = charts.landscape(rows, title=f"where methods evaluated: {item.benchmark}")
-    return Drawing(chart, data.assign(task=data["task"] + 1))
+    return Content(data.assign(task=data["task"] + 1), chart)
 
 
 def _name_panels(table: "pd.DataFrame") -> "pd.Series[str]":

@@ -1,0 +1,264 @@
+"""Claims of papers: what is measured for a claim, and the one rule that decides whether it holds.
+
+A check is a function of the results and of the comparisons that a claim is about. It returns one
+finding for each benchmark, or for another subject. Checks that only one paper needs stand beside
+its figures, and so do the claims of each figure.
+
+Measures are means over the tasks that count (of ordered tasks those with history) and over seeds;
+lower is better.
+"""
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+
+from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.analysis.differences import compare_methods
+from hpobench_ordered.analysis.samples import two_standard_errors
+from hpobench_ordered.analysis.scores import Scores
+from hpobench_ordered.papers.evidence import Comparisons, Evidence, Measure
+
+FORMATS = {Measure.SCORE: ".1f", Measure.RANK: ".2f", Measure.REGRET: ".3g"}
+"""Formats of means."""
+
+UPPER_QUANTILE = 0.975
+"""Student's quantile at the upper end of an interval of 95 %."""
+
+
+class Outcome(Enum):
+    """Whether a claim holds."""
+
+    HOLDS = "holds"
+    FAILS = "fails"
+    UNDECIDED = "undecided"
+    """The interval of the difference contains 0: it may be due to the seeds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What was measured for a claim on one subject: a difference, its error and a sentence.
+
+    The claim holds if the 95 % interval of the difference (Student's t) is above 0, fails if the
+    interval is below 0, and is undecided otherwise.
+    """
+
+    subject: str  # such as a benchmark
+    sentence: str  # the numbers that the difference is made of
+    difference: float  # positive: in favour of the claim
+    standard_error: float  # 0 if nothing is random
+    n_samples: int  # number of seeds, tasks or benchmarks that the error is over
+    form: str = ".3g"  # format of the difference
+    is_ratio: bool = False  # whether the difference is of logarithms, and is shown as a ratio
+
+    @classmethod
+    def from_samples(
+        cls,
+        subject: str,
+        sentence: str,
+        samples: FloatArray,
+        *,
+        form: str = ".3g",
+        is_ratio: bool = False,
+    ) -> "Finding":
+        """Make a finding whose difference is the mean of independent samples, shape (n,).
+
+        Samples that are NaN are left out.
+        """
+        defined = samples[~np.isnan(samples)]
+        mean = float(defined.mean()) if len(defined) else math.nan
+        standard_error = float(two_standard_errors(defined[None])[0]) / 2  # samples are on axis 1
+        return cls(subject, sentence, mean, standard_error, len(defined), form, is_ratio)
+
+    @property
+    def half_width(self) -> float:
+        """Half the width of the 95 % interval of the difference; NaN with fewer than 2 samples."""
+        from scipy.special import stdtrit
+
+        if self.n_samples < 2:
+            return math.nan
+        return float(stdtrit(self.n_samples - 1, UPPER_QUANTILE)) * self.standard_error
+
+    @property
+    def support(self) -> float:
+        """The difference in units of `half_width`; 0 if the error is unknown."""
+        if math.isnan(self.difference) or math.isnan(self.half_width):
+            return 0.0
+        if self.half_width == 0:
+            return math.copysign(math.inf, self.difference) if self.difference else 0.0
+        return self.difference / self.half_width
+
+    @property
+    def outcome(self) -> Outcome:
+        """Whether the claim holds."""
+        if self.support > 1:
+            return Outcome.HOLDS
+        if self.support < -1:
+            return Outcome.FAILS
+        return Outcome.UNDECIDED
+
+    @property
+    def measured(self) -> str:
+        """The sentence with the difference and its interval."""
+        difference, half_width = self.difference, self.half_width
+        has_interval = not math.isnan(half_width)
+        if self.is_ratio:
+            text = f"{self.sentence}: ratio {math.exp(difference):.3g}"
+            low = math.exp(difference - half_width)
+            high = math.exp(difference + half_width)
+            return f"{text} ({low:.3g} to {high:.3g})" if has_interval else text
+        text = f"{self.sentence}: {difference:+{self.form}}"
+        return f"{text} ± {half_width:{self.form}}" if has_interval else text
+
+
+def find_weakest(findings: Iterable[Finding]) -> Finding:
+    """Find the part that decides a claim of several parts, all of which must hold."""
+    return min(findings, key=lambda finding: finding.support)
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A statement of the paper and what was found on each subject.
+
+    `afterwards` marks claims about a trial that was chosen when the results were known; they are
+    counted separately.
+    """
+
+    section: str
+    sentence: str
+    findings: Sequence[Finding]
+    afterwards: bool = False
+
+    @property
+    def text(self) -> str:
+        """The statement, marked if it was chosen afterwards."""
+        return self.sentence + (" (chosen afterwards)" if self.afterwards else "")
+
+    @property
+    def outcome(self) -> Outcome:
+        """Whether it holds everywhere."""
+        return find_weakest(self.findings).outcome
+
+    @property
+    def verdict(self) -> str:
+        """Whether it holds, by the findings: "fails", or such as "2 of 3 hold, 1 is undecided"."""
+        outcomes = [finding.outcome for finding in self.findings]
+        if len(set(outcomes)) == 1:
+            return outcomes[0].value
+
+        text = f"{outcomes.count(Outcome.HOLDS)} of {len(outcomes)} hold"
+        n_undecided = outcomes.count(Outcome.UNDECIDED)
+        if n_undecided:
+            text += f", {n_undecided} {'is' if n_undecided == 1 else 'are'} undecided"
+        return text
+
+
+def ahead(
+    evidence: Evidence,
+    comparisons: Comparisons,
+    firsts: Sequence[str],
+    rivals: Sequence[str],
+    *,
+    trial: int,
+    measure: Measure = Measure.SCORE,
+    by_task: bool = False,
+    margin: float = 0.0,
+) -> list[Finding]:
+    """Check that each of some methods is better than every rival, by benchmark or by task.
+
+    Args:
+        evidence: The results.
+        comparisons: The comparisons; each gives a finding, that on the pair that decides.
+        firsts: The methods that should be better.
+        rivals: The methods that they are compared with.
+        trial: The trial after which they are compared, counted from 1.
+        measure: What is compared.
+        by_task: Whether each task has a finding of its own.
+        margin: How much worse than a rival counts as no worse.
+    """
+    findings = []
+    for subject, scores in iter_scores(evidence, comparisons, measure, by_task=by_task):
+        pairs = [
+            compare_pair(
+                subject, scores, first, rival, trial=trial, form=FORMATS[measure], margin=margin
+            )
+            for first, rival in itertools.product(firsts, rivals)
+        ]
+        findings.append(find_weakest(pairs))
+    return findings
+
+
+def iter_scores(
+    evidence: Evidence,
+    comparisons: Comparisons,
+    measure: Measure = Measure.SCORE,
+    *,
+    by_task: bool = False,
+) -> Iterator[tuple[str, Scores]]:
+    """Iterate over a measure on each benchmark, or on each task, with the name of either."""
+    for comparison in comparisons:
+        if by_task:
+            yield from evidence.measure_by_task(comparison, measure).items()
+        else:
+            yield comparison.benchmark, evidence.measure(comparison, measure)
+
+
+def compare_pair(
+    subject: str,
+    scores: Scores,
+    first: str,
+    rival: str,
+    *,
+    trial: int,
+    form: str = ".1f",
+    margin: float = 0.0,
+) -> Finding:
+    """Compare a method with a rival after a trial, paired by seed: is it better?"""
+    gaps = compare_methods(scores, rival, first, trial=trial)  # (S, T); positive: it is better
+    means = mean_of_methods(scores, trial)
+    n_seeds, n_tasks = gaps.shape
+    if n_tasks == 1:
+        count = f"better in {(gaps > 0).sum()} of {n_seeds} runs"
+    else:
+        count = f"better on {(gaps.mean(axis=0) > 0).sum()} of {n_tasks} tasks"
+    sentence = f"{first} {means[first]:{form}}, {rival} {means[rival]:{form}}, {count}"
+    if margin:
+        sentence += f", allowed {margin:{form}}"
+    return Finding.from_samples(subject, sentence, gaps.mean(axis=1) + margin, form=form)
+
+
+def mean_of_methods(scores: Scores, trial: int) -> dict[str, float]:
+    """Mean over tasks and seeds after a trial, by method."""
+    means = scores.over_tasks(trial=trial).mean
+    return dict(zip(scores.methods, means.tolist(), strict=True))
+
+
+def cheaper(
+    evidence: Evidence,
+    comparisons: Comparisons,
+    first: str,
+    rivals: Sequence[str],
+    *,
+    factor: float = 1.0,
+) -> list[Finding]:
+    """Check that suggestions of one method are at least `factor` times faster than every rival's.
+
+    The differences are of logarithms of times, seed by seed.
+    """
+    findings = []
+    for comparison in comparisons:
+        benchmark = comparison.benchmark
+        time_of_first = evidence.milliseconds_of_seeds(benchmark, first)  # (S,)
+        pairs = []
+        for rival in rivals:
+            time_of_rival = evidence.milliseconds_of_seeds(benchmark, rival)
+            sentence = f"{first} {time_of_first.mean():.3g} ms, {rival} {time_of_rival.mean():.3g}"
+            if factor != 1:
+                sentence += f", asked {factor:.3g} times"
+            log_ratios = np.log(time_of_rival / time_of_first / factor)
+            pairs.append(Finding.from_samples(benchmark, sentence, log_ratios, is_ratio=True))
+        findings.append(find_weakest(pairs))
+    return findings

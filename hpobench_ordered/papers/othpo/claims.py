@@ -1,0 +1,289 @@
+"""Checks of the claims of Hellan et al. (2023); see `papers.claims`."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from hpobench_ordered._typing import BoolArray, FloatArray
+from hpobench_ordered.analysis.differences import compare_methods, resampled_error
+from hpobench_ordered.analysis.landscape import optimum_drift
+from hpobench_ordered.analysis.samples import incumbents
+from hpobench_ordered.analysis.scores import ranks_of_means
+from hpobench_ordered.papers.claims import (
+    Finding,
+    ahead,
+    compare_pair,
+    find_weakest,
+    iter_scores,
+    mean_of_methods,
+)
+from hpobench_ordered.papers.evidence import Comparisons, Evidence
+
+
+def ahead_on_tasks(
+    evidence: Evidence,
+    comparisons: Comparisons,
+    first: str,
+    second: str,
+    *,
+    trial: int,
+    share: float,
+) -> list[Finding]:
+    """Check that one method is better than another on a share of the tasks of all benchmarks."""
+    leads = pool_leads(evidence, comparisons, first, second, trial)
+    return [count_tasks(leads, lambda lead: lead > 0, f"{first} ahead of {second}", share)]
+
+
+def alike_on_tasks(
+    evidence: Evidence,
+    comparisons: Comparisons,
+    first: str,
+    second: str,
+    *,
+    trial: int,
+    margin: float,
+    share: float,
+) -> list[Finding]:
+    """Check that two scores differ by less than a margin on a share of all benchmarks' tasks."""
+    leads = pool_leads(evidence, comparisons, first, second, trial)
+    label = f"{first} and {second} less than {margin:g} apart"
+    return [count_tasks(leads, lambda lead: np.abs(lead) < margin, label, share)]
+
+
+def pool_leads(
+    evidence: Evidence, comparisons: Comparisons, first: str, second: str, trial: int
+) -> FloatArray:
+    """How much lower the first score is on all tasks of all benchmarks, (seeds, tasks)."""
+    leads = [
+        compare_methods(scores, second, first, trial=trial)
+        for _, scores in iter_scores(evidence, comparisons)
+    ]
+    return np.concatenate(leads, axis=1)
+
+
+def count_tasks(
+    leads: FloatArray, is_counted: Callable[[FloatArray], BoolArray], label: str, share: float
+) -> Finding:
+    """Compare the number of tasks with some property with a share of all tasks.
+
+    The error is that of the number over resamples of the seeds.
+
+    Args:
+        leads: Differences of two methods, (seeds, tasks).
+        is_counted: Tells from means over seeds, (tasks,), which tasks have the property.
+        label: Words for the property.
+        share: Share of the tasks that must have it.
+    """
+
+    def count(leads_of_seeds: FloatArray) -> int:
+        return int(is_counted(leads_of_seeds.mean(axis=0)).sum())
+
+    n_seeds, n_tasks = leads.shape
+    lowest_count = math.ceil(share * n_tasks)
+    return Finding(
+        subject="all benchmarks together",
+        sentence=f"{label} on {count(leads)} of {n_tasks} tasks, asked {lowest_count}",
+        # The boundary is half a task below: the lowest count that is enough is beyond it.
+        difference=count(leads) - (lowest_count - 0.5),
+        standard_error=resampled_error(leads, count),
+        n_samples=n_seeds,
+        form=".1f",
+    )
+
+
+def early_and_late(
+    evidence: Evidence, comparisons: Comparisons, early: str, late: str, *, trial: int
+) -> list[Finding]:
+    """Check that one method is better on the first half of the tasks with history, one later."""
+    leads_of_early = []
+    leads_of_late = []
+    for _, scores in iter_scores(evidence, comparisons):
+        leads = compare_methods(scores, late, early, trial=trial)
+        first_half, second_half = np.array_split(leads, 2, axis=1)
+        leads_of_early.append(first_half)
+        leads_of_late.append(-second_half)
+    findings = []
+    for subject, better, other, leads_by_benchmark in (
+        ("early tasks", early, late, leads_of_early),
+        ("later tasks", late, early, leads_of_late),
+    ):
+        lead_of_seeds = np.concatenate(leads_by_benchmark, axis=1).mean(axis=1)
+        sentence = f"lead of {better} over {other}"
+        findings.append(Finding.from_samples(subject, sentence, lead_of_seeds, form=".1f"))
+    return findings
+
+
+def stays_ahead(
+    evidence: Evidence, comparisons: Comparisons, first: str, second: str, *, since: int
+) -> list[Finding]:
+    """Check that one method scores better than another after every trial from `since` on."""
+    findings = []
+    for benchmark, scores in iter_scores(evidence, comparisons):
+        last_trial = scores.values.shape[-1]
+        after_trials = [
+            compare_pair(f"{benchmark}, trial {trial}", scores, first, second, trial=trial)
+            for trial in range(since, last_trial + 1)
+        ]
+        findings.append(find_weakest(after_trials))
+    return findings
+
+
+def best(
+    evidence: Evidence,
+    comparisons: Comparisons,
+    expected: Mapping[str, str],
+    among: Sequence[str],
+    *,
+    trial: int,
+) -> list[Finding]:
+    """Check that the method expected on each benchmark scores best of some methods."""
+    findings = []
+    for comparison in comparisons:
+        method = expected[comparison.benchmark]
+        rivals = [other for other in among if other != method]
+        findings += ahead(evidence, [comparison], [method], rivals, trial=trial)
+    return findings
+
+
+def between(
+    evidence: Evidence,
+    comparisons: Comparisons,
+    middle: str,
+    lower: str,
+    upper: str,
+    *,
+    trials: Sequence[int],
+) -> list[Finding]:
+    """Check that a method's score is between those of two others, after each of some trials."""
+    findings = []
+    for trial in trials:
+        for benchmark, scores in iter_scores(evidence, comparisons):
+            subject = f"{benchmark}, trial {trial}"
+            above_lower = compare_pair(subject, scores, lower, middle, trial=trial)
+            below_upper = compare_pair(subject, scores, middle, upper, trial=trial)
+            findings.append(find_weakest([above_lower, below_upper]))
+    return findings
+
+
+def lead_shrinks(
+    evidence: Evidence,
+    comparisons: Comparisons,
+    firsts: Sequence[str],
+    rivals: Sequence[str],
+    *,
+    trials: Sequence[int],
+) -> list[Finding]:
+    """Check that the lead of the best of some methods over the best rival is largest at first."""
+    findings = []
+    for benchmark, scores in iter_scores(evidence, comparisons):
+        lead_after_trial = {}  # with each seed, (S,)
+        for trial in trials:
+            means = mean_of_methods(scores, trial)
+            best_first = min(firsts, key=means.__getitem__)
+            best_rival = min(rivals, key=means.__getitem__)
+            leads = compare_methods(scores, best_rival, best_first, trial=trial)
+            lead_after_trial[trial] = leads.mean(axis=1)
+        first_trial, *later_trials = trials
+        parts = []
+        for trial in later_trials:
+            loss_of_lead = lead_after_trial[first_trial] - lead_after_trial[trial]
+            sentence = (
+                f"lead {lead_after_trial[first_trial].mean():.1f} after {first_trial}, "
+                f"{lead_after_trial[trial].mean():.1f} after {trial}"
+            )
+            parts.append(Finding.from_samples(benchmark, sentence, loss_of_lead, form=".1f"))
+        findings.append(find_weakest(parts))
+    return findings
+
+
+def overtaken(
+    evidence: Evidence, comparisons: Comparisons, leaders: Sequence[str], followers: Sequence[str]
+) -> list[Finding]:
+    """Check that a leader ranks best after the first trial, and a follower after the last.
+
+    Errors are those of differences of mean ranks over resamples of the seeds.
+    """
+    findings = []
+    for comparison in comparisons:
+        losses = incumbents(evidence.counted_losses(comparison))  # (A, S, T, M)
+        for trial, firsts, rivals in (
+            (1, leaders, followers),
+            (losses.shape[-1], followers, leaders),
+        ):
+            subject = f"{comparison.benchmark}, trial {trial}"
+            losses_by_seed = np.moveaxis(losses[..., trial - 1], 1, 0)  # (S, A, T)
+            findings.append(
+                compare_best_ranks(subject, losses_by_seed, comparison.methods, firsts, rivals)
+            )
+    return findings
+
+
+def compare_best_ranks(
+    subject: str,
+    losses_by_seed: FloatArray,
+    methods: Sequence[str],
+    firsts: Sequence[str],
+    rivals: Sequence[str],
+) -> Finding:
+    """Compare the lowest mean rank of some methods with that of rivals: is it lower?
+
+    Args:
+        subject: The subject of the finding.
+        losses_by_seed: Losses after a trial, (S, A, T); methods are ranked by their mean losses.
+        methods: Names of all methods that are ranked, length A.
+        firsts: The methods that should rank best.
+        rivals: The methods that they are compared with.
+    """
+
+    def rank_best(losses: FloatArray, among: Sequence[str]) -> float:
+        """The lowest mean rank over tasks of some methods."""
+        losses_by_method = np.moveaxis(losses, 0, 1)[..., None]  # (A, S, T, 1)
+        ranks = ranks_of_means(losses_by_method, methods).mean.mean(axis=(1, 2))
+        return float(min(ranks[list(methods).index(method)] for method in among))
+
+    def lead(losses: FloatArray) -> float:
+        return rank_best(losses, rivals) - rank_best(losses, firsts)
+
+    return Finding(
+        subject=subject,
+        sentence=(
+            f"best rank {rank_best(losses_by_seed, firsts):.1f} of {' and '.join(firsts)}, "
+            f"{rank_best(losses_by_seed, rivals):.1f} of {' and '.join(rivals)}"
+        ),
+        difference=lead(losses_by_seed),
+        standard_error=resampled_error(losses_by_seed, lead),
+        n_samples=len(losses_by_seed),
+        form=".1f",
+    )
+
+
+def grows(
+    evidence: Evidence, benchmark: str, hyperparameter: str, *, count: int, at_least: float
+) -> list[Finding]:
+    """Check that a hyperparameter's values in the best configurations grow from task to task.
+
+    Nothing is random in it, so there is no error.
+
+    Args:
+        evidence: The results.
+        benchmark: The benchmark.
+        hyperparameter: The hyperparameter.
+        count: Number of best configurations of each task.
+        at_least: Lowest rank correlation of values and tasks that counts as growth.
+    """
+    landscape = evidence.landscape(benchmark)
+    space = landscape.benchmark.space
+    column = space.names.index(hyperparameter)
+    unit_values = space.encode(landscape.values)[:, column]
+    correlation = optimum_drift(unit_values, landscape.losses, count=count)
+    return [
+        Finding(
+            subject=f"{hyperparameter} of {benchmark}",
+            sentence=f"rank correlation with the task {correlation:.2f}, asked {at_least}",
+            difference=correlation - at_least,
+            standard_error=0.0,
+            n_samples=len(landscape.losses),
+            form=".2f",
+        )
+    ]
