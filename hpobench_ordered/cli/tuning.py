@@ -4,9 +4,9 @@ import csv
 import io
 import json
 import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +23,25 @@ from hpobench_ordered.cli._history import (
 from hpobench_ordered.cli._options import FILE, parse_pairs
 from hpobench_ordered.cli._output import output_file, warnings_at_end
 from hpobench_ordered.data.writing import write_atomically
-from hpobench_ordered.errors import EvaluationsError, ExperimentError
+from hpobench_ordered.errors import (
+    EvaluationsError,
+    ExhaustedSpaceWarning,
+    ExperimentError,
+    warn_user,
+)
 from hpobench_ordered.space import SearchSpace
-from hpobench_ordered.tuning.optimiser import DEFAULT_BUDGET, DEFAULT_METHOD, optimiser
+from hpobench_ordered.tuning.optimiser import (
+    DEFAULT_BUDGET,
+    DEFAULT_METHOD,
+    Optimiser,
+    optimiser,
+)
 from hpobench_ordered.tuning.reading.rows import Reader, number_of
 from hpobench_ordered.tuning.reading.sources import open_table
 from hpobench_ordered.tuning.reading.tables import Columns, split_table
-from hpobench_ordered.tuning.replay import Result, suggest_after
+
+Result = tuple[Config, float | None]
+"""A configuration and its value; None if the evaluation failed."""
 
 EXAMPLES = """\b
 Example: a model that is tuned every month. space.json says what is tuned:
@@ -121,9 +133,8 @@ def suggest(
     """Suggest which configurations of your own model to evaluate next.
 
     The search space and the evaluations of earlier tasks and of this one are in files, and nothing
-    else is remembered: the same files and options give the same configurations, those of
-    `hpobench_ordered.optimiser`. Results are assumed to have come --trials at a time, so do not
-    change that between calls. They may include configurations of your own.
+    else is remembered: the same files and options give the same configurations. They are those of
+    an optimiser that was told the results, which may include configurations of your own.
     """
     if output is not None:
         _check_output(output, earlier, history_space, results)
@@ -134,15 +145,14 @@ def suggest(
     with warnings_at_end():
         task = earlier.read(tuple(context), history_space=history_space)
         results_so_far = [] if results is None else _read_results(results, task, earlier)
-        make_optimiser = partial(
-            optimiser,
+        tuner = optimiser(
             space=task.space,
             direction=task.direction,
             history=task.history,
             context=context,
             **settings,
         )
-        suggestions = suggest_after(make_optimiser, results_so_far, trials)
+        suggestions = suggest_after(tuner, results_so_far, trials)
 
     is_json = output_format == "json"
     text = _format_json(suggestions) if is_json else _format_csv(suggestions, task.space)
@@ -151,6 +161,40 @@ def suggest(
     else:
         with output_file(output):
             write_atomically(output, text.encode())
+
+
+def suggest_after(tuner: Optimiser, results: Sequence[Result], count: int) -> list[Config]:
+    """Suggest the next configurations after results.
+
+    A configuration that has a result is suggested again only if there are too few others. An
+    optimiser may begin with such ones, as it does not know that it suggested them in another
+    process.
+
+    Args:
+        tuner: An optimiser that has not been asked or told anything.
+        results: Results in the order in which they came.
+        count: Number of configurations to suggest.
+    """
+    for config, value in results:
+        tuner.tell(config, value)
+
+    evaluated = [config for config, _ in results]
+    new_suggestions: list[Config] = []
+    repeated_suggestions: list[Config] = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ExhaustedSpaceWarning)  # of the repeated ones
+        # Up to as many suggestions as there are results may have been evaluated already.
+        for _ in range(count + len(results)):
+            config = tuner.ask()
+            if config in evaluated or config in new_suggestions:
+                repeated_suggestions.append(config)
+            else:
+                new_suggestions.append(config)
+            if len(new_suggestions) == count:
+                return new_suggestions
+    warn_user("configurations are suggested again: there are no others", ExhaustedSpaceWarning)
+    in_order_of_preference = new_suggestions + repeated_suggestions
+    return in_order_of_preference[:count]
 
 
 def _check_output(
