@@ -15,7 +15,7 @@ from hpobench_ordered.methods import abrac
 from hpobench_ordered.methods._blr.heads import Head
 from hpobench_ordered.methods._blr.likelihood import compute_likelihood
 from hpobench_ordered.methods._blr.method import LinearHead, standardise_contexts
-from hpobench_ordered.methods.ablr import ABLR, EMBEDDING, ABLRContext, ABLREmbeddings, ABLRTransfer
+from hpobench_ordered.methods.ablr import ABLR, ABLRContext, ABLREmbeddings, ABLRTransfer
 from hpobench_ordered.space.parameters import Parameter
 
 pytestmark = pytest.mark.slow
@@ -76,15 +76,6 @@ def test_scale_of_task_does_not_matter(kind):
     )
 
 
-def test_history_without_finite_losses_is_ignored():
-    """If all earlier evaluations failed, the network is the same as without a history."""
-    failed = [replace(task, objective=np.full(20, np.nan)) for task in make_history()]
-    # z: the parameters of the network, which would be trained on the history.
-    np.testing.assert_array_equal(
-        make_method(abrac.ABRAC, failed).z, make_method(abrac.ABRAC, []).z
-    )
-
-
 def make_method_for_150_of_600_evaluations(monkeypatch: pytest.MonkeyPatch) -> LinearHead:
     """A method with three tasks of 200 evaluations, of which at most 150 may be used in all."""
     monkeypatch.setattr("hpobench_ordered.methods._blr.method.MAX_SOURCES", 150)
@@ -100,13 +91,6 @@ def test_large_history_is_subsampled(monkeypatch):
     assert sum(counts) == 150
     # About 50 of each of the three tasks, as the subsample is drawn from all.
     assert min(counts) > 30
-
-
-def test_subsample_depends_on_seed_alone(monkeypatch):
-    """Two methods of the same seed use the same evaluations."""
-    first, _ = make_method_for_150_of_600_evaluations(monkeypatch).prepare_sources()
-    second, _ = make_method_for_150_of_600_evaluations(monkeypatch).prepare_sources()
-    np.testing.assert_array_equal(np.concatenate(first), np.concatenate(second))
 
 
 # -- when networks are fitted ----------------------------------------------------------------------
@@ -145,17 +129,6 @@ def test_ablr_ignores_history():
 def test_ablr_transfer_equals_ablr_without_history():
     values = run_trials(make_method(ABLRTransfer, []), trials=5)
     np.testing.assert_array_equal(values, run_trials(make_method(ABLR, []), trials=5))
-
-
-def test_every_fit_of_ablr_starts_anew():
-    """A fit that went on from the one before would give other weights."""
-    method = make_method(ABLR, [])
-    run_trials(method, trials=5)
-    X = method.make_inputs(method.evaluated_units())
-    y = np.linspace(-1, 1, 5)
-    first = method.fit_head(X, y)
-    second = method.fit_head(X, y)
-    np.testing.assert_array_equal(second.weights, first.weights)
 
 
 def test_fit_of_ablr_maximises_likelihood():
@@ -245,21 +218,6 @@ def test_suggestions_follow_context(optimum):
 # -- embeddings ------------------------------------------------------------------------------------
 
 
-def test_every_task_has_embedding():
-    """An embedding describes a task by a few numbers that are learned."""
-    method = make_method(ABLREmbeddings, make_history())
-    # Three earlier tasks and the current one, with `EMBEDDING` numbers each.
-    assert method.embeddings.shape == (3 + 1, EMBEDDING)
-
-
-def test_embeddings_leave_number_of_features():
-    """Embeddings are inputs of the network; its outputs, the features, are as many as without."""
-    method = make_method(ABLREmbeddings, make_history())
-    two_configurations = np.zeros((2, 2))
-    # The network has 50 outputs.
-    assert method.features(two_configurations).shape == (2, 50)
-
-
 def test_embeddings_are_learned():
     """Five trials change each number that describes a task."""
     method = make_method(ABLREmbeddings, make_history())
@@ -289,12 +247,6 @@ def test_adaptive_head_switches_features_off():
     assert log_alpha.shape == (20,)
     # Some of the 20 are used, and more than a quarter of them are off.
     assert 1 <= is_used.sum() < 15
-
-
-def test_fixed_head_has_common_precision():
-    """The weights of all 20 features have one precision."""
-    log_alpha = fit_head_to_current_task(abrac.FixedNetwork).precisions.log_alpha
-    assert log_alpha.shape == (1,)
 
 
 def test_prior_keeps_precisions_together():

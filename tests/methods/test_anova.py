@@ -1,6 +1,5 @@
 """Main and total effects of hyperparameters on losses, computed from the leaves of trees."""
 
-import sys
 import warnings
 from itertools import combinations, product
 from math import pi
@@ -12,7 +11,6 @@ from hypothesis import strategies as st
 from sklearn.tree import DecisionTreeRegressor
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.errors import MissingExtraError
 from hpobench_ordered.methods._anova import Leaves, forest_effects, importance, read_leaves
 
 INF = np.inf
@@ -152,86 +150,6 @@ def test_leaves_without_choice_do_not_count():
     assert effects.main.tolist() == effects.total.tolist() == [0.0]
 
 
-def test_constant_trees_do_not_count():
-    """A tree that predicts the same everywhere has no variance to explain, and is left out."""
-    x = make_rng(4).random((30, 2))
-    losses = x[:, 0] + x[:, 1] ** 2
-    tree = read_leaves(fit_tree(x, losses).tree_)
-    constant = read_leaves(fit_tree(x, np.ones(30)).tree_)
-
-    hyperparameter_of_column = np.arange(2)
-    alone = forest_effects([tree], hyperparameter_of_column)
-    both = forest_effects([constant, tree], hyperparameter_of_column)
-
-    np.testing.assert_array_equal(both.total, alone.total)
-    np.testing.assert_array_equal(both.main, alone.main)
-
-
-@pytest.fixture
-def leaves_of_numbers_and_choice():
-    """The leaves of a tree of two numbers and a choice, all of which have an effect."""
-    x = draw_numbers_and_choice(make_rng(7), 40)
-    first, second, is_first_choice, _, _ = x.T
-    losses = first * is_first_choice + second
-    return read_leaves(fit_tree(x, losses).tree_)
-
-
-def test_order_of_columns_does_not_matter(leaves_of_numbers_and_choice):
-    """Effects are listed by hyperparameter, so they stay the same if columns change places."""
-    leaves = leaves_of_numbers_and_choice
-    order = [3, 1, 4, 0, 2]  # the column that comes to each place
-    permuted = Leaves(leaves.lower[:, order], leaves.upper[:, order], leaves.values)
-
-    expected = forest_effects([leaves], HYPERPARAMETER_OF_COLUMN)
-    effects = forest_effects([permuted], HYPERPARAMETER_OF_COLUMN[order])
-
-    np.testing.assert_allclose(effects.main, expected.main, rtol=1e-12)
-    np.testing.assert_allclose(effects.total, expected.total, rtol=1e-12)
-
-
-def test_numbers_of_hyperparameters_do_not_matter(leaves_of_numbers_and_choice):
-    """Effects go with their hyperparameter: here 0, 1 and 2 are numbered anew as 2, 0 and 1."""
-    new_number = np.array([2, 0, 1])
-    new_number_of_column = new_number[HYPERPARAMETER_OF_COLUMN]
-
-    expected = forest_effects([leaves_of_numbers_and_choice], HYPERPARAMETER_OF_COLUMN)
-    effects = forest_effects([leaves_of_numbers_and_choice], new_number_of_column)
-
-    np.testing.assert_allclose(effects.main[new_number], expected.main, rtol=1e-12)
-    np.testing.assert_allclose(effects.total[new_number], expected.total, rtol=1e-12)
-
-
-def additive(x: FloatArray) -> FloatArray:
-    """Add three hyperparameters: the variance is (9 + 4 + 1) / 12, a part of each of them."""
-    return 3 * x[:, 0] + 2 * x[:, 1] + x[:, 2]
-
-
-def multiplied(x: FloatArray) -> FloatArray:
-    """Multiply two hyperparameters: the variance is 7/144, of which each explains 3/144 alone."""
-    return x[:, 0] * x[:, 1]
-
-
-@pytest.mark.parametrize(
-    ("function", "main", "total"),
-    [
-        (additive, [9 / 14, 4 / 14, 1 / 14], [9 / 14, 4 / 14, 1 / 14]),
-        (multiplied, [3 / 7, 3 / 7, 0], [4 / 7, 4 / 7, 0]),
-    ],
-)
-def test_effects_of_known_functions(function, main, total):
-    """Effects of a sum and of a product are those that were computed by hand.
-
-    `main` and `total` are of the first three hyperparameters.
-    """
-    x = make_rng(5).random((700, 4))  # the functions do not use the fourth column: its effect is 0
-
-    effects = importance(x, function(x), rng=make_rng(), trees=4)
-
-    error_of_700_points = 0.06
-    np.testing.assert_allclose(effects.main, [*main, 0], atol=error_of_700_points)
-    np.testing.assert_allclose(effects.total, [*total, 0], atol=error_of_700_points)
-
-
 def test_effects_of_ishigamis_function():
     """The effects are those that Ishigami and Homma (1990) derive for their function.
 
@@ -251,8 +169,8 @@ def test_effects_of_ishigamis_function():
     np.testing.assert_allclose(effects.total, published_total, atol=error_of_grid)
 
 
-@pytest.mark.parametrize("value", [0.0, -3.5, 1e300, 5e-324])
-@pytest.mark.parametrize("n", [1, 2, 20])
+@pytest.mark.parametrize("value", [0.0, 1e300])
+@pytest.mark.parametrize("n", [1, 20])
 def test_equal_losses_have_no_effects(n, value):
     """All n losses have the same value."""
     with warnings.catch_warnings():
@@ -261,7 +179,7 @@ def test_equal_losses_have_no_effects(n, value):
     assert effects.main.tolist() == effects.total.tolist() == [0.0, 0.0, 0.0]
 
 
-@pytest.mark.parametrize("unit", [2.0**-1000, 2.0**-40, 2.0**1000])
+@pytest.mark.parametrize("unit", [2.0**-1000, 2.0**1000])
 def test_unit_of_losses_does_not_matter(unit):
     """The units are so small or large that squares of losses would vanish or overflow.
 
@@ -276,26 +194,6 @@ def test_unit_of_losses_does_not_matter(unit):
 
     assert expected.total[0] > 0.2  # so that not all effects are 0
     assert effects.total.tolist() == expected.total.tolist()
-
-
-def test_small_differences_of_losses_count():
-    """Only hyperparameter 1 has an effect, which is tiny beside the losses."""
-    x = make_rng(8).random((30, 3))
-    losses = 1 + 2.0**-30 * (x[:, 1] > 0.5)
-    effects = importance(x, losses, rng=make_rng())
-    assert effects.main[1] > 0.7
-
-
-def test_effects_depend_on_seed():
-    """The trees of the forest are grown on random samples."""
-    x = make_rng(9).random((30, 3))
-
-    effects = importance(x, additive(x), rng=make_rng(1))
-    with_same_seed = importance(x, additive(x), rng=make_rng(1))
-    with_other_seed = importance(x, additive(x), rng=make_rng(2))
-
-    np.testing.assert_array_equal(with_same_seed.total, effects.total)
-    assert (with_other_seed.total != effects.total).any()
 
 
 @given(st.integers(0, 10_000), st.integers(1, 25), st.integers(0, 6))
@@ -318,11 +216,3 @@ def test_effects_are_fractions(seed, n, highest_loss):
     has_effects = effects.total.any()  # not where all losses are the same
     if has_effects:
         assert effects.total.sum() >= 1 - rounding
-
-
-def test_missing_scikit_learn_names_extra(monkeypatch):
-    """The error names the extra of this package with which scikit-learn is installed."""
-    # None makes Python refuse the import, as if the package were not installed.
-    monkeypatch.setitem(sys.modules, "sklearn.ensemble", None)
-    with pytest.raises(MissingExtraError, match=r"\[generate\]"):
-        importance(np.zeros((2, 2)), np.zeros(2), rng=make_rng())

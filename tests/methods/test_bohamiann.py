@@ -108,15 +108,6 @@ def test_large_history_is_subsampled():
     assert share_of_first == pytest.approx(0.5, abs=0.05)
 
 
-def test_subsample_depends_on_seed():
-    """Which evaluations of a large history are used, is drawn at random."""
-    # Twice as many evaluations as are used.
-    history = [make_task(0.1, MAX_SOURCES), make_task(0.5, MAX_SOURCES)]
-    first, _ = make_with_context(history, seed=0).observations()
-    second, _ = make_with_context(history, seed=1).observations()
-    assert not np.array_equal(first, second)
-
-
 def test_latest_current_evaluations_are_used():
     """The network is fitted to the last `MAX_CURRENT` evaluations; the five before are left out."""
     method = make_method()
@@ -156,10 +147,3 @@ def test_pending_evaluation_counts_as_mean():
     np.testing.assert_array_equal(X[-1], pending_features)
     # The pending one counts as if it had the mean of the standardised losses.
     assert y[-1] == 0.0
-
-
-def test_pending_configuration_is_not_repeated():
-    """Two suggestions without a result in between differ."""
-    method = make_method()
-    run_trials(method, trials=5)
-    assert method.ask() != method.ask()

@@ -1,15 +1,13 @@
-"""Boosted trees against XGBoost and a recursive implementation, and on extreme data."""
+"""Boosted trees against XGBoost, and on extreme data."""
 
 import math
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from hpobench_ordered._typing import BoolArray, FloatArray, IntArray
-from hpobench_ordered.methods._boosting.compiled import MIN_GAIN, TIE, Settings
+from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.methods._boosting.compiled import Settings
 from hpobench_ordered.methods._boosting.model import BoostedTrees, Loss
 
 FEW_TREES = Settings(rounds=5, depth=3)
@@ -81,116 +79,6 @@ def test_settings_equal_xgboost(xgboost, settings):
     assert_allclose(trees.predict(X), expected, atol=SINGLE_PRECISION)
 
 
-# -- against a recursive implementation ------------------------------------------------------------
-
-
-class RecursiveTrees:
-    """Boosted trees by recursion over nodes, with their predictions at X.
-
-    The formulas are XGBoost's: with the sums G and H of the derivatives over the rows of a node,
-    its quality is G^2 / (H + l2), and the value of a leaf -G / (H + l2).
-    """
-
-    def __init__(self, X: FloatArray, y: FloatArray, settings: Settings, loss: Loss) -> None:
-        """Fit the trees one after the other; `predictions` are then those of all rows."""
-        self.X = X
-        self.y = y
-        self.settings = settings
-        self.loss = loss
-
-        # The first prediction is the mean, or its log odds.
-        mean = y.mean()
-        start = math.log(mean / (1 - mean)) if loss is Loss.LOGISTIC else mean
-        self.predictions = np.full(len(y), start)
-        for _ in range(settings.rounds):
-            # First and second derivatives of the loss by the predictions.
-            self.g, self.h = self.compute_derivatives()
-            self.grow(np.arange(len(y)), depth=0)
-
-    def compute_derivatives(self) -> tuple[FloatArray, FloatArray]:
-        """First and second derivatives of the loss by the predictions."""
-        if self.loss is Loss.SQUARED_ERROR:
-            return self.predictions - self.y, np.ones(len(self.y))
-        probability = 1 / (1 + np.exp(-self.predictions))
-        return probability - self.y, probability * (1 - probability)
-
-    def quality(self, rows: IntArray) -> float:
-        return float(self.g[rows].sum() ** 2 / (self.h[rows].sum() + self.settings.l2))
-
-    def is_heavy_enough(self, rows: IntArray) -> bool:
-        return bool(self.h[rows].sum() >= self.settings.min_weight)
-
-    def grow(self, rows: IntArray, depth: int) -> None:
-        """Split the rows until no split is left, and add each leaf's value to its predictions."""
-        goes_left = self.find_split(rows) if depth < self.settings.depth else None
-        if goes_left is None:
-            leaf_value = -self.g[rows].sum() / (self.h[rows].sum() + self.settings.l2)
-            self.predictions[rows] += self.settings.learning_rate * leaf_value
-        else:
-            self.grow(rows[goes_left], depth + 1)
-            self.grow(rows[~goes_left], depth + 1)
-
-    def find_split(self, rows: IntArray) -> BoolArray | None:
-        """Whether each row goes left in the best split; None if no split is good enough.
-
-        A split must improve the quality by `MIN_GAIN`. Of equally good splits, that of the first
-        column counts, and there the highest value.
-        """
-        best_quality = self.quality(rows) + MIN_GAIN
-        best_split = None
-        for column in range(self.X.shape[1]):
-            values = self.X[rows, column]
-            _smallest, *other_values = np.unique(values)
-            # Below the smallest value there is no row to go left.
-            for value in reversed(other_values):
-                goes_left = values < value
-                left, right = rows[goes_left], rows[~goes_left]
-                if not (self.is_heavy_enough(left) and self.is_heavy_enough(right)):
-                    continue
-                quality = self.quality(left) + self.quality(right)
-                # Qualities that differ by rounding alone, less than `TIE`, count as equal.
-                if quality > best_quality * (1 + TIE):
-                    best_quality, best_split = quality, goes_left
-        return best_split
-
-
-@st.composite
-def coarse_data(draw: st.DrawFn) -> tuple[FloatArray, FloatArray]:
-    """Few rows of small integers: ties, repeated rows, constant columns and targets."""
-    n, p = draw(st.integers(1, 14)), draw(st.integers(1, 3))
-    numbers = st.integers(-3, 3).map(float)
-    rows = st.lists(numbers, min_size=p, max_size=p)
-    X = draw(st.lists(rows, min_size=n, max_size=n))
-    y = draw(st.lists(numbers, min_size=n, max_size=n))
-    return np.array(X), np.array(y)
-
-
-each_weight = st.sampled_from([0.0, 0.313, 1.0])
-
-
-@given(coarse_data(), each_weight)
-def test_regression_equals_recursion(data, min_weight):
-    """Rows are few, with many ties; `min_weight` is the smallest number of rows in a leaf."""
-    X, y = data
-    settings = FEW_TREES._replace(min_weight=min_weight)
-    trees = BoostedTrees.fit(X, y, settings=settings)
-    recursive_trees = RecursiveTrees(X, y, settings, Loss.SQUARED_ERROR)
-    assert_allclose(trees.predict(X), recursive_trees.predictions, atol=1e-12)
-
-
-@given(coarse_data(), each_weight)
-def test_classification_equals_recursion(data, min_weight):
-    """Rows are few, with many ties; a leaf needs the sum `min_weight` of second derivatives."""
-    X, numbers = data
-    labels = (numbers > 0).astype(float)
-    # Log odds need both classes.
-    assume(0 < labels.mean() < 1)
-    settings = FEW_TREES._replace(min_weight=min_weight)
-    trees = BoostedTrees.fit(X, labels, loss=Loss.LOGISTIC, settings=settings)
-    recursive_trees = RecursiveTrees(X, labels, settings, Loss.LOGISTIC)
-    assert_allclose(trees.predict(X), recursive_trees.predictions, atol=1e-12)
-
-
 # -- predictions -----------------------------------------------------------------------------------
 
 
@@ -200,18 +88,6 @@ def test_predictions_do_not_depend_on_batch():
     X, _ = make_data(150, 4, seed=1)
     single = [trees.predict(row[None])[0] for row in X]
     assert_array_equal(trees.predict(X), single)
-
-
-def test_predictions_do_not_depend_on_order():
-    """Rows in reverse order have the same predictions in reverse order."""
-    trees = BoostedTrees.fit(*make_data(100, 4))
-    X, _ = make_data(150, 4, seed=1)
-    assert_array_equal(trees.predict(X[::-1]), trees.predict(X)[::-1])
-
-
-def test_no_rows_give_no_predictions():
-    trees = BoostedTrees.fit(*make_data(100, 4))
-    assert trees.predict(np.empty((0, 4))).shape == (0,)
 
 
 # -- extreme data ----------------------------------------------------------------------------------

@@ -84,16 +84,6 @@ def test_hyperparameter_inactive_in_all_is_unrestricted():
     assert box._width[GAMMA] == 1.0
 
 
-def test_only_occurring_choices_are_drawn():
-    """A box has the choices of its configurations alone."""
-    # Two of four kernels occur.
-    box = make_box(
-        make_values(POLYNOMIAL, cost=0.1, degree=3), make_values(LINEAR, cost=10.0, degree=9)
-    )
-    values = KERNEL_SPACE.decode(box.sample_unit(np.random.default_rng(0), 200))
-    assert set(values[:, KERNEL]) == {LINEAR, POLYNOMIAL}
-
-
 def sample_values(box: Box) -> FloatArray:
     return KERNEL_SPACE.decode(box.sample_unit(np.random.default_rng(0), 20_000))
 
@@ -194,14 +184,6 @@ def test_suggested_numbers_lie_between_optima(column, lowest, highest):
     assert np.nanmax(values) <= highest
 
 
-def test_suggestions_span_box():
-    """The costs of suggestions come near both ends of the range of earlier optima."""
-    # Earlier optima have costs from 0.1 to 10.
-    cost = run_trials(make_method(make_history_of_three()), trials=60)[:, COST]
-    assert cost.min() < 0.3
-    assert cost.max() > 5.0
-
-
 def test_equal_optima_leave_whole_space():
     """The box would be a single point, so the method suggests as `bo` does."""
     optimum = make_values(RADIAL, cost=0.1, gamma=0.5, degree=3)
@@ -210,34 +192,3 @@ def test_equal_optima_leave_whole_space():
     np.testing.assert_array_equal(
         run_trials(make_method(same_optimum), trials=12), run_trials(bo, trials=12)
     )
-
-
-def test_small_box_is_exhausted_before_repeats():
-    """A box has four configurations, two kernels and two degrees, with a single cost.
-
-    No kernel in it uses gamma, whose whole range therefore is in the box, so that its size counts
-    as infinite. Still all four are suggested before one of them is repeated.
-    """
-    method = make_method(
-        make_history(
-            make_values(POLYNOMIAL, cost=0.1, degree=3), make_values(SIGMOID, cost=0.1, degree=4)
-        )
-    )
-    assert method.region.size == np.inf
-    suggestions = []
-    for row in run_trials(method, trials=8):
-        suggestions.append((row[KERNEL], row[COST], row[DEGREE]))
-    first_four = set(suggestions[:4])
-    assert len(first_four) == 4
-    assert set(suggestions) == first_four
-    assert method.fallbacks == 0
-
-
-def test_equal_numbers_are_kept():
-    """Both earlier optima have the same cost, which all suggestions share."""
-    method = make_method(
-        make_history(
-            make_values(POLYNOMIAL, cost=0.1, degree=3), make_values(SIGMOID, cost=0.1, degree=4)
-        )
-    )
-    assert run_trials(method, trials=8)[:, COST] == pytest.approx(0.1, rel=1e-12)

@@ -104,22 +104,6 @@ class TestMixedSpace:
         counts_in_quarters, _ = np.histogram(gamma_of_radial, bins=4, range=(0, 1))
         np.testing.assert_allclose(counts_in_quarters / len(gamma_of_radial), 0.25, atol=0.06)
 
-    def test_activated_integer_is_drawn_from_range(self):
-        """A linear kernel has no degree that candidates with a polynomial one could be near to."""
-        kernel, _cost, _gamma, degree = draw_values_near(LINEAR).T
-        is_polynomial = kernel == 2
-        assert set(degree[is_polynomial]) == set(range(2, 10))
-
-    def test_integers_move_by_whole_steps(self):
-        """Most degrees move by at most one, and some to the ends of the range, 2 and 9."""
-        kernel, _cost, _gamma, degree = draw_values_near(POLYNOMIAL).T
-        is_polynomial = kernel == 2
-        degree = degree[is_polynomial]  # NaN with other kernels
-        step = np.abs(degree - POLYNOMIAL["degree"])
-        assert (degree == np.rint(degree)).all()
-        assert np.mean(step <= 1) > 0.5
-        assert {2, 9} <= set(degree)
-
 
 class TestSteps:
     """Steps from the middle of a space of nine numbers."""
@@ -242,14 +226,6 @@ class TestPlateau:
         self.suggest_near_best_and_tell(method, config, loss=earlier_losses[1])
         assert method._draw_near_best() is None
 
-    def test_new_loss_near_best_continues_search(self):
-        """Only a loss that was seen before would mean a plateau."""
-        method, earlier_losses = self.make_method()
-        new_loss = 7.0
-        assert new_loss not in earlier_losses
-        self.suggest_near_best_and_tell(method, config_with_equal_values(0.1), loss=new_loss)
-        assert method._draw_near_best() is not None
-
     def test_failures_near_best_continue_search(self):
         """Failures have the same loss, infinity, but are not as good as each other."""
         method, _ = self.make_method()
@@ -276,14 +252,14 @@ def test_small_spaces_need_no_steps():
     assert method._draw_near_best() is None
 
 
-def regret_on_quadratic(name: str, *, searches_near_best: bool) -> float:
-    """Mean regret after 50 trials on tasks 4 and 20, with 100 random evaluations of all others.
+def regret_on_quadratic(*, searches_near_best: bool) -> float:
+    """Mean regret of `bo` after 50 trials on tasks 4 and 20.
 
     The regret is the distance from the best value. `searches_near_best` switches candidates near
     the best configuration on or off.
     """
     benchmark = hbo.load("quadratic")
-    spec = method_spec(name)
+    spec = method_spec("bo")
     variant = type("Variant", (spec.method,), {"searches_near_best": searches_near_best})
     # Every task has two generators of its own, of the method and of its history, which do not
     # depend on the variant.
@@ -301,11 +277,10 @@ def regret_on_quadratic(name: str, *, searches_near_best: bool) -> float:
     return float(np.mean(regrets))
 
 
-@pytest.mark.parametrize("name", ["bo", pytest.param("abrac", marks=pytest.mark.slow)])
-def test_regret_on_smooth_objective_falls_tenfold(name):
+def test_regret_on_smooth_objective_falls_tenfold():
     """Candidates near the best lower it to less than a tenth of that with random ones alone."""
-    regret = regret_on_quadratic(name, searches_near_best=True)
-    regret_of_random = regret_on_quadratic(name, searches_near_best=False)
+    regret = regret_on_quadratic(searches_near_best=True)
+    regret_of_random = regret_on_quadratic(searches_near_best=False)
     assert regret < 0.1 * regret_of_random
 
 
@@ -331,7 +306,7 @@ def make_plateaus() -> Callable[[Config], float]:
 class TestOnPlateaus:
     loss = staticmethod(make_plateaus())
 
-    @pytest.mark.parametrize("seed", range(20))
+    @pytest.mark.parametrize("seed", range(5))
     def test_at_most_one_step_is_wasted(self, seed):
         """A step is a suggestion near the best; it is wasted if its loss was seen before."""
         method = make_method(FOUR_NUMBERS, seed=seed)
@@ -343,16 +318,3 @@ class TestOnPlateaus:
             if is_step and has_repeated_loss:
                 wasted_steps += 1
         assert wasted_steps <= 1
-
-    def test_steps_do_no_harm_on_plateaus(self):
-        """Best losses are not significantly worse than without steps, over 20 seeds."""
-        excess_losses = []
-        for seed in range(20):
-            with_steps = make_method(FOUR_NUMBERS, seed=seed)
-            without_steps = make_method(FOUR_NUMBERS, seed=seed, searches_near_best=False)
-            _, losses = optimise(with_steps, self.loss, trials=25)
-            _, losses_without = optimise(without_steps, self.loss, trials=25)
-            excess_losses.append(min(losses) - min(losses_without))
-        standard_error = np.std(excess_losses, ddof=1) / np.sqrt(20)
-        # Two standard errors are about the 95 % confidence limit.
-        assert np.mean(excess_losses) < 2 * standard_error

@@ -48,17 +48,6 @@ def convert(task: Evaluations, space: SearchSpace) -> Evaluations:
 
 
 @each_change
-def test_task_and_losses_stay(before, after):
-    """A task on the space before a change is converted to the space after it."""
-    old = make_task(before)
-    new = convert(old, after)
-    assert new.task == old.task
-    assert new.context == old.context
-    assert new.space == after
-    np.testing.assert_array_equal(new.losses, old.losses)
-
-
-@each_change
 def test_converted_configurations_are_valid(before, after):
     """They are valid on the space after a change, to which the task is converted."""
     new = convert(make_task(before), after)
@@ -163,19 +152,6 @@ def test_removed_choice_is_drawn_anew():
     share_of_a = np.mean([new == "a" for new in replacements])
     assert set(replacements) == {"a", "b"}
     assert share_of_a == pytest.approx(0.5, abs=0.1)
-
-
-def test_remaining_choice_stays():
-    """Choices have other positions in the new space, but keep their names."""
-    remaining = [(old, new) for old, new in convert_kinds() if old != "gone"]
-    assert set(remaining) == {("a", "a"), ("b", "b")}
-
-
-def test_former_constant_is_drawn():
-    """k, an integer from 0 to 9, was a constant before."""
-    new = convert(make_task(SPACE_BEFORE, n=4000), SPACE_AFTER)
-    column_of_k = SPACE_AFTER.names.index("k")
-    assert set(new.values[:, column_of_k]) == set(range(10))
 
 
 # -- methods ---------------------------------------------------------------------------------------

@@ -92,10 +92,3 @@ def test_search_steps_back_from_infinite_values():
     start = np.array([3.0])
     value, _ = minimise(square_from_half, start, BOUNDS, evaluations=60, tolerance=0.0)
     assert 0.25 <= value < 0.5
-
-
-def test_infinite_start_is_returned():
-    """At the start, 0.1, the function is infinite and its gradient 0, which shows no way."""
-    start = np.array([0.1])
-    result = minimise(square_from_half, start, BOUNDS, evaluations=60, tolerance=0.0)
-    assert result == (np.inf, start)

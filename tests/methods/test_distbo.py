@@ -1,7 +1,6 @@
 """dist-gp and its relatives: what they learn from training data, and what they do without."""
 
 from collections.abc import Sequence
-from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -14,7 +13,6 @@ from hpobench_ordered.data.task_data import TaskData
 from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.methods import distbo
 from hpobench_ordered.methods._distribution import models
-from hpobench_ordered.methods._model_based import ModelError
 from hpobench_ordered.methods.registry import method_spec
 
 SPACE = hbo.SearchSpace([hbo.Parameter.number("theta", -8, 8)])
@@ -131,11 +129,6 @@ def test_embeddings_reveal_similar_tasks():
     assert similarities[:SIMILAR].min() > similarities[SIMILAR:].max()
 
 
-def test_similarities_are_nan_before_fit():
-    method = Toy(0).make_method("dist-gp")
-    assert np.isnan(method.similarities()).all()
-
-
 def distance_from_earlier_bests(toy: Toy, config: Config) -> float:
     """Distance of theta from the nearest of the values that were best on the earlier tasks."""
     distances = []
@@ -151,15 +144,6 @@ def test_regression_starts_with_earlier_best():
     toy = Toy(1)
     first = toy.make_method("dist-blr").ask()
     assert distance_from_earlier_bests(toy, first) < 1e-9
-
-
-@pytest.mark.slow
-def test_process_starts_anywhere():
-    """The process need not begin with an earlier task's best configuration."""
-    toy = Toy(1)
-    first = toy.make_method("dist-gp").ask()
-    # Here it does not, by more than rounding.
-    assert distance_from_earlier_bests(toy, first) > 1e-9
 
 
 def test_warm_start_is_best_of_closest():
@@ -262,15 +246,6 @@ def test_missing_current_data_are_refused(name, has_earlier):
         toy.make_method(name, data=data)
 
 
-@each_user_of_data
-def test_wrong_number_of_data_is_refused(name):
-    """There must be data of every earlier task and, last, of the current one."""
-    toy = Toy(0)  # of eight earlier tasks
-    data_of_two_earlier_and_current_task = toy.data[-3:]
-    with pytest.raises(ExperimentError, match=r"for 8 earlier tasks .* data of 3 tasks"):
-        toy.make_method(name, data=data_of_two_earlier_and_current_task)
-
-
 # -- poor fits and poor data -----------------------------------------------------------------------
 
 
@@ -285,63 +260,6 @@ def test_poor_fit_falls_back_to_random(monkeypatch):
     assert np.isnan(method.similarities()).all()
 
 
-def test_next_fit_after_poor_one_succeeds(monkeypatch):
-    """A poor fit makes one suggestion random; the next one is a model's again."""
-    method = Toy(0).make_method("manual-gp")
-    # A fit is poor if its minus log likelihood is above this limit, as here any fit's is.
-    with monkeypatch.context() as patched:
-        patched.setattr(models, "MAX_NATS_PER_EVALUATION", -1e9)
-        method.tell(method.ask(), 0.0)
-    method.ask()
-    # The first suggestion was random; now there is a model, which knows similarities.
-    assert method.fallbacks == 1
-    assert np.isfinite(method.similarities()).all()
-
-
-def test_failing_continuation_starts_anew(monkeypatch):
-    """A model without noise may be unable to go on from a loss that it did not expect."""
-    method = Toy(0).make_method("manual-gp")
-    method.tell(method.ask(), 0.0)
-    last_model = method._model
-    monkeypatch.setattr(last_model, "fit", Mock(side_effect=ModelError("the fit is poor")))
-    method.ask()
-    assert method.fallbacks == 0
-    # Another model was fitted from the start.
-    assert method._model not in (None, last_model)
-
-
-NORMAL_FEATURES = np.random.default_rng(0).standard_normal((40, 2))
-POOR_DATA = {
-    "constant labels": hbo.TaskData(NORMAL_FEATURES, np.full(40, 2.0), hbo.DataKind.REGRESSION),
-    "one class": hbo.TaskData(NORMAL_FEATURES, np.zeros(40), hbo.DataKind.CLASSIFICATION),
-    "class 1 alone": hbo.TaskData(NORMAL_FEATURES, np.ones(40), hbo.DataKind.CLASSIFICATION),
-    "one point": hbo.TaskData(np.ones((1, 3)), np.zeros(1), hbo.DataKind.CLASSIFICATION),
-    "two equal points": hbo.TaskData(np.ones((2, 3)), np.zeros(2), hbo.DataKind.REGRESSION),
-}
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "manual-gp",
-        pytest.param("dist-gp", marks=pytest.mark.slow),
-        pytest.param("dist-gp-joint", marks=pytest.mark.slow),
-        pytest.param("dist-blr", marks=pytest.mark.slow),
-        pytest.param("init-blr", marks=pytest.mark.slow),
-    ],
-)
-@pytest.mark.parametrize("case", POOR_DATA)
-@pytest.mark.parametrize("sources", [1, 2])
-@pytest.mark.filterwarnings("error::RuntimeWarning")
-def test_poor_data_cause_no_failure(name, case, sources):
-    """Where all tasks have such data, no suggestion is random for want of a model."""
-    toy = Toy(4)
-    data = [POOR_DATA[case]] * (sources + 1)  # of the earlier tasks and the current one
-    method = toy.make_method(name, history=toy.history[:sources], data=data)
-    # Checks that there were no fallbacks to random suggestions.
-    toy.find_best_value(method, trials=3)
-
-
 # -- losses, candidates, features ------------------------------------------------------------------
 
 
@@ -351,45 +269,6 @@ def test_losses_far_above_others_are_clipped():
     limit = 2.5 + 2 * (2.5 - -1.0)
     expected = np.array([-1.0, -0.5, 0.0, 0.5, 1.5, 1.0, limit, 2.5, 3.9])
     np.testing.assert_array_equal(distbo.clip_outliers(losses), expected)
-
-
-@pytest.mark.parametrize(
-    "losses",
-    [
-        pytest.param([-1.0] * 20 + np.linspace(-0.9, 0.0, 12).tolist(), id="mostly optimal"),
-        pytest.param([0.0] * 5, id="equal"),
-        pytest.param([0.0, 0.0, 0.0, 9.0], id="equal but one"),
-        pytest.param([3.0], id="single"),
-    ],
-)
-def test_other_losses_are_not_clipped(losses):
-    np.testing.assert_array_equal(distbo.clip_outliers(np.array(losses)), losses)
-
-
-def test_newly_active_hyperparameters_get_values():
-    """Candidates near the best configurations have a value of x exactly if their kind needs one.
-
-    Of the kinds a to h, d alone has x. `_refine` adds candidates near the best ones, which may have
-    the kind d although the configuration that they are near to has not.
-    """
-    kinds = [*"abcdefgh"]
-    kind_with_x = 3  # of d
-    space = hbo.SearchSpace(
-        [hbo.Parameter.choice("kind", kinds), hbo.Parameter.number("x", 0, 1)],
-        conditions={"x": hbo.Compare(0, hbo.Comparison.EQUAL, (kind_with_x,))},
-    )
-    method = make_method(method_spec("none-gp").method, space=space)
-    for loss in range(6):
-        method.tell(method.ask(), float(loss))
-    method.make_scorer()  # fits the model
-    random_candidates = space.canonical(np.random.default_rng(1).random((50, 2)))
-
-    refined = method._refine(random_candidates)
-
-    kind, x = space.decode(refined).T
-    needs_x = kind == kind_with_x
-    assert needs_x.any()
-    np.testing.assert_array_equal(~np.isnan(x), needs_x)
 
 
 @pytest.mark.parametrize(

@@ -145,26 +145,6 @@ def test_pending_evaluations_give_posterior_mean():
     np.testing.assert_allclose(fantasies, mean)
 
 
-def test_pending_evaluations_shrink_deviation():
-    """The deviation shrinks at the pending configurations themselves."""
-    process = make_process()
-    with_pending, _ = process.with_fantasies(PENDING_FEATURES)
-    _, sd_before = process.predict(PENDING_FEATURES)
-    _, sd_after = with_pending.predict(PENDING_FEATURES)
-    assert (sd_after < sd_before).all()
-
-
-def test_pending_evaluations_enlarge_no_deviation():
-    """At other configurations the deviation does not grow either."""
-    process = make_process()
-    with_pending, _ = process.with_fantasies(PENDING_FEATURES)
-    other_features = np.random.default_rng(1).uniform(-1, 1, (5, 3))
-    _, sd_before = process.predict(other_features)
-    _, sd_after = with_pending.predict(other_features)
-    rounding = 1e-9
-    assert (sd_after <= sd_before + rounding).all()
-
-
 # -- gradients -------------------------------------------------------------------------------------
 
 
@@ -323,13 +303,6 @@ def test_joint_embedding_is_mean_product():
     np.testing.assert_allclose(embedding, expected.ravel(), rtol=1e-8)
 
 
-def test_relative_size_is_last_description():
-    """It is the number of a task's points over that of the largest task."""
-    learned, z = make_regression_descriptions(joint=False)
-    sizes = np.array([len(data) for data in REGRESSION_DATA])
-    np.testing.assert_allclose(learned.describe(z)[:, -1], sizes / sizes.max())
-
-
 def embed(datasets: list[hbo.TaskData], seed: int = 0) -> FloatArray:
     """Embeddings of data sets by networks with random weights."""
     learned = LearnedDescriptions(datasets, joint=False)
@@ -389,14 +362,6 @@ def test_large_datasets_are_thinned_evenly(monkeypatch):
 # -- fits ------------------------------------------------------------------------------------------
 
 
-def test_free_tasks_start_half_correlated():
-    """Before covariances of tasks are learned, any two tasks correlate by a half."""
-    free_tasks = models.FreeTasks(3)
-    correlations = free_tasks.matrix(free_tasks.initial(np.random.default_rng(0)))
-    expected = [[1.0, 0.5, 0.5], [0.5, 1.0, 0.5], [0.5, 0.5, 1.0]]
-    np.testing.assert_allclose(correlations, expected, atol=1e-12)
-
-
 def make_related_observations(n: int, seed: int) -> ProcessData:
     """Losses without noise, a wave in one feature and a parabola in another, shifted by task."""
     rng = np.random.default_rng(seed)
@@ -439,21 +404,6 @@ def test_fit_predicts_unseen_evaluations(kind, seed):
     mean, _ = model.fit(select(data, seen)).predict(data.X[unseen])
     squared_error = np.mean((mean - data.y[unseen]) ** 2)
     assert squared_error < 0.1  # the losses have variance 1
-
-
-@each_kind
-@each_seed
-def test_fit_is_likelier_than_noise(kind, seed):
-    """A process and a linear model are fitted to related tasks, whose losses have no noise.
-
-    Their value is minus the log likelihood, without the constant.
-    """
-    data = make_related_observations(250, seed)
-    model = make_model(kind, np.random.default_rng(seed))
-    model.fit(data)
-    value, _ = model.value_and_gradient(data, model.x)
-    # If losses were independent and standard normal, the value would be 0.5 for each of them.
-    assert value < -0.5 * len(data.y)
 
 
 def test_poor_fit_is_refused():

@@ -103,21 +103,6 @@ def test_training_takes_steps_of_adam():
     assert_allclose(trained.x, expected, atol=2e-5)
 
 
-def test_training_makes_similar_tasks_likelier():
-    """The log likelihood of a task between the earlier ones rises by more than 5.
-
-    Its optimum, at 0.35, is between theirs, from 0.2 to 0.5.
-    """
-    method = make_method(fsbo.FSBO, [make_bowl_task(place=place) for place in (0.2, 0.3, 0.4, 0.5)])
-    # `sources` are features and standardised losses of each earlier task. This method only computes
-    # those of the similar task.
-    method_for_similar_task = make_method(fsbo.FSBO, [make_bowl_task(place=0.35, trials=12)])
-    ((similar_X, similar_y),) = method_for_similar_task.sources
-    before = log_likelihood(UNTRAINED_KERNEL, similar_X, similar_y)
-    after = log_likelihood(method.trained_kernel, similar_X, similar_y)
-    assert after > before + 5.0
-
-
 # -- on a task -------------------------------------------------------------------------------------
 
 
@@ -137,14 +122,6 @@ def make_started_method() -> fsbo.FSBO:
     suggest_on_bowl(method, place=0.25, trials=fsbo.INITIAL_TRIALS + 2)
     method.ask()
     return method
-
-
-def test_current_task_changes_kernel_slightly():
-    """On the current task, the training on earlier tasks goes on for a few steps."""
-    method = make_started_method()
-    largest_change = np.abs(method._deep_kernel.x - method.trained_kernel.x).max()
-    # A step of Adam changes a parameter by at most about its rate, `FINE_LEARNING_RATE`.
-    assert 0.0 < largest_change <= fsbo.FINE_TUNING_STEPS * fsbo.FINE_LEARNING_RATE
 
 
 def test_posterior_mean_is_kernels():

@@ -157,23 +157,6 @@ class TestFantasies:
         number_of_observations = request.param
         return make_observations(number_of_observations, 2)
 
-    def test_fantasies_are_posterior_mean(self, data):
-        """Fantasies are the losses that pending evaluations are assumed to have."""
-        model = make_process(*data)
-        _, fantasies = model.with_fantasies(self.pending)
-        mean, _ = model.predict(self.pending)
-        assert_array_equal(fantasies, mean)
-
-    def test_fantasies_keep_mean_and_shrink_deviation(self, data):
-        """Pending evaluations count with their predicted losses, as if these were observed."""
-        model = make_process(*data)
-        with_fantasies, _ = model.with_fantasies(self.pending)
-        mean, sd = model.predict(self.candidates)
-        new_mean, new_sd = with_fantasies.predict(self.candidates)
-        # Fantasies are observed with noise, so the mean hardly moves; 1e-12 is for rounding.
-        assert_allclose(new_mean, mean, atol=1e-3)
-        assert (new_sd <= sd + 1e-12).all()
-
     def test_fantasies_count_as_observations(self, data):
         """Predictions are those of scikit-learn's process on observations and fantasies."""
         X, y = data
@@ -185,7 +168,7 @@ class TestFantasies:
         assert_allclose(with_fantasies.predict(self.candidates), expected, atol=1e-7)
 
 
-@pytest.mark.parametrize("n", [1, 7, 25, COMPILED_LIMIT, COMPILED_LIMIT + 1, 120])
+@pytest.mark.parametrize("n", [1, COMPILED_LIMIT, COMPILED_LIMIT + 1])
 @pytest.mark.parametrize("p", [1, 4])
 class TestAgainstScikitLearn:
     def make_processes(self, n, p):
@@ -228,35 +211,7 @@ class TestBothModules:
         tolerance = 1e-5 * (1 + np.abs(gradient).max())
         assert_allclose(gradient, other_gradient, rtol=1e-6, atol=tolerance)
 
-    @pytest.mark.parametrize("module", MODULES)
-    @given(n=st.integers(1, 80), theta=thetas, seed=st.integers(0, 99))
-    def test_cholesky_factor_gives_back_covariance(self, module, n, theta, seed):
-        """The factor R has R^T R = K, the covariance, which is stored as its upper triangle."""
-        X, _ = make_observations(n, 3, seed=seed)
-        K = compute_covariance(X, theta)
-        is_positive_definite, R = module.cholesky(K)
-        assert is_positive_definite
-        assert_allclose(np.triu(R.T @ R), K, rtol=1e-12, atol=1e-12)
-
-    @given(n=st.integers(1, 80), theta=thetas, seed=st.integers(0, 99))
-    def test_both_modules_predict_the_same(self, n, theta, seed):
-        """Predictions need the Cholesky factor R of the covariance K, and alpha = K^-1 y."""
-        X, y = make_observations(n, 3, seed=seed)
-        K = compute_covariance(X, theta)
-        candidates = np.random.default_rng(seed).random((130, 3))
-        length_scales = 2
-        predictions = []
-        for module in MODULES:
-            _, R = module.cholesky(K)
-            alpha = compiled.solve(R, y)
-            mean_and_sd = module.predict(
-                X, R, alpha, candidates, LENGTH_SCALE_OF_FEATURE, theta, length_scales
-            )
-            predictions.append(mean_and_sd)
-        by_compiled, by_lapack = predictions
-        assert_allclose(by_compiled, by_lapack, rtol=1e-7, atol=1e-8)
-
-    @pytest.mark.parametrize("n", [5, 25, 60])
+    @pytest.mark.parametrize("n", [5, 60])
     def test_both_modules_find_same_optimum(self, n):
         """The compiled functions and those of LAPACK start at the mean of the prior."""
         X, y = make_observations(n, 3)
@@ -305,7 +260,7 @@ def test_fit_stops_at_bounds(losses, coordinate):
     assert theta[coordinate] == upper[coordinate]
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(3))
 def test_fit_improves_on_start(seed):
     """The start is random, around the mean of the prior of theta."""
     X, y = make_observations(25, 3)
@@ -371,16 +326,6 @@ def test_losses_that_are_nan_are_refused(n):
         fit_process(X, y)
 
 
-@pytest.mark.parametrize("n", [5, 100])
-def test_features_that_are_nan_are_refused(n):
-    """The features of one of n observations are NaN."""
-    # Compiled code fits the process to few observations, LAPACK to many; both must refuse them.
-    X, y = make_observations(n, 2)
-    X[0] = math.nan
-    with pytest.raises(ModelError):
-        make_process(X, y)
-
-
 ANY_LOSSES = st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=30)
 """Finite losses of any size, also near the largest floating-point number."""
 
@@ -403,10 +348,6 @@ def test_standardised_losses_have_unit_variance(losses):
     has_different_losses = scaled.any()
     if has_different_losses:
         assert_allclose([scaled.mean(), scaled.std()], [0.0, 1.0], rtol=1e-9, atol=1e-9)
-
-
-def test_standardising_ignores_offset():
-    assert_allclose(standardise(1e12 + np.arange(4.0)), standardise(np.arange(4.0)), rtol=1e-12)
 
 
 PI = Decimal("3.14159265358979323846264338327950288419716939937510582097494459230781640628620899")
@@ -503,11 +444,6 @@ class TestSamples:
         (sample,) = self.model.sample(self.points, normal_numbers)
         mean, _ = self.model.predict(self.points)
         assert_allclose(sample, mean, rtol=1e-12)
-
-    def test_samples_have_posterior_deviation(self):
-        """Deviations of samples follow from their covariance at four points."""
-        _, sd = self.model.predict(self.points)
-        assert_allclose(np.sqrt(np.diag(self.compute_covariance())), sd, rtol=1e-4)
 
     def test_samples_are_correlated_as_posterior(self):
         """An observation at one point shrinks the variance at another.

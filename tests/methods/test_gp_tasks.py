@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
@@ -12,7 +11,6 @@ from scipy.stats import multivariate_normal
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.methods._gp import compiled, tasks
 from hpobench_ordered.methods._gp.model import GaussianProcess, Kernel, PriorArrays, TaskPriors
-from hpobench_ordered.methods._model_based import ModelError
 
 KERNEL = Kernel(np.array([0, 1, 1, 2]))
 """Four features with three length scales, of which the second and third feature share one."""
@@ -215,13 +213,6 @@ class TestOneTaskWithoutLevel:
         expected = self.process_of_bo.predict(candidates)
         assert_allclose(prediction, expected, rtol=1e-8, atol=1e-8)
 
-    def test_one_task_has_likelihood_of_bo(self):
-        """Its posterior density with a flat prior is the likelihood of the process of `bo`."""
-        zeros = np.zeros(len(self.x))
-        flat_prior = replace(make_prior(self.observed), mean=zeros, precision=zeros)
-        value, _ = negative_log_posterior(self.observed, self.x, flat_prior)
-        assert_allclose(-value, self.process_of_bo.log_marginal_likelihood(), rtol=1e-10)
-
 
 def test_fit_continues_where_it_ended():
     """A fit of five steps and its continuation each lower the value, minus the log density."""
@@ -250,11 +241,3 @@ def test_fit_recovers_scales_of_tasks():
     fitted_log_scales = fit.x[-3:]  # after the hyperparameters that all tasks share
     # Only ratios of scales are determined.
     assert_allclose(np.diff(fitted_log_scales), np.diff(np.log(scales)), atol=0.3)
-
-
-def test_losses_that_are_nan_are_refused():
-    """All losses of two tasks are NaN."""
-    observed = make_observations([5, 5])
-    observed = replace(observed, y=np.full(10, np.nan))
-    with pytest.raises(ModelError):
-        tasks.fit_hyperparameters(observed, TaskPriors(), None, steps=5)

@@ -112,27 +112,6 @@ def test_large_closest_task_is_subsampled():
     assert count_used(method, LARGE_HISTORY) == [MAX_SOURCES, 0]
 
 
-def test_subsample_depends_on_seed():
-    """The closest task has more evaluations than are used, of which the seed decides."""
-    samples = []
-    for seed in (0, 0, 1):
-        method = make_method(GPTransferClosest, LARGE_HISTORY, place=0.2, seed=seed)
-        X, _ = method.observations()
-        samples.append(X)
-    first, of_same_seed, of_other_seed = samples
-    np.testing.assert_array_equal(of_same_seed, first)
-    assert not np.array_equal(of_other_seed, first)
-
-
-def test_losses_are_standardised_before_subsampling():
-    """Mean and deviation are those of the whole task, of which a part is used."""
-    _, y = make_method(GPTransferClosest, LARGE_HISTORY, place=0.2).observations()
-    # All those of the closest task.
-    losses = LARGE_HISTORY[0].losses
-    standardised = (losses - losses.mean()) / losses.std()
-    assert np.isin(y.round(9), standardised.round(9)).all()
-
-
 # -- a sample of every task ------------------------------------------------------------------------
 
 
@@ -148,22 +127,6 @@ def test_sample_of_every_task_is_limited(tasks, total):
     assert max(counts) <= MAX_PER_TASK
 
 
-@pytest.mark.parametrize("tasks", [1, 29, 30])
-def test_sample_of_every_task_is_equal(tasks):
-    """Tasks have 15 evaluations, of which `MAX_PER_TASK` are used."""
-    history = [make_task(task / tasks, 15) for task in range(tasks)]
-    counts = count_used(make_method(GPTransferSubsample, history, place=0.5), history)
-    assert counts == [MAX_PER_TASK] * tasks
-
-
-def test_small_task_is_used_whole():
-    """A task with fewer evaluations than the limit loses none."""
-    # Tasks of 3 and of 30 evaluations.
-    history = [make_task(0.1, 3), make_task(0.2, 30)]
-    method = make_method(GPTransferSubsample, history, place=0.3)
-    assert count_used(method, history) == [3, MAX_PER_TASK]
-
-
 # -- inputs and losses -----------------------------------------------------------------------------
 
 
@@ -177,13 +140,6 @@ def test_last_task_is_closest_without_common_context():
     history = make_history_without_common_context()
     method = make_method(GPTransferClosest, history, a=1.0)
     assert count_used(method, history) == [0, 0, 20]
-
-
-def test_all_tasks_are_sampled_without_common_context():
-    """No quantity is known of all three tasks, but every task is sampled in any case."""
-    history = make_history_without_common_context()
-    method = make_method(GPTransferSubsample, history, a=1.0)
-    assert count_used(method, history) == [MAX_PER_TASK] * 3
 
 
 @both_methods
@@ -221,17 +177,6 @@ def test_losses_are_standardised_by_task(kind):
 
 
 @both_methods
-def test_current_task_has_context_of_its_own(kind):
-    """The context is an input, which no evaluation of an earlier task shares."""
-    method = make_method_with_current_evaluations(kind)
-    X, _ = method.observations()
-    earlier_contexts = set(X[:-CURRENT_EVALUATIONS, CONTEXT_COLUMN])
-    current_contexts = set(X[-CURRENT_EVALUATIONS:, CONTEXT_COLUMN])
-    assert len(current_contexts) == 1
-    assert not current_contexts & earlier_contexts
-
-
-@both_methods
 def test_incumbent_is_of_current_task(kind):
     """Suggestions are to improve on the lowest loss of the current task, not of earlier ones."""
     method = make_method_with_current_evaluations(kind)
@@ -255,15 +200,6 @@ def test_contexts_are_standardised_over_all_tasks(kind):
     np.testing.assert_allclose(feature_of_q, standardised / RANGE_IN_SDS + 0.5)
     # What does not vary is put in the middle.
     np.testing.assert_array_equal(feature_of_constant, 0.5)
-
-
-@both_methods
-def test_contexts_have_their_own_length_scales(kind):
-    """`group_features` gives the number of the length scale of each input."""
-    history = [make_task(0.1 * task, q=float(task), constant=7.0) for task in range(3)]
-    method = make_method(kind, history, q=10.0, constant=7.0)
-    # x; the two choices, which share one; q; the constant.
-    np.testing.assert_array_equal(method.group_features(), [0, 1, 1, 2, 3])
 
 
 @both_methods

@@ -138,15 +138,6 @@ def test_only_ranks_of_losses_matter(name):
     assert_array_equal(ask_many(make_method(name, stretched), 20), suggestions)
 
 
-@each_transfer
-def test_reversed_ranks_change_suggestions(name):
-    """Suggestions follow the ranks of the old losses, by line 4 of algorithm 1."""
-    old = make_old_step()
-    reversed_ranks = replace(old, objective=-old.losses)
-    suggestions = ask_many(make_method(name, old), 20)
-    assert not np.array_equal(ask_many(make_method(name, reversed_ranks), 20), suggestions)
-
-
 def compute_share_near_old_optimum(method: hbo.Method) -> float:
     """Share of 900 suggestions whose a is at most 0.3 from the old optimum, 0.2."""
     a = ask_many(method, 900)[:, COLUMN_A]
@@ -194,13 +185,6 @@ def test_new_ranges_are_drawn_uniformly(name):
     assert kstest(new_b_in_unit_interval, "uniform").pvalue > 1e-3
 
 
-@each_transfer
-def test_new_hyperparameter_is_drawn_uniformly(name):
-    """Its whole range, [0, 1], is new."""
-    values = ask_many(make_without_random_suggestions(name, make_old_step()), 600)
-    assert kstest(values[:, LAST_COLUMN], "uniform").pvalue > 1e-3
-
-
 @pytest.mark.parametrize(
     ("name", "trials_before_model"),
     [("transfer-tpe", count_needed_evaluations(NEW_SPACE.dimension)), ("transfer-gp", 3)],
@@ -244,29 +228,6 @@ def test_best_that_is_not_allowed_is_named(name):
     """The best old configuration has the kind p, which was removed; another one is suggested."""
     with pytest.warns(hbo.errors.HistoryWarning, match=r"'before' \(kind = 'p'\): the best of"):
         make_method(name, make_old_step())
-
-
-@each_best_first
-def test_best_out_of_range_is_named(name):
-    """The best old configuration has a = 0.2 or near, which is below the new range."""
-    old = select(make_old_step(), is_allowed(make_old_step()))
-    narrow_space = hbo.SearchSpace([hbo.Parameter.number("a", 0.5, 1)])
-    with pytest.warns(hbo.errors.HistoryWarning, match=r"'before' \(a = 0\.[12]\d*\): the best of"):
-        method = make_method(name, old, space=narrow_space)
-    a_of_old = old.values[:, COLUMN_A]
-    assert method.ask()["a"] == a_of_old[a_of_old >= 0.5].min()
-
-
-@without_best
-@each_best_first
-def test_new_hyperparameter_of_first_is_random(name):
-    """The first suggestion is the best old configuration, which lacks the new hyperparameter."""
-    old = make_old_step()
-    new_values = []
-    for seed in range(150):
-        first = make_method(name, old, seed=seed).ask()
-        new_values.append(first["new"])
-    assert kstest(new_values, "uniform").pvalue > 1e-3
 
 
 @without_best
@@ -313,15 +274,6 @@ def test_new_hyperparameter_is_optimised(name):
     distances_of_late_trials = distances[-12:]
     assert distances.min() < 0.05
     assert np.median(distances_of_late_trials) < 0.2
-
-
-@each_only_new
-def test_best_is_repeated_if_nothing_new(name):
-    """The new space has a alone, which the old one has, too: nothing is left to optimise."""
-    space_of_a = hbo.SearchSpace([NEW_SPACE["a"]])
-    method = make_method(name, make_old_step(), space=space_of_a)
-    suggested = {method.ask()["a"] for _ in range(3)}
-    assert len(suggested) == 1
 
 
 # -- drop unimportant hyperparameters --------------------------------------------------------------
@@ -403,18 +355,3 @@ def test_equals_tpe_with_all_outside():
     with pytest.warns(hbo.errors.HistoryWarning, match="allows no configuration of 'before'"):
         method = make_method("transfer-tpe-best-first", outside)
     assert_array_equal(ask_many(method, 8), ask_many(make_tpe(), 8))
-
-
-def test_single_old_configuration_comes_first():
-    """No ranking can be transferred from one evaluation; the second suggestion is random."""
-    old = make_old_step()
-    first_allowed_row = np.flatnonzero(is_allowed(old))[:1]
-    single = select(old, first_allowed_row)
-    method = make_method("transfer-tpe-best-first", single, seed=1)
-
-    first = method.ask()
-    second = method.ask()
-
-    value_of_a_before = single.values[0, COLUMN_A]
-    assert first["a"] == value_of_a_before
-    assert second["a"] != value_of_a_before

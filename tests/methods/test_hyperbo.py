@@ -124,13 +124,6 @@ def test_fitted_prior_has_largest_likelihood():
     assert value < by_scipy.fun + 0.1
 
 
-def test_fitted_prior_is_true_one():
-    """30 tasks of 40 evaluations determine the prior that they are drawn from."""
-    prior = Prior.fit(draw_tasks(count=30, n=40), KERNEL)
-    assert_allclose(prior.theta, TRUE_THETA, atol=0.5)
-    assert_allclose(prior.b, TRUE_WEIGHTS, atol=0.5)
-
-
 # -- on a task -------------------------------------------------------------------------------------
 
 
@@ -154,14 +147,6 @@ def test_posterior_conditions_prior():
     process = GaussianProcess(X, residuals, kernel=KERNEL, theta=prior.theta)
     mean_of_residuals, _sd = process.predict(candidates)
     assert_allclose(mean, prior.mean(candidates) + mean_of_residuals)
-
-
-def test_prior_is_fitted_once():
-    """The prior is of the earlier tasks: it is the same object after three more trials."""
-    method = make_started_method()
-    prior = method.prior
-    suggest_on_bowl(method, place=0.3, trials=3)
-    assert method.prior is prior
 
 
 def test_losses_get_expected_mean_and_variance():

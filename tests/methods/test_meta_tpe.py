@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from bowls import bowl, make_bowl_task, suggest_on_bowl
-from by_hand import UNIT_SQUARE, make_kernel_space, make_method, run_trials
+from by_hand import UNIT_SQUARE, make_method
 from histories import minimised
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import norm
@@ -109,30 +109,6 @@ def test_mixture_weights_tasks_by_configurations():
     assert_allclose(np.exp(mixture.log(points)), expected)
 
 
-def test_samples_are_of_each_density():
-    """Half of the samples are around 0.2, half around 0.8, whatever the weights."""
-    mixture = make_mixture([np.full((3, 2), 0.2), np.full((1, 2), 0.8)], [0.5, 0.5])
-    samples = mixture.sample_each(np.random.default_rng(0), 2000)
-    of_first, of_second = np.split(samples, 2)
-    assert of_first.mean() == pytest.approx(0.2, abs=0.02)
-    assert of_second.mean() == pytest.approx(0.8, abs=0.02)
-
-
-def test_prior_is_one_more_configuration():
-    """The prior, whose density is 1, counts as a fifth configuration beside four."""
-    data = np.random.default_rng(0).random((4, 2))
-    points = np.random.default_rng(1).random((7, 2))
-    with_prior = meta_tpe.add_prior(meta_tpe.fit_density(data, TWO_NUMBERS))
-    density_of_data = evaluate_density_by_hand(data, points)
-    expected = 4 / 5 * density_of_data + 1 / 5 * 1.0
-    assert_allclose(np.exp(with_prior.log(points)), expected)
-
-
-def test_density_without_configurations_is_uniform():
-    empty = meta_tpe.add_prior(meta_tpe.fit_density(np.empty((0, 2)), TWO_NUMBERS))
-    assert_allclose(empty.log(np.random.default_rng(0).random((7, 2))), 0.0, atol=1e-12)
-
-
 # -- histories and suggestions ---------------------------------------------------------------------
 
 
@@ -141,13 +117,6 @@ def test_best_tenth_is_good():
     method = make_method(meta_tpe.MetaTPE, [make_bowl_task(place=0.4, trials=25)])
     (task,) = method._sources
     assert (len(task.good), len(task.bad)) == (3, 22)
-
-
-def test_large_tasks_are_subsampled():
-    """Of 1000 evaluations, `MAX_PER_TASK` are used, good and bad ones."""
-    method = make_method(meta_tpe.MetaTPE, [make_bowl_task(place=0.5, trials=1000)])
-    (task,) = method._sources
-    assert len(task.good) + len(task.bad) == meta_tpe.MAX_PER_TASK
 
 
 @pytest.mark.parametrize(("budget", "count"), [(5, 1), (25, 1), (40, 2), (100, 5)])
@@ -176,24 +145,6 @@ FAILED = minimised("f", {}, np.zeros((2, 2)), np.full(2, np.nan), UNIT_SQUARE)
 def test_equals_tpe_without_two_evaluations(history: list[Evaluations]):
     suggestions = suggest_on_bowl(make_method(meta_tpe.MetaTPE, history), place=0.3, trials=9)
     assert_array_equal(suggestions, suggest_on_bowl(make_method(TPE), place=0.3, trials=9))
-
-
-def compute_losses_of_kernels(values: FloatArray) -> FloatArray:
-    """Losses that are lowest, 0, with the radial kernel and gamma = 10, which others lack."""
-    kernel, _cost, gamma, _degree = values.T
-    is_radial = kernel == 1
-    squared_distance = (np.log10(gamma) - 1) ** 2
-    return np.where(is_radial, squared_distance, 2.0)
-
-
-def test_conditional_space_is_optimised():
-    """An earlier task had the same losses, which the radial kernel makes low."""
-    space = make_kernel_space(max_degree=5)
-    values = space.decode(space.sample_unit(np.random.default_rng(0), 40))
-    history = [minimised("earlier", {}, values, compute_losses_of_kernels(values), space)]
-    method = make_method(meta_tpe.MetaTPE, history, space=space)
-    suggestions = run_trials(method, compute_losses_of_kernels, trials=10)
-    assert compute_losses_of_kernels(suggestions).min() < 0.05
 
 
 def compute_median_regret(kind: type[Method], history: list[Evaluations]) -> float:

@@ -41,22 +41,6 @@ def test_features_are_two_layers():
     np.testing.assert_allclose(actual, expected, rtol=1e-12)
 
 
-def test_no_configurations_give_no_features():
-    """The two features of a network have no rows."""
-    parameters = draw_parameters(SMALL_NETWORK, used_inputs=2)
-    no_configurations = np.empty((0, 2))
-    features = compute_features(SMALL_NETWORK, parameters, no_configurations)
-    assert features.shape == (0, 2)
-
-
-def test_padding_has_no_initial_weights():
-    """Two inputs are used; the weights of the six that pad them to eight are 0."""
-    parameters = draw_parameters(SMALL_NETWORK, used_inputs=2)
-    weights_of_inputs = parameters[: 8 * 3].reshape(8, 3)
-    assert (weights_of_inputs[:2] != 0).all()
-    assert (weights_of_inputs[2:] == 0).all()
-
-
 # -- training --------------------------------------------------------------------------------------
 
 

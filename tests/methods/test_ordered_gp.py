@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 
 import by_hand
 import numpy as np
@@ -16,7 +15,6 @@ from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.methods._gp.tasks import TaskProcess
 from hpobench_ordered.methods.bo import BayesianOptimisation
 from hpobench_ordered.methods.ordered_gp import (
-    MAX_CURRENT,
     MAX_FITTED_SOURCES,
     MAX_P_VALUE,
     MAX_SOURCES,
@@ -27,7 +25,6 @@ from hpobench_ordered.methods.ordered_gp import (
     compute_task_distances,
     compute_task_inputs,
 )
-from hpobench_ordered.testing import toy
 
 EARLIER_PLACES = (0.2, 0.3, 0.4, 0.5)
 """Optima of four earlier tasks, which drift towards that of the current one, 0.6."""
@@ -176,16 +173,6 @@ def test_scales_of_earlier_tasks_do_not_matter():
     np.testing.assert_allclose(suggestions, expected, atol=1e-6)
 
 
-def test_pending_configurations_are_not_repeated():
-    """Of nine suggestions, only the first has a result when the last is made."""
-    method = make_method(make_drifting_tasks())
-    asked = [method.ask() for _ in range(8)]
-    method.tell(asked[0], 0.3)
-    asked.append(method.ask())
-    distinct = {tuple(config.values()) for config in asked}
-    assert len(distinct) == 9
-
-
 def test_correlations_fall_with_distance():
     """The nearer an earlier task is, the higher is its learned correlation with the current."""
     method = make_method(make_drifting_tasks())
@@ -260,17 +247,6 @@ def test_first_trial_is_best_on_average_without_an_order():
     assert y == pytest.approx(1.0 - np.mean(places), abs=0.1)
 
 
-def test_order_is_tested_with_inactive_hyperparameters():
-    """The distances of configurations are finite, and the suggestion is one of the space."""
-    space = toy.conditional_space()
-    tasks = toy.toy_benchmark(space, tasks=MIN_TESTED_TASKS).tasks
-    history = [replace(task, context={}) for task in toy.random_history(tasks, seed=0)]
-    method = by_hand.make_method(OrderedGP, history, space=space)
-    assert method.order_p_value is not None
-    assert method.order_p_value > MAX_P_VALUE
-    space.validate(method.ask())
-
-
 @pytest.mark.parametrize(
     ("tasks", "earlier_context", "context", "is_tested"),
     [
@@ -305,40 +281,6 @@ def test_model_uses_part_of_large_history():
     evaluations_of_each = MAX_SOURCES // used_tasks
     assert method.sources.counts.tolist() == [evaluations_of_each] * used_tasks
     assert method.sources.fitted_counts.sum() <= MAX_FITTED_SOURCES
-
-
-def test_best_values_are_nearest_tasks_first():
-    """The best configuration of each task that is used is known, that of the nearest first.
-
-    Without contexts, the latest tasks are nearest.
-    """
-    method, history = make_method_with_large_history()
-    nearest_first = history[::-1][: OrderedGP.max_earlier_tasks]
-    expected = [select_best_configuration(task) for task in nearest_first]
-    np.testing.assert_array_equal(method.sources.best_values, expected)
-
-
-def test_model_uses_best_of_every_task():
-    """A part of each large task is used, its best configuration always.
-
-    Points are configurations in the unit cube.
-    """
-    method, _ = make_method_with_large_history()
-    for best in method.sources.best_points:
-        assert (method.sources.points == best).all(axis=1).any()
-
-
-def test_model_uses_part_of_current_task():
-    """Of twice as many evaluations as are used of the current task, half are."""
-    method = make_method([make_task(0.5)])
-    values = np.random.default_rng(0).random((2 * MAX_CURRENT, 2))
-    for config, loss in zip(
-        UNIT_SQUARE.configs(values), bowl(values, place=0.6).tolist(), strict=True
-    ):
-        method.tell(config, loss)
-    method.ask()
-    # 20 evaluations of the earlier task, and the most that are used of the current one.
-    assert method._process.observed.counts.tolist() == [20, MAX_CURRENT]
 
 
 def test_model_uses_nearest_tasks_by_context():
@@ -420,11 +362,3 @@ def test_chosen_losses_include_best(count):
     chosen_rows = choose_good_and_random(losses, count, np.random.default_rng(0))
     assert losses.argmin() in chosen_rows
     assert len(chosen_rows) == max(1, count)
-
-
-def test_chosen_losses_keep_their_order():
-    """Rows come in order, and none comes twice."""
-    losses = np.random.default_rng(1).random(50)
-    for count in (7, 50):
-        chosen_rows = choose_good_and_random(losses, count, np.random.default_rng(0))
-        assert (np.diff(chosen_rows) > 0).all()

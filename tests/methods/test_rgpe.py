@@ -4,7 +4,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from bowls import bowl, compare_with_bo, make_bowl_task, suggest_on_bowl
+from bowls import make_bowl_task, suggest_on_bowl
 from by_hand import UNIT_SQUARE, make_method
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -138,16 +138,6 @@ def test_only_similar_task_has_weight():
     assert distant < 0.05
 
 
-def test_large_current_task_has_weights():
-    """Of four times as many evaluations as are ranked, a part is used to compute weights."""
-    method = make_method(rgpe.RGPE, [make_bowl_task(place=0.4)])
-    X = np.random.default_rng(0).random((4 * rgpe.MAX_RANKED, 2))
-    y = bowl(X, place=0.4)
-    weights = method.compute_weights(X, y, method.fit_target(X, y))
-    assert len(weights) == 2  # of the earlier task and the current one
-    assert weights.sum() == pytest.approx(1.0)
-
-
 # -- the ensemble ----------------------------------------------------------------------------------
 
 
@@ -190,15 +180,3 @@ def test_improvement_is_on_lowest_prediction():
     mean, sd = method._predict(X)
     expected = log_expected_improvement(mean, sd, incumbent)
     assert_array_equal(score(UNIT_SQUARE.encode(X)), expected)
-
-
-@pytest.mark.parametrize("count", [1, 20])
-def test_negated_tasks_leave_bo(count):
-    """Earlier tasks that rank in reverse get no weight, and the regret is like that of `bo`."""
-    history = [make_bowl_task(place=0.4 + 0.001 * task, factor=-1.0) for task in range(count)]
-    methods, regret, regret_of_bo = compare_with_bo(rgpe.RGPE, history, trials=15)
-    for method in methods:
-        *_, weight_of_current_task = compute_current_weights(method)
-        assert weight_of_current_task == 1.0
-    # At most ten times that of `bo`, or small.
-    assert regret < max(10 * regret_of_bo, 1e-3)

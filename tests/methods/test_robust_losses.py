@@ -11,9 +11,7 @@ from hpobench_ordered import SearchSpace
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.data.history import Evaluations
 from hpobench_ordered.methods._robust_losses import (
-    MAX_WEIGHTED,
     compute_centre,
-    compute_median,
     compute_units,
     standardise_robustly,
     weigh_by_volume,
@@ -58,19 +56,6 @@ def test_weights_are_volumes():
     assert_allclose(weights, [0.01, 0.01, 0.04, 1.0])
 
 
-@pytest.mark.parametrize(
-    "points",
-    [
-        pytest.param(np.zeros((5, 2)), id="all the same"),
-        pytest.param(np.zeros((1, 2)), id="only one"),
-        pytest.param(np.random.default_rng(0).random((MAX_WEIGHTED + 1, 2)), id="too many"),
-    ],
-)
-def test_equal_weights(points):
-    task = make_task(points, np.arange(float(len(points))), SQUARE)
-    assert (weigh_by_volume(task) == 1.0).all()
-
-
 def test_inactive_hyperparameters_have_no_distance():
     """Evaluations where a hyperparameter is inactive differ in the others alone."""
     kind = Parameter.choice("kind", ("a", "b"))
@@ -110,18 +95,6 @@ def test_units_of_losses(losses: Sequence[Sequence[float]], expected: Sequence[f
     """The unit is half the distance of the best loss from the centre, here 0, if that is not 0."""
     units = compute_units([np.array(of_task) for of_task in losses], [0.0] * len(losses))
     assert units == pytest.approx(expected)
-
-
-@pytest.mark.parametrize(
-    ("losses", "expected"),
-    [
-        pytest.param([], 0.0, id="none"),
-        pytest.param([3.0, 1.0, 2.0], 2.0, id="an odd number"),
-        pytest.param([1.7e308, 1.7e308], 1.7e308, id="their sum overflows"),
-    ],
-)
-def test_median(losses, expected):
-    assert compute_median(np.array(losses)) == expected
 
 
 def test_standardised_losses_are_finite():

@@ -164,12 +164,6 @@ def test_first_suggestions(kind, expected):
     assert suggest(kind, len(expected)) == expected
 
 
-def test_random_configurations_follow_last_task():
-    """After the last task's ten configurations, others are drawn without repetition."""
-    suggestions = suggest(SimplePreviousNoBO, 14)
-    assert len(set(suggestions)) == 14
-
-
 def test_shuffled_starts_with_optima():
     """It starts with five of eight earlier optima; that of task t is the configuration 10 t."""
     optima = {10 * t for t in range(8)}
@@ -189,16 +183,3 @@ def test_shuffled_order_is_uniform():
     # 25 on average, with a standard deviation of 5.
     assert min(counts) > 5
     assert max(counts) < 50
-
-
-def test_shuffled_order_follows_from_seed():
-    first, again = (suggest(SimpleOrderedShuffled, 5, seed=3) for _ in range(2))
-    assert first == again
-
-
-@pytest.mark.parametrize("kind", [SimpleOrdered, SimpleOrderedShuffled, SimplePrevious])
-def test_bayesian_optimisation_follows_start(kind):
-    """It finds the optimum of the current task, which was no earlier task's."""
-    suggestions = suggest(kind, trials=20)
-    distances = [abs(k - CURRENT_OPTIMUM) for k in suggestions]
-    assert min(distances) <= 1

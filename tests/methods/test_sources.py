@@ -84,7 +84,8 @@ def test_smooth_optimum_is_reached(kind):
 
 
 @pytest.mark.parametrize(
-    ("kind", "tasks"), [(StackedGP, 1), (StackedGP, 5), (HyperBO, 5), (FSBO, 3)]
+    ("kind", "tasks"),
+    [(StackedGP, 1), (HyperBO, 5), pytest.param(FSBO, 3, marks=pytest.mark.slow)],
 )
 def test_misleading_tasks_are_unlearned(kind, tasks):
     """With earlier tasks that rank in reverse, the regret comes close to that of `bo`."""

@@ -54,13 +54,6 @@ def test_deviation_is_weighted_geometric_mean():
     assert_allclose(sd, expected)
 
 
-def test_level_without_evaluations_changes_nothing():
-    """A fourth level, whose task has no evaluations, predicts what an unfitted process does."""
-    empty = Level.above(10, ConstantProcess(mean=0.0, sd=1.0), 0)
-    expected = predict_stack(make_stack(), POINTS)
-    assert_allclose(predict_stack([*make_stack(), empty], POINTS), expected)
-
-
 def test_levels_are_fitted_to_residuals():
     """The process of the second earlier task is fitted to what the first one does not explain.
 

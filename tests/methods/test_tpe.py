@@ -179,11 +179,6 @@ def test_choices_are_kept_or_drawn_anew():
     assert_allclose(frequencies, [0.1, 0.7 + 0.1, 0.1], atol=0.01)
 
 
-def test_inactive_numbers_are_drawn_uniformly():
-    drawn = sample_around(math.nan, choices=0, bandwidth=0.05, n=4000)
-    assert kstest(drawn, "uniform").pvalue > 1e-3
-
-
 def make_tpe(*, random_fraction: float = 1 / 3, seed: int = 0) -> TPE:
     """TPE on `MIXED_SPACE`, with this share of random suggestions once there is a model."""
     method = make_method(TPE, space=MIXED_SPACE, seed=seed)

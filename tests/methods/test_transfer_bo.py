@@ -2,7 +2,6 @@
 
 import by_hand
 import numpy as np
-import pytest
 from by_hand import WITH_CHOICE
 from histories import minimised
 
@@ -67,13 +66,6 @@ def test_context_ranks_are_features():
     assert features_on_current_task[SIZE_COLUMN] == 2 / 3
 
 
-def test_context_has_its_own_length_scale():
-    """`group_features` gives the number of the length scale of each input."""
-    method = make_method([make_task(1), make_task(10), make_task(1000)], 100)
-    # x; the two choices, which share one; the size.
-    np.testing.assert_array_equal(method.group_features(), [0, 1, 1, 2])
-
-
 def test_losses_are_standardised_together():
     """The losses of all tasks together have mean 0 and deviation 1."""
     method = make_method([make_task(1), make_task(10), make_task(1000)], 100)
@@ -81,44 +73,9 @@ def test_losses_are_standardised_together():
     np.testing.assert_allclose([y.mean(), y.std()], [0.0, 1.0], atol=1e-9)
 
 
-def test_number_of_observations_is_limited():
-    """Of 280 evaluations, `MAX_OBSERVATIONS` different ones are used."""
-    method = make_method([make_task(size, trials=70) for size in (1, 10, 100, 1000)], 10_000)
-    X, y = method.observations()
-    assert len(X) == MAX_OBSERVATIONS
-    assert len(y) == MAX_OBSERVATIONS
-    assert len(np.unique(X, axis=0)) == MAX_OBSERVATIONS
-
-
-def test_every_suggestion_samples_other_observations():
-    """Of 280 evaluations a random part is used, drawn anew for each suggestion."""
-    method = make_method([make_task(size, trials=70) for size in (1, 10, 100, 1000)], 10_000)
-    first, _ = method.observations()
-    second, _ = method.observations()
-    assert not np.array_equal(first, second)
-
-
 def make_history_beyond_paper() -> list[Evaluations]:
     """Three tasks, each as large as the paper's whole histories."""
     return [make_task(size, trials=LARGEST_HISTORY) for size in (1, 10, 100)]
-
-
-def test_history_of_papers_size_is_whole():
-    """The paper's largest history has 675 evaluations; as many are used, here of three tasks."""
-    history = [make_task(size, trials=LARGEST_HISTORY // 3) for size in (1, 10, 100)]
-    method = make_method(history, 10_000)
-    assert len(method._source_losses) == LARGEST_HISTORY
-
-
-def test_larger_history_leaves_room_for_budget():
-    """A part of each of three tasks is used, which leaves room for all trials of the current one.
-
-    Tasks are told apart by the ranks of their sizes, of which the current one, 1, is the largest.
-    """
-    method = make_method(make_history_beyond_paper(), 10_000)
-    X, _losses = method.observations()
-    assert len(X) == MAX_OBSERVATIONS - method.budget
-    assert set(X[:, SIZE_COLUMN]) == {0.0, 1 / 3, 2 / 3}
 
 
 def test_all_current_evaluations_are_used():
@@ -146,25 +103,3 @@ def test_incumbent_is_of_current_task():
     _X, standardised_losses = method.observations()
     no_model = None  # the incumbent does not depend on it
     assert method.incumbent(no_model, standardised_losses) > 0.9
-
-
-@pytest.mark.parametrize(
-    ("previous_context", "context"),
-    [
-        pytest.param({}, {}, id="none"),
-        pytest.param({"size": 3.0}, {"size": 3.0}, id="equal"),
-        pytest.param({"a": 1}, {"b": 2}, id="nothing shared"),
-    ],
-)
-def test_tasks_may_have_indistinguishable_contexts(previous_context, context):
-    """Contexts are missing, equal or without a common quantity, and the optimum is approached.
-
-    The current task is the previous one again.
-    """
-    task = make_task(10)
-    previous = minimised("previous", previous_context, task.values, task.losses, WITH_CHOICE)
-    method = by_hand.make_method(TransferBO, [previous], space=WITH_CHOICE, context=context)
-    x, _choice = run_trials(method, size=10, trials=3).T
-    best_x = np.log10(10) / 4  # as in `compute_losses`
-    assert np.abs(x - best_x).min() < 0.1
-    assert method.fallbacks == 0

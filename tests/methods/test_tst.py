@@ -4,7 +4,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from bowls import compare_with_bo, make_bowl_task, suggest_on_bowl
+from bowls import make_bowl_task, suggest_on_bowl
 from by_hand import make_method
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import norm
@@ -45,18 +45,6 @@ def test_distance_is_papers_double_sum():
 
     share = compute_share_of_misranked_pairs(PREDICTED_MEAN, OBSERVED_LOSSES)
     assert share == misranked_pairs / len(pairs)
-
-
-@pytest.mark.parametrize(
-    ("mean", "y", "expected"),
-    [
-        pytest.param(-OBSERVED_LOSSES, OBSERVED_LOSSES, 1.0, id="reversed"),
-        pytest.param(5.0 * OBSERVED_LOSSES + 1.0, OBSERVED_LOSSES, 0.0, id="same ranking"),
-        pytest.param(PREDICTED_MEAN[:1], OBSERVED_LOSSES[:1], 0.0, id="no pair"),
-    ],
-)
-def test_distance_of_special_rankings(mean, y, expected):
-    assert compute_share_of_misranked_pairs(mean, y) == expected
 
 
 def test_epanechnikov_kernel():
@@ -114,16 +102,6 @@ def test_only_similar_tasks_have_weight(kind):
     assert of_same > highest_weight - 0.05
     assert of_similar > 0.0
     assert of_dissimilar == [0.0, 0.0, 0.0]
-
-
-@both_methods
-def test_dissimilar_tasks_leave_bo(kind):
-    """Earlier tasks get no weight, and the regret is of the order of that of `bo`."""
-    methods, regret, regret_of_bo = compare_with_bo(kind, DISSIMILAR_TASKS, trials=15)
-    # All weight is the current task's.
-    assert all(method.used_weights.tolist() == [1.0] for method in methods)
-    # At most ten times that of `bo`, or small.
-    assert regret < max(10 * regret_of_bo, 1e-3)
 
 
 # -- surrogate and acquisition ---------------------------------------------------------------------

@@ -126,14 +126,6 @@ def test_configurations_of_single_task_come_first():
     assert_array_equal(suggestions, task.values[np.argsort(task.losses)])
 
 
-def test_order_of_single_task_needs_no_seed():
-    """Methods with two seeds suggest the 60 evaluated configurations in the same order."""
-    history = [make_task(60, seed=3)]
-    with_one_seed = suggest(make_method(history, seed=0, budget=60), 60)
-    with_other_seed = suggest(make_method(history, seed=1, budget=60), 60)
-    assert_array_equal(with_one_seed, with_other_seed)
-
-
 def test_predicted_good_ones_follow_single_task():
     """After the 60 evaluated configurations come 20 others that are predicted to be good.
 
@@ -162,12 +154,6 @@ def test_complementary_configurations_come_first():
     """
     history = [make_task_of_six(*losses) for losses in LOSSES_OF_TASKS]
     assert suggest_of_six(history, 2) == [4, 3]
-
-
-def test_measured_losses_need_no_seed():
-    """All six configurations are measured, so that nothing is drawn at random."""
-    history = [make_task_of_six(*losses) for losses in LOSSES_OF_TASKS]
-    assert suggest_of_six(history, 2, seed=1) == suggest_of_six(history, 2, seed=0)
 
 
 def test_only_ranks_within_task_matter():
@@ -224,15 +210,6 @@ def test_results_of_this_task_do_not_matter():
     assert_array_equal(suggestions_after_failures, suggest(untold_method, 25))
 
 
-def test_suggestions_are_distinct():
-    """None of 25 suggestions is repeated, after four tasks with 25 evaluations each."""
-    history = [make_task(25, seed=seed) for seed in range(4)]
-
-    suggestions = suggest(make_method(history), 25)
-
-    assert len(np.unique(suggestions, axis=0)) == 25
-
-
 # -- degenerate histories --------------------------------------------------------------------------
 
 FAILED = minimised("", {}, np.ones((1, 2)), np.array([math.nan]), UNIT_SQUARE)
@@ -250,16 +227,3 @@ def test_suggestions_are_random_without_finite_loss(history):
 
     assert len(np.unique(suggestions, axis=0)) == 25
     assert method.fallbacks == 0
-
-
-def test_limited_subset_of_history_suffices(monkeypatch):
-    """Of 400 evaluations of four tasks, 100 are used; suggestions are near the optimum yet.
-
-    The median distance from it of random points is 0.56.
-    """
-    monkeypatch.setattr("hpobench_ordered.methods.zero_shot.MAX_EVALUATIONS", 100)
-    history = [make_task(100, seed=seed) for seed in range(4)]
-
-    suggestions = suggest(make_method(history))
-
-    assert np.median(compute_distances(suggestions)) < 0.2
