@@ -45,7 +45,6 @@ LEAST_NEAR_BEST_OF_PLATEAU = 0.1
 LARGEST_REGRET_OF_COPYING = 0.05
 DIGITS = 4
 """Decimal digits that figures are stored with."""
-ROUNDING = 10 * 10.0**-DIGITS
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,19 +87,6 @@ class Marks:
         if self.copying is not None and self.copying < LARGEST_REGRET_OF_COPYING:
             names.append("copying")
         return tuple(names)
-
-    def check(self, recomputed: "Marks") -> None:
-        """Raise an `ArtifactError` unless these are the recomputed marks, up to rounding."""
-        is_same = np.allclose(
-            self._figures(), recomputed._figures(), rtol=0, atol=ROUNDING, equal_nan=True
-        )
-        if not is_same:
-            raise ArtifactError(f"marks must be {recomputed} (recomputed), but got {self}")
-
-    def _figures(self) -> tuple[float, float]:
-        """Both figures as numbers: NaN stands for None."""
-        copying = math.nan if self.copying is None else self.copying
-        return self.near_best, copying
 
     def describe(self) -> str:
         """Describe the marks and their figures for people, such as "plateau (31.0% of ...)"."""
@@ -189,32 +175,15 @@ def _read_entries(file: Traversable) -> Mapping[str, Any]:
     """Read the entries of a file of marks, by benchmark ID; none if there is no such file.
 
     Raises:
-        ArtifactError: The file is not JSON, or an entry lacks something.
+        ArtifactError: The file is not JSON, or not that of marks.
     """
     if not file.is_file():
         return {}
     try:
         entries: Mapping[str, Any] = json.loads(file.read_bytes())["benchmarks"]
-        for entry in entries.values():
-            _check_entry(entry)
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError) as error:
         raise ArtifactError(f"{file} holds no marks: {error!r}") from None
     return entries
-
-
-def _check_entry(entry: Mapping[str, Any]) -> None:
-    """Check that an entry has all its values, and that its figures are numbers.
-
-    Raises:
-        KeyError: A value is missing.
-        TypeError, ValueError: A figure is no number.
-    """
-    for name in ("surrogate", "content", "near_best", "copying"):
-        if name not in entry:
-            raise KeyError(name)
-    float(entry["near_best"])  # raises an error if it is no number
-    if entry["copying"] is not None:  # it is None if there is a single task
-        float(entry["copying"])
 
 
 def _figure_that_most_reach(figures: FloatArray) -> float:

@@ -10,7 +10,7 @@ from hpobench_ordered.analysis.labels import SUBMITTED_MARK, is_submitted
 from hpobench_ordered.analysis.leaderboard import ALL
 from hpobench_ordered.analysis.leaderboard import leaderboard as make_leaderboard
 from hpobench_ordered.analysis.scoring import BenchmarkScores
-from hpobench_ordered.analysis.verdict import final_verdicts, surrogate_agreement
+from hpobench_ordered.analysis.verdict import final_verdicts
 from hpobench_ordered.cli._options import (
     json_option,
     measured_only_option,
@@ -18,7 +18,7 @@ from hpobench_ordered.cli._options import (
     results_arguments,
 )
 from hpobench_ordered.cli._output import fits_console, print_json, print_table, print_text, say
-from hpobench_ordered.reporting.tables import leaderboard_tables
+from hpobench_ordered.reporting.tables import agreement_tables, leaderboard_tables
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -198,15 +198,8 @@ def _print_board(
 
 def _print_agreement(scores: Sequence[BenchmarkScores], trial: int | None = None) -> None:
     """Print mean ranks by surrogate for benchmarks that were run on several."""
-    agreement = surrogate_agreement(scores, trial=trial)
-    for (_, benchmark), group in agreement.groupby(["protocol", "benchmark"], sort=False):
-        ranks = group.pivot_table(index="method", columns="surrogate", values="rank", sort=False)
-        rows = []
-        for method, ranks_by_surrogate in ranks.iterrows():
-            rows.append((str(method), *(f"{rank:.2f}" for rank in ranks_by_surrogate)))
-        order = "the same" if group["is_same"].all() else "NOT the same"
-        title = f"{benchmark}: mean ranks by surrogate; the order of methods is {order} on all"
-        print_table(("method", *map(str, ranks.columns)), rows, title=title)
+    for table in agreement_tables(scores, trial=trial):
+        print_table(table.header, table.rows, title=table.caption)
         click.echo()
 
 

@@ -5,7 +5,6 @@ Notation:
     M   number of trials per task
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -224,34 +223,34 @@ def _columns_of_methods(
     """
     is_of_entry = (board["benchmark"] == key[0]) & (board["surrogate"] == key[1])
     rows = {row["method"]: row for row in board[is_of_entry].to_dict("records")}
-    columns: dict[str, Any] = {"measures": measures, "wins": [], "failed": [], "seconds": []}
-    for method in methods:
-        row = rows.get(method)
-        columns["wins"].append(wins[method].tolist() if method in wins else None)
-        columns["failed"].append(None if row is None else _failed_cell(row))
-        columns["seconds"].append(None if row is None else _seconds_cell(row))
+    columns: dict[str, Any] = {"measures": measures}
+    columns["wins"] = [wins[method].tolist() if method in wins else None for method in methods]
+    make_cell_of_column = {"failed": _failed_cell, "seconds": _seconds_cell}
     if shows_failures:
-        columns["failed_evaluations"] = []
-        for method in methods:
-            row = rows.get(method)
-            cell = None if row is None else _failed_evaluations_cell(row)
-            columns["failed_evaluations"].append(cell)
+        make_cell_of_column["failed_evaluations"] = _failed_evaluations_cell
+    for name, make_cell in make_cell_of_column.items():
+        columns[name] = [make_cell(rows[method]) if method in rows else None for method in methods]
     return columns
 
 
-def _failed_cell(row: Mapping[Any, Any]) -> tuple[int, str]:
-    """A cell of the column of failed runs: what it is sorted by, and its text."""
+Cell = tuple[float | None, str]
+"""What a cell of the leaderboard is sorted by, None if that is missing, and its text."""
+
+
+def _failed_cell(row: Mapping[Any, Any]) -> Cell:
+    """Make a cell of the column of failed runs."""
     return int(row["failed"]), f"{row['failed']} of {row['runs']}"
 
 
-def _failed_evaluations_cell(row: Mapping[Any, Any]) -> tuple[int, str]:
-    """A cell of the column of failed evaluations: what it is sorted by, and its text."""
+def _failed_evaluations_cell(row: Mapping[Any, Any]) -> Cell:
+    """Make a cell of the column of failed evaluations."""
     return int(row["failed_evaluations"]), format_failed_evaluations(row)
 
 
-def _seconds_cell(row: Mapping[Any, Any]) -> tuple[float | None, str]:
-    """A cell of the column of times: the seconds it is sorted by, and milliseconds as its text."""
-    return _round_for_page(row["seconds"]), number(1000 * row["seconds"], 2)
+def _seconds_cell(row: Mapping[Any, Any]) -> Cell:
+    """Make a cell of the column of times: sorted by seconds, shown in milliseconds."""
+    (seconds,) = _round_for_page(np.array([row["seconds"]]))
+    return seconds, number(1000 * row["seconds"], 2)
 
 
 def _make_views(means: "pd.DataFrame", methods: Sequence[str]) -> Views:
@@ -278,7 +277,7 @@ def _make_views(means: "pd.DataFrame", methods: Sequence[str]) -> Views:
         if np.isnan(low).all():
             curves = curves[:1]
 
-        rounded = _round_all_for_page(curves)
+        rounded = _round_for_page(curves)
         view = views.setdefault((benchmark, surrogate), {}).setdefault(task, {})
         view[measure] = []
         for curves_of_methods in rounded.tolist():  # of the mean, then of the ends of intervals
@@ -287,10 +286,11 @@ def _make_views(means: "pd.DataFrame", methods: Sequence[str]) -> Views:
     return views
 
 
-def _round_all_for_page(values: FloatArray) -> "np.ndarray[Any, np.dtype[np.object_]]":
-    """Round numbers as `_round_for_page` does.
+def _round_for_page(values: FloatArray) -> "np.ndarray[Any, np.dtype[np.object_]]":
+    """Round numbers to `SIGNIFICANT_DIGITS`, so that the page stays small.
 
-    All are rounded at once, as a large page has millions of them.
+    Numbers that are not finite become None, as JSON has none. All are rounded at once, as a large
+    page has millions of them.
     """
     is_shown = np.isfinite(values)
     # Tiny numbers, of which powers of ten would overflow, become 0.
@@ -307,13 +307,6 @@ def _round_all_for_page(values: FloatArray) -> "np.ndarray[Any, np.dtype[np.obje
     numbers_or_none: np.ndarray[Any, np.dtype[np.object_]] = rounded.astype(object)
     numbers_or_none[~is_shown] = None
     return numbers_or_none
-
-
-def _round_for_page(value: float) -> float | None:
-    """Round a number, so that the page stays small; None if it is not finite, as JSON has none."""
-    if not math.isfinite(value):
-        return None
-    return float(f"{value:.{SIGNIFICANT_DIGITS}g}")
 
 
 def _count_wins_of_trials(item: BenchmarkScores) -> dict[str, IntArray]:

@@ -217,29 +217,25 @@ def pairs(scored: Sequence[BenchmarkScores]) -> "pd.DataFrame":
     return pd.concat(frames) if frames else pd.DataFrame()
 
 
-def agreement_table(scored: Sequence[BenchmarkScores]) -> TextTable | None:
-    """Tabulate the order of methods on each surrogate of benchmarks that were run on several.
+def agreement_tables(
+    scored: Sequence[BenchmarkScores], *, trial: int | None = None
+) -> Iterator[TextTable]:
+    """Make a table of mean ranks by surrogate for each benchmark that was run on several.
 
-    None if there are no such benchmarks.
+    Args:
+        scored: Scores by benchmark.
+        trial: The trial, counted from 1; default: the last that was made on every surrogate.
     """
-    agreement = surrogate_agreement(scored)
-    rows = []
-    for labels, part in agreement.groupby(["protocol", "benchmark", "surrogate"], sort=False):
-        protocol, benchmark, surrogate = map(str, labels)
-        ordered = part.sort_values("place")
-        ranks = zip(ordered["method"], ordered["rank"], strict=True)
-        order = ", ".join(f"{method} {rank:.2f}" for method, rank in ranks)
-        alike = "yes" if part["is_same"].all() else "no"
-        rows.append((f"{benchmark}, {label_protocol(protocol)}", alike, surrogate, order))
-    if not rows:
-        return None
-
-    caption = (
-        "Methods by mean rank on every surrogate of the same benchmark, best first, and whether "
-        "their order is the same on all of them."
-    )
-    header = ("benchmark", "same order", "surrogate", "methods with their mean ranks")
-    return TextTable(caption, header, rows, text_columns=4)
+    agreement = surrogate_agreement(scored, trial=trial)
+    for labels, group in agreement.groupby(["protocol", "benchmark"], sort=False):
+        _, benchmark = map(str, labels)
+        ranks = group.pivot_table(index="method", columns="surrogate", values="rank", sort=False)
+        rows = []
+        for method, ranks_by_surrogate in ranks.iterrows():
+            rows.append((str(method), *(f"{rank:.2f}" for rank in ranks_by_surrogate)))
+        order = "the same" if group["is_same"].all() else "NOT the same"
+        caption = f"{benchmark}: mean ranks by surrogate; the order of methods is {order} on all"
+        yield TextTable(caption, ("method", *map(str, ranks.columns)), rows)
 
 
 def speedup_tables(scored: Sequence[BenchmarkScores]) -> Iterator[TextTable]:

@@ -37,7 +37,7 @@ from hpobench_ordered.reporting.interactive import interactive, list_columns
 from hpobench_ordered.reporting.render import render, render_part
 from hpobench_ordered.reporting.tables import (
     STATES,
-    agreement_table,
+    agreement_tables,
     experiment_table,
     leaderboard_tables,
     leaders_table,
@@ -339,9 +339,9 @@ def _sections(
     speedups = list(speedup_tables(scored))
     if speedups:
         yield "speedups", "Speed-ups", [], speedups
-    agreement = agreement_table(scored)
-    if agreement is not None:
-        yield "surrogates", "Surrogates", [], [agreement]
+    agreement = list(agreement_tables(scored))
+    if agreement:
+        yield "surrogates", "Surrogates", [], agreement
 
 
 def _head(content: ReportInput, runs: "pd.DataFrame") -> dict[str, Any]:

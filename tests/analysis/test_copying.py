@@ -2,8 +2,6 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from hpobench_ordered.analysis.copying import (
     best_and_random_losses,
@@ -59,31 +57,6 @@ def test_failures_have_highest_finite_loss():
     assert (losses.max(axis=0) <= 0.05).all()
     assert (np.median(losses, axis=0) == losses.max(axis=0)).all()
     assert (best == losses.min(axis=0)).all()
-
-
-def test_constant_tasks_have_no_regret():
-    """The median of a constant task is its best loss, so that the regret is 0 / 0."""
-    assert np.isnan(copying_regrets(np.ones((3, 2)))).all()
-
-
-@given(seed=st.integers(0, 99), factor=st.floats(0.1, 10), shift=st.floats(-5, 5))
-def test_scale_of_task_does_not_matter(seed, factor, shift):
-    """Regrets stay the same if the losses of a task are in another unit.
-
-    Here it is the third of four tasks, which is copied to and from.
-    """
-    losses = np.random.default_rng(seed).normal(size=(9, 4))  # (configurations, tasks)
-    scaled = losses.copy()
-    scaled[:, 2] = factor * losses[:, 2] + shift
-    assert copying_regrets(scaled) == pytest.approx(copying_regrets(losses), abs=1e-9)
-
-
-@given(seed=st.integers(0, 99))
-def test_repeated_task_leaves_no_regret(seed):
-    """The best configuration of a task is the best of the next one, too: its regret is 0."""
-    losses = np.random.default_rng(seed).normal(size=(9, 1))
-    losses_of_three_equal_tasks = np.repeat(losses, 3, axis=1)
-    assert copying_regrets(losses_of_three_equal_tasks).tolist() == [0.0, 0.0]
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,10 @@
 """Levels of the loss that a fraction of runs attains, by trial."""
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hpobench_ordered.analysis.curves import attained_levels
-from hpobench_ordered.errors import ExperimentError
 
 RANDOM_RUNS = st.integers(0, 2**32).map(
     lambda seed: np.random.default_rng(seed).integers(0, 7, (5, 4)).astype(float)
@@ -37,19 +35,3 @@ def test_quartiles_include_failed_runs():
 
     assert quartiles.tolist() == [[1], [2], [3]]
     assert level_of_all_runs.tolist() == [[np.inf]]
-
-
-def test_fraction_is_not_rounded_up():
-    """Of 100 runs that end at 1 to 100, seven attain 7."""
-    runs = np.arange(1.0, 101)[:, None]  # of one trial each
-    assert 0.07 * 100 > 7  # in floating point, so that rounding up would ask for eight runs
-
-    levels = attained_levels(runs, [0.07])
-
-    assert levels.tolist() == [[7]]
-
-
-@pytest.mark.parametrize("fraction", [0.0, 1.1])
-def test_impossible_fractions_are_refused(fraction):
-    with pytest.raises(ExperimentError, match="fractions"):
-        attained_levels(np.ones((4, 1)), [fraction])

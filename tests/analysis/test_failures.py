@@ -12,10 +12,7 @@ from hpobench_ordered.analysis.leaderboard import leaderboard
 from hpobench_ordered.analysis.samples import replace_failures
 from hpobench_ordered.analysis.scores import ranks_by_seed
 from hpobench_ordered.analysis.scoring import BenchmarkScores, score_benchmarks
-from hpobench_ordered.analysis.speedup import speedups
 from hpobench_ordered.analysis.verdict import verdicts
-from hpobench_ordered.analysis.wins import count_wins
-from hpobench_ordered.reporting.tables import leaderboard_tables
 
 TRIALS = 6
 TEN_METHODS = ("random-search", *(f"method-{number}" for number in range(9)))
@@ -81,18 +78,6 @@ def test_more_failures_are_never_better(share, more, seed):
         assert (difference[~np.isnan(difference)] >= 0).all(), name
 
 
-def test_method_that_always_fails_is_last():
-    """It has the worst rank of three, and the worst possible score and regret."""
-    scores = make_twins(share=0.1, more=1.0, seed=0)
-    last = scores.place("failing-twin")
-
-    means = {name: scores.over_tasks(name, TRIALS).mean[last] for name in scores.measures}
-
-    assert means["rank"] == 3
-    assert means["score"] == 100
-    assert means["regret"] == 1
-
-
 @given(hnp.arrays(float, (3, 4, 2, 5), elements=st.sampled_from([0.0, 1.0, 2.0, np.inf])))
 def test_ranks_compare_failures_as_worst(losses):
     """A method without success shares the last rank with all others without."""
@@ -117,36 +102,6 @@ def test_failures_have_worst_loss_of_their_task():
     assert np.isnan(replaced["loss"][0, :, 1]).all()
 
 
-def test_wins_are_counted_in_common_seeds():
-    """Method b has finished one seed of three, in which it ties with a, as both failed."""
-    losses = np.full((2, 3, 1, 2), np.inf)  # (methods, seeds, tasks, trials)
-    losses[0, 1:] = 1.0
-    is_finished = np.array([[True, True, True], [True, False, False]])
-
-    counted = count_wins(losses, "ab", trial=2, is_finished=is_finished)
-
-    assert counted.wins.sum() == 0
-    assert counted.ties[0, 1] == 1
-
-
-def test_failed_evaluations_reach_no_target():
-    """All evaluations of b fail; a reaches its own target in the first trial."""
-    losses = np.array([[[[1.0, 1.0]]], [[[np.inf, np.inf]]]])  # (methods, seeds, tasks, trials)
-
-    computed = speedups(losses, "ab", reference="a", budgets=[1])
-
-    assert computed.failure_rates[:, 0, 0].tolist() == [0, 1]
-
-
-def test_note_counts_failed_evaluations():
-    """One of bo's 90 evaluations failed; random search's all succeeded."""
-    trials = make_trials()
-    first_of_bo = trials.index[trials["method"] == "bo"][:1]
-    scores = score(fail(trials, trials.index.isin(first_of_bo)))
-
-    assert scores.notes() == ["bo: 1 of 90 evaluations failed."]
-
-
 def test_leaderboard_counts_failed_evaluations():
     """A third or so of the evaluations fail: the counts are those of infinite losses."""
     trials = make_trials(share=1 / 3)
@@ -158,12 +113,6 @@ def test_leaderboard_counts_failed_evaluations():
         assert row["failed"] == 0  # no run
         assert row["failed_evaluations"] == n_failed[row["method"]]
         assert row["evaluations"] == 90
-
-
-@pytest.mark.parametrize(("share", "is_shown"), [(0.0, False), (0.5, True)])
-def test_table_shows_failed_evaluations_if_any(share, is_shown):
-    (table, *_) = leaderboard_tables(leaderboard([score(make_trials(share=share))]))
-    assert ("failed evaluations" in table.header) == is_shown
 
 
 def test_note_names_tasks_where_all_failed():

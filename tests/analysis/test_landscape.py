@@ -2,11 +2,8 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from hpobench_ordered.analysis.landscape import (
-    best_indices,
     colour_ends,
     explained_shares,
     optimum_drift,
@@ -26,12 +23,6 @@ def test_decisive_hyperparameter_explains_all():
     assert share_of_choice == pytest.approx(1)
     share_by_chance = 0.05  # at most, of 500 losses
     assert share_of_random < share_by_chance
-
-
-def test_equal_losses_have_nothing_to_explain():
-    places_of_two = np.random.default_rng(0).random((5, 2))
-    shares = explained_shares(places_of_two, losses=np.ones(5))
-    assert shares.tolist() == [0, 0]
 
 
 def test_inactive_hyperparameters_share_a_bin():
@@ -57,32 +48,6 @@ def test_shares_agree_with_variance_analysis():
     ranks = np.array([1, 2, 3, 4])
     mean_rank_in_bin = np.array([1.5, 1.5, 3.5, 3.5])
     assert share == pytest.approx(mean_rank_in_bin.var() / ranks.var())
-
-
-@given(st.integers(0, 1000))
-def test_shares_depend_on_ranks_alone(seed):
-    """The exponential function keeps the order of losses."""
-    rng = np.random.default_rng(seed)
-    places = rng.random((40, 3))
-    losses = rng.normal(size=40)
-
-    shares = explained_shares(places, losses)
-    shares_of_same_ranks = explained_shares(places, np.exp(3 * losses))
-
-    np.testing.assert_allclose(shares_of_same_ranks, shares)
-
-
-@given(st.integers(0, 1000))
-def test_shares_are_from_zero_to_one(seed):
-    """Of three hyperparameters and random losses."""
-    rng = np.random.default_rng(seed)
-    places = rng.random((40, 3))
-    losses = rng.normal(size=40)
-
-    shares = explained_shares(places, losses)
-
-    rounding = 1e-12
-    assert ((shares >= 0) & (shares <= 1 + rounding)).all()
 
 
 def test_colours_of_losses_end_at_lowest():
@@ -128,11 +93,6 @@ def test_drift_is_correlation_with_time():
 
     assert optimum_drift(x, losses, count=5) == pytest.approx(1)
     assert optimum_drift(x, losses_in_reverse_order, count=5) == pytest.approx(-1)
-
-
-def test_best_indices_keep_order_of_ties():
-    losses = np.array([3.0, 1, 2, 1])
-    np.testing.assert_array_equal(best_indices(losses, 3), [1, 3, 2])
 
 
 def test_best_of_each_place_is_visible():

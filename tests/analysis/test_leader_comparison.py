@@ -9,7 +9,6 @@ from hpobench_ordered.analysis.leader_comparison import (
     LeaderComparison,
     benchmark_influences,
     compare_with_leader,
-    effective_seeds,
     influences,
 )
 
@@ -31,31 +30,28 @@ def count_claims(mean_losses: FloatArray, seeds: int) -> LeaderCounts:
     return count_leaders(mean_losses, benchmarks=4, seeds=seeds, tasks=4, repetitions=100)
 
 
-@pytest.mark.parametrize("seeds", [5, 10])
 @pytest.mark.parametrize("mean_losses", [ALL_EQUALLY_GOOD, SIX_EQUALLY_GOOD])
-def test_wrong_leader_is_rarely_called_better(mean_losses, seeds):
+def test_wrong_leader_is_rarely_called_better(mean_losses):
     """A leader is called better than a method as good in at most 5 % of experiments, the level.
 
     Such claims are false. Of twelve methods, all are equally good, or the better half is.
     """
-    counts = count_claims(mean_losses, seeds)
+    counts = count_claims(mean_losses, seeds=5)
     assert counts.false_claims <= 0.05
 
 
-@pytest.mark.parametrize("n_methods", [3, 30])
-def test_chance_on_one_task_is_rarely_called_better(n_methods):
-    """All methods are equally good, so that the leader leads by chance.
+def test_chance_on_one_task_is_rarely_called_better():
+    """Three methods are equally good, so that the leader leads by chance.
 
     A claim is false if it is called better than another method.
     """
-    equal_losses = np.zeros(n_methods)
+    equal_losses = np.zeros(3)
     counts = count_leaders(equal_losses, benchmarks=1, seeds=10, tasks=1, repetitions=100)
     assert counts.false_claims <= 0.05
 
 
 @pytest.mark.parametrize("seeds_of_third", [1, 3])
-@pytest.mark.parametrize(("benchmarks", "tasks"), [(1, 1), (2, 4)])
-@pytest.mark.parametrize("n_methods", [3, 12])
+@pytest.mark.parametrize(("n_methods", "benchmarks", "tasks"), [(12, 1, 1), (3, 2, 4)])
 def test_few_seeds_rarely_decide(n_methods, benchmarks, tasks, seeds_of_third):
     """Every third of equally good methods has fewer seeds than the ten of the others.
 
@@ -72,37 +68,19 @@ def test_few_seeds_rarely_decide(n_methods, benchmarks, tasks, seeds_of_third):
     assert counts.false_claims <= 0.05
 
 
-@pytest.mark.parametrize(("seeds_of_third", "distance"), [(3, 2.0), (1, 3.0)])
-def test_right_leader_with_few_seeds_is_found(seeds_of_third, distance):
-    """The best of twelve methods has fewer seeds than most, but there are four benchmarks.
-
-    It is better by a distance in standard deviations of a run, which is larger for a single seed.
-    """
-    counts = count_leaders(
-        np.append(0.0, np.full(11, distance)),
-        benchmarks=4,
-        tasks=4,
-        seeds=10,
-        seeds_of_third=seeds_of_third,
-        repetitions=20,
-    )
-    assert counts.best_of_all >= 0.9
-
-
 def test_few_samples_have_no_test():
     """The test needs eight samples, here seeds."""
     ranks = np.random.default_rng(0).normal(size=(7, 3))  # (seeds, methods)
     assert compare_on_one_task(ranks) is None
 
 
-@pytest.mark.parametrize("seeds", [5, 10])
-def test_right_leader_is_mostly_found(seeds):
+def test_right_leader_is_mostly_found():
     """The best of twelve methods is better than all others by 1.5 standard deviations of a run.
 
     `best_of_all` is how often it is called better than all others.
     """
     mean_losses = np.append(0.0, np.full(11, 1.5))
-    counts = count_claims(mean_losses, seeds)
+    counts = count_claims(mean_losses, seeds=5)
     assert counts.best_of_all >= 0.9
 
 
@@ -122,12 +100,6 @@ def test_interval_is_above_zero_where_leader_is_better():
     is_above_zero = comparison.lower > 0
     other_methods = np.delete(np.arange(4), comparison.leader)
     assert (is_above_zero == comparison.is_worse)[other_methods].all()
-
-
-def test_constant_differences_have_no_test():
-    """Differences that are the same with all nine seeds have no error to be compared with."""
-    constant_ranks = np.tile([1.0, 2.0, 3.0], (9, 1))
-    assert compare_on_one_task(constant_ranks) is None
 
 
 def test_influences_add_up_to_standard_error():
@@ -163,19 +135,6 @@ def test_few_seeds_borrow_their_variance():
     assert not of_seeds[:, 2].any()
 
 
-@pytest.mark.parametrize("n_seeds", [1, 3, 10])
-def test_equal_seeds_are_all_effective(n_seeds):
-    ranks = np.random.default_rng(0).normal(size=(n_seeds, 4))  # (seeds, methods)
-    np.testing.assert_allclose(effective_seeds(ranks), n_seeds)
-
-
-def test_equal_seeds_borrow_nothing():
-    """All methods have three seeds."""
-    ranks = np.random.default_rng(0).normal(size=(3, 3, 2))  # (methods, seeds, tasks)
-    _, borrowed_variances = benchmark_influences(ranks, weight=1.0)
-    assert not borrowed_variances.any()
-
-
 def test_borrowed_variance_widens_interval():
     """The mean rank of the last method, which is not the leader, has a variance besides."""
     ranks = np.array([1.0, 2.0, 3.0]) + 0.1 * np.random.default_rng(0).normal(size=(8, 3))
@@ -189,10 +148,3 @@ def test_borrowed_variance_widens_interval():
     assert narrow.is_worse[2]
     assert not wide.is_worse[2]
     assert wide.upper[2] - wide.lower[2] > narrow.upper[2] - narrow.lower[2]
-
-
-def test_missing_seed_has_no_influence():
-    """The second of two methods has no rank with the second of three seeds."""
-    ranks = np.array([[1.0, 2.0], [2.0, np.nan], [3.0, 4.0]])  # (seeds, methods)
-    influence = influences(ranks, weight=1.0)
-    assert influence[1, 1] == 0

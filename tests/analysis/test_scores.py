@@ -14,7 +14,6 @@ from hpobench_ordered.analysis.bootstrap import mean_intervals
 from hpobench_ordered.analysis.samples import (
     Resampling,
     at_incumbents,
-    incumbents,
     independent_samples,
     trial_arrays,
 )
@@ -24,7 +23,6 @@ from hpobench_ordered.analysis.scores import (
     highest_losses,
     normalised_regrets,
     normalised_scores,
-    rank_over_methods,
     ranks_by_seed,
     ranks_of_means,
 )
@@ -88,38 +86,10 @@ def test_mean_leaves_out_undefined_tasks():
     np.testing.assert_allclose(summary.mean, scores_on_task_2)
 
 
-def test_single_seed_has_no_standard_error():
-    losses_of_single_seed = draw_losses_with_undefined_task()[:, :1]
-    scores = normalised_scores(losses_of_single_seed, METHODS)
-    assert np.isnan(scores.two_standard_errors).all()
-
-
 TIED_LOSSES = hnp.arrays(int, (3, 2, 2, 4), elements=st.integers(-10_000, 10_000)).map(
     lambda losses: losses / 100
 )
 """Losses of random search and two other methods, two seeds on two tasks, of four trials each."""
-
-
-@given(TIED_LOSSES)
-def test_scores_end_at_100_and_0(losses):
-    """Random search, the first method, ends at 100, and the best method at 0, on each task.
-
-    Scores are undefined, NaN, where random search is the best method.
-    """
-    final_scores = normalised_scores(losses, METHODS).mean[:, :, -1]  # (methods, tasks)
-    scores_of_random_search = final_scores[0]
-    lowest_scores = final_scores.min(axis=0)
-    is_defined = ~np.isnan(scores_of_random_search)
-    np.testing.assert_allclose(scores_of_random_search[is_defined], 100)
-    np.testing.assert_allclose(lowest_scores[is_defined], 0, atol=1e-9)
-
-
-@given(TIED_LOSSES)
-def test_scores_have_no_scale(losses):
-    """Losses in another unit have the same scores."""
-    scores = normalised_scores(losses, METHODS)
-    rescaled = normalised_scores(7 * losses - 3, METHODS)
-    np.testing.assert_allclose(rescaled.values, scores.values, rtol=1e-6, atol=1e-6)
 
 
 def test_unbeaten_random_search_has_no_score():
@@ -137,14 +107,6 @@ def test_unbeaten_random_search_has_no_score():
     assert np.isnan(scores.values).all()
 
 
-@given(hnp.arrays(float, (2, 6), elements=st.floats(-100, 100)))
-def test_incumbents_are_running_minima(losses):
-    computed = incumbents(losses)  # (runs, trials)
-    for trial in range(6):
-        lowest_so_far = losses[:, : trial + 1].min(axis=1)
-        np.testing.assert_array_equal(computed[:, trial], lowest_so_far)
-
-
 @given(hnp.arrays(int, (3, 6), elements=st.integers(0, 4)))
 def test_quantities_belong_to_best_trial(losses):
     """Any quantity of trials, such as a regret, is that of the trial of lowest loss so far."""
@@ -154,24 +116,6 @@ def test_quantities_belong_to_best_trial(losses):
         losses_so_far = losses[run, : trial + 1]
         best_trial = losses_so_far.argmin()
         assert computed[run, trial] == quantity[run, best_trial]
-
-
-@given(hnp.arrays(int, (3, 6), elements=st.integers(0, 4)))
-def test_losses_at_incumbents_are_incumbents(losses):
-    np.testing.assert_array_equal(at_incumbents(losses, losses), incumbents(losses))
-
-
-def test_arrays_ignore_order_of_rows():
-    """The rows of a table of trials are shuffled."""
-    losses = np.random.default_rng(0).random((3, 4, 2, 5))
-    frame = make_table(losses)
-    frame["value"] = -frame["loss"]
-    shuffled = frame.sample(frac=1, random_state=0)
-
-    arrays, _ = trial_arrays(shuffled, METHODS, ["value", "loss"])
-
-    np.testing.assert_array_equal(arrays["loss"], losses)
-    np.testing.assert_array_equal(arrays["value"], -losses)
 
 
 def test_missing_trials_are_named():
@@ -197,12 +141,6 @@ def test_missing_runs_are_masked():
     assert (arrays["loss"][is_finished] == 0).all()
 
 
-def test_repeated_trials_are_refused():
-    frame = make_table(np.zeros((3, 2, 2, 2)))
-    with pytest.raises(ExperimentError, match="cannot be joined"):
-        trial_arrays(pd.concat([frame, frame]), METHODS, ["loss"])
-
-
 def test_scores_need_random_search():
     with pytest.raises(ExperimentError, match="random-search"):
         normalised_scores(np.zeros((1, 1, 1, 1)), ["bo"])
@@ -215,50 +153,11 @@ RANDOM_LOSSES = st.integers(0, 2**32).map(
 
 
 @given(RANDOM_LOSSES)
-def test_regret_is_distance_from_best(losses):
-    """The regret of the best trial so far is the distance from the best known loss of the task.
-
-    It is not negative, and never grows from trial to trial.
-    """
-    best_of_task = np.array([-6.0, -5.0])  # no loss is below -5
-    regrets = losses - best_of_task[:, None]  # (methods, seeds, tasks, trials)
-
-    computed = at_incumbents(regrets, losses)
-
-    np.testing.assert_array_equal(computed, incumbents(losses) - best_of_task[:, None])
-    assert (computed >= 0).all()
-    assert (np.diff(computed, axis=-1) <= 0).all()
-
-
-@given(RANDOM_LOSSES)
 def test_best_losses_follow_from_regrets(losses):
     """A regret is a loss less the best known loss of its task, which so follows from the two."""
     best_of_task = np.array([-6.0, -5.0])
     regrets = losses - best_of_task[:, None]  # (methods, seeds, tasks, trials)
     np.testing.assert_array_equal(best_known_losses(losses, regrets), best_of_task)
-
-
-@given(RANDOM_LOSSES)
-def test_best_loss_without_regrets_is_unknown(losses):
-    """The best known loss of a task is a loss less its regret; on task 1 of two none is known."""
-    best = -6.0
-    regrets = losses - best  # (methods, seeds, tasks, trials)
-    task = 1
-    regrets[:, :, task] = np.nan
-    np.testing.assert_array_equal(best_known_losses(losses, regrets), [best, np.nan])
-
-
-@given(RANDOM_LOSSES, st.floats(0.1, 10), st.floats(-10, 10))
-def test_normalised_regret_has_no_scale(losses, scale, shift):
-    """Losses in another unit have the same normalised regrets."""
-    best = losses.min(axis=(0, 1, 3))  # of each task
-    regrets = normalised_regrets(losses, best, highest_losses(losses))
-
-    scaled = scale * losses + shift
-    scaled_best = scale * best + shift
-    regrets_of_scaled = normalised_regrets(scaled, scaled_best, highest_losses(scaled))
-
-    np.testing.assert_allclose(regrets_of_scaled, regrets, atol=1e-9)
 
 
 @given(RANDOM_LOSSES)
@@ -298,11 +197,6 @@ def test_highest_loss_ignores_failures():
     highest_of_task = highest_losses(losses)
 
     np.testing.assert_array_equal(highest_of_task, [5, np.nan])
-
-
-@given(hnp.arrays(float, (5, 3, 4), elements=st.integers(0, 3).map(float)))
-def test_ranks_agree_with_scipy(losses):
-    np.testing.assert_array_equal(rank_over_methods(losses), rankdata(losses, axis=0))
 
 
 def test_ranks_are_of_mean_losses():
@@ -365,29 +259,6 @@ def test_mean_ranks_compare_pairs_on_common_seeds(losses, is_missing):
     np.testing.assert_allclose(computed.sum(axis=0), 10)
 
 
-def test_ranks_by_seed_are_of_incumbents():
-    """Methods are ranked by their lowest losses so far, for each seed, task and trial."""
-    losses = np.random.default_rng(0).random((4, 6, 5, 7))  # (methods, seeds, tasks, trials)
-    ranks = ranks_by_seed(losses, "abcd")
-    best_losses = np.minimum.accumulate(losses, axis=-1)
-    np.testing.assert_array_equal(ranks.values, rankdata(best_losses, axis=0))
-
-
-def test_mean_ranks_have_errors_over_seeds():
-    """The mean rank is over seeds and tasks; its error is that of the means of seeds."""
-    n_seeds, last_trial = 6, 7
-    losses = np.random.default_rng(0).random((4, n_seeds, 5, last_trial))
-    ranks = ranks_by_seed(losses, "abcd")
-
-    summary = ranks.over_tasks(trial=last_trial)
-
-    final_ranks = ranks.values[..., -1]  # (methods, seeds, tasks)
-    means_of_seeds = final_ranks.mean(axis=2)
-    standard_errors = means_of_seeds.std(axis=1, ddof=1) / np.sqrt(n_seeds)
-    np.testing.assert_allclose(summary.mean, final_ranks.mean(axis=(1, 2)))
-    np.testing.assert_allclose(summary.two_standard_errors, 2 * standard_errors)
-
-
 def has_interval(ranks: Scores, method: int, trial: int = 1) -> bool:
     """Whether the mean rank of a method has an interval over seeds after a trial."""
     samples = independent_samples(ranks.values[..., trial - 1], Resampling.SEEDS)
@@ -430,15 +301,3 @@ def test_only_tasks_that_count_give_intervals(first_task, expected):
     ranks = ranks_by_seed(losses, "abc", is_finished=is_finished, first_task=first_task)
 
     assert has_interval(ranks, method=0) == expected
-
-
-def test_trials_have_intervals_of_their_own():
-    """The first two methods differ from seed to seed after the second trial alone."""
-    losses, is_finished = draw_losses_with_few_seeds()
-    losses = np.repeat(losses, 2, axis=-1)
-    losses[1, ::2, :, 1] = 0.5
-
-    ranks = ranks_by_seed(losses, "abc", is_finished=is_finished)
-
-    assert not has_interval(ranks, method=0, trial=1)
-    assert has_interval(ranks, method=0, trial=2)

@@ -59,41 +59,12 @@ def test_random_search_is_first_of_methods():
     assert scores.methods == ("random-search", "bo", "simple-ordered")
 
 
-def test_scores_have_no_scale():
-    """All losses, and so regrets, are multiplied by 5."""
-    frame = make_trials()
-    scaled = make_trials(loss=5 * frame["loss"], regret=5 * frame["regret"])
-    np.testing.assert_allclose(
-        score_one_benchmark(scaled).measures["score"].values,
-        score_one_benchmark(frame).measures["score"].values,
-    )
-
-
 def test_first_ordered_task_does_not_count():
     """Under the ordered protocol the first of four tasks has no history; under others it has."""
     ordered = score_one_benchmark(make_trials())
     leave_one_out = score_one_benchmark(make_trials(protocol="leave-one-out()"))
     assert ordered.over_tasks("value", LAST_TRIAL).tasks == 3
     assert leave_one_out.over_tasks("value", LAST_TRIAL).tasks == 4
-
-
-def test_first_ordered_task_counts_alone():
-    """The first task is left out only where there are others."""
-    frame = make_trials()
-    scores = score_one_benchmark(frame[frame["task"] == 0])
-    assert scores.over_tasks("value", LAST_TRIAL).tasks == 1
-
-
-def test_missing_first_task_changes_nothing():
-    """The first of the four tasks does not count anyway, as it has no history."""
-    frame = make_trials()
-    without_first_task = frame[frame["task"] > 0]
-
-    expected = score_one_benchmark(frame).over_tasks("value", LAST_TRIAL)
-    summary = score_one_benchmark(without_first_task).over_tasks("value", LAST_TRIAL)
-
-    assert summary.tasks == 3
-    np.testing.assert_allclose(summary.mean, expected.mean)
 
 
 def select_best_trials(frame: pd.DataFrame, *, trials: int) -> pd.DataFrame:
@@ -184,18 +155,6 @@ def test_failed_run_changes_no_other_mean(measure):
     )
 
 
-def test_mean_is_over_finished_seeds():
-    """A method's mean is that of its finished runs, as if there were no others."""
-    finished = without_runs(make_trials(seeds=20), "bo", [3, 8, 11])
-    scores = score_one_benchmark(finished)
-    scores_of_bo_alone = score_one_benchmark(finished[finished["method"] == "bo"])
-
-    means = scores.over_tasks("value", LAST_TRIAL).mean
-    (expected,) = scores_of_bo_alone.over_tasks("value", LAST_TRIAL).mean
-
-    assert means[scores.place("bo")] == pytest.approx(expected)
-
-
 def test_note_names_unfinished_seeds():
     frame = make_trials(seeds=20)
     finished = without_runs(frame, "bo", [3, 8, 11])
@@ -210,48 +169,6 @@ def test_note_names_methods_planned_with_fewer_seeds():
     finished = without_runs(finished, "simple-ordered", range(3, 6))
     scores = score_one_benchmark(finished)
     assert scores.notes() == ["Only run with seeds 0 to 2: bo, simple-ordered."]
-
-
-def test_ranks_compare_on_common_seeds():
-    """The rank is 1 plus, for each other method, the share of common runs in which it is better.
-
-    The method bo failed with seeds 0 and 5, in which it is not compared.
-    """
-    frame = make_trials(seeds=8)
-    scores = score_one_benchmark(without_runs(frame, "bo", [0, 5]))
-
-    ranks = scores.over_tasks("rank", LAST_TRIAL).mean
-
-    counting = frame[frame["task"] > 0]  # an ordered run's first task does not count
-    lowest_losses = counting.groupby(["seed", "task", "method"])["loss"].min().unstack("method")
-    of_common_seeds = lowest_losses.drop(index=[0, 5], level="seed")
-    share_better_of_random_search = (
-        lowest_losses["random-search"] < lowest_losses["simple-ordered"]
-    ).mean()
-    share_better_of_bo = (of_common_seeds["bo"] < of_common_seeds["simple-ordered"]).mean()
-    rank_of_simple_ordered = ranks[scores.place("simple-ordered")]
-    assert rank_of_simple_ordered == pytest.approx(
-        1 + share_better_of_random_search + share_better_of_bo
-    )
-    # The sum is that without failures.
-    assert ranks.sum() == pytest.approx(1 + 2 + 3)
-
-
-def test_method_with_few_seeds_is_excluded():
-    """Compared are methods with at least half of their planned seeds; bo has one of three."""
-    frame = make_trials()
-    scores = score_one_benchmark(without_runs(frame, "bo", [0, 2]), runs_of_trials(frame))
-    assert scores.methods == ("random-search", "simple-ordered")
-    assert scores.notes() == [
-        "Not compared, with fewer than half of their runs finished: bo (1 of 3)."
-    ]
-
-
-def test_method_with_enough_seeds_stays():
-    """Compared are methods with at least half of their planned seeds; bo has two of three."""
-    frame = make_trials()
-    scores = score_one_benchmark(without_runs(frame, "bo", [2]), runs_of_trials(frame))
-    assert "bo" in scores.methods
 
 
 @pytest.mark.parametrize(("planned_seeds", "is_compared"), [(3, True), (6, True), (7, False)])
@@ -281,32 +198,6 @@ def test_excluded_method_changes_no_measure(finished_seeds):
     excluded_methods = set(scores.runs) - set(scores.methods)
     assert excluded_methods == {"bo"}
     for name, expected in score_one_benchmark(others).measures.items():
-        np.testing.assert_array_equal(scores.measures[name].values, expected.values)
-
-
-def plan_runs_of_failing_method(frame: pd.DataFrame) -> pd.DataFrame:
-    """Plan the runs of these trials, and runs of a method `worse` with 20 seeds, which all fail."""
-    runs = runs_of_trials(frame)
-    is_template = (runs["method"] == "bo") & (runs["seed"] == 0)
-    failed_run = runs[is_template].assign(method="worse", state="failed")
-    failed_runs = [failed_run.assign(seed=seed) for seed in range(20)]
-    return pd.concat([runs, *failed_runs])
-
-
-def test_method_that_always_failed_is_counted():
-    """A method of which all runs failed is not compared with others, but its runs are counted."""
-    frame = make_trials()
-    scores = score_one_benchmark(frame, plan_runs_of_failing_method(frame))
-    assert "worse" not in scores.methods
-    assert scores.runs["worse"].planned == 20
-    assert scores.runs["worse"].failed == 20
-
-
-def test_method_that_always_failed_changes_no_measure():
-    """The failing method is planned with 20 seeds, of which the other methods have three."""
-    frame = make_trials()
-    scores = score_one_benchmark(frame, plan_runs_of_failing_method(frame))
-    for name, expected in score_one_benchmark(frame).measures.items():
         np.testing.assert_array_equal(scores.measures[name].values, expected.values)
 
 
@@ -359,21 +250,3 @@ def test_unfinished_benchmark_is_named():
     planned = pd.concat([runs_of_trials(frame), failed_runs])
     _, unscored = score_benchmarks(frame, planned)
     assert unscored == ["y@1 (forest), ordered, 12 trials: no run is finished."]
-
-
-def test_methods_without_common_seed_are_ranked():
-    """Methods without a common seed cannot be compared, and count as tied.
-
-    Here bo has seed 1 alone, the others have seed 0. A rank is 1, plus 0.5 for each tie.
-    """
-    frame = make_trials(seeds=2)
-    finished = without_runs(frame, "bo", [0])
-    for method in ("random-search", "simple-ordered"):
-        finished = without_runs(finished, method, [1])
-    scores = score_one_benchmark(finished)
-
-    ranks = scores.over_tasks("rank", LAST_TRIAL).mean
-
-    assert scores.seed_numbers == (0, 1)
-    assert ranks[scores.place("bo")] == 1 + 0.5 + 0.5
-    assert ranks.sum() == pytest.approx(1 + 2 + 3)

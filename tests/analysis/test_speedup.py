@@ -6,24 +6,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpobench_ordered.analysis.speedup import (
-    geometric_mean,
     reference_targets,
     speedups,
     trials_to_reach,
 )
-from hpobench_ordered.errors import ExperimentError, UnknownNameError
+from hpobench_ordered.errors import ExperimentError
 
 RANDOM_LOSSES = st.integers(0, 2**32).map(
     lambda seed: np.random.default_rng(seed).integers(0, 10, (3, 4, 2, 6)).astype(float)
 )
 """Losses of three methods with four seeds on two tasks, of six trials each."""
-
-
-def test_target_is_mean_incumbent_of_reference():
-    """The budget is three trials, after which the incumbents of two seeds are 4 and 6."""
-    losses = np.array([[[9.0, 5, 4, 3]], [[9, 9, 6, 6]]])  # (seeds, tasks, trials)
-    targets = reference_targets(losses, [3])  # (tasks, budgets)
-    assert targets == [[(4 + 6) / 2]]
 
 
 def test_speedup_computed_by_hand():
@@ -71,26 +63,6 @@ def test_speedup_is_over_finished_seeds():
 
 
 @given(RANDOM_LOSSES)
-def test_trials_agree_with_counting(losses):
-    """The number of trials until a loss reaches the target is 0 if it is never reached."""
-    targets = np.array([[3.0, 1.0], [5.0, 0.5]])  # (tasks, budgets)
-    computed = trials_to_reach(losses, targets)
-    for method, seed, task, budget in np.ndindex(computed.shape):
-        run = losses[method, seed, task]
-        target = targets[task, budget]
-        reaching_trials = [trial for trial, loss in enumerate(run, start=1) if loss <= target]
-        expected = min(reaching_trials, default=0)
-        assert computed[method, seed, task, budget] == expected
-
-
-@given(RANDOM_LOSSES)
-def test_reference_has_speedup_one(losses):
-    computed = speedups(losses, "abc", reference="b", budgets=[1, 4])
-    speedup_of_b = computed.values[1]  # on every task, for every budget
-    np.testing.assert_array_equal(speedup_of_b, 1)
-
-
-@given(RANDOM_LOSSES)
 def test_speedups_and_failure_rates_are_bounded(losses):
     """A speedup is a ratio of numbers of trials, which are from 1 to that of a run."""
     n_methods, _, n_tasks, n_trials = losses.shape
@@ -103,23 +75,6 @@ def test_speedups_and_failure_rates_are_bounded(losses):
     assert ((computed.failure_rates >= 0) & (computed.failure_rates <= 1)).all()
 
 
-def test_means_over_tasks_are_geometric():
-    """Speedups are ratios, so that their mean is the root of a product."""
-    n_tasks = 4
-    losses = np.random.default_rng(0).random((2, 20, n_tasks, 30))  # of 20 seeds and 30 trials
-
-    computed = speedups(losses, "ab", reference="a", budgets=[5])
-
-    speedups_of_b = computed.values[1]  # (tasks, budgets)
-    product_over_tasks = speedups_of_b.prod(axis=0)
-    np.testing.assert_allclose(computed.mean[1], product_over_tasks ** (1 / n_tasks))
-
-
-def test_geometric_mean_by_hand():
-    numbers = np.array([[2.0, 8.0]])
-    np.testing.assert_allclose(geometric_mean(numbers, axis=1), [(2 * 8) ** (1 / 2)])
-
-
 def test_first_task_can_be_left_out():
     losses = np.random.default_rng(0).random((2, 20, 4, 30))
 
@@ -128,12 +83,6 @@ def test_first_task_can_be_left_out():
 
     expected = all_tasks.values[:, 1:]  # (methods, tasks, budgets), without task 0
     np.testing.assert_allclose(later_tasks.values, expected)
-
-
-def test_unknown_reference_suggests_nearest():
-    losses = np.zeros((2, 1, 1, 10))
-    with pytest.raises(UnknownNameError, match="did you mean 'simple-ordered'"):
-        speedups(losses, ["bo", "simple-ordered"], reference="simple-order", budgets=[5])
 
 
 def test_budgets_beyond_trials_are_refused():

@@ -174,14 +174,6 @@ def driver(tmp_path_factory):
     started.quit()
 
 
-@pytest.fixture(scope="module")
-def other_driver(tmp_path_factory):
-    """Another browser, which has never seen the page."""
-    started = start_driver(tmp_path_factory.mktemp("other-profile"))
-    yield started
-    started.quit()
-
-
 @pytest.fixture
 def browser(driver, page_report):
     """The page of a report of four methods, open in a wide window."""
@@ -190,9 +182,24 @@ def browser(driver, page_report):
     return opened
 
 
-@pytest.fixture
-def used_browser(driver, browser):
-    """The page after each of its controls was used once; the logs of the browser begin with it."""
+def read_requested_addresses(driver: Any) -> set[str]:
+    """Read from the log which addresses the browser requested, without what follows "#" or "?"."""
+    addresses = set()
+    for entry in driver.get_log("performance"):
+        message = json.loads(entry["message"])["message"]
+        if message["method"] == "Network.requestWillBeSent":
+            url = message["params"]["request"]["url"]
+            address, *_ = re.split("[#?]", url)
+            addresses.add(address)
+    return addresses
+
+
+def test_page_requests_its_parts_alone(driver, browser, page_report):
+    """The page loads the parts, files with results, of what is chosen, and nothing else.
+
+    A part is named "protocol-benchmark", by their numbers. The page logs no errors, and names in
+    the results, such as <i>1</i>, stay text.
+    """
     # To read the logs is to empty them.
     driver.get_log("browser")
     driver.get_log("performance")
@@ -208,60 +215,17 @@ def used_browser(driver, browser):
         browser.choose(selector, value)
         browser.wait(NO_PART_IS_MISSING)
         time.sleep(SECONDS_TO_DRAW)
-    browser.press("#theme")
-    time.sleep(SECONDS_TO_DRAW)
-    return browser
 
-
-def read_requested_addresses(driver: Any) -> set[str]:
-    """Read from the log which addresses the browser requested, without what follows "#" or "?"."""
-    addresses = set()
-    for entry in driver.get_log("performance"):
-        message = json.loads(entry["message"])["message"]
-        if message["method"] == "Network.requestWillBeSent":
-            url = message["params"]["request"]["url"]
-            address, *_ = re.split("[#?]", url)
-            addresses.add(address)
-    return addresses
-
-
-@pytest.mark.usefixtures("used_browser")
-def test_page_logs_no_errors(driver):
-    assert driver.get_log("browser") == []
-
-
-def test_page_requests_its_parts_alone(driver, used_browser, page_report):
-    """The page loads the parts, files with results, of what was chosen, and nothing else.
-
-    A part is named "protocol-benchmark", by their numbers. The benchmark "own" was chosen, one of
-    its tasks, and then the other protocol, with its only benchmark.
-    """
     parts = page_report.page.parent / "report_parts"
-    own = (parts / "0-2.js").as_uri()  # after all benchmarks together, 0-0, and newsvendor, 0-1
-    tasks_of_own = (parts / "0-2-tasks.js").as_uri()
-    other_protocol = (parts / "1-0.js").as_uri()
-
-    requested = read_requested_addresses(driver)
-
+    # All benchmarks together are 0-0, and newsvendor 0-1; the other protocol has one benchmark.
+    names_of_parts = ("0-2.js", "0-2-tasks.js", "1-0.js")
+    addresses_of_parts = {(parts / name).as_uri() for name in names_of_parts}
     empty_page = "about:blank"  # which is opened before any other
-    assert requested - {empty_page} == {
-        used_browser.address,
-        own,
-        tasks_of_own,
-        other_protocol,
-    }
-
-
-def test_html_in_names_is_text(used_browser):
-    """Names in the results hold these elements, such as <i>1</i>; the page itself has none."""
-    number_of_elements = "return document.querySelectorAll('img, b, i, u, s, em').length"
-    assert used_browser.run(number_of_elements) == 0
-
-
-def test_page_with_html_in_names_says_who_leads(used_browser):
-    """The page goes on to show its results, whatever names they have."""
-    text_of_verdict = "return document.querySelector('#verdict').textContent"
-    assert "leads" in used_browser.run(text_of_verdict)
+    requested = read_requested_addresses(driver)
+    assert requested - {empty_page} == {browser.address, *addresses_of_parts}
+    assert driver.get_log("browser") == []
+    assert browser.run("return document.querySelectorAll('img, b, i, u, s, em').length") == 0
+    assert "leads" in browser.run("return document.querySelector('#verdict').textContent")
 
 
 def press_enter_on_mean_rank(browser: Browser) -> None:
@@ -273,82 +237,43 @@ def press_enter_on_mean_rank(browser: Browser) -> None:
     ActionChains(browser.driver).send_keys(Keys.ENTER).perform()
 
 
-def read_known_ranks(browser: Browser) -> list[float]:
-    """Read the mean ranks of the leaderboard, from the top, but for a dash in place of one."""
-    dash = "\u2013"
-    return [float(text) for text in browser.read_column("Mean rank") if text != dash]
-
-
 def test_headings_sort_by_keyboard(browser):
-    """Enter on the heading of a column sorts by it in the opposite order each time."""
-    press_enter_on_mean_rank(browser)
-    descending = read_known_ranks(browser)
-    press_enter_on_mean_rank(browser)
-    ascending = read_known_ranks(browser)
+    """Enter on a heading turns the order, which the heading tells screen readers (aria-sort).
 
-    assert descending == sorted(descending, reverse=True)
-    assert ascending == sorted(ascending)
-
-
-def test_heading_tells_order_to_screen_readers(browser):
-    """The heading of the sorted column has the attribute aria-sort, and no other heading has."""
+    The method cts has not finished a benchmark: it has no rank, and is last in any order.
+    """
     orders = (
         "return [...document.querySelectorAll('#lb [aria-sort]')]"
-        ".map((node) => node.getAttribute('aria-sort'))"
+        ".map((node) => node.textContent + ' ' + node.getAttribute('aria-sort'))"
     )
-    sorted_heading = "return document.querySelector('#lb [aria-sort]').textContent"
-
-    press_enter_on_mean_rank(browser)
-    assert browser.run(orders) == ["descending"]
-    press_enter_on_mean_rank(browser)
-    assert browser.run(orders) == ["ascending"]
-    assert browser.run(sorted_heading) == "Mean rank"
-
-
-@pytest.mark.parametrize("number_of_presses", [1, 2])
-def test_method_without_rank_is_last_in_any_order(browser, number_of_presses):
-    """The method cts has not finished a benchmark; each press turns the order of the others."""
-    for _ in range(number_of_presses):
+    for order in ("descending", "ascending"):
         press_enter_on_mean_rank(browser)
 
-    *_, last_method = browser.read_column("Method")
-    assert last_method == "cts"
+        *shown_ranks, _ = browser.read_column("Mean rank")
+        ranks = [float(text) for text in shown_ranks]
+        assert ranks == sorted(ranks, reverse=order == "descending")
+        assert browser.run(orders) == [f"Mean rank {order}"]
+        assert browser.read_column("Method")[-1] == "cts"
 
 
 @pytest.mark.parametrize("trial", [2, 6])
-def test_leaderboard_shows_chosen_ranks(browser, page_report, trial):
-    """The page shows the ranks that Python computes for the chosen benchmark and trial."""
+def test_choices_show_their_numbers(browser, page_report, trial):
+    """The page shows the ranks and the curves of the chosen benchmark after the chosen trial."""
+    curves_of_all_benchmarks = browser.read_curves()
+
     browser.choose("#benchmark", "xgboost-mnist@1 (forest)")
     browser.wait(CAPTION_CONTAINS, "xgboost-mnist@1")
     browser.choose("#trial", str(trial))
-
-    methods = browser.read_column("Method")
-    ranks = browser.read_column("Mean rank")
+    time.sleep(SECONDS_TO_DRAW)
 
     board = leaderboard(page_report.benchmarks, trial=trial)
     board = board[board["benchmark"] == "xgboost-mnist@1"].set_index("method")
-    assert len(methods) == 4
+    ranks = dict(zip(browser.read_column("Method"), browser.read_column("Mean rank"), strict=True))
+    assert len(ranks) == 4
     half_a_digit = 0.0051  # the page shows two decimals; a little more for binary numbers
-    for method, rank in zip(methods, ranks, strict=True):
+    for method, rank in ranks.items():
         assert float(rank) == pytest.approx(board.loc[method, "rank"], abs=half_a_digit)
-
-
-def test_choices_draw_other_curves(browser):
-    """The chart shows all benchmarks at first, then the chosen benchmark, then the chosen task."""
-    of_all_benchmarks = browser.read_curves()
-
-    browser.choose("#benchmark", "xgboost-mnist@1 (forest)")
-    browser.wait(CAPTION_CONTAINS, "xgboost-mnist@1")
-    time.sleep(SECONDS_TO_DRAW)
-    of_benchmark = browser.read_curves()
-
-    browser.choose("#task", "<i>2</i>")
-    browser.wait(CAPTION_CONTAINS, "<i>2</i>")
-    time.sleep(SECONDS_TO_DRAW)
-    of_task = browser.read_curves()
-
-    different_charts = {of_all_benchmarks, of_benchmark, of_task}
-    assert len(different_charts) == 3
+    assert browser.read_curves() != curves_of_all_benchmarks
 
 
 def test_filter_chooses_rows(browser):
@@ -360,14 +285,8 @@ def test_filter_chooses_rows(browser):
     # A shown method keeps its number among all methods.
     assert browser.read_column("No.") == ["3"]
 
-
-def test_empty_filter_shows_all_rows(browser):
-    """A filter is set and then emptied: all four methods are shown again."""
-    browser.choose("#filter", "RANDOM")
     browser.choose("#filter", "")
-
     assert len(browser.read_column("Method")) == 4
-    assert browser.read_caption().endswith("4 methods")
 
 
 CHOICES = (
@@ -380,90 +299,57 @@ CHOICES = (
 """Selectors of controls, and what they are set to: nothing that a page shows at first."""
 
 
-@pytest.fixture
-def two_browsers(browser, other_driver):
-    """A browser in which a view was chosen, and another that opened the address of that view.
+def read_shown(browser: Browser) -> dict[str, Any]:
+    """Read all that the page shows of its view: controls, table, colours and curves."""
+    coloured = (
+        "return [...document.querySelectorAll('#lb .chosen')].map((row) => row.dataset.method)"
+    )
+    order = "return document.querySelector('#lb [aria-sort]').getAttribute('aria-sort')"
+    time.sleep(SECONDS_TO_DRAW)
+    return {
+        "controls": browser.read_controls(),
+        "caption": browser.read_caption(),
+        "methods": browser.read_column("Method"),
+        "ranks": browser.read_column("Mean rank"),
+        "order": browser.run(order),
+        "coloured": browser.run(coloured),
+        "curves": browser.read_curves(),
+    }
 
-    The view has the `CHOICES`, ranks in descending order, and the method "bo" without colour.
-    """
+
+def test_address_keeps_view(browser):
+    """A page that is opened at the address shows the same: choices, order, colours and curves."""
     for selector, value in CHOICES:
         browser.choose(selector, value)
         time.sleep(SECONDS_TO_DRAW)
     browser.press("#lb button[data-key='rank']")
     browser.press("#lb button[data-key='rank']")  # once more: descending
     browser.press("#lb button[data-method='bo']")  # takes its colour away
+    shown = read_shown(browser)
+    assert "xgboost-mnist@1 (forest); <i>2</i>" in shown["caption"]
+    assert "after trial 3 of 6" in shown["caption"]
+    assert shown["order"] == "descending"
+    assert "bo" not in shown["coloured"]
 
-    other = Browser(other_driver, browser.address)
-    other.open(view=browser.read_view())
-    return browser, other
+    browser.open(view=browser.read_view())
 
-
-def test_address_keeps_controls(two_browsers):
-    """Another browser that opens the address has the same controls, and the same caption."""
-    browser, other = two_browsers
-    assert other.read_controls() == browser.read_controls()
-    assert other.read_caption() == browser.read_caption()
-    # As was chosen.
-    assert "xgboost-mnist@1 (forest); <i>2</i>" in other.read_caption()
-    assert "after trial 3 of 6" in other.read_caption()
+    assert read_shown(browser) == shown
 
 
-def test_address_keeps_rows(two_browsers):
-    """The rows and their order, which the heading of the sorted column tells screen readers."""
-    browser, other = two_browsers
-    order = "return document.querySelector('#lb [aria-sort]').getAttribute('aria-sort')"
-    assert browser.run(order) == "descending"
-    assert other.run(order) == "descending"
-    for heading in ("Method", "Mean rank", "Score"):
-        assert other.read_column(heading) == browser.read_column(heading)
-
-
-def test_address_keeps_coloured_methods(two_browsers):
-    """The same methods are in colour: all but bo, whose colour was taken away."""
-    browser, other = two_browsers
-    coloured = (
-        "return [...document.querySelectorAll('#lb .chosen')].map((row) => row.dataset.method)"
-    )
-    assert other.run(coloured) == browser.run(coloured)
-    assert "bo" not in other.run(coloured)
-
-
-def test_address_keeps_curves(two_browsers):
-    """Another browser that opens the address draws the same curves."""
-    browser, other = two_browsers
-    assert other.read_curves() == browser.read_curves()
-
-    # They are not those that a page shows at first.
-    browser.open()
-    assert other.read_curves() != browser.read_curves()
-
-
-def test_address_is_plain_to_read(browser):
-    """The address has what was changed: with the measure of the chart, the leaderboard's order."""
+def test_address_names_changes_only(browser):
+    """The address has what was changed; going back to the first view removes it."""
     browser.choose("#measure", "Score")
     browser.choose("#trial", "2")
-
-    browser.wait("return location.hash === '#measure=score&trial=2&sort=score'")
-
-
-def test_first_view_has_plain_address(browser):
-    """An address names changes only: going back to the first view removes them from it."""
-    browser.choose("#measure", "Score")
-    browser.choose("#trial", "2")
-    # The address is written a little later, and there is nothing to remove before.
+    # The leaderboard is sorted by the measure of the chart.
     browser.wait("return location.hash === '#measure=score&trial=2&sort=score'")
 
     browser.choose("#measure", "Normalised regret")
     browser.choose("#trial", "6")
     browser.press("#lb button[data-key='rank']")  # sorts by mean ranks
-
     browser.wait("return location.hash === '#leaderboard'")
 
-
-def test_changed_address_changes_view(browser):
-    """A change of the address alone does not load the page anew: its script shows the view."""
+    # A change of the address alone does not load the page anew: its script shows the view.
     browser.run("location.hash = 'benchmark=own@1 (forest)&trial=2'")
-
     browser.wait(CAPTION_CONTAINS, "own@1")
     assert browser.read_controls()["trial"] == "2"
 
@@ -479,96 +365,68 @@ def test_unknown_names_in_address_are_ignored(browser):
     browser.open(view="&".join(f"{name}=<b>unknown" for name in names))
 
     controls = browser.read_controls()
-    measure_shown = controls["measure"]
-    assert controls == controls_at_first | {"measure": measure_shown}
+    assert controls == controls_at_first | {"measure": controls["measure"]}
     # No method is hidden.
     assert len(browser.read_column("Method")) == 4
 
 
-@pytest.fixture
-def browser_without_parts(driver, page_report, tmp_path):
-    """A copy of the page without its parts, the files with results of single benchmarks."""
+def test_missing_part_is_named(driver, page_report, tmp_path):
+    """The page says which file is missing, and goes on to show what needs no other file."""
     page = tmp_path / "report.html"
-    shutil.copy(page_report.page, page)
-    opened = Browser(driver, page.as_uri())
-    opened.open()
-    return opened
-
-
-def test_missing_part_is_named(browser_without_parts):
-    """The page says which file is missing, and goes on to show what it showed before."""
-    controls_before = browser_without_parts.read_controls()
+    shutil.copy(page_report.page, page)  # without the parts beside it
+    browser = Browser(driver, page.as_uri())
+    browser.open()
+    controls_before = browser.read_controls()
     message = "return document.querySelector('#missing').textContent"
 
-    browser_without_parts.choose("#benchmark", "own@1 (forest)")
-    browser_without_parts.wait(f"{message} !== ''")
+    browser.choose("#benchmark", "own@1 (forest)")
+    browser.wait(f"{message} !== ''")
 
     part_of_own = "report_parts/0-2.js"
-    assert part_of_own in browser_without_parts.run(message)
-    assert browser_without_parts.read_controls() == controls_before
-
-
-def test_page_goes_on_after_missing_part(browser_without_parts):
-    """A choice that needs no part is shown, and the message is gone."""
-    browser_without_parts.choose("#benchmark", "own@1 (forest)")
-    browser_without_parts.wait("return document.querySelector('#missing').textContent !== ''")
-
-    browser_without_parts.choose("#trial", "2")
-    browser_without_parts.wait(NO_PART_IS_MISSING)
-
-    assert "after trial 2 of 6" in browser_without_parts.read_caption()
+    assert part_of_own in browser.run(message)
+    assert browser.read_controls() == controls_before
+    browser.choose("#trial", "2")
+    browser.wait(NO_PART_IS_MISSING)
+    assert "after trial 2 of 6" in browser.read_caption()
 
 
 def test_click_takes_colour_of_method(browser):
-    """All four methods are in colour at first; the clicked button keeps the focus."""
+    """All four methods are in colour at first; one without can be hidden by a checkbox."""
     number_of_coloured = "return document.querySelectorAll('#lb button[aria-pressed=true]').length"
-    focused_method = "return document.activeElement.dataset.method"
     assert browser.run(number_of_coloured) == 4
 
     browser.press("#lb button[data-method='bo']")
-
     assert browser.run(number_of_coloured) == 3
-    assert browser.run(focused_method) == "bo"
+    # The clicked button keeps the focus.
+    assert browser.run("return document.activeElement.dataset.method") == "bo"
 
-
-def test_methods_without_colour_can_be_hidden(browser):
-    """With a checkbox, the table shows only methods in colour, here all but bo."""
-    browser.press("#lb button[data-method='bo']")  # takes its colour away
     browser.press("#only")  # shows methods in colour alone
-
     assert "bo" not in browser.read_column("Method")
 
 
-@pytest.fixture
-def pointed_browser(browser):
-    """The page with no method in colour, and the pointer in the middle of the chart of ranks."""
+def test_pointer_shows_values(browser):
+    """A tip has the nearest curve's method, its trial, from 1 to 6, and its mean rank, 1 to 4.
+
+    A click on a curve gives its method its colour: clicks go from the middle of the chart upwards,
+    15 pixels apart, until a curve is hit.
+    """
     browser.choose("#measure", "Mean rank")
     browser.press("#choose-none")
     time.sleep(SECONDS_TO_DRAW)
     chart = browser.driver.find_element("css selector", "#chart svg")
     ActionChains(browser.driver).move_to_element(chart).perform()
-    return browser
 
-
-def test_pointer_shows_values(pointed_browser):
-    """A tip has the nearest curve's method, its trial, from 1 to 6, and its mean rank, 1 to 4."""
-    tip = pointed_browser.run("return document.querySelector('#tip').innerText")
-    method = pointed_browser.run("return document.querySelector('#tip strong').textContent")
-
+    tip = browser.run("return document.querySelector('#tip').innerText")
+    method = browser.run("return document.querySelector('#tip strong').textContent")
     assert re.search(r"trial [1-6]: [1-4]\.[0-9]{2}", tip)
-    assert method in pointed_browser.read_column("Method")
+    assert method in browser.read_column("Method")
 
-
-def test_click_on_curve_chooses_method(pointed_browser):
-    """Clicks from the middle of the chart upwards, 15 pixels apart, until a curve is hit."""
     number_of_coloured = "return document.querySelectorAll('#lb .chosen').length"
-
     for _ in range(12):
-        ActionChains(pointed_browser.driver).click().move_by_offset(0, -15).perform()
-        if pointed_browser.run(number_of_coloured) > 0:
+        ActionChains(browser.driver).click().move_by_offset(0, -15).perform()
+        if browser.run(number_of_coloured) > 0:
             break
-
-    assert pointed_browser.run(number_of_coloured) == 1
+    assert browser.run(number_of_coloured) == 1
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -645,69 +503,39 @@ BOXES_SAY_WHETHER_THEY_SCROLL = (
     " === box.scrollWidth > box.clientWidth)"
 )
 """A script: whether those boxes have a note "Scroll", and no others, that are too narrow."""
+NAMES_WITHIN_CHART = (
+    "const svg = document.querySelector('#chart svg').getBoundingClientRect();"
+    "return [...document.querySelectorAll('#chart .layer_5_marks text')]"
+    ".filter((node) => node.getBoundingClientRect().right <= svg.right)"
+    ".map((node) => node.textContent)"
+)
+"""A script: the names at the ends of curves, marks of layer 5, without those that are cut off."""
 
 
-@pytest.fixture(params=[WIDE, NARROW])
-def large_browser(driver, report_of_forty_methods, request):
-    """The page of forty methods in a wide or a narrow window, after its layout has settled."""
-    opened = Browser(driver, report_of_forty_methods.page.as_uri())
-    opened.open(width=request.param)
-    opened.wait(BOXES_SAY_WHETHER_THEY_SCROLL)
-    return opened
+@pytest.mark.parametrize("width", [WIDE, NARROW])
+def test_page_of_forty_methods_fits(driver, report_of_forty_methods, width):
+    """All rows are shown, and nothing needs scrolling to the side, with all details open."""
+    browser = Browser(driver, report_of_forty_methods.page.as_uri())
+    browser.open(width=width)
+    browser.wait(BOXES_SAY_WHETHER_THEY_SCROLL)  # its layout has settled
 
-
-def test_scrolling_boxes_say_so(large_browser):
-    assert large_browser.run(BOXES_SAY_WHETHER_THEY_SCROLL)
-
-
-def test_all_rows_are_numbered_and_counted(large_browser):
-    assert large_browser.read_column("No.") == [str(number) for number in range(1, 41)]
-    assert large_browser.read_caption().endswith("40 methods")
-
-
-def test_all_rows_are_shown(large_browser):
-    """The box around the table has the height of the table, so that it need not be scrolled."""
+    assert browser.read_column("No.") == [str(number) for number in range(1, 41)]
+    assert browser.read_caption().endswith("40 methods")
     height_of_box = "return document.querySelector('.board').clientHeight"
     height_of_table = "return document.querySelector('#lb').offsetHeight"
-    assert large_browser.run(height_of_box) >= large_browser.run(height_of_table)
+    assert browser.run(height_of_box) >= browser.run(height_of_table)
+    is_marked = "return document.querySelector('.board').classList.contains('wide')"
+    assert browser.run(is_marked) or width == WIDE
 
-
-def test_reference_is_visible_in_chart(large_browser):
-    """The chart names the five best methods and the reference, random search, beside dots.
-
-    A name that ends beyond the right edge of the chart is cut off, and does not count.
-    """
-    # Marks of the chart's layer 4 are the dots at the ends of curves, those of layer 5 the names.
-    names_within_chart = (
-        "const svg = document.querySelector('#chart svg').getBoundingClientRect();"
-        "return [...document.querySelectorAll('#chart .layer_5_marks text')]"
-        ".filter((node) => node.getBoundingClientRect().right <= svg.right)"
-        ".map((node) => node.textContent)"
-    )
-    number_of_dots = "return document.querySelectorAll('#chart .layer_4_marks path').length"
-
-    names = large_browser.run(names_within_chart)
-
-    named_methods = 5 + 1
-    assert len(names) == named_methods
+    # The five best methods and the reference are named, in the ink of texts.
+    names = browser.run(NAMES_WITHIN_CHART)
+    assert len(names) == 5 + 1
     assert "random-search" in names
-    assert large_browser.run(number_of_dots) == named_methods
-
-
-def test_names_in_chart_are_dark(large_browser):
-    """The names at the ends of curves: text in the colours of the curves would be too pale."""
     fill = "return getComputedStyle(document.querySelector('#chart .layer_5_marks text')).fill"
-    almost_black = "rgb(26, 26, 27)"
-    assert large_browser.run(fill) == almost_black
+    assert browser.run(fill) == "rgb(26, 26, 27)"
 
-
-def test_table_too_wide_for_phone_is_marked(driver, report_of_forty_methods):
-    """The box around a table that is wider than the screen has the class "wide"."""
-    browser = Browser(driver, report_of_forty_methods.page.as_uri())
-    browser.open(width=NARROW)
-    browser.wait(BOXES_SAY_WHETHER_THEY_SCROLL)
-
-    assert browser.run("return document.querySelector('.board').classList.contains('wide')")
+    browser.run(OPEN_ALL_DETAILS)
+    assert browser.run("return document.scrollingElement.scrollWidth <= innerWidth")
 
 
 NAMES_OF_COLOURED_METHODS = (
@@ -717,96 +545,46 @@ NAMES_OF_COLOURED_METHODS = (
 """A script: names of the methods whose buttons in the table are pressed, from the top."""
 
 
-@pytest.fixture
-def wide_browser_of_forty_methods(driver, report_of_forty_methods):
-    """The page of forty methods in a wide window, newly opened: it is sorted by mean ranks."""
+def test_colours_follow_order_until_chosen(driver, report_of_forty_methods):
+    """The first five methods in the order of the table, and random search, are in colour.
+
+    Once the user took the colour of a method, the order of the table changes no colours.
+    """
     browser = Browser(driver, report_of_forty_methods.page.as_uri())
     browser.open()
-    return browser
+    for measure in ("score", "regret"):
+        browser.press(f"#lb button[data-key='{measure}']")  # sorts by it
+        first_five = browser.read_column("Method")[:5]
+        assert browser.run(NAMES_OF_COLOURED_METHODS) == [*first_five, "random-search"]
 
-
-def assert_first_five_are_coloured(browser: Browser) -> None:
-    """The first five methods of the table are in colour, and random search, wherever it is."""
-    first_five = browser.read_column("Method")[:5]
-    assert browser.run(NAMES_OF_COLOURED_METHODS) == [*first_five, "random-search"]
-
-
-def test_best_methods_are_coloured_at_first(wide_browser_of_forty_methods):
-    assert_first_five_are_coloured(wide_browser_of_forty_methods)
-
-
-@pytest.mark.parametrize("measure", ["score", "regret"])
-def test_colours_follow_order_of_table(wide_browser_of_forty_methods, measure):
-    """Until the user chooses colours, the first methods in the current order have them."""
-    wide_browser_of_forty_methods.press(f"#lb button[data-key='{measure}']")  # sorts by it
-
-    assert_first_five_are_coloured(wide_browser_of_forty_methods)
-
-
-def test_chosen_colours_stay_in_other_order(wide_browser_of_forty_methods):
-    """Once the user took the colour of a method, the order of the table changes no colours."""
-    browser = wide_browser_of_forty_methods
-    browser.press("#lb button[data-key='regret']")  # sorts by regrets
     first, second, *others = browser.run(NAMES_OF_COLOURED_METHODS)
     browser.press(f"#lb button[data-method='{second}']")  # takes its colour away
-    assert set(browser.run(NAMES_OF_COLOURED_METHODS)) == {first, *others}
-
     browser.press("#lb button[data-key='rank']")  # sorts by mean ranks
 
     assert set(browser.run(NAMES_OF_COLOURED_METHODS)) == {first, *others}
 
 
-def test_page_of_forty_methods_is_small(report_of_forty_methods):
-    assert report_of_forty_methods.page.stat().st_size < MOST_BYTES
+def test_page_of_forty_methods_is_quick_and_small(driver, report_of_forty_methods):
+    """The fastest of three times counts: other programs may slow down the others.
 
-
-def test_forty_methods_fit(large_browser):
-    """The page needs no scrolling to the side, also with all details open."""
-    large_browser.run(OPEN_ALL_DETAILS)
-    assert large_browser.run("return document.scrollingElement.scrollWidth <= innerWidth")
-
-
-def test_forty_methods_are_shown_soon(driver, report_of_forty_methods):
-    """The fastest of three times counts: other programs may slow down the others."""
+    The tables and the chart reach to the right margin. On paper, the page is neither cut off, as on
+    less than three pages, nor blown up.
+    """
     browser = Browser(driver, report_of_forty_methods.page.as_uri())
     time_when_ready = "return performance.getEntriesByName('ready')[0].startTime"
-
     milliseconds = []
     for width in (WIDE, NARROW, WIDE):
         browser.open(width=width)
         milliseconds.append(browser.run(time_when_ready))
-
     assert min(milliseconds) / 1000 < MOST_SECONDS
+    assert report_of_forty_methods.page.stat().st_size < MOST_BYTES
 
-
-def test_forty_methods_are_printed(driver, report_of_forty_methods):
-    """On paper, the page is neither cut off, as on less than three pages, nor blown up."""
-    Browser(driver, report_of_forty_methods.page.as_uri()).open()
-    a4 = {"paperWidth": 8.27, "paperHeight": 11.7}  # inches
-
-    printed = driver.execute_cdp_cmd("Page.printToPDF", a4)
-
-    pdf = base64.b64decode(printed["data"])
-    pages = re.findall(rb"/Type\s*/Page\b", pdf)
-    assert 3 <= len(pages) <= MOST_PAGES
-
-
-def test_page_has_one_family_of_type(browser):
-    """All texts are sans-serif but the messages of failures, which are the output of programs."""
-    families = browser.run(
-        "const texts = document.querySelectorAll("
-        " 'h1, h2, p:not(.message), td, th, a, button, figure svg text');"
-        "return [...new Set([...texts].map((node) => getComputedStyle(node).fontFamily))]"
-    )
-    assert len(families) == 1
-    assert families[0].endswith("sans-serif")
-
-
-@pytest.mark.parametrize("selector", ["#verdict table", "#lb", "#chart", "#run table"])
-def test_width_of_page_is_used(driver, report_of_forty_methods, selector):
-    """The tables and the chart reach to the right margin of a wide page."""
-    browser = Browser(driver, report_of_forty_methods.page.as_uri())
-    browser.open(width=WIDE)
     right_end = "return document.querySelector(arguments[0]).getBoundingClientRect().right"
     largest_margin = 50  # pixels
-    assert WIDE - largest_margin < browser.run(right_end, selector) <= WIDE
+    for selector in ("#verdict table", "#lb", "#chart", "#run table"):
+        assert WIDE - largest_margin < browser.run(right_end, selector) <= WIDE
+
+    a4 = {"paperWidth": 8.27, "paperHeight": 11.7}  # inches
+    printed = driver.execute_cdp_cmd("Page.printToPDF", a4)
+    pages = re.findall(rb"/Type\s*/Page\b", base64.b64decode(printed["data"]))
+    assert 3 <= len(pages) <= MOST_PAGES

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from hpobench_ordered.reporting.interactive import (
     SIGNIFICANT_DIGITS,
     TINY,
-    _round_all_for_page,
     _round_for_page,
 )
 
@@ -23,7 +22,7 @@ numbers = st.one_of(
 
 def round_number(value: float) -> float:
     """Round one number as the numbers of a curve are rounded."""
-    rounded: float = _round_all_for_page(np.array([value])).item()
+    rounded: float = _round_for_page(np.array([value])).item()
     return rounded
 
 
@@ -51,16 +50,10 @@ def test_numbers_are_rounded_to_nearest(value):
 
 def test_missing_numbers_are_null():
     """JSON has neither NaN nor infinities: they become None, which is written as null."""
-    rounded = _round_all_for_page(np.array([np.nan, np.inf, -np.inf]))
+    rounded = _round_for_page(np.array([np.nan, np.inf, -np.inf]))
 
     assert rounded.tolist() == [None, None, None]
 
 
 def test_tiny_numbers_are_zero():
     assert round_number(TINY / 10.0) == 0.0
-
-
-@given(value=st.floats(min_value=0.001, max_value=1000.0))
-def test_curves_are_rounded_as_single_numbers(value):
-    """A number of a curve may differ by one in the last digit where it is halfway between two."""
-    np.testing.assert_allclose(round_number(value), _round_for_page(value), rtol=1e-4)

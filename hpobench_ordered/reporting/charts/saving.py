@@ -1,4 +1,4 @@
-"""Charts as files: PNG, SVG, PDF, Vega-Lite's JSON, and HTML; vl-convert needs no browser.
+"""Charts as files: PNG, SVG and PDF; vl-convert needs no browser.
 
 A page with several charts holds Vega once, `javascript`, and calls `vegaEmbed` for each.
 """
@@ -16,20 +16,6 @@ from hpobench_ordered.data.writing import write_atomically
 from hpobench_ordered.errors import UnknownNameError
 
 DOTS_PER_INCH = 200.0
-
-POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"
-"""A content policy under which a page loads nothing; Vega then interprets expressions (`ast`)."""
-
-PAGE = """<!DOCTYPE html>
-<html lang="en">
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
-<title>{title}</title>
-<div id="chart"></div>
-<script>{library}</script>
-<script>vegaEmbed("#chart", {specification}, {{"ast": true, "renderer": "svg"}});</script>
-</html>
-"""
 
 IDENTIFIER = re.compile(r'(id="|#)(clip|gradient_)(\d+)')
 """Where an SVG defines or uses a clip path or a gradient."""
@@ -55,24 +41,21 @@ def save(chart: alt.TopLevelMixin, path: str | Path) -> Path:
 
     Args:
         chart: The chart.
-        path: The file; its name ends with .png, .svg, .pdf, .json or .html.
+        path: The file; its name ends with .png, .svg or .pdf.
 
     Raises:
         UnknownNameError: The name ends with another format.
     """
-    path = Path(path)
-    suffix = path.suffix.removeprefix(".").lower()
-    spec = specification(chart)
-    encoders: dict[str, Callable[[], bytes]] = {
-        "png": lambda: png_of(_svg(spec)),
-        "svg": lambda: _svg(spec).encode(),
-        "pdf": lambda: pdf_of(_svg(spec)),
-        "json": lambda: json.dumps(spec, indent=1).encode(),
-        "html": lambda: _html(spec),
+    encoders: dict[str, Callable[[str], bytes]] = {
+        ".png": png_of,
+        ".svg": str.encode,
+        ".pdf": pdf_of,
     }
+    path = Path(path)
+    suffix = path.suffix.lower()
     if suffix not in encoders:
         raise UnknownNameError("format of charts", suffix, encoders)
-    write_atomically(path, encoders[suffix]())
+    write_atomically(path, encoders[suffix](svg_of(chart)))
     return path
 
 
@@ -122,19 +105,3 @@ def _svg(spec: dict[str, Any], prefix: str = "") -> str:
         return f"{before}{prefix}{kind}{new_number}"
 
     return IDENTIFIER.sub(renumber, vl_convert.vegalite_to_svg(spec))
-
-
-def _html(spec: dict[str, Any]) -> bytes:
-    """Make a page that shows a specification without loading anything."""
-    from markupsafe import escape
-
-    title = spec.get("title", "")
-    if isinstance(title, dict):  # with options, such as a subtitle
-        title = title["text"]
-    page = PAGE.format(
-        policy=POLICY,
-        title=escape(title),
-        library=javascript(),
-        specification=json.dumps(spec).replace("<", "\\u003c"),
-    )
-    return page.encode()

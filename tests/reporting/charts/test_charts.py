@@ -20,11 +20,10 @@ from hpobench_ordered.reporting.charts.evaluations import (
     MAX_CELLS,
     choose_axes,
     make_panel,
-    mean_over_others,
 )
 from hpobench_ordered.reporting.charts.landscapes import cells
-from hpobench_ordered.reporting.charts.saving import POLICY, javascript, save, specification, svg_of
-from hpobench_ordered.testing.toy import ShiftedQuadratics, numeric_space, toy_benchmark
+from hpobench_ordered.reporting.charts.saving import javascript, save, specification, svg_of
+from hpobench_ordered.testing.toy import ShiftedQuadratics, toy_benchmark
 
 METHODS = ("random-search", "bo", "simple-ordered", "mine.Mine")
 STATISTICAL_TRANSFORMS = {
@@ -197,22 +196,6 @@ def test_strips_show_values_of_frame():
     assert [row["value"] for row in rows] == strips_frame()["value"].tolist()
 
 
-def test_strips_show_each_mean_once():
-    """All rows of a method in a group of a panel have their mean; the first of them draws it."""
-    (rows,) = specification(strips_chart())["datasets"].values()
-
-    number_of_means = sum(row["is_mean"] for row in rows)
-    panels, groups = 2, 2
-    assert number_of_means == panels * groups * len(METHODS)
-
-
-def test_ratios_have_ticks_at_powers_of_two():
-    """The ratios are 2 and 4; the axis always reaches from 1/2 to 2."""
-    ticks = list(values_of(specification(strips_chart()), "values"))
-
-    assert [0.5, 1.0, 2.0, 4.0] in ticks
-
-
 MANY_METHODS = [f"method-{number:02d}" for number in range(19)]
 
 
@@ -312,8 +295,6 @@ def test_colours_contrast_with_page(page):
         ("png", b"\x89PNG"),
         ("svg", b"<svg"),
         ("pdf", b"%PDF-"),
-        ("json", b"{"),
-        ("html", b"<!DOC"),
     ],
 )
 def test_charts_are_saved_in_every_format(suffix, first_bytes, tmp_path):
@@ -323,31 +304,13 @@ def test_charts_are_saved_in_every_format(suffix, first_bytes, tmp_path):
     assert path.read_bytes().startswith(first_bytes)
 
 
-@pytest.mark.slow
-def test_saved_specification_names_its_schema(tmp_path):
-    path = save(CHARTS["heatmap"], tmp_path / "chart.json")
-
-    assert json.loads(path.read_text())["$schema"].endswith(".json")
-
-
-@pytest.mark.slow
-def test_saved_page_needs_no_network(tmp_path):
-    """A saved page holds both scripts, Vega's and the chart's own, and loads no other."""
-    page = save(CHARTS["heatmap"], tmp_path / "chart.html").read_text()
-
-    assert page.count("</script>") == 2
-    assert "https://cdn" not in page
-    # The policy tells the browser to refuse any request.
-    assert POLICY in page
-
-
 def test_unknown_format_suggests_nearest(tmp_path):
-    with pytest.raises(UnknownNameError, match="did you mean 'png'"):
+    with pytest.raises(UnknownNameError, match=r"did you mean '\.png'"):
         save(CHARTS["heatmap"], tmp_path / "chart.pngg")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("suffix", ["png", "svg", "json", "html"])  # a PDF has any order inside
+@pytest.mark.parametrize("suffix", ["png", "svg"])  # a PDF has any order inside
 def test_same_chart_gives_same_bytes(suffix, tmp_path):
     """A chart that is built and saved twice gives the same file, in one of the formats."""
     first = save(landscape_chart(), tmp_path / f"first.{suffix}")
@@ -387,50 +350,9 @@ def test_script_of_vega_can_stand_in_page():
     assert "</script" not in script
 
 
-def test_script_of_vega_is_small():
-    """The script is part of every saved page, and so must not be large."""
-    most_characters = 1_000_000
-
-    assert len(javascript()) < most_characters
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"measure": "regrets"}, "did you mean 'regret'"),
-        ({"facet": "benchmarks"}, "did you mean 'benchmark'"),
-    ],
-)
-def test_unknown_columns_are_refused(options, message):
-    with pytest.raises(UnknownNameError, match=message):
-        charts.curves(curve_frame(), **options)
-
-
-def test_unknown_measure_of_heatmap_is_refused():
-    with pytest.raises(UnknownNameError, match="column 'ranks'"):
-        charts.heatmap(curve_frame(), measure="ranks")
-
-
 def test_undefined_curves_are_refused():
     with pytest.raises(ExperimentError, match="undefined everywhere"):
         charts.curves(curve_frame().assign(mean=np.nan))
-
-
-@pytest.mark.parametrize(
-    ("lowest_value", "scale"), [(0.5, "log"), (0.0, "linear"), (-3.0, "linear")]
-)
-def test_logarithmic_colours_need_positive_values(lowest_value, scale):
-    """A landscape has colours on a logarithmic scale, or on a linear one from 0 downwards."""
-    x = Dimension("x", 0, 1)
-    y = Dimension("y", 0, 1)
-    values = cells(np.array([[lowest_value, 5.0], [50.0, 60.0]]), x, y)
-
-    chart = charts.landscape([[Panel("task", x, y, values, domain=(1.0, 50.0))]])
-
-    assert "NaN" not in svg_of(chart)
-    scales = values_of(specification(chart), "scale")
-    (colour_scale,) = [item for item in scales if "scheme" in item]
-    assert colour_scale["type"] == scale
 
 
 @pytest.mark.parametrize("lowest_regret", [-1.0, 0.0, 0.01])  # linear, symlog, log
@@ -443,26 +365,6 @@ def test_axis_of_regrets_allows_lowest(lowest_regret):
 
     assert "NaN" not in image
     assert "Infinity" not in image
-
-
-def test_axis_ends_half_step_beyond_choices():
-    """Two choices are drawn at 0 and 1, on an axis from -0.5 to 1.5."""
-    kinds = Dimension("kind", 0.0, 1.0, choices=("a", "b"))
-    left_end, quarter, right_end = 0.0, 0.25, 1.0
-
-    positions = kinds.from_unit(np.array([left_end, quarter, right_end]))
-
-    assert positions == pytest.approx([-0.5, 0.0, 1.5])
-
-
-def test_middle_of_log_axis_is_geometric_mean():
-    """The middle of an axis from 1e-4 to 1 is 1e-2 on a logarithmic scale."""
-    rate = Dimension("rate", 1e-4, 1.0, log=True)
-    left_end, middle, right_end = 0.0, 0.5, 1.0
-
-    positions = rate.from_unit(np.array([left_end, middle, right_end]))
-
-    assert positions == pytest.approx([1e-4, 1e-2, 1.0])
 
 
 @pytest.fixture(scope="module")
@@ -497,11 +399,6 @@ def landscape(quadratic_task, evaluations) -> Panel:
     return make_panel("title", quadratic_task, evaluations, x_and_y, method="bo", seed=0)
 
 
-def test_points_of_landscape_are_all_evaluations(landscape, evaluations):
-    assert landscape.points is not None
-    assert len(landscape.points) == len(evaluations)
-
-
 @pytest.fixture
 def evaluations_with_failures(quadratic_task, evaluations) -> pd.DataFrame:
     """The evaluations, of which all but the last failed."""
@@ -530,23 +427,6 @@ def test_no_landscape_where_all_failed(quadratic_task, evaluations):
 
     assert choose_axes(benchmark, [evaluations]) is not None
     assert choose_axes(benchmark, [all_failed]) is None
-
-
-def test_cells_of_landscape_leave_out_failures():
-    """Evaluations fail where the first hyperparameter is in the lower half: the cells are gaps."""
-    space = numeric_space()
-    task = toy_benchmark(space, tasks=1, model=FailingBelowMiddle(space)).tasks[0]
-
-    means = mean_over_others(task, np.full((1, 2), 0.5), ("x", "y"))
-
-    n_columns = means.shape[1]
-    assert np.isnan(means[:, : n_columns // 2]).all()
-    assert np.isfinite(means[:, n_columns // 2 :]).all()
-
-
-def test_cross_of_landscape_is_best_evaluation(landscape, evaluations):
-    assert landscape.crosses is not None
-    assert list(landscape.crosses["value"]) == [evaluations["value"].min()]
 
 
 @pytest.mark.parametrize("cell", [0, 7, MAX_CELLS + 3])
