@@ -58,17 +58,6 @@ def test_differences_leave_out_unfinished_seeds():
     np.testing.assert_array_equal(difference, differences[np.ix_(common_seeds, defined_tasks)])
 
 
-def test_single_seed_has_no_reduction_in_error():
-    """The error of a mean over seeds needs two seeds: with one there is none to be reduced."""
-    of_first_seed = slice(0, 1)
-    reduction = reduction_in_standard_error(VALUES[of_first_seed], BASELINE_VALUES[of_first_seed])
-    assert np.isnan(reduction).all()
-
-
-def test_undefined_tasks_have_no_mean():
-    assert np.isnan(mean_over_tasks(np.array([np.nan])).value)
-
-
 def test_reduction_in_error_by_hand():
     """The error of the mean over two seeds is lower than the baseline's by 50 %, and by 100 %.
 
@@ -148,9 +137,3 @@ def test_resampled_error_of_mean_is_known():
     standard_error = samples.std(ddof=1) / np.sqrt(n_samples)
     # The error of 500 resamples is about 3 %.
     assert error == pytest.approx(standard_error, rel=0.1)
-
-
-def test_one_seed_has_no_resampled_error():
-    values_of_one_seed = np.ones((1, 3))
-    error = resampled_error(values_of_one_seed, lambda resampled: 1.0)
-    assert np.isnan(error)
