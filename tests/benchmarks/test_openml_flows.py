@@ -20,8 +20,6 @@ from hpobench_ordered.benchmarks._openml_data import (
     task_data,
 )
 from hpobench_ordered.benchmarks.openml_flows import (
-    CONTEXT,
-    LANDMARK,
     RANGER,
     SVM,
     SVM_TASKS,
@@ -149,22 +147,6 @@ def test_ranger_is_to_be_generated():
     assert all(option.lacks == "generate" for option in spec.surrogates)
 
 
-@pytest.mark.usefixtures("nothing_generated")
-def test_ranger_names_command_to_generate():
-    with pytest.raises(NotFetchedError, match="hpobench-ordered generate openml-ranger"):
-        hbo.load(RANGER.name)
-
-
-@pytest.mark.usefixtures("nothing_generated")
-def test_ranger_is_defined_before_generation():
-    """The user has generated nothing, but tasks and search space are known."""
-    definition = benchmark_spec(RANGER.name).define()
-
-    # The random forest is planned on the tasks of XGBoost.
-    assert [task.name for task in definition.tasks] == [str(task) for task in XGBOOST_TASKS]
-    assert definition.space == RANGER.space()
-
-
 # -- bundled artifacts -----------------------------------------------------------------------------
 
 
@@ -189,40 +171,6 @@ def test_card_lists_tasks_of_paper(flow, tasks_of_paper):
     bundled_names = [task.name for task in hbo.load(flow.name).tasks]
     names = [name for name in bundled_names if int(name) in tasks_of_paper]
     assert f"{len(names)} of the paper's 30 tasks: {', '.join(names)};" in description
-
-
-@pytest.mark.parametrize("flow", BUNDLED)
-def test_card_tells_of_own_evaluations(flow):
-    """The evaluations, to which the surrogate was fitted, were made for this package."""
-    artifact = benchmark_spec(flow.name).artifact
-    assert artifact is not None
-
-    assert "our own" in read_card(artifact).describe()
-
-
-@pytest.mark.parametrize("flow", BUNDLED)
-def test_bundled_tasks_have_contexts(flow):
-    """A context has some facts of a task's data, and a landmark: the AUC of a fast model."""
-    for task in hbo.load(flow.name).tasks:
-        assert tuple(task.context) == (*CONTEXT, LANDMARK)
-        assert all(type(value) is float for value in task.context.values())
-
-
-@pytest.mark.parametrize("flow", BUNDLED)
-def test_best_aucs_are_plausible(flow):
-    """The best AUC of a task is better than that of chance, 0.5, and at most 1."""
-    for task in hbo.load(flow.name).tasks:
-        assert 0.5 < task.best_value <= 1
-
-
-@pytest.mark.parametrize("flow", BUNDLED)
-def test_every_task_has_recorded_evaluations(flow):
-    """The evaluations that a surrogate was fitted to come with it, a hundred or more a task."""
-    benchmark = hbo.load(flow.name)
-    assert benchmark.recorded is not None
-    for task, evaluations in zip(benchmark.tasks, benchmark.recorded(), strict=True):
-        assert evaluations.task == task.name
-        assert len(evaluations) >= 100
 
 
 # -- training data ---------------------------------------------------------------------------------
@@ -286,11 +234,6 @@ def test_fetched_data_are_those_trained_on(shared, folder_of_published_data):
         assert np.array_equal(fetched.labels, trained_on[task.name].y)
 
 
-def test_unknown_task_has_no_data():
-    # There is no task 1 in any flow.
-    assert task_data("1") is None
-
-
 def test_data_of_other_size_are_refused(folder_of_published_data):
     """The published data have 768 rows, 8 columns, and 500 rows of the more frequent class."""
     path = folder_of_published_data / "37_diabetes.pq"
@@ -298,15 +241,6 @@ def test_data_of_other_size_are_refused(folder_of_published_data):
     without_first_row.to_parquet(path)
 
     with pytest.raises(DownloadError, match=r"\(768, 8, 500\), but got \(767, 8"):
-        FILES["37"].store(path)
-
-
-def test_text_instead_of_data_is_refused(folder_of_published_data):
-    """The file of a task's data holds a text that is no table."""
-    path = folder_of_published_data / "37_diabetes.pq"
-    path.write_text("no table")
-
-    with pytest.raises(DownloadError, match="not the published"):
         FILES["37"].store(path)
 
 

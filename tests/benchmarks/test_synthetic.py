@@ -1,7 +1,6 @@
 """Synthetic functions: their values, minima, coefficients and names."""
 
 import math
-import pickle
 from itertools import product
 
 import numpy as np
@@ -17,7 +16,6 @@ from hpobench_ordered.benchmarks.synthetic import (
     FAMILIES,
     FORRESTER,
     QUADRATIC,
-    SPECS,
     FunctionFamily,
     SyntheticBenchmark,
     forrester,
@@ -68,12 +66,6 @@ def apply_formula(benchmark: hbo.Benchmark, task: int, x: np.ndarray) -> np.ndar
 # -- the benchmarks --------------------------------------------------------------------------------
 
 
-def test_suites_have_all_registered_benchmarks():
-    names_in_suites = (*hbo.suite("synthetic"), *hbo.suite("synthetic-ordered"))
-
-    assert tuple(spec.name for spec in SPECS) == NAMES_OF_BENCHMARKS == names_in_suites
-
-
 @pytest.mark.parametrize("suffix", ["", "-ordered"])
 @pytest.mark.parametrize(
     ("function", "tasks", "history_size"), [("forrester", 10, 20), ("quadratic", 30, 100)]
@@ -101,11 +93,6 @@ def test_spaces_are_the_papers(function, bounds, suffix):
 
 
 @pytest.mark.parametrize("name", NAMES_OF_BENCHMARKS)
-def test_functions_are_minimised(name):
-    assert hbo.load(name).objective.direction is hbo.Direction.MINIMIZE
-
-
-@pytest.mark.parametrize("name", NAMES_OF_BENCHMARKS)
 def test_contexts_are_the_coefficients(name):
     assert all(tuple(task.context) == ("a", "b", "c") for task in hbo.load(name).tasks)
 
@@ -127,52 +114,6 @@ def test_values_are_those_of_formula(seed, make_function, ordered):
 
 GRID_OF_FORRESTER = np.linspace(0, 1, 100_001)[:, None]
 """Configurations of the Forrester function, 1e-5 apart."""
-
-
-def search_minimum(model: ForresterSurrogate) -> float:
-    """Search for the lowest value of a model's only task.
-
-    It is the lowest on a dense grid, or what Brent's method finds around the ten lowest grid points
-    that are no higher than both neighbours.
-    """
-    values = model.predict(GRID_OF_FORRESTER, 0)
-    inner, left, right = values[1:-1], values[:-2], values[2:]
-    is_valley = (inner <= left) & (inner <= right)
-    valleys = 1 + np.flatnonzero(is_valley)  # the first inner point is point 1 of the grid
-    from_lowest = np.argsort(values[valleys])
-    ten_lowest_valleys = valleys[from_lowest][:10]
-
-    lowest = float(values.min())
-    for valley in ten_lowest_valleys:
-        minimum = optimize.minimize_scalar(
-            lambda x: model.predict_one(np.array([x]), 0),
-            bounds=(GRID_OF_FORRESTER[valley - 1, 0], GRID_OF_FORRESTER[valley + 1, 0]),
-            method="bounded",
-            options={"xatol": 1e-12},
-        )
-        lowest = min(lowest, float(minimum.fun))
-    return lowest
-
-
-@pytest.mark.slow
-@given(a=st.floats(-4, 14), b=st.floats(-30, 30), c=st.floats(0, 10))
-@example(a=6.0, b=12.0, c=0.0)  # the usual Forrester function
-@example(a=0.0, b=0.0, c=1.0)  # constant
-@example(a=4.0, b=0.0, c=1.0)  # lowest where the amplitude is zero
-@example(a=6.0, b=1.0, c=1.0)  # lowest at the right end
-@example(a=-4.0, b=-1.0, c=1.0)
-def test_dense_search_confirms_forrester_minimum(a, b, c):
-    """A search finds nothing better than the minimum, and comes close to it.
-
-    Values of Forrester's function are (a x - 2)^2 sin(b x - 4) + c, of which the square, and so the
-    rounding error, grows like (1 + |a|)^2.
-    """
-    model = ForresterSurrogate(np.array([[a, b, c]]))
-
-    (minimum,) = model.minima()
-
-    rounding_error = 1e-11 * (1 + abs(a)) ** 2
-    assert 0 <= search_minimum(model) - minimum <= rounding_error
 
 
 @given(seed=ANY_SEED)
@@ -211,24 +152,6 @@ def find_best_by_brent(task: hbo.Task, near: float) -> float:
         options={"xatol": 1e-13},
     )
     return float(minimum.x)
-
-
-@pytest.mark.slow
-@given(seed=ANY_SEED, ordered=st.booleans())
-def test_scipy_confirms_quadratic_minimum(seed, ordered):
-    """SciPy minimises the paper's formula, five numbers from -10 to 10, from a random start."""
-    benchmark = quadratic(seed=seed, tasks=2, ordered=ordered)
-    rng = np.random.default_rng(seed)
-    for index, task in enumerate(benchmark.tasks):
-        start = rng.uniform(-10, 10, 5)
-        minimum = optimize.minimize(
-            lambda x, index=index: apply_formula(benchmark, index, x[None])[0],
-            start,
-            bounds=[(-10, 10)] * 5,
-            options={"ftol": 1e-15, "gtol": 1e-9},
-        )
-
-        assert minimum.fun == pytest.approx(task.best_value, abs=1e-8)
 
 
 @given(seed=ANY_SEED, ordered=st.booleans())
@@ -286,20 +209,6 @@ def test_coefficients_follow_the_papers_distributions(function, ordered):
         assert lowest <= column.min() <= column.max() <= highest
 
 
-@EVERY_FAMILY
-def test_coefficients_have_the_papers_moments(function, ordered):
-    """Mean and standard deviation of a, b and c are those of their distributions."""
-    coefficients = make_benchmark(function, ordered=ordered, seed=1).coefficients()
-    independent = thin_to_independent(coefficients, ordered=ordered)
-
-    distributions = DISTRIBUTIONS_OF_COEFFICIENTS[function]
-    for column, distribution in zip(independent.T, distributions, strict=True):
-        # The root of 600 tasks is more than 24.
-        four_standard_errors = 4 * distribution.std() / 24
-        assert column.mean() == pytest.approx(distribution.mean(), abs=four_standard_errors)
-        assert column.std() == pytest.approx(distribution.std(), rel=0.1)
-
-
 def thin_to_independent(coefficients: np.ndarray, *, ordered: bool) -> np.ndarray:
     """Keep the coefficients of tasks that are as good as independent, at least 600.
 
@@ -341,29 +250,6 @@ def test_correlation_decays_with_lag(function, ordered, lag):
         assert correlation == pytest.approx(expected, abs=0.04)
 
 
-@EVERY_FAMILY
-def test_coefficients_of_a_task_are_independent(function, ordered):
-    """The coefficients a, b and c of a task are not correlated, up to the error of an estimate."""
-    coefficients = make_benchmark(function, ordered=ordered, seed=2).coefficients()
-
-    correlations = np.corrcoef(compute_normal_scores(function, coefficients))
-    np.testing.assert_allclose(correlations, np.eye(3), atol=0.1)
-
-
-def test_benchmarks_of_same_seed_differ():
-    """Benchmarks of the same seed, here 5, have no coefficient in common.
-
-    The context of a task holds its coefficients.
-    """
-    coefficients = []
-    for name in NAMES_OF_BENCHMARKS:
-        for task in hbo.load(f"{name}-seed-5").tasks:
-            coefficients += task.context.values()
-
-    distinct = set(coefficients)
-    assert len(distinct) == len(coefficients)
-
-
 # -- names -----------------------------------------------------------------------------------------
 
 
@@ -399,12 +285,6 @@ def test_ids_leave_out_defaults(name, shortest_id):
     assert benchmark_spec(name).id == shortest_id
 
 
-def test_id_names_seed_and_tasks():
-    benchmark = quadratic(seed=2, tasks=7, ordered=True)
-
-    assert benchmark.id == "quadratic-ordered-seed-2-tasks-7@1"
-
-
 @pytest.mark.parametrize(("seed", "tasks"), [(-1, 3), (0, 0), (0, -2)])
 def test_impossible_seeds_and_tasks_are_refused(seed, tasks):
     with pytest.raises(ExperimentError, match=f"seed {seed} and {tasks} tasks"):
@@ -433,18 +313,6 @@ def test_other_names_are_unknown(name):
 
 
 # -- the surrogates as such ------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("surrogate_class", [ForresterSurrogate, QuadraticSurrogate])
-def test_unpickled_coefficients_are_read_only(surrogate_class):
-    """An array that is unpickled can be written to, unless it is made read-only again."""
-    coefficients_of_four_tasks = np.full((4, 3), 0.5)
-    surrogate = surrogate_class(coefficients_of_four_tasks)
-
-    unpickled = pickle.loads(pickle.dumps(surrogate))
-
-    with pytest.raises(ValueError, match="read-only"):
-        unpickled.coefficients[0, 0] = 1
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 import subprocess
 import sys
 import textwrap
-from collections import Counter
 
 import numpy as np
 import pytest
@@ -23,7 +22,6 @@ from hpobench_ordered.benchmarks.yahpo import (
 )
 from hpobench_ordered.data.identity import hash_file
 from hpobench_ordered.data.local_copy import find_local_copy
-from hpobench_ordered.data.objective import Direction
 from hpobench_ordered.data.remote import CACHE_VARIABLE
 from hpobench_ordered.data.specs import BenchmarkSpec
 from hpobench_ordered.errors import (
@@ -31,7 +29,6 @@ from hpobench_ordered.errors import (
     NotFetchedError,
     UnknownNameError,
 )
-from hpobench_ordered.surrogates.bundle import read_card
 
 SCENARIOS_WITH_SHARED_NETWORK = ("rpart", "xgboost")
 """Scenarios of which all three files are in the shared data, also the network."""
@@ -65,12 +62,6 @@ def test_pinned_hashes_are_the_published_files(shared, scenario):
             assert not published_copy.exists()
         else:
             assert hash_file(published_copy) == file.sha256
-
-
-@pytest.mark.parametrize("scenario", SCENARIOS)
-def test_files_are_those_of_the_release(scenario):
-    for name, file in remote_files(scenario).items():
-        assert file.url.endswith(f"/slds-lmu/yahpo_data/v1.0.2/rbv2_{scenario}/{name}")
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
@@ -124,18 +115,6 @@ def test_tasks_are_twenty_fractions(shared):
     assert fraction_of_task == {f"{percent}%": percent / 100 for percent in percents}
 
 
-def test_auc_is_maximised(shared):
-    definition = define_benchmark(shared, "glmnet", "375")
-
-    assert definition.objective.direction is Direction.MAXIMIZE
-
-
-def test_name_has_scenario_and_data_set(shared):
-    definition = define_benchmark(shared, "glmnet", "375")
-
-    assert definition.name == "yahpo-glmnet-375"
-
-
 # -- registered benchmarks -------------------------------------------------------------------------
 
 
@@ -145,20 +124,6 @@ def test_papers_benchmarks_come_first():
 
     papers_names = [f"yahpo-{scenario}-{instance}" for scenario, instance in PAPER_BENCHMARKS]
     assert names[: len(papers_names)] == papers_names
-
-
-def test_names_of_benchmarks_are_distinct():
-    names = [spec.name for spec in SPECS]
-
-    # The package has 32 forests.
-    assert len(names) == 32
-    assert len(set(names)) == 32
-
-
-@pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.name)
-def test_bundled_benchmarks_have_two_surrogates(spec):
-    assert benchmark_spec(spec.name) is spec
-    assert [option.name for option in spec.surrogates] == ["forest", "onnx"]
 
 
 @pytest.mark.parametrize("scenario", ["svm", "rpart"])
@@ -173,32 +138,6 @@ def test_network_needs_files_of_its_scenario(scenario):
     assert len(network.files) == 3
 
 
-def test_family_needs_files_of_all_scenarios():
-    """The family of all of YAHPO's benchmarks has three files for each scenario."""
-    (yahpo_family,) = FAMILIES
-
-    files_of_scenarios = set()
-    for scenario in SCENARIOS:
-        files_of_scenarios.update(remote_files(scenario).values())
-
-    assert set(yahpo_family.files()) == files_of_scenarios
-    assert len(files_of_scenarios) == 3 * len(SCENARIOS)
-
-
-@pytest.mark.parametrize(("scenario", "is_unpinned"), [("svm", True), ("rpart", False)])
-def test_summary_tells_of_unpinned_network(scenario, is_unpinned):
-    """If the package does not know a network's hash, the first download decides it.
-
-    For data set 3 the package has no forest, so that the network is the default surrogate.
-    """
-    network = benchmark_spec(f"yahpo-{scenario}-3").option()
-
-    lacks_hash = any(file.sha256 is None for file in network.files)
-    tells_of_it = "first download" in network.summary
-    assert lacks_hash == is_unpinned
-    assert tells_of_it == is_unpinned
-
-
 @pytest.mark.parametrize("scenario", PUBLISHED_INSTANCES)
 def test_published_data_sets_are_registered(shared, scenario):
     """Each data set with published evaluations, called an instance, is one of the benchmarks."""
@@ -209,24 +148,6 @@ def test_published_data_sets_are_registered(shared, scenario):
     assert known_instances == published_instances
     names = {f"yahpo-{scenario}-{instance}" for instance in published_instances}
     assert names <= {spec.name for spec in SPECS}
-
-
-@pytest.mark.parametrize("scenario", ["xgboost", "rpart"])
-def test_generated_data_sets_recur_in_others(scenario):
-    """The forests that users can generate are of data sets that are chosen by a rule.
-
-    They are the paper's data sets, and those of more than one bundled benchmark. The rule also
-    holds for data sets whose network is saturated, as it predicts an AUC of 1: these are left out.
-    """
-    bundled_instances = Counter(spec.name.split("-")[2] for spec in SPECS)
-    recurring = {instance for instance, count in bundled_instances.items() if count > 1}
-    instances_of_paper = {instance for _, instance in PAPER_BENCHMARKS}
-
-    with_saturated = (*GENERATED_BENCHMARKS, *SATURATED)
-    instances = {instance for learner, instance in with_saturated if learner == scenario}
-
-    assert len(instances) == 10
-    assert instances == recurring | instances_of_paper
 
 
 @pytest.mark.slow
@@ -254,9 +175,6 @@ def test_saturated_networks_are_left_out(scenario, instance):
     assert is_left_out_of_means == is_saturated
 
 
-# Bundled forests are fitted to published evaluations at five training fractions; those of ranger
-# to values of another release of the network, for which they stand in.
-RANGER_SPECS = [spec for spec in SPECS if "ranger" in spec.name]
 MEASURED_SPECS = [spec for spec in SPECS if "ranger" not in spec.name]
 IMPLAUSIBLE = "yahpo-ranger-4154"
 """The forest whose best value falls with more data."""
@@ -270,12 +188,6 @@ def test_interpolated_tasks_are_marked(spec):
     names = [task.name for task in spec.define().tasks]
     measured = [name for name in names if name not in forest.interpolated]
     assert measured == ["5%", "25%", "50%", "75%", "100%"]
-
-
-@pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.name)
-def test_only_forests_of_ranger_stand_in(spec):
-    assert spec.option("forest").stand_in == (spec in RANGER_SPECS)
-    assert not spec.option("onnx").stand_in
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.name)
@@ -309,24 +221,6 @@ def test_only_implausible_forest_gets_worse(spec):
     assert gets_worse == (spec.name == IMPLAUSIBLE)
 
 
-@pytest.mark.parametrize("spec", MEASURED_SPECS, ids=lambda spec: spec.name)
-def test_forests_fit_well(spec):
-    """The card of a forest tells how well it fits on each task, as a cross-validated R2."""
-    card = read_card(spec.artifact)
-
-    lowest_r2 = min(figures_of_task.r2 for figures_of_task in card.figures)
-    assert lowest_r2 > 0.94
-
-
-def test_card_tells_of_implausible_forest():
-    """Why it is left out of means is also one of the limits that its card names."""
-    spec = benchmark_spec(IMPLAUSIBLE)
-
-    reason = spec.option().left_out
-
-    assert reason in read_card(spec.artifact).limits
-
-
 # -- networks --------------------------------------------------------------------------------------
 
 
@@ -341,23 +235,6 @@ def test_network_of_any_instance_is_loaded(scenario):
     assert len(benchmark.tasks) == len(FRACTIONS)
     # No best value is known for any task.
     assert {task.best_value for task in benchmark.tasks} == {None}
-
-
-@pytest.mark.usefixtures("fetched")
-@pytest.mark.parametrize("task_name", ["5%", "100%"])
-@pytest.mark.parametrize("scenario", SCENARIOS_WITH_SHARED_NETWORK)
-def test_network_predicts_aucs(scenario, task_name):
-    """The AUCs are plausible, and the same together as one by one."""
-    benchmark = load(f"yahpo-{scenario}-40981")
-    task = benchmark.task(task_name)
-    rng = np.random.default_rng(0)
-    configs = [benchmark.space.sample(rng) for _ in range(20)]
-
-    aucs = task.evaluate_many(configs)
-    aucs_one_by_one = [task.evaluate(config) for config in configs]
-
-    assert ((aucs > 0) & (aucs <= 1)).all()
-    assert aucs_one_by_one == aucs.tolist()
 
 
 @pytest.mark.usefixtures("empty_cache")
@@ -398,12 +275,6 @@ def test_unknown_instance_suggests_another():
     # There is a data set 1220.
     with pytest.raises(UnknownNameError, match=r"instance '1221' of rbv2_rpart.*did you mean"):
         load("yahpo-rpart-1221")
-
-
-@pytest.mark.usefixtures("fetched")
-def test_unknown_instance_has_no_definition():
-    with pytest.raises(UnknownNameError, match="instance '99999999' of rbv2_rpart"):
-        benchmark_spec("yahpo-rpart-99999999").define()
 
 
 @pytest.mark.parametrize("name", ["yahpo-lightgbm-3", "yahpo-rpart", "yahpo-rpart-x", "rpart-3"])

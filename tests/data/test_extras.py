@@ -121,16 +121,3 @@ def test_missing_package_error_names_command():
 
     command = "pip install optuna (or, in a checkout of hpobench-ordered, pip install '.[optuna]')"
     assert command in str(caught.value)
-
-
-@pytest.mark.slow
-def test_missing_package_breaks_no_contract(tmp_path):
-    """The command `check` tells a method that cannot be run here from one that breaks a rule."""
-    (tmp_path / "mine.py").write_text("def Mine(space, rng):\n    import no_such_package\n")
-    command = [sys.executable, "-m", "hpobench_ordered", "check", f"{tmp_path}/mine.py:Mine"]
-
-    process = subprocess.run(command, check=False, capture_output=True, text=True)
-
-    assert process.returncode == 2, process.stderr
-    assert "mine.py:Mine cannot be run here: No module named 'no_such_package'" in process.stderr
-    assert "contract" not in process.stderr

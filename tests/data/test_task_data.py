@@ -152,19 +152,6 @@ def test_own_benchmark_may_carry_data():
     np.testing.assert_array_equal(features, own_data("bb").features)
 
 
-def test_method_gets_data_of_other_tasks_first():
-    """When one task is left out, the data of the others come first, and its own last.
-
-    Task bb of a, bb and ccc is left out; ccc has no data.
-    """
-    protocol = hbo.LeaveOneOut(trials=2, tasks=["bb"])
-    (data_of_run,) = follow_protocol(protocol, own_benchmark(), make_spec(uses_data=True))
-    data_of_a, data_of_ccc, data_of_bb = data_of_run
-    assert data_of_a is not None
-    assert data_of_ccc is None
-    assert data_of_bb is not None
-
-
 def test_other_data_make_another_benchmark(tmp_path):
     """Benchmarks that differ only in training data have different names in results.
 
@@ -223,13 +210,3 @@ def test_optimiser_needs_data_of_each_task(data):
     """With one earlier task in the history, data of two tasks are needed: its own come last."""
     with pytest.raises(EvaluationsError, match=r"1 earlier tasks .*, 2 in all"):
         make_optimiser(data=data)
-
-
-def test_optimiser_refuses_data_of_one_task():
-    with pytest.raises(EvaluationsError, match="a list of TaskData or None, but got TaskData"):
-        make_optimiser(data=DATA[0])
-
-
-def test_optimiser_without_data_refuses_them():
-    with pytest.raises(ExperimentError, match="bo does not use training data"):
-        make_optimiser("bo", data=DATA)

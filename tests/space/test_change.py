@@ -1,7 +1,6 @@
 """Changes of a search space: what is shared, what is new, and how evaluations are recoded."""
 
 import math
-import pickle
 
 import numpy as np
 import pytest
@@ -170,15 +169,6 @@ def test_ranges_without_overlap_are_not_shared(old, new):
         change.shared_space()
 
 
-@pytest.mark.parametrize(("old", "new"), NOT_SHARED)
-def test_unshared_hyperparameter_has_no_new_share(old, new):
-    """The hyperparameter x is new as a whole, so that no share of its range is asked for."""
-    change = change_of(old, new)
-
-    with pytest.raises(UnknownNameError, match="unknown shared hyperparameter 'x'"):
-        change.new_share("x")
-
-
 def change_of_constants() -> SpaceChange:
     """A change that adds, removes and changes constants, fixes a hyperparameter and frees one.
 
@@ -214,14 +204,6 @@ def test_changes_of_constants_are_described():
         "altered: fixed to 0.1 before, now to 0.25",
         "dropped: removed (was fixed to 1)",
     ]
-
-
-def test_constants_are_not_shared():
-    """Only x is a hyperparameter before and after; k was a constant, and y became one."""
-    change = change_of_constants()
-
-    assert change.shared == ("x",)
-    assert change.only_new == ("k",)
 
 
 def kernels(*names: str) -> Parameter:
@@ -280,11 +262,6 @@ class TestConditions:
         """Gamma is active for the radial kernel, the only one with gamma in both spaces."""
         assert change_of_kernels().shared_space() == SHARED_KERNELS
 
-    def test_shared_space_round_trips_through_json(self):
-        shared = change_of_kernels().shared_space()
-
-        assert SearchSpace.from_json(shared.to_json()) == shared
-
     def test_changed_conditions_are_described(self):
         """In the old space sigmoid was the other kernel with gamma, in the new one it is poly."""
         lines = change_of_kernels().describe()
@@ -342,15 +319,6 @@ class TestConditions:
 
         assert change.shared_space() == SearchSpace([GAMMA])
         assert change.only_new == ("kernel",)
-
-    def test_condition_ignores_order_of_columns(self):
-        """There is a new first column, and kernels changed places; gamma is active as before."""
-        old = space_with_gamma(kernels("linear", "radial"), "radial")
-        new = space_with_gamma(kernels("radial", "linear"), "radial", first=(DEGREE,))
-
-        change = SpaceChange.between(old, new)
-
-        assert change.describe() == ["degree: new (from 2 to 5)"]
 
     def test_evaluations_lacking_values_are_dropped(self):
         """Gamma was active for the radial kernel alone, and is always active now."""
@@ -418,12 +386,6 @@ def test_unknown_name_suggests_a_shared_one():
         change_of_benchmark("svm-b").new_share("kost")
 
 
-def test_unshared_names_cannot_be_drawn():
-    """Only the new space of svm-b has gamma, so that all of its range is new."""
-    with pytest.raises(UnknownNameError, match="unknown shared hyperparameter 'gamma'"):
-        change_of_benchmark("svm-b").draw_only_new("gamma", np.random.default_rng(0))
-
-
 def change_to_same_space() -> SpaceChange:
     """A change that changes nothing, from the space of the benchmark svm-b to itself."""
     space = change_of_benchmark("svm-b").new
@@ -435,25 +397,6 @@ def test_unchanged_space_has_no_new_range():
         change_to_same_space().draw_only_new("cost", np.random.default_rng(0))
 
 
-def test_unchanged_space_is_shared_as_whole():
-    change = change_to_same_space()
-
-    assert change.describe() == ["nothing changed"]
-    assert change.shared == change.new.names
-    assert change.only_new == ()
-
-
-def test_pickled_change_is_the_same():
-    """A change can be sent to another process."""
-    change = change_of_benchmark("svm-b")
-
-    unpickled = pickle.loads(pickle.dumps(change))
-
-    assert unpickled.describe() == change.describe()
-    assert unpickled.shared == change.shared
-    assert unpickled.only_new == change.only_new
-
-
 def test_evaluations_on_another_space_are_refused():
     """The space of the evaluations is neither the old one nor the new one of the change."""
     other_space = SearchSpace([Parameter.number("cost", 1, 2)])
@@ -461,20 +404,6 @@ def test_evaluations_on_another_space_are_refused():
 
     with pytest.raises(InvalidSpaceError, match="task 't' are neither on the old search space"):
         evaluations.in_shared(change_of_benchmark("svm-b"))
-
-
-@pytest.mark.parametrize("count", [3, 0])
-def test_no_shared_evaluations_have_right_shape(count):
-    """There were `count` evaluations at x = 1, outside the new range, which are dropped."""
-    change = change_of(number(0, 10), number(5, 6))
-    values = np.ones((count, 1))
-    evaluations = minimised("t", {}, values, np.zeros(count), change.old)
-
-    shared = evaluations.in_shared(change)
-
-    assert shared.values.shape == (0, 1)
-    assert shared.losses.shape == (0,)
-    assert change.to_new(shared.values).shape == (0, 1)
 
 
 @pytest.mark.parametrize(
@@ -527,23 +456,6 @@ def test_new_discrete_values_follow_the_prior(old, new):
         expected_share = expected.count(value) / len(expected)
         five_standard_errors = 0.04  # of a share of 4000 draws, about
         assert share == pytest.approx(expected_share, abs=five_standard_errors)
-
-
-@pytest.mark.parametrize(
-    ("old_range", "only_new_float"),
-    [((math.nextafter(0.1, 1), 1.0), 0.1), ((0.1, math.nextafter(1, 0)), 1.0)],
-)
-def test_only_new_float_is_drawn(old_range, only_new_float):
-    """Only a single float of the new range, from 0.1 to 1, is not in the old one: one of its ends.
-
-    A draw that is rounded could leave it, and become a value of the old range.
-    """
-    change = change_of(number(*old_range), number(0.1, 1))
-    rng = np.random.default_rng(0)
-
-    drawn = {change.draw_only_new("x", rng) for _ in range(100)}
-
-    assert drawn == {only_new_float}
 
 
 def is_allowed(value: bool | int | float | str, parameter: Parameter) -> bool:
@@ -603,21 +515,6 @@ def test_every_hyperparameter_is_shared_or_new(change):
     assert set(change.shared) <= set(change.old.names)
 
 
-@given(changes())
-def test_changes_are_of_all_hyperparameters(change):
-    assert set(change.changes) == {*change.old.names, *change.new.names}
-
-
-@given(changes())
-def test_every_change_is_described(change):
-    """A line begins with the name of a hyperparameter and a colon, or is "nothing changed"."""
-    changed_names = [name for name, changes in change.changes.items() if changes]
-
-    described_names = [line.partition(":")[0] for line in change.describe() if ":" in line]
-
-    assert described_names == changed_names
-
-
 @given(shared_changes())
 def test_shared_space_lies_in_both(change):
     """Each value of its configurations is allowed in the old space and in the new one."""
@@ -651,20 +548,6 @@ def test_evaluations_outside_new_ranges_are_dropped(change):
 
     assert shared.losses.tolist() == expected_losses
     assert shared.space.configs(shared.values) == expected_configs
-
-
-@given(shared_changes())
-def test_shared_evaluations_keep_task_and_context(change):
-    """The conversion of evaluations from the old to the shared space changes neither of them."""
-    values = sample_values(change.old)
-    losses = np.zeros(len(values))
-    evaluations = minimised("t", {"size": 1.0}, values, losses, change.old)
-
-    shared = evaluations.in_shared(change)
-
-    assert shared.task == "t"
-    assert shared.context == {"size": 1.0}
-    assert shared.space == change.shared_space()
 
 
 @given(shared_changes())
@@ -728,12 +611,6 @@ def test_draws_lie_in_new_range_only(change, seed):
 
 
 @given(shared_changes())
-def test_shares_are_between_0_and_1(change):
-    for name in change.shared:
-        assert 0 <= change.new_share(name) <= 1
-
-
-@given(shared_changes())
 def test_zero_share_means_old_range_suffices(change):
     """If no share of a range is new, the old range has all of its values."""
     names_without_new_part = [name for name in change.shared if change.new_share(name) == 0]
@@ -742,18 +619,3 @@ def test_zero_share_means_old_range_suffices(change):
         new = change.new[name]
         for coded in sample_values(SearchSpace([new])).ravel():
             assert is_allowed(new.value(coded), change.old[name])
-
-
-@pytest.mark.parametrize("name", ["nas-b", "svm-b"])
-def test_new_share_equals_prior_probability(name):
-    """The share of the new range that is new is how often random configurations of it are there.
-
-    The spaces are those of a benchmark; its probability is estimated from 20000 configurations.
-    """
-    change = change_of_benchmark(name)
-    values = sample_values(change.new, 20000)
-
-    for parameter, column in zip(change.new.parameters, values.T, strict=True):
-        old = change.old[parameter.name]
-        is_new = [not is_allowed(parameter.value(coded), old) for coded in column.tolist()]
-        assert np.mean(is_new) == pytest.approx(change.new_share(parameter.name), abs=0.02)

@@ -1,18 +1,15 @@
 """Whole arrays are coded as one hyperparameter and one configuration after the other would be."""
 
 import math
-import pickle
 
 import numpy as np
 import pytest
-from bad_methods import vandalise
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hpobench_ordered import SearchSpace
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.methods._coding import Coder
-from hpobench_ordered.methods.random_search import DRAWN_TOGETHER, RandomSearch
 from hpobench_ordered.space.conditions import Compare, Comparison, Condition, Connective, Joined
 from hpobench_ordered.space.parameters import Kind, Parameter
 from hpobench_ordered.space.unit_cube import MAX_TABULATED
@@ -217,16 +214,6 @@ def test_decode_treats_each_hyperparameter_singly(space_and_unit):
 
 
 @given(spaces_and_units())
-def test_decoded_values_are_nan_where_inactive(space_and_unit):
-    """Hyperparameters are inactive in a configuration exactly where its decoded values are NaN."""
-    space, unit = space_and_unit
-
-    values = space.decode(unit)
-
-    assert_same_array(space.active(values), ~np.isnan(values))
-
-
-@given(spaces_and_units())
 def test_encode_treats_each_hyperparameter_singly(space_and_unit):
     """All columns of values are encoded at once as they are one after the other."""
     space, unit = space_and_unit
@@ -288,31 +275,6 @@ def log_integer_space() -> SearchSpace:
     return SearchSpace([Parameter.number("n", 1, 9, integer=True, log=True)])
 
 
-def test_pickled_space_codes_alike():
-    """A space makes tables of its integers when it first codes, here before it is pickled."""
-    unit = np.random.default_rng(0).random((9, 1))
-    space = log_integer_space()
-    expected = space.canonical(unit)
-
-    copy = pickle.loads(pickle.dumps(space))
-
-    assert_same_array(copy.canonical(unit), expected)
-
-
-def test_spaces_share_no_arrays():
-    """To overwrite all that is inside a copy changes neither the space nor others like it."""
-    unit = np.random.default_rng(0).random((9, 1))
-    space = log_integer_space()
-    expected = space.canonical(unit)
-    copy = pickle.loads(pickle.dumps(space))
-
-    vandalise([copy])  # overwrites all its attributes and arrays
-
-    assert_same_array(space.canonical(unit), expected)
-    another = SearchSpace(space.parameters)
-    assert_same_array(another.canonical(unit), expected)
-
-
 @pytest.mark.parametrize(
     ("function", "number"), [("canonical", 0.3), ("decode", 0.3), ("encode", 3.0)]
 )
@@ -328,17 +290,3 @@ def test_arguments_may_be_readonly_or_strided(function, number):
     strided = twice_as_long[::2]
 
     assert_same_array(code(strided), code(readonly))
-
-
-def test_random_search_draws_one_by_one():
-    """Random search draws in blocks, which is faster, but suggests what single draws would be."""
-    space = SearchSpace([Parameter.number("x", 0, 1), Parameter.choice("c", ("a", "b", "c"))])
-    same_seed = 7
-    trials = 2 * DRAWN_TOGETHER + 1
-    method = RandomSearch(
-        rng=np.random.default_rng(same_seed), space=space, history=(), context={}, budget=trials
-    )
-    rng = np.random.default_rng(same_seed)
-
-    for _ in range(trials):
-        assert method.ask() == space.sample(rng)

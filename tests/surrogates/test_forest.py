@@ -15,7 +15,7 @@ from hpobench_ordered.surrogates.card import r_squared
 from hpobench_ordered.surrogates.coding import Coding, Feature, FeatureKind
 from hpobench_ordered.surrogates.fitting import ForestRecipe, _build_ensemble, fit_forest
 from hpobench_ordered.surrogates.forest import LEAF, ForestSurrogate, TaskMix, interpolate
-from hpobench_ordered.surrogates.pipeline import SurrogateFit, row_folds
+from hpobench_ordered.surrogates.pipeline import SurrogateFit
 
 # Of configurations by `make_evaluations`: a number on a log scale, a number, and a choice.
 CODING = Coding(
@@ -141,10 +141,6 @@ def test_workers_fit_the_same_bytes():
     assert fit_bytes(seed=5, workers=2) == fit_bytes(seed=5, workers=1)
 
 
-def test_seeds_fit_different_bytes():
-    assert fit_bytes(seed=6) != fit_bytes(seed=5)
-
-
 def test_fitted_tasks_need_no_mix():
     """A forest has an output for each task that it was fitted to; other tasks mix two outputs.
 
@@ -214,16 +210,6 @@ def test_output_weights_favour_an_output():
     assert error_with_large_weight < 0.75 * error_with_small_weight
 
 
-def test_every_output_needs_a_weight():
-    """A recipe with one weight does not fit targets of two outputs."""
-    values, targets = make_evaluations(0)
-    of_two_outputs = targets[:, :2]
-    one_weight = ForestRecipe(output_weights=(1,))
-
-    with pytest.raises(ValueError, match="2 positive output weights"):
-        fit_forest(values, of_two_outputs, coding=CODING, recipe=one_weight, seed=0)
-
-
 @pytest.fixture
 def noise_fit():
     """A forest fitted to pure noise, to be cross-validated in five folds of the evaluations.
@@ -253,45 +239,6 @@ def test_cross_validation_does_not_see_targets(noise_fit):
 
     correlation = pearsonr(predicted[:, 0], noise_fit.targets[:, 0]).statistic
     assert correlation < 0.6
-
-
-def test_cross_validation_reports_each_fold(noise_fit):
-    """The function that shows progress is called after each of five folds."""
-    reports: list[str] = []
-
-    noise_fit.cross_validate(lambda: reports.append("fold"))
-
-    assert reports == ["fold"] * 5
-
-
-def test_cross_validation_needs_two_folds():
-    with pytest.raises(ValueError, match="folds"):
-        row_folds(n=60, folds=1, seed=0)
-
-
-def test_too_few_columns_are_refused():
-    """A configuration needs a column for each of three hyperparameters, but has two here."""
-    values, targets = make_evaluations(0, 50)
-    forest = fit_forest(values, targets, coding=CODING, recipe=SMALL_RECIPE, seed=0)
-    two_columns = values[:, :2]
-
-    with pytest.raises(ValueError, match="values need shape"):
-        forest.predict(two_columns, 0)
-    with pytest.raises(ValueError, match="a row needs 3"):
-        forest.predict_one(two_columns[0], 0)
-
-
-@pytest.mark.parametrize(
-    "targets",
-    [np.zeros(50), np.zeros((49, 3)), np.full((50, 1), np.nan)],
-    ids=["one dimension", "one row too few", "not finite"],
-)
-def test_targets_that_do_not_fit_are_refused(targets):
-    """Targets of 50 configurations must be finite, and have the shape (50, number of outputs)."""
-    values, _ = make_evaluations(0, 50)
-
-    with pytest.raises(ValueError, match="targets must be finite"):
-        fit_forest(values, targets, coding=CODING, recipe=SMALL_RECIPE, seed=0)
 
 
 def fit_arrays() -> dict[str, np.ndarray]:

@@ -63,17 +63,6 @@ def test_nearest_point_is_that_of_brute_force(seed, n_points, n_features, has_ti
     assert predicted.tolist() == find_nearest_points(points, queries).tolist()
 
 
-def test_too_few_columns_are_refused():
-    """The surrogate has points of two features, but is asked for configurations of one."""
-    surrogate = make_surrogate(np.zeros((3, 2)))
-    one_column = np.zeros((1, 1))
-
-    with pytest.raises(ValueError, match="values need shape"):
-        surrogate.predict(one_column, 0)
-    with pytest.raises(ValueError, match="a row needs 2"):
-        surrogate.predict_one(one_column[0], 0)
-
-
 @pytest.mark.parametrize(
     "damage",
     [

@@ -116,14 +116,6 @@ def test_unknown_tasks_are_refused(shared, scenario, task):
         surrogate.predict_one(values[0], task)
 
 
-def test_empty_batch_has_no_values(shared, scenario):
-    """A batch without rows is predicted as no values, which is no error."""
-    definition, surrogate = build_surrogate(shared, scenario)
-    no_rows = sample_values(definition, 1)[:0]
-
-    assert surrogate.predict(no_rows, ANY_TASK).shape == (0,)
-
-
 def test_single_rows_agree_with_batch(shared, scenario):
     """A large batch is evaluated in blocks, single rows are not."""
     definition, surrogate = build_surrogate(shared, scenario)

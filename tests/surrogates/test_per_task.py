@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from hpobench_ordered.errors import ArtifactError
 from hpobench_ordered.surrogates import SurrogateType
 from hpobench_ordered.surrogates.base import StoredSurrogate
 from hpobench_ordered.surrogates.coding import Coding, Feature, FeatureKind
@@ -52,20 +51,6 @@ def test_tasks_are_predicted_by_own_surrogates(kind):
     assert len(distinct_predictions) == n_tasks
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_kind_and_dimension_are_those_of_tasks(kind):
-    """The surrogate as a whole has the kind of its tasks' surrogates, and their two numbers."""
-    surrogate = make_per_task(kind, n_tasks=2)
-
-    assert surrogate.kind == kind
-    assert surrogate.dimension == 2
-
-
-def test_no_surrogate_is_refused():
-    with pytest.raises(ValueError, match="at least one"):
-        PerTaskSurrogate(())
-
-
 def test_surrogates_of_two_kinds_are_refused():
     """The surrogates of all tasks must be forests, or all nearest neighbours."""
     forest = make_single(SurrogateType.FOREST, 0)
@@ -75,60 +60,9 @@ def test_surrogates_of_two_kinds_are_refused():
         PerTaskSurrogate((forest, nearest))
 
 
-def test_surrogates_of_two_dimensions_are_refused():
-    """One surrogate takes both numbers of a configuration, the other only the first."""
-    of_both_numbers = make_single(SurrogateType.NEAREST, 0)
-    coding_of_first_number = Coding(CODING.features[:1])
-    of_first_number = make_single(SurrogateType.NEAREST, 0, coding_of_first_number)
-
-    with pytest.raises(ValueError, match=r"one dimension, but got \[1, 2\]"):
-        PerTaskSurrogate((of_both_numbers, of_first_number))
-
-
 def test_nested_surrogates_per_task_are_refused():
     """The surrogate of a task cannot have surrogates per task itself."""
     per_task = make_per_task(SurrogateType.FOREST, n_tasks=1)
 
     with pytest.raises(ValueError, match="PER_TASK"):
         PerTaskSurrogate((per_task,))
-
-
-@pytest.mark.parametrize("impossible_kind", ["CRYSTAL", "PER_TASK"])
-@pytest.mark.parametrize("kind", KINDS)
-def test_impossible_kind_of_tasks_is_refused(kind, impossible_kind):
-    """The stored kind of the tasks' surrogates does not exist, or is "per task" itself."""
-    arrays = make_per_task(kind, n_tasks=3).to_arrays()
-
-    with pytest.raises(ArtifactError):
-        SurrogateType.PER_TASK.from_arrays({**arrays, "kind": np.array(impossible_kind)})
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_array_of_no_task_is_refused(kind):
-    """Names of arrays begin with the index of their task, as in `0/points`."""
-    arrays = make_per_task(kind, n_tasks=3).to_arrays()
-
-    with pytest.raises(ArtifactError):
-        SurrogateType.PER_TASK.from_arrays({**arrays, "first/points": np.zeros(3)})
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_arrays_without_any_task_are_refused(kind):
-    """A surrogate per task needs at least one task."""
-    arrays = make_per_task(kind, n_tasks=3).to_arrays()
-
-    # Only the array that says what the surrogates of the tasks are is left.
-    with pytest.raises(ArtifactError):
-        SurrogateType.PER_TASK.from_arrays({"kind": arrays["kind"]})
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_missing_task_is_refused(kind):
-    """Names of arrays begin with the index of their task, as in `1/points`."""
-    arrays = make_per_task(kind, n_tasks=3).to_arrays()
-    without_second_task = {
-        name: array for name, array in arrays.items() if not name.startswith("1/")
-    }
-
-    with pytest.raises(ArtifactError):
-        SurrogateType.PER_TASK.from_arrays(without_second_task)

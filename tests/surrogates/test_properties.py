@@ -9,7 +9,6 @@ import pytest
 
 import hpobench_ordered as hbo
 from hpobench_ordered.benchmarks.synthetic import ForresterSurrogate, QuadraticSurrogate
-from hpobench_ordered.errors import ArtifactError
 from hpobench_ordered.surrogates.base import StoredSurrogate
 from hpobench_ordered.surrogates.coding import space_coding
 from hpobench_ordered.surrogates.embedded import EmbeddedSurrogate
@@ -119,10 +118,6 @@ def arrays(name, surrogate):
     return surrogate.to_arrays()
 
 
-def test_has_interface_of_surrogates(surrogate):
-    assert isinstance(surrogate, hbo.Surrogate)
-
-
 @pytest.mark.parametrize("task", SOME_TASKS)
 def test_single_rows_agree_with_batch(surrogate, values, task):
     """A row has the same value alone and in a batch; 300 rows are tried, as each takes long."""
@@ -177,11 +172,6 @@ def test_unpickled_copy_agrees(surrogate, values):
         assert (copy.predict(values, task) == surrogate.predict(values, task)).all()
 
 
-def test_arrays_need_no_pickle(arrays):
-    """Arrays of Python objects would be pickled, which is not safe to read."""
-    assert not any(array.dtype.hasobject for array in arrays.values())
-
-
 def test_surrogate_from_arrays_agrees(name, surrogate, values, arrays):
     """Arrays are found by name, so that their order does not matter."""
     in_another_order = dict(reversed(arrays.items()))
@@ -191,14 +181,6 @@ def test_surrogate_from_arrays_agrees(name, surrogate, values, arrays):
     assert copy.to_arrays().keys() == arrays.keys()
     for task in range(TASKS):
         assert (copy.predict(values, task) == surrogate.predict(values, task)).all()
-
-
-def test_missing_array_is_refused(name, arrays):
-    """Each of the arrays of a stored surrogate is left out once."""
-    for missing in arrays:
-        others = {key: array for key, array in arrays.items() if key != missing}
-        with pytest.raises(ArtifactError):
-            TYPES[name].from_arrays(others)
 
 
 @pytest.mark.parametrize("task", [-1, TASKS])

@@ -69,30 +69,6 @@ def copy_by_pickle(table: TableSurrogate) -> TableSurrogate:
     return copy
 
 
-def return_itself(table: TableSurrogate) -> TableSurrogate:
-    return table
-
-
-def test_tenths_are_stored_as_small_integers(table, values):
-    """A table stores values as integer codes, and a divisor.
-
-    Here values are tenths from -170 to 300, so codes from -1700 to 3000, which need two bytes.
-    """
-    assert table.divisor == 10
-    assert table.codes.dtype == np.int16
-    np.testing.assert_array_equal(table.values, values)
-
-
-@pytest.mark.parametrize("make_copy", [return_itself, copy_by_pickle, store_and_read])
-def test_arrays_of_table_are_read_only(table, make_copy):
-    """Copies of a table, too, do not let their arrays be changed."""
-    copy = make_copy(table)
-
-    for array in (copy.values, copy.codes):
-        with pytest.raises(ValueError, match="read-only"):
-            array[0, 0, 0, 0] = 1
-
-
 @pytest.mark.parametrize("make_copy", [copy_by_pickle, store_and_read])
 def test_copies_have_same_grid_and_divisor(table, make_copy):
     """A copy has the same lowest values of hyperparameters, and the same divisor of codes."""

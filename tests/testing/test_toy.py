@@ -12,7 +12,6 @@ from hpobench_ordered.testing.toy import (
     optimum_position,
     random_history,
     toy_benchmark,
-    toy_spec,
 )
 
 SPACES_BEFORE_AND_AFTER_ADJUSTMENT = [
@@ -32,13 +31,6 @@ def test_loss_is_squared_distance_to_optimum(index):
     losses = task.evaluate_many(space.decode(np.array([optimum, away_from_optimum])))
 
     assert losses == pytest.approx([0, 0.1**2 + 0.2**2], abs=1e-30, rel=1e-6)
-
-
-def test_optimum_drifts_slowly():
-    """The optimum moves by a hundredth of the range from task to task."""
-    positions = [optimum_position(task) for task in range(3)]
-
-    assert positions == pytest.approx([0.4, 0.41, 0.42])
 
 
 def test_discrete_optimum_has_no_loss():
@@ -85,29 +77,3 @@ def test_adjustment_removes_adds_and_changes(before, after):
     assert names_before - in_both, "none is removed"
     assert names_after - in_both, "none is added"
     assert any(before[name] != after[name] for name in in_both), "none is changed"
-
-
-@pytest.mark.parametrize(("before", "after"), SPACES_BEFORE_AND_AFTER_ADJUSTMENT)
-def test_previous_benchmark_has_same_tasks(before, after):
-    """The previous benchmark has the same tasks on the space before the adjustment."""
-    benchmark = toy_benchmark(after, tasks=3, previous=before)
-
-    assert benchmark.space == after
-    assert benchmark.previous is not None
-    assert benchmark.previous.space == before
-    names = [task.name for task in benchmark.tasks]
-    assert [task.name for task in benchmark.previous.tasks] == names
-
-
-@pytest.mark.parametrize(("before", "after"), SPACES_BEFORE_AND_AFTER_ADJUSTMENT)
-def test_spec_loads_same_benchmark(before, after):
-    """From its spec, the toy benchmark is loaded with the same spaces and values."""
-    benchmark = toy_benchmark(after, tasks=3, previous=before)
-
-    loaded = toy_spec(after, tasks=3, previous=before).load()
-
-    assert loaded.previous is not None
-    assert loaded.previous.space == before
-    values = after.decode(after.sample_unit(np.random.default_rng(0), 5))
-    for loaded_task, task in zip(loaded.tasks, benchmark.tasks, strict=True):
-        np.testing.assert_array_equal(loaded_task.evaluate_many(values), task.evaluate_many(values))
