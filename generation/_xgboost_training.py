@@ -58,9 +58,6 @@ class XGBoostTrainer:
         """
         size = int(where)
         split = self.split
-        if not split.smallest <= size <= len(split.pool):
-            raise ValueError(f"size must be in {split.smallest}..{len(split.pool)}, but got {size}")
-
         begin = time.perf_counter()
         # The authors' seed and threads; the seed has no effect, as nothing is subsampled.
         classifier = _import_xgboost().XGBClassifier(

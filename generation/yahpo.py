@@ -227,10 +227,9 @@ def find_evaluations(local: Path | None, scenario: str, instance: str) -> Path:
             f"fraction, all fractions of a configuration one after another and ascending, with a "
             f"column a hyperparameter, train_frac and {OBJECTIVE}"
         )
-    candidates = [local, local / file, local / "evaluations" / file]
-    for candidate in candidates:
-        if candidate.is_file():
-            return candidate
+    for path in (local / file, local / "evaluations" / file):
+        if path.is_file():
+            return path
     raise ArtifactError(f"there is no {file} in {local} or its folder evaluations")
 
 
@@ -309,29 +308,19 @@ def _read_json(file: RemoteFile, local: Path | None) -> Any:
 
 
 def _find_file(file: RemoteFile, local: Path | None) -> Path:
-    """Find a published file: beside the local data, in the cache, or by downloading it.
+    """Find a published file: in a local copy of YAHPO's data, in the cache, or by downloading it.
 
     Raises:
         DownloadError: The local file is not the published one.
     """
-    path = None if local is None else _find_local_file(file, local)
-    if path is not None:
+    if local is not None and (local / file.name).is_file():
+        path = local / file.name
         if hash_file(path) != file.sha256:
             raise DownloadError(f"{path} is not the published {file.name}")
         return path
     if not file.is_fetched:
         file.download()
     return file.open_path()
-
-
-def _find_local_file(file: RemoteFile, local: Path) -> Path | None:
-    """Find a file in a local copy of the data, of which `local` may be a part; None if missing."""
-    # The root of the data is three folders above the evaluations of a data set.
-    for folder in (local, *local.absolute().parents[:3]):
-        path = folder / file.name
-        if path.is_file():
-            return path
-    return None
 
 
 def _write(

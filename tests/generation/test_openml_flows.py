@@ -134,18 +134,6 @@ def test_artifact_has_what_table_tells(artifact_folder):
     assert benchmark.provenance.source == described.source
 
 
-@pytest.mark.parametrize(("surrogate", "tolerance"), [("forest", 1e-5), ("nearest", 0)])
-def test_best_values_are_no_worse_than_evaluations(artifact_folder, surrogate, tolerance):
-    """A task's best value is at least the best of its evaluations, up to the surrogate's error.
-
-    Forests store what their leaves predict with few digits; nearest neighbours are exact.
-    """
-    best_evaluations = make_evaluations(SVM).groupby("task")["value"].max()
-
-    for task in hbo.load(artifact_folder, surrogate=surrogate).tasks:
-        assert task.best_value >= best_evaluations[task.name] - tolerance
-
-
 def test_raw_evaluations_are_recorded(artifact_folder):
     """The artifact keeps the evaluations that it was generated from."""
     evaluations_of_tasks = read_evaluations(Artifact(artifact_folder))
@@ -240,15 +228,14 @@ def test_task_alone_has_same_surrogate(artifact_folder, artifact_folder_of_task_
     assert quality == second_quality
 
 
-@pytest.mark.parametrize(("surrogate", "ignores_seed"), [("forest", False), ("nearest", True)])
-def test_seed_decides_only_the_forest(artifact_folder_of_task_3, tmp_path, surrogate, ignores_seed):
+def test_seed_decides_only_the_forest(artifact_folder_of_task_3, tmp_path):
     """Forests are fitted with random numbers, nearest neighbours are found without."""
-    arrays_of_seed_0 = read_task_arrays(artifact_folder_of_task_3, surrogate, task=0)
-
     folder_of_seed_1 = generate_from_frame(tmp_path, tasks=["3"], seed=1)
 
-    arrays_of_seed_1 = read_task_arrays(folder_of_seed_1, surrogate, task=0)
-    assert (arrays_of_seed_1 == arrays_of_seed_0) is ignores_seed
+    for surrogate, ignores_seed in (("forest", False), ("nearest", True)):
+        arrays_of_seed_0 = read_task_arrays(artifact_folder_of_task_3, surrogate, task=0)
+        arrays_of_seed_1 = read_task_arrays(folder_of_seed_1, surrogate, task=0)
+        assert (arrays_of_seed_1 == arrays_of_seed_0) is ignores_seed
 
 
 def test_shared_noise_is_not_predicted(tmp_path):
@@ -430,12 +417,14 @@ def test_card_tells_of_trainings(trained_artifact):
 
 
 @pytest.mark.usefixtures("no_fit")
-def test_some_tasks_are_trained(training_calls, tmp_path):
-    """Asked for task 49 alone, the generator trains on none of the folder's two others."""
+def test_tasks_may_be_selected(training_calls, tmp_path):
+    """Without a folder of data sets, those of the tasks are downloaded, by default the paper's."""
     XGBOOST_GENERATOR.generate(tmp_path / "x", local=tmp_path, tasks=["49"])
+    XGBOOST_GENERATOR.generate(tmp_path / "x", tasks=["3", "37"])
+    XGBOOST_GENERATOR.generate(tmp_path / "x")
 
-    (call,) = training_calls
-    assert call["tasks"] == ["49"]
+    tasks_of_calls = [call["tasks"] for call in training_calls]
+    assert tasks_of_calls == [["49"], ["3", "37"], [str(task) for task in XGBOOST.tasks]]
 
 
 def test_task_without_data_starts_nothing(training_calls, tmp_path):
@@ -444,25 +433,6 @@ def test_task_without_data_starts_nothing(training_calls, tmp_path):
         XGBOOST_GENERATOR.generate(tmp_path / "x", local=tmp_path, tasks=["49", "31"])
 
     assert not training_calls
-
-
-@pytest.mark.usefixtures("no_fit")
-def test_tasks_of_paper_are_the_default(training_calls, tmp_path):
-    """Without a folder or tasks asked for, data of all the paper's tasks are downloaded."""
-    XGBOOST_GENERATOR.generate(tmp_path / "x")
-
-    (call,) = training_calls
-    assert call["tasks"] == [str(task) for task in XGBOOST.tasks]
-
-
-def test_data_are_downloaded_without_folder(training_calls, tmp_path):
-    """Without a folder of data sets, those of the tasks asked for are downloaded."""
-    folder = SVM_GENERATOR.generate(tmp_path / "x", tasks=["3", "37"])
-
-    (call,) = training_calls
-    assert call["tasks"] == ["3", "37"]
-    # The stub calls downloaded data sets "of TASK"; the card lists each task with its data set.
-    assert "3 of 3, 37 of 37" in read_card(Artifact(folder)).describe()
 
 
 def test_tasks_must_be_numbers(training_calls, tmp_path):
@@ -517,22 +487,17 @@ def records_artifact(download_calls, tmp_path):
     return Artifact(SVM_GENERATOR.generate(folder, source="openml", tasks=["37", "3", "31"]))
 
 
-@pytest.mark.usefixtures("records_artifact")
-def test_records_of_tasks_are_downloaded(download_calls, tmp_path):
-    """Records of the flow on the tasks asked for are downloaded, and kept beside the artifact."""
-    (call,) = download_calls
-    assert call["flow_id"] == 5891  # OpenML's number of mlr's SVM
-    assert call["tasks"] == (37, 3, 31)
-    assert call["folder"] == tmp_path / "openml-svm-records"
-
-
-def test_records_become_a_benchmark(records_artifact):
-    """Contexts are sizes of data, `SIZES_OF_DATA`; the licence is OpenML's.
+def test_records_become_a_benchmark(download_calls, records_artifact, tmp_path):
+    """Records are kept beside the artifact; contexts are sizes of data; the licence is OpenML's.
 
     Task 31 has fewer than ten setups, as OpenML calls configurations.
     """
     definition = read_definition(records_artifact)
 
+    (call,) = download_calls
+    assert call["flow_id"] == 5891  # OpenML's number of mlr's SVM
+    assert call["tasks"] == (37, 3, 31)
+    assert call["folder"] == tmp_path / "openml-svm-records"
     assert {task.name: task.context for task in definition.tasks} == {
         "37": {"n_rows": 768, "n_features": 8, "majority_share": 500 / 768},
         "3": {"n_rows": 3196, "n_features": 36, "majority_share": 1669 / 3196},
@@ -577,22 +542,17 @@ def generated_ranger(download_calls, tmp_path, monkeypatch):
 
 
 @pytest.mark.usefixtures("generated_ranger")
-def test_generated_ranger_is_found_by_name():
-    assert benchmark_spec(RANGER.name).is_local
-    assert [task.name for task in hbo.load(RANGER.name).tasks] == ["37"]
-
-
-@pytest.mark.usefixtures("generated_ranger")
-def test_records_of_ranger_are_converted(download_calls):
+def test_ranger_is_found_and_converted(download_calls):
     """OpenML records how many columns are tried, mtry; the search space has their share."""
     (call,) = download_calls
 
     convert_mtry = call["setups"].converters["mtry"]
-    share = convert_mtry(8.0, 37)  # all 8 columns of task 37
 
+    assert benchmark_spec(RANGER.name).is_local
+    assert [task.name for task in hbo.load(RANGER.name).tasks] == ["37"]
     assert call["flow_id"] == 6794  # OpenML's number of mlr's ranger
-    # The middle of the shares that round up to 8 columns, from 7/8 to 1.
-    assert share == pytest.approx(7.5 / 8)
+    # All 8 columns of task 37: the middle of the shares that round up to 8, from 7/8 to 1.
+    assert convert_mtry(8.0, 37) == pytest.approx(7.5 / 8)
 
 
 @given(share=st.floats(0, 1), columns=st.integers(1, 500))
