@@ -15,7 +15,7 @@ from hpobench_ordered.data.extras import import_extra
 from hpobench_ordered.errors import ExperimentError, HPOBenchOrderedError
 from hpobench_ordered.experiment.job import CrashedRun, Job, RunReply, perform_in_child
 from hpobench_ordered.experiment.plan import Cell
-from hpobench_ordered.runtime.child import CHILDREN, pickle_call
+from hpobench_ordered.runtime.child import CHILDREN, pickle_value
 from hpobench_ordered.runtime.machine import package_versions
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def run_on_workers(
         futures = []
         for cell in islice(unsent, count):
             # `sendable` is the cell in the form in which a worker can load its method.
-            request = pickle_call(perform_on_worker, cell.sendable, job.time_limit)
+            request = pickle_value((perform_on_worker, (cell.sendable, job.time_limit)))
             # Not pure: a run that is repeated after a crash must not get the earlier result.
             future = client.submit(run_request, request, versions, pure=False)
             cell_of_future[future] = cell

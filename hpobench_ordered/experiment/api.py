@@ -25,7 +25,6 @@ from hpobench_ordered.experiment.overview import Overview, State, make_overview
 from hpobench_ordered.experiment.parallel import (
     TIME_LIMIT,
     check_workers,
-    choose_process_limit,
     run_cells,
 )
 from hpobench_ordered.experiment.plan import Cell, as_list, grid_of_cells, plan, select_shard
@@ -40,7 +39,7 @@ from hpobench_ordered.experiment.user_methods.identity import (
     identify_here,
     identify_method,
 )
-from hpobench_ordered.experiment.user_methods.loading import end_script
+from hpobench_ordered.experiment.user_methods.source import end_script
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.runtime.child import Children
 from hpobench_ordered.runtime.progress import show_progress
@@ -241,7 +240,7 @@ def run(
     check_workers(workers)
     benchmarks = as_list(benchmarks, "benchmark")
     methods = as_list(methods, "method")
-    with closing(Children(choose_process_limit(workers))) as children:
+    with closing(Children(workers)) as children:
         make_plan = partial(
             plan,
             benchmarks=benchmarks,

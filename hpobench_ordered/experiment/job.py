@@ -7,16 +7,12 @@ as `json` or its file descriptors, thus breaks only its own run.
 
 import pickle
 import traceback
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from hpobench_ordered.errors import BenchmarkFailedError, HPOBenchOrderedError, MethodError
 from hpobench_ordered.experiment._run_file import make_run_table
-from hpobench_ordered.experiment.method_records import (
-    list_contradicting_modules,
-    read_method_records,
-    write_method_record,
-)
+from hpobench_ordered.experiment.method_records import write_method_record
 from hpobench_ordered.experiment.outcome import Outcome
 from hpobench_ordered.experiment.plan import Cell
 from hpobench_ordered.experiment.records import Failure, Record
@@ -28,14 +24,9 @@ from hpobench_ordered.experiment.runner import (
     timeout_error,
 )
 from hpobench_ordered.experiment.store import Store
-from hpobench_ordered.experiment.user_methods.identity import MethodRecord
-from hpobench_ordered.experiment.user_methods.loaded_files import (
-    LoadedFiles,
-    list_changed_files,
-    list_loaded_files,
-    load_and_list,
-)
-from hpobench_ordered.experiment.user_methods.loading import MethodSource
+from hpobench_ordered.experiment.user_methods.identity import MethodRecord, load_and_list
+from hpobench_ordered.experiment.user_methods.loaded_code import hash_user_files
+from hpobench_ordered.experiment.user_methods.source import MethodSource
 from hpobench_ordered.runtime.child import (
     ChildDiedError,
     Children,
@@ -53,12 +44,12 @@ class FinishedRun:
     Attributes:
         outcomes: What the method did on each task.
         timing: How long the run took.
-        loaded: Files that the method had loaded; None for methods of this package.
+        loaded: The files that a method from outside had loaded, as in `MethodRecord.later`.
     """
 
     outcomes: Sequence[Outcome]
     timing: Record
-    loaded: LoadedFiles | None = None
+    loaded: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -112,8 +103,8 @@ def perform_from_files(
 ) -> RunReply:
     """Make a run in this process, which loads a method from outside from its files.
 
-    What is loaded must be what the method was identified by, and its files must be as they were
-    loaded until the run ends. The cell is unpickled later, as its benchmark may load files, too.
+    What is loaded must be what the method was identified by. The cell is unpickled later, as its
+    benchmark may load files, too.
 
     Args:
         source: How to load the method; None for a method of this package.
@@ -132,19 +123,15 @@ def perform_from_files(
         message = f"{record.method}, {IMPORTING}: {describe_error(error)}"
         return FailedRun(MethodError(message, when=IMPORTING), traceback.format_exc())
 
-    # What only one of both has: files that were added, removed or changed.
-    differences = set(imported.describe()) ^ set(record.imported.describe())
-    if differences:  # texts such as "module hash": the name is the first word
-        names = {difference.partition(" ")[0] for difference in differences}
-        return _make_failure_of_changed_files(record.method, sorted(names))
+    differences = imported.list_differences(record.imported)
+    if differences:
+        message = f"{record.method}: its files changed while it ran: {', '.join(differences)}"
+        return FailedRun(MethodError(message), traceback="")
 
     reply = perform(pickle.loads(pickled_cell), time_limit)
-    changed_files = list_changed_files()
-    if changed_files:
-        return _make_failure_of_changed_files(record.method, changed_files)
     if isinstance(reply, FailedRun):
         return FailedRun(_name_method(reply.error, record.method), reply.traceback)
-    return replace(reply, loaded=list_loaded_files(source.folder))
+    return replace(reply, loaded=hash_user_files(source.folder))
 
 
 def perform_in_child(
@@ -195,8 +182,7 @@ class Job:
     def write(self, cell: Cell, reply: RunReply) -> None:
         """Write a finished or failed run.
 
-        A finished run counts as failed if its values cannot be written, or if the files of its
-        method were others in an earlier run of the same version.
+        A finished run counts as failed if its values cannot be written.
         """
         if isinstance(reply, FailedRun):
             self.write_failure(cell, reply.error, reply.traceback)
@@ -209,46 +195,20 @@ class Job:
             self.write_failure(cell, failure, "".join(traceback.format_exception(error)))
             return
 
-        if reply.loaded is not None:
-            changed_modules = self._record_loaded(cell, reply.loaded)
-            if changed_modules:
-                failed = _make_failure_of_changed_files(cell.method.name, changed_modules)
-                self.write_failure(cell, failed.error, failed.traceback)
-                return
-
+        if cell.identity.record is not None:
+            record = cell.identity.record
+            later = {
+                path: content_hash
+                for path, content_hash in reply.loaded.items()
+                if path not in record.imported.files
+            }
+            write_method_record(self.store.folder, replace(record, later=later))
         self.store.write(table)
         self.store.records.write_timing(reply.timing)
 
     def write_failure(self, cell: Cell, error: MethodError, traceback_text: str) -> None:
         """Write that a run failed."""
         self.store.records.write_failure(Failure.from_error(cell, error, printed=traceback_text))
-
-    def _record_loaded(self, cell: Cell, loaded: LoadedFiles) -> list[str]:
-        """Record what a method had loaded in a run, if earlier runs had loaded the same files.
-
-        Returns:
-            The modules whose files had another content in an earlier run of the same version. If
-            there are any, nothing is recorded.
-        """
-        record = cell.identity.record
-        if record is None:  # nothing identifies the method, so no later run could use a record
-            return []
-        # `record` has what the import loads; `later` is what was loaded only while the method ran.
-        new_record = replace(record, later=loaded.without(record.imported))
-        folder = self.store.folder
-        records = read_method_records(folder)
-        same_version = [other for other in records if other.version == record.version]
-        changed_modules = list_contradicting_modules([new_record, *same_version])
-        if not changed_modules and new_record not in same_version:
-            write_method_record(folder, new_record)
-        return changed_modules
-
-
-def _make_failure_of_changed_files(method: str, names: Sequence[str]) -> FailedRun:
-    """The failure of a run of a method whose modules or files changed; it names them."""
-    message = f"{method}: its files changed while it ran: {', '.join(names)}"
-    no_traceback = ""  # the change was noticed by comparison: no exception was raised
-    return FailedRun(MethodError(message), no_traceback)
 
 
 def _name_method(error: MethodError, method: str) -> MethodError:

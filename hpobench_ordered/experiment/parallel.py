@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 TIME_LIMIT = 300.0  # seconds that one call into a method may take
 REPEATS_AFTER_CRASH = 3  # of a run whose process died, before it counts as failed
-FEWEST_PROCESSES = 4  # even with fewer workers, so that methods need not start anew for each run
 
 Pool = Callable[[Sequence[Cell]], Iterator[tuple[Cell, RunReply | CrashedRun | None]]]
 """Runs cells; yields each when it is over, with None for one that another process has made."""
@@ -120,16 +119,6 @@ def check_workers(workers: object) -> None:
         check_count(workers, noun="worker")
 
 
-def choose_process_limit(workers: int) -> int:
-    """Choose how many child processes may exist at the same time, whether busy or waiting.
-
-    Each method from outside has a process of its own, which waits for the next run of that method.
-    With as few processes as workers, methods that take turns would end each other's and start anew
-    for every run. Therefore some are allowed even for one worker: waiting costs only memory.
-    """
-    return max(workers, FEWEST_PROCESSES)
-
-
 def _warn_of_damaged_files(store: Store) -> None:
     """Move damaged files of the store away, and warn if there are any."""
     moved = store.set_aside_damaged()
@@ -163,7 +152,7 @@ def _open_pool(
             yield run_with_dask, {"machines": machines}
         return
 
-    processes = children or Children(choose_process_limit(workers))
+    processes = children or Children(workers)
     nothing_recorded: dict[str, Any] = {}
     try:
         if workers <= 1:  # one run at a time needs no threads

@@ -343,7 +343,7 @@ class Records:
         """Read and check all records except runs in progress.
 
         Raises:
-            StoreError: A record is damaged, or records of methods contradict each other.
+            StoreError: A record is damaged.
         """
         experiments = {}  # content of each file, by its name
         for file in list_files(self.folder, EXPERIMENT_FILES):

@@ -66,7 +66,7 @@ from hpobench_ordered.experiment._run_file import (
     other_format,
     read_runs,
 )
-from hpobench_ordered.experiment.method_records import METHOD_FILES, check_agreement
+from hpobench_ordered.experiment.method_records import METHOD_FILES
 from hpobench_ordered.experiment.plan import IDENTITY
 from hpobench_ordered.experiment.records import Failure, Record, Records, check_record
 from hpobench_ordered.experiment.stored_runs import Cells, StoredRuns
@@ -365,16 +365,12 @@ class Store(StoredRuns):
         nothing.
 
         Raises:
-            StoreError: A file of any of them or of this store is damaged, two results of a run
-                differ, or a version of a method had loaded different files.
+            StoreError: A file of any of them or of this store is damaged, or two results of a run
+                differ.
         """
         _check_same_results((self, *others))
-        own_snapshot = self.records.read_all()
+        self.records.read_all()  # only to raise if a record is damaged
         snapshots = [other.records.read_all() for other in others]
-        method_records = [*own_snapshot.methods]  # what methods had loaded in the runs
-        for snapshot in snapshots:
-            method_records += snapshot.methods
-        check_agreement(method_records)
 
         self.prepare()
         for other, snapshot in zip(others, snapshots, strict=True):

@@ -29,7 +29,7 @@ from hpobench_ordered.experiment.plan import key_of
 from hpobench_ordered.experiment.records import Failure, Reason
 from hpobench_ordered.experiment.store import Store
 from hpobench_ordered.experiment.user_methods.identity import VERSION_LENGTH, MethodRecord
-from hpobench_ordered.experiment.user_methods.loaded_files import LoadedFile, LoadedFiles
+from hpobench_ordered.experiment.user_methods.loaded_code import LoadedCode
 
 SHARE = st.floats(0, 1, exclude_max=True)
 """A share of a file's length."""
@@ -89,18 +89,17 @@ def intact_store(tmp_path_factory) -> Path:
 
 
 def make_method_record() -> MethodRecord:
-    """The record of what a user's method loaded: NumPy at its import, helper.py only in a run.
+    """The record of what a user's method loaded: LightGBM at its import, helper.py only in a run.
 
     `base` is the version as it is known after the import alone.
     """
-    helper = LoadedFile(module="helper", digest="1" * 64, place="helper.py")
     any_version = "0" * VERSION_LENGTH  # a hash
     return MethodRecord(
         method="mine.py:Mine",
         version=any_version,
         base=any_version,
-        imported=LoadedFiles(packages=("numpy 2.0",)),
-        later=LoadedFiles(files=(helper,)),
+        imported=LoadedCode(packages={"lightgbm": "4.6.0"}),
+        later={"helper.py": "1" * 64},
     )
 
 

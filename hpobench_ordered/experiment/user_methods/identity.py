@@ -6,34 +6,32 @@ that it loads only later, while it runs, are listed after each run; they are com
 again. A method of which something has no file is new at each start.
 """
 
-import hashlib
-import json
+import pickle
 import secrets
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
+from functools import cache
 from pathlib import Path
 
-from hpobench_ordered.data.identity import NEW_AT_EACH_START
-from hpobench_ordered.experiment.user_methods.loaded_files import (
-    LoadedFiles,
-    describe_current_state,
-    is_unchanged,
-    load_and_list,
+from hpobench_ordered.data.identity import NEW_AT_EACH_START, hash_bytes, hash_json
+from hpobench_ordered.experiment.user_methods.loaded_code import (
+    LoadedCode,
+    hash_now,
+    list_loaded_code,
 )
-from hpobench_ordered.experiment.user_methods.loading import MethodSource
 from hpobench_ordered.experiment.user_methods.source import (
-    digest_of_method,
-    source_by_value,
-    source_in_files,
+    MethodSource,
+    end_script,
+    find_source,
+    find_source_by_value,
+    load_method,
     uses_only_this_package,
 )
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.methods.registry import list_methods, method_spec
 from hpobench_ordered.runtime.child import Children
-
-NOTHING = LoadedFiles()
 
 VERSION_LENGTH = 12  # hexadecimal digits of a hash
 
@@ -60,21 +58,21 @@ class MethodIdentity:
 
 @dataclass(frozen=True)
 class MethodRecord:
-    """What was loaded in runs of a method from outside, as it is stored beside their results.
+    """What was loaded in a run of a method from outside, as it is stored beside the results.
 
     Attributes:
         method: Name of the method.
         version: Its version in the results.
         base: Hash of its arguments, and of what was loaded when it was imported.
         imported: What was loaded when it was imported.
-        later: What was loaded only while it ran.
+        later: The files that were loaded only while it ran, by their paths, with their hashes.
     """
 
     method: str
     version: str
     base: str
-    imported: LoadedFiles
-    later: LoadedFiles = NOTHING
+    imported: LoadedCode
+    later: dict[str, str] = field(default_factory=dict)
 
 
 def identify_method(
@@ -90,32 +88,27 @@ def identify_method(
     Raises:
         ExperimentError: It cannot be sent to another process.
     """
+    end_script()  # ends the program here if it is only executed to load a method from it
     if uses_only_this_package(spec.method):
         return MethodIdentity(_package_method_version(spec))
+    try:
+        source = find_source(spec.method)
+        imported = children.call(spec.name, load_and_list, source)
+    except Exception:  # it has no file, or importing it raises whatever the user's files raise
+        # Nothing tells whether it is the same at the next start.
+        return MethodIdentity(_make_unique_version(), find_source_by_value(spec.method))
 
-    source = source_in_files(spec.method)  # None if some of it has no file
-    imported = None
-    if source is not None:
-        imported = _import_in_process(spec.name, source, children)
-    if source is None or imported is None:  # nothing tells whether it is the same at the next start
-        return MethodIdentity(_make_unique_version(), source_by_value(spec.method))
-
-    base = _hash_texts([source.digest, *_list_settings(spec), *imported.describe()])
+    base = _hash_version([hash_bytes(source.content), *_list_settings(spec), asdict(imported)])
     earlier = [record for record in records if record.method == spec.name and record.base == base]
     version = choose_version(base, earlier, source.folder)
     return MethodIdentity(version, source, MethodRecord(spec.name, version, base, imported))
 
 
-def _import_in_process(method: str, source: MethodSource, children: Children) -> LoadedFiles | None:
-    """Import a method in its process, and return what that loads.
-
-    None: it cannot be imported from its files. An example is a class that the user's session has
-    put into a module after its import.
-    """
-    try:
-        return children.call(method, load_and_list, source)
-    except Exception:  # whatever the user's files raise
-        return None
+@cache
+def load_and_list(source: MethodSource) -> LoadedCode:
+    """Load a method in this process, and list what its import loads; the same list each time."""
+    load_method(source)
+    return list_loaded_code(source.folder)
 
 
 def method_version(spec: MethodSpec) -> str:
@@ -146,25 +139,17 @@ def choose_version(base: str, earlier: Sequence[MethodRecord], folder: Path) -> 
         earlier: Records of the same method with the same base.
         folder: The folder of the method's own file.
     """
-    if not earlier:
-        return base
-
-    records_of_version = defaultdict[str, list[MethodRecord]](list)
+    hash_of_path: dict[str, str] = {}  # of the files as they are now
+    is_current = defaultdict[str, bool](lambda: True)  # by version
     for record in earlier:
-        records_of_version[record.version].append(record)
-    for version, records in records_of_version.items():
-        if all(is_unchanged(record.later, folder) for record in records):
-            return version
-
-    states = set[str]()  # texts such as "module hash", of files as they are now
+        for path, recorded_hash in record.later.items():
+            hash_of_path[path] = hash_now(path, folder)
+            if hash_of_path[path] != recorded_hash:
+                is_current[record.version] = False
     for record in earlier:
-        states.update(describe_current_state(record.later, folder))
-    version = _hash_texts([base, *sorted(states)])
-    if version in records_of_version:
-        # The runs of that version are not up to date, as found above: they had loaded their files
-        # from other places.
-        return _make_unique_version()
-    return version
+        if is_current[record.version]:
+            return record.version
+    return _hash_version([base, hash_of_path]) if earlier else base
 
 
 def _package_method_version(spec: MethodSpec) -> str:
@@ -176,8 +161,9 @@ def _package_method_version(spec: MethodSpec) -> str:
     """
     if spec.name in list_methods() and method_spec(spec.name) == spec:
         return str(spec.version)
+    content = hash_bytes(pickle.dumps(spec.method))
     versions = [f"{name} {method_spec(name).version}" for name in list_methods()]
-    return _hash_texts([digest_of_method(spec.method), *_list_settings(spec), *versions])
+    return _hash_version([content, *_list_settings(spec), *versions])
 
 
 def _list_settings(spec: MethodSpec) -> list[str]:
@@ -190,9 +176,9 @@ def _list_settings(spec: MethodSpec) -> list[str]:
     return texts
 
 
-def _hash_texts(texts: Sequence[str]) -> str:
-    """Beginning of the hash of a list of texts; JSON tells ["ab"] from ["a", "b"]."""
-    return hashlib.sha256(json.dumps(list(texts)).encode()).hexdigest()[:VERSION_LENGTH]
+def _hash_version(parts: Sequence[object]) -> str:
+    """Make a version of what can be written as JSON."""
+    return hash_json(parts, sort_keys=True)[:VERSION_LENGTH]
 
 
 def _make_unique_version() -> str:

@@ -1,325 +1,222 @@
-"""What another process needs to load a method from its files.
+"""How another process loads a method: from its files, as they are now.
 
-A method is pickled so that its classes and functions are named by where they are, and only the
-values of arguments are stored. A process that unpickles it imports them afresh: whatever was
-edited, set or patched in the user's session is not there. What has no file, such as a class typed
-into a session or made by a function, is stored with its code instead.
+A method is pickled: its classes and functions by their names, and only its arguments by value. The
+process that unpickles it imports the names afresh, so that whatever was edited, set or patched in
+the user's session is not there. What no import finds, such as a lambda or a class that was typed
+into a notebook, is sent with its code instead.
 """
 
-import hashlib
 import io
-import marshal
 import pickle
 import sys
-from collections.abc import Callable, Iterable
-from importlib import import_module
-from importlib.machinery import PathFinder
-from operator import attrgetter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
+from importlib.util import spec_from_file_location
 from pathlib import Path
-from types import FunctionType, ModuleType
-from typing import Any
+from types import ModuleType
+from typing import Any, NamedTuple
 
-from hpobench_ordered.experiment.user_methods.loading import (
-    MethodSource,
-    Script,
-    end_script,
-    find_function,
-)
-from hpobench_ordered.experiment.user_methods.module_files import (
-    is_installed,
-    is_of_package,
-    is_standard,
-)
+from hpobench_ordered.errors import ExperimentError
+from hpobench_ordered.experiment.user_methods.loaded_code import find_user_files
 from hpobench_ordered.methods.wrapping.naming import SCRIPT_NAMES
-from hpobench_ordered.runtime.child import cloudpickle, pickle_call
+from hpobench_ordered.runtime.child import pickle_value
 
 SHARED_PACKAGES = frozenset({"hpobench_ordered", "numpy"})
-"""Packages that every process has, and whose objects are part of arguments."""
+"""Packages that every process has, and whose objects are arguments of this package's methods."""
 
 
-def source_in_files(method: object) -> MethodSource | None:
-    """Describe where the code of a method is; None if some of it has no file.
+class EndOfScriptError(BaseException):
+    """Ends the execution of the user's program here, where it would start an experiment."""
 
-    None, too, if the values of its arguments cannot be hashed such that equal ones have the same
-    hash in every process.
+
+class Script(NamedTuple):
+    """The user's program: its file, and its package ("" unless started by `python -m`)."""
+
+    file: str
+    package: str
+
+
+@dataclass(frozen=True)
+class MethodSource:
+    """A method in the form in which another process loads it; calling it there makes an optimiser.
+
+    Attributes:
+        content: The pickled method.
+        folder: The folder of the method's first file.
+        files: Names and files of all modules of the user.
+        script: The user's program, if the method needs something that is defined there.
+        search_path: `sys.path`.
+        arguments: `sys.argv`.
     """
-    end_script()  # ends the program here if it is only executed to load a method from it
-    pickler = _ReferencePickler()
-    try:
-        pickler.dump(method)
-        digest = digest_of_method(method)
-    except Exception:  # pickling a user's objects may raise anything
-        return None
-    module_names = pickler.module_names
-    if not all(map(_has_file, module_names)):
-        return None
-    # The user's program, if some of the method is defined there.
-    is_in_script = any(name in module_names for name in SCRIPT_NAMES)
+
+    content: bytes
+    folder: Path
+    files: tuple[tuple[str, str], ...]
+    script: Script | None
+    search_path: tuple[str, ...]
+    arguments: tuple[str, ...]
+
+    def __call__(self, **settings: Any) -> Any:
+        """Make the optimiser of one task; the method is loaded once in a process."""
+        return load_method(self)(**settings)
+
+
+_running_scripts = set[str]()
+"""Files of the user's programs that this process executes, only to define what is in them."""
+
+
+def end_script() -> None:
+    """End the user's program if this process executes it only to load a method from it.
+
+    Experiments call this first, so that a program without `if __name__ == "__main__":` does not
+    start its experiment again in every process of it.
+
+    Raises:
+        EndOfScriptError: This process is such a one.
+    """
+    if _running_scripts:
+        raise EndOfScriptError
+
+
+def find_source(method: object) -> MethodSource:
+    """Describe how a method is loaded from its files.
+
+    Raises:
+        ExperimentError: Some of it is defined in an interactive session, which has no file.
+        Exception: It cannot be pickled, for example because it is a lambda.
+    """
+    content = pickle.dumps(method)
+    modules = list_modules(content)
+    is_in_script = any(name in modules for name in SCRIPT_NAMES)
     script = _find_script() if is_in_script else None
-    return _make_source(pickler.content, module_names, digest=digest, script=script)
+    return _make_source(content, modules, script)
 
 
-def source_by_value(method: object) -> MethodSource:
-    """Describe a method by its pickle, with the code of what cannot be imported.
+def find_source_by_value(method: object) -> MethodSource:
+    """Describe how a method is loaded from its pickle, which has the code of what has no name.
 
     Raises:
         ExperimentError: It refers to what cannot be sent to another process, such as a lock.
     """
-    end_script()  # ends the program here if it is only executed to load a method from it
-    content, module_names = _pickle_by_value(method)
-    # Without a hash, as nothing identifies code that has no file.
-    return _make_source(content, module_names, digest="", script=None)
-
-
-def _make_source(
-    content: bytes, module_names: Iterable[str], *, digest: str, script: Script | None
-) -> MethodSource:
-    """Add what any process needs to import the modules: their files, `sys.path` and `sys.argv`."""
-    return MethodSource(
-        content=content,
-        digest=digest,
-        modules=tuple(_list_user_modules(module_names)),
-        script=script,
-        search_path=tuple(sys.path),
-        arguments=tuple(sys.argv),
-    )
+    return _make_source(pickle_value(method), modules=(), script=None)
 
 
 def uses_only_this_package(method: object) -> bool:
     """Whether all classes and functions of a method are of this package or Python's own."""
-    pickler = _ReferencePickler()
     try:
-        pickler.dump(method)
+        modules = list_modules(pickle.dumps(method))
     except Exception:  # pickling a user's objects may raise anything
         return False
-    top_modules = {name.partition(".")[0] for name in pickler.module_names}
-    # `SHARED_PACKAGES` are this package and numpy, whose objects may be arguments.
-    return all(map(_is_standard_module, top_modules - SHARED_PACKAGES))
+    top_modules = {name.partition(".")[0] for name in modules}
+    return top_modules <= SHARED_PACKAGES | sys.stdlib_module_names
 
 
-def rebuild_function(
-    module: str,
-    code: bytes,
-    defaults: tuple[object, ...] | None,
-    keyword_defaults: dict[str, object] | None,
-    closure: tuple[object, ...],
-    attributes: dict[str, object],
-) -> Callable[..., object]:
-    """Make a lambda or an inner function again, from its file as it is now.
+def list_modules(content: bytes) -> list[str]:
+    """List the modules of the classes and functions in a pickle, in the order of their use."""
+    modules = []
 
-    Args:
-        module: Name of its module, which is loaded.
-        code: Its compiled code, by which it is found in the file, as bytes of `marshal`.
-        defaults: Default values of positional arguments.
-        keyword_defaults: Default values of other arguments.
-        closure: Values of the variables that it uses from the functions around it.
-        attributes: Attributes that were set on it.
+    class Lister(pickle.Unpickler):
+        def find_class(self, module: str, name: str) -> Any:
+            """Note the module of a class or function; `pickle` calls this for each."""
+            modules.append(module)
+            return super().find_class(module, name)
+
+    Lister(io.BytesIO(content)).load()
+    return list(dict.fromkeys(modules))
+
+
+@cache
+def load_method(source: MethodSource) -> Any:
+    """Import what a method needs, and return the method, the same one each time.
+
+    Raises:
+        Exception: Whatever the user's files raise; or they do not define it.
     """
-    function = find_function(module, marshal.loads(code), closure)
-    function.__defaults__ = defaults
-    function.__kwdefaults__ = keyword_defaults
-    vars(function).update(attributes)
-    return function
+    # As in the process that the user started, so that the same files are imported.
+    sys.path[:] = dict.fromkeys((*source.search_path, *sys.path))
+    sys.argv[:] = source.arguments
+    sys.meta_path.insert(0, _UserModuleFinder(dict(source.files)))
+    if source.script is not None:
+        _run_script(source.script)
+    return pickle.loads(source.content)
 
 
-def find_attribute(module: str, qualified_name: str) -> Any:
-    """A class or function of a loaded module."""
-    return attrgetter(qualified_name)(sys.modules[module])
+class _UserModuleFinder(MetaPathFinder):
+    """Finds the user's modules in the files from which the user's process has imported them."""
 
+    def __init__(self, files: Mapping[str, str]) -> None:
+        """Remember the file of each module, by its name."""
+        self._files = files
 
-class _ReferencePickler(pickle.Pickler):
-    """Pickles code by name, lambdas and inner functions by their place in the file."""
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Find a module; Python calls this whenever one is imported, with the path of its package.
 
-    def __init__(self) -> None:
-        """Pickle into memory; `content` is the pickle."""
-        self._file = io.BytesIO()
-        super().__init__(self._file, protocol=5)
-        # Modules of classes and functions, in the order of their first use; a dict as ordered set.
-        self.module_names: dict[str, None] = {}
-
-    @property
-    def content(self) -> bytes:
-        return self._file.getvalue()
-
-    def persistent_id(self, thing: object) -> None:
-        """Note the module of a class, function or module.
-
-        `pickle` calls this for every object. As nothing is returned, it is pickled as usual.
+        Test runners load a file as package.module, where no import finds the package. It is then an
+        empty one.
         """
-        if isinstance(thing, type | FunctionType):
-            self.module_names.setdefault(thing.__module__)
-        elif isinstance(thing, ModuleType):
-            self.module_names.setdefault(thing.__name__)
-
-    def reducer_override(self, thing: object) -> Any:
-        """What is pickled in place of an object: a function and arguments that make it again.
-
-        That is so for modules, unnamed functions, and what is loaded from a file alone. For others
-        NotImplemented tells `pickle` to proceed as usual.
-        """
-        if isinstance(thing, ModuleType):
-            return import_module, (thing.__name__,)
-        if isinstance(thing, FunctionType) and _is_unnamed(thing):
-            code = marshal.dumps(thing.__code__)
-            return rebuild_function, (thing.__module__, code, *_list_function_values(thing))
-        if _is_loaded_from_file_alone(thing):
-            return find_attribute, _find_place(thing)
-        return NotImplemented
-
-
-class _DigestPickler(pickle.Pickler):
-    """Pickles equal values to equal bytes, in every process."""
-
-    def __init__(self) -> None:
-        """Pickle into memory; `content` is the pickle."""
-        self._file = io.BytesIO()
-        super().__init__(self._file, protocol=4)
-        # No memo: it would tell whether objects are identical or only equal.
-        self.fast = True
-
-    @property
-    def content(self) -> bytes:
-        return self._file.getvalue()
-
-    def persistent_id(self, thing: object) -> object:
-        """What is pickled in place of an object whose pickle differs between processes.
-
-        These are modules, sets, unnamed functions, and what is loaded from a file alone. None: the
-        object is pickled as usual.
-        """
-        if isinstance(thing, ModuleType):
-            return thing.__name__
-        if isinstance(thing, set | frozenset):  # its order differs from process to process
-            return sorted(thing, key=repr)
-        if isinstance(thing, FunctionType) and _is_unnamed(thing):
-            positions = str(list(thing.__code__.co_positions()))
-            return [thing.__qualname__, positions, *_list_function_values(thing)]
-        if _is_loaded_from_file_alone(thing):
-            return _find_place(thing)
+        if name in self._files:
+            return spec_from_file_location(name, self._files[name])
+        has_files = any(module.startswith(f"{name}.") for module in self._files)
+        if has_files and PathFinder.find_spec(name, path) is None:
+            return ModuleSpec(name, loader=None, is_package=True)
         return None
 
 
-def digest_of_method(method: object) -> str:
-    """Hash of the names and arguments of a method; equal ones have the same in every process."""
-    pickler = _DigestPickler()
-    pickler.dump(method)
-    return hashlib.sha256(pickler.content).hexdigest()
+def _make_source(content: bytes, modules: Sequence[str], script: Script | None) -> MethodSource:
+    """Add what any process needs to import the modules: their files, `sys.path` and `sys.argv`."""
+    files = find_user_files()
+    method_files = [files[name] for name in modules if name in files]
+    modules_to_find = []
+    for name, file in files.items():
+        is_in_archive = not file.is_file()
+        if name not in SCRIPT_NAMES and not is_in_archive:  # Python itself finds those in archives
+            modules_to_find.append((name, str(file)))
+    return MethodSource(
+        content=content,
+        folder=method_files[0].parent if method_files else Path.cwd(),
+        files=tuple(modules_to_find),
+        script=script,
+        search_path=tuple(map(str, sys.path)),
+        arguments=tuple(sys.argv),
+    )
 
 
-def _pickle_by_value(method: object) -> tuple[bytes, dict[str, None]]:
-    """Pickle a method with the code of what cannot be imported.
-
-    Returns:
-        The pickle, and the names of the modules of its classes and functions, in the order of
-        their first use.
-    """
-    module_names: dict[str, None] = {}  # as an ordered set
-
-    class Pickler(cloudpickle().Pickler):  # type: ignore[misc]
-        def persistent_id(self, thing: object) -> None:
-            """Note the module of a class or function.
-
-            `pickle` calls this for every object. As nothing is returned, it is pickled as usual.
-            """
-            if isinstance(thing, type | FunctionType):
-                module_names.setdefault(thing.__module__)
-
-    file = io.BytesIO()
-    try:
-        Pickler(file).dump(method)
-    except Exception:
-        pickle_call(lambda: method)  # raises an `ExperimentError` that says what cannot be sent
-        raise  # reached only if that could be pickled after all
-    return file.getvalue(), module_names
-
-
-def _is_loaded_from_file_alone(thing: object) -> bool:
-    """Whether a class or function is of a module whose package cannot be imported.
-
-    Test runners load a file as package.module without the package being on the path. pickle would
-    import the package, and fail.
-    """
-    if not isinstance(thing, type | FunctionType):
-        return False
-    package, dot, _ = thing.__module__.partition(".")
-    # `SHARED_PACKAGES`: this package and numpy.
-    is_standard_or_ours = package in sys.stdlib_module_names or package in SHARED_PACKAGES
-    is_in_package = dot != ""
-    return is_in_package and not is_standard_or_ours and PathFinder.find_spec(package) is None
-
-
-def _find_place(thing: Any) -> tuple[str, str]:
-    """Module and name of a class or function.
+def _find_script() -> Script:
+    """The user's program.
 
     Raises:
-        pickle.PicklingError: Something else is there under its name.
+        ExperimentError: There is none, but an interactive session.
     """
-    if find_attribute(thing.__module__, thing.__qualname__) is not thing:
-        raise pickle.PicklingError(f"{thing!r} is not what its module has under its name")
-    return thing.__module__, thing.__qualname__
-
-
-def _is_unnamed(function: FunctionType) -> bool:
-    """Whether a function is a lambda or inside of another one, so that no import finds it.
-
-    Its name then contains "<lambda>" or "<locals>".
-    """
-    return "<" in function.__qualname__
-
-
-def _list_function_values(function: FunctionType) -> list[object]:
-    """What a function has beside its code: defaults, the values it encloses, and attributes."""
-    closure = tuple(cell.cell_contents for cell in function.__closure__ or ())
-    return [function.__defaults__, function.__kwdefaults__, closure, vars(function)]
-
-
-def _has_file(name: str) -> bool:
-    """Whether the code of a module is in a file, or part of Python."""
-    if name in SCRIPT_NAMES:  # the user's program or session
-        return _find_script() is not None
-    return _is_standard_module(name) or _find_file(name) is not None
-
-
-def _is_standard_module(name: str) -> bool:
-    """Whether a module is Python's own, and not a file of the user with the same name."""
-    if name.partition(".")[0] not in sys.stdlib_module_names:
-        return False
-    file = _find_file(name)
-    return file is None or is_standard(file)
-
-
-def _find_file(name: str) -> Path | None:
-    """The file of a loaded module; None if it has none."""
-    file = getattr(sys.modules.get(name), "__file__", None)
-    if isinstance(file, str) and Path(file).exists():
-        return Path(file).absolute()
-    return None
-
-
-def _find_script() -> Script | None:
-    """The user's program; None in an interactive session."""
-    main = sys.modules.get("__main__")
+    main = sys.modules["__main__"]
     file = getattr(main, "__file__", None)
     is_interactive = hasattr(sys, "ps1")  # the prompt, which only interactive sessions have
     if is_interactive or file is None or not Path(file).is_file():
-        return None
-    spec = getattr(main, "__spec__", None)  # that of MODULE after `python -m MODULE`, else None
-    module = "" if spec is None else spec.name
-    return Script(str(Path(file).absolute()), module)
+        raise ExperimentError("what is defined in an interactive session has no file")
+    return Script(str(Path(file).absolute()), main.__package__ or "")
 
 
-def _list_user_modules(names: Iterable[str]) -> list[tuple[str, str]]:
-    """Names and files of the user's modules, neither installed nor of Python or this package.
+def _run_script(script: Script) -> None:
+    """Execute the user's program up to where it would start an experiment.
 
-    The user's program (`SCRIPT_NAMES`) is left out: it is not imported as a module, but described
-    as a script.
+    What it defines is then in a module, which can be found under both `SCRIPT_NAMES`: "__main__",
+    as the method's pickle names it, and "__mp_main__". The latter is its `__name__`, so that
+    `if __name__ == "__main__":` is False here.
     """
-    modules = []
-    for name in names:
-        file = _find_file(name)
-        if name in SCRIPT_NAMES or file is None:
-            continue
-        is_of_user = not (is_standard(file) or is_installed(file) or is_of_package(file))
-        if is_of_user:
-            modules.append((name, str(file)))
-    return modules
+    module = ModuleType(SCRIPT_NAMES[1])
+    module.__file__ = script.file
+    module.__package__ = script.package
+    for name in SCRIPT_NAMES:
+        sys.modules[name] = module
+    code = compile(Path(script.file).read_bytes(), script.file, "exec", dont_inherit=True)
+    _running_scripts.add(script.file)
+    try:
+        exec(code, vars(module))
+    except EndOfScriptError:  # it came to an experiment: all that the method needs is defined
+        pass
+    finally:
+        _running_scripts.remove(script.file)
