@@ -45,7 +45,6 @@ def digest_without_bad_method(tmp_path_factory):
     [
         (bad.Raises, Reason.RAISED, "RuntimeError: out of ideas"),
         (bad.Exits, Reason.RAISED, "SystemExit: 3"),
-        (bad.RaisesOwn, Reason.RAISED, "trial 1: OwnError"),
         (bad.NoSuper, Reason.RAISED, r"__init__ must call super().__init__(...)"),
         (bad.WrongFallbacks, Reason.RAISED, "`fallbacks` must be a count, but got 'many'"),
         (bad.Nonsense, Reason.INVALID, "a configuration must be a dict, but got 'a configuration'"),

@@ -5,7 +5,6 @@ import ctypes
 import itertools
 import os
 import random
-import sys
 import threading
 import time
 import types
@@ -127,11 +126,6 @@ class Dies(Good):
         os.kill(os.getpid(), 9)
 
 
-class Crashes(Good):
-    def ask(self):
-        ctypes.string_at(0)
-
-
 class NoSuper(Good):
     def __init__(self, *, space, rng, **settings):
         self.space, self.rng = space, rng
@@ -142,41 +136,9 @@ class WrongFallbacks(Good):
         self.fallbacks = "many"
 
 
-class OwnError(BaseException):
-    def __str__(self) -> str:
-        raise RuntimeError("nothing to say")
-
-
-class RaisesOwn(Good):
-    def ask(self):
-        raise OwnError
-
-
 class Interrupts(Good):
     def ask(self):
         raise KeyboardInterrupt
-
-
-class ShallowStack(Good):
-    """Leaves hardly any depth of calls to whatever runs after it."""
-
-    def tell(self, config, loss):
-        sys.setrecursionlimit(60)
-
-
-class BreaksClock(Good):
-    def tell(self, config, loss):
-        time.perf_counter = time.sleep
-
-
-class PatchesNumPy(Good):
-    def tell(self, config, loss):
-        np.random.default_rng = np.sum
-
-
-class PatchesSpace(Good):
-    def tell(self, config, loss):
-        type(self.space).sample = lambda space, rng: {}
 
 
 class Vandal(Good):
@@ -276,8 +238,3 @@ class GlobalRandom(Good):
     def ask(self):
         unit = np.array([[random.random() for _ in range(self.space.dimension)]])
         return self.space.configs(self.space.decode(unit))[0]
-
-
-class IgnoresSeed(Good):
-    def prepare(self):
-        self.rng = np.random.default_rng()

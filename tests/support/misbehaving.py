@@ -112,7 +112,7 @@ class ChangesGlobalState(Misbehaving):
 
     def misbehave(self):
         random.seed(0)
-        np.random.seed(0)
+        np.random.seed(0)  # noqa: NPY002
         os.chdir("/")
         sys.path.clear()
         json.dumps = None
