@@ -10,7 +10,7 @@ from numba import njit
 from numba.core import event
 
 from hpobench_ordered.runtime import announcements
-from hpobench_ordered.runtime.clocks import loading_times
+from hpobench_ordered.runtime.clocks import loading_time
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -48,15 +48,15 @@ event.register("numba:compile", _Announcer())  # not sent if compiled code is lo
 
 
 class _ClockStopper(event.Listener):  # type: ignore[misc]
-    """Lets the package's clocks stand still while this process compiles or loads compiled code."""
+    """Lets the package's clock stand still while this process compiles or loads compiled code."""
 
     def on_start(self, event: object) -> None:
-        """Stop the clocks; numba calls this, with details that are not needed."""
-        loading_times.begin()
+        """Stop the clock; numba calls this, with details that are not needed."""
+        loading_time.begin()
 
     def on_end(self, event: object) -> None:
-        """Let the clocks go on; numba calls this."""
-        loading_times.end()
+        """Let the clock go on; numba calls this."""
+        loading_time.end()
 
 
 event.register("numba:compiler_lock", _ClockStopper())  # held while code is compiled or loaded

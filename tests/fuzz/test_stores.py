@@ -489,14 +489,8 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
     "method: other name": lambda f: (f / "methods" / "readme.txt").write_text("me"),
     "method: folder": lambda f: (f / "methods" / f"{KEY_OF_NO_RUN}.json").mkdir(),
     "method: device": lambda f: replace_file(f, "methods", lambda p: p.symlink_to("/dev/zero")),
-    "method: text as files": lambda f: write_method(f, later={"files": "helper.py"}),
-    "method: number as digest": lambda f: write_method(
-        f, later={"files": [{"module": "helper", "digest": 1, "place": "helper.py"}]}
-    ),
-    "method: other content of a file": lambda f: write_method(
-        f, later={"files": [{"module": "helper", "digest": "2" * 64, "place": "helper.py"}]}
-    ),
-    "method: package without a name": lambda f: write_method(f, imported={"packages": [""]}),
+    "method: text as files": lambda f: write_method(f, later="helper.py"),
+    "method: number as digest": lambda f: write_method(f, later={"helper.py": 1}),
     "method: deep": lambda f: write_hashed(f / "methods", DEEPLY_NESTED, key="0" * VERSION_LENGTH),
     "run: folder": lambda f: (f / "runs" / "folder").mkdir(),
     "run: other name": lambda f: (f / "runs" / "copy of run.parquet").write_text(""),
