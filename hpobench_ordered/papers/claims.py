@@ -17,9 +17,9 @@ from enum import Enum
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.analysis.differences import compare_methods
 from hpobench_ordered.analysis.samples import two_standard_errors
 from hpobench_ordered.analysis.scores import Scores
+from hpobench_ordered.papers.differences import compare_methods
 from hpobench_ordered.papers.evidence import Comparisons, Evidence, Measure
 
 FORMATS = {Measure.SCORE: ".1f", Measure.RANK: ".2f", Measure.REGRET: ".3g"}

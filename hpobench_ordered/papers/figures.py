@@ -13,6 +13,7 @@ import numpy as np
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.analysis.curves import cross_labels
 from hpobench_ordered.analysis.scores import Scores
+from hpobench_ordered.papers import charts as paper_charts
 from hpobench_ordered.papers.evidence import Comparisons, Evidence, Measure, MethodComparison
 from hpobench_ordered.papers.paper import Content
 from hpobench_ordered.reporting import charts
@@ -69,7 +70,7 @@ def progress(
             tables.append(panel.data)
 
     has_same_methods = len({comparison.methods for comparison in comparisons}) == 1
-    chart = charts.beside(
+    chart = paper_charts.beside(
         list(chain.from_iterable(charts_of_row.values())),
         columns=len(measures) + times,
         title=f"after every trial, mean over {'runs' if over_runs else 'seeds'}",
@@ -139,7 +140,7 @@ def draw_times(evidence: Evidence, comparison: MethodComparison, *, name: str) -
     methods = comparison.methods
     milliseconds = [evidence.milliseconds(comparison.benchmark, method) for method in methods]
     data = pd.DataFrame({"method": methods, "milliseconds": milliseconds})
-    chart = charts.times(data, methods=methods, title="time")
+    chart = paper_charts.times(data, methods=methods, title="time")
     return Content(data.assign(benchmark=name, measure="time"), chart)
 
 

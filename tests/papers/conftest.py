@@ -5,10 +5,10 @@ from functools import partial
 import pytest
 from reproduction_support import make_figure
 
-from hpobench_ordered.analysis.differences import Estimate
 from hpobench_ordered.experiment.protocols import Ordered
 from hpobench_ordered.papers import Paper, reproduce
 from hpobench_ordered.papers.claims import Claim, ahead, cheaper
+from hpobench_ordered.papers.differences import Estimate
 from hpobench_ordered.papers.evidence import Measure
 from hpobench_ordered.papers.figures import progress
 from hpobench_ordered.papers.othpo.claims import ahead_on_tasks

@@ -25,10 +25,10 @@ from hpobench_ordered.benchmarks.registry import load
 from hpobench_ordered.data.benchmark import Benchmark
 from hpobench_ordered.methods._gp.model import standardise
 from hpobench_ordered.methods.registry import method_spec
+from hpobench_ordered.papers import charts as paper_charts
 from hpobench_ordered.papers.claims import Finding, find_weakest
 from hpobench_ordered.papers.evidence import Comparisons, Evidence
 from hpobench_ordered.papers.paper import Content
-from hpobench_ordered.reporting import charts
 from hpobench_ordered.runtime.threads import one_thread
 
 if TYPE_CHECKING:
@@ -166,9 +166,9 @@ def posteriors(
         dots = pd.DataFrame({"x": belief.points, "y": belief.values})
         bases = pd.DataFrame(belief.bases).assign(x=belief.x).melt("x", var_name="basis")
         bases = bases.assign(weight=belief.weights[bases["basis"].astype(int)])
-        rows.append(charts.posterior(line, dots, bases, title=method))
+        rows.append(paper_charts.posterior(line, dots, bases, title=method))
         tables.append(line.assign(method=method))
-    chart = charts.beside(rows, columns=1, title=f"{benchmark}, task {task + 1}")
+    chart = paper_charts.beside(rows, columns=1, title=f"{benchmark}, task {task + 1}")
     return Content(pd.concat(tables, ignore_index=True), chart)
 
 

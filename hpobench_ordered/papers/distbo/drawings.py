@@ -1,8 +1,8 @@
 """The figure of Law et al. (2019) that shows a benchmark's functions."""
 
+from hpobench_ordered.papers import charts as paper_charts
 from hpobench_ordered.papers.evidence import Comparisons, Evidence
 from hpobench_ordered.papers.paper import Content
-from hpobench_ordered.reporting import charts
 
 
 def illustration(evidence: Evidence, comparisons: Comparisons) -> Content:
@@ -17,5 +17,5 @@ def illustration(evidence: Evidence, comparisons: Comparisons) -> Content:
     for task, values in zip(benchmark.tasks, landscape.objective, strict=True):
         frames.append(pd.DataFrame({"method": task.name, "x": x, "value": values}))
     data = pd.concat(frames, ignore_index=True).sort_values(["method", "x"], ignore_index=True)
-    chart = charts.functions(data, x=name, title=f"{benchmark.name}: every task")
+    chart = paper_charts.functions(data, x=name, title=f"{benchmark.name}: every task")
     return Content(data.rename(columns={"method": "task", "x": name}), chart)

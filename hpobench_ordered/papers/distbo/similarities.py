@@ -28,6 +28,7 @@ from hpobench_ordered.benchmarks.registry import load
 from hpobench_ordered.data.writing import write_atomically
 from hpobench_ordered.experiment.plan import Cell
 from hpobench_ordered.experiment.runner import list_training_data, make_method_arguments
+from hpobench_ordered.papers import charts as paper_charts
 from hpobench_ordered.papers.evidence import Comparisons, Evidence, Measure, MethodComparison
 from hpobench_ordered.papers.figures import PANEL, mean_curves
 from hpobench_ordered.papers.paper import Content
@@ -116,7 +117,7 @@ def similarity_curves(
         similarities = similarities_of_runs(evidence, benchmark, method, trials)
         panels.append(_draw_similarities(similarities, sources, method))
 
-    chart = charts.beside(
+    chart = paper_charts.beside(
         [panel.chart for panel in panels],
         columns=3,
         title=f"{benchmark}: similarity of source tasks to the target",

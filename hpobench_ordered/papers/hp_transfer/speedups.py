@@ -15,10 +15,10 @@ import numpy as np
 from hpobench_ordered.analysis.curves import cross_labels
 from hpobench_ordered.analysis.speedup import speedups
 from hpobench_ordered.experiment.protocols import Adjustment
+from hpobench_ordered.papers import charts as paper_charts
 from hpobench_ordered.papers.claims import Finding, find_weakest
 from hpobench_ordered.papers.evidence import Comparisons, Evidence, MethodComparison
 from hpobench_ordered.papers.paper import Content
-from hpobench_ordered.reporting import charts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -89,7 +89,7 @@ def speedups_by_benchmark(
         group=drawn["benchmark"],
         value=drawn[SPEEDUP],
     )
-    chart = charts.strips(
+    chart = paper_charts.strips(
         _with_means(drawn, SPEEDUP),
         x="benchmark",
         y=AXIS_TITLES[SPEEDUP].format(reference),
@@ -116,7 +116,7 @@ def by_reference_budget(
     if drawn["old_budget"].nunique() > 1:
         panel = drawn["old_budget"].astype(str) + " trials before the adjustment"
     drawn = drawn.assign(panel=panel, group=drawn["reference_budget"], value=drawn[measure])
-    chart = charts.strips(
+    chart = paper_charts.strips(
         _with_means(drawn, measure),
         x=f"trials of {reference}",
         y=AXIS_TITLES[measure].format(reference),

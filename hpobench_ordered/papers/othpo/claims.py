@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from hpobench_ordered._typing import BoolArray, FloatArray
-from hpobench_ordered.analysis.differences import compare_methods, resampled_error
 from hpobench_ordered.analysis.landscape import optimum_drift
 from hpobench_ordered.analysis.samples import incumbents
 from hpobench_ordered.analysis.scores import ranks_of_means
@@ -18,6 +17,7 @@ from hpobench_ordered.papers.claims import (
     iter_scores,
     mean_of_methods,
 )
+from hpobench_ordered.papers.differences import compare_methods, resampled_error
 from hpobench_ordered.papers.evidence import Comparisons, Evidence
 
 

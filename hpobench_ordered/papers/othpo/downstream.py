@@ -6,13 +6,13 @@ from dataclasses import replace
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.analysis.differences import (
+from hpobench_ordered.papers.claims import Finding
+from hpobench_ordered.papers.differences import (
     Estimate,
     improvement_in_mean,
     mean_over_tasks,
     reduction_in_standard_error,
 )
-from hpobench_ordered.papers.claims import Finding
 from hpobench_ordered.papers.evidence import Comparisons, Evidence, Measure, MethodComparison
 from hpobench_ordered.papers.paper import Content
 

@@ -14,6 +14,7 @@ import numpy as np
 from hpobench_ordered.analysis.curves import cross_labels
 from hpobench_ordered.analysis.landscape import best_indices, colour_ends, visible_indices
 from hpobench_ordered.data.objective import Direction
+from hpobench_ordered.papers import charts as paper_charts
 from hpobench_ordered.papers.evidence import Comparisons, Evidence, Landscape, MethodComparison
 from hpobench_ordered.papers.paper import Content
 from hpobench_ordered.reporting import charts
@@ -86,7 +87,7 @@ def bars(
         panel=_name_panels(drawn), top=drawn["benchmark"].map(tops), task=drawn["label"]
     )
     title = f"normalised score after trial {trial}"
-    chart = charts.by_task(drawn, bars=True, columns=1, size=(820, 150), title=title)
+    chart = paper_charts.by_task(drawn, bars=True, columns=1, size=(820, 150), title=title)
     return Content(table, chart)
 
 
@@ -108,7 +109,7 @@ def points(
     highest_of_panel = drawn.groupby("panel")["mean"].transform("max")
     drawn["top"] = 1.15 * highest_of_panel.clip(lower=1.0)
     title = "normalised score by task"
-    chart = charts.by_task(drawn, bars=False, columns=columns, size=(215, 140), title=title)
+    chart = paper_charts.by_task(drawn, bars=False, columns=columns, size=(215, 140), title=title)
     return Content(table, chart)
 
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.analysis.differences import Estimate
 from hpobench_ordered.benchmarks import xgboost_mnist
 from hpobench_ordered.data.benchmark import Benchmark
 from hpobench_ordered.experiment.protocols import Ordered
 from hpobench_ordered.papers.claims import Claim, ahead
+from hpobench_ordered.papers.differences import Estimate
 from hpobench_ordered.papers.evidence import Comparisons, Evidence, Landscape, MethodComparison
 from hpobench_ordered.papers.othpo.claims import (
     ahead_on_tasks,

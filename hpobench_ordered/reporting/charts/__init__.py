@@ -5,31 +5,22 @@ Altair's own methods restyle it. No chart computes a statistic.
 """
 
 from hpobench_ordered.reporting.charts.comparisons import (
-    by_task,
     heatmap,
     leader_differences,
-    strips,
 )
 from hpobench_ordered.reporting.charts.curves import attainment, curves
 from hpobench_ordered.reporting.charts.landscapes import Dimension, Panel, landscape
-from hpobench_ordered.reporting.charts.panels import beside, functions, posterior, times
 from hpobench_ordered.reporting.charts.saving import javascript, save, specification
 
 __all__ = [
     "Dimension",
     "Panel",
     "attainment",
-    "beside",
-    "by_task",
     "curves",
-    "functions",
     "heatmap",
     "javascript",
     "landscape",
     "leader_differences",
-    "posterior",
     "save",
     "specification",
-    "strips",
-    "times",
 ]

@@ -1,8 +1,6 @@
-"""Charts that compare methods: heat maps, means by task, strips, and differences from the best."""
+"""Charts that compare methods: heat maps, and differences from the best."""
 
-import math
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import altair as alt
 import numpy as np
@@ -16,11 +14,8 @@ from hpobench_ordered.reporting.charts.theme import (
     ON_DARK,
     ON_LIGHT,
     SEQUENCE,
-    by_method,
     configured,
-    facetted,
     panel_names,
-    value_tips,
 )
 
 if TYPE_CHECKING:
@@ -40,9 +35,6 @@ MIN_NUMBER_WIDTH = 40
 
 MAX_DARK_SHARE = 0.35
 """Up to this share of `SEQUENCE`, white text stands out from a cell better than black."""
-
-PALE_ARROW = "#B0B0B0"
-"""Colour of an arrow where only the error is above the plotted range."""
 
 
 def leader_differences(
@@ -151,164 +143,3 @@ def heatmap(
         description=f"Table of the {title_of(measure)} of {', '.join(methods)} on "
         f"{', '.join(panels)}.",
     )
-
-
-def by_task(
-    frame: "pd.DataFrame", *, bars: bool, columns: int, size: tuple[float, float], title: str
-) -> alt.TopLevelMixin:
-    """Draw the mean score of every method on every task with its error.
-
-    A dark arrow says that a mean is above the plotted range, a pale one that its error is.
-
-    Args:
-        frame: Columns panel, task and method, in the order to draw them; mean, low and high; and
-            top, the upper end of the plotted range of the panel.
-        bars: Whether means are bars; otherwise they are points.
-        columns: Panels in a row.
-        size: Width and height of a panel, in pixels.
-        title: Title of the chart.
-    """
-    panels = list(dict.fromkeys(frame["panel"]))
-    tasks = list(dict.fromkeys(frame["task"]))
-    methods = list(frame["method"].unique())
-    labels = alt.Axis(labelAngle=0, labelOverlap=True)
-    base = alt.Chart().encode(
-        x=alt.X("task:N", sort=tasks, title="task", axis=labels),
-        xOffset=alt.XOffset("method:N", sort=methods, scale=alt.Scale(domain=methods)),
-        tooltip=value_tips("task:N"),
-    )
-    layers = [*_mean_layers(base, by_method(methods), bars=bars), _arrow_layer(base)]
-    panel = alt.layer(*layers, data=_cut_at_top(frame)).properties(width=size[0], height=size[1])
-    whole = facetted(panel, "panel", panels, columns)
-    return configured(
-        whole.resolve_scale(x="independent", xOffset="independent", y="independent"),
-        title=title,
-        description=f"Normalised scores of {', '.join(methods)} by task: {', '.join(panels)}.",
-    )
-
-
-def _mean_layers(base: alt.Chart, looks: Mapping[str, Any], *, bars: bool) -> list[alt.Chart]:
-    """Layers of means and of their errors, the upper layer last.
-
-    Errors, and means as points, are left out where the mean is above the plotted range. Bars are
-    cut there.
-
-    Args:
-        base: Chart with the horizontal axis, of the columns that `_cut_at_top` gives.
-        looks: Channels color and shape of the methods.
-        bars: Whether means are bars; otherwise they are points.
-    """
-    y = alt.Y("shown:Q", title="normalised score", scale=alt.Scale(nice=False))
-    within_range = base.transform_filter("!datum.is_above")
-    errors = within_range.transform_filter("datum.high !== null").encode(y="below:Q", y2="above:Q")
-    if bars:
-        means = base.mark_bar().encode(y=y, color=looks["color"])
-        return [means, errors.mark_rule(color=ON_LIGHT, strokeWidth=0.9)]
-
-    means = within_range.mark_point(filled=True, size=36, opacity=1)
-    means = means.encode(y=y, color=looks["color"], shape=looks["shape"])
-    return [errors.mark_rule().encode(color=looks["color"]), means]
-
-
-def _arrow_layer(base: alt.Chart) -> alt.Chart:
-    """Arrows at the upper end of the plotted range, where a mean or an error goes beyond it.
-
-    `base` is a chart of the columns that `_cut_at_top` gives; `arrow` is the colour of an arrow, or
-    "" where there is none.
-    """
-    arrows = base.mark_point(shape="triangle-up", filled=True, size=22, opacity=1)
-    arrows = arrows.encode(y="tip:Q", fill=alt.Fill("arrow:N", scale=None))
-    return arrows.transform_filter("datum.arrow")
-
-
-def _cut_at_top(frame: "pd.DataFrame") -> "pd.DataFrame":
-    """Cut means and errors at the upper end of the plotted range, the column `top`.
-
-    Columns of the result that are drawn: `shown`, the mean; `below` and `above`, the ends of its
-    error; and at the height `tip` an arrow in the colour `arrow`, where a mean or an error was cut.
-    """
-    data = frame[["panel", "task", "method", "mean", "low", "high", "top"]].dropna(subset=["mean"])
-    top = data["top"].astype(float)
-    # Random search ends at 100 but for rounding errors, which are not beyond a range up to 100.
-    just_above_top = top * (1 + 1e-9)
-    is_above = data["mean"] > just_above_top
-    is_error_above = data["high"] > just_above_top
-    return data.assign(
-        is_above=is_above,
-        shown=data["mean"].clip(upper=top),
-        below=data["low"].clip(lower=0.0, upper=top),
-        above=data["high"].clip(upper=top),
-        tip=1.035 * top,
-        arrow=np.select([is_above, is_error_above], [INK, PALE_ARROW], ""),
-    )
-
-
-def strips(
-    frame: "pd.DataFrame", *, x: str, y: str, log: bool, columns: int, size: tuple[float, float]
-) -> alt.TopLevelMixin:
-    """Draw every value as a point and the means as lines, with methods beside each other.
-
-    Args:
-        frame: One row per value: columns panel and group, in the order to draw them; method;
-            benchmark and, if there are any, task, which the tooltip shows; value; and mean, that of
-            the method in the group and panel.
-        x: Title of the axis of groups.
-        y: Title of the axis of values, and of the chart.
-        log: Whether values are ratios, drawn on a logarithmic axis with a line at 1; otherwise they
-            are shares.
-        columns: Panels in a row.
-        size: Width and height of a panel, in pixels.
-    """
-    panels = list(dict.fromkeys(frame["panel"]))
-    groups = list(dict.fromkeys(frame["group"]))
-    methods = list(frame["method"].unique())
-    labels = [name for name in ("benchmark", "task") if name in frame]
-
-    data = frame[["panel", "group", "method", "value", "mean", *labels]]
-    # The mean is in all rows of a method; it is drawn once.
-    is_first_of_method = ~data.duplicated(["panel", "group", "method"])
-    data = data.assign(is_mean=is_first_of_method, one=1.0)
-
-    looks = by_method(methods)
-    side_by_side = alt.Scale(domain=methods, paddingInner=0.3)
-    base = alt.Chart().encode(
-        x=alt.X("group:N", sort=groups, title=x, axis=alt.Axis(labelAngle=0)),
-        xOffset=alt.XOffset("method:N", sort=methods, scale=side_by_side),
-        color=looks["color"],
-    )
-    value_tip = alt.Tooltip("value:Q", format=".3~r")
-    points = base.mark_point(filled=True, size=22, opacity=0.55).encode(
-        y=_ratio_axis(data["value"], y) if log else _share_axis(y),
-        shape=looks["shape"],
-        tooltip=["method:N", *(alt.Tooltip(f"{name}:N") for name in labels), value_tip],
-    )
-    mean_tip = alt.Tooltip("mean:Q", format=".3~r")
-    mean_lines = base.transform_filter("datum.is_mean")
-    mean_lines = mean_lines.mark_tick(thickness=2.5, orient="horizontal", opacity=1)
-    layers = [points, mean_lines.encode(y="mean:Q", tooltip=["method:N", mean_tip])]
-    if log:
-        line_at_one = alt.Chart().mark_rule(color=FAINT).encode(y="one:Q")
-        layers.insert(0, line_at_one)
-
-    panel = alt.layer(*layers, data=data).properties(width=size[0], height=size[1])
-    return configured(
-        facetted(panel, "panel", panels, columns),
-        title=y,
-        description=f"{y} of {', '.join(methods)}: {', '.join(panels)}.",
-    )
-
-
-def _share_axis(title: str) -> alt.Y:
-    """A linear axis from 0, in percent."""
-    scale = alt.Scale(domainMin=0)
-    return alt.Y("value:Q", title=title, scale=scale, axis=alt.Axis(format=".0%"))
-
-
-def _ratio_axis(values: "pd.Series[float]", title: str) -> alt.Y:
-    """A logarithmic axis of ratios, at least from 1/2 to 2, with ticks at powers of two."""
-    low = min(values.min(), 0.5) / 1.05
-    high = max(values.max(), 2.0) * 1.05
-    scale = alt.Scale(type="log", domain=[low, high], nice=False)
-    exponents = range(math.ceil(math.log2(low)), math.floor(math.log2(high)) + 1)
-    axis = alt.Axis(values=[2.0**exponent for exponent in exponents], format="~r")
-    return alt.Y("value:Q", title=title, scale=scale, axis=axis)

@@ -14,6 +14,7 @@ import pytest
 import hpobench_ordered as hbo
 from hpobench_ordered import Task
 from hpobench_ordered.errors import ExperimentError, UnknownNameError
+from hpobench_ordered.papers import charts as paper_charts
 from hpobench_ordered.reporting import charts
 from hpobench_ordered.reporting.charts import Dimension, Panel, theme
 from hpobench_ordered.reporting.charts.evaluations import (
@@ -89,10 +90,10 @@ def charts_by_task(curves: pd.DataFrame) -> Mapping[str, alt.TopLevelMixin]:
     strips = by_task.assign(group=by_task["task"], value=0.7 * by_task["mean"])
     layout: dict[str, Any] = {"columns": 2, "size": (200, 100)}
     return {
-        "bars": charts.by_task(by_task, bars=True, title="scores", **layout),
-        "points": charts.by_task(by_task, bars=False, title="scores", **layout),
-        "ratios": charts.strips(strips, x="task", y="speed-up", log=True, **layout),
-        "shares": charts.strips(strips, x="task", y="share", log=False, **layout),
+        "bars": paper_charts.by_task(by_task, bars=True, title="scores", **layout),
+        "points": paper_charts.by_task(by_task, bars=False, title="scores", **layout),
+        "ratios": paper_charts.strips(strips, x="task", y="speed-up", log=True, **layout),
+        "shares": paper_charts.strips(strips, x="task", y="share", log=False, **layout),
     }
 
 
@@ -186,7 +187,9 @@ def strips_frame() -> pd.DataFrame:
 
 def strips_chart() -> alt.TopLevelMixin:
     """The values of `strips_frame` as points beside each other, on a logarithmic axis."""
-    return charts.strips(strips_frame(), x="group", y="ratio", log=True, columns=2, size=(200, 100))
+    return paper_charts.strips(
+        strips_frame(), x="group", y="ratio", log=True, columns=2, size=(200, 100)
+    )
 
 
 def test_strips_show_values_of_frame():

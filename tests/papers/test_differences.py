@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from hpobench_ordered import Direction
-from hpobench_ordered.analysis.differences import (
+from hpobench_ordered.analysis.scores import Scores
+from hpobench_ordered.papers.differences import (
     Estimate,
     compare_methods,
     improvement_in_mean,
@@ -12,7 +13,6 @@ from hpobench_ordered.analysis.differences import (
     reduction_in_standard_error,
     resampled_error,
 )
-from hpobench_ordered.analysis.scores import Scores
 
 VALUES = np.array([[9.0, 30.0], [11.0, 30.0]])
 """Of two seeds (rows) on two tasks: means 10 and 30, spread 2 and 0."""
