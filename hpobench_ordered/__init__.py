@@ -5,38 +5,17 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
 from hpobench_ordered.benchmarks.registry import list_benchmarks, load, suite
-from hpobench_ordered.data.benchmark import (
-    Benchmark,
-    Definition,
-    Provenance,
-    Task,
-    TaskDefinition,
-)
-from hpobench_ordered.data.extras import Extra
-from hpobench_ordered.data.history import Evaluations, check_history
+from hpobench_ordered.data.benchmark import Benchmark, Task
+from hpobench_ordered.data.history import Evaluations
 from hpobench_ordered.data.objective import Direction, Objective
-from hpobench_ordered.data.specs import BenchmarkFamily, BenchmarkSpec, SurrogateOption
-from hpobench_ordered.data.surrogate import Surrogate
-from hpobench_ordered.data.task_data import DataKind, DataSource, TaskData
 from hpobench_ordered.errors import HPOBenchOrderedError
 from hpobench_ordered.experiment.api import Results, merge_stores, reference, run
 from hpobench_ordered.experiment.protocols import Adjustment, LeaveOneOut, Ordered
 from hpobench_ordered.methods.base import Method, MethodSpec
 from hpobench_ordered.methods.registry import list_methods
-from hpobench_ordered.space import (
-    Compare,
-    Comparison,
-    Condition,
-    Connective,
-    Joined,
-    Kind,
-    Parameter,
-    SearchSpace,
-    SpaceChange,
-)
-from hpobench_ordered.surrogates import SurrogateType
-from hpobench_ordered.tuning import history_from_results, read_history
-from hpobench_ordered.tuning.optimiser import Optimiser, optimiser
+from hpobench_ordered.space import Parameter, SearchSpace
+from hpobench_ordered.tuning import read_history
+from hpobench_ordered.tuning.optimiser import optimiser
 from hpobench_ordered.tuning.own_benchmarks import from_evaluations, save
 
 if TYPE_CHECKING:
@@ -52,43 +31,21 @@ except PackageNotFoundError:  # a checkout that is not installed
 __all__ = [
     "Adjustment",
     "Benchmark",
-    "BenchmarkFamily",
-    "BenchmarkSpec",
-    "Compare",
-    "Comparison",
-    "Condition",
-    "Connective",
-    "DataKind",
-    "DataSource",
-    "Definition",
     "Direction",
     "Evaluations",
-    "Extra",
     "HPOBenchOrderedError",
-    "Joined",
-    "Kind",
     "LeaveOneOut",
     "Method",
     "MethodSpec",
     "Objective",
-    "Optimiser",
     "Ordered",
     "OrderedSearchCV",
     "Parameter",
-    "Provenance",
     "Results",
     "SearchSpace",
-    "SpaceChange",
-    "Surrogate",
-    "SurrogateOption",
-    "SurrogateType",
     "Task",
-    "TaskData",
-    "TaskDefinition",
     "__version__",
-    "check_history",
     "from_evaluations",
-    "history_from_results",
     "list_benchmarks",
     "list_methods",
     "load",

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 import hpobench_ordered as hbo
-from hpobench_ordered import Extra, SurrogateOption
 from hpobench_ordered.benchmarks import newsvendor
 from hpobench_ordered.benchmarks import registry as benchmark_registry
 from hpobench_ordered.benchmarks.registry import benchmark_families, benchmark_spec
+from hpobench_ordered.data import Extra, SurrogateOption
 from hpobench_ordered.data.artifact import Artifact
 from hpobench_ordered.data.local import LOCAL_VARIABLE
 from hpobench_ordered.data.remote import CACHE_VARIABLE, RemoteFile

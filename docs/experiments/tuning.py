@@ -32,6 +32,7 @@ from hpobench_ordered.analysis.samples import two_standard_errors
 from hpobench_ordered.benchmarks.retrain import RETRAINING
 from hpobench_ordered.generation._retrain.training import RetrainTrainer
 from hpobench_ordered.generation.retrain import make_plan
+from hpobench_ordered.space import Kind
 from hpobench_ordered.tuning import OptunaSampler
 
 BENCHMARK = "retrain-electricity-xgboost"
@@ -141,7 +142,7 @@ class Experiment:
         """Train on the months before one, and measure on it."""
         config = {}
         for p in self.space.parameters:  # all of them numbers
-            if p.kind is hbo.Kind.INTEGER:
+            if p.kind is Kind.INTEGER:
                 config[p.name] = trial.suggest_int(p.name, int(p.lower), int(p.upper), log=p.log)
             else:
                 config[p.name] = trial.suggest_float(p.name, p.lower, p.upper, log=p.log)

@@ -227,10 +227,11 @@ def check_history(
     Examples:
         >>> import numpy as np
         >>> import hpobench_ordered as hbo
+        >>> from hpobench_ordered.data import check_history
         >>> bench = hbo.load("newsvendor")  # its objective is a profit
         >>> history = [bench.evaluations(0, rng=np.random.default_rng(0), n=20)]
-        >>> hbo.check_history(history, bench.space, "maximize")
-        >>> hbo.check_history(history, bench.space, "minimize")
+        >>> check_history(history, bench.space, "maximize")
+        >>> check_history(history, bench.space, "minimize")
         Traceback (most recent call last):
             ...
         hpobench_ordered.errors.EvaluationsError: the history does not fit the task:

@@ -40,7 +40,8 @@ class TaskData:
     Examples:
         >>> import numpy as np
         >>> import hpobench_ordered as hbo
-        >>> hbo.TaskData(np.zeros((5, 2)), np.arange(5.0), hbo.DataKind.REGRESSION)
+        >>> from hpobench_ordered.data import DataKind, TaskData
+        >>> TaskData(np.zeros((5, 2)), np.arange(5.0), DataKind.REGRESSION)
         TaskData(5 points, 2 features, regression)
     """
 

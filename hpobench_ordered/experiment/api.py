@@ -75,6 +75,17 @@ class Results:
 
     Without cells, they are all runs of the store. If they are compared with another store,
     `against`, then `leaderboard`, `timings`, `overview`, charts and reports cover both.
+
+    Examples:
+        >>> import hpobench_ordered as hbo
+        >>> results = hbo.run(
+        ...     benchmarks=["newsvendor"],
+        ...     methods=["random-search"],
+        ...     seeds=[0],
+        ...     protocol=hbo.Ordered(trials=2, tasks=1),
+        ... )
+        >>> results.frame()["trial"].tolist()
+        [1, 2]
     """
 
     store: StoredRuns

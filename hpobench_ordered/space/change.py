@@ -56,8 +56,9 @@ class SpaceChange:
 
     Examples:
         >>> import hpobench_ordered as hbo
+        >>> from hpobench_ordered.space import SpaceChange
         >>> bench = hbo.load("svm-b")
-        >>> change = hbo.SpaceChange.between(bench.previous.space, bench.space)
+        >>> change = SpaceChange.between(bench.previous.space, bench.space)
         >>> change.describe()
         ['cost: from 0.03125 to 32, now from 0.000976562 to 1024']
         >>> change.shared, change.only_new, change.new_share("cost")

@@ -27,7 +27,7 @@ class SurrogateType(Enum):
     Their classes are imported when they are used, since compiled kernels load slowly.
 
     Examples:
-        >>> from hpobench_ordered import SurrogateType
+        >>> from hpobench_ordered.surrogates import SurrogateType
         >>> [kind.name for kind in SurrogateType]
         ['TABLE', 'NEAREST', 'FOREST', 'PER_TASK']
     """

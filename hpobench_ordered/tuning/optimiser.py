@@ -233,9 +233,10 @@ class Optimiser:
 
     Examples:
         >>> import hpobench_ordered as hbo
+        >>> from hpobench_ordered.tuning.optimiser import Optimiser
         >>> space = hbo.SearchSpace([hbo.Parameter.number("depth", 1, 9, integer=True)])
         >>> tuner = hbo.optimiser("bo", space=space, direction="minimize")
-        >>> isinstance(tuner, hbo.Optimiser)
+        >>> isinstance(tuner, Optimiser)
         True
         >>> first, second = tuner.ask(), tuner.ask()
         >>> tuner.tell(second, 0.25)

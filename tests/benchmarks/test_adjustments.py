@@ -18,6 +18,7 @@ from hpobench_ordered.benchmarks.adjustments import FINITE, SEARCHED
 from hpobench_ordered.benchmarks.registry import benchmark_spec
 from hpobench_ordered.benchmarks.tabular import EDGES, FCNET_TABLES
 from hpobench_ordered.errors import UnknownNameError
+from hpobench_ordered.space import Kind
 from hpobench_ordered.surrogates.bundle import read_card, read_definition
 from hpobench_ordered.testing import check_benchmark
 
@@ -264,12 +265,12 @@ def describe_space(space: hbo.SearchSpace) -> list[TableLine]:
     """Describe a search space by the lines of a table: its fixed values and its hyperparameters."""
     lines = [TableLine(name, value) for name, value in space.constants.items()]
     for parameter in space.parameters:
-        assert parameter.kind is not hbo.Kind.ORDINAL  # which a table has no way to print
+        assert parameter.kind is not Kind.ORDINAL  # which a table has no way to print
         if parameter.choices:
             lines.append(TableLine(parameter.name, frozenset(parameter.choices)))
         else:
             bounds = (parameter.lower, parameter.upper)
-            is_integer = parameter.kind is hbo.Kind.INTEGER
+            is_integer = parameter.kind is Kind.INTEGER
             lines.append(TableLine(parameter.name, bounds, is_integer, parameter.log))
     return lines
 

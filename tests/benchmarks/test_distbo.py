@@ -22,6 +22,7 @@ from hpobench_ordered.benchmarks import _distbo_data as data
 from hpobench_ordered.benchmarks import _distbo_models as models
 from hpobench_ordered.benchmarks import distbo
 from hpobench_ordered.benchmarks.registry import benchmark_spec
+from hpobench_ordered.data import TaskData
 from hpobench_ordered.data.artifact import Artifact
 from hpobench_ordered.data.local import LOCAL_VARIABLE
 from hpobench_ordered.data.remote import CACHE_VARIABLE
@@ -408,10 +409,10 @@ def test_auc_is_scikit_learns(decimals):
     assert auc == pytest.approx(roc_auc_score(labels, scores), abs=1e-6)
 
 
-def select_first_rows(task_data: hbo.TaskData, number: int) -> hbo.TaskData:
+def select_first_rows(task_data: TaskData, number: int) -> TaskData:
     """Select the first rows of a data set."""
     assert task_data.labels is not None
-    return hbo.TaskData(task_data.features[:number], task_data.labels[:number], task_data.kind)
+    return TaskData(task_data.features[:number], task_data.labels[:number], task_data.kind)
 
 
 def compute_ridge_r_squared(split: data.TrainTestSplit, row: np.ndarray) -> float:

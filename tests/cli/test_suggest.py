@@ -15,7 +15,9 @@ from tuning_support import make_task_and_history, make_tuner, tune
 
 import hpobench_ordered as hbo
 from hpobench_ordered.cli._history import read_space_file
+from hpobench_ordered.space import SpaceChange
 from hpobench_ordered.testing.toy import conditional_space, numeric_space
+from hpobench_ordered.tuning.optimiser import Optimiser
 
 
 def read_csv_text(text: str) -> list[dict[str, str]]:
@@ -114,13 +116,13 @@ def test_next_suggestions_know_the_results(cli, toy_folder):
     assert next_configs == ask(tuner, 4)
 
 
-def ask(tuner: hbo.Optimiser, count: int) -> list[dict[str, Any]]:
+def ask(tuner: Optimiser, count: int) -> list[dict[str, Any]]:
     """Ask an optimiser for some configurations, one after the other."""
     return [tuner.ask() for _ in range(count)]
 
 
 def tell(
-    tuner: hbo.Optimiser, configs: Sequence[Mapping[str, Any]], objective: Sequence[float | None]
+    tuner: Optimiser, configs: Sequence[Mapping[str, Any]], objective: Sequence[float | None]
 ) -> None:
     """Tell an optimiser the objective of some configurations; None is a failed evaluation."""
     for config, value in zip(configs, objective, strict=True):
@@ -476,4 +478,4 @@ def test_short_form_of_space_is_read(tmp_path):
         ],
         constants={"trees": 100},
     )
-    assert hbo.SpaceChange.between(descriptions, space).describe() == ["nothing changed"]
+    assert SpaceChange.between(descriptions, space).describe() == ["nothing changed"]

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import hpobench_ordered as hbo
 from hpobench_ordered import Evaluations
+from hpobench_ordered.data import Definition, TaskDefinition
 from hpobench_ordered.data.benchmark import HISTORY_SIZE
 from hpobench_ordered.errors import EvaluationsError, InvalidConfigError
 
@@ -105,13 +106,13 @@ def hashable_evaluations(evaluations: Evaluations) -> list[tuple[bytes, float]]:
 
 
 def test_best_values_must_be_as_many_as_tasks(newsvendor):
-    definition = hbo.Definition(
+    definition = Definition(
         "mine",
         1,
         "Mine.",
         newsvendor.space,
         newsvendor.objective,
-        tuple(hbo.TaskDefinition(task.name, task.context) for task in newsvendor.tasks),
+        tuple(TaskDefinition(task.name, task.context) for task in newsvendor.tasks),
         newsvendor.provenance,
     )
     with pytest.raises(EvaluationsError, match="for each of 9 tasks, but has 2"):

@@ -36,7 +36,7 @@ warnings.simplefilter("ignore")
 history = random_history(earlier, seed=0)
 features = np.random.default_rng(0).random((40, 3))
 labels = (features[:, 0] > 0.5).astype(int)
-data_of_tasks = [hbo.TaskData(features, labels, "classification")] * 4
+data_of_tasks = [TaskData(features, labels, "classification")] * 4
 
 for name in methods:
     spec = method_spec(name)

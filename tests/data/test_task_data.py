@@ -9,11 +9,13 @@ import pytest
 
 import hpobench_ordered as hbo
 from hpobench_ordered import MethodSpec
+from hpobench_ordered.data import DataKind, TaskData
 from hpobench_ordered.errors import EvaluationsError, ExperimentError
 from hpobench_ordered.experiment.runner import follow
 from hpobench_ordered.methods.random_search import RandomSearch
 from hpobench_ordered.testing import check_benchmark
 from hpobench_ordered.testing.toy import numeric_space, toy_benchmark, toy_data
+from hpobench_ordered.tuning.optimiser import Optimiser
 
 SPACE = hbo.SearchSpace([hbo.Parameter.number("x", 0, 1)])
 
@@ -21,7 +23,7 @@ SPACE = hbo.SearchSpace([hbo.Parameter.number("x", 0, 1)])
 class KeepsData(RandomSearch):
     """Keeps the data of every run, where the test can find them."""
 
-    data_of_runs: ClassVar[list[tuple[hbo.TaskData | None, ...]]] = []
+    data_of_runs: ClassVar[list[tuple[TaskData | None, ...]]] = []
 
     def prepare(self) -> None:
         super().prepare()
@@ -32,7 +34,7 @@ def make_spec(uses_data: bool) -> MethodSpec:
     return MethodSpec("keeps-data", KeepsData, "Keeps data.", "tests", uses_data=uses_data)
 
 
-def follow_protocol(protocol, benchmark, spec) -> list[tuple[hbo.TaskData | None, ...]]:
+def follow_protocol(protocol, benchmark, spec) -> list[tuple[TaskData | None, ...]]:
     """Run the method `KeepsData` as the protocol says; return the data that each run was given."""
     # Every run appends to this list.
     KeepsData.data_of_runs = []
@@ -51,7 +53,7 @@ def run_on_tasks_with_data(*, uses_data, data_of_task=toy_data, tasks=3):
     """
     tasks_read: list[int] = []
 
-    def read_data(task: int) -> hbo.TaskData:
+    def read_data(task: int) -> TaskData:
         tasks_read.append(task)
         return data_of_task(task)
 
@@ -124,10 +126,10 @@ def test_benchmark_without_data_is_refused(tmp_path):
 )
 def test_bad_data_are_refused(features, labels, kind, message):
     with pytest.raises(EvaluationsError, match=message):
-        hbo.TaskData(features, labels, hbo.DataKind(kind))
+        TaskData(features, labels, DataKind(kind))
 
 
-def own_data(task: str) -> hbo.TaskData:
+def own_data(task: str) -> TaskData:
     """Build training data of a task, which depend on the length of its name."""
     return toy_data(len(task))
 
@@ -188,7 +190,7 @@ DATA = [own_data("a"), own_data("bb")]
 """Of the one earlier task in the history, and of the task to optimise."""
 
 
-def make_optimiser(method: str = "manual-gp", *, data: Any) -> hbo.Optimiser:
+def make_optimiser(method: str = "manual-gp", *, data: Any) -> Optimiser:
     return hbo.optimiser(method, space=SPACE, direction="minimize", history=HISTORY, data=data)
 
 

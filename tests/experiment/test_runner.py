@@ -15,15 +15,7 @@ import bad_methods as bad
 import numpy as np
 import pytest
 
-from hpobench_ordered import (
-    Adjustment,
-    Direction,
-    LeaveOneOut,
-    Method,
-    MethodSpec,
-    Ordered,
-    load,
-)
+from hpobench_ordered import Adjustment, Direction, LeaveOneOut, Method, MethodSpec, Ordered, load
 from hpobench_ordered._typing import Config
 from hpobench_ordered.benchmarks import registry
 from hpobench_ordered.data.benchmark import Task

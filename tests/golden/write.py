@@ -16,6 +16,7 @@ import numpy as np
 
 import hpobench_ordered as hbo
 from hpobench_ordered.benchmarks.registry import benchmark_spec
+from hpobench_ordered.data import BenchmarkSpec
 from hpobench_ordered.experiment.outcome import Outcome
 from hpobench_ordered.experiment.plan import plan
 from hpobench_ordered.experiment.runner import follow
@@ -43,7 +44,7 @@ NUMBER_OF_CONFIGURATIONS = 6
 CONFIGURATION_SEED = 2023
 
 
-def compute_golden_values(spec: hbo.BenchmarkSpec) -> dict[str, Any]:
+def compute_golden_values(spec: BenchmarkSpec) -> dict[str, Any]:
     """Evaluate random configurations on the first, the middle and the last task of a benchmark.
 
     Returns:

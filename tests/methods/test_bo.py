@@ -18,6 +18,7 @@ from hpobench_ordered.methods._candidates import (
     iter_candidate_blocks,
 )
 from hpobench_ordered.methods.random_search import RandomSearch
+from hpobench_ordered.space import Compare, Comparison
 
 TWO_NUMBERS = hbo.SearchSpace(
     [hbo.Parameter.number("x", 0, 1), hbo.Parameter.number("y", 1e-4, 1, log=True)]
@@ -117,7 +118,7 @@ class TestBlocksOfConditionalSpace:
     degree = hbo.Parameter.number("degree", 2, 5, integer=True)
     space = hbo.SearchSpace(
         [hbo.Parameter.choice("kernel", ("linear", "polynomial")), degree],
-        conditions={"degree": hbo.Compare(0, hbo.Comparison.EQUAL, (1.0,))},
+        conditions={"degree": Compare(0, Comparison.EQUAL, (1.0,))},
     )
 
     def test_whole_conditional_space_is_suggested(self):

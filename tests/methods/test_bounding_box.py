@@ -14,6 +14,7 @@ from hpobench_ordered._typing import Config, FloatArray
 from hpobench_ordered.methods._candidates import iter_candidate_blocks
 from hpobench_ordered.methods.bo import BayesianOptimisation
 from hpobench_ordered.methods.bounding_box import BoundingBox, Box
+from hpobench_ordered.space import Compare, Comparison
 
 KERNEL_SPACE = hbo.SearchSpace(
     [
@@ -22,7 +23,7 @@ KERNEL_SPACE = hbo.SearchSpace(
         hbo.Parameter.number("gamma", 1e-3, 1e3, log=True),
         hbo.Parameter.number("degree", 1, 64, log=True, integer=True),
     ],
-    conditions={"gamma": hbo.Compare(0, hbo.Comparison.EQUAL, (1.0,))},
+    conditions={"gamma": Compare(0, Comparison.EQUAL, (1.0,))},
 )
 """gamma is active with the radial kernel alone."""
 KERNEL, COST, GAMMA, DEGREE = range(4)

@@ -9,7 +9,7 @@ from histories import minimised
 
 import hpobench_ordered as hbo
 from hpobench_ordered._typing import Config, FloatArray
-from hpobench_ordered.data.task_data import TaskData
+from hpobench_ordered.data import DataKind, TaskData
 from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.methods import distbo
 from hpobench_ordered.methods._distribution import models
@@ -37,7 +37,7 @@ class Toy:
         current_mean = rng.normal(0, 1)
         means = [*similar_means, *other_means, current_mean]
         samples = [rng.normal(mean, 1, (60, 1)) for mean in means]  # 60 points, one feature
-        self.data = [hbo.TaskData(x, None, hbo.DataKind.UNSUPERVISED) for x in samples]
+        self.data = [TaskData(x, None, DataKind.UNSUPERVISED) for x in samples]
         self.history = [self._evaluate(task, rng) for task in range(SOURCES)]
 
     def _evaluate(self, task: int, rng: np.random.Generator) -> hbo.Evaluations:
@@ -166,8 +166,8 @@ def test_warm_start_is_best_of_closest():
 # -- which tasks are used --------------------------------------------------------------------------
 
 NO_DATA = None
-LABELLED = hbo.TaskData(np.zeros((60, 1)), np.zeros(60), hbo.DataKind.REGRESSION)
-TWO_FEATURES = hbo.TaskData(np.zeros((5, 2)), None, hbo.DataKind.UNSUPERVISED)
+LABELLED = TaskData(np.zeros((60, 1)), np.zeros(60), DataKind.REGRESSION)
+TWO_FEATURES = TaskData(np.zeros((5, 2)), None, DataKind.UNSUPERVISED)
 
 
 @pytest.mark.parametrize(
@@ -216,7 +216,7 @@ def test_meta_features_compare_differing_data(name):
     for features, classes in numbers_of_features_and_classes:
         X = rng.standard_normal((40, features))
         labels = rng.integers(classes, size=40)
-        data.append(hbo.TaskData(X, labels, hbo.DataKind.CLASSIFICATION))
+        data.append(TaskData(X, labels, DataKind.CLASSIFICATION))
     toy = Toy(5)
     method = toy.make_method(name, history=toy.history[:2], data=data)
     # Checks that no suggestion is random for want of a model.

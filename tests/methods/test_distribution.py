@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from scipy.stats import multivariate_normal
 from sklearn.gaussian_process.kernels import Matern
 
-import hpobench_ordered as hbo
 from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.data import DataKind, TaskData
 from hpobench_ordered.methods._distribution import descriptions, models, product_gp
 from hpobench_ordered.methods._distribution.descriptions import (
     FixedDescriptions,
@@ -29,8 +29,8 @@ EVALUATIONS = 25
 LENGTH_SCALE_OF_FEATURE = np.array([0, 0, 1])
 """Which of two length scales each of three features has: the first two share one."""
 SEEDS = st.integers(0, 2**32 - 1)
-CLASSIFICATION, REGRESSION = hbo.DataKind.CLASSIFICATION, hbo.DataKind.REGRESSION
-UNSUPERVISED = hbo.DataKind.UNSUPERVISED
+CLASSIFICATION, REGRESSION = DataKind.CLASSIFICATION, DataKind.REGRESSION
+UNSUPERVISED = DataKind.UNSUPERVISED
 
 
 def make_observations(rng: np.random.Generator, n: int = EVALUATIONS) -> ProcessData:
@@ -148,7 +148,7 @@ def test_pending_evaluations_give_posterior_mean():
 # -- gradients -------------------------------------------------------------------------------------
 
 
-def make_datasets(kind: hbo.DataKind, rng: np.random.Generator) -> list[hbo.TaskData]:
+def make_datasets(kind: DataKind, rng: np.random.Generator) -> list[TaskData]:
     """Data of each task, with the labels of the kind; tasks differ in size and spread."""
     datasets = []
     for task in range(TASKS):
@@ -157,12 +157,12 @@ def make_datasets(kind: hbo.DataKind, rng: np.random.Generator) -> list[hbo.Task
         numbers = np.sin(X[:, 0] + task)
         classes = (numbers > 0.2).astype(float)
         labels_of_kind = {UNSUPERVISED: None, REGRESSION: numbers, CLASSIFICATION: classes}
-        datasets.append(hbo.TaskData(X, labels_of_kind[kind], kind))
+        datasets.append(TaskData(X, labels_of_kind[kind], kind))
     return datasets
 
 
 def make_learned_descriptions(
-    kind: hbo.DataKind, rng: np.random.Generator, *, joint: bool = False
+    kind: DataKind, rng: np.random.Generator, *, joint: bool = False
 ) -> LearnedDescriptions:
     """Embeddings of each task's data, if `joint` of the joint distribution of points and labels."""
     return LearnedDescriptions(make_datasets(kind, rng), joint=joint)
@@ -180,7 +180,7 @@ def make_task_kernel(name: str, rng: np.random.Generator) -> models.TaskKernel:
         return models.DescribedTasks(FixedDescriptions(rng.standard_normal((TASKS, 3))))
     if name == "joint":
         return models.DescribedTasks(make_learned_descriptions(REGRESSION, rng, joint=True))
-    return models.DescribedTasks(make_learned_descriptions(hbo.DataKind(name), rng))
+    return models.DescribedTasks(make_learned_descriptions(DataKind(name), rng))
 
 
 def assert_gradient_is_numeric(
@@ -251,7 +251,7 @@ def evaluate_network(
     return hidden @ V.reshape(20, 10) + c, following
 
 
-def evaluate_networks(z: FloatArray, data: hbo.TaskData) -> tuple[FloatArray, FloatArray, float]:
+def evaluate_networks(z: FloatArray, data: TaskData) -> tuple[FloatArray, FloatArray, float]:
     """Features of s points and of their labels, (s, 10) each, and the regularisation lambda.
 
     z has the parameters of the network of points, of that of labels, and log lambda.
@@ -303,7 +303,7 @@ def test_joint_embedding_is_mean_product():
     np.testing.assert_allclose(embedding, expected.ravel(), rtol=1e-8)
 
 
-def embed(datasets: list[hbo.TaskData], seed: int = 0) -> FloatArray:
+def embed(datasets: list[TaskData], seed: int = 0) -> FloatArray:
     """Embeddings of data sets by networks with random weights."""
     learned = LearnedDescriptions(datasets, joint=False)
     random_parameters = learned.initial(np.random.default_rng(seed))
@@ -311,22 +311,22 @@ def embed(datasets: list[hbo.TaskData], seed: int = 0) -> FloatArray:
     return descriptions_of_tasks[:, :-1]  # without the last number, the relative size
 
 
-def sample_regression(slope: float, rng: np.random.Generator) -> hbo.TaskData:
+def sample_regression(slope: float, rng: np.random.Generator) -> TaskData:
     """800 points with labels proportional to the first feature, and a little noise."""
     X = rng.standard_normal((800, 2))
     labels = slope * X[:, 0] + 0.1 * rng.standard_normal(800)
-    return hbo.TaskData(X, labels, REGRESSION)
+    return TaskData(X, labels, REGRESSION)
 
 
-def sample_classes(share: float, rng: np.random.Generator) -> hbo.TaskData:
+def sample_classes(share: float, rng: np.random.Generator) -> TaskData:
     """800 points of which a share is of class 1, whatever their features."""
     X = rng.standard_normal((800, 2))
     labels = (rng.random(800) < share).astype(float)
-    return hbo.TaskData(X, labels, CLASSIFICATION)
+    return TaskData(X, labels, CLASSIFICATION)
 
 
-def sample_points(mean: float, rng: np.random.Generator) -> hbo.TaskData:
-    return hbo.TaskData(rng.normal(mean, 1.0, (800, 1)), None, UNSUPERVISED)
+def sample_points(mean: float, rng: np.random.Generator) -> TaskData:
+    return TaskData(rng.normal(mean, 1.0, (800, 1)), None, UNSUPERVISED)
 
 
 @pytest.mark.slow
@@ -352,9 +352,9 @@ def test_large_datasets_are_thinned_evenly(monkeypatch):
     """Of 30 points, at most 10 are used: every third."""
     monkeypatch.setattr(descriptions, "MAX_POINTS", 10)
     points = np.random.default_rng(0).standard_normal((30, 2))
-    small = hbo.TaskData(points[:7], None, UNSUPERVISED)
-    large = hbo.TaskData(points, None, UNSUPERVISED)
-    every_third = hbo.TaskData(points[::3], None, UNSUPERVISED)
+    small = TaskData(points[:7], None, UNSUPERVISED)
+    large = TaskData(points, None, UNSUPERVISED)
+    every_third = TaskData(points[::3], None, UNSUPERVISED)
     # The second task's data are few enough as they are.
     np.testing.assert_array_equal(embed([large, small]), embed([every_third, small]))
 

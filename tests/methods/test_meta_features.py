@@ -13,14 +13,14 @@ from scipy import stats
 from sklearn.decomposition import PCA
 from sklearn.preprocessing import StandardScaler
 
-import hpobench_ordered as hbo
 from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.data import DataKind, TaskData
 from hpobench_ordered.methods._meta_features import compute_meta_features
 
 FEATURE_PART = 19
 """Number of meta-features that describe the features, which come first."""
-REGRESSION, CLASSIFICATION = hbo.DataKind.REGRESSION, hbo.DataKind.CLASSIFICATION
-UNSUPERVISED = hbo.DataKind.UNSUPERVISED
+REGRESSION, CLASSIFICATION = DataKind.REGRESSION, DataKind.CLASSIFICATION
+UNSUPERVISED = DataKind.UNSUPERVISED
 
 
 LANDMARKERS = {REGRESSION: 3, CLASSIFICATION: 4, UNSUPERVISED: 0}
@@ -28,7 +28,7 @@ LANDMARKERS = {REGRESSION: 3, CLASSIFICATION: 4, UNSUPERVISED: 0}
 
 
 def compute_parts(
-    data: hbo.TaskData, *, classes: int | None = None
+    data: TaskData, *, classes: int | None = None
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Compute meta-features, and split them into their three parts.
 
@@ -42,11 +42,11 @@ def compute_parts(
     return of_features, of_labels, landmarkers
 
 
-def make_regression(rng: np.random.Generator, n: int = 300, p: int = 4) -> hbo.TaskData:
+def make_regression(rng: np.random.Generator, n: int = 300, p: int = 4) -> TaskData:
     """Data of n points with p skewed and correlated features, and skewed numeric labels."""
     X = rng.gamma(2.0, size=(n, p)) @ rng.normal(size=(p, p))
     y = 3.0 + np.exp(X[:, 0] / 4) + 0.1 * rng.normal(size=n)
-    return hbo.TaskData(X, y, REGRESSION)
+    return TaskData(X, y, REGRESSION)
 
 
 # -- against scipy and scikit-learn ----------------------------------------------------------------
@@ -106,7 +106,7 @@ def test_features_keep_scale_without_labels():
     scales = [1.0, 5.0, 0.1]
     offsets = [-4.0, 0.0, -1.0]
     X = scales * np.random.default_rng(2).gamma(1.0, size=(200, 3)) + offsets
-    of_features, means, _landmarkers = compute_parts(hbo.TaskData(X, None, UNSUPERVISED))
+    of_features, means, _landmarkers = compute_parts(TaskData(X, None, UNSUPERVISED))
     assert_allclose(of_features, describe_features_by_scipy(X), rtol=1e-8)
     assert_allclose(means, X.mean(axis=0), rtol=1e-8)
 
@@ -114,7 +114,7 @@ def test_features_keep_scale_without_labels():
 def test_single_feature_has_no_pairs():
     """Correlation and covariance of pairs are 0; the principal component is the feature itself."""
     X = np.random.default_rng(3).gamma(1.0, size=(200, 1))
-    of_features, _means, _landmarkers = compute_parts(hbo.TaskData(X, None, UNSUPERVISED))
+    of_features, _means, _landmarkers = compute_parts(TaskData(X, None, UNSUPERVISED))
     # Summaries of four numbers of skewness, kurtosis, correlation and covariance come first.
     _of_columns, of_pairs, of_component = np.split(of_features, [8, 16])
     assert_array_equal(of_pairs, 0)
@@ -125,11 +125,11 @@ def test_single_feature_has_no_pairs():
 # -- classes ---------------------------------------------------------------------------------------
 
 
-def make_classification() -> hbo.TaskData:
+def make_classification() -> TaskData:
     """Data of three classes, with shares of 0.5, 0.3 and 0.2."""
     X = np.random.default_rng(4).normal(size=(200, 3))
     labels = np.repeat([0.0, 1.0, 2.0], [100, 60, 40])
-    return hbo.TaskData(X, labels, CLASSIFICATION)
+    return TaskData(X, labels, CLASSIFICATION)
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ SQUARE_POINTS = np.random.default_rng(5).uniform(-1, 1, size=(2000, 2))
 
 def compute_landmarkers_of_classes(labels: FloatArray) -> dict[str, float]:
     """Accuracies of four simple models on points of a square with these labels, by model."""
-    data = hbo.TaskData(SQUARE_POINTS, labels, CLASSIFICATION)
+    data = TaskData(SQUARE_POINTS, labels, CLASSIFICATION)
     _of_features, _of_labels, landmarkers = compute_parts(data)
     names = ("neighbour", "linear", "bayes", "tree")
     return dict(zip(names, landmarkers, strict=True))
@@ -160,7 +160,7 @@ def compute_landmarkers_of_classes(labels: FloatArray) -> dict[str, float]:
 
 def compute_landmarkers_of_numbers(labels: FloatArray) -> dict[str, float]:
     """R2 of three simple models on points of a square with these labels, by model."""
-    data = hbo.TaskData(SQUARE_POINTS, labels, REGRESSION)
+    data = TaskData(SQUARE_POINTS, labels, REGRESSION)
     _of_features, _of_labels, landmarkers = compute_parts(data)
     names = ("neighbour", "linear", "tree")
     return dict(zip(names, landmarkers, strict=True))
@@ -186,7 +186,7 @@ def test_only_flexible_models_learn_nonlinear_function():
 SEEDS = st.integers(0, 2**32 - 1)
 
 
-def compute_order_free(data: hbo.TaskData) -> FloatArray:
+def compute_order_free(data: TaskData) -> FloatArray:
     """The meta-features that do not depend on the order of points or of features.
 
     These are all but landmarkers, which split the points, and the means of features.
@@ -197,24 +197,24 @@ def compute_order_free(data: hbo.TaskData) -> FloatArray:
     return np.concatenate([of_features, of_labels_or_means])
 
 
-def make_small_data(kind: hbo.DataKind, seed: int) -> hbo.TaskData:
+def make_small_data(kind: DataKind, seed: int) -> TaskData:
     """40 points of three features, with numbers, classes or nothing as labels."""
     regression = make_regression(np.random.default_rng(seed), n=40, p=3)
     X = regression.features
     if kind is REGRESSION:
         return regression
     if kind is CLASSIFICATION:
-        return hbo.TaskData(X, X[:, 0] > np.median(X[:, 0]), CLASSIFICATION)
-    return hbo.TaskData(X, None, UNSUPERVISED)
+        return TaskData(X, X[:, 0] > np.median(X[:, 0]), CLASSIFICATION)
+    return TaskData(X, None, UNSUPERVISED)
 
 
-@given(SEEDS, st.sampled_from(hbo.DataKind))
+@given(SEEDS, st.sampled_from(DataKind))
 def test_order_of_points_does_not_matter(seed, kind):
     """Shuffled points have the same meta-features, but for landmarkers, which split them."""
     data = make_small_data(kind, seed)
     order = np.random.default_rng(seed).permutation(40)
     labels = None if data.labels is None else data.labels[order]
-    shuffled = hbo.TaskData(data.features[order], labels, kind)
+    shuffled = TaskData(data.features[order], labels, kind)
     expected = compute_order_free(data)
     assert_allclose(compute_order_free(shuffled), expected, rtol=1e-6, atol=1e-9)
 
@@ -225,17 +225,17 @@ any_class = st.integers(0, 2).map(float)
 
 
 @st.composite
-def any_data(draw: st.DrawFn) -> hbo.TaskData:
+def any_data(draw: st.DrawFn) -> TaskData:
     """Draw up to twelve points of up to four features, often equal or constant, and labels."""
-    kind = draw(st.sampled_from(hbo.DataKind))
+    kind = draw(st.sampled_from(DataKind))
     n = draw(st.integers(1, 12))
     p = draw(st.integers(1, 4))
     X = draw(arrays(np.float64, (n, p), elements=any_number))
     if kind is UNSUPERVISED:
-        return hbo.TaskData(X, None, kind)
+        return TaskData(X, None, kind)
     any_label = any_number if kind is REGRESSION else any_class
     labels = draw(arrays(np.float64, n, elements=any_label))
-    return hbo.TaskData(X, labels, kind)
+    return TaskData(X, labels, kind)
 
 
 @given(any_data())
@@ -261,7 +261,7 @@ CONSTANT_FEATURES = np.full((20, 3), 0.1)
 def test_constant_features_give_zeros():
     """What describes such features is 0, and so are landmarkers, although labels differ."""
     labels = np.repeat([0.0, 1.0], 10)
-    data = hbo.TaskData(CONSTANT_FEATURES, labels, CLASSIFICATION)
+    data = TaskData(CONSTANT_FEATURES, labels, CLASSIFICATION)
     of_features, _of_labels, landmarkers = compute_parts(data)
     assert not of_features.any()
     assert not landmarkers.any()
@@ -274,8 +274,8 @@ def test_large_data_are_subsampled():
     """5000 of 20 000 points are used; they have about the meta-features of other 5000."""
     X = np.random.default_rng(7).uniform(size=(20_000, 2))
     # All 5000 points of small data are used.
-    small = compute_meta_features(hbo.TaskData(X[:5000], X[:5000, 0], REGRESSION))
-    large = compute_meta_features(hbo.TaskData(X, X[:, 0], REGRESSION))
+    small = compute_meta_features(TaskData(X[:5000], X[:5000, 0], REGRESSION))
+    large = compute_meta_features(TaskData(X, X[:, 0], REGRESSION))
     assert large == pytest.approx(small, abs=0.1)
     # The subsample is not simply the first 5000.
     assert (large != small).any()

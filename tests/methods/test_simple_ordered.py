@@ -18,6 +18,7 @@ from hpobench_ordered.methods.simple_ordered import (
     SimplePreviousNoBO,
     order_configurations,
 )
+from hpobench_ordered.space import Compare, Comparison
 
 SPACE_OF_K = hbo.SearchSpace([hbo.Parameter.number("k", 0, 99, integer=True)])
 """A space of one integer, k, so that configurations can be written as numbers."""
@@ -125,7 +126,7 @@ def test_inactive_hyperparameters_compare_equal():
     # x is active if k is above 5.
     space = hbo.SearchSpace(
         [hbo.Parameter.number("k", 0, 9, integer=True), hbo.Parameter.number("x", 0, 1)],
-        conditions={"x": hbo.Compare(0, hbo.Comparison.GREATER, (5.0,))},
+        conditions={"x": Compare(0, Comparison.GREATER, (5.0,))},
     )
     values = np.array([[1.0, np.nan], [1.0, np.nan], [2.0, np.nan]])
     history = [minimised("", {}, values, np.array([0.0, 0.0, 1.0]), space)]

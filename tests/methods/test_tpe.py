@@ -17,6 +17,7 @@ from hpobench_ordered._typing import Config, FloatArray, IntArray
 from hpobench_ordered.methods import _tpe as tpe
 from hpobench_ordered.methods._coding import count_choices
 from hpobench_ordered.methods.tpe import TPE
+from hpobench_ordered.space import Compare, Comparison
 
 MIXED_SPACE = hbo.SearchSpace(
     [
@@ -125,7 +126,7 @@ def test_conditional_density_integrates_to_one():
     kind = hbo.Parameter.choice("kind", ("a", "b", "c"))
     x = hbo.Parameter.number("x", 0, 1)
     y = hbo.Parameter.number("y", 0, 1)
-    is_a = hbo.Compare(0, hbo.Comparison.EQUAL, (0.0,))
+    is_a = Compare(0, Comparison.EQUAL, (0.0,))
     space = hbo.SearchSpace([kind, x, y], conditions={"x": is_a})
     rng = np.random.default_rng(0)
     # Numbers are far from their bounds, as the density beyond would be lost.

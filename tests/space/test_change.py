@@ -9,11 +9,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.stats import kstest
 
-from hpobench_ordered import Evaluations, SearchSpace, SpaceChange
+from hpobench_ordered import Evaluations, SearchSpace
 from hpobench_ordered.benchmarks._adjustment import Steps
 from hpobench_ordered.benchmarks.adjustments import FINITE, SEARCHED
 from hpobench_ordered.errors import InvalidSpaceError, UnknownNameError
-from hpobench_ordered.space import Change, Compare, Comparison, Connective, Joined
+from hpobench_ordered.space import Change, Compare, Comparison, Connective, Joined, SpaceChange
 from hpobench_ordered.space.parameters import Kind, Parameter
 
 ADJUSTMENT_OF_BENCHMARK = {adjustment.name: adjustment for adjustment in (*FINITE, *SEARCHED)}

@@ -7,6 +7,7 @@ import pytest
 
 import hpobench_ordered as hbo
 from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.space import Compare, Comparison
 from hpobench_ordered.surrogates.best import best_known
 
 KIND = 2
@@ -19,7 +20,7 @@ SPACE = hbo.SearchSpace(
         hbo.Parameter.number("depth", 1, 9, integer=True),
     ],
     # It is active only with the kind b.
-    conditions={"depth": hbo.Compare(KIND, hbo.Comparison.EQUAL, (1.0,))},
+    conditions={"depth": Compare(KIND, Comparison.EQUAL, (1.0,))},
 )
 
 

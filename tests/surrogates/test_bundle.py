@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import hpobench_ordered as hbo
-from hpobench_ordered import BenchmarkSpec
 from hpobench_ordered.benchmarks.registry import benchmark_spec
+from hpobench_ordered.data import BenchmarkSpec
 from hpobench_ordered.data.artifact import Artifact, ArtifactWriter
 from hpobench_ordered.data.benchmark import Definition
 from hpobench_ordered.data.raw_evaluations import RAW_ARRAYS, RawEvaluations

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import hpobench_ordered as hbo
 from hpobench_ordered._typing import Config, Value
 from hpobench_ordered.errors import InvalidConfigError, InvalidSpaceError
+from hpobench_ordered.space import Compare, Comparison
 from hpobench_ordered.surrogates.coding import space_coding
 from hpobench_ordered.surrogates.embedded import EmbeddedSurrogate
 from hpobench_ordered.surrogates.fitting import ForestRecipe, fit_forest
@@ -26,8 +27,8 @@ WHOLE_SPACE = hbo.SearchSpace(
     ],
     # Columns 1 and 2 are `degree` and `kernel`; the choices 1 and 3 are polynomial and sigmoid.
     conditions={
-        "coef0": hbo.Compare(1, hbo.Comparison.GREATER, (2.0,)),
-        "degree": hbo.Compare(2, hbo.Comparison.IN, (1.0, 3.0)),
+        "coef0": Compare(1, Comparison.GREATER, (2.0,)),
+        "degree": Compare(2, Comparison.IN, (1.0, 3.0)),
     },
 )
 TASKS = 3
@@ -159,7 +160,7 @@ KERNEL_WITH_UNKNOWN_CHOICE = hbo.Parameter.choice("kernel", ("linear", "laplacia
 LINEAR = make_space(COST, kernel="linear")
 CONDITIONAL = hbo.SearchSpace(
     [hbo.Parameter.choice("kernel", ("linear", "polynomial")), COST],
-    conditions={"cost": hbo.Compare(0, hbo.Comparison.EQUAL, (0.0,))},
+    conditions={"cost": Compare(0, Comparison.EQUAL, (0.0,))},
 )
 
 

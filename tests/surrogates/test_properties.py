@@ -9,6 +9,7 @@ import pytest
 
 import hpobench_ordered as hbo
 from hpobench_ordered.benchmarks.synthetic import ForresterSurrogate, QuadraticSurrogate
+from hpobench_ordered.surrogates import SurrogateType
 from hpobench_ordered.surrogates.base import StoredSurrogate
 from hpobench_ordered.surrogates.coding import space_coding
 from hpobench_ordered.surrogates.embedded import EmbeddedSurrogate
@@ -82,12 +83,12 @@ MAKERS = {
 }
 """Functions that make a surrogate of each kind, by a name."""
 TYPES = {
-    "table": hbo.SurrogateType.TABLE,
-    "nearest": hbo.SurrogateType.NEAREST,
-    "forest": hbo.SurrogateType.FOREST,
-    "forest per task": hbo.SurrogateType.PER_TASK,
-    "nearest per task": hbo.SurrogateType.PER_TASK,
-    "table per task": hbo.SurrogateType.PER_TASK,
+    "table": SurrogateType.TABLE,
+    "nearest": SurrogateType.NEAREST,
+    "forest": SurrogateType.FOREST,
+    "forest per task": SurrogateType.PER_TASK,
+    "nearest per task": SurrogateType.PER_TASK,
+    "table per task": SurrogateType.PER_TASK,
 }
 """Types of those that can be stored as arrays; the others are made anew from a few numbers."""
 

@@ -5,8 +5,9 @@ import warnings
 import pytest
 
 import hpobench_ordered as hbo
-from hpobench_ordered import Compare, Comparison, Parameter, SearchSpace
+from hpobench_ordered import Parameter, SearchSpace
 from hpobench_ordered.errors import ExhaustedSpaceWarning
+from hpobench_ordered.space import Compare, Comparison
 
 FLAT = SearchSpace(
     [Parameter.choice("kind", ("a", "b")), Parameter.number("n", 1, 2, integer=True)]

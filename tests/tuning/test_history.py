@@ -10,9 +10,12 @@ import numpy as np
 import pytest
 
 import hpobench_ordered as hbo
-from hpobench_ordered import Compare, Comparison, Direction, Evaluations, Parameter, SearchSpace
+from hpobench_ordered import Direction, Evaluations, Parameter, SearchSpace
+from hpobench_ordered.data import check_history
 from hpobench_ordered.errors import EvaluationsError, StoreError
+from hpobench_ordered.space import Compare, Comparison
 from hpobench_ordered.testing.toy import numeric_space, toy_benchmark
+from hpobench_ordered.tuning import history_from_results
 
 SPACE = SearchSpace(
     [
@@ -163,7 +166,7 @@ WIDER_SPACE = SearchSpace([Parameter.number("x", -5, 9), Parameter.number("z", 1
 )
 def test_history_that_does_not_fit_is_refused(history, message):
     with pytest.raises(EvaluationsError, match=message):
-        hbo.check_history(history, NUMERIC_SPACE, Direction.MAXIMIZE)
+        check_history(history, NUMERIC_SPACE, Direction.MAXIMIZE)
 
 
 def test_history_on_changed_space_can_be_allowed():
@@ -171,14 +174,12 @@ def test_history_on_changed_space_can_be_allowed():
 
     Of the wider space, which has x and z, the numeric space shares x.
     """
-    hbo.check_history(
-        [make_evaluations(WIDER_SPACE)], NUMERIC_SPACE, "maximize", changed_spaces=True
-    )
+    check_history([make_evaluations(WIDER_SPACE)], NUMERIC_SPACE, "maximize", changed_spaces=True)
 
 
 def test_changed_space_must_share_a_hyperparameter():
     with pytest.raises(EvaluationsError, match="shares no hyperparameter"):
-        hbo.check_history([make_evaluations(SPACE)], NUMERIC_SPACE, "maximize", changed_spaces=True)
+        check_history([make_evaluations(SPACE)], NUMERIC_SPACE, "maximize", changed_spaces=True)
 
 
 def space_of_choices(*choices: object, default: object = None) -> SearchSpace:
@@ -208,7 +209,7 @@ def test_other_order_of_choices_is_explained():
     """Values are places among the choices, which another order would give another meaning."""
     history = [make_evaluations(space_of_choices("b", "a"))]
     with pytest.raises(EvaluationsError, match="in another order"):
-        hbo.check_history(history, space_of_choices("a", "b"), "maximize")
+        check_history(history, space_of_choices("a", "b"), "maximize")
 
 
 def run_methods(
@@ -244,7 +245,7 @@ def assert_history_has_tasks_and_objective(
     history: Sequence[Evaluations], benchmark: hbo.Benchmark
 ) -> None:
     """Check that a history is of a benchmark's first tasks, with their contexts and values."""
-    hbo.check_history(history, benchmark.space, benchmark.objective.direction)
+    check_history(history, benchmark.space, benchmark.objective.direction)
     tasks = benchmark.tasks[: len(history)]
     assert [evaluations.task for evaluations in history] == [task.name for task in tasks]
     for task, evaluations in zip(tasks, history, strict=True):
@@ -265,7 +266,7 @@ def test_results_are_read_as_history(results, name, by_folder):
     source = results.store.folder if by_folder else results
     benchmark = hbo.load(name)
 
-    history = hbo.history_from_results(source, method="simple-ordered", seed=1, benchmark=name)
+    history = history_from_results(source, method="simple-ordered", seed=1, benchmark=name)
 
     assert len(history) == 3
     assert_history_has_tasks_and_objective(history, benchmark)
@@ -294,12 +295,12 @@ def test_ambiguous_or_unknown_results_are_refused(results, chosen_run, message):
     """The results are of two benchmarks, so that a method and a seed alone are ambiguous."""
     default_run = {"method": "random-search", "seed": 0}
     with pytest.raises(StoreError, match=message):
-        hbo.history_from_results(results, **(default_run | chosen_run))
+        history_from_results(results, **(default_run | chosen_run))
 
 
 def test_store_without_runs_is_refused(tmp_path):
     with pytest.raises(StoreError, match="no finished run"):
-        hbo.history_from_results(tmp_path, method="random-search", seed=0)
+        history_from_results(tmp_path, method="random-search", seed=0)
 
 
 def test_ambiguous_protocol_is_refused(tmp_path):
@@ -307,7 +308,7 @@ def test_ambiguous_protocol_is_refused(tmp_path):
     run_methods(tmp_path, "newsvendor", trials=2, tasks=1)
     run_methods(tmp_path, "newsvendor", trials=3, tasks=1)
     with pytest.raises(StoreError, match=r"say which: protocol 'ordered\(trials=2"):
-        hbo.history_from_results(tmp_path, method="random-search", seed=0, protocol="ordered")
+        history_from_results(tmp_path, method="random-search", seed=0, protocol="ordered")
 
 
 @pytest.fixture
@@ -323,7 +324,7 @@ def results_in_memory(tmp_path, benchmark_in_memory):
 
 
 def test_results_in_memory_have_their_benchmark(results_in_memory, benchmark_in_memory):
-    history = hbo.history_from_results(results_in_memory, method="random-search", seed=0)
+    history = history_from_results(results_in_memory, method="random-search", seed=0)
     assert_history_has_tasks_and_objective(history, benchmark_in_memory)
 
 
@@ -334,11 +335,11 @@ def test_folder_is_read_with_given_benchmark(results_in_memory, benchmark_in_mem
     """
     folder = results_in_memory.store.folder
 
-    history = hbo.history_from_results(
+    history = history_from_results(
         folder, method="random-search", seed=0, benchmark=benchmark_in_memory
     )
 
-    expected = hbo.history_from_results(results_in_memory, method="random-search", seed=0)
+    expected = history_from_results(results_in_memory, method="random-search", seed=0)
     for evaluations, expected_evaluations in zip(history, expected, strict=True):
         assert expected_evaluations.direction is Direction.MAXIMIZE
         np.testing.assert_array_equal(evaluations.values, expected_evaluations.values)
@@ -350,7 +351,7 @@ def test_folder_needs_benchmark_in_memory(results_in_memory):
     """The folder has the runs of a benchmark that cannot be loaded by its name."""
     folder = results_in_memory.store.folder
     with pytest.raises(StoreError, match="Give the benchmark"):
-        hbo.history_from_results(folder, method="random-search", seed=0)
+        history_from_results(folder, method="random-search", seed=0)
 
 
 @pytest.mark.parametrize(
@@ -368,7 +369,7 @@ def test_folder_refuses_another_benchmark(results_in_memory, other_benchmark):
     """
     folder = results_in_memory.store.folder
     with pytest.raises(StoreError, match="no finished run of benchmark"):
-        hbo.history_from_results(folder, method="random-search", seed=0, benchmark=other_benchmark)
+        history_from_results(folder, method="random-search", seed=0, benchmark=other_benchmark)
 
 
 def test_optuna_is_imported_on_first_use():

@@ -29,6 +29,7 @@ from hpobench_ordered.errors import (
 )
 from hpobench_ordered.methods.registry import method_spec
 from hpobench_ordered.runtime.threads import one_thread
+from hpobench_ordered.space import Kind
 from hpobench_ordered.testing.toy import (
     numeric_space,
     numeric_space_before,
@@ -526,7 +527,7 @@ def test_other_defaults_are_allowed():
     """A task is taken up on a space that differs only in the default value of x."""
     storage = InMemoryStorage()
     for default in (0.5, 0.25):
-        x = hbo.Parameter("x", hbo.Kind.FLOAT, 0.0, 1.0, default=default)
+        x = hbo.Parameter("x", Kind.FLOAT, 0.0, 1.0, default=default)
         space = hbo.SearchSpace([x])
         tuner, _ = make_recorded(storage, "bo", space=space)
         tuner.tell(tuner.ask(), 1.0)

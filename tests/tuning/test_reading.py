@@ -18,9 +18,10 @@ from hypothesis import strategies as st
 from optuna.trial import TrialState, create_trial
 
 import hpobench_ordered as hbo
-from hpobench_ordered import Compare, Comparison, Evaluations, Parameter, SearchSpace
+from hpobench_ordered import Evaluations, Parameter, SearchSpace
 from hpobench_ordered.cli import app
 from hpobench_ordered.errors import EvaluationsError, HistoryWarning, UnknownNameError
+from hpobench_ordered.space import Compare, Comparison
 from hpobench_ordered.space.optuna_space import distribution
 from hpobench_ordered.tuning import OptunaSampler
 

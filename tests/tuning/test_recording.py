@@ -14,17 +14,11 @@ from optuna.storages import InMemoryStorage
 from optuna.trial import TrialState
 
 import hpobench_ordered as hbo
-from hpobench_ordered import (
-    Compare,
-    Comparison,
-    Direction,
-    Evaluations,
-    Method,
-    Parameter,
-    SearchSpace,
-)
+from hpobench_ordered import Direction, Evaluations, Method, Parameter, SearchSpace
 from hpobench_ordered.errors import EvaluationsError, HistoryWarning, StoreError
+from hpobench_ordered.space import Compare, Comparison
 from hpobench_ordered.tuning import optimiser as optimiser_module
+from hpobench_ordered.tuning.optimiser import Optimiser
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 
@@ -78,7 +72,7 @@ EVENTS = st.lists(
 )
 
 
-def let_happen(tuner: hbo.Optimiser, event: str, number: int) -> None:
+def let_happen(tuner: Optimiser, event: str, number: int) -> None:
     """Ask, or tell the value of something: its number modulo 3, so that some values are equal."""
     value = float(number % 3)
     if event == TELL_UNASKED:
@@ -186,7 +180,7 @@ def make_evaluations(**options) -> Evaluations:
     return Evaluations(values=values, objective=np.array([1.0, 2.0]), **(defaults | options))
 
 
-def make_tuner_of_may(storage: InMemoryStorage) -> hbo.Optimiser:
+def make_tuner_of_may(storage: InMemoryStorage) -> Optimiser:
     space = {"x": (0.0, 1.0)}
     return hbo.optimiser(
         "random-search", space=space, direction="minimize", history=storage, task="May"

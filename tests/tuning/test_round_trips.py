@@ -13,12 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hpobench_ordered as hbo
-from hpobench_ordered import Compare, Comparison, Direction, Evaluations, Parameter, SearchSpace
+from hpobench_ordered import Direction, Evaluations, Parameter, SearchSpace
 from hpobench_ordered.cli import app
 from hpobench_ordered.errors import HistoryWarning
+from hpobench_ordered.space import Compare, Comparison
 from hpobench_ordered.space.optuna_space import suggest_config
 from hpobench_ordered.testing.toy import toy_benchmark
-from hpobench_ordered.tuning import OptunaSampler
+from hpobench_ordered.tuning import OptunaSampler, history_from_results
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 
@@ -195,7 +196,7 @@ def test_results_of_a_run_are_read_again(tmp_path):
         benchmarks=[benchmark], methods=["random-search"], seeds=[0], folder=folder, workers=0
     )
 
-    history = hbo.history_from_results(results, method="random-search", seed=0, benchmark=benchmark)
+    history = history_from_results(results, method="random-search", seed=0, benchmark=benchmark)
 
     words = ["export", str(folder), "--output", str(tmp_path / "trials.csv")]
     assert CliRunner().invoke(app, words).exit_code == 0

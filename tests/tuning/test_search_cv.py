@@ -31,6 +31,7 @@ from hpobench_ordered.errors import (
     InvalidSpaceError,
     StoreError,
 )
+from hpobench_ordered.tuning.optimiser import Optimiser
 from hpobench_ordered.tuning.sklearn._space import read_parameter, read_space
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
@@ -424,7 +425,7 @@ def test_interrupted_batches_end_like_undisturbed_ones(
     storage = InMemoryStorage()
     options = {"estimator": counter(), "space": LEVELS, "n_iter": 8, "batch_size": 3}
     undisturbed = make_search(**options).fit(X, Y)
-    original = getattr(hbo.Optimiser, method_name)
+    original = getattr(Optimiser, method_name)
     calls = []
 
     def kill_later(self, *args):
@@ -434,7 +435,7 @@ def test_interrupted_batches_end_like_undisturbed_ones(
         return original(self, *args)
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(hbo.Optimiser, method_name, kill_later)
+        patch.setattr(Optimiser, method_name, kill_later)
         make_search(storage, "May", **options).fit(X, Y)
 
     with warnings.catch_warnings(action="ignore", category=ContinuedSearchWarning):
@@ -523,7 +524,7 @@ def test_n_jobs_does_not_change_the_search():
 def calls_of_optimiser(monkeypatch):
     """A list that gets "ask" or "tell" for each call of such a method of any optimiser."""
     calls = []
-    ask, tell = hbo.Optimiser.ask, hbo.Optimiser.tell_with_results
+    ask, tell = Optimiser.ask, Optimiser.tell_with_results
 
     def record_ask(self):
         calls.append("ask")
@@ -533,8 +534,8 @@ def calls_of_optimiser(monkeypatch):
         calls.append("tell")
         return tell(self, *args)
 
-    monkeypatch.setattr(hbo.Optimiser, "ask", record_ask)
-    monkeypatch.setattr(hbo.Optimiser, "tell_with_results", record_tell)
+    monkeypatch.setattr(Optimiser, "ask", record_ask)
+    monkeypatch.setattr(Optimiser, "tell_with_results", record_tell)
     return calls
 
 

@@ -15,12 +15,14 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution, Int
 from optuna.trial import TrialState, create_trial
 
 import hpobench_ordered as hbo
-from hpobench_ordered import Compare, Comparison, Evaluations, Kind, Parameter, SearchSpace
+from hpobench_ordered import Evaluations, Parameter, SearchSpace
+from hpobench_ordered.data import check_history
 from hpobench_ordered.errors import (
     EvaluationsError,
     HistoryWarning,
     InvalidSpaceError,
 )
+from hpobench_ordered.space import Compare, Comparison, Kind
 from hpobench_ordered.space.optuna_space import merge_distributions, space_of
 from hpobench_ordered.tuning import OptunaSampler
 
@@ -348,7 +350,7 @@ def test_other_space_is_warned_of(objective, message):
     with pytest.raises(
         EvaluationsError, match=f"'other': it is on another search space.*{message}"
     ):
-        hbo.check_history(history, SPACE, "minimize")
+        check_history(history, SPACE, "minimize")
 
 
 @pytest.mark.parametrize("space", [SPACE, None], ids=["space", "inferred"])

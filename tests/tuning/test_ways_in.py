@@ -28,7 +28,9 @@ from hpobench_ordered.errors import (
     InvalidSpaceError,
 )
 from hpobench_ordered.methods.registry import list_methods, method_spec
+from hpobench_ordered.space import SpaceChange
 from hpobench_ordered.tuning import OptunaSampler
+from hpobench_ordered.tuning.optimiser import Optimiser
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 
@@ -306,7 +308,7 @@ def test_a_context_is_of_numbers(value):
         study.ask()
 
 
-def make_simple_ordered(**options: Any) -> hbo.Optimiser:
+def make_simple_ordered(**options: Any) -> Optimiser:
     """Make an optimiser with a history: three months, m1 to m3, none with a context.
 
     It maximises the accuracy, as the table of the history does.
@@ -356,13 +358,13 @@ def test_a_space_may_be_a_dict():
 def test_changes_are_between_spaces_of_any_kind():
     """The change from a dict to a space of ConfigSpace, which has a depth, too."""
     space_as_dict = {"rate": (1e-4, 1.0, "log")}
-    change = hbo.SpaceChange.between(space_as_dict, SPACE.to_configspace())
+    change = SpaceChange.between(space_as_dict, SPACE.to_configspace())
     assert change.shared == ("rate",)
 
 
 def test_text_is_no_space():
     with pytest.raises(EvaluationsError, match="the search space must be a SearchSpace"):
-        hbo.SpaceChange.between(SPACE, "space.json")
+        SpaceChange.between(SPACE, "space.json")
 
 
 @pytest.mark.parametrize(

@@ -53,13 +53,14 @@ def history_from_results(
 
     Examples:
         >>> import hpobench_ordered as hbo
+        >>> from hpobench_ordered.tuning import history_from_results
         >>> results = hbo.run(
         ...     benchmarks=["newsvendor"],
         ...     methods=["random-search"],
         ...     seeds=[0],
         ...     protocol=hbo.Ordered(trials=5, tasks=2),
         ... )
-        >>> history = hbo.history_from_results(results, method="random-search", seed=0)
+        >>> history = history_from_results(results, method="random-search", seed=0)
         >>> [(trials.task, len(trials), trials.direction.value) for trials in history]
         [('0', 5, 'maximize'), ('1', 5, 'maximize')]
     """
