@@ -67,7 +67,7 @@ def importance(
     groups: IntArray | None = None,
     trees: int = TREES,
 ) -> Effects:
-    """Effects of the hyperparameters on the losses, by a forest of bagged, fully grown trees.
+    """Compute the effects of hyperparameters on losses by a forest of bagged, fully grown trees.
 
     Args:
         features: Features within [0, 1], without NaN, as `SearchSpace.features` gives them,
@@ -158,7 +158,7 @@ def read_leaves(tree: Any) -> Leaves:
 
 
 def _explained_variances(leaves: Leaves, groups: IntArray) -> tuple[float, FloatArray, FloatArray]:
-    """Variance of a tree's predictions, and how much of it each hyperparameter explains.
+    """Compute the variance of a tree's predictions, and each hyperparameter's part of it.
 
     All hyperparameters are independent and uniformly distributed.
 
@@ -265,10 +265,10 @@ def _cut_into_intervals(lower: FloatArray, upper: FloatArray) -> tuple[FloatArra
 
 
 def _products_of_others(factors: FloatArray) -> FloatArray:
-    """Products over the first axis of all factors but one, for each of them; of the same shape.
+    """Compute, for each factor along the first axis, the product of all others; the same shape.
 
-    They are products of the factors before and after it, as dividing the product of all by the one
-    would fail where that is 0.
+    It is the product of the factors before and after the factor. A division of the product of all
+    factors would fail if the factor is 0.
     """
     ones = np.ones_like(factors[:1])  # there is nothing before the first and after the last
     all_but_last = factors[:-1]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from hpobench_ordered.methods._coding import Coder
 
 CANDIDATES = 1000
-"""Number of random candidates; suggestions get no better with more."""
+"""Number of random candidates. With more, suggestions do not improve."""
 CANDIDATES_NEAR = 200
 """Number of candidates near the best configuration."""
 LOG_SD_RANGE = (math.log(0.03), math.log(0.5))
@@ -36,9 +36,9 @@ MIN_COMPILED = 100
 DECODED_AT_ONCE = 100
 """Number of the best candidates that are decoded at once to find an untried one among them."""
 RANDOM_BLOCKS = 10
-"""Number of random blocks that are drawn before a region is suspected to be exhausted."""
+"""If this many random blocks hold no untried configuration, all of the region is searched."""
 GRID_LIMIT = 2**20
-"""Number of configurations up to which a region is searched one by one for an untried one."""
+"""A region with more configurations than this is not searched one by one."""
 
 
 class Region:
@@ -160,9 +160,10 @@ def draw_near(
     *,
     count: int = CANDIDATES_NEAR,
 ) -> FloatArray:
-    """Draw candidates near good configurations: on smooth objectives, random ones get no closer.
+    """Draw candidates near good configurations, for smooth objectives.
 
-    On rough objectives the model is wrong about the neighbourhood of a configuration, and such
+    On a smooth objective, random candidates soon come no closer to the optimum.
+    On a rough objective, the model is wrong about the neighbourhood of a configuration, and such
     candidates land on plateaus. Two rules avoid losses there. First, if the model knows a smooth
     slope to the optimum, their expected improvement is many times that of the best random
     candidate; elsewhere it is about the same. They are therefore chosen only if the log expected

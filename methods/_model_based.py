@@ -48,7 +48,7 @@ class ModelError(HPOBenchOrderedError):
 
 
 class ModelBased(Method):
-    """Initial trials, then the candidate that scores best among about 1000 random ones.
+    """Makes initial trials, then suggests the best of about 1000 random candidates by a score.
 
     No configuration is suggested twice before all others have been tried, as far as
     `iter_candidate_blocks` can find them; after that, the one with the highest score is repeated.

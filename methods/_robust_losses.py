@@ -18,19 +18,19 @@ from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.data.history import Evaluations
 
 MAX_DISTANCE = 1e6
-"""Distance from the centre, in units, at which losses are clipped."""
+"""Losses are clipped at this distance from the centre, in units."""
 MAX_WEIGHTED = 500
-"""Largest number of evaluations that are weighted by the volume around them."""
+"""If a task has more evaluations than this, all have the same weight."""
 
 
 def compute_centre(task: Evaluations) -> float:
     """Compute the centre of an earlier task's losses: about their median over the space.
 
-    The median of the evaluations would not do: an optimiser made more than half of them where
-    losses are about as good as the best. So every evaluation counts by the volume around it, the
-    distance to the nearest other evaluation to the power of d. More evaluations than an optimiser
-    usually makes, `MAX_WEIGHTED`, count equally. Of random evaluations it is their median, up to
-    chance.
+    An optimiser makes many evaluations where losses are nearly the best, so that the plain median
+    would be too low. Therefore each evaluation has a weight: the volume around it, which is the
+    distance to the nearest other evaluation to the power of d. Of more than `MAX_WEIGHTED`
+    evaluations all have the same weight; an optimiser seldom makes so many. If the evaluations are
+    random, the centre is their median, apart from chance.
 
     Args:
         task: Finite evaluations of the task.
@@ -83,8 +83,8 @@ def compute_units(losses: Sequence[FloatArray], centres: Sequence[float]) -> lis
     """Compute the unit of each task's losses: half the distance of the best from the centre.
 
     If that is 0, the unit is the root mean square of half the distances of all losses from the
-    centre. Where all losses of a task are equal, it is the geometric mean of the other tasks'
-    units; 1 if these are all without one, too.
+    centre. If all losses of a task are equal, its unit is the geometric mean of the other tasks'
+    units, or 1 if the losses of each task are equal.
 
     Args:
         losses: Finite losses of each task, shape (n,).
@@ -117,9 +117,9 @@ def compute_unit(losses: FloatArray, centre: float) -> float:
 def standardise_robustly(losses: FloatArray, centre: float, unit: float) -> FloatArray:
     """Subtract the centre from losses (n,), divide by twice the unit, and clip.
 
-    Losses are halved first, as differences of large losses may overflow: half a loss minus half
-    the centre, divided by the unit, is the same. The result lies within +- `MAX_DISTANCE`, so that
-    few bad losses do not dominate the model.
+    Losses and centre are halved instead of doubling the unit, as the difference of two large losses
+    may overflow. The result is between -`MAX_DISTANCE` and `MAX_DISTANCE`, so that a few bad losses
+    do not dominate the model.
     """
     with np.errstate(over="ignore"):  # infinity is clipped
         y: FloatArray = (losses / 2.0 - centre / 2.0) / unit

@@ -17,9 +17,9 @@ import numpy as np
 from hpobench_ordered._typing import FloatArray, IntArray
 
 PERMUTATIONS = 99
-"""Number of random orders that the order of tasks is compared with."""
+"""The order of tasks is compared with this many random orders."""
 NEIGHBOURS = 3
-"""Number of nearest evaluations whose mean loss is predicted for a configuration."""
+"""The predicted loss of a configuration is the mean loss of this many nearest evaluations."""
 
 
 def compute_order_p_value(best_points: FloatArray, rng: np.random.Generator) -> float:

@@ -26,20 +26,21 @@ if TYPE_CHECKING:
     from hpobench_ordered.methods._gp.model import GaussianProcess, Kernel
 
 MAX_TWO_STARTS = 8
-"""Number of evaluations up to which every fit of the model has two starting points."""
+"""Up to this many evaluations, every fit of the model has two starting points."""
 
 SECOND_START_INTERVAL = 5
-"""Suggestions between fits with a second start; with many evaluations, between any fits."""
+"""Number of suggestions between two fits with a second start. With many evaluations there is no
+second start, and this is the number of suggestions between any two fits."""
 
 MAX_CONDITIONED = 300
 """Largest number of evaluations the model is conditioned on; a suggestion takes O(n^2) time."""
 
 BEST_CONDITIONED = MAX_CONDITIONED // 4
-"""How many of them are the best ones; the others are drawn at random (as in Syne Tune)."""
+"""This many of them are the best ones; the others are drawn at random, as in Syne Tune."""
 
 
 class BayesianOptimisation(ModelBased):
-    """A few initial trials, then the candidate of highest expected improvement.
+    """Makes a few initial trials, then suggests the candidate of highest expected improvement.
 
     The model is a Gaussian process on `SearchSpace.features` with a Matern-5/2 kernel and one
     length scale for each hyperparameter. The suggestion has the highest log expected improvement of

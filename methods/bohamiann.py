@@ -37,7 +37,7 @@ MAX_CURRENT = 1000
 
 
 class Bohamiann(ModelBased):
-    """A few initial trials, then the candidate of highest expected improvement.
+    """Makes a few initial trials, then suggests the candidate of highest expected improvement.
 
     The model is a network of three layers of 50 tanh units with learned noise. Its posterior is
     sampled by stochastic-gradient Hamiltonian Monte Carlo, in one chain that continues from one

@@ -58,7 +58,7 @@ class OldStep:
 
 
 class AfterChange(ModelBased):
-    """Base of the strategies: the old step, and the completion of configurations.
+    """Base of the strategies, which extracts the old step and completes configurations.
 
     Without a history, or if the spaces share no hyperparameter or no old configuration lies in the
     new space, there is no old step and the method is TPE or `bo`.
@@ -129,7 +129,7 @@ class AfterChange(ModelBased):
 
 
 class BestFirst(AfterChange):
-    """The best old configuration first; new hyperparameters are drawn from the prior."""
+    """Begins with the best old configuration; draws new hyperparameters from the prior."""
 
     def initial_configurations(self) -> Sequence[Config]:
         """Choose the best old configuration; its new hyperparameters are drawn from the prior.

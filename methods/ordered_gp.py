@@ -50,31 +50,33 @@ if TYPE_CHECKING:
 LOGGER = logging.getLogger(__name__)
 
 MAX_SOURCES = 200
-"""Largest number of evaluations of earlier tasks that the model uses, divided evenly."""
+"""The model uses at most this many evaluations of earlier tasks, of each task the same number."""
 MAX_FITTED_SOURCES = 100
-"""Largest number of those that its hyperparameters are fitted to."""
+"""The hyperparameters are fitted to at most this many of these evaluations."""
 MAX_CURRENT = 200
-"""Largest number of evaluations of the current task that it uses."""
+"""The model uses at most this many evaluations of the current task."""
 GOOD_SHARE = 0.25
-"""Share of the best ones when evaluations are subsampled; the others are drawn at random."""
+"""If a part of the evaluations is used, this share are the best; the others are drawn at random."""
 FIT_INTERVAL = 3
 """Number of suggestions between fits of the hyperparameters."""
 FIRST_STEPS, LATER_STEPS = 30, 4
 """Number of steps of the first fit, and of each later one, which continues from the last."""
 TRUSTED_CORRELATION = 0.95
-"""Least correlation with the nearest task at which early trials may leave the best of tasks."""
+"""Early trials need not be the best configurations of earlier tasks if the nearest task has at
+least this correlation with the current one."""
 MIN_INPUTS = 2
-"""Least number of common context quantities that are inputs of the model; one gives the order."""
+"""Common context quantities are inputs of the model if there are at least this many; a single one
+only gives the order of the tasks."""
 CENTRES = 3
 """Number of best configurations of the current task that candidates are drawn near."""
 MIN_TESTED_TASKS = 8
-"""Least number of earlier tasks without contexts whose order is tested."""
+"""The order of tasks without contexts is tested if there are at least this many earlier tasks."""
 MAX_TESTED_TASKS = 50
-"""Largest number of them, the latest, that the test and the average over tasks use."""
+"""The test, and the average over tasks, use at most this many earlier tasks, the latest ones."""
 MAX_P_VALUE = 0.1
-"""Largest p-value of the test at which the order of tasks matters."""
+"""The order of tasks matters if the p-value of the test is at most this."""
 MAX_AVERAGED = 300
-"""Largest number of evaluations of each task that the average over tasks uses."""
+"""The average over tasks uses at most this many evaluations of each task."""
 AVERAGED_CANDIDATES = 10
 """Number of best configurations of each task among which the best one on average is chosen."""
 
@@ -156,21 +158,23 @@ class OrderedGP(BayesianOptimisation):
 
     Every task has its own level and scale. The correlation of two tasks decays with their distance,
     and has a factor that is the same for any two (`_gp.tasks`). The model learns both from the
-    earlier tasks, and so whether their order matters. The first suggestion is the configuration of
-    lowest posterior mean among the best of each earlier task; the next `early_trials` - 1 are those
-    of them with the highest expected improvement, or others that are better for sure, if the
-    nearest task is nearly the same as the current one. All others maximise expected improvement
-    over random candidates and, if they are clearly better, candidates near good configurations.
+    earlier tasks, and so whether their order matters.
+
+    The candidates of the first `early_trials` are the best configurations of the earlier tasks. The
+    first trial has the lowest posterior mean, the others have the highest expected improvement. If
+    the nearest task is nearly the same as the current one, another configuration may take their
+    place that the model is sure to be better. Later trials maximise expected improvement over
+    random candidates; a candidate near a good configuration is chosen only if it is clearly better.
 
     The distance of two tasks is the difference of their contexts, compared by rank; without a
     common context quantity, the difference of their indices in the history. Two or more common
     quantities are inputs of the model, too. Without a finite evaluation of an earlier task it is
     `bo`.
 
-    Without a common context quantity, or if all are the same, the order of tasks may say nothing,
-    such as that of a folder of data sets. A permutation test of the tasks' best configurations
-    tells (`_task_order`). If it says nothing, the first suggestion is the configuration that is
-    best on average over many tasks.
+    Without a common context quantity, or if all are the same, the order of tasks may say nothing:
+    for example, the tasks may be data sets in a folder. A permutation test of the tasks' best
+    configurations decides this (`_task_order`). If the order says nothing, the first suggestion is
+    the configuration that is best on average over many tasks.
 
     Attributes:
         max_earlier_tasks: Number of nearest earlier tasks that the model uses.
@@ -229,7 +233,10 @@ class OrderedGP(BayesianOptimisation):
         self._next_fit_count = 0
 
     def _test_order(self, tasks: Sequence[Evaluations]) -> float:
-        """Test whether the order of earlier tasks matters; return the p-value, low if it does."""
+        """Compute the p-value of a test whether the order of earlier tasks matters; low if it does.
+
+        The result is also written to the log.
+        """
         best_values = np.stack([task.values[task.losses.argmin()] for task in tasks])
         p_value = compute_order_p_value(self._encode_features(best_values), self.rng)
         verdict = "matters" if p_value <= MAX_P_VALUE else "is not seen to matter"
@@ -354,10 +361,10 @@ class OrderedGP(BayesianOptimisation):
     ) -> FloatArray:
         """Choose the best candidate that was not tried, coded values (d,).
 
-        In the early trials, the best configurations of the earlier tasks are the only candidates
-        as long as one of them was not tried, unless the model predicts for sure that another one
-        is better. If the order of the earlier tasks does not matter, the first trial is the best
-        configuration on average over them.
+        In the early trials, the best configurations of the earlier tasks are the only candidates,
+        until all of them were tried. The exception is a candidate that the model is sure to be
+        better. If the order of the earlier tasks does not matter, the first trial is the
+        configuration that is best on average over them.
 
         Args:
             scorer: Scores candidates in the unit cube.

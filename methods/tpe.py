@@ -19,7 +19,7 @@ RANDOM_FRACTION = 1.0 / 3.0
 
 
 class TPE(ModelBased):
-    """The candidate with the highest ratio of the densities of good and of bad configurations.
+    """Suggests the candidate with the highest ratio of two densities: good and bad configurations.
 
     A model is fitted from 2 (d + 1) evaluations on, for d hyperparameters. Before, and in a third
     of the cases, suggestions are random. Pending evaluations are not suggested again and otherwise

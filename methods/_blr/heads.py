@@ -37,17 +37,19 @@ from hpobench_ordered.methods._products import exponentials
 LOG_ALPHA_BOUNDS = (-12.0, 8.0)
 """Bounds of log alpha; at the upper one, the weight of a feature is negligible."""
 LOG_BETA_BOUNDS = (0.0, 10.0)
-"""Bounds of log beta, for losses of variance 1: noise between that and 0.7% of their sd."""
+"""Bounds of log beta. Losses have the variance 1, so that the standard deviation of the noise is
+between 1 and 0.007."""
 START_WITH_FEATURES_ON = (0.0, 4.0)
 """log alpha and log beta that a fit starts from by default."""
 START_WITH_FEATURES_OFF = (4.0, 0.0)
-"""The same with one log alpha for each weight: all features are off and all is noise, so that few
-are used. From `START_WITH_FEATURES_ON`, five evaluations of a Forrester function leave a mean error
-of 0.76 of its standard deviation, from here 0.71."""
+"""log alpha and log beta that a fit starts from if each weight has its own log alpha. All features
+are off at first, and all variance is noise, so that the fit uses few features. After five
+evaluations of a Forrester function the mean error is 0.71 of the function's standard deviation; it
+is 0.76 if the fit starts with all features on."""
 MAX_EVALUATIONS = 60
-"""Largest number of evaluations of the marginal likelihood in a fit."""
+"""A fit evaluates the marginal likelihood at most this many times."""
 TOLERANCE = 1e-2
-"""Smallest gain of an iteration of a fit to continue, in nats, as of the Gaussian process."""
+"""A fit ends after an iteration that gains less than this, in nats, as that of a process does."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -22,13 +22,13 @@ CHOICE_SCALE = 0.25
 apart, like two random values of a number on average (2/3). With 1 they would be 1.4 times as far
 apart as the ends of its range, and hardly informative about each other."""
 CONTEXT_SCALE = 0.25
-"""Factor of standardised contexts, so that tasks are closer to each other than configurations."""
+"""Standardised contexts are multiplied by this, so that tasks are closer than configurations."""
 MAX_SOURCES = 20_000
 """Largest number of evaluations of previous tasks to use; the time of every fit grows with it."""
 
 
 class LinearHead(ModelBased):
-    """A few initial trials, then the candidate of highest expected improvement.
+    """Makes a few initial trials, then suggests the candidate of highest expected improvement.
 
     The model is Bayesian linear regression, the head of the current task, on a feature map that
     may be shared with the previous tasks. Losses are standardised task by task, so that tasks may

@@ -53,9 +53,10 @@ MIN_LENGTH = 1e-3
 """Length of a step, relative to the first one tried, at which the line search stops."""
 
 BOUNDING_OBSERVATIONS = 32
-"""Number of observations that bound variances: the last ones, of the nearest tasks and this one."""
+"""An upper bound of a variance is computed from this many observations, the last ones: they are of
+the nearest tasks and of this one."""
 FIRST_EXACT = 128
-"""Number of the most promising candidates whose expected improvement is computed exactly first."""
+"""Expected improvement is computed exactly for this many of the most promising candidates first."""
 
 
 @cache
@@ -458,11 +459,11 @@ class TaskProcess:
     def score_candidates(self, X: FloatArray, best: float, *, slack: float) -> FloatArray:
         """Compute the log expected improvement of candidates, exactly where it may be the largest.
 
-        Posterior variances are what takes time. Conditioned on a part of the observations only, a
-        variance is larger, and so is the expected improvement with it. Candidates for which even
-        this bound is too small cannot be the best; they keep it as their score. `_L` is the
-        Cholesky factor of the covariance K of all observations, and `_alpha` is K^-1 z with their
-        losses z.
+        Posterior variances take most of the time. A variance that is conditioned on a part of the
+        observations is an upper bound, and gives an upper bound of the expected improvement. A
+        candidate cannot be the best if even its bound is too small; then the bound is its score.
+        `_L` is the Cholesky factor of the covariance K of all observations, and `_alpha` is K^-1 z
+        with their losses z.
 
         Args:
             X: Features of the candidates, shape (m, p), C-contiguous.
@@ -502,7 +503,7 @@ class TaskProcess:
 
     @cached_property
     def _bounding_factor(self) -> FloatArray:
-        """Lower Cholesky factor of the covariance of the last `BOUNDING_OBSERVATIONS`."""
+        """Lower Cholesky factor of the covariance of the last few (`BOUNDING_OBSERVATIONS`)."""
         last_rows = self._L[-BOUNDING_OBSERVATIONS:]
         # L is the factor of the covariance of all, L L^T; that of the last is a corner of it.
         is_positive_definite, R = lapack.cholesky(last_rows @ last_rows.T)
