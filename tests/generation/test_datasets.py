@@ -62,14 +62,6 @@ def test_columns_are_coded_as_numbers(tmp_path, text, x, y):
     assert data.y.dtype == np.int64
 
 
-def test_constant_columns_stay_constant(tmp_path):
-    """The columns are a constant number, a constant text, and one without any value."""
-    data = write_and_read(tmp_path, "a,b,c,class\n3,u,,0\n3,u,,1\n")
-
-    range_of_columns = np.ptp(data.x, axis=0)
-    assert range_of_columns.tolist() == [0, 0, 0]
-
-
 def test_digest_is_of_coded_data(tmp_path):
     """It is of numbers and classes as they are coded, not as they are written."""
     data = write_and_read(tmp_path, "a,class\n1,0\n2,1\n")
@@ -181,26 +173,6 @@ class TestMonks:
 
         right_classes = [class_of_combination[example] for example in examples]
         assert np.count_nonzero(classes_of_examples != right_classes) == number_wrong
-
-    @pytest.mark.parametrize(
-        ("problem", "classes"),
-        [
-            (1, [False, True, True]),
-            (2, [False, False, True]),  # 3, 0 and 2 attributes are 1
-            (3, [True, False, False]),
-        ],
-    )
-    def test_rules_by_hand(self, problem, classes):
-        """Three examples with attributes a1 to a6, and whether they are of class 1.
-
-        The rules of class 1 are, by problem:
-        1. a1 equals a2, or a5 is 1;
-        2. exactly two of the six attributes have the value 1;
-        3. a5 is 3 and a4 is 1, or a5 is not 4 and a2 is not 3.
-        """
-        attributes = np.array([[1, 2, 1, 1, 3, 2], [2, 2, 2, 3, 4, 2], [3, 3, 1, 2, 1, 2]])
-
-        assert _openml_data._apply_monks_rule(problem, attributes).tolist() == classes
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """The newsvendor: utilities and tastes as the authors draw them, and profits of a simulation."""
 
-import itertools
 import json
 import math
 
@@ -88,25 +87,6 @@ def test_profit_is_that_of_serving_customers(prices, utilities):
     (profit,) = newsvendor.simulate(np.array([prices]), np.array(utilities), tastes)
 
     assert profit == serve_customers(prices, utilities, tastes.tolist())
-
-
-def test_profits_do_not_depend_on_batch(tastes):
-    """Fifty prices simulated together have the profits of each simulated alone."""
-    prices = np.random.default_rng(0).integers(0, 21, (50, 3))
-    utilities = np.array(PUBLISHED_UTILITIES[4])  # of any task
-
-    profits = newsvendor.simulate(prices, utilities, tastes)
-
-    single_profits = [newsvendor.simulate(row[None], utilities, tastes).item() for row in prices]
-    np.testing.assert_array_equal(profits, single_profits)
-
-
-def test_grid_has_last_item_fastest():
-    """Prices from 0 to 20 of three items; from row to row the last price changes first."""
-    grid = newsvendor.make_price_grid(20)
-
-    prices = range(21)
-    np.testing.assert_array_equal(grid, list(itertools.product(prices, prices, prices)))
 
 
 @pytest.mark.parametrize("task", range(9))

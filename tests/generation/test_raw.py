@@ -60,15 +60,6 @@ def test_written_evaluations_are_read_exactly(tmp_path, space):
         np.testing.assert_array_equal(raw.training, frame["training"][is_of_task])
 
 
-def test_pandas_reads_the_file(tmp_path):
-    """A user can read the table without this package."""
-    frame = make_table(xgboost_space())
-
-    write_raw(tmp_path / "x", frame, DESCRIPTION_OF_TABLE)
-
-    pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "x"), frame)
-
-
 @pytest.fixture
 def table_read_back(tmp_path):
     """Random evaluations of the tasks 37 and 3, written to a file and read back."""

@@ -178,19 +178,6 @@ def test_network_is_sampled_at_all_fractions(sample_network_with_seed):
 ONE_OF_EACH_SOURCE = ("yahpo-ranger-4154", "yahpo-svm-1220", "yahpo-xgboost-458")
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("quick_search")
-@pytest.mark.parametrize("name", ONE_OF_EACH_SOURCE)
-def test_seed_decides_the_bytes(name, yahpo_folder, tmp_path):
-    """The digest of an artifact is the same for the same seed only."""
-    first = Artifact(generate(name, tmp_path / "first", yahpo_folder)).digest
-    second = Artifact(generate(name, tmp_path / "second", yahpo_folder)).digest
-    other = Artifact(generate(name, tmp_path / "other", yahpo_folder, seed=1)).digest
-
-    assert first == second
-    assert first != other
-
-
 @pytest.fixture
 def commands_on_cards(monkeypatch):
     """The commands that would be on the cards of forests, as no forest is fitted or written."""
