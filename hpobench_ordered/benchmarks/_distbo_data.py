@@ -197,7 +197,6 @@ PROTEIN_COLUMNS = 168
 
 PATIENTS = 42
 RECORDINGS = 5875
-MEASUREMENTS = 17
 _HEADER = ("subject#", "age", "sex", "test_time", "motor_UPDRS", "total_UPDRS", "Jitter(%)")
 _PARKINSONS_COLUMNS = 22
 

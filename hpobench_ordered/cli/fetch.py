@@ -11,8 +11,6 @@ from hpobench_ordered.cli._output import progress_bar, say
 from hpobench_ordered.data.local_copy import find_local_copy
 from hpobench_ordered.data.remote import RemoteFile, cache_folder
 
-MAX_WITHOUT_BAR = 3  # this many benchmarks are verified in two seconds, without a progress bar
-
 
 @click.command(
     epilog="Example:  hpobench-ordered fetch xgboost-mnist --from aggregated_experiments.json"

@@ -28,7 +28,7 @@ from hpobench_ordered.errors import ArtifactError
 from hpobench_ordered.experiment._parquet import Column, ColumnType, open_parquet, read_columns
 from hpobench_ordered.experiment._run_file import KEY
 from hpobench_ordered.experiment.plan import key_of
-from hpobench_ordered.surrogates.base import DescribedSurrogate
+from hpobench_ordered.surrogates.base import StoredSurrogate
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -384,7 +384,7 @@ def select_trials_to_store(losses: FloatArray, methods: NDArray[Any]) -> BoolArr
 def _find_grids(model: object, n_tasks: int) -> FloatArray:
     """Base and unit of the grid of each task's values, (tasks, 2); NaN where there is none."""
     grids = np.full((n_tasks, 2), np.nan)
-    if isinstance(model, DescribedSurrogate):
+    if isinstance(model, StoredSurrogate):
         for task in range(n_tasks):
             grid = model.value_grid(task)
             if grid is not None:

@@ -59,13 +59,18 @@ def check_task(task: int, count: int) -> None:
         raise IndexError(f"task must be from 0 to {count - 1}, but got {task}")
 
 
-class DescribedSurrogate(ABC):
-    """A surrogate with metadata for its quality card."""
+class StoredSurrogate(ABC):
+    """A surrogate that an artifact stores as arrays."""
+
+    STORED_AS: ClassVar[SurrogateType]
+    """The kind that rebuilds it from its arrays."""
+    ARRAYS: ClassVar[Mapping[str, StoredArray]]
+    """Its arrays by name."""
 
     @property
-    @abstractmethod
     def kind(self) -> SurrogateType:
         """What kind of model it is."""
+        return self.STORED_AS
 
     @property
     @abstractmethod
@@ -85,16 +90,6 @@ class DescribedSurrogate(ABC):
     def predict_one(self, row: FloatArray, task: int) -> float:
         """See `Surrogate.predict_one`."""
 
-    def known_values(self, task: int, space: "SearchSpace") -> FloatArray | None:
-        """All values that it can take on a task; None, the default, if they cannot be listed.
-
-        Args:
-            task: Index of the task.
-            space: The search space of the benchmark. A surrogate may be made for a larger one, and
-                then take values that no configuration of this one has.
-        """
-        return None
-
     def value_grid(self, task: int) -> tuple[float, float] | None:
         """Grid on which all predictions of a task lie, so that whole numbers can stand for them.
 
@@ -103,20 +98,6 @@ class DescribedSurrogate(ABC):
             precision, with a whole number count. None, the default, if there is no grid.
         """
         return None
-
-
-class StoredSurrogate(DescribedSurrogate):
-    """A surrogate that an artifact stores as arrays."""
-
-    STORED_AS: ClassVar[SurrogateType]
-    """The kind that rebuilds it from its arrays."""
-    ARRAYS: ClassVar[Mapping[str, StoredArray]]
-    """Its arrays by name."""
-
-    @property
-    def kind(self) -> SurrogateType:
-        """What kind of model it is."""
-        return self.STORED_AS
 
     @abstractmethod
     def to_arrays(self) -> dict[str, NDArray[Any]]:
@@ -132,7 +113,11 @@ class StoredSurrogate(DescribedSurrogate):
         return type(self).from_arrays, (self.to_arrays(),)
 
     def check_covers(self, space: "SearchSpace") -> None:
-        """Raise a `ValueError` unless every configuration of a space has a value."""
+        """Raise a `ValueError` unless every configuration of a space has a value.
+
+        Most surrogates have one for every configuration.
+        """
+        return
 
 
 def load_stored(

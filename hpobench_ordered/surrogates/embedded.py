@@ -19,11 +19,11 @@ from hpobench_ordered.errors import InvalidConfigError, InvalidSpaceError
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.conditions import Condition
 from hpobench_ordered.space.parameters import Parameter
-from hpobench_ordered.surrogates.base import DescribedSurrogate, SurrogateType, check_task
+from hpobench_ordered.surrogates.base import check_task
 
 
 @dataclass(eq=False)
-class EmbeddedSurrogate(DescribedSurrogate):
+class EmbeddedSurrogate:
     """A surrogate where some hyperparameters are fixed and others have other ranges.
 
     A configuration of the part is mapped to the whole space: hyperparameters are matched by name,
@@ -84,11 +84,6 @@ class EmbeddedSurrogate(DescribedSurrogate):
     def n_tasks(self) -> int:
         """Number of tasks."""
         return len(self.tasks)
-
-    @property
-    def kind(self) -> SurrogateType:
-        """What kind of model the surrogate on the whole space is."""
-        return cast("DescribedSurrogate", self.inner).kind
 
     def predict(self, values: FloatArray, task: int) -> FloatArray:
         """Predict the objective of many configurations, shape (n, d) to (n,).

@@ -79,14 +79,6 @@ class NearestSurrogate(StoredSurrogate):
         """
         self.coding.check_finite(space)
 
-    def known_values(self, task: int, space: "SearchSpace") -> FloatArray:
-        """All values that it can take on a task, (m,): those of the stored configurations.
-
-        The space is an argument for other surrogates, and not needed here.
-        """
-        values: FloatArray = self.targets[:, task]
-        return values
-
     def predict(self, values: FloatArray, task: int) -> FloatArray:
         """Predict the objective of many configurations, shape (n, d) to (n,)."""
         check_task(task, self.targets.shape[1])

@@ -65,12 +65,6 @@ class PerTaskSurrogate(StoredSurrogate):
                 raise ValueError(f"a task's surrogate has {model.n_tasks} tasks")
             model.check_covers(space)
 
-    def known_values(self, task: int, space: "SearchSpace") -> FloatArray | None:
-        """All values that the task's surrogate can take; None if they cannot be listed."""
-        model = self.models[task]
-        # The model has this one task, which is its number 0.
-        return model.known_values(0, space)
-
     def value_grid(self, task: int) -> tuple[float, float] | None:
         """Grid of the predictions of the task's surrogate."""
         check_task(task, len(self.models))

@@ -104,17 +104,6 @@ class TableSurrogate(StoredSurrogate):
         if not is_covered:
             raise ValueError(f"the search space must be within the table's grid {grid}")
 
-    def known_values(self, task: int, space: "SearchSpace") -> FloatArray | None:
-        """All values of a task; None if the space is smaller than the grid of the table.
-
-        In that case the table also has values of configurations that are not in the space.
-        """
-        shape_of_space = tuple(parameter.size for parameter in space.parameters)
-        if self.shape != shape_of_space:
-            return None
-        values: FloatArray = self._flat_values[task]  # of all configurations of the grid
-        return values
-
     @property
     def shape(self) -> tuple[int, ...]:
         """Number of values of each hyperparameter, (m_1, ..., m_d)."""

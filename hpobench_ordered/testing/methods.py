@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import NoReturn
 
 import numpy as np
 
@@ -26,7 +25,6 @@ from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.testing._require import (
     Conformance,
     ConformanceError,
-    call_in_new_process,
     call_in_other_process,
     read_global_random_state,
     require,
@@ -111,8 +109,11 @@ class MethodConformance(Conformance):
             first_trials = self._first_run(setting).trials
             random.seed(self.seed + 1)
             second_trials = _run_trials(self._spec, *setting, self.seed)
-            if second_trials != first_trials:
-                _raise_why_trials_differ(self._spec, *setting, self.seed)
+            require(
+                second_trials == first_trials,
+                f"{self._name} gives other suggestions for the same seed: it keeps state from one "
+                "run to the next, or uses other random numbers than those of its generator",
+            )
 
     def test_the_history_stays(self) -> None:
         """The method does not change the history that it gets."""
@@ -357,30 +358,6 @@ def _list_content(history: Sequence[Evaluations]) -> list[tuple[object, ...]]:
         )
         for evaluations in history
     ]
-
-
-def _raise_why_trials_differ(
-    spec: MethodSpec, task: Task, history: Sequence[Evaluations], seed: int
-) -> NoReturn:
-    """Raise an error that explains why a method gave other suggestions for the same seed."""
-    try:
-        first_trials = call_in_new_process(_run_trials, spec, task, history, seed)
-        second_trials = call_in_new_process(_run_trials, spec, task, history, seed)
-    except ConformanceError:  # the method cannot be sent to another process
-        raise ConformanceError(
-            f"{spec.name} gives other suggestions for the same seed: it keeps state from one run "
-            "to the next, or uses other random numbers than those of its generator"
-        ) from None
-
-    if first_trials == second_trials:
-        raise ConformanceError(
-            f"{spec.name} keeps state from one run to the next: in new processes the same seed "
-            "gives the same suggestions, in one process it does not"
-        )
-    raise ConformanceError(
-        f"{spec.name} gives other suggestions for the same seed, in new processes too: it uses "
-        "other random numbers than those of its generator"
-    )
 
 
 def _run_beside_another(

@@ -244,7 +244,7 @@ def test_false_claim_of_changed_spaces_fails(executor):
         (IgnoresSeed, "ignores what it draws"),
         (IgnoresSpawned, "ignores what it draws"),
         (GlobalRandom, "global random state"),
-        pytest.param(SharesState, "keeps state from one run to the next", marks=pytest.mark.slow),
+        (SharesState, "keeps state from one run to the next"),
         (OutOfBounds, "must be a number in"),
         (ChangesHistory, "changes the history"),
         (FailsWithHistory, "'x' is missing"),
