@@ -116,7 +116,7 @@ class ProcessDiedError(MethodError):
 
 
 class BenchmarkFailedError(MethodError):
-    """A run failed because the benchmark raised an error, or its values depend on earlier calls."""
+    """A run failed because the benchmark raised an error."""
 
 
 class DamagedFilesWarning(UserWarning):

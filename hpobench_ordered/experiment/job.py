@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from hpobench_ordered.errors import BenchmarkFailedError, HPOBenchOrderedError, MethodError
+from hpobench_ordered.errors import MethodError
 from hpobench_ordered.experiment._run_file import make_run_table
 from hpobench_ordered.experiment.method_records import write_method_record
 from hpobench_ordered.experiment.outcome import Outcome
@@ -24,9 +24,8 @@ from hpobench_ordered.experiment.runner import (
     timeout_error,
 )
 from hpobench_ordered.experiment.store import Store
-from hpobench_ordered.experiment.user_methods.identity import MethodRecord, load_and_list
+from hpobench_ordered.experiment.user_methods.identity import MethodIdentity, load_and_list
 from hpobench_ordered.experiment.user_methods.loaded_code import hash_user_files
-from hpobench_ordered.experiment.user_methods.source import MethodSource
 from hpobench_ordered.runtime.child import (
     ChildDiedError,
     Children,
@@ -91,13 +90,12 @@ def perform(cell: Cell, time_limit: float | None) -> RunReply:
     except MethodError as error:
         cause = error.__cause__
         lines = [] if cause is None else traceback.format_exception(cause)
-        return FailedRun(_copy_without_cause(error), "".join(lines))
+        return FailedRun(error, "".join(lines))
     return FinishedRun(outcomes, timing)
 
 
 def perform_from_files(
-    source: MethodSource | None,
-    record: MethodRecord | None,
+    identity: MethodIdentity,
     pickled_cell: bytes,
     time_limit: float | None,
 ) -> RunReply:
@@ -107,13 +105,12 @@ def perform_from_files(
     benchmark may load files, too.
 
     Args:
-        source: How to load the method; None for a method of this package.
-        record: What its import had loaded when it was identified; None if nothing identifies it, so
-            that there is nothing to compare with.
+        identity: How to load the method, and what its import had loaded when it was identified.
         pickled_cell: The run, a pickled `Cell`.
         time_limit: Seconds that one call into the method may take; None: no limit.
     """
-    if source is None or record is None:
+    source, record = identity.source, identity.record
+    if source is None or record is None:  # it is of this package, or nothing identifies it
         return perform(pickle.loads(pickled_cell), time_limit)
     try:
         # The parent process kills this one if the import, which is of no task, takes too long.
@@ -129,9 +126,9 @@ def perform_from_files(
         return FailedRun(MethodError(message), traceback="")
 
     reply = perform(pickle.loads(pickled_cell), time_limit)
-    if isinstance(reply, FailedRun):
-        return FailedRun(_name_method(reply.error, record.method), reply.traceback)
-    return replace(reply, loaded=hash_user_files(source.folder))
+    if isinstance(reply, FinishedRun):
+        return replace(reply, loaded=hash_user_files(source.folder))
+    return reply
 
 
 def perform_in_child(
@@ -140,15 +137,14 @@ def perform_in_child(
     """Make a run in another process, which is killed when a call takes too long.
 
     Returns:
-        The finished or failed run; or a `CrashedRun` if its process ended or sent a reply that
-        cannot be read, perhaps for a reason outside of the run, such as too little memory.
+        The finished or failed run; or a `CrashedRun` if its process ended, perhaps for a reason
+        outside of the run, such as too little memory.
     """
     try:
         reply = children.call(
             cell.process_group,  # all methods of this package share processes; others do not
             perform_from_files,
-            cell.identity.source,
-            cell.identity.record,
+            cell.identity,
             pickle_value(cell.sendable),
             time_limit,
         )
@@ -157,14 +153,8 @@ def perform_in_child(
         task, _, when = overdue.step.partition("\n")
         error = timeout_error(cell.method.name, overdue.limit, task=task, when=when)
         return FailedRun(error, overdue.report)  # the report is a traceback: where the call was
-    except ChildDiedError as died:
-        return CrashedRun(str(died))
-    except HPOBenchOrderedError:  # a benchmark that cannot be loaded, for example
-        raise
-    except Exception as error:  # the method broke its process so that it replies with nonsense
-        return CrashedRun("".join(traceback.format_exception(error)))
-    if not isinstance(reply, FinishedRun | FailedRun):
-        return CrashedRun(f"its process replied with {type(reply).__name__}")
+    except (ChildDiedError, RuntimeError) as error:
+        return CrashedRun(str(error))
     return reply
 
 
@@ -180,21 +170,10 @@ class Job:
         return self.store.has(cell.key)
 
     def write(self, cell: Cell, reply: RunReply) -> None:
-        """Write a finished or failed run.
-
-        A finished run counts as failed if its values cannot be written.
-        """
+        """Write a finished or failed run."""
         if isinstance(reply, FailedRun):
             self.write_failure(cell, reply.error, reply.traceback)
             return
-        try:
-            recorded = [outcome for outcome in reply.outcomes if outcome.is_recorded]
-            table = make_run_table(cell, load_source(cell), recorded)
-        except Exception as error:  # a method that broke its process may return any values
-            failure = MethodError(f"{cell.method.name}: its process returned no results")
-            self.write_failure(cell, failure, "".join(traceback.format_exception(error)))
-            return
-
         if cell.identity.record is not None:
             record = cell.identity.record
             later = {
@@ -203,24 +182,10 @@ class Job:
                 if path not in record.imported.files
             }
             write_method_record(self.store.folder, replace(record, later=later))
-        self.store.write(table)
+        recorded = [outcome for outcome in reply.outcomes if outcome.is_recorded]
+        self.store.write(make_run_table(cell, load_source(cell), recorded))
         self.store.records.write_timing(reply.timing)
 
     def write_failure(self, cell: Cell, error: MethodError, traceback_text: str) -> None:
         """Write that a run failed."""
         self.store.records.write_failure(Failure.from_error(cell, error, printed=traceback_text))
-
-
-def _name_method(error: MethodError, method: str) -> MethodError:
-    """Name the method in the error of a benchmark; other errors name it already.
-
-    The method matters, as it runs in the same process and may have broken the benchmark itself.
-    """
-    if not isinstance(error, BenchmarkFailedError):
-        return error
-    return BenchmarkFailedError(f"{method}: {error}", task=error.task, when=error.when)
-
-
-def _copy_without_cause(error: MethodError) -> MethodError:
-    """Copy an error without its cause, which perhaps cannot be sent to another process."""
-    return type(error)(str(error), task=error.task, when=error.when)

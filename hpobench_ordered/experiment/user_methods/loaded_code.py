@@ -4,7 +4,7 @@ import os
 import sys
 import sysconfig
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -36,10 +36,15 @@ class LoadedCode:
     methods: dict[str, int] = field(default_factory=dict)
 
     def list_differences(self, other: "LoadedCode") -> list[str]:
-        """Names of the files, packages and methods that are not the same in both, sorted."""
-        own_items = {*self.files.items(), *self.packages.items(), *self.methods.items()}
-        other_items = {*other.files.items(), *other.packages.items(), *other.methods.items()}
-        return sorted({name for name, _ in own_items ^ other_items})
+        """Names of the files, packages and methods that are not the same in both."""
+        own_parts = asdict(self)
+        names = []
+        for part, other_versions in asdict(other).items():
+            own_versions = own_parts[part]
+            for name in {**own_versions, **other_versions}:
+                if own_versions.get(name) != other_versions.get(name):
+                    names.append(name)
+        return names
 
 
 def list_loaded_code(folder: Path) -> LoadedCode:
@@ -60,12 +65,9 @@ def hash_user_files(folder: Path) -> dict[str, str]:
         folder: The folder that the paths of files are relative to.
     """
     hash_of_path = {}
-    for path in find_user_files().values():
-        for file in (path, *path.parents):  # the file, or the archive that it is in
-            if file.is_file():
-                hash_of_path[_relative_path(file, folder)] = _hash_once(file)
-                break
-    return dict(sorted(hash_of_path.items()))
+    for file in find_user_files().values():
+        hash_of_path[_relative_path(file, folder)] = _hash_once(file)
+    return hash_of_path
 
 
 def find_user_files() -> dict[str, Path]:
@@ -76,8 +78,8 @@ def find_user_files() -> dict[str, Path]:
     file_of_module = {}
     for module, path in _iter_module_files():
         is_of_python = any(map(path.is_relative_to, STANDARD_FOLDERS))
-        is_of_user = not (is_of_python or path.is_relative_to(PACKAGE_FOLDER))
-        if is_of_user and not _is_installed(path):
+        is_of_package = path.is_relative_to(PACKAGE_FOLDER)
+        if not (is_of_python or is_of_package or _is_installed(path)):
             file_of_module[module] = path
     return file_of_module
 
@@ -102,11 +104,11 @@ def _relative_path(file: Path, folder: Path) -> str:
 
 
 def _iter_module_files() -> Iterator[tuple[str, Path]]:
-    """Names and files of the loaded modules."""
-    for module_name, module in [*sys.modules.items()]:
-        file = getattr(module, "__file__", None)
-        if isinstance(file, str):
-            yield module_name, Path(file).absolute()
+    """Names and files of the loaded modules; without those in archives."""
+    for name in list(sys.modules):
+        file = getattr(sys.modules[name], "__file__", None)
+        if file is not None and Path(file).is_file():
+            yield name, Path(file).absolute()
 
 
 def _is_installed(path: Path) -> bool:
@@ -118,25 +120,27 @@ def _find_packages() -> dict[str, str]:
     """Versions of the installed packages that were loaded for a method, by name."""
     top_modules = set()
     for module, path in _iter_module_files():
-        if _is_installed(path):
-            top_modules.add(module.partition(".")[0])
-    top_modules -= LOADED_BEFORE
+        top_module, _, _ = module.partition(".")
+        if top_module not in LOADED_BEFORE and _is_installed(path):
+            top_modules.add(top_module)
+    if not top_modules:  # as the next line is slow
+        return {}
 
     versions = {}
-    if top_modules:  # as the next line is slow
-        distributions = metadata.packages_distributions()
-        for module in sorted(top_modules):
-            for package in distributions.get(module, ()):
-                versions[package] = metadata.version(package)
-    return dict(sorted(versions.items()))
+    packages_of_module = metadata.packages_distributions()
+    for top_module in top_modules:
+        for package in packages_of_module.get(top_module, []):
+            versions[package] = metadata.version(package)
+    return versions
 
 
 def _find_own_methods() -> dict[str, int]:
     """Versions of this package's methods whose modules were loaded for a method, by name."""
     versions = {}
-    for name, module in [*sys.modules.items()]:
+    for name in list(sys.modules):
         if name.startswith(OUR_METHODS):
             # Modules of methods list them in SPECS; helper modules have none.
-            specs: tuple[MethodSpec, ...] = getattr(module, "SPECS", ())
-            versions.update({spec.name: spec.version for spec in specs})
-    return dict(sorted(versions.items()))
+            specs: tuple[MethodSpec, ...] = getattr(sys.modules[name], "SPECS", ())
+            for spec in specs:
+                versions[spec.name] = spec.version
+    return versions

@@ -171,15 +171,11 @@ def _make_source(content: bytes, modules: Sequence[str], script: Script | None) 
     """Add what any process needs to import the modules: their files, `sys.path` and `sys.argv`."""
     files = find_user_files()
     method_files = [files[name] for name in modules if name in files]
-    modules_to_find = []
-    for name, file in files.items():
-        is_in_archive = not file.is_file()
-        if name not in SCRIPT_NAMES and not is_in_archive:  # Python itself finds those in archives
-            modules_to_find.append((name, str(file)))
+    imported_files = [(name, str(file)) for name, file in files.items() if name not in SCRIPT_NAMES]
     return MethodSource(
         content=content,
         folder=method_files[0].parent if method_files else Path.cwd(),
-        files=tuple(modules_to_find),
+        files=tuple(imported_files),
         script=script,
         search_path=tuple(map(str, sys.path)),
         arguments=tuple(sys.argv),
