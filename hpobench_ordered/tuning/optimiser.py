@@ -3,7 +3,7 @@
 import math
 import reprlib
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, SupportsFloat
 
@@ -176,7 +176,7 @@ def open_recorder(storage: object, task: str, direction: Direction) -> "Recorder
 
 
 def check_data(
-    spec: MethodSpec, data: object, earlier_task_count: int
+    spec: MethodSpec, data: Sequence[TaskData | None], earlier_task_count: int
 ) -> tuple[TaskData | None, ...]:
     """Check the training data: those of each earlier task, and then those of this task.
 
@@ -186,27 +186,21 @@ def check_data(
     Returns:
         The data as a tuple, () for a method that does not use any.
     """
-    data_of_tasks = tuple(data) if isinstance(data, Iterable) else None
-    if data_of_tasks is None or not all(isinstance(d, TaskData | None) for d in data_of_tasks):
-        raise EvaluationsError(
-            f"data must be a list of TaskData or None, but got {reprlib.repr(data)}"
-        )
+    data_of_tasks = tuple(data)
     if not spec.uses_data:
         if data_of_tasks:
             raise ExperimentError(
                 f"{spec.name} does not use training data, but got some (a method of your own needs "
                 "uses_data=True in its MethodSpec)"
             )
-        return data_of_tasks
+        return ()
 
     task_count = earlier_task_count + 1
-    has_unknown_own = data_of_tasks != () and data_of_tasks[-1] is None  # of this task, the last
-    if len(data_of_tasks) != task_count or has_unknown_own:
-        hint = ", none for this one" if has_unknown_own else ""
+    if len(data_of_tasks) != task_count or data_of_tasks[-1] is None:
         raise EvaluationsError(
             f"{spec.name} uses training data: `data` must be a TaskData (or None) for each of the "
-            f"{earlier_task_count} earlier tasks and then this task's, {task_count} in all, but "
-            f"got {len(data_of_tasks)}{hint}"
+            f"{earlier_task_count} earlier tasks and then this task's TaskData, {task_count} in "
+            f"all, but got {len(data_of_tasks)}, the last one for this task"
         )
     return data_of_tasks
 

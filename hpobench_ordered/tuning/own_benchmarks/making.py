@@ -4,7 +4,6 @@ import os
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -32,8 +31,6 @@ FEWEST = {SurrogateType.NEAREST: 2, SurrogateType.FOREST: 10}
 """Fewest different configurations per task, by kind of surrogate."""
 FEWEST_TO_JUDGE = 50
 """Fewest different configurations per task for judging the quality of a surrogate."""
-LARGEST_OBJECTIVE = 1e150
-"""Largest absolute value of an objective, as surrogates square it."""
 OF_THE_USER = Provenance("not stated", "evaluations of the user", "not stated")
 CHANCE_OVERLAP = 0.1
 """Expected top-decile overlap of a surrogate that ranks configurations at random."""
@@ -175,55 +172,31 @@ def from_evaluations(
         tasks=tuple(TaskDefinition(e.task, e.context) for e in evaluations),
         provenance=provenance or OF_THE_USER,
     )
-    return build_benchmark(
-        definition, evaluations, kind=kind, data=data or {}, seed=seed, workers=workers
-    )
-
-
-def build_benchmark(
-    definition: Definition,
-    evaluations: tuple[Evaluations, ...],
-    *,
-    kind: SurrogateType,
-    data: Mapping[str, TaskData] = MappingProxyType({}),
-    seed: int = 0,
-    workers: int = 1,
-) -> Benchmark:
-    """Make a benchmark from finite evaluations of its tasks; repeated ones are averaged.
-
-    Args:
-        definition: Definition of the benchmark.
-        evaluations: Evaluations of each task, in the order of the definition.
-        kind: `NEAREST` or `FOREST`.
-        data: Training data of tasks, by their names.
-        seed: Seed of the forest, of the search for its best values, and of the folds.
-        workers: Number of threads that fit a forest.
-    """
+    # Repeated evaluations of a configuration are averaged.
     averages = [average_repeats(of_task.values, of_task.objective) for of_task in evaluations]
-    _check_data(definition, data)
-    _check_largest_objective(definition, averages)
     _check_number_of_configs(definition, averages, kind)
-
     fit = fit_benchmark(kind, definition, averages, seed=seed, workers=workers)
     fewest_configs = min(len(average) for average in averages)
     if kind is SurrogateType.NEAREST and fewest_configs >= FEWEST_TO_JUDGE:
         _warn_if_poor(fit)
 
-    data_of_task = None
+    load_data = None
     if data:
+        _check_data(definition, data)
         data_in_order = tuple(data.get(task.name) for task in definition.tasks)
-        data_of_task = data_in_order.__getitem__
+        load_data = data_in_order.__getitem__
     benchmark = Benchmark.build(
         definition,
         surrogate=kind.name.lower(),
         model=fit.model,
         best_values=fit.best_values,
-        data=data_of_task,
+        data=load_data,
     )
     return replace(benchmark, recorded=FittedEvaluations(evaluations, fit))
 
 
 def _check_contexts(context: Sequence[str], ordered: str | None) -> None:
+    """Raise an `EvaluationsError` unless contexts are a list, which has the one to sort by."""
     if isinstance(context, str):
         raise EvaluationsError(
             f"context must be a list, such as [{context!r}], but got {context!r}"
@@ -234,6 +207,7 @@ def _check_contexts(context: Sequence[str], ordered: str | None) -> None:
 
 
 def _warn_if_poor(fit: "BenchmarkFit") -> None:
+    """Warn if nearest neighbours do not tell good configurations from others."""
     overlap = float(np.mean([task.top_decile for task in fit.figures]))
     if overlap <= CHANCE_OVERLAP:
         warnings.warn(
@@ -242,7 +216,7 @@ def _warn_if_poor(fit: "BenchmarkFit") -> None:
             'on average over the tasks; try from_evaluations(..., surrogate="forest"), or more '
             "evaluations",
             PoorSurrogateWarning,
-            stacklevel=4,
+            stacklevel=3,
         )
 
 
@@ -256,33 +230,18 @@ def parse_surrogate_type(choice: SurrogateType | str) -> SurrogateType:
 
 
 def _check_data(definition: Definition, data: Mapping[str, TaskData]) -> None:
+    """Raise an `EvaluationsError` if there are data of a task that the benchmark lacks."""
     names = [task.name for task in definition.tasks]
-    if not isinstance(data, Mapping):
-        raise EvaluationsError(f"data must map tasks to TaskData, but got a {type(data).__name__}")
-    for name, data_of_task in data.items():
+    for name in data:
         if name not in names:
-            raise EvaluationsError(
-                f"data of an unknown task {name!r}{suggest_allowed(name, names)}"
-            )
-        if not isinstance(data_of_task, TaskData):
-            raise EvaluationsError(
-                f"the data of task {name!r} must be a TaskData, but got "
-                f"{type(data_of_task).__name__}"
-            )
-
-
-def _check_largest_objective(definition: Definition, averages: Sequence[RawEvaluations]) -> None:
-    largest = max(np.abs(average.objective).max() for average in averages)
-    if largest > LARGEST_OBJECTIVE:
-        raise EvaluationsError(
-            f"column {definition.objective.name!r} has values up to {largest:g}, whose squares "
-            "overflow: give them in other units"
-        )
+            hint = suggest_allowed(str(name), names)
+            raise EvaluationsError(f"data of an unknown task {name!r}{hint}")
 
 
 def _check_number_of_configs(
     definition: Definition, averages: Sequence[RawEvaluations], kind: SurrogateType
 ) -> None:
+    """Raise an `EvaluationsError` if a task has fewer configurations than a surrogate needs."""
     tasks = definition.tasks
     needed = FEWEST[kind]
     too_few: list[tuple[int, str]] = []
