@@ -14,7 +14,7 @@ import optuna
 import pandas as pd
 import pytest
 from bad_methods import Good, OutOfBounds
-from optuna.storages import InMemoryStorage, RDBStorage
+from optuna.storages import InMemoryStorage
 from tuning_support import METHODS, make_task_and_history, make_tuner, tune
 
 import hpobench_ordered as hbo
@@ -42,10 +42,10 @@ optuna.logging.set_verbosity(optuna.logging.ERROR)
 # suggestions and results
 
 
-@pytest.mark.parametrize("direction", list(hbo.Direction))
 @pytest.mark.parametrize("method", METHODS)
-def test_suggestions_are_those_of_the_method(method, direction):
+def test_suggestions_are_those_of_the_method(method):
     """The same method, with the same settings, is asked and told by hand."""
+    direction = hbo.Direction.MAXIMIZE
     seed, budget = 3, 12
     tuner, task = make_tuner(method, direction=direction, seed=seed, budget=budget)
     _, history = make_task_and_history(direction=direction)
@@ -316,37 +316,6 @@ def tune_until(n_trials, tuner, task):
     tune(tuner, task, trials=n_trials - len(tuner.trials))
 
 
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize(
-    "n_before_stop", [7, *(pytest.param(n, marks=pytest.mark.slow) for n in (0, 10))]
-)
-def test_interrupted_tuning_continues(method, n_before_stop):
-    """An optimiser stops after some of ten trials; another one with its record goes on."""
-    undisturbed, task = make_recorded(make_storage(method), method)
-    tune(undisturbed, task, trials=10)
-    storage = make_storage(method)
-    stopped, _ = make_recorded(storage, method)
-    tune(stopped, task, trials=n_before_stop)
-
-    continued, _ = make_recorded(storage, method)
-    assert continued.trials == undisturbed.trials[:n_before_stop]
-    tune(continued, task, trials=10 - n_before_stop)
-
-    assert continued.trials == undisturbed.trials
-
-
-def test_suggestions_in_flight_are_pending():
-    """Of three suggestions the second is told before the optimiser stops."""
-    storage = make_storage()
-    stopped, _ = make_recorded(storage)
-    first, second, third = [stopped.ask() for _ in range(3)]
-    stopped.tell(second, 1.0)
-
-    continued, _ = make_recorded(storage)
-
-    assert continued.pending == [first, third]
-
-
 WRITES = ["create_new_trial", "set_trial_user_attr", "set_trial_state_values"]
 """What is written for a trial: one thing when it is asked for, and two when it is told."""
 
@@ -416,9 +385,8 @@ def test_killed_processes_lose_nothing(tmp_path, file):
         lambda folder: folder / "tuning.db",
         lambda folder: str(folder / "tuning.log"),
         lambda folder: f"sqlite:///{folder}/tuning.db",
-        lambda folder: RDBStorage(f"sqlite:///{folder}/tuning.db"),
     ],
-    ids=["SQLite", "journal", "URL", "storage"],
+    ids=["SQLite", "journal", "URL"],
 )
 def test_storages_of_all_kinds_give_the_same(tmp_path, open_storage):
     """June, which learns from May, is stopped in its fourth trial of six; the first one fails."""

@@ -133,23 +133,16 @@ def test_failed_and_pruned_trials_are_told(told_results):
     np.testing.assert_array_equal(losses, [math.inf, -5.0, -1.0])
 
 
-@pytest.fixture(params=[InMemoryStorage, "sqlite:///:memory:".format], ids=["memory", "sqlite"])
-def make_storage(request):
-    """A function that makes an empty storage."""
-    return request.param
-
-
-@pytest.mark.parametrize("direction", ["minimize", "maximize"])
-def test_method_starts_anew_for_another_study(direction, make_storage, told_results):
+def test_method_starts_anew_for_another_study(told_results):
     """The second study has the name and the id of the first one, but another storage."""
     objective = optuna_objective(make_toy_task(numeric_space()))
     sampler = OptunaSampler(RecordingMethod, space=numeric_space())
     same_name = {"study_name": "churn", "sampler": sampler}
-    first = optuna.create_study(storage=make_storage(), **same_name)
+    first = optuna.create_study(storage=InMemoryStorage(), **same_name)
     first.optimize(objective, n_trials=3)
     told_results.clear()
 
-    second = optuna.create_study(storage=make_storage(), direction=direction, **same_name)
+    second = optuna.create_study(storage=InMemoryStorage(), direction="maximize", **same_name)
     second.optimize(objective, n_trials=3)
 
     assert [config for config, _ in told_results] == [trial.params for trial in second.trials]

@@ -18,7 +18,6 @@ from tuning_support import METHODS, make_task_and_history, make_tuner, options_o
 
 import hpobench_ordered as hbo
 from hpobench_ordered.errors import (
-    EvaluationsError,
     ExperimentError,
     HistoryWarning,
     UnknownNameError,
@@ -88,13 +87,10 @@ def continue_with(study, objective, sampler, trials=1):
     return told_trials(sampler)
 
 
-@pytest.mark.parametrize(
-    "direction",
-    [hbo.Direction.MAXIMIZE, pytest.param(hbo.Direction.MINIMIZE, marks=pytest.mark.slow)],
-)
 @pytest.mark.parametrize("method", METHODS)
-def test_study_has_the_suggestions_of_the_optimiser(method, direction):
+def test_study_has_the_suggestions_of_the_optimiser(method):
     """A study whose sampler is the method, and an optimiser of the same method and seed."""
+    direction = hbo.Direction.MAXIMIZE
     study, task = make_study_and_task(method, direction=direction, seed=5)
     tuner, _ = make_tuner(method, direction=direction, seed=5)
 
@@ -359,19 +355,12 @@ def configs_of_three_workers(tmp_path):
 
 
 @pytest.mark.slow
-def test_shared_study_has_no_duplicates(configs_of_three_workers):
-    assert count_distinct(configs_of_three_workers) == len(configs_of_three_workers) == 12
-
-
-@pytest.mark.slow
-def test_shared_study_begins_with_bests(configs_of_three_workers):
-    """The method simple-ordered begins with the best of each earlier task, the latest first."""
+def test_shared_study_is_tuned_together(configs_of_three_workers):
+    """It begins with the best of each earlier task, the latest first, and repeats nothing."""
     _, history = make_task_and_history()
-    bests = []
-    for evaluations in reversed(history):
-        best_row = evaluations.losses.argmin()
-        bests += evaluations.space.configs(evaluations.values[[best_row]])
+    bests = [evaluations.best for evaluations in reversed(history)]
     assert configs_of_three_workers[: len(bests)] == bests
+    assert count_distinct(configs_of_three_workers) == len(configs_of_three_workers) == 12
 
 
 def suggest_first_and_second_config():
@@ -437,45 +426,21 @@ def test_simultaneous_processes_seldom_suggest_duplicates(tmp_path):
     assert n_duplicates <= 2
 
 
-def suggest_conditionally(trial: optuna.Trial) -> float:
-    """An objective that has `x` only for the kind a."""
-    kind = trial.suggest_categorical("kind", ["a", "b"])
-    if kind == "b":
-        return 0.5
-    return trial.suggest_float("x", 0, 1)
-
-
-DISTRIBUTIONS_OF_KIND_AND_X = {
-    "kind": CategoricalDistribution(["a", "b"]),
-    "x": FloatDistribution(0, 1),
-}
-"""The distributions of `suggest_conditionally`, which Optuna keeps without the condition."""
-
-
-def test_conditional_trials_are_told_again():
-    """A new sampler tells its method the same twelve trials as the first one.
-
-    Trials have x only for the kind a.
-    """
-    study = optuna.create_study(sampler=OptunaSampler("bo", space=DISTRIBUTIONS_OF_KIND_AND_X))
-    study.optimize(suggest_conditionally, n_trials=12)
-    assert {len(trial.params) for trial in study.trials} == {1, 2}  # without x and with it
-    told_first = told_trials(study.sampler)
-
-    new_sampler = OptunaSampler("bo", space=DISTRIBUTIONS_OF_KIND_AND_X)
-    *told_again, _ = continue_with(study, suggest_conditionally, new_sampler)  # the last is its own
-
-    assert told_again == list(told_first)
-
-
 def test_missing_values_are_told_as_defaults():
     """Some of twelve trials of another sampler have no x; the method is told its default, 0.5."""
+
+    def suggest_conditionally(trial: optuna.Trial) -> float:
+        """Suggest x only for the kind a."""
+        kind = trial.suggest_categorical("kind", ["a", "b"])
+        return 0.5 if kind == "b" else trial.suggest_float("x", 0, 1)
+
+    space = {"kind": CategoricalDistribution(["a", "b"]), "x": FloatDistribution(0, 1)}
     other_sampler = optuna.samplers.RandomSampler(seed=0)
     study = optuna.create_study(sampler=other_sampler)
     study.optimize(suggest_conditionally, n_trials=12)
     trials_of_other_sampler = study.trials
 
-    sampler = OptunaSampler("bo", space=DISTRIBUTIONS_OF_KIND_AND_X)
+    sampler = OptunaSampler("bo", space=space)
     *told, _ = continue_with(study, suggest_conditionally, sampler)  # the last one is its own
 
     for told_trial, trial in zip(told, trials_of_other_sampler, strict=True):
@@ -551,20 +516,15 @@ def run_studies_of_three_months():
     return studies
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_sampler_from_studies_equals_the_optimiser(method):
-    """A sampler of a method that does not use the history warns of it."""
+def test_sampler_from_studies_equals_the_optimiser():
+    """The optimiser has the studies as history, and the search space of the last one."""
     studies = run_studies_of_three_months()
     history = hbo.read_history(studies)
     space = history[-1].space
-    options = {"space": space, "direction": "minimize", "seed": 2}
-    if hbo.tuning.as_method_spec(method).uses_history:
-        sampler = OptunaSampler.from_studies(method, studies, seed=2)
-        tuner = hbo.optimiser(method, history=history, **options)
-    else:
-        with pytest.warns(HistoryWarning, match="does not use the history"):
-            sampler = OptunaSampler.from_studies(method, studies, seed=2)
-        tuner = hbo.optimiser(method, **options)
+    sampler = OptunaSampler.from_studies("simple-ordered", studies, seed=2)
+    tuner = hbo.optimiser(
+        "simple-ordered", history=history, space=space, direction="minimize", seed=2
+    )
 
     study = optuna.create_study(sampler=sampler)
     study.optimize(make_objective_of_month(3), n_trials=8)
@@ -594,32 +554,6 @@ def test_from_studies_passes_settings_on():
     settings = sampler._replay.optimiser.settings
     assert settings["context"] == {"size": 3.0}
     assert settings["budget"] == 7
-
-
-@pytest.mark.parametrize(
-    "space",
-    [
-        {"rate": (1e-6, 1, "log"), "more": (0.0, 1)},
-        {"rate": FloatDistribution(1e-6, 1, log=True), "more": FloatDistribution(0, 1)},
-    ],
-    ids=["short form", "distributions"],
-)
-def test_from_studies_may_change_the_space(space):
-    """In another space than that of the studies the rate is wider, and `more` is new."""
-    with pytest.warns(HistoryWarning, match="another search space"):
-        sampler = OptunaSampler.from_studies(
-            "simple-ordered", run_studies_of_three_months(), space=space
-        )
-
-    study = optuna.create_study(sampler=sampler)
-    study.optimize(suggest_rate_and_more, n_trials=1)
-
-    (first_trial,) = study.trials
-    assert set(first_trial.params) == {"rate", "more"}
-
-
-def suggest_rate_and_more(trial: optuna.Trial) -> float:
-    return trial.suggest_float("rate", 1e-6, 1) + trial.suggest_float("more", 0, 1)
 
 
 def run_two_trials_after_studies(objective) -> list[str]:
@@ -714,14 +648,6 @@ def test_objective_outside_the_space_is_an_error(suggest, error, message):
     study = optuna.create_study(sampler=OptunaSampler("random-search", space=space))
     with pytest.raises(error, match=message):
         study.optimize(suggest, n_trials=1)
-
-
-def test_study_of_another_direction_is_an_error():
-    """The sampler's history is to minimise, the study to maximise."""
-    sampler, task = make_sampler_and_task("simple-ordered", direction=hbo.Direction.MINIMIZE)
-    study = optuna.create_study(direction="maximize", sampler=sampler)
-    with pytest.raises(EvaluationsError, match="objective is to minimize"):
-        study.optimize(objective_of(task), n_trials=1)
 
 
 def test_trial_outside_the_space_is_not_told():

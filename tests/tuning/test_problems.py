@@ -100,16 +100,6 @@ def test_optuna_objective_gives_fixed_trial_the_loss(task):
     assert loss == task.objective.loss(task.evaluate(config))
 
 
-def test_optuna_objective_suggests_native_ordinals(task):
-    """The levels themselves, not their places in the order."""
-    levels = set()
-    for seed in range(10):
-        trial = random_trial(seed)
-        optuna_objective(task)(trial)
-        levels.add(trial.params["level"])
-    assert levels == {1, 10, 100}
-
-
 def test_optunahub_space_has_all_hyperparameters(task):
     """All are in the search space, also x, which is conditional: Optuna's spaces cannot say so."""
     search_space = OptunaHubProblem(task).search_space

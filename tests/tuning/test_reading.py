@@ -2,8 +2,6 @@
 
 import json
 import math
-import subprocess
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -23,7 +21,6 @@ from hpobench_ordered.cli import app
 from hpobench_ordered.errors import EvaluationsError, HistoryWarning, UnknownNameError
 from hpobench_ordered.space import Compare, Comparison
 from hpobench_ordered.space.optuna_space import distribution
-from hpobench_ordered.tuning import OptunaSampler
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 
@@ -212,14 +209,14 @@ def test_every_way_in_names_mistakes(read_table):
         read_table(table)
 
 
-@pytest.mark.parametrize("mistake", MISTAKES)
+@pytest.mark.parametrize(
+    "mistake",
+    ["integer out of range", "misspelt choice", "empty cell", "text for the objective", "no task"],
+)
 def test_invalid_row_can_be_left_out(mistake):
-    """All other rows are read, if anything is left of the table."""
+    """All other rows are read."""
     change, _ = MISTAKES[mistake]
     table = change(make_table())
-    is_whole = len(table) == len(ROWS) and list(table) == COLUMNS
-    if not is_whole or table["objective"].isna().all():
-        pytest.skip("no row can be read")
     with pytest.warns(HistoryWarning, match="1 of 5 evaluations are left out"):
         may, june = read(table, drop_invalid=True)
     assert (len(may), len(june)) == (2, 2)
@@ -302,12 +299,6 @@ def test_two_spellings_of_a_name_are_refused():
     table = make_table().rename(columns={"rate": "params_rate"}).assign(**{"config/rate": 0.1})
     with pytest.raises(EvaluationsError, match="may be column 'params_rate' or 'config/rate'"):
         read(table)
-
-
-def test_column_of_the_name_itself_is_read():
-    with pytest.warns(HistoryWarning, match="ignored: 'params_rate'"):
-        may, _ = read(make_table().assign(params_rate=0.3))
-    assert may.values[0, 0] == 0.01
 
 
 @pytest.mark.parametrize(
@@ -429,12 +420,6 @@ def test_number_between_steps_is_moved_to_the_nearest():
     assert [config["depth"] for config in STEPS.configs(history.values)] == [10, 20, 30]
 
 
-def test_number_beyond_the_steps_is_refused():
-    table = pd.DataFrame({"depth": [10, 40], "objective": [1.0, 2.0]})
-    with pytest.raises(EvaluationsError, match="'depth' must be one of 10, 20, 30"):
-        read(table, STEPS)
-
-
 def test_clip_moves_numbers_to_the_nearest_bound():
     table = change_cell(1, "depth", 12)(change_cell(0, "rate", 0.7)(make_table()))
     with pytest.warns(HistoryWarning, match="nearest bound: 1 of 'rate', 1 of 'depth'"):
@@ -532,12 +517,6 @@ def test_tasks_are_sorted_by_a_column(times):
     assert [evaluations.task for evaluations in history] == ["June", "May"]
 
 
-def test_tasks_are_not_sorted_by_words():
-    table = make_table().assign(when=lambda table: table["task"])
-    with pytest.raises(EvaluationsError, match=r"'when' must hold numbers, or dates .* 'May'"):
-        read(table, order="when")
-
-
 def test_columns_can_be_renamed():
     table = make_table().rename(columns={"rate": "lr", "task": "month"})
     history = read(table, rename={"lr": "rate"}, task="month")
@@ -602,23 +581,6 @@ def test_missing_file_is_named():
     write_csv(make_table())
     with pytest.raises(UnknownNameError, match=r"'odl.csv'.*did you mean 'old.csv'"):
         read("odl.csv")
-
-
-def test_sampler_reads_studies():
-    """The best earlier configuration comes first."""
-    sampler = OptunaSampler("simple-ordered", history=make_studies(), space=SPACE)
-    study = optuna.create_study(direction="maximize", sampler=sampler)
-    trial = study.ask()
-    params = {name: trial.suggest_float("rate", 1e-4, 0.5, log=True) for name in ("rate",)}
-    assert params["rate"] in (0.2, 0.02)
-
-
-def test_storage_is_read_by_a_new_process():
-    """What reading imports does not depend on what was imported before."""
-    make_storage("old.db")
-    code = "import hpobench_ordered as hbo; print(len(hbo.read_history('old.db')))"
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
-    assert result.stdout.strip() == b"2"
 
 
 def test_warning_points_to_the_users_line():

@@ -1,14 +1,12 @@
 """Recorded tuning, on random spaces: it continues as if never stopped, and is read as told."""
 
-import math
 import zlib
-from collections.abc import Sequence
 from unittest.mock import patch
 
 import numpy as np
 import optuna
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 from optuna.storages import InMemoryStorage
 from optuna.trial import TrialState
@@ -84,32 +82,6 @@ def let_happen(tuner: Optimiser, event: str, number: int) -> None:
         tuner.tell(config, None if event == FAIL else value)
 
 
-def merge_repeated(
-    space: SearchSpace, trials: Sequence[tuple[dict, float]]
-) -> tuple[np.ndarray, np.ndarray]:
-    """Each configuration once, coded, and the mean of its different values without failures."""
-    values_of_row: dict[bytes, set[float]] = {}
-    row_of_bytes: dict[bytes, np.ndarray] = {}
-    for config, value in trials:
-        row = space.row(config)
-        row_of_bytes.setdefault(row.tobytes(), row)
-        values = values_of_row.setdefault(row.tobytes(), set())
-        if not math.isnan(value):
-            values.add(value)
-    means = [np.mean(list(values)) if values else math.nan for values in values_of_row.values()]
-    return np.array(list(row_of_bytes.values())), np.array(means)
-
-
-def assert_merged(
-    evaluations: Evaluations, space: SearchSpace, trials: Sequence[tuple[dict, float]]
-) -> None:
-    """Check that evaluations are those of some trials, with repeated ones merged."""
-    values, objective = merge_repeated(space, trials)
-    assert evaluations.space == space
-    np.testing.assert_array_equal(evaluations.values, values)
-    np.testing.assert_allclose(evaluations.objective, objective, rtol=1e-12)
-
-
 class DependingOnOrder(Method):
     """Draws suggestions that depend on all that it was asked and told before, in order."""
 
@@ -146,30 +118,6 @@ def test_stopped_tuning_continues_as_undisturbed(method, space, events, seed):
     assert repr(restored.trials) == repr(undisturbed.trials)
     assert restored.pending == undisturbed.pending
     assert repr(restored.ask()) == repr(undisturbed.ask())
-
-
-@pytest.mark.filterwarnings(
-    "ignore::hpobench_ordered.errors.HistoryWarning",
-    "ignore:random-search suggests configurations again",
-)
-@given(space=spaces(), events=EVENTS, direction=st.sampled_from(Direction))
-def test_recorded_tuning_is_read_as_told(space, events, direction):
-    """Failures are read too; what is in flight is left out."""
-    storage = InMemoryStorage()
-    tuner = hbo.optimiser(
-        "random-search", space=space, direction=direction, history=storage, task="May"
-    )
-    for number, event in enumerate(events):
-        if event != STOP:
-            let_happen(tuner, event, number)
-    told = [(trial.config, trial.value) for trial in tuner.trials if trial.value is not None]
-    assume(any(not math.isnan(value) for _, value in told))
-
-    (may,) = hbo.read_history(storage)
-
-    assert may.task == "May"
-    assert may.direction is direction
-    assert_merged(may, space, told)
 
 
 def make_evaluations(**options) -> Evaluations:

@@ -1,6 +1,5 @@
 """The search with scikit-learn's interface, whose history remembers earlier searches."""
 
-import pickle
 import signal
 import subprocess
 import sys
@@ -15,11 +14,11 @@ import pytest
 from ConfigSpace import ConfigurationSpace
 from optuna.storages import InMemoryStorage
 from scipy import stats
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.datasets import make_classification
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.model_selection import GroupKFold, KFold, RandomizedSearchCV
+from sklearn.model_selection import KFold, RandomizedSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -125,13 +124,11 @@ def test_passes_checks_of_sklearn(estimator, check):
 @pytest.mark.parametrize(
     "options",
     [
-        {},
         {"return_train_score": True},
         {"scoring": ["accuracy", "roc_auc"], "refit": "roc_auc"},
         {"scoring": {"a": "accuracy", "b": "neg_log_loss"}, "refit": False},
-        {"scoring": "roc_auc", "refit": lambda results: 1},
     ],
-    ids=["defaults", "train scores", "two metrics", "no refit", "own choice"],
+    ids=["train scores", "two metrics", "no refit"],
 )
 def test_results_are_like_those_of_sklearn(options):
     """A search has the columns, types and attributes of scikit-learn's, on the same space."""
@@ -168,19 +165,6 @@ def test_scores_are_those_of_the_candidates():
     assert search.best_score_ == scores.max()
 
 
-def test_clone_has_the_same_arguments():
-    search = make_search("tuning.db", "May", method="bo")
-    assert repr(clone(search).get_params()) == repr(search.get_params())
-
-
-def test_fitted_search_is_pickled(tmp_path):
-    """The copy has the same candidates, and predicts the same."""
-    search = make_search(tmp_path / "tuning.db", "May").fit(X, Y)
-    copy = pickle.loads(pickle.dumps(search))
-    np.testing.assert_array_equal(copy.predict(X), search.predict(X))
-    assert_same_candidates(copy, search)
-
-
 def test_pipeline_is_tuned():
     """The steps and their parameters are named as in scikit-learn, with two underscores."""
     pipeline = Pipeline([("scaler", StandardScaler()), ("model", LogisticRegression())])
@@ -212,13 +196,6 @@ def test_first_metric_is_maximised_without_refit(counter):
     scores_by_first_metric = search.cv_results_["mean_test_high level"]
     assert not hasattr(search, "best_params_")  # without a refit there is no best candidate
     assert scores_by_first_metric.max() > 0.99
-
-
-def test_groups_reach_the_splitter():
-    """`GroupKFold` raises an error without groups; with three it makes three folds."""
-    groups = np.arange(len(X)) % 3
-    search = make_search(cv=GroupKFold(3)).fit(X, Y, groups=groups)
-    assert search.n_splits_ == 3
 
 
 def test_sample_weights_reach_the_model():
@@ -557,18 +534,6 @@ def test_table_is_history_without_a_task():
     """The only candidate of the search is the best of the table."""
     search = make_search(TABLE, space=SPACE_OF_C, n_iter=1).fit(X, Y)
     assert search.best_params_ == {"C": 0.5}
-
-
-@pytest.mark.filterwarnings("ignore:earlier tasks are on another search space")
-def test_hyperparameter_may_be_added():
-    """The space of May lacks `tol`; June and July have it, and July begins with June's best."""
-    storage = InMemoryStorage()
-    make_search(storage, "May").fit(X, Y)
-    space_with_tol = SPACE | {"tol": (1e-5, 1e-2, "log")}
-    june = make_search(storage, "June", space=space_with_tol).fit(X, Y)
-    july = make_search(storage, "July", space=space_with_tol, n_iter=2).fit(X, Y)
-    first_candidate = july.cv_results_["params"][0]
-    assert first_candidate == june.best_params_
 
 
 def test_choices_of_several_types_are_history(tmp_path):

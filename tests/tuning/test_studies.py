@@ -229,12 +229,7 @@ def test_changed_range_contains_all_trials():
 
 
 @pytest.mark.parametrize(
-    "second",
-    [
-        FloatDistribution(1, 9, log=True),
-        IntDistribution(1, 9),
-        CategoricalDistribution([1, 9]),
-    ],
+    "second", [FloatDistribution(1, 9, log=True), CategoricalDistribution([1, 9])]
 )
 def test_other_scale_or_type_is_refused(second):
     with pytest.raises(InvalidSpaceError, match="'x' was suggested from FloatDistribution"):
@@ -468,11 +463,3 @@ def test_history_in_other_order_is_used():
     first_trial = optuna.create_study(sampler=sampler).ask(X_AND_KIND)
 
     assert first_trial.params == earlier.best_params
-
-
-def test_trials_are_read_in_other_order():
-    """The space has the hyperparameters and choices of the study in another order."""
-    study = run_random_study(suggest_kind_and_x, trials=30)
-    (evaluations,) = hbo.read_history([study], space=space_of(X_AND_KIND))
-    assert evaluations.is_on(space_of(X_AND_KIND))
-    assert_trials_are_read(evaluations, study.trials)

@@ -256,15 +256,6 @@ def test_table_may_be_a_file(tmp_path):
         assert task.evaluate_many(values).tolist() == expected_task.evaluate_many(values).tolist()
 
 
-def test_tasks_keep_order_of_table():
-    """Without `ordered`, tasks are in the order in which the table begins them."""
-    frame = make_table_of_largest_task_first()
-
-    benchmark = make_benchmark(frame, numeric_space(), ordered=None)
-
-    assert names_of_tasks(benchmark) == ["t2", "t1", "t0"]
-
-
 def test_tasks_are_sorted_by_context():
     """With `ordered`, tasks are in the order of a context, whatever that of the rows."""
     frame = make_table_of_largest_task_first()
@@ -309,34 +300,6 @@ def test_tasks_have_several_contexts():
 
     contexts = [task.context for task in benchmark.tasks]
     assert contexts == [{"share": 0.25, "size": size} for size in (10.0, 100.0, 1000.0)]
-
-
-@pytest.mark.parametrize("dtype", ["Int64", object, float])
-def test_types_of_columns_do_not_matter(dtype):
-    """The choices are booleans, and where k is inactive each type has another mark for it."""
-    space = SearchSpace.from_json(
-        {
-            "hyperparameters": [
-                {"type": "categorical", "name": "bagged", "choices": [True, False]},
-                {"type": "uniform_int", "name": "k", "lower": 1, "upper": 9, "log": False},
-            ],
-            "conditions": [{"type": "EQ", "child": "k", "parent": "bagged", "value": True}],
-        }
-    )
-    frame = pd.DataFrame(
-        {
-            "bagged": [True, True, False],
-            "k": pd.array([3, 7, None], dtype="Int64").astype(dtype),
-            "task": 7,
-            "error": pd.array([1, 2, 3], dtype="Int64"),
-        }
-    )
-
-    (task,) = make_benchmark(frame, space, context=(), ordered=None).tasks
-
-    assert task.name == "7"
-    assert task.evaluate({"bagged": True, "k": 7}) == 2
-    assert task.evaluate({"bagged": False}) == 3
 
 
 @pytest.mark.parametrize(
