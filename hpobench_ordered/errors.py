@@ -119,10 +119,6 @@ class BenchmarkFailedError(MethodError):
     """A run failed because the benchmark raised an error."""
 
 
-class DamagedFilesWarning(UserWarning):
-    """Damaged files of a result store were moved out of the way."""
-
-
 class BrokenPluginWarning(UserWarning):
     """Another package registers something unusable, which is left out."""
 

@@ -13,7 +13,7 @@ from hpobench_ordered.cli.fetch import fetch
 from hpobench_ordered.cli.generate import generate
 from hpobench_ordered.cli.leaderboard import leaderboard
 from hpobench_ordered.cli.reproduce import reproduce
-from hpobench_ordered.cli.stores import compact, merge, status
+from hpobench_ordered.cli.stores import merge, status
 from hpobench_ordered.cli.tuning import suggest
 from hpobench_ordered.errors import (
     DuplicateNameError,
@@ -66,7 +66,6 @@ COMMANDS = (
     status,
     merge,
     leaderboard,
-    compact,
     report,
     export,
     reproduce,

@@ -1,4 +1,4 @@
-"""Commands on results: status, merge and compact."""
+"""Commands on results: status and merge."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -24,7 +24,7 @@ from hpobench_ordered.reporting.tables import STATES, states_table
 @click.option("--digest", is_flag=True, help="Show a hash of all values, equal for equal results.")
 @json_option
 def status(results: Path, failures: bool, digest: bool, as_json: bool) -> None:
-    """Show how many runs of an experiment are done, running, failed or missing."""
+    """Show how many runs of an experiment are done, failed or missing."""
     store = Store.open(results)
     state = make_overview(store)
     if as_json:
@@ -51,18 +51,11 @@ def status(results: Path, failures: bool, digest: bool, as_json: bool) -> None:
 def merge(into: Path, results: tuple[Path, ...]) -> None:
     """Join the RESULTS of several machines or parts INTO one folder.
 
-    Runs that several of them hold count once; the RESULTS are not changed.
+    Runs that several of them hold count once; the RESULTS are not changed. INTO holds many runs in
+    one file, so that it is smaller and read faster, also if RESULTS is only one folder.
     """
     merged = merge_stores(into, results)
     _print_counts(make_overview(merged))
-
-
-@click.command(epilog="Example:  hpobench-ordered compact results")
-@click.argument("results", type=EXISTING_FOLDER)
-def compact(results: Path) -> None:
-    """Join the files of RESULTS into few, as long experiments do at their end."""
-    number_of_files = Store.open(results).compact()
-    click.echo(f"{number_of_files} files of runs were joined")
 
 
 def _describe_as_json(state: Overview) -> dict[str, object]:

@@ -24,10 +24,10 @@ from hpobench_ordered._typing import BoolArray, FloatArray, IntArray
 from hpobench_ordered.analysis.samples import incumbents
 from hpobench_ordered.analysis.scores import RANDOM_SEARCH
 from hpobench_ordered.data.specs import BenchmarkSpec
+from hpobench_ordered.data.tables import ColumnType, decode_table, encode_small_table
 from hpobench_ordered.errors import ArtifactError
-from hpobench_ordered.experiment._parquet import Column, ColumnType, open_parquet, read_columns
-from hpobench_ordered.experiment._run_file import KEY
 from hpobench_ordered.experiment.plan import key_of
+from hpobench_ordered.experiment.run_tables import KEY
 from hpobench_ordered.surrogates.base import StoredSurrogate
 
 if TYPE_CHECKING:
@@ -39,31 +39,28 @@ FILE_COLUMNS = ("benchmark", "surrogate", "protocol")
 RUN_COLUMNS = ("method", "method_version", "seed")
 """Columns that identify a run in a file."""
 COLUMNS = {
-    "benchmark": Column(ColumnType.TEXT),
-    "surrogate": Column(ColumnType.TEXT),
-    "protocol": Column(ColumnType.TEXT),
-    "method": Column(ColumnType.TEXT),
-    "method_version": Column(ColumnType.TEXT),
-    "seed": Column(ColumnType.INTEGER),
-    "task": Column(ColumnType.INTEGER),
-    "task_name": Column(ColumnType.TEXT),
-    "sign": Column(ColumnType.NUMBER),  # factor between objective values and losses
-    "best_loss": Column(ColumnType.NUMBER, may_be_null=True),  # lowest known one of the task
-    "fallbacks": Column(ColumnType.INTEGER),  # random suggestions of the run on the task
-    "trials": Column(ColumnType.INTEGER),  # number of trials of every run on every task, M
-    "trial": Column(ColumnType.INTEGER),  # from 1
-    # Objective value: either this one, or base + unit * count.
-    "value": Column(ColumnType.NUMBER, may_be_null=True),
-    "base": Column(ColumnType.NUMBER, may_be_null=True),
-    "unit": Column(ColumnType.NUMBER, may_be_null=True),
-    "count": Column(ColumnType.INTEGER, may_be_null=True),
+    "benchmark": ColumnType.TEXT,
+    "surrogate": ColumnType.TEXT,
+    "protocol": ColumnType.TEXT,
+    "method": ColumnType.TEXT,
+    "method_version": ColumnType.TEXT,
+    "seed": ColumnType.INTEGER,
+    "task": ColumnType.INTEGER,
+    "task_name": ColumnType.TEXT,
+    "sign": ColumnType.NUMBER,  # factor between objective values and losses
+    "best_loss": ColumnType.NUMBER,  # lowest known one of the task; may be null
+    "fallbacks": ColumnType.INTEGER,  # random suggestions of the run on the task
+    "trials": ColumnType.INTEGER,  # number of trials of every run on every task, M
+    "trial": ColumnType.INTEGER,  # from 1
+    # Objective value: either this one, or base + unit * count; what is not used is null.
+    "value": ColumnType.NUMBER,
+    "base": ColumnType.NUMBER,
+    "unit": ColumnType.NUMBER,
+    "count": ColumnType.INTEGER,
 }
 
 MOST_UNITS = 2**31 - 1
 """Largest count of units: counts are stored as 32-bit integers."""
-
-MOST_LOSSES = 100_000_000
-"""Most losses of all runs, tasks and trials of a file, R T M."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +132,6 @@ class ReferenceFile:
         their run or task by its index: `run`, `task` and `trial` have one entry per row.
         """
         import pyarrow as pa
-        import pyarrow.parquet as pq
 
         # In this order, what belongs to a task is the same in many rows, which saves bytes.
         task, run, trial = np.nonzero(~np.isnan(self.losses).swapaxes(0, 1))
@@ -160,19 +156,8 @@ class ReferenceFile:
             "unit": pa.array(unit, mask=~is_on_grid),
             "count": pa.array(count, pa.int32(), mask=~is_on_grid),
         }
-        buffer = pa.BufferOutputStream()
-        pq.write_table(
-            pa.table(columns),
-            buffer,
-            compression="zstd",
-            compression_level=19,
-            write_statistics=False,
-            store_schema=False,
-            # Few of them are alike: their bytes compress better sorted by place in the number.
-            use_dictionary=[name for name in columns if name not in ("value", "count")],
-            column_encoding=dict.fromkeys(("value", "count"), "BYTE_STREAM_SPLIT"),
-        )
-        return bytes(buffer.getvalue())
+        # The values of trials are the columns of which few are alike.
+        return encode_small_table(pa.table(columns), distinct=("value", "count"))
 
     @classmethod
     def from_bytes(cls, data: bytes, *, name: str) -> Self:
@@ -186,9 +171,7 @@ class ReferenceFile:
             ArtifactError: The file holds something else.
         """
         try:
-            file = open_parquet(data, COLUMNS)
-            rows = read_columns(file, COLUMNS, list(COLUMNS)).to_pandas()
-            return cls._from_rows(rows)
+            return cls._from_rows(decode_table(data, COLUMNS, list(COLUMNS)).to_pandas())
         except ValueError as error:
             raise ArtifactError(f"{name} holds no reference results: {error}") from None
 
@@ -209,10 +192,6 @@ class ReferenceFile:
         if list(tasks["task"]) != list(range(len(tasks))):
             raise ValueError("its tasks must be the first ones")
         shape = (len(runs), len(tasks), int(rows["trials"].iloc[0]))
-        if not 1 <= rows["trial"].min() <= rows["trial"].max() <= shape[2]:
-            raise ValueError("its trials must be from 1 to the number of trials")
-        if np.prod(shape) > MOST_LOSSES:
-            raise ValueError(f"it stands for more than {MOST_LOSSES:,} losses")
 
         # Of each row: the index of its run in `runs`, of its task, and of its trial.
         run = rows.groupby(list(RUN_COLUMNS), sort=False).ngroup().to_numpy()

@@ -32,7 +32,7 @@ from hpobench_ordered.experiment.protocols import Ordered, Protocol
 from hpobench_ordered.experiment.records import Failure
 from hpobench_ordered.experiment.reference import BEST_LOSSES_ONLY_MESSAGE, read_reference
 from hpobench_ordered.experiment.scored import score_runs
-from hpobench_ordered.experiment.store import MIN_FILES_TO_PACK, Store
+from hpobench_ordered.experiment.store import Store
 from hpobench_ordered.experiment.stored_runs import StoredRuns
 from hpobench_ordered.experiment.user_methods.identity import (
     MethodIdentity,
@@ -402,6 +402,4 @@ def merge_stores(folder: str | Path, others: Iterable[str | Path]) -> Store:
     """
     store = Store(Path(folder))
     store.merge(*map(Store.open, others))
-    # Joins the files of single runs into larger ones, if there are a thousand or more.
-    store.compact(at_least=MIN_FILES_TO_PACK)
     return store

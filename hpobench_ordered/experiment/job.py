@@ -11,11 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from hpobench_ordered.errors import MethodError
-from hpobench_ordered.experiment._run_file import make_run_table
 from hpobench_ordered.experiment.method_records import write_method_record
 from hpobench_ordered.experiment.outcome import Outcome
 from hpobench_ordered.experiment.plan import Cell
 from hpobench_ordered.experiment.records import Failure, Record
+from hpobench_ordered.experiment.run_tables import make_run_table
 from hpobench_ordered.experiment.runner import (
     describe_error,
     load_source,

@@ -57,10 +57,6 @@ class JoinedRuns(StoredRuns):
         """Failed runs of the first store, by key."""
         return self._own.failures()
 
-    def in_progress(self) -> frozenset[str]:
-        """Keys of the runs in progress in the first store."""
-        return self._own.in_progress()
-
     def sessions(self) -> tuple[Mapping[str, Any], ...]:
         """Starts of the runner in the first store."""
         return self._own.sessions()

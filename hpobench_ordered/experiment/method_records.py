@@ -3,20 +3,13 @@
 from dataclasses import asdict
 from pathlib import Path
 
-from hpobench_ordered.experiment._files import (
-    HASH_GROUP,
-    HASH_LENGTH,
-    DamagedFileError,
-    FileKind,
-    decode_json,
-    encode_json,
-    hash_content,
-    list_files,
-    write_whole,
-)
-from hpobench_ordered.experiment.user_methods.identity import VERSION_LENGTH, MethodRecord
+from hpobench_ordered.data.identity import hash_bytes
+from hpobench_ordered.experiment._files import encode_json, read_json, write_file
+from hpobench_ordered.experiment.user_methods.identity import MethodRecord
 
-METHOD_FILES = FileKind("methods", rf"(?P<key>[0-9a-f]{{{VERSION_LENGTH}}})-{HASH_GROUP}\.json")
+METHODS_FOLDER = "methods"
+HASH_LENGTH = 16
+"""Digits of the hash in the name of a record."""
 
 RECORD_REMEDY = (
     "restore it or choose another folder: without it, nothing tells whether the runs of its method "
@@ -27,14 +20,13 @@ RECORD_REMEDY = (
 def write_method_record(folder: Path, record: MethodRecord) -> None:
     """Write a record to a store.
 
-    Equal records are one file: its name (see `METHOD_FILES`) has the method's version and the
-    content's hash.
+    Equal records are one file: its name has the method's version and the content's hash.
     """
     content = encode_json(asdict(record))
-    name = f"{record.version}-{hash_content(content, HASH_LENGTH)}.json"
-    path = folder / METHOD_FILES.folder / name
+    name = f"{record.version}-{hash_bytes(content)[:HASH_LENGTH]}.json"
+    path = folder / METHODS_FOLDER / name
     if not path.exists():  # most runs of a method load the same
-        write_whole(path, content)
+        write_file(path, content)
 
 
 def read_method_records(folder: Path) -> list[MethodRecord]:
@@ -43,14 +35,5 @@ def read_method_records(folder: Path) -> list[MethodRecord]:
     Raises:
         StoreError: A record is damaged.
     """
-    records = []
-    for file in list_files(folder, METHOD_FILES):
-        try:
-            record = decode_json(file.path, file.read(), MethodRecord)
-        except DamagedFileError as error:
-            # It cannot be made again: `RECORD_REMEDY` tells the user what to do instead.
-            raise DamagedFileError(file.path, error, RECORD_REMEDY) from None
-        if record.version != file.key:  # the file's name begins with the method's version
-            raise DamagedFileError(file.path, "it is that of another method", RECORD_REMEDY)
-        records.append(record)
-    return records
+    paths = sorted((folder / METHODS_FOLDER).glob("*.json"))
+    return [read_json(path, MethodRecord, RECORD_REMEDY) for path in paths]

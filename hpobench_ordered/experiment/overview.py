@@ -1,4 +1,4 @@
-"""Overview of a store's runs: finished, running, failed and missing."""
+"""Overview of a store's runs: finished, failed and missing."""
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +22,6 @@ class State(Enum):
     """State of a run."""
 
     DONE = "done"
-    RUNNING = "running"
     FAILED = "failed"
     MISSING = "missing"
 
@@ -81,7 +80,7 @@ def make_overview(store: StoredRuns, cells: Iterable[Cell] | None = None) -> Ove
         shown = _select_latest_versions(all_runs, experiments, sessions)
         superseded = len(all_runs) - len(shown)
 
-    runs = _list_states(shown, finished, failures, store.in_progress())
+    runs = _list_states(shown, finished, failures)
     shown_failures = []
     for key, failure in failures.items():
         has_finished_since = key in finished  # it was repeated: the failure no longer counts
@@ -95,16 +94,13 @@ def _describe_failed_run(failure: Failure) -> dict[str, Any]:
     return {name: getattr(failure, name) for name in IDENTITY}
 
 
-def _list_states(
-    cells: Cells, finished: Container[str], failed: Container[str], running: Container[str]
-) -> "pd.DataFrame":
+def _list_states(cells: Cells, finished: Container[str], failed: Container[str]) -> "pd.DataFrame":
     """Make a table of runs with their states, one row per run.
 
     Args:
         cells: What identifies each run, a value for each column of `IDENTITY`, by key.
         finished: Keys of runs that have finished.
         failed: Keys of runs that have failed.
-        running: Keys of runs in progress.
     """
     import pandas as pd
 
@@ -114,8 +110,6 @@ def _list_states(
             state = State.DONE
         elif key in failed:
             state = State.FAILED
-        elif key in running:
-            state = State.RUNNING
         else:
             state = State.MISSING
         rows.append({"key": key, **cell, "state": state.value})

@@ -1,6 +1,5 @@
 """Runs many cells in this process, in several processes, or on a Dask cluster."""
 
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import closing, contextmanager
@@ -11,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from hpobench_ordered.data.checks import check_count
 from hpobench_ordered.errors import (
-    DamagedFilesWarning,
     ExperimentError,
     ProcessDiedError,
 )
@@ -24,7 +22,7 @@ from hpobench_ordered.experiment.job import (
     perform_in_child,
 )
 from hpobench_ordered.experiment.plan import Cell
-from hpobench_ordered.experiment.store import MIN_FILES_TO_PACK, Store
+from hpobench_ordered.experiment.store import Store
 from hpobench_ordered.runtime.child import Children
 from hpobench_ordered.runtime.machine import describe_machine
 
@@ -75,7 +73,6 @@ def run_cells(
         raise ExperimentError(f"a time limit must be above 0 s, but got {time_limit}")
     store = Store(Path(store.folder).absolute())
     store.prepare()
-    _warn_of_damaged_files(store)
     keys_that_are_over = store.keys() | store.records.failures().keys()
     remaining = [cell for cell in cells if cell.key not in keys_that_are_over]
     # Runs of one method in a row use the same processes, so that fewer are started.
@@ -108,8 +105,6 @@ def run_cells(
             report_progress(done, len(cells))
         for cell, crash in crashed.items():
             _repeat_crashed_run(cell, crash, pool, job)
-    # Joins the files of single runs into larger ones, if there are a thousand or more.
-    store.compact(at_least=MIN_FILES_TO_PACK)
 
 
 def check_workers(workers: object) -> None:
@@ -117,18 +112,6 @@ def check_workers(workers: object) -> None:
     # `check_count` allows positive whole numbers. False equals 0, but is no number of workers.
     if workers != 0 or isinstance(workers, bool):
         check_count(workers, noun="worker")
-
-
-def _warn_of_damaged_files(store: Store) -> None:
-    """Move damaged files of the store away, and warn if there are any."""
-    moved = store.set_aside_damaged()
-    if moved:
-        warnings.warn(
-            f"{len(moved)} damaged files were moved to {moved[0].parent}, such as {moved[0].name}; "
-            "their runs are repeated",
-            DamagedFilesWarning,
-            stacklevel=4,  # the line that calls `hpobench_ordered.run`
-        )
 
 
 @contextmanager
@@ -179,12 +162,10 @@ def _run_one_by_one(
             yield cell, None
             continue
         is_of_package = cell.identity.source is None  # others are imported from their source
-        with job.store.records.running(cell.key):
-            if workers == 0 or is_of_package:
-                reply: RunReply | CrashedRun = perform(cell, job.time_limit)
-            else:
-                reply = perform_in_child(cell, job.time_limit, children)
-            yield cell, reply
+        if workers == 0 or is_of_package:
+            yield cell, perform(cell, job.time_limit)
+        else:
+            yield cell, perform_in_child(cell, job.time_limit, children)
 
 
 class _Threads:
@@ -229,9 +210,7 @@ class _Threads:
         """
         if self._job.is_over(cell):
             return None
-        # Marked in the store as in progress.
-        with self._job.store.records.running(cell.key):
-            return perform_in_child(cell, self._job.time_limit, self._children)
+        return perform_in_child(cell, self._job.time_limit, self._children)
 
 
 def _repeat_crashed_run(cell: Cell, crash: CrashedRun, pool: Pool, job: Job) -> None:

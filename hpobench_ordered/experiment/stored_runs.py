@@ -17,8 +17,7 @@ Cells = Mapping[str, Mapping[str, Any]]
 class StoredRuns(ABC):
     """Finished runs that can be read: those of a store, the reference results, or both joined.
 
-    A store also knows which runs were planned, failed or are in progress; by default there are
-    none.
+    A store also knows which runs were planned or failed; by default there are none.
 
     Attributes:
         folder: Where they are, as messages show it.
@@ -60,10 +59,6 @@ class StoredRuns(ABC):
     def failures(self) -> Mapping[str, Failure]:
         """Failed runs, by key."""
         return {}
-
-    def in_progress(self) -> frozenset[str]:
-        """Keys of the runs in progress."""
-        return frozenset()
 
     def sessions(self) -> tuple[Mapping[str, Any], ...]:
         """Starts of the runner, in their order."""

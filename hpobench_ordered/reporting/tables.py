@@ -32,7 +32,7 @@ from hpobench_ordered.reporting.formats import NOTHING, TextTable, number
 if TYPE_CHECKING:
     import pandas as pd
 
-STATES = ("done", "failed", "running", "missing")
+STATES = ("done", "failed", "missing")
 """States of a run."""
 
 SESSION = ("started", "shard", "workers", "backend", "python", "platform", "processor", "cores")

@@ -11,7 +11,7 @@ from ConfigSpace import ConfigurationSpace
 
 import hpobench_ordered as hbo
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.errors import ExperimentError, FailedRunsWarning, InvalidNameError, StoreError
+from hpobench_ordered.errors import ExperimentError, FailedRunsWarning, InvalidNameError
 from hpobench_ordered.experiment.plan import plan
 from hpobench_ordered.experiment.store import Store
 from hpobench_ordered.tuning import as_method_spec
@@ -185,8 +185,3 @@ def test_broken_benchmark_is_named():
 def test_negative_workers_are_refused():
     with pytest.raises(ExperimentError, match="at least 1 worker"):
         hbo.run(benchmarks=["newsvendor"], methods=["bo"], workers=-1)
-
-
-def test_folder_with_null_character_is_refused():
-    with pytest.raises(StoreError, match="it has a null character"):
-        hbo.run(benchmarks=["newsvendor"], methods=["random-search"], folder="x\0y")

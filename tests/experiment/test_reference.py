@@ -272,11 +272,7 @@ MALFORMED = {
     "no column": (encode_trial(value=None), "no column 'value'"),
     "text as value": (encode_trial(value=["0.5"]), "'value' must hold floating-point numbers"),
     "no value": (encode_trial(value=[math.nan]), "neither a value nor a count"),
-    "missing value": (encode_trial(method=pd.array([None], "string")), "'method' has missing"),
-    "control character": (encode_trial(task_name=["\x1b[2J"]), "control characters"),
     "task out of range": (encode_trial(task=[5]), "tasks must be the first ones"),
-    "trial out of range": (encode_trial(trial=[2]), "trials must be from 1"),
-    "too many trials": (encode_trial(trials=[2**40]), "more than 100,000,000 losses"),
     "no rows": (encode_trial(n_rows=0), "no rows"),
 }
 
@@ -438,15 +434,6 @@ def test_comparison_names_benchmarks_without_reference(reference_bundle, tmp_pat
         run_small_experiment(
             tmp_path / "mine", methods=[Mine], benchmarks=benchmarks, against="reference"
         )
-
-
-@pytest.mark.parametrize("name", ["compact", "digest", "write", "merge", "prepare"])
-def test_reference_has_no_methods_of_stores(reference_bundle, name):
-    """The runs of a reference are no store: they lack the methods that change or hash one."""
-    runs = hbo.reference("newsvendor").store
-
-    assert not isinstance(runs, Store)
-    assert not hasattr(runs, name)
 
 
 def test_reference_ignores_folder_named_reference(

@@ -21,7 +21,6 @@ from hpobench_ordered.benchmarks import registry
 from hpobench_ordered.data.benchmark import Task
 from hpobench_ordered.data.identity import hash_file
 from hpobench_ordered.errors import StoreError
-from hpobench_ordered.experiment._run_file import make_run_table
 from hpobench_ordered.experiment.api import Results
 from hpobench_ordered.experiment.outcome import Outcome
 from hpobench_ordered.experiment.parallel import run_cells
@@ -145,32 +144,6 @@ def test_failed_evaluations_are_worst(failure, direction, folder):
     assert trials["value"].isna().all()
     assert trials["loss"].tolist() == [np.inf] * 3
     assert trials["regret"].tolist() == [np.inf] * 3
-
-
-def test_files_of_earlier_versions_mark_failures(cells, folder):
-    """They have the value that the benchmark returned, and a loss that may be NaN or -infinity."""
-    cell = cells[0]
-    benchmark = load("newsvendor")
-    values = benchmark.space.decode(benchmark.space.sample_unit(np.random.default_rng(0), 3))
-    outcome = Outcome(
-        optimiser=cell.method.name,
-        task=0,
-        task_name=benchmark.tasks[0].name,
-        values=values,
-        objective=np.array([np.inf, np.nan, 1.0]),
-        losses=np.array([-np.inf, np.nan, -1.0]),
-        fallbacks=np.zeros(3, dtype=np.int64),
-        cpu_seconds=0.0,
-        is_recorded=True,
-    )
-    store = Store(folder)
-    store.prepare()
-    store.write(make_run_table(cell, benchmark, [outcome]))
-
-    trials = store.read()
-
-    np.testing.assert_array_equal(trials["value"], [np.nan, np.nan, 1.0])
-    assert trials["loss"].tolist() == [np.inf, np.inf, -1.0]
 
 
 def test_bo_replaces_method_without_history(store):
@@ -598,28 +571,6 @@ def test_shortest_time_of_repeated_run_counts(folder):
         store.records.write_timing(make_timing(seconds=seconds))
 
     assert list(store.records.timings()["seconds"]) == [3.0]
-
-
-def test_wall_times_of_earlier_versions_are_not_read(folder):
-    """Earlier versions wrote a method's wall time, `method_seconds`, instead of its CPU time."""
-    store = make_empty_store(folder)
-    timing = make_timing()
-    del timing["method_cpu_seconds"]
-    store.records.write_timing(timing | {"method_seconds": 1.0})
-
-    (read_timing,) = store.records.timings().to_dict("records")
-
-    assert np.isnan(read_timing.pop("method_cpu_seconds"))
-    assert read_timing == timing
-
-
-def test_repetition_with_cpu_time_counts(folder):
-    """Of two timings of a run the one without CPU time does not count, though it is shorter."""
-    store = make_empty_store(folder)
-    store.records.write_timing(make_timing(seconds=0.1, method_cpu_seconds=None))
-    store.records.write_timing(make_timing(seconds=2.0, method_cpu_seconds=1.0))
-
-    assert list(store.records.timings()["method_cpu_seconds"]) == [1.0]
 
 
 def test_unwritable_timings_are_one_error(folder):
