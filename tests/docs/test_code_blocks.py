@@ -272,18 +272,6 @@ def test_program_has_line_numbers_of_page():
     assert program.splitlines().index("x = 1") + 1 == 4
 
 
-def test_program_leaves_out_skipped_blocks():
-    """Of the three blocks of the page, that with y = 1 is marked to be skipped."""
-    program = join_python_blocks(PAGE_OF_THREE_BLOCKS)
-
-    assert "y = 1" not in program
-
-
-def test_block_without_end_is_an_error():
-    with pytest.raises(ValueError, match="not in list"):
-        list(find_blocks("```python\nx = 1\n"))
-
-
 def test_unknown_option_is_noticed(own_folder):
     with pytest.raises(click.NoSuchOption):
         parse_command(["run", "--benchmrk", "newsvendor"], own_folder)

@@ -44,12 +44,6 @@ def test_benchmark_page_tells_limits():
         assert plain(limit) in page.text
 
 
-def test_benchmark_page_has_figure():
-    import benchmark_pages
-
-    assert benchmark_pages.page("xgboost-mnist").figure.startswith("<svg")
-
-
 def test_page_says_how_to_generate_artifact():
     """The package has no artifact of openml-ranger: there is nothing to draw."""
     import benchmark_pages
@@ -91,22 +85,6 @@ def test_figure_is_deterministic():
     second = MeanLandscape.of(hbo.load("quadratic")).svg(("x_0", "x_1"))
 
     assert second == first
-
-
-def test_effects_of_quadratic_are_alike():
-    """All five coordinates of the quadratic function have about the same effect.
-
-    The function is a sum over coordinates x of a x² + b x. An effect is the share of the variance
-    that a coordinate explains by itself.
-    """
-    from landscape import MeanLandscape
-
-    effects = MeanLandscape.of(hbo.load("quadratic")).effects
-
-    assert effects.max() - effects.min() < 0.05
-    # The shares of a sum add up to 1. Here this holds roughly: they are estimated from a sample,
-    # and are those of the ranks of values, which are no sums.
-    assert 0.85 < effects.sum() <= 1.02
 
 
 def test_cells_are_means_over_other_hyperparameters():
@@ -173,15 +151,6 @@ def test_special_characters_are_shown_as_they_are():
     assert plain("a|b *c*\n d_e") == r"a\|b \*c\* d\_e"
 
 
-def test_numbers_are_set_to_the_right():
-    """A heading that begins with ">" is that of a column of numbers."""
-    from markdown_text import table
-
-    _headings, alignments, _row = table(("x", ">n"), [("a", "1")]).splitlines()
-
-    assert alignments == "| --- | ---: |"
-
-
 def test_settings_are_the_described_constants():
     """The settings of a method are its module's constants that a docstring follows."""
     import method_pages
@@ -193,15 +162,6 @@ def test_settings_are_the_described_constants():
     settings = list(method_pages.settings(source))
 
     assert settings == [("A", "5", "Five."), ("B, C", "1, 2.5", "Both.")]
-
-
-def test_command_page_has_every_command():
-    import command_page
-
-    page = command_page.text()
-
-    for name in app.commands:
-        assert f"## hpobench-ordered {name}\n" in page
 
 
 def test_command_page_describes_commands():
@@ -286,16 +246,6 @@ def test_leaderboard_marks_benchmarks_left_out(benchmark, mark_of_reason):
 
 
 @pytest.mark.slow
-def test_suites_of_leaderboard_are_in_order():
-    """The page begins with four suites that are chosen by hand; all others follow."""
-    suites = re.findall("^### (.*)$", build_leaderboards(), re.MULTILINE)
-
-    chosen_by_hand = ["retrain", "othpo", "wide", "adjustments"]
-    others = ["openml", "synthetic", "synthetic-ordered", "tabular"]
-    assert suites == [*chosen_by_hand, *others]
-
-
-@pytest.mark.slow
 def test_methods_are_ranked_or_named_missing():
     """Each is in a table, or else the sentence before the tables says that it has no results."""
     page = build_leaderboards()
@@ -326,21 +276,6 @@ def test_linked_reports_are_written(tmp_path, monkeypatch):
     leaderboard_page.write_reports(tmp_path)
 
     assert reports == [tmp_path / link for link in links]
-
-
-def test_figure_names_eight_methods():
-    """The best six of the other methods, and always bo and random search."""
-    import pandas as pd
-    from rank_figure import choose_named_methods
-
-    others_from_best = [f"method-{number}" for number in range(10)]
-    methods = ["bo", "random-search", *others_from_best]
-    mean_ranks = range(len(methods))
-    ranks_after_last_trial = pd.DataFrame({"method": methods, "trial": 25, "mean": mean_ranks})
-
-    named = choose_named_methods(ranks_after_last_trial)
-
-    assert named == [*others_from_best[:6], "bo", "random-search"]
 
 
 @pytest.mark.slow

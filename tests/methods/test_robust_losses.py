@@ -39,7 +39,7 @@ def test_centre_of_evenly_spread_evaluations(count):
     assert compute_centre(make_task(points, losses, LINE)) == np.sort(losses)[middle]
 
 
-def test_centre_is_little_moved_by_many_evaluations_at_the_best():
+def test_many_good_evaluations_hardly_move_centre():
     """Twenty more evaluations at the tip of a bump move the median to it, and not the centre."""
     spread = np.linspace(0, 1, 11)
     at_tip = 0.32 + 1e-4 * np.linspace(-1, 1, 20)
@@ -67,7 +67,7 @@ def test_inactive_hyperparameters_have_no_distance():
     assert_allclose(weigh_by_volume(task), np.array([0.2, 0.2, 0.4]) ** 3 / 0.4**3)
 
 
-def test_centre_follows_losses_and_not_their_order():
+def test_centre_has_unit_of_losses():
     """Losses in another unit have the centre in that unit, and evaluations may be shuffled."""
     rng = np.random.default_rng(1)
     points = rng.random((30, 2))

@@ -39,7 +39,7 @@ def test_random_walk_has_an_order():
 
 
 @pytest.mark.parametrize("change", [lambda x: 3.0 * x + 1.0, lambda x: x[::-1]])
-def test_p_value_is_that_of_the_shape_of_the_path(change):
+def test_p_value_depends_on_shape_of_path(change):
     """Units, and whether the path is followed forwards or backwards, do not matter."""
     points = draw_independent_points(np.random.default_rng(2))
     p_value = compute_order_p_value(points, np.random.default_rng(3))
@@ -62,7 +62,7 @@ def test_prediction_equals_that_of_scikit_learn():
     np.testing.assert_allclose(predicted, regressor.predict(candidates), rtol=1e-12)
 
 
-def test_prediction_from_fewer_evaluations_than_neighbours():
+def test_few_evaluations_are_all_neighbours():
     predicted = predict_from_neighbours(
         np.zeros((1, 1)), np.array([[0.0], [1.0]]), np.array([1, 3])
     )
