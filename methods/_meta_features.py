@@ -84,7 +84,9 @@ def _digest(data: TaskData, classes: int | None) -> str:
 
     The hash is the key of cached results.
     """
-    arrays = [data.features] if data.labels is None else [data.features, data.labels]
+    arrays = [data.features]
+    if data.labels is not None:
+        arrays.append(data.labels)
     description = f"{data.kind.value} {data.features.shape} {classes}"
     return hash_arrays(*arrays, description=description)
 

@@ -17,7 +17,8 @@ def read_npz(data: bytes) -> dict[str, NDArray[Any]]:
     """Read the arrays of an npz file; ValueError if it is malformed or too large."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            unpacked = sum(member.file_size for member in archive.infolist())
+            sizes = [member.file_size for member in archive.infolist()]
+        unpacked = sum(sizes)
         if unpacked <= MAX_UNPACKED:
             with np.lib.npyio.NpzFile(io.BytesIO(data), allow_pickle=False) as file:
                 return dict(file)
@@ -26,16 +27,17 @@ def read_npz(data: bytes) -> dict[str, NDArray[Any]]:
     raise ValueError(f"its arrays must have at most {MAX_UNPACKED} bytes, but have {unpacked}")
 
 
-def npz_bytes(arrays: Mapping[str, NDArray[Any]], *, method: int = zipfile.ZIP_DEFLATED) -> bytes:
-    """A compressed npz file, byte by byte the same for the same arrays."""
+def npz_bytes(arrays: Mapping[str, NDArray[Any]]) -> bytes:
+    """Make a compressed npz file, byte by byte the same for the same arrays."""
     buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", method, compresslevel=9) as archive:
+    with zipfile.ZipFile(buffer, "w", compresslevel=9) as archive:
         for key in sorted(arrays):
+            array = np.asarray(arrays[key])
             member = io.BytesIO()
-            np.lib.format.write_array(member, np.asarray(arrays[key]), allow_pickle=False)
+            np.lib.format.write_array(member, array, allow_pickle=False)
             # A fixed date instead of the time of writing.
             info = zipfile.ZipInfo(f"{key}.npy", date_time=(1980, 1, 1, 0, 0, 0))
-            info.compress_type = method
+            info.compress_type = zipfile.ZIP_DEFLATED
             archive.writestr(info, member.getvalue())
     return buffer.getvalue()
 
@@ -59,17 +61,28 @@ class StoredArray:
 def check_arrays(arrays: Mapping[str, NDArray[Any]], expected: Mapping[str, StoredArray]) -> None:
     """Check type, dimensions and finiteness of arrays by NAME or TASK/NAME, `expected` by NAME."""
     for name, array in arrays.items():
-        name_without_task = name.rpartition("/")[2]
-        allowed = expected.get(name_without_task)
-        if allowed is None:
+        _, _, name_without_task = name.rpartition("/")
+        if name_without_task not in expected:
             raise ValueError(f"array {name!r} is unknown; known are {sorted(expected)}")
-        if array.dtype.type not in allowed.types or not array.dtype.isnative:
-            names = " or ".join(sorted(np.dtype(kind).name for kind in allowed.types))
-            raise ValueError(f"array {name!r} must be of type {names}, but got {array.dtype}")
-        if array.ndim != allowed.dimensions and allowed.dimensions is not None:
-            raise ValueError(
-                f"array {name!r} must have {allowed.dimensions} dimensions, but got {array.ndim}"
-            )
-        must_be_finite = array.dtype.kind == "f" and not allowed.may_be_nan
-        if must_be_finite and not np.isfinite(array).all():
+        _check_array(name, array, expected[name_without_task])
+
+
+def _check_array(name: str, array: NDArray[Any], allowed: StoredArray) -> None:
+    """Raise a `ValueError` unless an array is as required."""
+    has_right_type = array.dtype.type in allowed.types and array.dtype.isnative
+    if not has_right_type:
+        names = sorted(np.dtype(kind).name for kind in allowed.types)
+        expected_type = " or ".join(names)
+        raise ValueError(f"array {name!r} must be of type {expected_type}, but got {array.dtype}")
+
+    has_right_dimensions = allowed.dimensions in (None, array.ndim)
+    if not has_right_dimensions:
+        raise ValueError(
+            f"array {name!r} must have {allowed.dimensions} dimensions, but got {array.ndim}"
+        )
+
+    is_float = array.dtype.kind == "f"
+    if is_float and not allowed.may_be_nan:
+        is_finite = np.isfinite(array).all()
+        if not is_finite:
             raise ValueError(f"array {name!r} must be finite")

@@ -136,9 +136,10 @@ class ArtifactWriter:
 
     def _publish(self) -> None:
         """Replace the old artifact; at any moment one of them is complete."""
-        files = sorted(path.name for path in self._scratch.iterdir())
-        sums = [f"{hash_file(self._scratch / name)}  {name}\n" for name in files]
-        self.write_bytes(SUMS, "".join(sums).encode())
+        lines = []
+        for path in sorted(self._scratch.iterdir()):
+            lines.append(f"{hash_file(path)}  {path.name}\n")
+        self.write_bytes(SUMS, "".join(lines).encode())
         self._scratch.chmod(0o755)
         _check_replaceable(self.folder)
         old = self._scratch.with_name(f"{self._scratch.name}-old")

@@ -1,5 +1,6 @@
 """History: evaluations of earlier tasks, and whether they may be given to a method."""
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
@@ -7,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hpobench_ordered._typing import Config, FloatArray
+from hpobench_ordered._typing import Config, FloatArray, Value
 from hpobench_ordered._wording import join_words
 from hpobench_ordered.data.objective import Direction
 from hpobench_ordered.errors import EvaluationsError, InvalidSpaceError
@@ -123,8 +124,12 @@ class Evaluations:
 
         columns: dict[str, object] = {task: [self.task] * len(self)}
         coded_columns = self.values.T.tolist()
-        for parameter, coded in zip(self.space.parameters, coded_columns, strict=True):
-            columns[parameter.name] = [None if np.isnan(x) else parameter.value(x) for x in coded]
+        for parameter, coded_column in zip(self.space.parameters, coded_columns, strict=True):
+            native_values: list[Value | None] = []
+            for coded in coded_column:
+                is_active = not math.isnan(coded)
+                native_values.append(parameter.value(coded) if is_active else None)
+            columns[parameter.name] = native_values
         columns[objective] = self.objective
         return pd.DataFrame(columns)
 

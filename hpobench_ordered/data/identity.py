@@ -24,7 +24,7 @@ _IDENTITY = re.compile(
 )
 
 
-def hash_bytes(content: bytes) -> str:
+def hash_bytes(content: bytes | bytearray) -> str:
     """Hash the content of a file, or an encoded text."""
     return hashlib.sha256(content).hexdigest()
 
@@ -52,7 +52,10 @@ def hash_arrays(*arrays: NDArray[Any], description: str = "") -> str:
         arrays: The arrays. Their types and shapes are not part of the hash.
         description: A text that is hashed before them, with whatever else tells contents apart.
     """
-    return hash_bytes(description.encode() + b"".join(array.tobytes() for array in arrays))
+    content = bytearray(description.encode())
+    for array in arrays:
+        content += array.tobytes()
+    return hash_bytes(content)
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,8 +60,10 @@ class RemoteFile:
     def open_path(self, benchmark: str | None = None) -> Path:
         """Path of the fetched file, after checking its hash."""
         if not self.is_fetched:
-            way_out = f"; get it with: hpobench-ordered fetch {benchmark}" if benchmark else ""
-            raise NotFetchedError(f"{self.name} is not in the cache {cache_folder()}{way_out}")
+            problem = f"{self.name} is not in the cache {self.cache}"
+            if benchmark:
+                problem += f"; get it with: hpobench-ordered fetch {benchmark}"
+            raise NotFetchedError(problem)
         expected = self.sha256 or self._recorded_hash()
         if expected is None:
             raise ArtifactError(f"{self.path} has no recorded hash; delete it and fetch it again")

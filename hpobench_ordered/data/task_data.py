@@ -82,7 +82,9 @@ class TaskData:
     @property
     def digest(self) -> str:
         """Hash of the kind and all numbers."""
-        arrays = [self.features] if self.labels is None else [self.features, self.labels]
+        arrays = [self.features]
+        if self.labels is not None:
+            arrays.append(self.labels)
         description = f"{self.kind.value} {self.features.shape}"
         return hash_arrays(*arrays, description=description)[:16]
 

@@ -26,6 +26,9 @@ def check_file(path: Path) -> None:
     is_file_or_pipe = path.exists() and not path.is_dir()
     if is_file_or_pipe:
         return
-    same_suffix = path.parent.glob(f"*{path.suffix}")
-    names = [other.name for other in same_suffix if other.is_file()]
-    raise UnknownNameError("file", path.name, names, hint=f" (in {path.parent.absolute()})")
+    names = []
+    for other in path.parent.glob(f"*{path.suffix}"):
+        if other.is_file():
+            names.append(other.name)
+    hint = f" (in {path.parent.absolute()})"
+    raise UnknownNameError("file", path.name, names, hint=hint)

@@ -45,10 +45,12 @@ class BenchmarkConformance(Conformance):
         """Tasks have consecutive indices, different names, and contexts with the same features."""
         benchmark = self._benchmark
         names = [task.name for task in benchmark.tasks]
-        require(len(set(names)) == len(names), f"{benchmark.id} has tasks of the same name")
+        has_unique_names = len(set(names)) == len(names)
+        require(has_unique_names, f"{benchmark.id} has tasks of the same name")
 
         indices = [task.index for task in benchmark.tasks]
-        require(indices == list(range(len(names))), f"{benchmark.id} has tasks out of order")
+        is_in_order = indices == list(range(len(names)))
+        require(is_in_order, f"{benchmark.id} has tasks out of order")
 
         kinds_of_context = {tuple(task.context) for task in benchmark.tasks}
         has_one_kind = len(kinds_of_context) == 1
@@ -70,9 +72,11 @@ class BenchmarkConformance(Conformance):
         """Values are finite floats, one by one and in a batch."""
         for task in self._tested_tasks():
             value = task.evaluate(self._configs[0])
-            require(type(value) is float, "evaluate returns no float")
+            is_float = type(value) is float
+            require(is_float, "evaluate returns no float")
 
-        values = self._benchmark.tasks[-1].evaluate_many(self._configs)
+        last_task = self._benchmark.tasks[-1]
+        values = last_task.evaluate_many(self._configs)
         is_finite = np.isfinite(values).all()
         require(is_finite, f"{self._benchmark.id} gives values that are not finite")
 
@@ -113,7 +117,8 @@ class BenchmarkConformance(Conformance):
         for task in self._tested_tasks():
             if task.best_value is None:
                 continue
-            smallest_regret = float(task.regret(self._values(task)).min())
+            regrets = task.regret(self._values(task))
+            smallest_regret = float(regrets.min())
             require(
                 smallest_regret >= 0,
                 f"a random configuration beats the best known value by {-smallest_regret}",
@@ -122,8 +127,10 @@ class BenchmarkConformance(Conformance):
     def test_invalid_configurations_are_refused(self) -> None:
         """Unknown or missing hyperparameters, values out of range or of other types are errors."""
         for task in self._tested_tasks():
-            for defect, config in _make_invalid_configs(task.space, self._configs).items():
-                require(_refuses(task, config), f"task {task.name!r} accepts {defect}: {config}")
+            config_of_defect = _make_invalid_configs(task.space, self._configs)
+            for defect, config in config_of_defect.items():
+                is_refused = _refuses(task, config)
+                require(is_refused, f"task {task.name!r} accepts {defect}: {config}")
 
     def test_values_are_the_same_after_pickling(self) -> None:
         """An unpickled task has the same values, bit by bit."""

@@ -131,16 +131,14 @@ def _iter_cases(space: SearchSpace, seed: int) -> Iterator[_Case]:
     )
     yield _Case("the same optimum in all previous tasks", task, same_evaluations)
 
-    constant = _Constant(1.0)
-    yield _Case("a constant objective", *_make_task_and_history(space, seed, constant))
-    enormous = ShiftedQuadratics(space, ENORMOUS_FACTOR)
-    yield _Case("enormous losses", *_make_task_and_history(space, seed, enormous))
-
-    partly_undefined = _PartlyUndefined(ShiftedQuadratics(space))
-    yield _Case(
-        "losses some of which are not finite",
-        *_make_task_and_history(space, seed, partly_undefined),
-    )
+    model_of_case: dict[str, Surrogate] = {
+        "a constant objective": _Constant(1.0),
+        "enormous losses": ShiftedQuadratics(space, ENORMOUS_FACTOR),
+        "losses some of which are not finite": _PartlyUndefined(ShiftedQuadratics(space)),
+    }
+    for description, model in model_of_case.items():
+        task_of_model, history_of_model = _make_task_and_history(space, seed, model)
+        yield _Case(description, task_of_model, history_of_model)
     for loss in (math.nan, math.inf, -math.inf):
         undefined_task, undefined_history = _make_task_and_history(space, seed, _Constant(loss))
         yield _Case(f"a loss of {loss} always", undefined_task, undefined_history)

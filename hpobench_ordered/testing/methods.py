@@ -264,7 +264,9 @@ def check_beats_random_search(method: object, *, trials: int = BUDGET, seeds: in
     """
     spec = as_method_spec(method)
     for space in (numeric_space(), conditional_space()):
-        runs = [_run_ordered(spec, space, seed, trials=trials) for seed in range(seeds)]
+        runs = []
+        for seed in range(seeds):
+            runs.append(_run_ordered(spec, space, seed, trials=trials))
         _require_better_than_random_search(spec, space, runs, trials)
         for seed, minimised_run in enumerate(runs[:MAXIMISED_SEEDS]):
             maximised_run = _run_ordered(
@@ -377,9 +379,11 @@ def _make_trial(method: Method, task: Task) -> tuple[Config, float]:
     """Let a method make one trial; return the configuration and its loss."""
     config = method.ask()
     values = task.space.values([config])  # before the method can change it
-    loss = task.objective.loss(task.evaluate(config))
+    value = task.evaluate(config)
+    loss = task.objective.loss(value)
     method.tell(config, loss)
-    return task.space.configs(values)[0], loss
+    (own_config,) = task.space.configs(values)
+    return own_config, loss
 
 
 def _count_tasks(spec: MethodSpec) -> int:

@@ -48,7 +48,8 @@ class ShiftedQuadratics:
 
     def predict(self, values: FloatArray, task: int) -> FloatArray:
         """Objective values, (n, d) to (n,)."""
-        position = np.full((1, self.space.dimension), optimum_position(task))
+        shape = (1, self.space.dimension)
+        position = np.full(shape, optimum_position(task))
         optimum = self.space.canonical(position)
         distances = self.space.encode(values) - optimum
 
@@ -237,4 +238,6 @@ def collect_training_data(task: Task, history: Sequence[Evaluations]) -> list[Ta
 
 def list_trials(space: SearchSpace, outcome: Outcome) -> list[tuple[Config, float]]:
     """The evaluated configurations with their losses, in order."""
-    return list(zip(space.configs(outcome.values), outcome.losses.tolist(), strict=True))
+    configs = space.configs(outcome.values)
+    losses = outcome.losses.tolist()
+    return list(zip(configs, losses, strict=True))
