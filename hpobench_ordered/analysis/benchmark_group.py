@@ -36,7 +36,7 @@ class BenchmarkGroup:
 
     @classmethod
     def for_means(cls, items: Sequence[BenchmarkScores]) -> "BenchmarkGroup":
-        """Benchmarks of one protocol, at least one, without those that means leave out.
+        """Group the benchmarks of one protocol that count in means; there is at least one.
 
         Scores say why means leave a benchmark out, such as being solved by random search. If they
         leave out all of them, all are the group, as there is nothing else to show.
@@ -46,7 +46,7 @@ class BenchmarkGroup:
 
     @classmethod
     def of_all(cls, items: Sequence[BenchmarkScores]) -> "BenchmarkGroup":
-        """Benchmarks of one protocol, at least one, including those that means leave out."""
+        """Group all benchmarks of one protocol, also those that means leave out."""
         first = items[0]
         # Only methods that are compared on every benchmark, in the order of the first.
         common = set(first.methods).intersection(*(item.methods for item in items))
@@ -74,11 +74,11 @@ class BenchmarkGroup:
         return min(item.last_trial for item in self.items)
 
     def rows(self, item: BenchmarkScores) -> list[int]:
-        """Indices of the group's methods in the arrays of one benchmark, which may have more."""
+        """Find the places of the group's methods in the arrays of one benchmark."""
         return [item.place(method) for method in self.methods]
 
     def values(self, item: BenchmarkScores, measure: str, trial: int) -> FloatArray:
-        """A measure of one benchmark's runs on the tasks that count, (methods, seeds, tasks).
+        """Select a measure of one benchmark on the tasks that count, (methods, seeds, tasks).
 
         It is of the best configuration in the trials up to `trial`, counted from 1. Methods are
         those of the group.
@@ -87,7 +87,7 @@ class BenchmarkGroup:
         return values[self.rows(item), :, item.first_task :, trial - 1]
 
     def by_family(self, measure: str, trial: int) -> FloatArray:
-        """Mean of a measure on each family of benchmarks after a trial, (families, methods).
+        """Average a measure on each family of benchmarks after a trial, (families, methods).
 
         It is over tasks, seeds and benchmarks. Families on which the measure is not defined are
         left out.
@@ -105,7 +105,7 @@ class BenchmarkGroup:
 
 
 def family_means(arrays: Iterable[tuple[BenchmarkScores, FloatArray]]) -> FloatArray:
-    """Mean array of each family of benchmarks, (families, ...).
+    """Average arrays of benchmarks within each family, (families, ...).
 
     Families are in the order of their first benchmarks. The arrays of a benchmark's surrogates are
     averaged first, then those of the family's benchmarks, so that a benchmark with several
@@ -152,7 +152,7 @@ def count_all_wins(group: BenchmarkGroup) -> Wins:
 
 
 def speedups_after_adjustment(group: BenchmarkGroup) -> list[Speedups]:
-    """Speedups on each benchmark over the method that ran before a search-space adjustment.
+    """Compute speedups over the method that ran before a search-space adjustment.
 
     The list is empty under other protocols, if that method (the reference) is not among those
     compared, and if runs have too few trials.

@@ -59,7 +59,7 @@ def mean_intervals(
     resamples: int = 1999,
     possible: tuple[float, float] = (-math.inf, math.inf),
 ) -> Intervals:
-    """Means over samples, each with its interval.
+    """Average samples, and compute the interval of each mean.
 
     Args:
         samples: Independent samples along the first axis, shape (samples, ...). All means are
@@ -138,7 +138,7 @@ def draw_weights(n_samples: int, *, rng: np.random.Generator, resamples: int) ->
 def _mean_and_ends(
     samples: FloatArray, rng: np.random.Generator, resamples: int
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Means of samples, (samples, means), and both ends of their 95 % intervals, (means,) each.
+    """Average samples, and compute both ends of the 95 % intervals of the means, (means,) each.
 
     An end is the mean minus a quantile of its error, which is in units of its standard error. The
     quantiles are those of resamples (bootstrap-t); with more than `MAX_SAMPLES_TO_RESAMPLE` samples
@@ -180,7 +180,7 @@ def _mean_and_ends(
 def _studentised_quantiles(
     samples: FloatArray, weights: FloatArray, limit: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Quantiles 0.025 and 0.975 of the studentised ratio t* over resamples, (means,) each.
+    """Compute quantiles 0.025 and 0.975 of the studentised ratio t* over resamples, (means,) each.
 
     t* is the error of a resample's mean in units of its standard error. Quantiles are limited to
     [-limit, 0] and [0, limit], as resamples that hardly vary have arbitrarily large t*. They are
@@ -212,7 +212,7 @@ def _studentised_quantiles(
 
 
 def _studentised_ratios(samples: FloatArray, weights: FloatArray) -> FloatArray:
-    """Studentised ratios t* of every resample, (means, resamples).
+    """Compute the studentised ratio t* of every resample, (means, resamples).
 
     t* is the error of the resample's mean (its difference from the mean of the samples) over its
     standard error. It does not change with the shift and scale of the samples, so they are

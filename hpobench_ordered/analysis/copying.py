@@ -15,7 +15,7 @@ MAX_DISTANCE_OF_NEAR = 0.05
 
 
 def best_and_random_losses(benchmark: Benchmark, count: int) -> tuple[FloatArray, FloatArray]:
-    """Best losses of each task, (tasks,), and losses of random configurations, (count, tasks).
+    """Compute best losses, (tasks,), and losses of random configurations, (count, tasks).
 
     The best loss of a task is the lower of the best known one, if there is any, and the lowest of
     the random configurations. These configurations are the same in every call and on every task.
@@ -43,7 +43,7 @@ def best_and_random_losses(benchmark: Benchmark, count: int) -> tuple[FloatArray
 
 
 def copying_regrets(losses: FloatArray, *, best: FloatArray | None = None) -> FloatArray:
-    """Regret, on each task but the first, of the configuration that was best on the task before.
+    """Compute the regret of copying the best configuration from the task before.
 
     It is relative to the distance from the task's median loss to its best: 0 is as good as the
     best, 1 no better than half of all configurations. It is NaN on tasks where half of all
@@ -69,7 +69,7 @@ def copying_regrets(losses: FloatArray, *, best: FloatArray | None = None) -> Fl
 
 
 def shares_near_best(losses: FloatArray, *, best: FloatArray | None = None) -> FloatArray:
-    """Share of the configurations that are near the best of each task, from 0 to 1, (tasks,).
+    """Compute which share of the configurations is near the best of each task, (tasks,).
 
     Near means: the distance from the best loss is at most 5 % (`MAX_DISTANCE_OF_NEAR`) of the
     median's distance from it.

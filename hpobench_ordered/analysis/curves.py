@@ -58,7 +58,7 @@ def curves(
     measures: Sequence[str] = MEASURES_OF_CURVES,
     tasks: bool = True,
 ) -> "pd.DataFrame":
-    """Means of measures after every trial.
+    """Average measures after every trial.
 
     Args:
         scores: Scores by benchmark.
@@ -87,7 +87,7 @@ def curves(
 def attainment_curves(
     scores: Sequence[BenchmarkScores], *, fractions: Sequence[float] = QUARTILES
 ) -> "pd.DataFrame":
-    """Normalised regret that fractions of the runs attain after every trial, all tasks together.
+    """Compute which regret fractions of the runs attain after every trial, all tasks together.
 
     Args:
         scores: Scores by benchmark.
@@ -128,7 +128,7 @@ def attainment_curves(
 
 
 def attained_levels(values: FloatArray, fractions: Sequence[float] = QUARTILES) -> FloatArray:
-    """Levels that fractions of the runs attain after every trial, (fractions, trials).
+    """Find the levels that fractions of the runs attain after every trial, (fractions, trials).
 
     The level of a fraction is the lowest value that at least this fraction of the runs does not
     exceed; lower is better.
@@ -152,7 +152,7 @@ def attained_levels(values: FloatArray, fractions: Sequence[float] = QUARTILES) 
 
 
 def _overall_curves(group: BenchmarkGroup, measures: Sequence[str]) -> Iterator["pd.DataFrame"]:
-    """Curves of all benchmarks together, a frame for each measure that they have."""
+    """Average curves over all benchmarks; yields a frame for each measure that they have."""
     if not group.methods:
         return
     for measure in measures:
@@ -176,7 +176,7 @@ def _overall_curves(group: BenchmarkGroup, measures: Sequence[str]) -> Iterator[
 def _benchmark_curves(
     item: BenchmarkScores, measures: Sequence[str], *, tasks: bool
 ) -> Iterator["pd.DataFrame"]:
-    """Curves of one benchmark and, if `tasks`, of each of its tasks, by measure."""
+    """Make the curves of one benchmark and, if `tasks`, of each of its tasks, by measure."""
     all_intervals = benchmark_intervals(item, intervals_over=[Resampling.SEEDS])
     for measure in filter(item.is_defined, measures):
         labels = {**_labels_of_benchmark(item), "method": item.methods, "measure": [measure]}
@@ -196,7 +196,7 @@ def _benchmark_curves(
 
 
 def _labels_of_benchmark(item: BenchmarkScores) -> Labels:
-    """Labels that all rows of a benchmark have, each with its single value in a list."""
+    """Make the labels that all rows of a benchmark have, each with its value in a list."""
     return {
         "protocol": [item.protocol],
         "benchmark": [item.benchmark],
@@ -210,7 +210,7 @@ def _curve_rows(
     low: FloatArray | float = math.nan,
     high: FloatArray | float = math.nan,
 ) -> "pd.DataFrame":
-    """Rows of the frame that `curves` returns: a mean after each trial, with its interval.
+    """Make rows of the frame that `curves` returns: a mean after each trial, with its interval.
 
     Args:
         labels: Values of the labels by name, those with several in the order of the axes of `mean`;
@@ -225,7 +225,7 @@ def _curve_rows(
 
 
 def cross_labels(levels: Labels, **columns: Any) -> "pd.DataFrame":
-    """All combinations of labels as rows, with columns of numbers.
+    """Make a row for every combination of labels, with columns of numbers.
 
     Args:
         levels: The possible values of each column of labels, by its name.

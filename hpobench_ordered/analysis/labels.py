@@ -56,7 +56,7 @@ def _format_range(first: int, last: int) -> str:
 
 
 def format_count(number: int, noun: str) -> str:
-    """A number with its noun: "1 seed", "2 seeds"."""
+    """Write a number with its noun: "1 seed", "2 seeds"."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 

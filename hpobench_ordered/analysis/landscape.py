@@ -29,7 +29,7 @@ WORST_ALIKE = 0.05
 
 
 def explained_shares(places: FloatArray, losses: FloatArray, *, bins: int = BINS) -> FloatArray:
-    """Share of the variance of ranked losses that each hyperparameter explains by itself.
+    """Compute how much of the variance of ranked losses each hyperparameter explains by itself.
 
     It is Fisher's correlation ratio: the range of a hyperparameter is cut into bins, and the
     variance between the means of the bins is divided by the whole variance. Losses are replaced by
@@ -65,7 +65,7 @@ def explained_shares(places: FloatArray, losses: FloatArray, *, bins: int = BINS
 
 
 def _bins_of_places(places: FloatArray, bins: int) -> NDArray[np.int64]:
-    """Index of the bin of each place, of the same shape; inactive places have the bin `bins`."""
+    """Number the bin of each place, from 0; inactive places have the bin `bins`."""
     is_inactive = np.isnan(places)
     active_places = np.where(is_inactive, 0.0, places)
     # Place 1, the end of the range, is in the last bin.
@@ -76,7 +76,7 @@ def _bins_of_places(places: FloatArray, bins: int) -> NDArray[np.int64]:
 def colour_ends(
     losses: FloatArray, *, maximised: bool, alike: float = WORST_ALIKE
 ) -> tuple[float, float]:
-    """Lower and upper end of a colour scale of objective values.
+    """Choose the lower and the upper end of a colour scale of objective values.
 
     One end is the best value. The other is so chosen that a share `alike` of the values is worse:
     these all get the colour of that end, so that the others can be distinguished.
@@ -98,12 +98,12 @@ def colour_ends(
 
 
 def best_indices(losses: FloatArray, count: int) -> NDArray[np.intp]:
-    """Indices of the `count` configurations of lowest loss, best first; ties in the given order."""
+    """Find the `count` configurations of lowest loss, best first; ties keep their order."""
     return np.argsort(losses, kind="stable")[:count]
 
 
 def optimum_drift(coordinate: FloatArray, losses: FloatArray, *, count: int) -> float:
-    """How steadily good values of a hyperparameter rise (1) or fall (-1) with the order of tasks.
+    """Measure how steadily good values of a hyperparameter rise (1) or fall (-1) over the tasks.
 
     It is Spearman's rank correlation of the task's index with the mean value in the `count` best
     configurations of the task.
@@ -120,7 +120,7 @@ def optimum_drift(coordinate: FloatArray, losses: FloatArray, *, count: int) -> 
 
 
 def visible_indices(x: FloatArray, y: FloatArray, losses: FloatArray) -> NDArray[np.intp]:
-    """Indices of the configurations to draw: at each place (x, y), the one of lowest loss.
+    """Find the configurations to draw: at each place (x, y), the one of lowest loss.
 
     The lowest losses come last, so that they are drawn on top. All arrays are (configurations,).
     """

@@ -140,7 +140,7 @@ def compare_with_leader(
 
 
 def leader_differences(group: BenchmarkGroup, *, trial: int | None = None) -> "pd.DataFrame":
-    """Differences of all methods from the leader in mean rank, on these benchmarks.
+    """Compute how far all methods are behind the leader in mean rank, on these benchmarks.
 
     Args:
         group: The benchmarks.
@@ -184,7 +184,7 @@ def leader_differences(group: BenchmarkGroup, *, trial: int | None = None) -> "p
 
 
 def influences(samples: FloatArray, weight: float) -> FloatArray:
-    """Influences of the samples of one stratum on the mean ranks, (samples, methods).
+    """Compute how each sample of one stratum moves the mean ranks, (samples, methods).
 
     An influence is the sample's deviation from the mean of the samples, so scaled that the squares
     of all influences sum to the variance of the stratum's part of the mean rank. That part is
@@ -206,7 +206,7 @@ def influences(samples: FloatArray, weight: float) -> FloatArray:
 def seed_and_task_influences(
     group: BenchmarkGroup, trial: int
 ) -> tuple[list[FloatArray], FloatArray]:
-    """Influences of the seeds and of the tasks of each benchmark on the mean ranks.
+    """Compute how the seeds and the tasks of each benchmark move the mean ranks.
 
     They answer whether other seeds and other tasks of the same benchmarks would give another order.
 
@@ -226,7 +226,7 @@ def seed_and_task_influences(
 
 
 def benchmark_influences(ranks: FloatArray, weight: float) -> tuple[list[FloatArray], FloatArray]:
-    """Influences of the seeds and of the tasks of one benchmark on the mean ranks.
+    """Compute how the seeds and the tasks of one benchmark move the mean ranks.
 
     Seeds and tasks are two strata, whose variances add up. The chance deviation of a single run, of
     one seed on one task, is counted in both: the variance is rather too large than too small.
@@ -255,7 +255,7 @@ def benchmark_influences(ranks: FloatArray, weight: float) -> tuple[list[FloatAr
 
 
 def has_too_few_seeds(means_of_seeds: FloatArray) -> BoolArray:
-    """Which methods have fewer seeds than others, and too few to estimate a variance, (methods,).
+    """Whether a method has fewer seeds than others, too few to estimate a variance, (methods,).
 
     Args:
         means_of_seeds: Mean ranks over tasks, (seeds, methods); NaN where a method lacks a seed.
@@ -267,7 +267,7 @@ def has_too_few_seeds(means_of_seeds: FloatArray) -> BoolArray:
 def borrow_variances(
     means_of_seeds: FloatArray, has_too_few: BoolArray, weight: float
 ) -> FloatArray:
-    """Variances of the mean ranks due to seeds of methods that have too few of them, (methods,).
+    """Estimate variances over seeds for methods that have too few of them, (methods,).
 
     Few seeds do not tell how much the mean rank varies between seeds: it is taken to vary as those
     of the other methods do, on average.
@@ -291,7 +291,7 @@ def borrow_variances(
 
 
 def effective_seeds(means_of_seeds: FloatArray) -> FloatArray:
-    """Number of seeds of a mean that is as certain as the mean rank of each method, (methods,).
+    """Count the seeds that would give a mean as certain as each method's mean rank, (methods,).
 
     A mean rank is 1 plus the shares of other methods that are better, each over the seeds common to
     both. A seed has therefore as weight the sum of 1 / (number of common seeds) over the others
@@ -314,7 +314,7 @@ def effective_seeds(means_of_seeds: FloatArray) -> FloatArray:
 
 
 def family_influences(group: BenchmarkGroup, trial: int) -> list[FloatArray]:
-    """Influences of families of benchmarks on the mean ranks, (families, methods), in a list.
+    """Compute how each family moves the mean ranks, (families, methods); a list of one array.
 
     The families are samples of benchmarks in general. They are the only group of samples that is
     resampled (stratum), and the mean over them is the mean rank: it has all the weight.
@@ -324,7 +324,7 @@ def family_influences(group: BenchmarkGroup, trial: int) -> list[FloatArray]:
 
 
 def _family_weight(group: BenchmarkGroup, place: int) -> float:
-    """Weight of one benchmark on one surrogate in means over families.
+    """Compute the weight of one benchmark on one surrogate in means over families.
 
     Means are over families of means over their benchmarks, of means over surrogates. They are
     linear: the mean of numbers that are 1 for this benchmark and 0 for all others is its weight.
@@ -342,7 +342,7 @@ def _family_weight(group: BenchmarkGroup, place: int) -> float:
 def _errors_of_differences(
     all_influences: FloatArray, borrowed_variances: FloatArray
 ) -> FloatArray:
-    """Standard errors of the differences in mean rank of all pairs of methods, (methods, methods).
+    """Compute standard errors of differences in mean rank, (methods, methods).
 
     The variance of a difference is the sum over samples of squared differences of influences. Some
     of the many variances are far too small by chance, as each is from few samples, and their pairs
@@ -402,7 +402,7 @@ def _draw_chance_deviations(
 
 
 def _degrees_of_freedom(strata: Sequence[FloatArray]) -> float:
-    """Degrees of freedom of the sum of the strata's variances, by Satterthwaite's formula (1946).
+    """Compute the degrees of freedom of the summed variances, as Satterthwaite (1946) does.
 
     It is (sum of v)^2 / (sum of v^2 / (n - 1)) over strata of n samples and variance v: the sum of
     squared influences, averaged over methods.
@@ -422,7 +422,7 @@ def _degrees_of_freedom(strata: Sequence[FloatArray]) -> float:
 
 
 def _largest_ratio_by_chance(deviations: FloatArray, errors: FloatArray) -> float:
-    """Largest ratio that a method reaches by chance in all resamples but a share `ALPHA` (5 %).
+    """Compute the largest ratio that chance gives in all resamples but a share `ALPHA` (5 %).
 
     The ratio is how far the method is behind the leader of the resample, over the standard error of
     their difference. Each resample has a leader of its own, as leaders are chosen by these ranks.

@@ -78,7 +78,7 @@ Row = dict[str, Any]
 
 
 def leaderboard(scores: Sequence[BenchmarkScores], *, trial: int | None = None) -> "pd.DataFrame":
-    """The leaderboard after a trial; its columns are listed in the module's docstring.
+    """Make the leaderboard after a trial; the module's docstring lists its columns.
 
     Args:
         scores: Scores by benchmark, as returned by `score_benchmarks`.
@@ -115,7 +115,7 @@ def benchmark_intervals(
     trials: slice = slice(None),
     intervals_over: Sequence[Resampling] = tuple(Resampling),
 ) -> dict[tuple[str, Resampling], Intervals]:
-    """Means of every measure over tasks and seeds, with their intervals.
+    """Average every measure over tasks and seeds, and compute the intervals of the means.
 
     Args:
         item: Scores of one benchmark.
@@ -146,7 +146,7 @@ def benchmark_intervals(
 def overall_intervals(
     group: BenchmarkGroup, measure: str, over: Resampling, *, trials: slice = slice(None)
 ) -> Intervals:
-    """Mean of a measure over all benchmarks, (methods, trials), with its interval.
+    """Average a measure over all benchmarks, (methods, trials), and compute the intervals.
 
     Args:
         group: The benchmarks.
@@ -191,7 +191,7 @@ def overall_intervals(
 def overall_means(
     group: BenchmarkGroup, measure: str, *, trials: slice = slice(None)
 ) -> FloatArray:
-    """Mean of a measure over all benchmarks, (methods, trials): that of `overall_intervals`.
+    """Average a measure over all benchmarks, (methods, trials), as `overall_intervals` does.
 
     It takes a fraction of their time, which is that of resampling. NaN if no benchmark has the
     measure.
@@ -206,7 +206,7 @@ def overall_means(
 def _samples_of_benchmarks(
     group: BenchmarkGroup, measure: str, trials: slice
 ) -> list[tuple[BenchmarkScores, FloatArray]]:
-    """Samples of a measure, (seeds, methods, trials), of each benchmark on which it is defined."""
+    """Make samples (seeds, methods, trials) of each benchmark on which a measure is defined."""
     samples_of_items = []
     for item in group.items:
         if not item.is_defined(measure):
@@ -222,25 +222,25 @@ def _samples_of_benchmarks(
 def _means_of_families(
     samples_of_items: Sequence[tuple[BenchmarkScores, FloatArray]],
 ) -> FloatArray:
-    """Means of each family, (families, methods, trials), from samples of its benchmarks."""
+    """Average samples of benchmarks within each family, (families, methods, trials)."""
     return family_means(
         (item, mean_over_seeds(samples, axis=0)) for item, samples in samples_of_items
     )
 
 
 def _no_means(group: BenchmarkGroup, trials: slice) -> FloatArray:
-    """NaN in place of means of a measure that is defined nowhere, (methods, trials)."""
+    """Fill an array (methods, trials) with NaN, for a measure that is defined nowhere."""
     n_trials = len(range(group.last_trial)[trials])
     return np.full((len(group.methods), n_trials), np.nan)
 
 
 def _new_rng() -> np.random.Generator:
-    """A new generator of the fixed seed, so that intervals do not depend on those before them."""
+    """Make a generator of the fixed seed, so that no interval depends on those before it."""
     return np.random.default_rng(RESAMPLING_SEED)
 
 
 def _columns() -> list[str]:
-    """Names of the leaderboard's columns, in their order.
+    """List the names of the leaderboard's columns, in their order.
 
     They say what a row is of, then each measure with its intervals over seeds and tasks, numbers of
     wins and runs, and the time of a suggestion.
@@ -267,7 +267,7 @@ def _sort_by_rank(rows: Iterable[Row]) -> list[Row]:
 
 
 def _measure_columns(intervals: dict[tuple[str, Resampling], Intervals], a: int) -> Row:
-    """Columns of all measures of the method with index a.
+    """Make the columns of all measures of the method with index a.
 
     `intervals` have the shape (methods, 1), as they are of a single trial.
     """
@@ -284,7 +284,7 @@ def _measure_columns(intervals: dict[tuple[str, Resampling], Intervals], a: int)
 
 
 def _benchmark_rows(item: BenchmarkScores, trial: int) -> Iterator[Row]:
-    """Rows of one benchmark after a trial, one for each planned method.
+    """Make the rows of one benchmark after a trial, one for each planned method.
 
     Methods that are not compared, as too few of their runs are finished, have no measures.
     """
@@ -304,7 +304,7 @@ def _benchmark_rows(item: BenchmarkScores, trial: int) -> Iterator[Row]:
 
 
 def _overall_rows(group: BenchmarkGroup, trial: int) -> Iterator[Row]:
-    """Rows of all benchmarks together after a trial: all planned methods.
+    """Make the rows of all benchmarks together after a trial, one for each planned method.
 
     Only methods that are compared on every benchmark (`group.methods`) have means and wins.
     """
@@ -335,7 +335,7 @@ def _overall_rows(group: BenchmarkGroup, trial: int) -> Iterator[Row]:
 
 
 def _win_columns(item: BenchmarkScores, trial: int) -> dict[str, Row]:
-    """Columns of wins, ties and losses against all others together, by compared method."""
+    """Count wins, ties and losses against all others together, by compared method."""
     counts = item.count_wins(trial)
     columns = {}
     for a, method in enumerate(item.methods):
@@ -348,7 +348,7 @@ def _win_columns(item: BenchmarkScores, trial: int) -> dict[str, Row]:
 
 
 def _run_columns(labels: Sequence[object], runs: Sequence[MethodRuns]) -> Row:
-    """Columns of a row that say what it is of, and those of a method's runs.
+    """Make the columns that say what a row is of, and those of a method's runs.
 
     Args:
         labels: Protocol, benchmark, surrogate, method and trial (`LABEL_COLUMNS`).

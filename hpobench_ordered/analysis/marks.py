@@ -106,7 +106,7 @@ class SourceOfMarks(NamedTuple):
 
     @classmethod
     def from_spec(cls, spec: BenchmarkSpec) -> Self:
-        """The source of a benchmark's marks: its default surrogate, and the hash of its files."""
+        """Name what a benchmark's marks are computed from: its default surrogate, and its files."""
         default_surrogate = spec.option()
         # The hash of the benchmark's artifact, or, if it has none (""), of the surrogate's files.
         content_hash = spec.content or default_surrogate.content
@@ -187,13 +187,13 @@ def _read_entries(file: Traversable) -> Mapping[str, Any]:
 
 
 def _figure_that_most_reach(figures: FloatArray) -> float:
-    """The highest figure that two thirds of the tasks' figures, (tasks,), reach or exceed."""
+    """Find the highest figure that two thirds of the tasks' figures, (tasks,), reach or exceed."""
     # What negative figures do not exceed, the figures reach.
     return -_figure_that_most_do_not_exceed(-figures)
 
 
 def _figure_that_most_do_not_exceed(figures: FloatArray) -> float:
-    """The lowest figure that two thirds of the tasks' figures, (tasks,), do not exceed.
+    """Find the lowest figure that two thirds of the tasks' figures, (tasks,), do not exceed.
 
     It is rounded to as many digits as are stored.
     """

@@ -121,12 +121,12 @@ def _check_complete(
 
 
 def incumbents(losses: FloatArray) -> FloatArray:
-    """Lowest loss of each trial and those before it, along the last axis; of the same shape."""
+    """Find the lowest loss of each trial and those before it; trials are the last axis."""
     return np.minimum.accumulate(losses, axis=-1)
 
 
 def at_incumbents(quantity: FloatArray, losses: FloatArray) -> FloatArray:
-    """A quantity, such as the regret, of the best trial so far, (..., trials).
+    """Take a quantity, such as the regret, from the best trial so far, (..., trials).
 
     Of trials with equal losses, the first is the best.
 
@@ -205,7 +205,7 @@ def defined_tasks(values: FloatArray) -> BoolArray:
 
 
 def mean_over_seeds(values: FloatArray, *, axis: int = 1) -> FloatArray:
-    """Mean over the seeds that are not NaN (unfinished runs are); NaN if there are none.
+    """Average the seeds that are not NaN (unfinished runs are); NaN if there are none.
 
     `axis` is that of the seeds, which the result lacks.
     """
@@ -223,7 +223,7 @@ def mean_over_seeds(values: FloatArray, *, axis: int = 1) -> FloatArray:
 def independent_samples(
     values: FloatArray, resampling: Resampling, *, first_task: int = 0
 ) -> FloatArray:
-    """Independent samples of a quantity: its means over tasks of each seed, or the other way.
+    """Average a quantity over tasks for each seed, or over seeds for each task: the samples.
 
     Args:
         values: The quantity, (methods, seeds, tasks, ...). Tasks on which it is NaN in a finished
@@ -250,7 +250,7 @@ def independent_samples(
 
 
 def two_standard_errors(samples: FloatArray) -> FloatArray:
-    """Twice the standard error of the mean over axis 1 (seeds), which the result lacks.
+    """Compute twice the standard error of the mean over seeds, axis 1, which the result lacks.
 
     Seeds that are NaN are left out; the result is NaN if fewer than two are left.
     """

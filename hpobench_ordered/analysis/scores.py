@@ -107,7 +107,7 @@ class Scores:
         return two_standard_errors(self.values)
 
     def over_tasks(self, *, trial: int, first_task: int = 0) -> "TaskMean":
-        """Mean over seeds and tasks after a trial.
+        """Average the measure over seeds and tasks after a trial.
 
         Args:
             trial: The trial, counted from 1.
@@ -137,7 +137,7 @@ class TaskMean:
 
 
 def normalised_scores(losses: FloatArray, methods: Sequence[str]) -> Scores:
-    """Normalised scores: 0 is the best method after all trials, 100 random search after all trials.
+    """Scale mean losses: 0 is the best method after all trials, 100 random search after all trials.
 
     Both are means over seeds. Scores are NaN on tasks on which random search is as good as the best
     method, or so nearly that a score would be infinite.
@@ -172,7 +172,7 @@ def robust_scores(
     *,
     is_finished: BoolArray | None = None,
 ) -> Scores:
-    """Score of the leaderboard: 0 is the best, 100 no better than half of random configurations.
+    """Compute scores: 0 is the best, 100 no better than half of all random configurations.
 
     Args:
         losses: Loss of every trial, (methods, seeds, tasks, trials), with failures replaced as by
@@ -203,7 +203,7 @@ def robust_scores(
 
 
 def _index_of_random_search(methods: Sequence[str]) -> int:
-    """Index of random search among the methods; an `ExperimentError` if it is not there."""
+    """Find random search among the methods; an `ExperimentError` if it is not there."""
     if RANDOM_SEARCH not in methods:
         raise ExperimentError(
             f"scores compare with {RANDOM_SEARCH!r}, which is not among {list(methods)}"
@@ -214,7 +214,7 @@ def _index_of_random_search(methods: Sequence[str]) -> int:
 def best_known_losses(
     losses: FloatArray, regrets: FloatArray, *, is_finished: BoolArray | None = None
 ) -> FloatArray:
-    """Best known loss of each task, (tasks,); NaN where it is unknown.
+    """Find the best known loss of each task, (tasks,); NaN where it is unknown.
 
     It is any loss minus its regret, how much the loss is above the best known one. This difference
     is the same for all trials of a task, so that one of them, of the first finished run, is enough.
@@ -236,7 +236,7 @@ def best_known_losses(
 
 
 def lowest_losses(losses: FloatArray) -> FloatArray:
-    """Lowest finite loss that any method met on each task, (tasks,); NaN if no loss is finite.
+    """Find the lowest finite loss that any method met on each task, (tasks,); NaN without any.
 
     Args:
         losses: Loss of every trial, (methods, seeds, tasks, trials).
@@ -245,7 +245,7 @@ def lowest_losses(losses: FloatArray) -> FloatArray:
 
 
 def highest_losses(losses: FloatArray) -> FloatArray:
-    """Highest finite loss that any method met on each task, (tasks,); NaN if no loss is finite.
+    """Find the highest finite loss that any method met on each task, (tasks,); NaN without any.
 
     It is the loss at which the normalised regret is 1.
 
@@ -258,7 +258,7 @@ def highest_losses(losses: FloatArray) -> FloatArray:
 
 
 def normalised_regrets(losses: FloatArray, best: FloatArray, worst: FloatArray) -> FloatArray:
-    """Normalised regret of the best trial so far: (loss - best) / (worst - best).
+    """Compute normalised regrets of the best trial so far: (loss - best) / (worst - best).
 
     Args:
         losses: Loss of every trial, (methods, seeds, tasks, trials).
@@ -274,7 +274,7 @@ def normalised_regrets(losses: FloatArray, best: FloatArray, worst: FloatArray) 
 
 
 def ranks_of_means(losses: FloatArray, methods: Sequence[str]) -> Scores:
-    """Ranks of the methods by their mean losses, or mean scores, over seeds; 1 is best.
+    """Rank the methods by their mean losses, or mean scores, over seeds; 1 is best.
 
     Args:
         losses: Losses, or scores, (methods, seeds, tasks, trials).
@@ -296,7 +296,7 @@ def ranks_by_seed(
     is_finished: BoolArray | None = None,
     first_task: int = 0,
 ) -> Scores:
-    """Ranks of the methods by the best trial so far, in each seed by itself; 1 is best.
+    """Rank the methods by the best trial so far, in each seed by itself; 1 is best.
 
     The rank of a method is 1 plus the number of methods that are better. Where another method has
     not finished the seed, it is unknown whether it would be better: it then adds to the rank the
@@ -337,7 +337,7 @@ def ranks_by_seed(
 def _ranks_on_own_seeds(
     a: int, best_so_far: FloatArray, is_finished: BoolArray, first_task: int
 ) -> FloatArray:
-    """Ranks of method a in each seed, where methods have different seeds, (seeds, tasks, trials).
+    """Rank method a in each seed, where methods have different seeds, (seeds, tasks, trials).
 
     Args:
         a: Index of the method.
@@ -406,7 +406,7 @@ def _outcomes(b: int, a: int, best_so_far: FloatArray, is_common_seed: BoolArray
 
 
 def rank_over_methods(losses: FloatArray) -> FloatArray:
-    """Ranks of losses along the first axis, of the same shape: 1 is lowest.
+    """Rank losses along the first axis; 1 is lowest, and ties share their mean rank.
 
     Ties share their mean rank.
 

@@ -161,7 +161,7 @@ class BenchmarkScores:
         return _find_first_task(self.protocol, self.tasks)
 
     def place(self, method: str) -> int:
-        """Index of a method along the first axis of the arrays."""
+        """Find the place of a method along the first axis of the arrays."""
         return self.methods.index(method)
 
     def count_wins(self, trial: int) -> Wins:
@@ -179,7 +179,7 @@ class BenchmarkScores:
         )
 
     def over_tasks(self, measure: str, trial: int) -> TaskMean:
-        """Mean of a measure over the tasks that count, see `first_task`."""
+        """Average a measure over the tasks that count, see `first_task`."""
         return self.measures[measure].over_tasks(trial=trial, first_task=self.first_task)
 
     def is_defined(self, measure: str) -> bool:
@@ -187,7 +187,7 @@ class BenchmarkScores:
         return self.over_tasks(measure, self.last_trial).defined > 0
 
     def notes(self) -> list[str]:
-        """What readers of the scores should know, one sentence each."""
+        """Say what readers of the scores should know, one sentence each."""
         notes = []
         if self.left_out:  # why means leave it out, or ""
             notes.append(f"Means over several benchmarks leave it out. {self.left_out}")
@@ -246,7 +246,7 @@ class BenchmarkScores:
 
 
 def _find_first_task(protocol: str, tasks: Sequence[int]) -> int:
-    """Index of the first task that counts, see `BenchmarkScores.first_task`.
+    """Find the first task that counts, see `BenchmarkScores.first_task`.
 
     Args:
         protocol: The protocol, with its settings.
@@ -267,7 +267,7 @@ def _name_seeds(seeds: Collection[int]) -> str:
 
 
 def fallback_counts(results: "pd.DataFrame") -> dict[str, int]:
-    """Number of suggestions that each method made at random because its model failed."""
+    """Count the suggestions that each method made at random because its model failed."""
     # The column is a running count within a task, so its maximum is the task's whole number.
     count_of_task = results.groupby(["method", "seed", "task"], observed=True)["fallbacks"].max()
     count_of_method = count_of_task.groupby("method", observed=True).sum()
@@ -275,7 +275,7 @@ def fallback_counts(results: "pd.DataFrame") -> dict[str, int]:
 
 
 def runs_of_trials(trials: "pd.DataFrame") -> "pd.DataFrame":
-    """The runs that trials belong to, one per row, in the columns of `Overview.runs`.
+    """List the runs that trials belong to, one per row, in the columns of `Overview.runs`.
 
     All of them are finished, as the trials of others are not stored.
     """
@@ -333,7 +333,7 @@ def score_benchmarks(
 
 
 def group_by_protocol(scored: Sequence[BenchmarkScores]) -> dict[str, list[BenchmarkScores]]:
-    """Scores by protocol, the one with most benchmarks first; benchmarks stay in their order."""
+    """Group scores by protocol, the one with most benchmarks first; benchmarks keep their order."""
     items_of_protocol: dict[str, list[BenchmarkScores]] = {}
     for item in scored:
         items_of_protocol.setdefault(item.protocol, []).append(item)
@@ -403,7 +403,7 @@ def _score_benchmark(
 def _runs_of_methods(
     trials: "pd.DataFrame", planned: "pd.DataFrame", timings: "pd.DataFrame | None"
 ) -> dict[str, MethodRuns]:
-    """States, seeds and times of the runs of every planned method: random search, others by name.
+    """Summarise the runs of every planned method: first random search, then others by name.
 
     Args:
         trials: One row per trial of the finished runs.
@@ -441,7 +441,7 @@ def _runs_of_methods(
 
 
 def _sum_timings(timings: "pd.DataFrame | None") -> tuple[dict[str, float], dict[str, float]]:
-    """Number of suggestions whose CPU time is known, and their seconds, by method.
+    """Count the suggestions whose CPU time is known, and add up their seconds, by method.
 
     Both are empty if there are no timings (None).
     """
@@ -453,7 +453,7 @@ def _sum_timings(timings: "pd.DataFrame | None") -> tuple[dict[str, float], dict
 
 
 def _compared_methods(runs: Mapping[str, MethodRuns]) -> tuple[str, ...]:
-    """The methods that are compared on a benchmark: they finished half of their planned seeds.
+    """List the methods that finished half of their planned seeds, which are compared.
 
     Each method is measured by its own plan, as slow methods are often run with fewer seeds.
 

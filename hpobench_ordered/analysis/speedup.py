@@ -110,7 +110,7 @@ def speedups(
 
 
 def reference_targets(losses: FloatArray, budgets: Sequence[int] = PAPER_BUDGETS) -> FloatArray:
-    """What the reference reaches: its mean best loss on each task in each budget, (tasks, budgets).
+    """Average what the reference reaches on each task in each budget, (tasks, budgets).
 
     Args:
         losses: Losses of the reference, (seeds, tasks, trials).
@@ -131,7 +131,7 @@ def reference_targets(losses: FloatArray, budgets: Sequence[int] = PAPER_BUDGETS
 
 
 def trials_to_reach(losses: FloatArray, targets: FloatArray) -> IntArray:
-    """First trial of each run whose loss is at most the target, counted from 1; 0 if none is.
+    """Find the first trial of each run that reaches the target, counted from 1; 0 if none does.
 
     Args:
         losses: Loss of every trial, (methods, seeds, tasks, trials).
@@ -150,7 +150,7 @@ def trials_to_reach(losses: FloatArray, targets: FloatArray) -> IntArray:
 
 
 def geometric_mean(values: FloatArray, *, axis: int) -> FloatArray:
-    """Geometric mean of positive values along an axis.
+    """Compute the geometric mean of positive values along an axis.
 
     It suits ratios such as speedups: twice as fast and half as fast cancel.
     """

@@ -183,7 +183,7 @@ class Verdict:
 
 
 def verdicts(scores: Sequence[BenchmarkScores]) -> list[Verdict]:
-    """Who leads under each protocol after `EARLY_TRIALS` and after the last trial.
+    """Judge who leads under each protocol after `EARLY_TRIALS` and after the last trial.
 
     The protocol with most benchmarks comes first; its verdicts are in the order of trials.
     Protocols with fewer than two methods compared on all benchmarks have no verdict.
@@ -197,7 +197,7 @@ def verdicts(scores: Sequence[BenchmarkScores]) -> list[Verdict]:
 
 
 def final_verdicts(scores: Sequence[BenchmarkScores], *, trial: int | None = None) -> list[Verdict]:
-    """Who leads under each protocol after one trial; default: after the last.
+    """Judge who leads under each protocol after one trial; default: after the last.
 
     Protocols with fewer trials, or with fewer than two methods compared on all benchmarks, have no
     verdict.
@@ -265,7 +265,7 @@ def judge_leader(group: BenchmarkGroup, trial: int) -> Verdict:
 
 
 def _count_families_ahead(methods: Sequence[str], ranks: FloatArray, leader: int) -> dict[str, int]:
-    """On how many families the leader's mean rank is lower than that of each other method.
+    """Count the families on which the leader's mean rank is lower than each other method's.
 
     Ranks that differ by less than a rounding error are equal.
 

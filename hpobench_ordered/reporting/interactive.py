@@ -141,7 +141,7 @@ def list_columns(board: "pd.DataFrame") -> list[tuple[str, str, str]]:
 
 
 def _looks_of(methods: Sequence[str]) -> list[dict[str, Any]]:
-    """Colour and dashes of each method; the colour follows the page's light or dark theme."""
+    """List colour and dashes of each method; the colour follows the page's theme."""
     style_of_method = styles(methods)
     looks = []
     for method in methods:
@@ -211,7 +211,7 @@ def _columns_of_methods(
     *,
     shows_failures: bool,
 ) -> dict[str, Any]:
-    """Curves and columns of the leaderboard of what can be selected.
+    """Collect the curves and the columns of the leaderboard of what can be selected.
 
     Args:
         key: Its benchmark and surrogate.

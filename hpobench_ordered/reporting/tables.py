@@ -79,7 +79,7 @@ def leaders_table(verdicts: Sequence[Verdict]) -> TextTable:
 
 
 def _name_tested(tested: ComparedMethods | None, n_methods: int) -> tuple[str, str]:
-    """Methods that the leader is better than, and those that it is not told apart from."""
+    """Name the methods that the leader is better than, and those not told apart from it."""
     if tested is None:
         return NOTHING, NOTHING
     better_than = _name_others(tested.better_than, n_methods)

@@ -345,7 +345,7 @@ def _sections(
 
 
 def _head(content: ReportInput, runs: "pd.DataFrame") -> dict[str, Any]:
-    """Values of the template for the head of the page, which are about all runs together."""
+    """Collect values for the head of the page, which are about all runs together."""
     overview = content.overview
     sessions = () if overview is None else overview.sessions
     n_finished = int((runs["state"] == "done").sum())

@@ -26,12 +26,12 @@ TICKS_OF_MANY_TRIALS = (1, 3, 10, 25, 50, 100, 200, 500, 1000, 2000, 5000, 10000
 
 
 def title_of(measure: str) -> str:
-    """The title of a measure's axis: its name, unless `TITLES` has another."""
+    """Find the title of a measure's axis: its name, unless `TITLES` has another."""
     return TITLES.get(measure, measure)
 
 
 def trial_axis(last: int) -> alt.X:
-    """The horizontal axis of trials from 1 to the last, logarithmic if there are more than two."""
+    """Make the horizontal axis of trials, logarithmic if there are more than two."""
     candidates = TICKS_OF_MANY_TRIALS if last >= 10 else (1, 2, 3, 5)
     # The last trial has a tick, and no other so near it that their labels would overlap.
     ticks = [trial for trial in candidates if trial < 0.75 * last] + [last]
@@ -52,7 +52,7 @@ def spaced_trials(last: int, count: int) -> list[int]:
 
 
 def measure_axis(measure: str, numbers: Iterable[float], *, top: float | None = None) -> alt.Y:
-    """The vertical axis of means of a measure, on which all of some numbers can be seen.
+    """Make the vertical axis of a measure, on which all of some numbers can be seen.
 
     It is logarithmic if the numbers span more than one decade, and if the measure allows.
 
@@ -143,7 +143,7 @@ def spread(places: FloatArray, *, gap: float, end: float) -> FloatArray:
 
 
 def _logarithmic_ticks(low: float, high: float) -> Sequence[float]:
-    """At most six ticks of a logarithmic axis from `low` to `high`.
+    """Choose at most six ticks of a logarithmic axis from `low` to `high`.
 
     They are powers of ten, or 1, 2 and 5 times these if there are fewer than three such powers.
     """

@@ -122,14 +122,14 @@ def curves(
 
 
 def _methods_lowest_first(frame: "pd.DataFrame") -> list[str]:
-    """Methods by their mean after the last trial, averaged over panels, the lowest first."""
+    """Sort methods by their mean after the last trial, averaged over panels, the lowest first."""
     last = frame[frame["trial"] == frame["trial"].max()]
     means = last.groupby(last["method"].astype(str))["mean"].mean()
     return list(means.sort_values(kind="stable").index)
 
 
 def _names_at_ends(frame: "pd.DataFrame", y: alt.Y, methods: Sequence[str], height: float) -> Any:
-    """Names and markers at the ends of curves, moved apart where they would overlap.
+    """Draw names and markers at the ends of curves, moved apart where they would overlap.
 
     Args:
         frame: The curves: columns method, trial and mean.
@@ -157,7 +157,7 @@ def _names_at_ends(frame: "pd.DataFrame", y: alt.Y, methods: Sequence[str], heig
 
 
 def _rows_of_measure(frame: "pd.DataFrame", measure: str, facet: str) -> "pd.DataFrame":
-    """Rows of a measure, of single tasks only if these make the panels.
+    """Select the rows of a measure; those of single tasks only if these make the panels.
 
     Raises:
         UnknownNameError: There is no such measure or column.
@@ -217,7 +217,7 @@ def _layers(
     is_cut: bool,
     legend: bool,
 ) -> alt.LayerChart:
-    """Bands below lines below markers; a click on a method in the legend dims the others.
+    """Draw bands, lines and markers; a click on a method in the legend dims the others.
 
     Args:
         frame: Columns method, trial, mean, low and high.

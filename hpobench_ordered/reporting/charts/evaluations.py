@@ -130,7 +130,7 @@ def _are_active_together(unit: FloatArray, a: int, b: int) -> bool:
 
 
 def mean_over_others(task: Task, others: FloatArray, names: tuple[str, str]) -> FloatArray:
-    """Objective at each value of two hyperparameters, averaged over the values of all others.
+    """Average the objective at each value of two hyperparameters over the values of all others.
 
     Args:
         task: The task.
@@ -163,7 +163,7 @@ def mean_over_others(task: Task, others: FloatArray, names: tuple[str, str]) -> 
 
 
 def _middles_of_cells(n_values: float) -> FloatArray:
-    """Middles of equal cells along an axis from 0 to 1.
+    """Compute the middles of equal cells along an axis from 0 to 1.
 
     There is one for each value of the hyperparameter, but at most `MAX_CELLS`.
     """

@@ -238,7 +238,7 @@ def _landscape_panels(
     configurations: Configurations,
     methods: Sequence[str],
 ) -> list[Panel]:
-    """Panels of the first and the last task of a benchmark; none if it cannot be drawn.
+    """Make panels of the first and the last task of a benchmark; none if it cannot be drawn.
 
     They show the objective around the best evaluation of all methods, and the evaluations of the
     first method with its first seed.

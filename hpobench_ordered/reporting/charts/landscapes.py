@@ -67,7 +67,7 @@ class Dimension:
 
     @classmethod
     def of_parameter(cls, parameter: Parameter) -> "Dimension":
-        """The axis of a hyperparameter over its whole range."""
+        """Make the axis of a hyperparameter over its whole range."""
         # Whole numbers, as cells, reach half a step to both sides; so do choices, for which
         # `from_unit` adds it.
         is_whole_number = parameter.is_discrete and not parameter.log and not parameter.choices
@@ -116,7 +116,7 @@ class Dimension:
         return kind("x:Q" if kind is alt.X else "y:Q", scale=scale, axis=alt.Axis(**axis))
 
     def _axis_of_choices(self, *, is_horizontal: bool) -> dict[str, Any]:
-        """Options of an axis with a tick for each choice, whose name is cut if it is long."""
+        """Choose options of an axis with a tick for each choice; long names are cut."""
         names = []
         for choice in self.choices:
             name = str(choice)
@@ -243,7 +243,7 @@ def _draw_values(panel: Panel, values: "pd.DataFrame", *, has_colour_bar: bool) 
 
 
 def _colour_scale(panel: Panel, values: "pd.DataFrame") -> alt.Scale:
-    """Colours over the panel's domain, on a log scale where values are positive and far apart."""
+    """Scale colours over the panel's domain; by logarithm if values are positive and far apart."""
     low, high = panel.domain
     is_positive = low > 0 and values["value"].min() > 0
     is_log = is_positive and low * MAX_RATIO_OF_LINEAR_SCALE < high

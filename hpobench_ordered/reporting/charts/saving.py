@@ -22,7 +22,7 @@ IDENTIFIER = re.compile(r'(id="|#)(clip|gradient_)(\d+)')
 
 
 def specification(chart: alt.TopLevelMixin) -> dict[str, Any]:
-    """The Vega-Lite specification of a chart with its data."""
+    """Make the Vega-Lite specification of a chart with its data."""
     # Altair refuses charts of more than 5000 rows by default.
     with alt.data_transformers.enable("default", max_rows=None, consolidate_datasets=True):
         # The charts of this package follow Vega-Lite's schema, which tests check; checking it
@@ -69,7 +69,7 @@ def svg_of(chart: alt.TopLevelMixin, *, prefix: str = "") -> str:
 
 @cache
 def javascript() -> str:
-    """Vega, Vega-Lite and vega-embed as text of a `<script>`, which defines `vegaEmbed`; 0.9 MB."""
+    """Bundle Vega and vega-embed as text of a `<script>`, which defines `vegaEmbed`; 0.9 MB."""
     import vl_convert
 
     bundle: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed; window.vega = vega;")

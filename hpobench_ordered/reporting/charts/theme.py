@@ -102,7 +102,7 @@ DARK_COLOURS: Mapping[str, str] = {
 
 
 def styles(methods: Iterable[str]) -> dict[str, Style]:
-    """The style of each method: of the first eight in colour, of others grey.
+    """Choose the style of each method: the first eight are in colour, others grey.
 
     The methods are in the order of what is shown. Random search always has the same style.
     """
@@ -114,7 +114,7 @@ def styles(methods: Iterable[str]) -> dict[str, Style]:
 
 
 def _grey_style(number: int) -> Style:
-    """A style without colour; neighbouring numbers have different dashes and markers."""
+    """Make a style without colour; neighbouring numbers have different dashes and markers."""
     all_dashes = list(DASHES.values())
     markers = (THIN, STAR, "triangle-right")
     return Style(
@@ -126,7 +126,7 @@ def _grey_style(number: int) -> Style:
 
 
 def by_method(shown: Iterable[str], methods: Iterable[str] = ()) -> dict[str, Any]:
-    """Channels color, strokeDash and shape of Altair that tell methods apart, with one legend.
+    """Make Altair's channels that tell methods apart: color, strokeDash and shape, with a legend.
 
     Args:
         shown: Names of the methods that a chart shows.
@@ -155,13 +155,13 @@ def by_method(shown: Iterable[str], methods: Iterable[str] = ()) -> dict[str, An
 
 
 def value_tips(*columns: str) -> list[Any]:
-    """Tooltips: the method, some columns, and a mean with its interval."""
+    """List tooltips: the method, some columns, and a mean with its interval."""
     means = (alt.Tooltip(f"{name}:Q", format=".4~r") for name in ("mean", "low", "high"))
     return ["method:N", *columns, *means]
 
 
 def panel_title(text: str) -> alt.TitleParams:
-    """The title of one of several panels; it may have several lines."""
+    """Make the title of one of several panels; it may have several lines."""
     return alt.TitleParams(text.split("\n"), fontSize=12, anchor="start")
 
 
