@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.special import stdtrit
 
 from hpobench_ordered.analysis.speedup import (
     reference_targets,
@@ -19,47 +20,82 @@ RANDOM_LOSSES = st.integers(0, 2**32).map(
 
 
 def test_speedup_computed_by_hand():
-    """The target is 5: the mean incumbent of `slow`, 4 and 6, after the budget of three trials.
+    """Targets are 6 for the first seed and 4 for the second.
 
-    A run that never reaches the target counts as if its last trial, the sixth, had reached it.
+    They are the incumbents of `slow` with the other seed after the budget of three trials. A run
+    that never reaches the target counts as if its last trial, the sixth, had reached it.
     """
     slow = [[9, 5, 4, 3, 3, 3], [9, 9, 6, 6, 6, 2]]  # (seeds, trials)
     fast = [[5, 9, 9, 9, 9, 9], [7, 4, 9, 9, 9, 9]]
-    unsteady = [[6, 6, 6, 6, 6, 6], [7, 7, 5, 7, 7, 7]]
+    unsteady = [[9, 9, 9, 9, 9, 6], [7, 7, 5, 7, 7, 7]]
     losses = np.array([slow, fast, unsteady], dtype=float)[:, :, None]  # on a single task
 
     computed = speedups(losses, ["slow", "fast", "unsteady"], reference="slow", budgets=[3])
 
-    trials_of_slow = (2 + 6) / 2
-    trials_of_fast = (1 + 2) / 2
-    trials_of_unsteady = (6 + 3) / 2  # with the first seed it fails
-    expected = [1, trials_of_slow / trials_of_fast, trials_of_slow / trials_of_unsteady]
+    # Trials with the first and the second seed are 2 and 6, 1 and 2, and 6 and 6: a failure.
+    expected = [1, np.sqrt(2 / 1 * 6 / 2), np.sqrt(2 / 6 * 6 / 6)]
     task, budget = 0, 0  # the only ones
     np.testing.assert_allclose(computed.values[:, task, budget], expected)
     np.testing.assert_allclose(computed.failure_rates[:, task, budget], [0, 0, 1 / 2])
     np.testing.assert_allclose(computed.mean_failure_rate[:, budget], [0, 0, 1 / 2])
 
 
-def test_speedup_is_over_finished_seeds():
-    """Method a has finished three seeds of four, and the reference b only two, of which one is a's.
+def test_targets_are_from_other_half_of_seeds():
+    """Targets for seeds 0 and 1 are from seeds 2 to 4, and the other way round."""
+    losses = np.random.default_rng(0).random((2, 5, 3, 6))  # (methods, seeds, tasks, trials)
 
-    Targets and means of each are those of its own seeds, as if there were no others.
+    computed = speedups(losses, "ab", reference="a", budgets=[4])
+
+    log_speedup = 0.0
+    for half, other in (([0, 1], [2, 3, 4]), ([2, 3, 4], [0, 1])):
+        first_trials = trials_to_reach(losses[:, half], reference_targets(losses[0, other], [4]))
+        trials_of_a, trials_of_b = np.where(first_trials == 0, 6, first_trials).mean(axis=1)
+        log_speedup = log_speedup + len(half) / 5 * np.log(trials_of_a / trials_of_b)
+    np.testing.assert_allclose(computed.values[1], np.exp(log_speedup))
+
+
+def test_unfinished_seeds_are_left_out():
+    """Method a has not finished seed 3 of four, nor the reference b seed 0.
+
+    The halves are seeds 0 and 1, and 2 and 3. It is as if losses of unfinished runs did not exist.
     """
-    losses = np.random.default_rng(0).random((3, 4, 2, 6))  # (methods, seeds, tasks, trials)
-    is_finished = np.ones((3, 4), dtype=bool)
-    is_finished[0, 3] = False
-    is_finished[1, :2] = False
-    targets = reference_targets(losses[1, 2:], [4])
+    losses = np.random.default_rng(0).random((2, 4, 2, 6))  # (methods, seeds, tasks, trials)
+    is_finished = np.array([[True, True, True, False], [False, True, True, True]])
+    other_losses = np.where(is_finished[..., None, None], losses, 99.0)
 
-    computed = speedups(losses, "abc", reference="b", budgets=[4], is_finished=is_finished)
+    computed = speedups(losses, "ab", reference="b", budgets=[4], is_finished=is_finished)
+    again = speedups(other_losses, "ab", reference="b", budgets=[4], is_finished=is_finished)
 
-    first_trials = trials_to_reach(losses, targets)  # (methods, seeds, tasks, budgets)
-    trials = np.where(first_trials == 0, 6, first_trials)
-    mean_of_a = trials[0, :3].mean(axis=0)
-    mean_of_b = trials[1, 2:].mean(axis=0)
-    np.testing.assert_allclose(computed.values[0], mean_of_b / mean_of_a)
-    failure_rate_of_a = (first_trials[0, :3] == 0).mean(axis=0)
-    np.testing.assert_allclose(computed.failure_rates[0], failure_rate_of_a)
+    np.testing.assert_array_equal(computed.values, again.values)
+    np.testing.assert_array_equal(computed.failure_rates, again.failure_rates)
+    assert set(np.unique(computed.failure_rates[0] * 3).round(9)) <= {0, 1, 2, 3}
+
+
+def test_single_seed_has_its_own_target():
+    losses = np.array([[9.0, 5, 4, 3], [4, 9, 9, 9]])[:, None, None]  # target 5, in two trials
+    computed = speedups(losses, "ab", reference="a", budgets=[2])
+    np.testing.assert_allclose(computed.values[:, 0, 0], [1, 2])
+
+
+@pytest.mark.parametrize("n_seeds", [3, 5, 12, 25])
+def test_same_method_is_not_faster(n_seeds):
+    """Both methods are random search: the speedup is 1 on average.
+
+    By Student's test over eight benchmarks, it is significant in about 5 % of the cases.
+    """
+    rng = np.random.default_rng(0)
+    n_benchmarks, n_cases = 8, 200
+    log_speedups = []
+    for _ in range(n_cases):
+        losses = rng.random((2, n_seeds, n_benchmarks, 60))
+        computed = speedups(losses, "ab", reference="a", budgets=[10])
+        log_speedups.append(np.log(computed.values[1, :, 0]))
+
+    means = np.mean(log_speedups, axis=1)
+    errors = np.std(log_speedups, axis=1, ddof=1) / np.sqrt(n_benchmarks)
+    is_significant = np.abs(means) > stdtrit(n_benchmarks - 1, 0.975) * errors
+    assert abs(means.mean()) < 3 * means.std() / np.sqrt(n_cases)
+    assert 0.01 < is_significant.mean() < 0.1
 
 
 @given(RANDOM_LOSSES)
