@@ -11,7 +11,6 @@
 and further columns, such as `seconds`. The file's metadata hold an `About` as JSON.
 """
 
-import io
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -22,7 +21,7 @@ import numpy as np
 
 from hpobench_ordered.data.objective import Direction
 from hpobench_ordered.data.raw_evaluations import RawEvaluations
-from hpobench_ordered.data.writing import write_atomically
+from hpobench_ordered.data.tables import CONFIG_PREFIX, ColumnType, decode_table, write_table
 from hpobench_ordered.errors import ArtifactError, EvaluationsError, UnknownNameError
 from hpobench_ordered.space import Kind, Parameter, SearchSpace
 from hpobench_ordered.tuning.reading.read import read_surrogate_data
@@ -30,10 +29,14 @@ from hpobench_ordered.tuning.reading.tables import Columns, Table
 
 if TYPE_CHECKING:
     import pandas as pd
-    import pyarrow as pa
 
-COLUMN_PREFIX = "config."
-"""Prefix of the columns of hyperparameters."""
+COLUMNS = {
+    "task": ColumnType.TEXT,
+    "training": ColumnType.INTEGER,
+    "value": ColumnType.NUMBER,
+    "spread": ColumnType.NUMBER,
+}
+"""What each column holds that every table has, beside those of hyperparameters."""
 _METADATA_KEY = b"hpobench_ordered"
 """Key of the `About` in a file's metadata."""
 
@@ -90,7 +93,7 @@ def make_raw_frame(
     import pandas as pd
 
     types_of_config = {
-        f"{COLUMN_PREFIX}{parameter.name}": _pandas_type(parameter)
+        f"{CONFIG_PREFIX}{parameter.name}": _pandas_type(parameter)
         for parameter in space.parameters
     }
     types = {
@@ -108,8 +111,8 @@ def make_raw_frame(
 
     for parameter in space.parameters:
         types_of_choices = {type(choice) for choice in parameter.choices}
-        if len(types_of_choices) > 1:  # but a parquet column has only one
-            column = f"{COLUMN_PREFIX}{parameter.name}"
+        if len(types_of_choices) > 1:  # but a Parquet column has only one
+            column = f"{CONFIG_PREFIX}{parameter.name}"
             frame[column] = frame[column].map(str, na_action="ignore")
     return frame
 
@@ -123,7 +126,7 @@ def _pandas_type(parameter: Parameter) -> str:
 
 def name_config_columns(config: Mapping[str, Any]) -> dict[str, Any]:
     """Rename a configuration's hyperparameters to the columns of raw evaluations."""
-    return {f"{COLUMN_PREFIX}{name}": value for name, value in config.items()}
+    return {f"{CONFIG_PREFIX}{name}": value for name, value in config.items()}
 
 
 def write_raw(path: Path, frame: "pd.DataFrame", about: About) -> None:
@@ -136,16 +139,6 @@ def write_raw(path: Path, frame: "pd.DataFrame", about: About) -> None:
     write_table(path, table.replace_schema_metadata(metadata))
 
 
-def write_table(path: Path, table: "pa.Table") -> None:
-    """Write a table as a Parquet file, atomically."""
-    import pyarrow.parquet as pq
-
-    buffer = io.BytesIO()
-    pq.write_table(table, buffer)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, buffer.getvalue())
-
-
 def read_raw(path: Path, *, benchmark: str, space: SearchSpace) -> RawTable:
     """Read and check raw evaluations of a benchmark.
 
@@ -153,13 +146,10 @@ def read_raw(path: Path, *, benchmark: str, space: SearchSpace) -> RawTable:
         ArtifactError: The file holds none, those of another benchmark, or some that the space does
             not allow.
     """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     try:
-        table = pq.read_table(path)
+        table = decode_table(path.read_bytes(), COLUMNS)
         about = About.from_json(json.loads((table.schema.metadata or {})[_METADATA_KEY]))
-    except (OSError, pa.ArrowException, KeyError, ValueError, TypeError) as error:
+    except (OSError, KeyError, ValueError, TypeError) as error:
         raise ArtifactError(f"{path} is not a table of raw evaluations: {error!r}") from None
     if about.benchmark != benchmark:
         raise ArtifactError(f"{path} holds evaluations of {about.benchmark!r}, not {benchmark!r}")
@@ -174,7 +164,7 @@ def code_tasks(frame: "pd.DataFrame", space: SearchSpace) -> dict[str, RawEvalua
 
     Rows are checked and coded by the same reader as evaluations that a user gives.
     """
-    frame = frame.rename(columns=lambda column: column.removeprefix(COLUMN_PREFIX))
+    frame = frame.rename(columns=lambda column: column.removeprefix(CONFIG_PREFIX))
     try:
         evaluations_of_tasks = read_surrogate_data(
             Table(frame),
@@ -185,9 +175,6 @@ def code_tasks(frame: "pd.DataFrame", space: SearchSpace) -> dict[str, RawEvalua
     except EvaluationsError as error:
         raise ArtifactError(str(error)) from None
 
-    for name in ("spread", "training"):
-        if name not in frame:
-            raise ArtifactError(f"the table has no column {name!r}")
     spread = frame["spread"].to_numpy(dtype=np.float64)
     training = frame["training"].to_numpy(dtype=np.int64)
     rows_of_task = frame.groupby("task").indices

@@ -19,6 +19,7 @@ import numpy as np
 from hpobench_ordered._wording import join_words
 from hpobench_ordered.benchmarks.registry import benchmark_spec
 from hpobench_ordered.data.identity import BenchmarkIdentity
+from hpobench_ordered.data.tables import CONFIG_PREFIX
 from hpobench_ordered.errors import ArtifactError, HPOBenchOrderedError
 from hpobench_ordered.experiment._reference_file import ReferenceFile
 from hpobench_ordered.experiment.plan import key_of
@@ -52,9 +53,6 @@ COLUMNS = (
     "fallbacks",
 )
 """Columns of an export that are read, besides those of hyperparameters."""
-
-CONFIG_PREFIX = "config."
-"""What the names of columns of hyperparameters begin with."""
 
 
 def read_descriptions(folder: Path) -> dict[str, Submission]:

@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from hpobench_ordered._typing import Config
+from hpobench_ordered.data.tables import write_table
 from hpobench_ordered.errors import StoreError
 from hpobench_ordered.generation._openml.client import openml_client
 from hpobench_ordered.generation._openml.setups import Dropped, MlrSetups, merge_stated_values
-from hpobench_ordered.generation._raw import make_raw_frame, name_config_columns, write_table
+from hpobench_ordered.generation._raw import make_raw_frame, name_config_columns
 from hpobench_ordered.generation.base import Progress, silent
 from hpobench_ordered.space import SearchSpace
 

@@ -8,7 +8,10 @@ all of its columns.
 
 from collections.abc import Collection, Mapping, Sequence
 from enum import Enum
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from hpobench_ordered.data.writing import write_atomically
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,6 +26,12 @@ class ColumnType(Enum):
     TEXT = "text"
     INTEGER = "integers"
     NUMBER = "floating-point numbers"
+
+
+def write_table(path: Path, table: "pa.Table") -> None:
+    """Write a table to a file atomically; its folder is created if there is none."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, encode_table(table))
 
 
 def encode_table(table: "pa.Table") -> bytes:

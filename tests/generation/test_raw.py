@@ -102,7 +102,7 @@ def test_other_files_are_refused(tmp_path):
     [
         (lambda table: table.drop(columns="config.cost"), "no column 'cost' for a hyperparameter"),
         (lambda table: table.drop(columns="spread"), "no column 'spread'"),
-        (lambda table: table.assign(value="high"), "must be a finite number: row 0 \\('high'\\)"),
+        (lambda table: table.assign(value="high"), "'value' must hold floating-point numbers"),
         (lambda table: table.assign(**{"config.cost": 1e6}), "(?s)'cost' must be a number "),
     ],
 )
@@ -114,4 +114,4 @@ def test_wrong_tables_are_refused(damage, message, tmp_path):
     with pytest.raises(ArtifactError, match=message) as caught:
         read_raw(path, benchmark="mine", space=svm_space())
 
-    assert str(caught.value).startswith(f"{path}: ")
+    assert str(caught.value).startswith(str(path))
