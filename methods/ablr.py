@@ -35,11 +35,11 @@ EMBEDDING = 4
 EMBEDDING_SD = 0.1
 """Standard deviation of embeddings before they are learned."""
 GROWTH = 1.3
-"""Factor by which the current task's evaluations grow between two fits of all parameters. Fitting
-after every evaluation takes 1.6 times as long and finds nothing better."""
+"""All parameters are fitted again when the current task has this many times as many evaluations.
+A fit after every evaluation takes 1.6 times as long and finds nothing better."""
 MANY_CONFIGURATIONS = 10_000
-"""Number of evaluations of configurations above which the likelihood is evaluated less often, as
-the time of each evaluation grows with it."""
+"""With more trials than this, a fit evaluates the likelihood less often, because the time of each
+evaluation of the likelihood grows with the number of trials."""
 
 
 class Effort(NamedTuple):

@@ -29,9 +29,9 @@ HIDDEN = (50, 50)
 OUTPUTS = 20
 """Linear outputs of the network, which are the features."""
 LIKELIHOOD_EVALUATIONS = 200
-"""Largest number of evaluations of the joint marginal likelihood when it fits the network."""
+"""A fit of the network evaluates the joint marginal likelihood at most this many times."""
 LENGTH_SCALE_EVALUATIONS = 50
-"""The same when it fits the length scale of random features."""
+"""A fit of the length scale of random features evaluates it at most this many times."""
 KITCHEN_SINKS = 100
 """Number of random features."""
 SPREAD = 1.0

@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from hpobench_ordered.methods._networks.bayesian import BayesianNetwork
 
 MAX_SOURCES = 3000
-"""Largest number of evaluations of other tasks that the network is fitted to; in the papers, the 29
+"""The network is fitted to at most this many evaluations of other tasks. In the papers, the 29
 tasks of `quadratic` have 100 each."""
 MAX_CURRENT = 1000
-"""Largest number of evaluations of the current task that it is fitted to, the latest ones."""
+"""The network is fitted to at most this many evaluations of the current task, the latest ones."""
 
 
 class Bohamiann(ModelBased):

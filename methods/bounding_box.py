@@ -18,8 +18,8 @@ from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.parameters import Kind, Parameter
 
 MARGIN_SHARE = 1e-9
-"""Margin, as a share of a side's width, by which numbers moved into the box stay off its bounds:
-decoding rounds, and the bounds of an integer are the edges of bins."""
+"""Numbers that are moved into the box keep this distance from its bounds, as a share of the side's
+width. At a bound, rounding could put a number outside: an integer's bounds are edges of bins."""
 
 
 class Box(Region):

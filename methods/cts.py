@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from hpobench_ordered.methods._boosting.model import BoostedTrees
 
 CANDIDATES = 100_000
-"""Number of random configurations that all suggestions of a task are chosen from."""
+"""All suggestions of a task are chosen from this many random configurations."""
 HELD_OUT = 0.1
-"""Share of the evaluations that the standard deviation is estimated on."""
+"""The standard deviation is estimated on this share of the evaluations."""
 MAX_EVALUATIONS = 20_000
-"""Largest number of evaluations to fit, a random subset of the history: that takes seconds."""
+"""The model is fitted to at most this many random evaluations, which takes seconds."""
 
 
 def compute_normal_scores(losses: FloatArray, rng: np.random.Generator) -> FloatArray:

@@ -65,7 +65,7 @@ accuracy; losses here may have any unit."""
 BOUND_WIDTH = 2.58
 """Width of the confidence bounds, in standard deviations, kappa (appendix A.3)."""
 MIN_LOG_IMPROVEMENT = -20.0
-"""Log expected improvement below which the paper's program computes 0."""
+"""The improvement vanishes if its log expectation is below this: the paper's program computes 0."""
 MAX_SOURCES_OF_PROCESS, MAX_SOURCES_OF_LINEAR = 500, 1500
 """Number of evaluations of earlier tasks that a model uses, as in the paper's experiments. The time
 of a step of a Gaussian process grows with their cube."""
@@ -75,7 +75,7 @@ WARM_TASKS, WARM_PER_TASK = 3, 3
 REFINED, AROUND_EACH = 10, 20
 """Number of best candidates that are refined, and of configurations drawn around each."""
 RADII = (0.1, 0.03, 0.01)
-"""Standard deviations of these in the unit cube, one for each round."""
+"""Standard deviations with which these are drawn in the unit cube, one for each round."""
 FEATURE_SCALE = math.sqrt(12.0)
 """One over the standard deviation of the uniform distribution on [0, 1]."""
 CHOICE_SCALE = 0.25
@@ -564,7 +564,7 @@ class NoneGP(WithProcess):
     random_trials = 5
 
     def is_usable(self, data: TaskData | None) -> bool:
-        """Never: the model is of the current task alone."""
+        """Return False for all tasks: the model is of the current task alone."""
         return False
 
     def make_task_kernel(self) -> "TaskKernel":
@@ -582,7 +582,7 @@ class NoneBLR(WithLinearModel):
     random_trials = 5
 
     def is_usable(self, data: TaskData | None) -> bool:
-        """Never: the model is of the current task alone."""
+        """Return False for all tasks: the model is of the current task alone."""
         return False
 
     def make_descriptions(self) -> "Descriptions":

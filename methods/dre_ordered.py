@@ -17,9 +17,9 @@ from hpobench_ordered.methods.simple_ordered import TRANSFERRED, order_configura
 GAMMA = 0.25
 """Share of the evaluations that count as good, gamma."""
 CANDIDATES = 500
-"""Number of random configurations that a suggestion is chosen from."""
+"""A suggestion is chosen from this many random configurations."""
 MIN_EVALUATIONS = 6
-"""Smallest number of evaluations to fit a classifier to."""
+"""A classifier is fitted if there are at least this many evaluations."""
 
 
 def is_good(losses: FloatArray) -> BoolArray:

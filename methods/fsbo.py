@@ -50,9 +50,10 @@ LEARNING_RATE, FINE_LEARNING_RATE = 0.01, 0.001
 INITIAL_TRIALS = 5
 """Number of trials of the initial design."""
 RANDOM_CANDIDATES = 500
-"""Number of random configurations that it is chosen from, beside the earlier tasks' best."""
+"""The initial design is chosen from this many random configurations and the earlier tasks' best."""
 MAX_LOG_SCALE = math.log(2.0)
-"""Largest absolute logarithm of the random factor that the losses of a batch are multiplied by."""
+"""The losses of a batch are multiplied by a random factor; its logarithm is at most this, or at
+least minus this."""
 MEAN_DECAY, SQUARE_DECAY, EPSILON = 0.9, 0.999, 1e-8
 """Adam: decay of the running means of gradients and of their squares, and epsilon."""
 

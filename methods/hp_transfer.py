@@ -250,9 +250,9 @@ class PartlyFixed(AfterChange):
         return Box(self.space, fixed_values[None])
 
     def ask(self) -> Config:
-        """Suggest a configuration; the best old one, again and again, if all values are fixed.
+        """Suggest a configuration.
 
-        They are if the region has a single value of each hyperparameter.
+        If the values of all hyperparameters are fixed, it is the best old configuration each time.
         """
         if self.old is None or self.region.is_searched.any():
             return super().ask()
@@ -262,7 +262,7 @@ class PartlyFixed(AfterChange):
     def are_fixed(self, old: OldStep) -> BoolArray:
         """Whether each hyperparameter of the new space stays at its best old value, shape (d,).
 
-        Here these are all that both spaces have; subclasses may fix fewer.
+        All hyperparameters that both spaces have are fixed; subclasses may fix fewer.
         """
         return np.array([name in old.change.shared for name in self.space.names])
 
@@ -318,47 +318,47 @@ class DropUnimportant(PartlyFixed):
 
 
 class TransferTPE(Transfer, TPE):
-    """Transfer of a TPE model, then TPE."""
+    """Transfers a TPE model, then continues as TPE."""
 
     shared_method = TPE
 
 
 class TPEBestFirst(BestFirst, TPE):
-    """The best old configuration, then TPE."""
+    """Begins with the best old configuration, then continues as TPE."""
 
 
 class TransferTPEBestFirst(BestFirst, TransferTPE):
-    """The best old configuration, then transfer of a TPE model."""
+    """Begins with the best old configuration, then transfers a TPE model."""
 
 
 class OnlyOptimizeNewTPE(OnlyOptimizeNew, TPE):
-    """TPE on the new hyperparameters."""
+    """Optimises the new hyperparameters by TPE."""
 
 
 class DropUnimportantTPE(DropUnimportant, TPE):
-    """TPE on the new and the important hyperparameters."""
+    """Optimises the new and the important hyperparameters by TPE."""
 
 
 class TransferGP(Transfer, BayesianOptimisation):
-    """Transfer of a Gaussian process, then `bo`."""
+    """Transfers a Gaussian process, then continues as `bo`."""
 
     shared_method = BayesianOptimisation
 
 
 class GPBestFirst(BestFirst, BayesianOptimisation):
-    """The best old configuration, then `bo`."""
+    """Begins with the best old configuration, then continues as `bo`."""
 
 
 class TransferGPBestFirst(BestFirst, TransferGP):
-    """The best old configuration, then transfer of a Gaussian process."""
+    """Begins with the best old configuration, then transfers a Gaussian process."""
 
 
 class OnlyOptimizeNewGP(OnlyOptimizeNew, BayesianOptimisation):
-    """`bo` on the new hyperparameters."""
+    """Optimises the new hyperparameters by `bo`."""
 
 
 class DropUnimportantGP(DropUnimportant, BayesianOptimisation):
-    """`bo` on the new and the important hyperparameters."""
+    """Optimises the new and the important hyperparameters by `bo`."""
 
 
 PAPER = "Stoll et al. (2020)"

@@ -42,9 +42,9 @@ if TYPE_CHECKING:
     from hpobench_ordered.methods._gp.model import Kernel
 
 MAX_PER_TASK = 50
-"""Largest number of evaluations of an earlier task that the prior is fitted to, at random."""
+"""The prior is fitted to at most this many evaluations of a task; they are drawn at random."""
 MAX_TASKS = 40
-"""Largest number of earlier tasks that it is fitted to, at random."""
+"""The prior is fitted to at most this many earlier tasks; they are drawn at random."""
 MAX_STEPS = 50
 """Largest number of steps of the fit."""
 

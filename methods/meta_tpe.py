@@ -37,18 +37,18 @@ if TYPE_CHECKING:
     from hpobench_ordered.methods._tpe import Density
 
 MAX_PER_TASK = 100
-"""Largest number of evaluations used of an earlier task, drawn at random."""
+"""At most this many evaluations of an earlier task are used; they are drawn at random."""
 GOOD_SHARE = 0.1
 """Share of a task's configurations that are good, gamma."""
 RANDOM_SHARE = 0.05
 """Share of the suggestions after the initial ones that are random, epsilon."""
 INITIAL_SHARE = 0.05
-"""Share of the trials that evaluate the best configurations of earlier tasks, at least one."""
+"""This share of the trials, at least one, evaluate the best configurations of earlier tasks."""
 CANDIDATES_PER_TASK = 100
 """Number of candidates that are drawn from each task's density of good configurations."""
 LOG_BASE = 2.5
-"""Base of the logarithm of the number of evaluations that gives the number of hyperparameters in
-which tasks are compared."""
+"""Tasks are compared in as many hyperparameters as the logarithm, to this base, of the number of
+evaluations."""
 POINT_COUNT = 1000
 """Number of random configurations on which densities are compared."""
 MIN_BANDWIDTH = 0.1

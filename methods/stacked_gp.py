@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from hpobench_ordered.methods._gp.model import GaussianProcess
 
 LEVEL_IMPORTANCE = 1.0
-"""Importance of a level relative to the one below, in addition to their sample sizes, alpha."""
+"""alpha: an evaluation of a level's task counts so many times as much as one of the task below."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)

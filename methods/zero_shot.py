@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from hpobench_ordered.data.history import Evaluations
 
 CANDIDATES = 2000
-"""Number of configurations that the portfolio is chosen from."""
+"""The portfolio is chosen from this many configurations."""
 MAX_EVALUATIONS = 20_000
-"""Largest total number of evaluations that trees are fitted to; tasks with more are subsampled."""
+"""Trees are fitted to at most this many evaluations of all tasks together."""
 
 
 class ZeroShot(DesignOnly):
