@@ -36,7 +36,7 @@ from hpobench_ordered.tuning.optimiser import (
     Optimiser,
     optimiser,
 )
-from hpobench_ordered.tuning.reading.rows import Reader, number_of
+from hpobench_ordered.tuning.reading.rows import Reader, parse_number
 from hpobench_ordered.tuning.reading.sources import open_table
 from hpobench_ordered.tuning.reading.tables import Columns, split_table
 
@@ -212,8 +212,8 @@ def _check_output(
 def _parse_context(words: Sequence[str]) -> dict[str, float]:
     """Read what is known of a task from NAME=NUMBER words; the numbers must be finite."""
     text_of_name = parse_pairs(words, "--context", "NAME=NUMBER")
-    # `number_of` gives NaN for a text that is no number.
-    context = {name: number_of(text) for name, text in text_of_name.items()}
+    # `parse_number` gives NaN for a text that is no number.
+    context = {name: parse_number(text) for name, text in text_of_name.items()}
     for name, number in context.items():
         if not math.isfinite(number):
             raise ExperimentError(

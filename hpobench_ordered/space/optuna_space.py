@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution, FloatDistribution, IntDistribution
 
 
-def distribution(parameter: Parameter) -> "BaseDistribution":
+def make_distribution(parameter: Parameter) -> "BaseDistribution":
     """Convert a hyperparameter to Optuna's distribution; an ordinal becomes categorical."""
     from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
@@ -27,7 +27,7 @@ def distribution(parameter: Parameter) -> "BaseDistribution":
 
 
 def suggest(trial: "Trial", parameter: Parameter) -> Value:
-    """Let a trial suggest a value of a hyperparameter from its `distribution`."""
+    """Let a trial suggest a value of a hyperparameter, as from `make_distribution`."""
     name = parameter.name
     if parameter.choices:
         return cast("Value", trial.suggest_categorical(name, parameter.choices))
@@ -39,7 +39,7 @@ def suggest(trial: "Trial", parameter: Parameter) -> Value:
     return cast("float", number)
 
 
-def define_by_run(space: SearchSpace, choose: Callable[[Parameter], Value]) -> Config:
+def build_config(space: SearchSpace, choose: Callable[[Parameter], Value]) -> Config:
     """Build a configuration by choosing its active hyperparameters, parents before children.
 
     Args:
@@ -65,23 +65,26 @@ def define_by_run(space: SearchSpace, choose: Callable[[Parameter], Value]) -> C
 
 def suggest_config(trial: "Trial", space: SearchSpace) -> Config:
     """Let a trial suggest a configuration, only its active hyperparameters."""
-    return define_by_run(space, lambda parameter: suggest(trial, parameter))
+    return build_config(space, lambda parameter: suggest(trial, parameter))
 
 
-def space_of(distributions: "Mapping[str, BaseDistribution]") -> SearchSpace:
+def convert_distributions(distributions: "Mapping[str, BaseDistribution]") -> SearchSpace:
     """Convert Optuna's distributions to a search space.
 
     Distributions with a step become ordinals, those of a single value constants.
     """
-    return make_space({name: parameter_of(name, item) for name, item in distributions.items()})
+    parameters: dict[str, Parameter] = {}
+    for name, distribution in distributions.items():
+        parameters[name] = convert_distribution(name, distribution)
+    return make_space(parameters)
 
 
-def only_value_of(parameter: Parameter) -> Value:
-    """The value of a hyperparameter that has a single one, whose code is then the lowest."""
+def get_only_value(parameter: Parameter) -> Value:
+    """Get the value of a hyperparameter that has only one."""
     return parameter.value(parameter.lower)
 
 
-def parameter_of(name: str, distribution: "BaseDistribution") -> Parameter:
+def convert_distribution(name: str, distribution: "BaseDistribution") -> Parameter:
     """Convert a distribution to a hyperparameter; a single value becomes a choice.
 
     Raises:

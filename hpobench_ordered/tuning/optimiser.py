@@ -44,7 +44,7 @@ from hpobench_ordered.tuning._settings import as_json, hash_evaluations
 from hpobench_ordered.tuning.reading.read import as_history
 from hpobench_ordered.tuning.reading.rows import warn
 from hpobench_ordered.tuning.reading.sources import Source, is_storage
-from hpobench_ordered.tuning.reading.tables import contexts_of
+from hpobench_ordered.tuning.reading.tables import check_contexts
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -433,10 +433,12 @@ class Optimiser:
         """
         import pandas as pd
 
-        names = [*self.space.names, *self.space.constants]
         told = [trial for trial in self.trials if trial.value is not None]
-        columns = {name: [trial.config.get(name) for trial in told] for name in names}
-        return pd.DataFrame(columns | {objective: [trial.value for trial in told]})
+        columns: dict[str, list[Any]] = {}
+        for name in (*self.space.names, *self.space.constants):
+            columns[name] = [trial.config.get(name) for trial in told]
+        columns[objective] = [trial.value for trial in told]
+        return pd.DataFrame(columns)
 
     def resume(self, recorder: "Recorder") -> None:
         """Repeat the events of a record, in order, and record there from now on.
@@ -550,12 +552,17 @@ def describe_other_spaces(history: Sequence[Evaluations], space: SearchSpace) ->
 
     A line has all tasks with the same difference.
     """
-    tasks_by_difference: dict[str, list[str]] = defaultdict(list)
+    tasks_with_difference: dict[str, list[str]] = defaultdict(list)
     for evaluations in history:
-        if not evaluations.is_on(space):
-            difference = "; ".join(describe_differences(evaluations.space, space))
-            tasks_by_difference[difference].append(repr(evaluations.task))
-    return [f"\n- {join_words(tasks)}: {text}" for text, tasks in tasks_by_difference.items()]
+        if evaluations.is_on(space):
+            continue
+        difference = "; ".join(describe_differences(evaluations.space, space))
+        tasks_with_difference[difference].append(repr(evaluations.task))
+
+    lines: list[str] = []
+    for difference, tasks in tasks_with_difference.items():
+        lines.append(f"\n- {join_words(tasks)}: {difference}")
+    return lines
 
 
 def check_context(context: Mapping[str, float], history: Sequence[Evaluations]) -> None:
@@ -563,7 +570,7 @@ def check_context(context: Mapping[str, float], history: Sequence[Evaluations]) 
     here = "the task at hand"
     if not isinstance(context, Mapping):
         raise EvaluationsError(f"a context must be a mapping of numbers, but got {context!r}")
-    contexts_of({here: context}, [here])  # raises an error unless all numbers are finite
+    check_contexts({here: context}, [here])  # raises an error unless all numbers are finite
     others = [repr(e.task) for e in history if set(e.context) != set(context)]
     if context and others:
         warn(

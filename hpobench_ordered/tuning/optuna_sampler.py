@@ -39,7 +39,7 @@ from hpobench_ordered.space.conversion import (
     text_of_choice,
     to_search_space,
 )
-from hpobench_ordered.space.optuna_space import distribution, space_of
+from hpobench_ordered.space.optuna_space import convert_distributions, make_distribution
 from hpobench_ordered.tuning._settings import HASH_LENGTH
 from hpobench_ordered.tuning.optimiser import DEFAULT_BUDGET, DEFAULT_METHOD, Optimiser, check_use
 from hpobench_ordered.tuning.reading.read import as_history, read_history
@@ -290,8 +290,9 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
             return  # the user chose the space, or was warned before
         self._checked_names.add(name)
         if not has_same_range(self._space, name, suggested):
-            constants = self._space.constants
-            in_space = constants[name] if name in constants else distribution(self._space[name])
+            in_space: Any = self._space.constants.get(name)
+            if name in self._space.names:
+                in_space = make_distribution(self._space[name])
             _warn(
                 f"the objective suggests {name!r} from {suggested}, but the search space is that "
                 f"of the earlier studies, {in_space}; give the current one as `space=`"
@@ -578,7 +579,7 @@ def _to_search_space(description: SpaceLike) -> SearchSpace:
     if isinstance(description, Mapping) and description:
         distributions = dict(description)
         if all(isinstance(d, BaseDistribution) for d in distributions.values()):
-            return space_of(distributions)
+            return convert_distributions(distributions)
     return to_search_space(description)
 
 
@@ -588,7 +589,7 @@ def _infer_space(trials: Iterable[FrozenTrial]) -> SearchSpace | None:
         # A distribution of a single value has nothing to tune.
         tunable = {name: d for name, d in trial.distributions.items() if not d.single()}
         if trial.state is TrialState.COMPLETE and tunable:
-            return space_of(tunable)
+            return convert_distributions(tunable)
     return None
 
 

@@ -12,7 +12,7 @@ from hpobench_ordered._typing import Config, Value
 from hpobench_ordered.methods.base import Method
 from hpobench_ordered.methods.wrapping.naming import pop_pending
 from hpobench_ordered.runtime.optuna_log import quiet
-from hpobench_ordered.space.optuna_space import define_by_run, distribution, suggest
+from hpobench_ordered.space.optuna_space import build_config, make_distribution, suggest
 from hpobench_ordered.space.parameters import Kind, Parameter
 
 
@@ -44,7 +44,7 @@ class OptunaMethod(Method):
         """Start a trial of the study, and return what the sampler suggests for it."""
         with quiet():
             trial = self._study.ask()
-            config = define_by_run(self.space, lambda parameter: _suggest(trial, parameter))
+            config = build_config(self.space, lambda parameter: _suggest(trial, parameter))
         self._pending.append((config, trial))
         return config
 
@@ -96,5 +96,5 @@ def _suggest(trial: Trial, parameter: Parameter) -> Value:
 def _distribution(parameter: Parameter) -> BaseDistribution:
     """The distribution that `_suggest` draws from."""
     if not _is_ordinal(parameter):
-        return distribution(parameter)
+        return make_distribution(parameter)
     return IntDistribution(0, len(parameter.choices) - 1)

@@ -11,7 +11,7 @@ from optuna.storages import InMemoryStorage
 from hpobench_ordered import Method
 from hpobench_ordered._typing import Config
 from hpobench_ordered.errors import ExperimentError, InvalidSpaceError
-from hpobench_ordered.space.optuna_space import space_of
+from hpobench_ordered.space.optuna_space import convert_distributions
 from hpobench_ordered.testing.toy import (
     conditional_space,
     numeric_space,
@@ -171,7 +171,7 @@ def test_sampler_refuses_several_objectives():
 
 def space_with_x(distribution):
     """Make a space of this distribution, `x`, and of another one."""
-    return space_of({"x": distribution, "other": FloatDistribution(0, 1)})
+    return convert_distributions({"x": distribution, "other": FloatDistribution(0, 1)})
 
 
 @pytest.mark.parametrize(
@@ -197,4 +197,4 @@ def test_single_value_becomes_a_constant():
 
 def test_space_of_constants_is_refused():
     with pytest.raises(InvalidSpaceError, match="at least one tunable"):
-        space_of({"x": IntDistribution(3, 3)})
+        convert_distributions({"x": IntDistribution(3, 3)})

@@ -23,11 +23,11 @@ from hpobench_ordered.errors import (
     InvalidSpaceError,
 )
 from hpobench_ordered.space import Compare, Comparison, Kind
-from hpobench_ordered.space.optuna_space import merge_distributions, space_of
+from hpobench_ordered.space.optuna_space import convert_distributions, merge_distributions
 from hpobench_ordered.tuning import OptunaSampler
 
 DISTRIBUTIONS = {"rate": FloatDistribution(1e-4, 0.5, log=True), "depth": IntDistribution(1, 9)}
-SPACE = space_of(DISTRIBUTIONS)
+SPACE = convert_distributions(DISTRIBUTIONS)
 CONDITIONAL_SPACE = SearchSpace(
     [
         Parameter.choice("kernel", ("linear", "poly", "radial")),
@@ -457,7 +457,7 @@ def test_history_in_other_order_is_used():
     """
     earlier = run_random_study(suggest_kind_and_x, trials=30)
     (evaluations,) = hbo.read_history([earlier])
-    assert not evaluations.is_on(space_of(X_AND_KIND))
+    assert not evaluations.is_on(convert_distributions(X_AND_KIND))
 
     sampler = OptunaSampler("simple-previous", space=X_AND_KIND, history=[evaluations])
     first_trial = optuna.create_study(sampler=sampler).ask(X_AND_KIND)

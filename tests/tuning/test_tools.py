@@ -26,7 +26,7 @@ from hpobench_ordered.testing.toy import (
     random_history,
     toy_benchmark,
 )
-from hpobench_ordered.tuning.tools.base import EXTRA, best_configs, describe_method
+from hpobench_ordered.tuning.tools.base import EXTRA, describe_method, list_best_configs
 
 METHODS = (
     "optuna:TPE",
@@ -180,7 +180,7 @@ def test_best_of_last_ten_tasks_is_first():
 def test_equal_configurations_are_suggested_once():
     """Only two configurations exist, so that most of ten tasks have the same best one."""
     _, history = make_task_and_history(integer_space(2), tasks=11)
-    configs = best_configs(history, 10)
+    configs = list_best_configs(history, 10)
     assert 1 <= len(configs) <= 2
     assert len(configs) == len({config["n"] for config in configs})
 
@@ -193,7 +193,7 @@ def test_failed_tasks_have_no_best_configuration():
         "0", {}, values, np.array([3.0, 1.0]), space=space, direction="minimize"
     )
     failed = Evaluations("1", {}, values, np.full(2, np.nan), space=space, direction="minimize")
-    assert best_configs([succeeded, failed], 10) == [{"n": 2}]
+    assert list_best_configs([succeeded, failed], 10) == [{"n": 2}]
 
 
 def test_tpe_suggests_what_a_study_does():

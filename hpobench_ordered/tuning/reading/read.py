@@ -12,7 +12,7 @@ from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.conversion import SpaceLike, to_search_space
 from hpobench_ordered.tuning.reading.rows import OpenedStudy, Reader, TaskRows
 from hpobench_ordered.tuning.reading.sources import Source, open_source
-from hpobench_ordered.tuning.reading.tables import Columns, Table, contexts_of, split_table
+from hpobench_ordered.tuning.reading.tables import Columns, Table, check_contexts, split_table
 
 
 @dataclass(frozen=True)
@@ -175,7 +175,7 @@ def read_source(
     }
     if settings.contexts is not None:
         others = [item.study.study_name for item in opened if isinstance(item, OpenedStudy)]
-        contexts = contexts_of(settings.contexts, names, others=others)
+        contexts = check_contexts(settings.contexts, names, others=others)
     history = [
         reader.read(task.rows, task.space, direction=direction, context=contexts[task.rows.task])
         for task in tasks

@@ -373,7 +373,7 @@ class Reader:
         coded = np.full(len(column), np.nan)
         cells = column.tolist()
         asked_rows = np.flatnonzero(is_asked).tolist()
-        numbers_asked_for = np.array([number_of(cells[i]) for i in asked_rows], dtype=np.float64)
+        numbers_asked_for = np.array([parse_number(cells[i]) for i in asked_rows], dtype=np.float64)
         self._extend(parameter, numbers_asked_for)
         # If so, the column is probably not what the space describes, but in other units, say.
         may_move = self.clip and not _are_all_outside(parameter, numbers_asked_for)
@@ -432,7 +432,7 @@ class Reader:
         if parameter.choices:
             code = self._code_choice(parameter, value)
         else:
-            code = self._code_number(parameter, number_of(value), problem, may_move=may_move)
+            code = self._code_number(parameter, parse_number(value), problem, may_move=may_move)
         return code, (problem if math.isnan(code) else "")
 
     def _code_number(
@@ -456,7 +456,7 @@ class Reader:
         Of the numbers of a range with steps it is the nearest one.
         """
         code = _code_alike_choice(parameter.choices, value)
-        number = number_of(value)
+        number = parse_number(value)
         if not math.isnan(code) or not parameter.has_steps or math.isnan(number):
             return code
         code = parameter.find_nearest_step(number)
@@ -469,7 +469,7 @@ class Reader:
 
         Rows with an invalid value are reported.
         """
-        objective = np.array([number_of(value) for value in rows.objective], dtype=np.float64)
+        objective = np.array([parse_number(value) for value in rows.objective], dtype=np.float64)
         objective[~np.isfinite(objective)] = np.nan
         states = rows.states or [State.COMPLETE] * len(objective)
         problem = "the objective must be a finite number"
@@ -529,7 +529,7 @@ def is_missing(value: object) -> bool:
     return is_empty_text or is_na
 
 
-def number_of(value: object) -> float:
+def parse_number(value: object) -> float:
     """Convert a cell, which may be text, to a number; NaN if that is impossible."""
     if isinstance(value, str):
         is_number = NUMBER_PATTERN.fullmatch(value.strip()) is not None
@@ -571,7 +571,7 @@ def _is_alike(value: object, choice: Value) -> bool:
         return _as_text(value) == _as_text(choice)
     if isinstance(choice, bool):
         return _boolean_of(value) == choice
-    return math.isclose(number_of(value), number_of(choice), rel_tol=RELATIVE_ROUNDING)
+    return math.isclose(parse_number(value), parse_number(choice), rel_tol=RELATIVE_ROUNDING)
 
 
 def _as_text(value: object) -> str | None:
@@ -592,7 +592,7 @@ def _boolean_of(value: object) -> float:
         return float(value)
     if isinstance(value, str) and value.strip().lower() in TEXTS_OF_BOOLEANS:
         return TEXTS_OF_BOOLEANS[value.strip().lower()]
-    return number_of(value)
+    return parse_number(value)
 
 
 def _code_or_nan(parameter: Parameter, value: object) -> float:

@@ -36,9 +36,9 @@ from hpobench_ordered.space.change import SpaceChange
 from hpobench_ordered.space.conversion import text_of_choice
 from hpobench_ordered.space.differences import CHANGES_OF_RANGE, allows
 from hpobench_ordered.space.optuna_space import (
+    convert_distribution,
+    get_only_value,
     merge_distributions,
-    only_value_of,
-    parameter_of,
 )
 from hpobench_ordered.tuning.reading.passwords import hide_password
 from hpobench_ordered.tuning.reading.rows import (
@@ -204,15 +204,22 @@ def load_studies(storage: "str | BaseStorage", pattern: str) -> list[Study]:
 
 
 def _to_rows(of_study: _StudyTrials, space: SearchSpace) -> Rows:
-    """The trials of a study as rows to read."""
+    """Convert the trials of a study to rows."""
+    trials = of_study.trials
     columns: dict[str, NDArray[np.object_]] = {}
     for parameter in (*space.names, *space.constants):
-        cells = [trial.params.get(parameter) for trial in of_study.trials]
-        columns[parameter] = np.empty(len(cells), dtype=object)
-        columns[parameter][:] = cells
-    labels = [f"trial {trial.number} of study {of_study.name!r}" for trial in of_study.trials]
-    values = [trial.value for trial in of_study.trials]
-    states = [STATE_OF_TRIAL[trial.state] for trial in of_study.trials]
+        # Cells may be sequences, of which `np.array` would make a further dimension.
+        column = np.empty(len(trials), dtype=object)
+        column[:] = [trial.params.get(parameter) for trial in trials]
+        columns[parameter] = column
+
+    labels: list[str] = []
+    values: list[float | None] = []
+    states: list[State] = []
+    for trial in trials:
+        labels.append(f"trial {trial.number} of study {of_study.name!r}")
+        values.append(trial.value)
+        states.append(STATE_OF_TRIAL[trial.state])
     return Rows(of_study.name, labels, columns, values, states)
 
 
@@ -254,11 +261,21 @@ def _find_own_space(of_study: _StudyTrials) -> SearchSpace:
 
 def _find_common_space(studies: Sequence[_StudyTrials]) -> SearchSpace | None:
     """The search space that all studies share; None if there is none."""
-    recorded = [of_study.recorded_space for of_study in studies]
-    first = recorded[0] if recorded else None
-    if first is not None and all(other is not None and first.codes_as(other) for other in recorded):
-        return first
+    if studies and _have_same_recorded_space(studies):
+        return studies[0].recorded_space
     return _infer_common_space([of_study.complete for of_study in studies])
+
+
+def _have_same_recorded_space(studies: Sequence[_StudyTrials]) -> bool:
+    """Whether this package recorded all studies, on search spaces that code alike."""
+    first = studies[0].recorded_space
+    if first is None:
+        return False
+    for of_study in studies[1:]:
+        space = of_study.recorded_space
+        if space is None or not first.codes_as(space):
+            return False
+    return True
 
 
 def _fits(trials: Iterable[FrozenTrial], space: SearchSpace) -> bool:
@@ -277,10 +294,10 @@ def has_same_range(space: SearchSpace, name: str, distribution: BaseDistribution
 
     For a constant of the space, the distribution must have the constant as its only value.
     """
-    suggested = parameter_of(name, distribution)
+    suggested = convert_distribution(name, distribution)
     if name in space.constants:
         has_single_value = suggested.size == 1
-        return has_single_value and only_value_of(suggested) == space.constants[name]
+        return has_single_value and get_only_value(suggested) == space.constants[name]
     if name not in space.names:
         return False
 
@@ -352,11 +369,11 @@ def _infer_space(study: str, trials: Sequence[FrozenTrial]) -> SearchSpace:
         constants: dict[str, Value] = {}
         tunable: list[Parameter] = []
         for name, distribution in _merge_all_distributions(trials).items():
-            parameter = parameter_of(name, distribution)
+            parameter = convert_distribution(name, distribution)
             if parameter.size > 1:  # number of different values
                 tunable.append(parameter)
             elif _is_in_all(name, trials):  # a space cannot have a constant under a condition
-                constants[name] = only_value_of(parameter)
+                constants[name] = get_only_value(parameter)
 
         conditions: dict[str, Condition] = {}
         for parameter in tunable:

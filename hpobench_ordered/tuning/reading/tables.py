@@ -16,7 +16,7 @@ from hpobench_ordered.tuning.reading.rows import (
     State,
     TaskRows,
     is_missing,
-    number_of,
+    parse_number,
     warn,
 )
 
@@ -62,12 +62,18 @@ class Columns:
     context: Sequence[str] = ()
     order: str | None = None
 
-    def roles(self) -> list[tuple[str, str]]:
-        """The name of each column that is named, and what it is for, in words for messages."""
-        named = [(self.task, "the task"), (self.objective, "the objective")]
-        named += [(name, "a context") for name in self.context]
-        named.append((self.order, "the order of tasks"))
-        return [(name, role) for name, role in named if name is not None]
+    def list_roles(self) -> dict[str, str]:
+        """List the columns that are named, and what each is for, in words for messages."""
+        roles: dict[str, str] = {}
+        if self.task is not None:
+            roles[self.task] = "the task"
+        if self.objective is not None:
+            roles[self.objective] = "the objective"
+        for name in self.context:
+            roles[name] = "a context"
+        if self.order is not None:
+            roles[self.order] = "the order of tasks"
+        return roles
 
 
 @dataclass(frozen=True)
@@ -143,7 +149,7 @@ def _rename_spellings(frame: "DataFrame", space: SearchSpace, columns: Columns) 
     A column is renamed if the table has no column "x" and "params_x" has no other use.
     """
     present = list(frame.columns)
-    used = {name for name, _ in columns.roles()}
+    used = columns.list_roles()
     spelling_of: dict[str, str] = {}
     for name in (*space.names, *space.constants):
         if name in present:
@@ -177,7 +183,7 @@ def _find_state_column(frame: "DataFrame", space: SearchSpace, columns: Columns)
 
     A column of that name which holds other words is something else.
     """
-    used = {name for name, _ in columns.roles()} | {*space.names, *space.constants}
+    used = {*columns.list_roles(), *space.names, *space.constants}
     for name in frame.columns:
         is_named_so = isinstance(name, str) and name.lower() in STATE_COLUMNS
         if is_named_so and name not in used and _read_states(frame[name]) is not None:
@@ -237,7 +243,7 @@ def _sort_tasks(
 
     keys: Series[Any] = column
     if column.dtype == object or pd.api.types.is_string_dtype(column):
-        numbers = [number_of(cell) for cell in column.tolist()]
+        numbers = [parse_number(cell) for cell in column.tolist()]
         keys = pd.Series(numbers, index=column.index)
         if keys.isna().any():
             keys = pd.to_datetime(column, errors="coerce", format="ISO8601")
@@ -251,7 +257,7 @@ def _sort_tasks(
     return {task: rows_of_task[task] for task in tasks_in_order}
 
 
-def contexts_of(
+def check_contexts(
     contexts: Mapping[str, Mapping[str, float]] | None,
     tasks: Sequence[str],
     *,
@@ -307,7 +313,7 @@ def _check_context(
             f"{sorted(other_context)}"
         )
     for name, value in context.items():
-        if isinstance(value, str) or not math.isfinite(number_of(value)):
+        if isinstance(value, str) or not math.isfinite(parse_number(value)):
             raise EvaluationsError(
                 f"context {name!r} of task {task!r} must be a finite number, but got {value!r}"
             )
@@ -357,7 +363,8 @@ def _check_columns(
         reader: Says whether the rows are a history.
         source: Name of the table in messages.
     """
-    for name, role in columns.roles():
+    roles = columns.list_roles()
+    for name, role in roles.items():
         if not isinstance(name, str):
             raise EvaluationsError(f"column names must be text, but got {name!r} for {role}")
         if name in (*space.names, *space.constants):
@@ -368,7 +375,7 @@ def _check_columns(
         )
 
     present = list(frame.columns)
-    role_of_column = dict(columns.roles()) | dict.fromkeys(space.names, "a hyperparameter")
+    role_of_column = roles | dict.fromkeys(space.names, "a hyperparameter")
     usable = [*role_of_column, *space.constants]
     others = [str(name) for name in dict.fromkeys(present) if name not in usable]
 
@@ -416,9 +423,9 @@ def _read_contexts(
         cells = frame[column].tolist()
         is_integer = frame[column].dtype.kind in "iu"  # signed and unsigned integers
         for task, rows in rows_of_task.items():
-            first = number_of(cells[rows[0]])
+            first = parse_number(cells[rows[0]])
             for i in rows:
-                number = number_of(cells[i])
+                number = parse_number(cells[i])
                 if not math.isfinite(number) or number != first:
                     raise EvaluationsError(
                         f"column {column!r} must hold one finite number for each task, but task "

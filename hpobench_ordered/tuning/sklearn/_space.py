@@ -21,7 +21,7 @@ from hpobench_ordered.space.conversion import (
     text_of_choice,
     to_search_space,
 )
-from hpobench_ordered.space.optuna_space import parameter_of
+from hpobench_ordered.space.optuna_space import convert_distribution
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def read_parameter(name: str, values: Any) -> tuple[Parameter | Value, Mapping[V
     package = type(values).__module__.partition(".")[0]
     if package == "optuna":
         choices = getattr(values, "choices", ())  # of a categorical distribution
-        return parameter_of(name, values), _find_objects(name, choices)
+        return convert_distribution(name, values), _find_objects(name, choices)
     if package == "skopt":
         values = _convert_skopt(name, values)
     elif package == "scipy":

@@ -56,7 +56,7 @@ def _find_version(package: str) -> str:
         return "(not installed)"
 
 
-def best_configs(history: Sequence[Evaluations], most: int) -> list[Config]:
+def list_best_configs(history: Sequence[Evaluations], most: int) -> list[Config]:
     """The best configuration of each of the last tasks, the latest task first, each one once.
 
     A task of which all evaluations failed has none.
@@ -92,10 +92,10 @@ class ModelWithoutRepeats(Method):
     def ask(self) -> Config:
         """Suggest the most promising configuration that was not tried yet, or a random one."""
         if len(self._losses) < self.random_trials:
-            return self._random()
+            return self._draw_untried()
 
         losses = replace_failed_losses(np.array(self._losses))
-        candidates = self.ranked(np.array(self._features), losses)
+        candidates = self.rank_candidates(np.array(self._features), losses)
         for unit in candidates:
             values = self.space.decode(unit[None])
             if values.tobytes() not in self._tried:
@@ -103,7 +103,7 @@ class ModelWithoutRepeats(Method):
                 return config
 
         self.fallbacks += 1
-        return self._random()
+        return self._draw_untried()
 
     def tell(self, config: Config, loss: float) -> None:
         """Keep a configuration, its features and its loss for the model."""
@@ -113,10 +113,10 @@ class ModelWithoutRepeats(Method):
         self._losses.append(loss)
 
     @abstractmethod
-    def ranked(self, features: FloatArray, losses: FloatArray) -> Iterable[FloatArray]:
+    def rank_candidates(self, features: FloatArray, losses: FloatArray) -> Iterable[FloatArray]:
         """Yield canonical unit vectors (d,), the most promising first; features are (n, p)."""
 
-    def _random(self) -> Config:
+    def _draw_untried(self) -> Config:
         """Draw an untried configuration, or a tried one where untried ones are rare."""
         for _ in range(100):
             config = self.space.sample(self.rng)

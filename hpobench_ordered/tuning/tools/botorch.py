@@ -18,8 +18,8 @@ from hpobench_ordered.space.parameters import Kind
 from hpobench_ordered.tuning.tools.base import (
     EXTRA,
     ModelWithoutRepeats,
-    best_configs,
     describe_method,
+    list_best_configs,
 )
 
 try:
@@ -48,7 +48,7 @@ class BoTorch(ModelWithoutRepeats):
     taken from the best of 512 random configurations; `optimize_acqf` then chooses the numbers.
     """
 
-    def ranked(self, features: FloatArray, losses: FloatArray) -> Iterable[FloatArray]:
+    def rank_candidates(self, features: FloatArray, losses: FloatArray) -> Iterable[FloatArray]:
         """Yield what maximises the acquisition function, and random configurations after it.
 
         Nothing is yielded where no model can be fitted.
@@ -56,28 +56,28 @@ class BoTorch(ModelWithoutRepeats):
         with manual_seed(int(self.rng.integers(2**31))), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of restarts that did not converge
             try:
-                acquisition = self.fitted(features, losses)
+                acquisition = self.fit_acquisition(features, losses)
             except ModelFittingError:
                 return
             has_choices = any(p.kind is Kind.CATEGORICAL for p in self.space.parameters)
             if has_choices:
                 # `optimize_acqf` cannot choose: choices are those of the best random candidate.
-                random_candidates = self._best_random(acquisition)
-                yield from self._optimised(acquisition, start=random_candidates[0])
+                random_candidates = self._rank_random_configs(acquisition)
+                yield from self._maximise(acquisition, start=random_candidates[0])
                 yield from random_candidates
             else:
-                yield from self._optimised(acquisition, start=None)
+                yield from self._maximise(acquisition, start=None)
                 # Reached only if all that was optimised has been tried.
-                yield from self._best_random(acquisition)
+                yield from self._rank_random_configs(acquisition)
 
-    def fitted(self, features: FloatArray, losses: FloatArray) -> AcquisitionFunction:
+    def fit_acquisition(self, features: FloatArray, losses: FloatArray) -> AcquisitionFunction:
         """Fit the model and return the acquisition function, which is to be maximised."""
         outcomes = -torch.from_numpy(losses).unsqueeze(1)  # BoTorch maximises
         model = SingleTaskGP(torch.from_numpy(features), outcomes)
         fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
         return qLogExpectedImprovement(model, best_f=outcomes.max())
 
-    def _optimised(self, acquisition: AcquisitionFunction, start: FloatArray | None) -> FloatArray:
+    def _maximise(self, acquisition: AcquisitionFunction, start: FloatArray | None) -> FloatArray:
         """Maximise the acquisition function over the active numbers.
 
         Args:
@@ -88,7 +88,7 @@ class BoTorch(ModelWithoutRepeats):
         Returns:
             The result of every restart, canonical unit vectors (restarts, d), the best first.
         """
-        feature_of_number = self._columns()
+        feature_of_number = self._map_numbers_to_features()
         if start is None:
             unit_to_complete = np.zeros(self.space.dimension)
             n_features = self.space.dimension
@@ -121,14 +121,14 @@ class BoTorch(ModelWithoutRepeats):
             unit[:, j] = best_points[:, feature]
         return self.space.canonical(unit)
 
-    def _best_random(self, acquisition: AcquisitionFunction) -> FloatArray:
+    def _rank_random_configs(self, acquisition: AcquisitionFunction) -> FloatArray:
         """Draw random configurations in the unit cube, (RAW_SAMPLES, d), the best first."""
         unit = self.space.sample_unit(self.rng, RAW_SAMPLES)
         with torch.no_grad():
             scores = acquisition(torch.from_numpy(self.space.features(unit)).unsqueeze(1))
         return unit[np.argsort(-scores.numpy(), kind="stable")]
 
-    def _columns(self) -> dict[int, int]:
+    def _map_numbers_to_features(self) -> dict[int, int]:
         """Index of the feature of every numeric hyperparameter, by the hyperparameter's index.
 
         A categorical hyperparameter has a feature for each of its choices.
@@ -166,7 +166,7 @@ class BoTorchMultiTask(BoTorch):
             self._features_of_tasks.append(self.space.features(self.space.encode(values)))
             self._losses_of_tasks.append(evaluations.losses[: self.evaluations_of_task])
 
-        self._first = best_configs(self.history, self.first_suggestions)
+        self._first = list_best_configs(self.history, self.first_suggestions)
         # After fewer earlier tasks, random configurations take the place of their best ones.
         self.random_trials = self.first_suggestions - len(self._first)
 
@@ -174,7 +174,7 @@ class BoTorchMultiTask(BoTorch):
         """Suggest the best configurations of the last tasks, then what the model chooses."""
         return self._first.pop(0) if self._first else super().ask()
 
-    def ranked(self, features: FloatArray, losses: FloatArray) -> Iterable[FloatArray]:
+    def rank_candidates(self, features: FloatArray, losses: FloatArray) -> Iterable[FloatArray]:
         """As for one task, on features with the number of the task as a last column."""
         self._current = len(self._features_of_tasks)
         with_task = []
@@ -187,9 +187,9 @@ class BoTorchMultiTask(BoTorch):
             deviation = losses_of_task.std() or 1.0  # 1 where all losses are the same
             standardised.append((losses_of_task - losses_of_task.mean()) / deviation)
 
-        yield from super().ranked(np.concatenate(with_task), np.concatenate(standardised))
+        yield from super().rank_candidates(np.concatenate(with_task), np.concatenate(standardised))
 
-    def fitted(self, features: FloatArray, losses: FloatArray) -> AcquisitionFunction:
+    def fit_acquisition(self, features: FloatArray, losses: FloatArray) -> AcquisitionFunction:
         """Fit a model to all tasks, and return the acquisition function of the current one.
 
         The last feature is the number of the task.

@@ -5,7 +5,7 @@ from optuna.samplers import GPSampler, TPESampler
 from hpobench_ordered.data.extras import Extra
 from hpobench_ordered.methods.wrapping.factory import SEED_LIMIT
 from hpobench_ordered.methods.wrapping.optuna_method import OptunaMethod
-from hpobench_ordered.tuning.tools.base import EXTRA, best_configs, describe_method
+from hpobench_ordered.tuning.tools.base import EXTRA, describe_method, list_best_configs
 
 MOST_ENQUEUED = 10
 """Most configurations of earlier tasks that are tried first; TPE draws its first ten at random."""
@@ -20,7 +20,7 @@ class TPEBestFirst(OptunaMethod):
     def prepare(self) -> None:
         """Start the study of the task, and enqueue."""
         self.start_study(TPESampler(seed=int(self.rng.integers(SEED_LIMIT))))
-        for config in best_configs(self.history, MOST_ENQUEUED):
+        for config in list_best_configs(self.history, MOST_ENQUEUED):
             self.enqueue(config)
 
 
