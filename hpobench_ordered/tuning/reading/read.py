@@ -141,7 +141,7 @@ def read_history(
 def as_history(
     source: "Source | Sequence[Evaluations]", space: SearchSpace | None, direction: Direction | None
 ) -> tuple[Evaluations, ...]:
-    """The evaluations themselves, if they are such; else read them with the defaults."""
+    """Return evaluations as they are; read anything else with the defaults of `read_history`."""
     if not isinstance(source, str) and isinstance(source, Sequence):
         evaluations = [item for item in source if isinstance(item, Evaluations)]
         if len(evaluations) == len(source):
@@ -176,10 +176,10 @@ def read_source(
     if settings.contexts is not None:
         others = [item.study.study_name for item in opened if isinstance(item, OpenedStudy)]
         contexts = check_contexts(settings.contexts, names, others=others)
-    history = [
-        reader.read(task.rows, task.space, direction=direction, context=contexts[task.rows.task])
-        for task in tasks
-    ]
+    history: list[Evaluations | None] = []
+    for task in tasks:
+        context = contexts[task.rows.task]
+        history.append(reader.read(task.rows, task.space, direction=direction, context=context))
     return reader.finish(history)
 
 
@@ -207,11 +207,11 @@ def read_surrogate_data(
         reader.read(of_task.rows, space, direction=direction, context=of_task.context)
         for of_task in split_table(table, space, columns, reader)
     ]
-    return reader.usable(history)
+    return reader.select_usable(history)
 
 
 def _name_source(opened: Sequence[Table | OpenedStudy]) -> str:
-    """Name of a source in messages."""
+    """Name a source in messages."""
     tables = [item for item in opened if isinstance(item, Table)]
     if not tables:
         return "the studies"
@@ -221,7 +221,11 @@ def _name_source(opened: Sequence[Table | OpenedStudy]) -> str:
 def _choose_direction(
     opened: Sequence[Table | OpenedStudy], direction: Direction | None
 ) -> Direction:
-    """The direction of all earlier tasks; it is an error if they differ, or if nobody says it."""
+    """Choose the direction of all earlier tasks.
+
+    Raises:
+        EvaluationsError: Directions differ, or nobody says the direction.
+    """
     studies = [item.study for item in opened if isinstance(item, OpenedStudy)]
     if len(studies) < len(opened) and direction is None:
         raise EvaluationsError("say whether the objective is to minimize or maximize: `direction`")
@@ -278,7 +282,7 @@ def _split_studies(
     settings: Settings,
     reader: Reader,
 ) -> list[TaskRows | None]:
-    """The rows of each study; Optuna, which may not be installed, is imported for them alone."""
+    """Convert studies to rows; Optuna, which may not be installed, is imported only for them."""
     if not studies:
         return []
     from hpobench_ordered.tuning.reading.studies import split_studies

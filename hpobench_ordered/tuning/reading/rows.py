@@ -75,13 +75,19 @@ class Rows:
     states: Sequence[State] | None = None
 
     def select(self, rows: Sequence[int]) -> "Rows":
-        """The rows of these numbers, from 0."""
+        """Select the rows of these numbers, which count from 0."""
+        columns: dict[str, NDArray[Any]] = {}
+        for name, column in self.columns.items():
+            columns[name] = column[list(rows)]
+        states = None
+        if self.states is not None:
+            states = [self.states[i] for i in rows]
         return Rows(
-            self.task,
-            [self.where[i] for i in rows],
-            {name: column[list(rows)] for name, column in self.columns.items()},
-            [self.objective[i] for i in rows],
-            None if self.states is None else [self.states[i] for i in rows],
+            task=self.task,
+            where=[self.where[i] for i in rows],
+            columns=columns,
+            objective=[self.objective[i] for i in rows],
+            states=states,
         )
 
 
@@ -100,12 +106,16 @@ class OpenedStudy:
     before: datetime | None = None
 
     def list_trials(self) -> "list[FrozenTrial]":
-        """The trials that are read, in order."""
+        """List the trials that are read, in order."""
         trials: list[FrozenTrial] = self.study.get_trials(deepcopy=False)
         if self.before is None:
             return trials
-        ended = [trial for trial in trials if trial.datetime_complete is not None]
-        return [trial for trial in ended if trial.datetime_complete < self.before]
+        ended_before: list[FrozenTrial] = []
+        for trial in trials:
+            end = trial.datetime_complete
+            if end is not None and end < self.before:
+                ended_before.append(trial)
+        return ended_before
 
 
 @dataclass(frozen=True)
@@ -142,7 +152,7 @@ class _Verdicts:
 
     @classmethod
     def begin(cls, n_rows: int) -> "_Verdicts":
-        """Nothing is wrong with any row."""
+        """Begin with verdicts that nothing is wrong with any row."""
         nowhere = np.zeros(n_rows, dtype=np.bool_)
         return cls(~nowhere, nowhere.copy(), nowhere)
 
@@ -231,11 +241,11 @@ class Reader:
         if self.rows_with_problem:
             count = f"{self._n_dropped} of {self._n_rows} evaluations"
             raise EvaluationsError(
-                f"{self.source} cannot be read, because of {count}:{self._problems()}{hint}"
+                f"{self.source} cannot be read, because of {count}:{self._list_problems()}{hint}"
             )
 
     def finish(self, history: Iterable[Evaluations | None]) -> tuple[Evaluations, ...]:
-        """The usable evaluations by task, after all checks that need the whole history.
+        """Return the usable evaluations by task, after all checks that need the whole history.
 
         Args:
             history: Evaluations of each task; None for a task without a usable row.
@@ -246,18 +256,19 @@ class Reader:
         Warns:
             HistoryWarning: Rows are left out or merged, numbers were moved, or columns are ignored.
         """
-        evaluations = self.usable(history)
+        evaluations = self.select_usable(history)
         self.warn_of_ignored()
         return evaluations
 
-    def usable(self, history: Iterable[Evaluations | None]) -> tuple[Evaluations, ...]:
-        """The usable evaluations by task; warns of, or refuses, what is left out or moved.
+    def select_usable(self, history: Iterable[Evaluations | None]) -> tuple[Evaluations, ...]:
+        """Return the usable evaluations by task; warn of what is left out or moved, or refuse it.
 
-        `history` has None for a task without a usable row.
+        Args:
+            history: Evaluations of each task; None for a task without a usable row.
         """
         if not self.drop_invalid:
             self.refuse(f"\n{self._advise()}")
-        problems = self._problems()
+        problems = self._list_problems()
         evaluations = tuple(e for e in history if e is not None)
         has_value = any(np.isfinite(e.objective).any() for e in evaluations)
         if not has_value and not self.may_be_empty:
@@ -312,8 +323,8 @@ class Reader:
             sentences.append(f"if they were evaluated on another search space, {READ_ON_OLD_SPACE}")
         return "; ".join(sentences)
 
-    def _problems(self) -> str:
-        """A line for each problem, with the rows that have it; "" without problems."""
+    def _list_problems(self) -> str:
+        """List the problems: a line for each, with the rows that have it; "" without problems."""
         extent_of_problem: dict[str, str] = {}
         for name, problem in self._problem_of_range.items():
             smallest, largest = self._extents[name]
@@ -338,7 +349,7 @@ class Reader:
         return rows.select(ended)
 
     def _read_configs(self, rows: Rows, space: SearchSpace, verdicts: _Verdicts) -> FloatArray:
-        """Code the configurations, (rows, hyperparameters); NaN where one is inactive.
+        """Code the configurations, (n, d), with NaN where a hyperparameter is inactive.
 
         Parents are read before their children, whose conditions are on the codes of the parents.
         """
@@ -360,25 +371,25 @@ class Reader:
     def _read_column(
         self, rows: Rows, parameter: Parameter, is_asked: BoolArray, verdicts: _Verdicts
     ) -> FloatArray:
-        """Code a hyperparameter where it is asked for, (rows,); NaN elsewhere and where invalid.
+        """Code a column where a value is asked for, (n,), with NaN elsewhere.
 
-        Rows with an invalid value are reported.
+        A row with an invalid value is reported, and gets NaN.
         """
         column = rows.columns[parameter.name]
         coded = _code_valid_column(parameter, column, is_asked)
         if coded is not None:  # the usual case: all at once, which is faster
-            self._extend(parameter, coded)
+            self._extend_range(parameter, coded)
             return coded
 
         coded = np.full(len(column), np.nan)
         cells = column.tolist()
         asked_rows = np.flatnonzero(is_asked).tolist()
         numbers_asked_for = np.array([parse_number(cells[i]) for i in asked_rows], dtype=np.float64)
-        self._extend(parameter, numbers_asked_for)
+        self._extend_range(parameter, numbers_asked_for)
         # If so, the column is probably not what the space describes, but in other units, say.
         may_move = self.clip and not _are_all_outside(parameter, numbers_asked_for)
         for i in asked_rows:
-            coded[i], problem = self._code(parameter, cells[i], may_move=may_move)
+            coded[i], problem = self._code_value(parameter, cells[i], may_move=may_move)
             if problem and verdicts.has_failed[i] and is_missing(cells[i]):
                 verdicts.is_unknown[i] = True
             elif problem:
@@ -387,7 +398,7 @@ class Reader:
                 verdicts.is_good[i] = False
         return coded
 
-    def _extend(self, parameter: Parameter, numbers_of_column: FloatArray) -> None:
+    def _extend_range(self, parameter: Parameter, numbers_of_column: FloatArray) -> None:
         """Extend the smallest and the largest number of a column by those of another task."""
         finite = numbers_of_column[np.isfinite(numbers_of_column)]
         if parameter.choices or not len(finite):
@@ -410,7 +421,9 @@ class Reader:
                 )
                 verdicts.is_good[i] = False
 
-    def _code(self, parameter: Parameter, value: object, *, may_move: bool) -> tuple[float, str]:
+    def _code_value(
+        self, parameter: Parameter, value: object, *, may_move: bool
+    ) -> tuple[float, str]:
         """Code one value.
 
         Args:
@@ -465,9 +478,9 @@ class Reader:
         return code
 
     def _read_objective(self, rows: Rows, verdicts: _Verdicts) -> FloatArray:
-        """The objective values, (rows,), NaN where the evaluation failed.
+        """Read the objective values, (n,), with NaN where the evaluation failed.
 
-        Rows with an invalid value are reported.
+        A row with an invalid value is reported.
         """
         objective = np.array([parse_number(value) for value in rows.objective], dtype=np.float64)
         objective[~np.isfinite(objective)] = np.nan

@@ -176,7 +176,7 @@ def _prepare_trial(trial: FrozenTrial, rename: Mapping[str, str]) -> FrozenTrial
 
 
 def load_studies(storage: "str | BaseStorage", pattern: str) -> list[Study]:
-    """The studies of a storage with matching names, by the start of their first trial."""
+    """Load the studies of a storage with matching names, by the start of their first trials."""
     try:
         with quiet():
             checked_storage = optuna.storages.get_storage(storage)
@@ -253,14 +253,14 @@ def _choose_spaces(
 
 
 def _find_own_space(of_study: _StudyTrials) -> SearchSpace:
-    """The search space of a study: the recorded one, else the inferred one."""
+    """Find the search space of a study: the recorded one, else infer it."""
     if of_study.recorded_space is not None:
         return of_study.recorded_space
     return _infer_space(of_study.name, of_study.complete)
 
 
 def _find_common_space(studies: Sequence[_StudyTrials]) -> SearchSpace | None:
-    """The search space that all studies share; None if there is none."""
+    """Find the search space that all studies share; None if there is none."""
     if studies and _have_same_recorded_space(studies):
         return studies[0].recorded_space
     return _infer_common_space([of_study.complete for of_study in studies])
@@ -387,7 +387,7 @@ def _infer_space(study: str, trials: Sequence[FrozenTrial]) -> SearchSpace:
 
 
 def _merge_all_distributions(trials: Iterable[FrozenTrial]) -> dict[str, BaseDistribution]:
-    """The smallest distribution of each parameter that contains those of all trials."""
+    """Merge all distributions of each parameter to the smallest one that contains them."""
     merged: dict[str, BaseDistribution] = {}
     for trial in trials:
         for name, distribution in trial.distributions.items():
@@ -409,8 +409,8 @@ def _is_in_none(name: str, trials: Iterable[FrozenTrial]) -> bool:
     return not any(name in trial.params for trial in trials)
 
 
-def _codes_in_range(parameter: Parameter, trials: Iterable[FrozenTrial]) -> set[float]:
-    """Codes of the values that a parameter has in trials, without those out of its range."""
+def _list_codes_in_range(parameter: Parameter, trials: Iterable[FrozenTrial]) -> set[float]:
+    """List the codes of the values that a parameter has in trials, if they are in its range."""
     values = [trial.params[parameter.name] for trial in trials]
     return {parameter.code(value) for value in values if allows(parameter, value)}
 
@@ -431,8 +431,8 @@ def _infer_condition(
         if not comparable or not _is_in_all(parent.name, with_child):
             continue
 
-        codes_with = _codes_in_range(parent, with_child)
-        codes_without = _codes_in_range(parent, comparable)
+        codes_with = _list_codes_in_range(parent, with_child)
+        codes_without = _list_codes_in_range(parent, comparable)
         if not codes_with or not codes_without:
             continue
 

@@ -179,7 +179,7 @@ def _complete(columns: Columns, frame: "DataFrame", space: SearchSpace) -> Colum
 
 
 def _find_state_column(frame: "DataFrame", space: SearchSpace, columns: Columns) -> str | None:
-    """The column that says what became of each evaluation; None if there is none.
+    """Find the column that says what became of each evaluation; None if there is none.
 
     A column of that name which holds other words is something else.
     """
@@ -192,7 +192,7 @@ def _find_state_column(frame: "DataFrame", space: SearchSpace, columns: Columns)
 
 
 def _read_states(column: "Series[Any]") -> list[State] | None:
-    """What became of each evaluation; None if a cell holds another word."""
+    """Read what became of each evaluation; None if a cell holds another word."""
     states: list[State] = []
     for cell in column.tolist():
         word = str(cell).rpartition(".")[2].strip().lower()  # "TrialState.PRUNED", too
@@ -212,7 +212,7 @@ def _name_rows(frame: "DataFrame") -> list[str]:
 def _group_rows(
     frame: "DataFrame", column: str, names_of_rows: Sequence[str], reader: Reader
 ) -> dict[str, list[int]]:
-    """Positions of the rows of each task, in the order in which tasks first appear.
+    """Group rows by task: their positions, in the order in which tasks first appear.
 
     Args:
         frame: The table.
@@ -408,7 +408,7 @@ def _read_contexts(
     rows_of_task: Mapping[str, Sequence[int]],
     names_of_rows: Sequence[str],
 ) -> dict[str, dict[str, float]]:
-    """Context of each task from the columns of contexts, which must not change within a task.
+    """Read the context of each task from columns, which must not change within a task.
 
     Numbers are integers if the column's type is.
 
@@ -436,7 +436,10 @@ def _read_contexts(
 
 
 def _to_task_name(label: object) -> str:
-    """A task's name; whole numbers lose the .0 that pandas adds where some are missing."""
+    """Convert a cell to the name of a task.
+
+    A whole number loses the ".0" that pandas adds where other cells of the column are empty.
+    """
     if isinstance(label, float) and label.is_integer():
         return str(int(label))
     return str(label)
