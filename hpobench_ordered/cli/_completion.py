@@ -35,21 +35,12 @@ def make_completer(list_names: Callable[[click.Context], Iterable[str]]) -> Comp
     return complete
 
 
-def list_surrogates(benchmarks: Iterable[str]) -> list[str]:
-    """Names of the surrogates of benchmarks, sorted."""
+def _list_surrogates_in_command(context: click.Context) -> list[str]:
+    """List the surrogates of the benchmarks in the command, or else of all benchmarks, sorted."""
     names = set()
-    for benchmark in benchmarks:
+    for benchmark in context.params.get("benchmarks") or list_benchmarks():
         names |= {option.name for option in benchmark_spec(benchmark).surrogates}
     return sorted(names)
-
-
-def _list_surrogates_in_command(context: click.Context) -> list[str]:
-    """Names of the surrogates of the benchmarks in the command, or of all benchmarks."""
-    name = context.params.get("name")  # argument of commands on one benchmark
-    if name:
-        return list_surrogates([name])
-    benchmarks = context.params.get("benchmarks")  # those of --benchmark, typed before
-    return list_surrogates(benchmarks or list_benchmarks())
 
 
 complete_benchmark = make_completer(lambda _: list_benchmarks())

@@ -1,6 +1,5 @@
 """Commands that show benchmarks and methods: list, info."""
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -17,14 +16,12 @@ from hpobench_ordered.benchmarks.registry import (
 from hpobench_ordered.cli._completion import (
     complete_benchmark,
     complete_suite,
-    complete_surrogate,
-    list_surrogates,
 )
 from hpobench_ordered.cli._options import json_option
 from hpobench_ordered.cli._output import print_json, print_table, say
 from hpobench_ordered.data.benchmark import Definition
 from hpobench_ordered.data.specs import BenchmarkSpec, SurrogateOption
-from hpobench_ordered.errors import ArtifactError, UnknownNameError
+from hpobench_ordered.errors import ArtifactError
 from hpobench_ordered.methods.base import MethodKind
 from hpobench_ordered.methods.registry import list_methods, method_spec
 from hpobench_ordered.space import SpaceChange
@@ -37,11 +34,6 @@ from hpobench_ordered.surrogates.card import TaskQuality
 @click.option("--suite", "suite_name", shell_complete=complete_suite, help="Only of this suite.")
 @click.option("--ready", is_flag=True, help="Only what can be used at once.")
 @click.option(
-    "--surrogate",
-    shell_complete=complete_surrogate,
-    help="Only what has this surrogate; with --ready, what can be evaluated on it at once.",
-)
-@click.option(
     "--methods",
     "shows_methods",
     is_flag=True,
@@ -52,7 +44,6 @@ def list_(
     text: str,
     suite_name: str | None,
     ready: bool,
-    surrogate: str | None,
     shows_methods: bool,
     as_json: bool,
 ) -> None:
@@ -64,7 +55,7 @@ def list_(
     configurations are near the best; "copying" the best of the task before is enough. `info` has
     the figures, and the source.
     """
-    is_filtered = bool(text or suite_name or ready or surrogate)
+    is_filtered = bool(text or suite_name or ready)
     if shows_methods:
         if is_filtered:
             raise click.UsageError("--methods lists all methods: it takes no TEXT and no filter")
@@ -72,13 +63,11 @@ def list_(
         return
 
     names = list_benchmarks() if suite_name is None else suite(suite_name)
-    if surrogate is not None:
-        _check_surrogate(surrogate)
-
     entries = []
     for name in names:
         spec = benchmark_spec(name)
-        if has_surrogate(spec, surrogate, ready=ready):
+        can_be_listed = spec.option().is_ready or not ready
+        if can_be_listed:
             entries.append(describe_in_list(spec))
     entries = [entry for entry in entries if contains_text(entry, text)]
 
@@ -92,31 +81,6 @@ def list_(
     if not is_filtered:
         for family in benchmark_families():
             say(f"and those of the pattern {family.pattern}")
-
-
-def _check_surrogate(surrogate: str) -> None:
-    """Raise an UnknownNameError unless some benchmark has this surrogate."""
-    surrogates = list_surrogates(list_benchmarks())
-    if surrogate not in surrogates:
-        raise UnknownNameError("surrogate", surrogate, surrogates)
-
-
-def has_surrogate(spec: BenchmarkSpec, surrogate: str | None, *, ready: bool) -> bool:
-    """Whether a benchmark has a surrogate, which can be used at once if `ready`.
-
-    Args:
-        spec: The benchmark.
-        surrogate: Name of the surrogate; None: the benchmark's default one.
-        ready: Whether it must be possible to use it without fetching or installing anything.
-    """
-    if surrogate is None:
-        options = spec.surrogates
-    else:
-        options = tuple(option for option in spec.surrogates if option.name == surrogate)
-    if not options:
-        return False
-    chosen = options[0]  # the only one of that name, or the default one, which comes first
-    return chosen.is_ready or not ready
 
 
 def describe_in_list(spec: BenchmarkSpec) -> dict[str, Any]:
@@ -372,10 +336,10 @@ def task_rows(
     if figures:
         headers += ["R2", "Spearman", "top decile"]
     rows: list[tuple[str, ...]] = []
-    best_texts = format_column(best)
-    for index, task in enumerate(definition.tasks):
+    for index, (task, best_value) in enumerate(zip(definition.tasks, best, strict=True)):
         context = ", ".join(f"{name}: {value:.6g}" for name, value in task.context.items())
-        cells = [str(index), task.name, context, best_texts[index]]
+        best_text = "-" if best_value is None else f"{best_value:.6g}"
+        cells = [str(index), task.name, context, best_text]
         if task.name in figures:
             quality = figures[task.name]
             cells += [f"{x:.3f}" for x in (quality.r2, quality.spearman, quality.top_decile)]
@@ -389,31 +353,3 @@ def best_values(spec: BenchmarkSpec) -> list[float | None]:
         if option.is_ready:
             return [task.best_value for task in spec.load(option.name).tasks]
     return [None] * len(spec.define().tasks)
-
-
-def format_column(values: Sequence[float | None]) -> list[str]:
-    """Format numbers with equally many decimals, "-" for None.
-
-    The number that is largest without its sign has six digits; final zeros that all numbers have
-    are left out.
-    """
-    finite = [value for value in values if value is not None and math.isfinite(value)]
-    largest = max(map(abs, finite), default=0.0)
-    decimals = 0
-    if largest > 0:
-        # 1 from 1 on, 2 from 10 on; 0 or less below 1, where there are more than six decimals.
-        digits_before_point = 1 + math.floor(math.log10(largest))
-        decimals = max(6 - digits_before_point, 0)
-    texts = ["-" if value is None else f"{value:.{decimals}f}" for value in values]
-    if decimals == 0:
-        return texts
-
-    characters_to_cut = min(_count_final_zeros(text) for text in texts if text != "-")
-    if characters_to_cut == decimals:
-        characters_to_cut += 1  # the point, too
-    return [text if text == "-" else text[: len(text) - characters_to_cut] for text in texts]
-
-
-def _count_final_zeros(text: str) -> int:
-    """Number of zeros that a text ends with."""
-    return len(text) - len(text.rstrip("0"))

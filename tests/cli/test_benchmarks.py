@@ -6,7 +6,6 @@ import pytest
 from cli_results import FAILURE, MISUSE, assert_fails, read_names
 
 from hpobench_ordered import SearchSpace, list_benchmarks, list_methods, load, suite
-from hpobench_ordered.cli.benchmarks import format_column
 from hpobench_ordered.data import extras
 from hpobench_ordered.reporting.recommendations import read_recommendations
 
@@ -16,9 +15,6 @@ from hpobench_ordered.reporting.recommendations import read_recommendations
     [
         ([], list_benchmarks()),
         (["--ready"], list_benchmarks(ready=True)),
-        (["--surrogate", "nearest-log"], ["xgboost-mnist"]),
-        # The evaluations that this surrogate looks up are not fetched.
-        (["--surrogate", "nearest-log", "--ready"], []),
         (["MNIST"], ["xgboost-mnist"]),
     ],
 )
@@ -43,28 +39,8 @@ def test_empty_list_says_so(cli):
     assert "no benchmark matches" in result.stderr
 
 
-@pytest.mark.parametrize(
-    ("words", "suggestion"),
-    [(["--surrogate", "forrest"], "forest"), (["--suite", "otpho"], "othpo")],
-)
-def test_list_suggests_names(cli, words, suggestion):
-    assert_fails(cli("list", *words), MISUSE, f"did you mean '{suggestion}'")
-
-
-@pytest.mark.parametrize(
-    ("values", "texts"),
-    [
-        ([182.6, 308.9, None], ["182.6", "308.9", "-"]),
-        ([3.0, 12.0], ["3", "12"]),
-        ([0.987654321, 0.5], ["0.987654", "0.500000"]),
-        ([0.0, -0.25], ["0.00", "-0.25"]),
-        ([None, None], ["-", "-"]),
-        ([1234567.5, 1.0], ["1234568", "1"]),
-        ([], []),
-    ],
-)
-def test_column_has_equally_many_decimals(values, texts):
-    assert format_column(values) == texts
+def test_list_suggests_names(cli):
+    assert_fails(cli("list", "--suite", "otpho"), MISUSE, "did you mean 'othpo'")
 
 
 def test_methods_are_listed(cli):
