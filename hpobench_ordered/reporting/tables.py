@@ -234,7 +234,7 @@ def agreement_tables(
         for method, ranks_by_surrogate in ranks.iterrows():
             rows.append((str(method), *(f"{rank:.2f}" for rank in ranks_by_surrogate)))
         order = "the same" if group["is_same"].all() else "NOT the same"
-        caption = f"{benchmark}: mean ranks by surrogate; the order of methods is {order} on all"
+        caption = f"{benchmark}: mean ranks by surrogate; the order of methods is {order} on all."
         yield TextTable(caption, ("method", *map(str, ranks.columns)), rows)
 
 
