@@ -240,16 +240,6 @@ def test_stays_ahead_since_trial(last_score_of_b, outcome):
     assert get_outcomes(findings) == [outcome]
 
 
-@pytest.mark.parametrize(("expected", "outcome"), [("a", Outcome.HOLDS), ("b", Outcome.FAILS)])
-def test_best_is_of_those_compared(expected, outcome):
-    """Method a is the best of a and b; "ideal" is better than both, but not compared."""
-    check = check_with(othpo.best, {"x": expected}, ["a", "b"], trial=3)
-
-    findings = check_on_scores(check, a=[90, 90, 40], b=[90, 90, 41])
-
-    assert get_outcomes(findings) == [outcome]
-
-
 def test_between_is_found_after_each_trial():
     """Method b is between a and c after trial 1 (10, 40, 50), not after trial 2 (10, 40, 30)."""
     check = check_with(othpo.between, "b", "a", "c", trials=(1, 2))

@@ -1,7 +1,7 @@
 """Checks of the claims of Hellan et al. (2023); see `papers.claims`."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -11,7 +11,6 @@ from hpobench_ordered.analysis.samples import incumbents
 from hpobench_ordered.analysis.scores import ranks_of_means
 from hpobench_ordered.papers.claims import (
     Finding,
-    ahead,
     compare_pair,
     find_weakest,
     iter_scores,
@@ -126,23 +125,6 @@ def stays_ahead(
             for trial in range(since, last_trial + 1)
         ]
         findings.append(find_weakest(after_trials))
-    return findings
-
-
-def best(
-    evidence: Evidence,
-    comparisons: Comparisons,
-    expected: Mapping[str, str],
-    among: Sequence[str],
-    *,
-    trial: int,
-) -> list[Finding]:
-    """Check that the method expected on each benchmark scores best of some methods."""
-    findings = []
-    for comparison in comparisons:
-        method = expected[comparison.benchmark]
-        rivals = [other for other in among if other != method]
-        findings += ahead(evidence, [comparison], [method], rivals, trial=trial)
     return findings
 
 
