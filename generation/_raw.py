@@ -93,7 +93,7 @@ def make_raw_frame(
     import pandas as pd
 
     types_of_config = {
-        f"{CONFIG_PREFIX}{parameter.name}": _pandas_type(parameter)
+        f"{CONFIG_PREFIX}{parameter.name}": _choose_pandas_type(parameter)
         for parameter in space.parameters
     }
     types = {
@@ -117,8 +117,8 @@ def make_raw_frame(
     return frame
 
 
-def _pandas_type(parameter: Parameter) -> str:
-    """Pandas' type of a hyperparameter's column, which must hold nulls where it is inactive."""
+def _choose_pandas_type(parameter: Parameter) -> str:
+    """Choose pandas' type of a hyperparameter's column, which holds nulls where it is inactive."""
     if parameter.choices:
         return "object"
     return "Int64" if parameter.kind is Kind.INTEGER else "float64"

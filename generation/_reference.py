@@ -369,6 +369,6 @@ def _read_results(store: Store, cells: Iterable[Cell]) -> Iterator[ReferenceFile
 
 
 def _name_file(where: Mapping[str, str]) -> str:
-    """Name of the file of a benchmark, surrogate and protocol; protocols by their names alone."""
+    """Name the file of a benchmark, surrogate and protocol, without the protocol's settings."""
     protocol = parse_protocol_name(where["protocol"])
     return f"{where['benchmark']}-{where['surrogate']}-{protocol}{RESULTS_SUFFIX}"

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 from hpobench_ordered.data.identity import hash_json
 from hpobench_ordered.data.writing import write_atomically
 from hpobench_ordered.errors import StoreError
-from hpobench_ordered.generation.base import Progress, silent
+from hpobench_ordered.generation.base import Progress, ignore_progress
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ def run_trainings(
     folder: Path,
     *,
     workers: int = 1,
-    progress: Progress = silent,
+    progress: Progress = ignore_progress,
 ) -> list[Mapping[str, Any]]:
     """Do every job whose outcome is not stored yet, equal jobs once.
 

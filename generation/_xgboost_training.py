@@ -19,7 +19,7 @@ from hpobench_ordered._typing import ConfigLike, FloatArray
 from hpobench_ordered.data.extras import import_extra
 from hpobench_ordered.generation._mnist import MnistSplit
 from hpobench_ordered.generation._training import Trainer, TrainingJob, run_trainings
-from hpobench_ordered.generation.base import Progress, silent
+from hpobench_ordered.generation.base import Progress, ignore_progress
 
 AS_PUBLISHED = {"tree_method": "exact", "base_score": 0.5}
 """The defaults of XGBoost 1.x, which reproduce the published evaluations.
@@ -76,7 +76,7 @@ def train_configs(
     folder: Path,
     *,
     workers: int = 1,
-    progress: Progress = silent,
+    progress: Progress = ignore_progress,
 ) -> FloatArray:
     """Train n configurations on S sizes, unless `folder` holds the outcomes.
 

@@ -21,7 +21,7 @@ class Progress(Protocol):
         """Report that `done` of `total` parts of a step are finished."""
 
 
-def silent(step: str, done: int, total: int) -> None:
+def ignore_progress(step: str, done: int, total: int) -> None:
     """Ignore progress."""
 
 
@@ -51,7 +51,7 @@ class Request:
     sizes: tuple[int, ...] | None = None
     configurations: int | None = None
     tasks: tuple[str, ...] | None = None
-    progress: Progress = silent
+    progress: Progress = ignore_progress
 
     def path_beside(self, suffix: str) -> Path:
         """Return a path beside the artifact's folder: the name of that, a dash and a suffix."""
@@ -114,7 +114,7 @@ class Generator:
         sizes: Sequence[int] | None = None,
         configurations: int | None = None,
         tasks: Sequence[str] | None = None,
-        progress: Progress = silent,
+        progress: Progress = ignore_progress,
     ) -> Path:
         """Check the request, then write the artifact, or another result; returns its path.
 
@@ -173,7 +173,7 @@ class Generator:
 
 
 def _list_flags(options: Container[Option]) -> list[str]:
-    """Names of options on the command line, in the order of `Option`."""
+    """List the names of options on the command line, in the order of `Option`."""
     return [option.value for option in Option if option in options]
 
 

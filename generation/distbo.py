@@ -28,7 +28,7 @@ from hpobench_ordered.data.raw_evaluations import RawEvaluations
 from hpobench_ordered.data.surrogate import Surrogate
 from hpobench_ordered.generation import base
 from hpobench_ordered.generation._fitting import ForestData, write_forest
-from hpobench_ordered.generation._flows.designs import sobol
+from hpobench_ordered.generation._flows.designs import draw_sobol
 from hpobench_ordered.generation._training import TrainingJob, run_trainings
 from hpobench_ordered.generation.base import Generator, GeneratorFamily, Option, Request
 from hpobench_ordered.methods.bo import BayesianOptimisation
@@ -133,7 +133,7 @@ def _search_best_value(
     # With `SEARCH_STREAM` these are other random numbers than those of the source run.
     rng = np.random.default_rng([seed, task, SEARCH_STREAM])
 
-    sobol_values = space.decode(sobol(space.dimension, SOBOL_CONFIGURATIONS, rng))
+    sobol_values = space.decode(draw_sobol(space.dimension, SOBOL_CONFIGURATIONS, rng))
     values = np.concatenate([run.values, sobol_values])
     objective = np.concatenate([run.objective, model.predict(sobol_values, task)])
     best_row = int(np.argmin(compute_losses(objective)))
@@ -280,7 +280,7 @@ def _design_configurations(space: SearchSpace, n: int, seed: int) -> FloatArray:
         grid = np.linspace(0.0, 1.0, n)[:, None]
         return space.decode(grid)
 
-    points = sobol(space.dimension, n, np.random.default_rng(seed))  # in the unit cube
+    points = draw_sobol(space.dimension, n, np.random.default_rng(seed))  # in the unit cube
     on_linear_scale = space.decode(points)
     on_log_scale = _put_shares_on_log_scale(space).decode(points)
     is_even_row = np.arange(n)[:, None] % 2 == 0
@@ -299,7 +299,7 @@ def _put_shares_on_log_scale(space: SearchSpace) -> SearchSpace:
     return SearchSpace(parameters)
 
 
-def _runs_generator(benchmark: GeneratedBenchmark, seed: int) -> Generator:
+def _make_runs_generator(benchmark: GeneratedBenchmark, seed: int) -> Generator:
     """Make the generator of the source runs of a benchmark whose data are drawn by `seed`.
 
     Those of seed 0 come with the package; those of others are stored in the user's own folder.
@@ -313,7 +313,7 @@ def _runs_generator(benchmark: GeneratedBenchmark, seed: int) -> Generator:
     return Generator(benchmark.name(seed), {"train": source}, home=home)
 
 
-def _forest_generator(benchmark: RealBenchmark) -> Generator:
+def _make_forest_generator(benchmark: RealBenchmark) -> Generator:
     """Make the generator of a benchmark on published data."""
     source = base.EvaluationSource(
         "Trains on the published data; --from is a folder that holds them.",
@@ -324,17 +324,19 @@ def _forest_generator(benchmark: RealBenchmark) -> Generator:
     return Generator(benchmark.outline.name, {"train": source})
 
 
-def _further_seed(name: str) -> Generator | None:
+def _find_generator_of_seed(name: str) -> Generator | None:
     """Make the generator of a name with a seed, "NAME-seed-SEED"; None for other names."""
     benchmark_and_seed = parse_seeded_name(name)
     if benchmark_and_seed is None:
         return None
     benchmark, seed = benchmark_and_seed
-    return _runs_generator(benchmark, seed)
+    return _make_runs_generator(benchmark, seed)
 
 
 GENERATORS = (
-    *(_runs_generator(benchmark, 0) for benchmark in GENERATED.values()),
-    *(_forest_generator(benchmark) for benchmark in REAL.values()),
+    *(_make_runs_generator(benchmark, 0) for benchmark in GENERATED.values()),
+    *(_make_forest_generator(benchmark) for benchmark in REAL.values()),
 )
-FAMILIES = (GeneratorFamily(f"NAME-seed-SEED, NAME one of {', '.join(GENERATED)}", _further_seed),)
+FAMILIES = (
+    GeneratorFamily(f"NAME-seed-SEED, NAME one of {', '.join(GENERATED)}", _find_generator_of_seed),
+)

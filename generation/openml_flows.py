@@ -28,7 +28,7 @@ from hpobench_ordered.generation._flows.datasets import FOLDS as TRAINING_FOLDS
 from hpobench_ordered.generation._flows.datasets import (
     compute_naive_bayes_auc,
     download_dataset,
-    offline_datasets,
+    read_offline_datasets,
 )
 from hpobench_ordered.generation._flows.plans import (
     PLANS,
@@ -182,7 +182,7 @@ def _load_data_sets(flow: Flow, request: Request) -> dict[str, ClassificationDat
         _parse_task_ids(tasks)  # checks the names, to fail before any download
         return {task: download_dataset(task) for task in tasks}
 
-    data_sets = offline_datasets(request.local)
+    data_sets = read_offline_datasets(request.local)
     if request.tasks is None:
         return data_sets
     for task in request.tasks:
@@ -200,7 +200,7 @@ def _parse_task_ids(tasks: Sequence[str]) -> tuple[int, ...]:
 
 
 def _describe_context(data: ClassificationData) -> dict[str, float]:
-    """Context of a task: the size of its data set, and naive Bayes' AUC on it (`LANDMARK`)."""
+    """Describe a task by the size of its data set, and naive Bayes' AUC on it (`LANDMARK`)."""
     rows, inputs = data.x.shape
     rows_of_classes = np.bincount(data.y)
     size = DataSize(rows, inputs, majority=int(rows_of_classes.max()))

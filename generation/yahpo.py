@@ -82,16 +82,16 @@ V2_LAYOUT = Layout(
 """Columns of the v2 network of rbv2_ranger."""
 
 
-def _v2_file(name: str, sha256: str) -> RemoteFile:
+def _describe_v2_file(name: str, sha256: str) -> RemoteFile:
     """Describe a published file of the v2 network of rbv2_ranger."""
     url = f"{REPOSITORY}/{V2_COMMIT}/rbv2_ranger/{name}"
     return RemoteFile(f"yahpo_data-2.0/rbv2_ranger/{name}", url, sha256)
 
 
-V2_ENCODING = _v2_file(
+V2_ENCODING = _describe_v2_file(
     "encoding_v2.json", "79f94025ec3ab2aa5d91f9d149cbd82b26e461a61b07826a6b29da46032d4246"
 )
-V2_MODEL = _v2_file(
+V2_MODEL = _describe_v2_file(
     "model_v2.onnx", "04e5ec7a65e2f1005bead3756ba3e8c214144639a8d2302f39f1692d172dd60a"
 )
 
@@ -151,7 +151,7 @@ def generate_from_evaluations(scenario: str, instance: str, request: Request) ->
     YAHPO names a benchmark by a scenario, the learner, and an instance, the data set.
     """
     path = find_evaluations(request.local, scenario, instance)
-    defined = _definition(scenario, instance, request.local)
+    defined = _define(scenario, instance, request.local)
     published = read_evaluations(path, defined.space)
     n_published = len(published.values)
     n = request.configurations or n_published
@@ -171,7 +171,7 @@ def generate_from_v2_network(scenario: str, instance: str, request: Request) -> 
     Inputs of this network that the benchmark does not tune are fixed: sampling with replacement is
     on, and the replication is number 10.
     """
-    defined = _definition(scenario, instance, request.local)
+    defined = _define(scenario, instance, request.local)
     model = OnnxSurrogate.for_space(
         _find_file(V2_MODEL, request.local).read_bytes(),
         space=defined.space,
@@ -192,7 +192,7 @@ def generate_from_v2_network(scenario: str, instance: str, request: Request) -> 
 
 def generate_from_own_network(scenario: str, instance: str, request: Request) -> Path:
     """Fit the forest of a benchmark to evaluations of its network and write its artifact."""
-    defined = _definition(scenario, instance, request.local)
+    defined = _define(scenario, instance, request.local)
     files = remote_files(scenario)
     model = network(
         _find_file(files["model.onnx"], request.local).read_bytes(),
@@ -294,7 +294,7 @@ def sample_network(
     return EvaluatedConfigurations(values, FRACTIONS, np.stack(auc_of_fractions, axis=1))
 
 
-def _definition(scenario: str, instance: str, local: Path | None) -> Definition:
+def _define(scenario: str, instance: str, local: Path | None) -> Definition:
     """Define a benchmark, by the search space and the encoding that YAHPO publishes."""
     files = remote_files(scenario)
     config_space = _read_json(files["config_space.json"], local)
@@ -348,7 +348,7 @@ def _write(
     return write_forest(request, defined, forest, report)
 
 
-def _generator(scenario: str, instance: str) -> Generator:
+def _make_generator(scenario: str, instance: str) -> Generator:
     """Make the generator of a benchmark, whose only source depends on the scenario.
 
     Artifacts of xgboost and rpart do not come with the package: `home` is the user's own folder.
@@ -378,6 +378,6 @@ def _generator(scenario: str, instance: str) -> Generator:
 
 
 GENERATORS = tuple(
-    _generator(*benchmark)
+    _make_generator(*benchmark)
     for benchmark in (*PAPER_BENCHMARKS, *FURTHER_BENCHMARKS, *GENERATED_BENCHMARKS)
 )

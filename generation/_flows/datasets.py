@@ -35,10 +35,10 @@ BREAST_CANCER_TASK = "9946"
 _FILE_NAME = re.compile(r"(?P<task>\d+)_(?P<name>.+)\.csv")
 
 
-def offline_datasets(folder: Path) -> dict[str, ClassificationData]:
-    """Data sets that need no download, by OpenML task in ascending order."""
+def read_offline_datasets(folder: Path) -> dict[str, ClassificationData]:
+    """Read or make the data sets that need no download, by OpenML task in ascending order."""
     local_data_sets = _read_folder(folder)
-    data_sets = {BREAST_CANCER_TASK: breast_cancer()}
+    data_sets = {BREAST_CANCER_TASK: load_breast_cancer_data()}
     # One task for each of the MONK's problems 1, 2 and 3.
     for problem, task in enumerate(MONKS_TASKS, start=1):
         data_sets[task] = make_monks_problem(problem)
@@ -89,8 +89,8 @@ def download_dataset(task: str) -> ClassificationData:
     return code_data(dataset.name, inputs, classes, source)
 
 
-def breast_cancer() -> ClassificationData:
-    """The data set wdbc: 569 examples, 30 numbers, two classes; scikit-learn's copy."""
+def load_breast_cancer_data() -> ClassificationData:
+    """Load scikit-learn's copy of the data set wdbc: 569 examples, 30 numbers, two classes."""
     import pandas as pd
 
     datasets = import_extra(
@@ -124,7 +124,7 @@ class Fold:
     classes: int
 
     def standardise(self) -> "Fold":
-        """Give training inputs mean 0 and standard deviation 1 (ddof 1, as R); constant ones stay.
+        """Standardise training inputs by mean and deviation (ddof 1, as R); constant ones stay.
 
         Test inputs are shifted and scaled like training inputs.
         """
@@ -134,7 +134,7 @@ class Fold:
         return replace(self, x=(self.x - shift) / scale, x_test=(self.x_test - shift) / scale)
 
     def compute_auc(self, scores: FloatArray) -> float:
-        """Area under the ROC curve of the test examples, by their scores, (m, 1) or (m, K).
+        """Compute the area under the ROC curve of test examples by their scores, (m, 1) or (m, K).
 
         With more than two classes it is the mean of the one-against-rest areas, weighted by the
         classes' frequencies in the test, as OpenML defines it.
@@ -151,7 +151,7 @@ class Fold:
 
 
 def iter_folds(data: ClassificationData) -> Iterator[Fold]:
-    """The five stratified splits of a data set, from a constant seed.
+    """Split a data set into five stratified folds, by a constant seed.
 
     Raises:
         ExperimentError: Fewer than two classes have an example for every fold.

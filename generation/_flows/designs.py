@@ -22,7 +22,7 @@ ROUNDS_KEY = "rounds"
 def design_svm(space: SearchSpace, n: int, seed: int, task: str) -> list[Config]:
     """Draw n space-filling configurations by seed and task; a smaller n gives the first of them."""
     rng = np.random.default_rng([seed, int(task)])  # tasks have numbers as names
-    points = sobol(space.dimension, n, rng)
+    points = draw_sobol(space.dimension, n, rng)
     unit_values = space.canonical(points)  # without values of inactive hyperparameters
     return space.configs(space.decode(unit_values))
 
@@ -36,7 +36,7 @@ def design_xgboost(space: SearchSpace, n: int, seed: int, task: str) -> list[dic
     """
     # After the hyperparameters, a point has a coordinate for each of the smaller numbers of rounds.
     dimension = space.dimension + COUNTS_PER_BOOSTING - 1
-    points = sobol(dimension, n, np.random.default_rng([seed, int(task)]))
+    points = draw_sobol(dimension, n, np.random.default_rng([seed, int(task)]))
     unit_values = points[:, : space.dimension]
     places_of_smaller_counts = points[:, space.dimension :]
 
@@ -82,8 +82,8 @@ def _choose_round_counts(largest: FloatArray, places: FloatArray, lower: int) ->
     return counts.astype(np.int64)
 
 
-def sobol(dimension: int, n: int, rng: np.random.Generator) -> FloatArray:
-    """First n points of a scrambled Sobol sequence in the unit cube, shape (n, dimension).
+def draw_sobol(dimension: int, n: int, rng: np.random.Generator) -> FloatArray:
+    """Draw the first n points of a scrambled Sobol sequence in the unit cube, (n, dimension).
 
     The sequence is balanced for powers of two, so that many points are made, 2^exponent >= n.
     """

@@ -12,7 +12,11 @@ from hpobench_ordered.generation._flows.datasets import BREAST_CANCER_TASK
 from hpobench_ordered.generation._flows.datasets import FOLDS as TRAINING_FOLDS
 from hpobench_ordered.generation._flows.training import SOLVER_WORK, FlowLearner
 from hpobench_ordered.generation._openml.setups import Converter
-from hpobench_ordered.generation._openml.tasks import DataSize, ranger_converters, svm_converters
+from hpobench_ordered.generation._openml.tasks import (
+    DataSize,
+    make_ranger_converters,
+    make_svm_converters,
+)
 from hpobench_ordered.surrogates.coding import Coding, space_coding
 from hpobench_ordered.surrogates.pipeline import FOLDS
 
@@ -54,7 +58,7 @@ class FlowPlan:
     training: TrainingPlan | None = None
 
 
-def _xgboost_coding() -> Coding:
+def _make_xgboost_coding() -> Coding:
     """Code configurations of XGBoost, with ratios of hyperparameters as further inputs.
 
     A tree gets a share of the rows, `subsample`. Whether these are enough for it to split at all
@@ -70,7 +74,7 @@ PLANS = (
     FlowPlan(
         SVM,
         lambda: space_coding(SVM.space(), products=[("cost", "gamma")]),
-        svm_converters,
+        make_svm_converters,
         limits_of_records=(
             "Where a record names no gamma, it is one over the number of columns, about e1071's "
             "default.",
@@ -86,7 +90,7 @@ PLANS = (
     ),
     FlowPlan(
         XGBOOST,
-        _xgboost_coding,
+        _make_xgboost_coding,
         lambda sizes: {},
         limits_of_records=(),
         training=TrainingPlan(
@@ -105,7 +109,7 @@ PLANS = (
     FlowPlan(
         RANGER,
         lambda: space_coding(RANGER.space()),
-        ranger_converters,
+        make_ranger_converters,
         limits_of_records=(
             "mtry and min.node.size are recorded as whole numbers, and are here turned back into "
             "the fraction and the exponent that they were drawn as.",

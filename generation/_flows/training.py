@@ -37,7 +37,7 @@ from hpobench_ordered.generation._flows.datasets import FOLD_SEED, FOLDS, Fold, 
 from hpobench_ordered.generation._flows.designs import ROUNDS_KEY, design_svm, design_xgboost
 from hpobench_ordered.generation._raw import make_raw_frame, name_config_columns
 from hpobench_ordered.generation._training import Trainer, TrainingJob, run_trainings
-from hpobench_ordered.generation.base import Progress, silent
+from hpobench_ordered.generation.base import Progress, ignore_progress
 from hpobench_ordered.space import SearchSpace
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def _make_evaluation(areas: Sequence[float], seconds: float, *, capped: bool) ->
 
 @dataclass(frozen=True, slots=True)
 class SVMTrainer:
-    """Trains libsvm as e1071::svm does, by scikit-learn; inputs standardised in every fold.
+    """Trains libsvm by scikit-learn as e1071::svm does, with inputs standardised in every fold.
 
     Hyperparameters: kernel, cost, gamma (not linear), degree (polynomial). coef0 is 0, the
     tolerance 0.001. Where the solver stops early, the values are those of that moment.
@@ -158,7 +158,8 @@ class BoostingTrainer:
             "learner": "xgboost",
             "data": self.data.digest,
             "folds": [FOLDS, FOLD_SEED],
-            "parameters": _fixed_parameters("gbtree", 2) | _fixed_parameters("gblinear", 2),
+            "parameters": _make_fixed_parameters("gbtree", 2)
+            | _make_fixed_parameters("gblinear", 2),
             "scikit-learn": _import_sklearn().__version__,
             "xgboost": _import_xgboost().__version__,
         }
@@ -200,7 +201,7 @@ def _iter_margins(fold: Fold, config: Mapping[str, Any]) -> Iterator[FloatArray]
     two classes (S = 1), else one per class.
     """
     xgboost = _import_xgboost()
-    parameters = dict(config) | _fixed_parameters(config["booster"], fold.classes)
+    parameters = dict(config) | _make_fixed_parameters(config["booster"], fold.classes)
     counts = parameters.pop(ROUNDS_KEY)
     is_tree = config["booster"] == "gbtree"
     matrix_class = xgboost.QuantileDMatrix if is_tree else xgboost.DMatrix
@@ -230,8 +231,8 @@ def _compute_scores(margin: FloatArray) -> FloatArray:
     return np.asarray(log_softmax(margin, axis=1))
 
 
-def _fixed_parameters(booster: str, classes: int) -> dict[str, Any]:
-    """Parameters that are the same for all configurations of a booster."""
+def _make_fixed_parameters(booster: str, classes: int) -> dict[str, Any]:
+    """Make the parameters that are the same for all configurations of a booster."""
     parameters: dict[str, Any] = {"base_score": 0.5, "nthread": 1, "seed": 0, "verbosity": 1}
     if classes == 2:
         parameters |= {"objective": "binary:logistic"}
@@ -268,7 +269,7 @@ def train_flow(
     seed: int,
     folder: Path,
     workers: int = 1,
-    progress: Progress = silent,
+    progress: Progress = ignore_progress,
     space: SearchSpace,
 ) -> "pd.DataFrame":
     """Train a flow's learner with n configurations on every data set.
@@ -308,7 +309,7 @@ def train_flow(
 def _iter_rows(
     task: str, training: int, config: Mapping[str, Any], outcome: Mapping[str, Any]
 ) -> Iterator[dict[str, Any]]:
-    """Rows of the evaluations of one training: one, or one for each number of rounds."""
+    """Yield the rows of a training's evaluations: one, or one for each number of rounds."""
     configs: list[Config] = [dict(config)]
     if ROUNDS_KEY in config:
         others = {name: value for name, value in config.items() if name != ROUNDS_KEY}

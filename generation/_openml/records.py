@@ -22,7 +22,7 @@ from hpobench_ordered.errors import StoreError
 from hpobench_ordered.generation._openml.client import openml_client
 from hpobench_ordered.generation._openml.setups import Dropped, MlrSetups, merge_stated_values
 from hpobench_ordered.generation._raw import make_raw_frame, name_config_columns
-from hpobench_ordered.generation.base import Progress, silent
+from hpobench_ordered.generation.base import Progress, ignore_progress
 from hpobench_ordered.space import SearchSpace
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def download_records(
     space: SearchSpace,
     folder: Path,
     setups: MlrSetups,
-    progress: Progress = silent,
+    progress: Progress = ignore_progress,
 ) -> FlowRecords:
     """Download all evaluations of a flow on the tasks that `folder` does not hold.
 
@@ -99,14 +99,18 @@ def _list_evaluations(flow_id: int, task: int) -> "pd.DataFrame":
         )
     rows = []
     for entry in listing.to_dict("records"):
-        parameters = entry["parameters"]
-        stated = None
-        if isinstance(parameters, Mapping):  # otherwise NaN: the setup is unknown
-            stated = json.dumps(
-                {_FLOW_PREFIX.sub("", name, count=1): text for name, text in parameters.items()}
-            )
+        is_setup_known = isinstance(entry["parameters"], Mapping)  # otherwise NaN
+        stated = _write_stated_values(entry["parameters"]) if is_setup_known else None
         rows.append((entry["run_id"], entry["setup_id"], entry["value"], stated))
     return pd.DataFrame(rows, columns=["run", "setup", "value", "stated"])
+
+
+def _write_stated_values(parameters: Mapping[str, str | None]) -> str:
+    """Write the values of a setup, which are given by full names, as JSON by short names."""
+    text_of_name = {}
+    for full_name, text in parameters.items():
+        text_of_name[_FLOW_PREFIX.sub("", full_name, count=1)] = text
+    return json.dumps(text_of_name)
 
 
 def _read_parquet(path: Path) -> "pd.DataFrame":

@@ -158,7 +158,7 @@ def parse_value(text: str) -> Value:
 
 
 def _code_choice(parameter: Parameter, value: Value) -> float | Dropped:
-    """Code of the choice with that name, case-insensitive."""
+    """Find the code of the choice with this name, whatever its case."""
     name = str(value).strip().casefold()
     for index, choice in enumerate(parameter.choices):
         if str(choice).casefold() == name:

@@ -13,7 +13,7 @@ from hpobench_ordered.benchmarks.openml_flows import CONTEXT
 from hpobench_ordered.generation._openml.client import openml_client
 from hpobench_ordered.generation._openml.records import ADVICE
 from hpobench_ordered.generation._openml.setups import Converter
-from hpobench_ordered.generation.base import Progress, silent
+from hpobench_ordered.generation.base import Progress, ignore_progress
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,9 @@ class DataSize:
         return dict(zip(CONTEXT, numbers, strict=True))  # `CONTEXT` are the names of the three
 
 
-def look_up_data_sizes(tasks: Sequence[int], *, progress: Progress = silent) -> dict[int, DataSize]:
+def look_up_data_sizes(
+    tasks: Sequence[int], *, progress: Progress = ignore_progress
+) -> dict[int, DataSize]:
     """Look up the sizes of the data sets of OpenML's tasks, by task; the client stores them."""
     sizes = {}
     for done, task in enumerate(tasks, start=1):
@@ -55,7 +57,7 @@ def look_up_data_sizes(tasks: Sequence[int], *, progress: Progress = silent) -> 
     return sizes
 
 
-def svm_converters(sizes: Mapping[int, DataSize]) -> dict[str, Converter]:
+def make_svm_converters(sizes: Mapping[int, DataSize]) -> dict[str, Converter]:
     """Return a converter that fills in the default of a kernel's gamma, 1 / p for p inputs.
 
     e1071 counts the columns of its model matrix instead, which at times are a few more.
@@ -68,7 +70,7 @@ def svm_converters(sizes: Mapping[int, DataSize]) -> dict[str, Converter]:
     return {"gamma": convert_gamma}
 
 
-def ranger_converters(sizes: Mapping[int, DataSize]) -> dict[str, Converter]:
+def make_ranger_converters(sizes: Mapping[int, DataSize]) -> dict[str, Converter]:
     """Return converters of ranger's recorded numbers to those that were drawn at random.
 
     OpenML's random bot drew a fraction x, and ran with mtry = ceil(x p); of all x that give an

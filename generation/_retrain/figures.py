@@ -41,7 +41,7 @@ def compute_correlation_by_lag(losses: FloatArray) -> dict[int, float]:
 
 
 def compute_noise_share(repeated: FloatArray, *, averaged: int = 1) -> float:
-    """Share of the variance of losses within a task that is due to the seed; mean over tasks.
+    """Compute which share of the variance of a task's losses is due to the seed, mean over tasks.
 
     Args:
         repeated: Losses of m configurations on T tasks, trained with each of S seeds, (S, m, T).
@@ -66,7 +66,7 @@ def compute_noise_share(repeated: FloatArray, *, averaged: int = 1) -> float:
 
 
 def compute_agreement(repeated: FloatArray) -> tuple[float, float]:
-    """Mean rank correlation between the losses of one seed and of another.
+    """Compute the mean rank correlation between the losses of one seed and of another.
 
     Args:
         repeated: Losses of m configurations on T tasks, trained with each of S seeds, (S, m, T).
@@ -87,10 +87,10 @@ def compute_agreement(repeated: FloatArray) -> tuple[float, float]:
 def compute_shares_within_noise(
     smooth: FloatArray, repeated: FloatArray, *, averaged: int = 1
 ) -> FloatArray:
-    """Share of each task's configurations within two standard deviations of the best, (T,).
+    """Compute which share of each task's configurations is near the best, (T,).
 
-    The standard deviation is the seed's effect on the better half of configurations, as only
-    these compete with the best.
+    Near is within two standard deviations of the best. The standard deviation is the effect of the
+    seed on the better half of configurations, as only these compete with the best.
 
     Args:
         smooth: Losses of n configurations on the forest, (n, T), with hardly any effect of seeds.
@@ -192,5 +192,5 @@ def _compare_seeds(smooth: FloatArray, repeated: FloatArray, averaged: int) -> d
 
 
 def _nan_median(shares: FloatArray) -> float:
-    """Median of the finite shares; 0 if there are none."""
+    """Compute the median of the finite shares; 0 if there are none."""
     return float(np.nanmedian(shares)) if np.isfinite(shares).any() else 0.0

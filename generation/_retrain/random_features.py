@@ -52,15 +52,15 @@ class _RandomFeatures(BaseEstimator):  # type: ignore[misc]  # scikit-learn has 
 
 
 class RandomFeaturesRegressor(RegressorMixin, _RandomFeatures):  # type: ignore[misc]
-    """Regression."""
+    """Predicts numbers."""
 
     def predict(self, x: FloatArray) -> FloatArray:
-        """Predictions for rows (n, p), shape (n,)."""
+        """Predict numbers for rows (n, p), shape (n,)."""
         return self._predict_ridge(x)
 
 
 class RandomFeaturesClassifier(ClassifierMixin, _RandomFeatures):  # type: ignore[misc]
-    """Classification into the classes 0 and 1."""
+    """Predicts the classes 0 and 1."""
 
     def fit(self, x: FloatArray, y: NDArray[Any], sample_weight: FloatArray | None = None) -> Self:
         """Fit to rows (n, p) and classes (n,), 0 and 1."""
@@ -69,9 +69,9 @@ class RandomFeaturesClassifier(ClassifierMixin, _RandomFeatures):  # type: ignor
         return super().fit(x, target, sample_weight)
 
     def decision_function(self, x: FloatArray) -> FloatArray:
-        """Scores of rows (n, p), shape (n,): above 0 is class 1."""
+        """Score rows (n, p), shape (n,): above 0 is class 1."""
         return self._predict_ridge(x)
 
     def predict(self, x: FloatArray) -> NDArray[Any]:
-        """Classes of rows (n, p), shape (n,)."""
+        """Predict the classes of rows (n, p), shape (n,)."""
         return (self._predict_ridge(x) > 0).astype(int)

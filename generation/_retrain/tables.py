@@ -68,7 +68,7 @@ class DataSplit:
 
 
 def code_target(target: NDArray[Any], *, is_regression: bool) -> NDArray[Any]:
-    """Code a target, (n,), as floats or, if it is one of classes, as indices of these."""
+    """Code a target, (n,): numbers as floats, classes as their indices."""
     if is_regression:
         return target.astype(np.float64)
     _, codes = np.unique(target, return_inverse=True)

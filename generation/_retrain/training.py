@@ -139,7 +139,7 @@ class RetrainTrainer:
         )
 
     def _compute_weights(self, half_life: float, task: int, n_training: int) -> FloatArray:
-        """Weights of the rows before a period, by their age in periods, (rows,)."""
+        """Compute the weights of the rows before a period by their age in periods, (rows,)."""
         starts = np.asarray(self.stream.starts)
         end = self.stream.starts[task]
         rows = np.arange(end - n_training, end)

@@ -32,7 +32,10 @@ from hpobench_ordered.cli.fetch import fetch
 from hpobench_ordered.data.local import LOCAL_VARIABLE
 from hpobench_ordered.data.remote import CACHE_VARIABLE
 from hpobench_ordered.errors import DownloadError, NotFetchedError
-from hpobench_ordered.generation._flows.datasets import breast_cancer, offline_datasets
+from hpobench_ordered.generation._flows.datasets import (
+    load_breast_cancer_data,
+    read_offline_datasets,
+)
 from hpobench_ordered.generation._flows.training import BoostingTrainer, SVMTrainer
 from hpobench_ordered.surrogates.bundle import read_card, read_evaluations
 
@@ -227,7 +230,7 @@ def test_fetched_data_are_those_trained_on(shared, folder_of_published_data):
     source_of_fetched = benchmark_spec(SVM.name).data
 
     assert source_of_fetched is not None
-    trained_on = offline_datasets(shared / "data" / "openml_datasets")
+    trained_on = read_offline_datasets(shared / "data" / "openml_datasets")
     for index, task in enumerate(hbo.load(SVM.name).tasks):
         fetched = source_of_fetched.load(index)
         assert np.array_equal(fetched.features, trained_on[task.name].x)
@@ -271,7 +274,8 @@ def train_boosting(data: ClassificationData, config: Config, task: str) -> dict[
     [(SVM, train_svm, "cost"), (XGBOOST, train_boosting, "nrounds")],
 )
 @pytest.mark.parametrize(
-    ("task", "make_data"), [("3492", partial(make_monks_problem, 1)), ("9946", breast_cancer)]
+    ("task", "make_data"),
+    [("3492", partial(make_monks_problem, 1)), ("9946", load_breast_cancer_data)],
 )
 def test_recorded_evaluations_can_be_repeated(flow, train, slow_if_large, task, make_data):
     """The five fastest trainings of a task are repeated.

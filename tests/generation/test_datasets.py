@@ -103,7 +103,7 @@ class TestFolder:
         3492 to 3494 are generated, unless there is a file; 9946 comes with scikit-learn. A data set
         has the name in its file's, after the number of the task.
         """
-        data_sets = datasets.offline_datasets(folder_of_data_sets)
+        data_sets = datasets.read_offline_datasets(folder_of_data_sets)
 
         assert list(data_sets) == ["37", "3492", "3493", "3494", "9946", "10101"]
         assert data_sets["37"].name == "a"
@@ -115,21 +115,21 @@ class TestFolder:
         (tmp_path / "notes.csv").touch()
 
         with pytest.raises(ArtifactError, match="holds no file"):
-            datasets.offline_datasets(tmp_path)
+            datasets.read_offline_datasets(tmp_path)
 
     def test_two_data_sets_of_task_are_refused(self, folder_of_data_sets):
         """The folder already has 37_a.csv."""
         (folder_of_data_sets / "37_b.csv").write_text("a,class\n1,0\n2,1\n")
 
         with pytest.raises(ArtifactError, match="two data sets of task 37"):
-            datasets.offline_datasets(folder_of_data_sets)
+            datasets.read_offline_datasets(folder_of_data_sets)
 
     def test_public_data_sets_are_read(self, shared):
         """Ten files, three generated data sets, and one of scikit-learn have two classes.
 
         OpenML tells the same number of rows; there are more columns, as texts become several.
         """
-        data_sets = datasets.offline_datasets(shared / "data" / "openml_datasets")
+        data_sets = datasets.read_offline_datasets(shared / "data" / "openml_datasets")
 
         assert len(data_sets) == 10 + 3 + 1
         assert all(set(np.unique(data.y)) == {0, 1} for data in data_sets.values())
@@ -339,7 +339,7 @@ class TestAUC:
 
 def test_landmark_is_auc_of_naive_bayes():
     """The mean area under the curve of naive Bayes tells how hard the classes are to predict."""
-    data = datasets.breast_cancer()
+    data = datasets.load_breast_cancer_data()
 
     auc = datasets.compute_naive_bayes_auc(data)
 

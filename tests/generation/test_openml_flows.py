@@ -26,8 +26,8 @@ from hpobench_ordered.generation._openml.setups import Dropped
 from hpobench_ordered.generation._openml.tasks import (
     DataSize,
     look_up_data_sizes,
-    ranger_converters,
-    svm_converters,
+    make_ranger_converters,
+    make_svm_converters,
 )
 from hpobench_ordered.generation._raw import About, read_raw, write_raw
 from hpobench_ordered.surrogates import pipeline
@@ -340,7 +340,7 @@ def training_calls(monkeypatch):
         "3492": make_data_set("monk"),
     }
     monkeypatch.setattr(openml_flows, "train_flow", train_flow)
-    monkeypatch.setattr(openml_flows, "offline_datasets", lambda folder: data_of_folder)
+    monkeypatch.setattr(openml_flows, "read_offline_datasets", lambda folder: data_of_folder)
     monkeypatch.setattr(openml_flows, "download_dataset", download_dataset)
     return calls
 
@@ -563,7 +563,7 @@ def test_recorded_mtry_becomes_a_fraction(share, columns):
     """
     task = 1
     size = DataSize(rows=100, inputs=columns, majority=50)
-    convert_mtry = ranger_converters({task: size})["mtry"]
+    convert_mtry = make_ranger_converters({task: size})["mtry"]
     recorded = np.ceil(columns * share)
 
     fraction = convert_mtry(float(recorded), task)
@@ -580,7 +580,7 @@ def test_recorded_node_size_becomes_an_exponent(x, rows):
     """
     task = 1
     size = DataSize(rows=rows, inputs=5, majority=rows)
-    convert_node_size = ranger_converters({task: size})["min.node.size"]
+    convert_node_size = make_ranger_converters({task: size})["min.node.size"]
     recorded = round(rows**x)
 
     exponent = convert_node_size(float(recorded), task)
@@ -594,8 +594,8 @@ def test_defaults_depend_on_data():
 
     Task 37 has 8 columns, task 3 has 36. The size of nodes has no default.
     """
-    convert_gamma = svm_converters(SIZES_OF_DATA)["gamma"]
-    ranger = ranger_converters(SIZES_OF_DATA)
+    convert_gamma = make_svm_converters(SIZES_OF_DATA)["gamma"]
+    ranger = make_ranger_converters(SIZES_OF_DATA)
 
     assert convert_gamma(None, 37) == 1 / 8
     assert convert_gamma(0.3, 37) == 0.3
