@@ -6,9 +6,14 @@ import sys
 from pathlib import Path
 from pkgutil import iter_modules
 from types import ModuleType
+from typing import TYPE_CHECKING, cast
 
 from hpobench_ordered.data.extras import OPTUNA
 from hpobench_ordered.errors import ExperimentError, MissingExtraError, UnknownNameError
+
+if TYPE_CHECKING:
+    from importlib.abc import Loader
+    from importlib.machinery import ModuleSpec
 
 FILE_PREFIX = "_file_"  # prefix of the name of a module whose file has the name of another module
 
@@ -78,23 +83,12 @@ def _import_module(name: str) -> ModuleType:
         is_missing_itself = f"{name}.".startswith(f"{missing}.")
         if not (isinstance(error, ImportError) and is_missing_itself):
             raise _import_error(name, error) from error
-    raise UnknownNameError("module", name, _list_neighbours(missing))
-
-
-def _list_neighbours(missing: str) -> list[str]:
-    """Names of the modules that are where one is missing, to suggest instead.
-
-    Where it is missing is the package in its name, or else the current folder.
-    """
-    package = missing.rpartition(".")[0]
-    if not package:
-        return [module.name for module in iter_modules([str(Path.cwd())])]
-    folders = getattr(sys.modules.get(package), "__path__", [])
-    return [f"{package}.{module.name}" for module in iter_modules(folders)]
+    modules_here = [module.name for module in iter_modules([str(Path.cwd())])]
+    raise UnknownNameError("module", name, modules_here)
 
 
 def _import_file(path: Path) -> ModuleType:
-    """Import a file, under its own name unless that leads to another module.
+    """Import a file, under its own name unless another module has it.
 
     Raises:
         UnknownNameError: There is no such file.
@@ -105,40 +99,29 @@ def _import_file(path: Path) -> ModuleType:
         raise UnknownNameError("file", path.name, neighbours, hint=f" (in {path.parent})")
     _search_first(Path.cwd())
     _search_first(path.parent)
-    is_importable = _leads_to_file(path.stem, path)
+    name = path.stem
+    loaded = sys.modules.get(name)
+    if loaded is not None:
+        if getattr(loaded, "__file__", "") == str(path):
+            return loaded
+        name = FILE_PREFIX + name  # another module has the name, such as one of Python
     try:
-        if is_importable:
-            return importlib.import_module(path.stem)
-        # Another module has the file's name, such as a module of Python: it gets a prefix.
-        return _load_file(FILE_PREFIX + path.stem, path)
+        return _load_file(name, path)
     except Exception as error:
         raise _import_error(path, error) from error
 
 
-def _leads_to_file(name: str, path: Path) -> bool:
-    """Whether a module of a name was, or would be, imported from a file."""
-    loaded = sys.modules.get(name)
-    if loaded:
-        return getattr(loaded, "__file__", "") == str(path)
-    spec = importlib.util.find_spec(name)  # finds the file, but does not run it
-    return spec is not None and spec.origin == str(path)
-
-
 def _load_file(name: str, path: Path) -> ModuleType:
-    """Import a file under another name, as its own is that of another module.
-
-    If it raises, the module is removed again.
-    """
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise ImportError(f"{path} is not a Python file")
-    sys.modules[name] = importlib.util.module_from_spec(spec)
+    """Import a file under a name; if it raises, there is no such module."""
+    spec = cast("ModuleSpec", importlib.util.spec_from_file_location(name, path))
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # before it runs, as Python does: the module may look itself up
     try:
-        spec.loader.exec_module(sys.modules[name])
+        cast("Loader", spec.loader).exec_module(module)
     except BaseException:
         del sys.modules[name]
         raise
-    return sys.modules[name]
+    return module
 
 
 def _import_error(place: str | Path, error: Exception) -> ExperimentError:

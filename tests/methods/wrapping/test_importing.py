@@ -120,7 +120,7 @@ def test_other_processes_need_not_find_module(folder, place):
 MISSPELT_PLACES = {
     "optimiser_of_mine:Mime": "did you mean 'Mine'",
     "optimizer_of_mine:Mine": "did you mean 'optimiser_of_mine'",
-    "package_of_mine.inners_of_mine:Mine": "did you mean 'package_of_mine.inner_of_mine'",
+    "package_of_mine.inners_of_mine:Mine": "unknown module",
     "optimizer_of_mine.py:Mine": "did you mean 'optimiser_of_mine.py'",
     "nowhere/at_all.py:Mine": "unknown file",
     "helper_of_mine.draw:x": "unknown module",
