@@ -32,8 +32,8 @@ def run_on_workers(
 ) -> Iterator[tuple[Cell, RunReply | CrashedRun | None]]:
     """Run cells, one run of a method each, on the workers; yield each with its reply when over.
 
-    Only a few cells are sent at a time: others follow as runs finish. What is sent is a pickled
-    call, which the worker unpickles only after it has compared versions.
+    Only a few cells are sent at a time: others follow as runs finish. They are sent as pickles,
+    which the worker unpickles only after it has compared versions.
 
     Raises:
         ExperimentError: The connection was lost, or a worker cannot run them.
@@ -49,9 +49,11 @@ def run_on_workers(
         futures = []
         for cell in islice(unsent, count):
             # `sendable` is the cell in the form in which a worker can load its method.
-            request = pickle_value((perform_on_worker, (cell.sendable, job.time_limit)))
+            pickled_cell = pickle_value(cell.sendable)
             # Not pure: a run that is repeated after a crash must not get the earlier result.
-            future = client.submit(run_request, request, versions, pure=False)
+            future = client.submit(
+                perform_on_worker, pickled_cell, job.time_limit, versions, pure=False
+            )
             cell_of_future[future] = cell
             futures.append(future)
         return futures
@@ -84,16 +86,14 @@ def run_on_workers(
                 client.cancel(list(cell_of_future))  # those that are not over
 
 
-def perform_on_worker(cell: Cell, time_limit: float | None) -> RunReply | CrashedRun:
-    """Make a run in a child process of this Dask worker, one of its `CHILDREN`."""
-    return perform_in_child(cell, time_limit, CHILDREN)
-
-
-def run_request(request: bytes, versions: Mapping[str, str]) -> RunReply | CrashedRun:
-    """On a worker, call the function that a client sent, if both have the same packages.
+def perform_on_worker(
+    pickled_cell: bytes, time_limit: float | None, versions: Mapping[str, str]
+) -> RunReply | CrashedRun:
+    """Make a run in a child process of this Dask worker, if it has the client's packages.
 
     Args:
-        request: The pickled function and its arguments.
+        pickled_cell: The run, a pickled `Cell`.
+        time_limit: Seconds that one call into the method may take; None: no limit.
         versions: The client's versions of packages, by name.
 
     Raises:
@@ -111,9 +111,11 @@ def run_request(request: bytes, versions: Mapping[str, str]) -> RunReply | Crash
             "worker and run the same again to continue"
         )
 
-    function, arguments = pickle.loads(request)  # only now: other versions might not unpickle it
-    reply: RunReply | CrashedRun = function(*arguments)
-    return reply
+    cell = pickle.loads(pickled_cell)  # only now: other versions might not unpickle it
+    group = cell.process_group
+    if group:  # the processes outlive experiments: a method that has changed needs another one
+        group = f"{group} {cell.identity.version}"
+    return perform_in_child(cell, time_limit, CHILDREN, group=group)
 
 
 @contextmanager

@@ -132,9 +132,15 @@ def perform_from_files(
 
 
 def perform_in_child(
-    cell: Cell, time_limit: float | None, children: Children
+    cell: Cell, time_limit: float | None, children: Children, *, group: str | None = None
 ) -> RunReply | CrashedRun:
     """Make a run in another process, which is killed when a call takes too long.
+
+    Args:
+        cell: The run.
+        time_limit: Seconds that one call into the method may take; None: no limit.
+        children: The processes.
+        group: The group of runs that share processes; default: `Cell.process_group`.
 
     Returns:
         The finished or failed run; or a `CrashedRun` if its process ended, perhaps for a reason
@@ -142,7 +148,7 @@ def perform_in_child(
     """
     try:
         reply = children.call(
-            cell.process_group,  # all methods of this package share processes; others do not
+            cell.process_group if group is None else group,
             perform_from_files,
             cell.identity,
             pickle_value(cell.sendable),

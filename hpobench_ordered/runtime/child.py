@@ -33,6 +33,7 @@ from hpobench_ordered.errors import ExperimentError, HPOBenchOrderedError
 
 T = TypeVar("T")
 
+IDLE_SECONDS = 60.0  # a process without work ends after this time
 DUMP_SECONDS = 1.0  # time that an overdue process has to report where it is, before it is killed
 POLL_SECONDS = 0.1  # how often the parent looks at a silent process
 STEP_SIZE = 500  # bytes at the beginning of a report file, which tell the current step
@@ -298,7 +299,7 @@ def _announce(text: str) -> None:
 
 
 def serve(report_path: str) -> None:
-    """Run the calls that this child process reads, until its parent is gone; never returns.
+    """Run the calls that this child process reads, until its parent is gone or asks no more.
 
     Args:
         report_path: The file for reports.
@@ -321,12 +322,14 @@ def serve(report_path: str) -> None:
     requests: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     threading.Thread(target=_read_requests, args=(calls, requests), daemon=True).start()
     own_pid = os.getpid()
-    while True:
-        reply = _answer(requests.get())
-        if os.getpid() != own_pid:  # a copy of this process that the function forked
-            os._exit(0)
-        replies.write(reply)
-        replies.flush()
+    with suppress(queue.Empty):
+        while True:  # until there is no call for a while
+            reply = _answer(requests.get(timeout=IDLE_SECONDS))
+            if os.getpid() != own_pid:  # a copy of this process that the function forked
+                break
+            replies.write(reply)
+            replies.flush()
+    os._exit(0)
 
 
 def _read_requests(calls: IO[bytes], requests: "queue.SimpleQueue[bytes]") -> None:

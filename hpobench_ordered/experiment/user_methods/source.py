@@ -10,7 +10,7 @@ import io
 import pickle
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
@@ -46,18 +46,19 @@ class MethodSource:
     Attributes:
         content: The pickled method.
         folder: The folder of the method's first file.
-        files: Names and files of all modules of the user.
         script: The user's program, if the method needs something that is defined there.
+        files: Names and files of all modules of the user.
         search_path: `sys.path`.
         arguments: `sys.argv`.
     """
 
     content: bytes
     folder: Path
-    files: tuple[tuple[str, str], ...]
     script: Script | None
-    search_path: tuple[str, ...]
-    arguments: tuple[str, ...]
+    # These change in the process of the user, who imports other modules, too.
+    files: tuple[tuple[str, str], ...] = field(compare=False)
+    search_path: tuple[str, ...] = field(compare=False)
+    arguments: tuple[str, ...] = field(compare=False)
 
     def __call__(self, **settings: Any) -> Any:
         """Make the optimiser of one task; the method is loaded once in a process."""
@@ -175,8 +176,8 @@ def _make_source(content: bytes, modules: Sequence[str], script: Script | None) 
     return MethodSource(
         content=content,
         folder=method_files[0].parent if method_files else Path.cwd(),
-        files=tuple(imported_files),
         script=script,
+        files=tuple(imported_files),
         search_path=tuple(map(str, sys.path)),
         arguments=tuple(sys.argv),
     )
