@@ -232,15 +232,15 @@ def test_leaderboard_has_reference_ranks():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("benchmark", "mark_of_reason"),
+    ("name", "mark_of_reason"),
     [
         ("yahpo-ranger-4154", "i"),  # implausible values
         ("yahpo-svm-458", "p"),  # a plateau
     ],
 )
-def test_leaderboard_marks_benchmarks_left_out(benchmark, mark_of_reason):
+def test_leaderboard_marks_benchmarks_left_out(name, mark_of_reason):
     """Means over the suite leave some benchmarks out; a letter after their name says why."""
-    link = f"[`{benchmark}`](benchmarks/{benchmark}.md)"
+    link = f"[`{name}`](benchmarks/{name}.md)"
 
     assert f"{link}<sup>[{mark_of_reason}](#left-out)</sup>" in get_section_of_othpo()
 
