@@ -2,7 +2,6 @@
 
 import shutil
 from functools import partial
-from importlib.metadata import PackageNotFoundError
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -29,7 +28,6 @@ from hpobench_ordered.experiment.plan import (
 from hpobench_ordered.experiment.records import Failure, Reason
 from hpobench_ordered.experiment.store import FORMAT, Store
 from hpobench_ordered.methods.random_search import RandomSearch
-from hpobench_ordered.runtime.machine import package_versions
 
 UNUSED_KEY = "0" * 20
 """The key of no run in any of the stores."""
@@ -330,14 +328,13 @@ def test_other_format_is_refused(store):
 # Merging
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
-def test_refused_merge_changes_nothing(cells, store, tmp_path, damage):
+def test_refused_merge_changes_nothing(cells, store, tmp_path):
     """A store with a damaged file is not merged into one's own, of two runs and a failure."""
     own_store = make_store(tmp_path / "own")
     run_cells(cells[:2], own_store)
     own_store.records.write_failure(make_failure())
     before = read_contents(own_store.folder)
-    damage(store)
+    damage_run(store)
 
     with pytest.raises(StoreError, match="is damaged"):
         own_store.merge(store)
@@ -472,21 +469,6 @@ def test_runs_of_other_version_count(original_store, store_of_two_versions):
     assert len(versions) == 16
     assert (versions == "9.9").sum() == 5
     assert store_of_two_versions.digest() == original_store.digest()
-
-
-def test_runs_of_package_that_is_not_installed(cells, tmp_path, monkeypatch):
-    """A package that is only on the path of Python has no version; its runs are stored."""
-
-    def find_no_version(name: str) -> str:
-        raise PackageNotFoundError(name)
-
-    store = Store(tmp_path / "store")
-    with monkeypatch.context() as patched:
-        patched.setattr("hpobench_ordered.runtime.machine.version", find_no_version)
-        package_versions.cache_clear()
-        run_cells(cells[:2], store)
-    package_versions.cache_clear()
-    assert list(store.timings()["version"]) == ["unknown", "unknown"]
 
 
 # The state of runs
