@@ -28,6 +28,8 @@ sys.meta_path.insert(0, Absent)
 
 import numpy as np
 import hpobench_ordered as hbo
+from hpobench_ordered.data.task_data import TaskData
+from hpobench_ordered.errors import HPOBenchOrderedError
 from hpobench_ordered.methods.registry import method_spec
 from hpobench_ordered.testing.toy import numeric_space, random_history, toy_benchmark
 
@@ -47,7 +49,7 @@ for name in methods:
         method = spec.method(**settings, rng=np.random.default_rng(0))
         for loss in range(12):
             method.tell(method.ask(), float(loss))
-    except hbo.HPOBenchOrderedError as error:
+    except HPOBenchOrderedError as error:
         assert type(error).__name__ == "MissingExtraError", error
         print(name)
 """
