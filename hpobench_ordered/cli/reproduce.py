@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hpobench_ordered import papers
 from hpobench_ordered.cli._options import FOLDER, parse_seeds, workers_option
 from hpobench_ordered.cli._output import print_table, progress_bar
 
@@ -83,6 +82,8 @@ def reproduce(
     OUTPUT/summary.md has everything on one page, OUTPUT/figures.md every figure next to what the
     paper says about it; each figure is there as PNG, SVG and CSV.
     """
+    from hpobench_ordered import papers
+
     chosen = papers.paper(paper)
     with progress_bar() as show_progress:
         result = papers.reproduce(
