@@ -8,6 +8,7 @@ again. A method of which something has no file is new at each start.
 
 import pickle
 import secrets
+import sys
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from contextlib import closing
@@ -107,8 +108,9 @@ def identify_method(
 @cache
 def load_and_list(source: MethodSource) -> LoadedCode:
     """Load a method in this process, and list what its import loads; the same list each time."""
+    modules_before = frozenset(sys.modules)
     load_method(source)
-    return list_loaded_code(source.folder)
+    return list_loaded_code(source.folder, modules_before)
 
 
 def method_version(spec: MethodSpec) -> str:

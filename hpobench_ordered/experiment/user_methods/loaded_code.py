@@ -3,7 +3,7 @@
 import os
 import sys
 import sysconfig
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from importlib import metadata
@@ -16,9 +16,6 @@ INSTALLED_FOLDERS = frozenset({"site-packages", "dist-packages"})
 STANDARD_FOLDERS = (Path(os.__file__).parent, Path(sysconfig.get_path("platstdlib")))
 PACKAGE_FOLDER = Path(__file__).absolute().parents[2]
 OUR_METHODS = "hpobench_ordered.methods."
-
-LOADED_BEFORE = frozenset(name.partition(".")[0] for name in sys.modules)
-"""Modules and packages that every process of a method has loaded before the method."""
 
 
 @dataclass(frozen=True)
@@ -47,13 +44,15 @@ class LoadedCode:
         return names
 
 
-def list_loaded_code(folder: Path) -> LoadedCode:
+def list_loaded_code(folder: Path, modules_before: Set[str]) -> LoadedCode:
     """List what this process has loaded for a method.
 
     Args:
         folder: The folder that the paths of files are relative to.
+        modules_before: Names of the modules that had been loaded before the method.
     """
-    return LoadedCode(hash_user_files(folder), _find_packages(), _find_own_methods())
+    packages = _find_packages({name.partition(".")[0] for name in modules_before})
+    return LoadedCode(hash_user_files(folder), packages, _find_own_methods())
 
 
 def hash_user_files(folder: Path) -> dict[str, str]:
@@ -116,12 +115,16 @@ def _is_installed(path: Path) -> bool:
     return not INSTALLED_FOLDERS.isdisjoint(path.parts)
 
 
-def _find_packages() -> dict[str, str]:
-    """Versions of the installed packages that were loaded for a method, by name."""
+def _find_packages(without: Set[str]) -> dict[str, str]:
+    """Versions of the loaded installed packages, by name.
+
+    Args:
+        without: Top-level modules whose packages are left out.
+    """
     top_modules = set()
     for module, path in _iter_module_files():
         top_module, _, _ = module.partition(".")
-        if top_module not in LOADED_BEFORE and _is_installed(path):
+        if top_module not in without and _is_installed(path):
             top_modules.add(top_module)
     if not top_modules:  # as the next line is slow
         return {}
