@@ -12,6 +12,11 @@ os.environ["HPOBENCH_ORDERED_BENCHMARKS"] = str(
     Path(tempfile.mkdtemp(prefix="hpobench-ordered-tests-"), "benchmarks")
 )
 
+# Before NumPy is imported: threads of linear algebra that wait for each other would take most of
+# the time, above all beside another process of tests.
+for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(variable, "1")
+
 QUICK = "not slow and not long"
 """The marks that `pytest` runs by default, as pyproject.toml says."""
 

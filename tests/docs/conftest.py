@@ -5,14 +5,6 @@ from pathlib import Path
 import pytest
 
 from hpobench_ordered.data.local import LOCAL_VARIABLE
-from hpobench_ordered.runtime.threads import one_thread
-
-
-@pytest.fixture(autouse=True, scope="module")
-def compute_in_one_thread():
-    """Threads of linear algebra that wait for each other would take most of the time."""
-    with one_thread():
-        yield
 
 
 @pytest.fixture(scope="session")
