@@ -3,9 +3,9 @@
 In: an optimiser of another package, or of your own, among the methods of an experiment.
 
     hbo.run(benchmarks=["newsvendor"], methods=["bo", Mine])     # a class with ask() and tell()
-    as_method_spec(lambda space, rng: Mine(space, rng, fast=True), name="fast")
+    as_method_spec(functools.partial(Mine, fast=True), name="fast")
     hbo.run(benchmarks=["newsvendor"], methods=[optuna.samplers.TPESampler])
-    as_method_spec(lambda seed: TPESampler(seed=seed, n_startup_trials=3), name="tpe-3")
+    as_method_spec(functools.partial(TPESampler, n_startup_trials=3), name="tpe-3")
     import_object("my_package.my_module:Mine"), import_object("folder/mine.py:Mine")
 
 Out: the methods on a task of your own, without or with Optuna; the tasks as objectives of other

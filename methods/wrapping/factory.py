@@ -256,11 +256,9 @@ def _check_class(optimiser: type) -> None:
 def _single_object_error(optimiser: object) -> ExperimentError:
     """The error for an object in place of its class: all runs would share its state."""
     kind = type(optimiser)
-    parameters = "seed" if is_sampler_class(kind) else "space, rng"
     return ExperimentError(
         f"{optimiser!r} is one object that all runs would share; pass its class {kind.__name__}, "
-        f"or with settings hpobench_ordered.tuning.as_method_spec(lambda {parameters}: "
-        f"{kind.__name__}(...), name='mine')"
+        f"or with settings functools.partial({kind.__name__}, ...)"
     )
 
 
