@@ -164,7 +164,7 @@ class Unseeded(GridSampler):
 @pytest.mark.parametrize(
     ("sampler", "message"),
     [
-        (TPESampler(seed=0), "one object .*; pass its class TPESampler, .*seed:"),
+        (TPESampler(seed=0), r"one object .*; pass its class TPESampler, .*partial\(TPESampler"),
         (Unseeded, "Unseeded takes no seed"),
     ],
 )
