@@ -20,7 +20,7 @@ class ConformanceError(HPOBenchOrderedError, AssertionError):
 
 
 class Conformance:
-    """Properties as tests, run by pytest in a subclass or one after the other by `check`."""
+    """Base of suites with one test per property, which pytest runs in a subclass, or `check`."""
 
     executor: Executor | None = None
     _cached_subject: ClassVar[object] = None
@@ -28,11 +28,15 @@ class Conformance:
 
     @classmethod
     def check(cls, **attributes: object) -> None:
-        """Run all tests on a subclass with these attributes.
+        """Run all tests one after the other, without pytest.
+
+        Args:
+            attributes: Attributes of the suite, such as the method that is tested.
 
         Raises:
             ConformanceError: With the first test that fails.
         """
+        # A subclass with these attributes, as a user of pytest writes one.
         suite = type(cls.__name__, (cls,), attributes)()
         test_names = [name for name in vars(cls) if name.startswith("test_")]
         for name in test_names:
@@ -74,7 +78,11 @@ def read_global_random_state() -> bytes:
 def call_in_other_process(
     executor: Executor | None, function: Callable[..., T], *args: object, **kwargs: object
 ) -> T:
-    """Call a function in the executor's process; without an executor, in a child process."""
+    """Call a function in the executor's process, or in a child process if there is no executor.
+
+    Raises:
+        ConformanceError: The child process cannot be used, ends, or takes too long.
+    """
     if executor is not None:
         return executor.submit(function, *args, **kwargs).result()
     try:
@@ -94,5 +102,5 @@ def call_in_other_process(
 
 def call_in_new_process(function: Callable[..., T], *args: object, **kwargs: object) -> T:
     """Call a function in a process that has run nothing before."""
-    CHILDREN.close()  # otherwise a child that is idle is used again
+    CHILDREN.close()  # ends idle child processes, which would be used again
     return call_in_other_process(None, function, *args, **kwargs)

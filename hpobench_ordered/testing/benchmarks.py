@@ -42,7 +42,7 @@ class BenchmarkConformance(Conformance):
     configurations: int = 40
 
     def test_tasks_are_in_order(self) -> None:
-        """Tasks have consecutive indices, different names, and contexts with the same features."""
+        """Tasks have the indices 0, 1, 2 ..., different names, and the same context features."""
         benchmark = self._benchmark
         names = [task.name for task in benchmark.tasks]
         has_unique_names = len(set(names)) == len(names)
@@ -63,13 +63,13 @@ class BenchmarkConformance(Conformance):
         require(is_same, f"the space of {self._benchmark.id} changes through JSON")
 
     def test_the_global_random_state_stays(self) -> None:
-        """Evaluating draws no global random numbers."""
+        """Evaluating does not change the global random generators of Python and numpy."""
         for task in self._tested_tasks():
             _, is_unchanged = self._evaluate(task)
             require(is_unchanged, f"evaluating {self._benchmark.id} uses the global random state")
 
     def test_values_are_finite_floats(self) -> None:
-        """Values are finite floats, one by one and in a batch."""
+        """The value of one configuration is a float, and all values in a batch are finite."""
         for task in self._tested_tasks():
             value = task.evaluate(self._configs[0])
             is_float = type(value) is float
@@ -81,34 +81,36 @@ class BenchmarkConformance(Conformance):
         require(is_finite, f"{self._benchmark.id} gives values that are not finite")
 
     def test_batches_have_the_values_of_single_configurations(self) -> None:
-        """Lists, DataFrames, arrays, other orders and parts of a batch have the same values."""
+        """A configuration has the same value alone and in a batch of any type, order or size."""
         import pandas as pd
 
         configs = self._configs
         order = np.random.default_rng(self.seed).permutation(len(configs))
-        part = slice(0, len(configs) // 3)
+        first_third = slice(0, len(configs) // 3)
         for task in self._tested_tasks():
-            values = self._values(task)
+            values = self._values_one_by_one(task)
             evaluate = task.evaluate_many
             _require_same(evaluate(configs), values, "values in a batch")
             _require_same(evaluate(pd.DataFrame(configs)), values, "values from a DataFrame")
             _require_same(evaluate(task.space.values(configs)), values, "values from an array")
             shuffled = [configs[index] for index in order]
             _require_same(evaluate(shuffled), values[order], "values in another order")
-            _require_same(evaluate(configs[part]), values[part], "values in a smaller batch")
+            third_of_values = evaluate(configs[first_third])
+            _require_same(third_of_values, values[first_third], "values in a smaller batch")
 
     def test_inactive_hyperparameters_have_no_influence(self) -> None:
-        """Inactive hyperparameters may be given any value."""
+        """A value that is given for an inactive hyperparameter does not change the objective."""
         for task in self._tested_tasks():
             any_values: dict[str, Value] = {}
             for parameter in task.space.parameters:
                 decoded = float(parameter.decode(np.array(0.9)))
                 any_values[parameter.name] = parameter.value(decoded)
 
+            # The configurations lack inactive hyperparameters, and here get a value for them.
             complete_configs = [any_values | config for config in self._configs]
             _require_same(
                 task.evaluate_many(complete_configs),
-                self._values(task),
+                self._values_one_by_one(task),
                 "values with inactive hyperparameters given",
             )
 
@@ -117,7 +119,8 @@ class BenchmarkConformance(Conformance):
         for task in self._tested_tasks():
             if task.best_value is None:
                 continue
-            regrets = task.regret(self._values(task))
+            # The regret is the distance from the best known value, negative if this is beaten.
+            regrets = task.regret(self._values_one_by_one(task))
             smallest_regret = float(regrets.min())
             require(
                 smallest_regret >= 0,
@@ -125,7 +128,7 @@ class BenchmarkConformance(Conformance):
             )
 
     def test_invalid_configurations_are_refused(self) -> None:
-        """Unknown or missing hyperparameters, values out of range or of other types are errors."""
+        """A task refuses unknown or missing hyperparameters, and values that the space forbids."""
         for task in self._tested_tasks():
             config_of_defect = _make_invalid_configs(task.space, self._configs)
             for defect, config in config_of_defect.items():
@@ -153,6 +156,8 @@ class BenchmarkConformance(Conformance):
 
     @property
     def _benchmark(self) -> Benchmark:
+        """The tested benchmark, which is loaded if the suite has only its name."""
+
         def load_benchmark() -> Benchmark:
             if isinstance(self.benchmark, str):
                 return load(self.benchmark)
@@ -161,14 +166,14 @@ class BenchmarkConformance(Conformance):
         return self._compute_once(self.benchmark, "benchmark", load_benchmark)
 
     def _tested_tasks(self) -> list[Task]:
-        """The first and the middle task; if there is only one, that one."""
+        """Return the first task and the middle one; a benchmark with one task gives only that."""
         tasks = self._benchmark.tasks
         indices = sorted({0, len(tasks) // 2})
         return [tasks[index] for index in indices]
 
     @property
     def _configs(self) -> list[Config]:
-        """The random configurations that the tests evaluate."""
+        """The random configurations that the tests evaluate, the same for all tests."""
 
         def draw_configs() -> list[Config]:
             space = self._benchmark.space
@@ -177,16 +182,16 @@ class BenchmarkConformance(Conformance):
 
         return self._compute_once(self.benchmark, "configs", draw_configs)
 
-    def _values(self, task: Task) -> FloatArray:
-        """Values of the configurations, evaluated one by one."""
+    def _values_one_by_one(self, task: Task) -> FloatArray:
+        """Return the values of the random configurations on a task, evaluated one by one."""
         values, _ = self._evaluate(task)
         return values
 
     def _evaluate(self, task: Task) -> tuple[FloatArray, bool]:
-        """Evaluate the configurations one by one.
+        """Evaluate the random configurations on a task one by one, once for all tests.
 
         Returns:
-            The values, and whether the global random state is unchanged.
+            The values, and whether the global random state is the same after as before.
         """
 
         def evaluate_one_by_one() -> tuple[FloatArray, bool]:
@@ -228,31 +233,40 @@ def check_benchmark(
 
 
 def _make_invalid_configs(space: SearchSpace, configs: Sequence[Config]) -> dict[str, Config]:
-    """Change valid configurations into invalid ones, by their defect."""
-    config = configs[0]
-    name = next(name for name in config if name in space.names)
-    others = {other: value for other, value in config.items() if other != name}
-    invalid: dict[str, Config] = {
-        "an unknown hyperparameter": {**config, "no such hyperparameter": 1},
-        "a missing hyperparameter": others,
-        "NaN": {**config, name: float("nan")},
-        "a value of another type": {**config, name: "no such value"},
+    """Make invalid configurations, each by one change of a valid configuration.
+
+    Args:
+        space: The search space.
+        configs: Valid configurations.
+
+    Returns:
+        The invalid configurations; the key of each says in words what is wrong with it.
+    """
+    valid_config = configs[0]
+    name = next(name for name in valid_config if name in space.names)
+    config_without_name = {other: value for other, value in valid_config.items() if other != name}
+    config_of_defect: dict[str, Config] = {
+        "an unknown hyperparameter": {**valid_config, "no such hyperparameter": 1},
+        "a missing hyperparameter": config_without_name,
+        "NaN": {**valid_config, name: float("nan")},
+        "a value of another type": {**valid_config, name: "no such value"},
     }
     for parameter in space.parameters:
         is_number = not parameter.choices
+        # A value out of bounds is only an error where the hyperparameter is active.
         active_config = next((config for config in configs if parameter.name in config), None)
         if not is_number or active_config is None:
             continue
         distance = parameter.upper - parameter.lower + 1
         too_high = {parameter.name: parameter.upper + distance}
         too_low = {parameter.name: parameter.lower - distance}
-        invalid[f"{parameter.name} above its bounds"] = {**active_config, **too_high}
-        invalid[f"{parameter.name} below its bounds"] = {**active_config, **too_low}
-    return invalid
+        config_of_defect[f"{parameter.name} above its bounds"] = {**active_config, **too_high}
+        config_of_defect[f"{parameter.name} below its bounds"] = {**active_config, **too_low}
+    return config_of_defect
 
 
 def _refuses(task: Task, config: Config) -> bool:
-    """Whether a task raises the error of an invalid configuration."""
+    """Return whether a task refuses a configuration with an `InvalidConfigError`."""
     try:
         task.evaluate(config)
     except InvalidConfigError:
@@ -261,7 +275,13 @@ def _refuses(task: Task, config: Config) -> bool:
 
 
 def _require_same(values: FloatArray, expected: FloatArray, description: str) -> None:
-    """Raise `ConformanceError` unless the values are the same, bit by bit."""
+    """Raise `ConformanceError` unless values equal those evaluated one by one, bit by bit.
+
+    Args:
+        values: The values to check, (n,).
+        expected: The values evaluated one by one, (n,).
+        description: Words for `values` in the error.
+    """
     if len(values) != len(expected):
         raise ConformanceError(f"{description} are {len(values)} instead of {len(expected)}")
     number_different = np.count_nonzero(values != expected)

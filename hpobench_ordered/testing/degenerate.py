@@ -74,7 +74,7 @@ class _Case:
 
 @dataclass(frozen=True, slots=True)
 class _Constant:
-    """A constant surrogate."""
+    """A surrogate that gives every configuration the same value."""
 
     value: float
 
@@ -94,9 +94,9 @@ class _PartlyUndefined:
     def predict(self, values: FloatArray, task: int) -> FloatArray:
         losses = self.quadratics.predict(values, task)
 
-        # The digits from the ninth decimal on are as good as random, but depend on nothing else.
-        face_of_die = np.floor(losses * 1e9).astype(np.int64) % 6  # 0 to 5; from 3 on finite
-        outcome = np.minimum(face_of_die, 3)
+        # The ninth decimal is as good as random, but the same configuration has the same one.
+        face_of_die = np.floor(losses * 1e9).astype(np.int64) % 6
+        outcome = np.minimum(face_of_die, 3)  # 0, 1, 2: one of the three below; 3 to 5: the loss
         return np.choose(outcome, [np.nan, np.inf, -np.inf, losses])
 
     def predict_one(self, row: FloatArray, task: int) -> float:
@@ -104,7 +104,11 @@ class _PartlyUndefined:
 
 
 def _check_case(spec: MethodSpec, case: _Case, workers: int, seed: int) -> None:
-    """Run the method; an exception or a `RuntimeWarning` becomes a `ConformanceError`."""
+    """Run a method on a case with a number of simulated workers.
+
+    Raises:
+        ConformanceError: The method raises an exception or a `RuntimeWarning`.
+    """
     rng = np.random.default_rng(seed)
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)
@@ -115,7 +119,7 @@ def _check_case(spec: MethodSpec, case: _Case, workers: int, seed: int) -> None:
 
 
 def _iter_cases(space: SearchSpace, seed: int) -> Iterator[_Case]:
-    """The degenerate cases on one search space."""
+    """Yield the degenerate cases on one search space, one after the other."""
     task, history = _make_task_and_history(space, seed)
     yield _Case("a budget of 1", task, history, budget=1)
 
@@ -126,6 +130,7 @@ def _iter_cases(space: SearchSpace, seed: int) -> Iterator[_Case]:
 
     duplicates = tuple(_repeat_evaluations(evaluations) for evaluations in history)
     yield _Case("every evaluation several times", task, duplicates * COPIES)
+    # Each earlier task keeps its name and context, but has the evaluations of the first one.
     same_evaluations = tuple(
         replace(history[0], task=earlier.task, context=earlier.context) for earlier in history
     )
@@ -153,13 +158,20 @@ def _make_task_and_history(
     *,
     evaluations: int = EVALUATIONS_PER_TASK,
 ) -> tuple[Task, tuple[Evaluations, ...]]:
-    """The last task of a toy benchmark, and random evaluations of the tasks before it."""
+    """Make a toy benchmark; return its last task, and random evaluations of the tasks before.
+
+    Args:
+        space: The search space.
+        seed: Seed of the random evaluations.
+        model: Surrogate of the tasks; default: shifted quadratics.
+        evaluations: Number of evaluations of each earlier task.
+    """
     *earlier_tasks, task = toy_benchmark(space, tasks=EARLIER_TASKS + 1, model=model).tasks
     return task, random_history(earlier_tasks, seed=seed, evaluations=evaluations)
 
 
 def _repeat_evaluations(evaluations: Evaluations) -> Evaluations:
-    """The same evaluations, each of them `COPIES` times."""
+    """Return the same evaluations of a task with each of them `COPIES` times."""
     return replace(
         evaluations,
         values=np.repeat(evaluations.values, COPIES, axis=0),

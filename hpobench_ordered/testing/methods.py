@@ -63,7 +63,7 @@ MAXIMISED_SEEDS = 2  # runs that are repeated with the objective maximised
 
 @dataclass(frozen=True)
 class _Run:
-    """Trials of a run, and whether something it must not change is unchanged."""
+    """Trials of a run, and whether it left alone what it must not change."""
 
     trials: Trials
     is_unchanged: bool
@@ -93,12 +93,15 @@ class MethodConformance(Conformance):
     time_limit: float | None = TIME_LIMIT
 
     def test_suggestions_are_valid(self) -> None:
-        """It suggests a valid configuration for each trial in time, even if all have been tried."""
+        """The method suggests a valid configuration for each trial, within the time limit.
+
+        It must do so even if all configurations of the space have been tried.
+        """
         for setting in self._settings():
-            self._first_run(setting)
+            self._first_run(setting)  # raises if a suggestion is invalid or late
 
     def test_the_global_random_state_stays(self) -> None:
-        """The method draws no global random numbers."""
+        """The method does not change the global random generators of Python and numpy."""
         for setting in self._settings():
             is_unchanged = self._first_run(setting).is_unchanged
             require(is_unchanged, f"{self._name} uses the global random state")
@@ -107,7 +110,7 @@ class MethodConformance(Conformance):
         """Suggestions depend on the seed, not on earlier runs or the global random state."""
         for setting in self._settings():
             first_trials = self._first_run(setting).trials
-            random.seed(self.seed + 1)
+            random.seed(self.seed + 1)  # another global state, which must have no influence
             second_trials = _run_trials(self._spec, *setting, self.seed)
             require(
                 second_trials == first_trials,
@@ -122,21 +125,24 @@ class MethodConformance(Conformance):
             require(is_unchanged, f"{self._name} changes the history it gets")
 
     def test_failures_in_the_history_are_accepted(self) -> None:
-        """Every other evaluation of earlier tasks may have failed, and all of the last one."""
+        """The method runs where every other earlier evaluation failed, and all of one task."""
         for task, history in self._settings():
             rng = np.random.default_rng(self.seed)
             run_method(self._spec, task, _with_failures(history), rng)
 
     def test_a_history_at_the_bounds_is_accepted(self) -> None:
-        """All numbers of earlier tasks may be bounds, from which some steps lead out of range."""
+        """The method runs where all earlier configurations lie at the bounds of the space.
+
+        Small steps from there lead out of range, which a method must not suggest.
+        """
         for task, history in self._settings():
             is_on_same_space = all(evaluations.is_on(task.space) for evaluations in history)
-            if is_on_same_space:  # the bounds of another space are out of range anyway
+            if is_on_same_space:  # the bounds of another space mean nothing on this one
                 rng = np.random.default_rng(self.seed)
                 run_method(self._spec, task, _move_to_bounds(history), rng)
 
     def test_runs_side_by_side_share_nothing(self) -> None:
-        """Suggestions are the same while another run alternates with it."""
+        """A run has the same suggestions alone as when it alternates with another run."""
         for setting in self._settings():
             trials_alone = self._first_run(setting).trials
             trials_beside_another = self._alternating_run(setting).trials
@@ -144,7 +150,7 @@ class MethodConformance(Conformance):
             require(is_same, f"{self._name} shares state between two runs")
 
     def test_several_are_suggested_before_a_first_result(self) -> None:
-        """It suggests several configurations before the first result, as for several workers."""
+        """The method suggests several configurations before the first result, one per worker."""
         for setting in self._settings():
             run_method(self._spec, *setting, np.random.default_rng(self.seed), workers=WORKERS)
 
@@ -155,6 +161,7 @@ class MethodConformance(Conformance):
         state_before = pickle.dumps(rng)
         trials = list_trials(task.space, run_method(self._spec, task, history, rng))
 
+        # A method that draws nothing leaves its generator unchanged.
         is_deterministic = pickle.dumps(rng) == state_before
         if not is_deterministic:
             other_trials = _run_trials(self._spec, task, history, self.seed + 1)
@@ -172,6 +179,7 @@ class MethodConformance(Conformance):
 
     @property
     def _spec(self) -> MethodSpec:
+        """The spec of the tested method."""
         return self._compute_once(self.method, "spec", lambda: as_method_spec(self.method))
 
     @property
@@ -179,13 +187,17 @@ class MethodConformance(Conformance):
         return self._spec.name
 
     def _settings(self) -> list[Setting]:
-        """Tasks with histories, first the one with the shortest history."""
+        """Return the tasks with histories that the method is run on, the shortest history first."""
         return self._compute_once(
             self.method, "settings", lambda: _toy_settings(self._spec, self.seed)
         )
 
     def _first_run(self, setting: Setting) -> _Run:
-        """The first run of a setting, and whether the global random state is unchanged."""
+        """Run the method on a setting, once for all tests.
+
+        Returns:
+            The trials, and whether the global random state is the same after as before.
+        """
         task, history = setting
 
         def run() -> _Run:
@@ -198,7 +210,14 @@ class MethodConformance(Conformance):
         return self._compute_once(self.method, ("first run", id(setting)), run)
 
     def _alternating_run(self, setting: Setting) -> _Run:
-        """A run that alternates with another, and whether the history is unchanged."""
+        """Run the method on a setting, alternating with a run of another seed, once for all tests.
+
+        Returns:
+            The trials of the first run, and whether the history is the same after as before.
+
+        Raises:
+            ConformanceError: The method raises an exception.
+        """
         task, history = setting
 
         def run() -> _Run:
@@ -278,7 +297,16 @@ def check_beats_random_search(method: object, *, trials: int = BUDGET, seeds: in
 def _require_better_than_random_search(
     spec: MethodSpec, space: SearchSpace, runs: Sequence[Sequence[Outcome]], trials: int
 ) -> None:
-    """Compare a method's median best loss with that of random search, on tasks with history."""
+    """Raise `ConformanceError` unless a method is better than random search with more trials.
+
+    The median of the best losses is compared, over all runs and all tasks with history.
+
+    Args:
+        spec: The method.
+        space: Search space of the toy benchmark.
+        runs: Runs of the method, each with one outcome per task.
+        trials: Trials of the method on a task.
+    """
     tasks_without_history = _count_tasks(spec) - TASKS_COMPARED
     best_losses = _list_best_losses(runs, first_task=tasks_without_history)
     median = float(np.median(best_losses))
@@ -295,14 +323,21 @@ def _require_better_than_random_search(
 def _require_same_suggestions(
     spec: MethodSpec, minimised_run: Sequence[Outcome], maximised_run: Sequence[Outcome]
 ) -> None:
-    """Compare the configurations of two runs whose objectives differ only in their sign."""
+    """Raise `ConformanceError` unless two runs have the same configurations on each task.
+
+    The objective of the second run is that of the first with the opposite sign.
+    """
     for minimised, maximised in zip(minimised_run, maximised_run, strict=True):
         is_same = np.array_equal(minimised.values, maximised.values, equal_nan=True)
         require(is_same, f"{spec.name} gives other suggestions where the objective is maximised")
 
 
 def _toy_settings(spec: MethodSpec, seed: int) -> list[Setting]:
-    """Toy tasks with random evaluations of earlier ones, or of themselves before an adjustment."""
+    """Make the toy tasks that a method is tested on, each with a random history.
+
+    The history is of earlier tasks: as few as the method needs, or more. For a method that can use
+    it, there are also histories of the same task on the search space before an adjustment.
+    """
     settings: list[Setting] = []
     numbers_of_earlier_tasks = sorted({spec.min_history, max(spec.min_history, LONG_HISTORY)})
     for space in (numeric_space(), conditional_space(), integer_space(5)):
@@ -319,7 +354,10 @@ def _toy_settings(spec: MethodSpec, seed: int) -> list[Setting]:
 
 
 def _with_failures(history: Sequence[Evaluations]) -> tuple[Evaluations, ...]:
-    """Mark every other evaluation as failed, and all of the last task."""
+    """Return a history in which every other evaluation failed, and all of the last task.
+
+    A failed evaluation has the objective NaN.
+    """
     with_failures = []
     for evaluations in history:
         objective = evaluations.objective.copy()
@@ -331,23 +369,30 @@ def _with_failures(history: Sequence[Evaluations]) -> tuple[Evaluations, ...]:
 
 
 def _move_to_bounds(history: Sequence[Evaluations]) -> tuple[Evaluations, ...]:
-    """Move every value to the nearer end of its range, or to the first or last choice."""
+    """Return a history in which every value is moved to the nearer end of its range.
+
+    Of several choices, that is the first or the last one.
+    """
     at_bounds = []
     for evaluations in history:
         space = evaluations.space
+        # In the unit cube the ends of all ranges are 0 and 1.
         corners = np.rint(space.encode(evaluations.values))
         at_bounds.append(replace(evaluations, values=space.decode(corners)))
     return tuple(at_bounds)
 
 
 def _run_trials(spec: MethodSpec, task: Task, history: Sequence[Evaluations], seed: int) -> Trials:
-    """Run a method and return its trials."""
+    """Run a method with a seed, and return its configurations and losses in order."""
     outcome = run_method(spec, task, history, np.random.default_rng(seed))
     return list_trials(task.space, outcome)
 
 
 def _list_content(history: Sequence[Evaluations]) -> list[tuple[object, ...]]:
-    """Content of a history, without what its search spaces cache."""
+    """List all content of a history, to compare it with its content at another time.
+
+    It does not contain what search spaces cache when they are used.
+    """
     return [
         (
             evaluations.task,
@@ -371,23 +416,30 @@ def _run_beside_another(
     trials: Trials = []
     for _ in range(BUDGET):
         trials.append(_make_trial(method, task))
-        _make_trial(other_method, task)
+        _make_trial(other_method, task)  # changes any state that the two share
     return trials
 
 
 def _make_trial(method: Method, task: Task) -> tuple[Config, float]:
-    """Let a method make one trial; return the configuration and its loss."""
+    """Let a method make one trial: ask it, evaluate its suggestion, and tell it the loss.
+
+    Returns:
+        The configuration and its loss. The configuration is a copy, which the method cannot change.
+    """
     config = method.ask()
-    values = task.space.values([config])  # before the method can change it
+    values = task.space.values([config])
     value = task.evaluate(config)
     loss = task.objective.loss(value)
     method.tell(config, loss)
-    (own_config,) = task.space.configs(values)
-    return own_config, loss
+    (copy_of_config,) = task.space.configs(values)
+    return copy_of_config, loss
 
 
 def _count_tasks(spec: MethodSpec) -> int:
-    """Tasks of a run: those before the method has enough history, and those that are compared."""
+    """Return the number of tasks of a run that is compared with random search.
+
+    The first ones, before the method has enough history, do not count in the comparison.
+    """
     return max(1, spec.min_history) + TASKS_COMPARED
 
 
@@ -400,7 +452,19 @@ def _run_ordered(
     tasks: int | None = None,
     direction: Direction = Direction.MINIMIZE,
 ) -> list[Outcome]:
-    """Run a method on a toy benchmark under the ordered protocol; one outcome per task."""
+    """Run a method on a toy benchmark under the ordered protocol, and return an outcome per task.
+
+    Args:
+        spec: The method.
+        space: Search space of the benchmark.
+        seed: Seed of the run.
+        trials: Trials on each task.
+        tasks: Number of tasks; default: as many as the method needs for the comparison.
+        direction: Whether the objective is minimised or maximised.
+
+    Raises:
+        ConformanceError: The method fails.
+    """
     benchmark = toy_benchmark(space, tasks=tasks or _count_tasks(spec), direction=direction)
 
     def rng(position: int) -> np.random.Generator:
@@ -416,7 +480,7 @@ def _run_ordered(
 
 @cache
 def _compute_random_search_median(space: SearchSpace, tasks: int, trials: int) -> float:
-    """Median best loss of random search, over tasks and seeds, after a number of trials."""
+    """Return the median, over tasks and seeds, of the best loss that random search finds."""
     spec = method_spec("random-search")
     runs = [
         _run_ordered(spec, space, seed, trials=trials, tasks=tasks)
@@ -426,7 +490,7 @@ def _compute_random_search_median(space: SearchSpace, tasks: int, trials: int) -
 
 
 def _list_best_losses(runs: Sequence[Sequence[Outcome]], first_task: int = 0) -> list[float]:
-    """The best loss on each task of each run, from a task on."""
+    """List the best loss on each task of each run, without the tasks before `first_task`."""
     best_losses = []
     for outcomes in runs:
         best_losses += [float(outcome.losses.min()) for outcome in outcomes[first_task:]]

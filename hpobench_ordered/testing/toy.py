@@ -47,28 +47,28 @@ class ShiftedQuadratics:
     factor: float = 1.0
 
     def predict(self, values: FloatArray, task: int) -> FloatArray:
-        """Objective values, (n, d) to (n,)."""
+        """Return the objective values, (n,), of n configurations, (n, d), on a task."""
         shape = (1, self.space.dimension)
         position = np.full(shape, optimum_position(task))
-        optimum = self.space.canonical(position)
+        optimum = self.space.canonical(position)  # discrete ones in the middle of their bin
         distances = self.space.encode(values) - optimum
 
-        # Inactive hyperparameters are NaN, and do not count.
+        # Inactive hyperparameters are NaN, which the sum leaves out.
         losses: FloatArray = np.nansum(distances**2, axis=1)
         return self.factor * losses
 
     def predict_one(self, row: FloatArray, task: int) -> float:
-        """Objective value of one configuration, shape (d,)."""
+        """Return the objective value of one configuration, (d,), on a task."""
         return float(self.predict(row[None], task)[0])
 
 
 def optimum_position(task: float) -> float:
-    """The optimum's coordinate in the unit cube, the same for all hyperparameters."""
+    """Return a task's optimum in the unit cube: one coordinate, which all hyperparameters share."""
     return FIRST_OPTIMUM + DRIFT * task
 
 
 def toy_data(task: int) -> TaskData:
-    """Training data of a toy task: two features, whose means move like the optimum."""
+    """Draw a toy task's training data: two features around its optimum, and their sum as target."""
     noise = np.random.default_rng(task).standard_normal((TRAINING_POINTS, 2))
     features = optimum_position(task) + 0.1 * noise
     targets = features.sum(axis=1)
@@ -108,7 +108,7 @@ def toy_benchmark(
 def toy_spec(
     space: SearchSpace, *, tasks: int, previous: SearchSpace | None = None
 ) -> BenchmarkSpec:
-    """Spec of a toy benchmark called "toy", as packages may register it."""
+    """Make the spec of a toy benchmark called "toy", as a package may register one."""
 
     def load() -> tuple[Surrogate, list[float | None]]:
         return ShiftedQuadratics(space), [None] * tasks
@@ -142,7 +142,7 @@ def numeric_space() -> SearchSpace:
 
 
 def conditional_space() -> SearchSpace:
-    """Every kind of hyperparameter, conditions and a constant."""
+    """Make a search space with all kinds of hyperparameters, a constant and a condition."""
     description = {
         "hyperparameters": [
             {"type": "categorical", "name": "kind", "choices": ["a", "b", "c"]},
@@ -157,12 +157,12 @@ def conditional_space() -> SearchSpace:
 
 
 def numeric_space_before() -> SearchSpace:
-    """The space before an adjustment to `numeric_space`: x with another range, w instead of y."""
+    """Make the space before `numeric_space`: x has another range, and w is in the place of y."""
     return SearchSpace([Parameter.number("w", 0, 1), Parameter.number("x", -10, 2)])
 
 
 def conditional_space_before() -> SearchSpace:
-    """Before an adjustment to `conditional_space`: other choices, ranges, scales and conditions."""
+    """Make the space before `conditional_space`: choices, ranges, scales, conditions differ."""
     description = {
         "hyperparameters": [
             {"type": "uniform_float", "name": "x", "lower": 0.5, "upper": 2, "log": True},
@@ -178,19 +178,22 @@ def conditional_space_before() -> SearchSpace:
 
 
 def integer_space(size: int) -> SearchSpace:
-    """One integer, from 0 to size - 1."""
+    """Make a search space of one integer, from 0 to size - 1."""
     return SearchSpace([Parameter.number("n", 0, size - 1, integer=True)])
 
 
 def four_choices_space() -> SearchSpace:
-    """Four configurations of two categoricals."""
+    """Make a search space of two hyperparameters with two choices each: four configurations."""
     return SearchSpace([Parameter.choice(name, ("off", "on")) for name in ("first", "second")])
 
 
 def random_history(
     tasks: Sequence[Task], *, seed: int, evaluations: int = EVALUATIONS_PER_TASK
 ) -> tuple[Evaluations, ...]:
-    """Evaluate random configurations on every task, drawn independently of runs with this seed."""
+    """Evaluate random configurations on every task.
+
+    A run with the same seed draws other random numbers than these.
+    """
     rng = np.random.default_rng([seed, HISTORY_STREAM])
     history = []
     for task in tasks:
@@ -210,7 +213,20 @@ def run_method(
     workers: int = 1,
     time_limit: float | None = None,
 ) -> Outcome:
-    """Let a method optimise a task as in an experiment; errors become `ConformanceError`s."""
+    """Let a method optimise a task as in an experiment, and return what it evaluated.
+
+    Args:
+        spec: The method.
+        task: The task.
+        history: Evaluations of earlier tasks.
+        rng: The method's random generator.
+        budget: Number of trials.
+        workers: Number of simulated workers; with several, it makes suggestions without results.
+        time_limit: Seconds that one call into the method may take; None: no limit.
+
+    Raises:
+        ConformanceError: The method fails.
+    """
     assignment = Assignment(spec, task, tuple(history), budget, workers)
     try:
         with one_thread():
@@ -223,21 +239,25 @@ def run_method(
 def construct_method(
     spec: MethodSpec, task: Task, history: Sequence[Evaluations], rng: np.random.Generator
 ) -> Method:
-    """Construct a method as in an experiment, but with this history itself instead of a copy."""
+    """Construct a method as in an experiment, but give it the history itself instead of a copy.
+
+    The caller can then see whether the method changes it.
+    """
     assignment = Assignment(spec, task, tuple(history), BUDGET)
-    setting = make_method_arguments(assignment, collect_training_data(task, history))
-    setting["history"] = history
-    return spec.method(rng=rng, **setting)
+    arguments = make_method_arguments(assignment, collect_training_data(task, history))
+    arguments["history"] = history
+    return spec.method(rng=rng, **arguments)
 
 
 def collect_training_data(task: Task, history: Sequence[Evaluations]) -> list[TaskData | None]:
-    """The training data of the toy tasks of a history, and of the task itself."""
+    """List the training data of the toy tasks in a history, and at last those of the task."""
+    # The name of a toy task is its number, which determines its data.
     earlier_data = [toy_data(int(evaluations.task)) for evaluations in history]
     return [*earlier_data, task.data]
 
 
 def list_trials(space: SearchSpace, outcome: Outcome) -> list[tuple[Config, float]]:
-    """The evaluated configurations with their losses, in order."""
+    """List the configurations that were evaluated, each with its loss, in the order of trials."""
     configs = space.configs(outcome.values)
     losses = outcome.losses.tolist()
     return list(zip(configs, losses, strict=True))
