@@ -62,12 +62,18 @@ class LearnedContexts:
 def learn_embeddings(
     benchmark: str, surrogate: str, method: type[ABLREmbeddings]
 ) -> "dict[Hashable, dict[str, float]]":
-    """The embedding of each task by its context, learned from some evaluations of each."""
+    """Learn an embedding of each task of a benchmark from some random evaluations of it.
+
+    Returns:
+        The embedding of each task as a context, with the names e_0, e_1 and so on; the key is made
+        from the context that the task has on the benchmark.
+    """
     source = load(benchmark, surrogate=surrogate)
     rng = np.random.default_rng(0)
     history = [source.evaluations(task.index, rng=rng, n=N_EVALUATIONS) for task in source.tasks]
     fitted = method(space=source.space, rng=rng, history=history, context={}, budget=1)
 
+    # The last embedding is that of the task to optimise, which has no evaluations here.
     embeddings = fitted.embeddings[: len(history)].tolist()
     embedding_of_context = {}
     for task, embedding in zip(source.tasks, embeddings, strict=True):
@@ -77,5 +83,5 @@ def learn_embeddings(
 
 
 def make_key(context: Mapping[str, float]) -> "Hashable":
-    """Make a context the key of a dictionary."""
+    """Make a key of a dictionary from a context; the order of its names does not matter."""
     return tuple(sorted(context.items()))

@@ -41,6 +41,7 @@ NETWORKS = (MethodComparison(QUADRATIC, ("ablr", TRANSFER, CONTEXT, "bohamiann",
 
 
 def _learned(name: str, source: str) -> MethodSpec:
+    """Make the spec of ABLR with contexts that are learned on the benchmark `source`."""
     return MethodSpec(
         name=name,
         method=LearnedContexts(source, NEAREST),
@@ -51,7 +52,7 @@ def _learned(name: str, source: str) -> MethodSpec:
 
 
 def check_main(evidence: Evidence, needs: Comparisons, *, measure: Measure) -> Iterator[Claim]:
-    """Check the claims of the text on figures 1 to 4, in regret or rank."""
+    """Yield the claims of the text on figures 1 to 4, in regret or rank."""
     compare = partial(ahead, evidence, needs, measure=measure)
     yield Claim(
         "B.3",
@@ -115,7 +116,14 @@ def check_networks(evidence: Evidence, needs: Comparisons) -> Iterator[Claim]:
 def check_embeddings(
     evidence: Evidence, needs: Comparisons, *, measure: Measure, two_stage: str
 ) -> Iterator[Claim]:
-    """Check learned embeddings (figures 7 to 10)."""
+    """Yield the claims on learned embeddings (figures 7 to 10).
+
+    Args:
+        evidence: The results.
+        needs: The comparison of the figure.
+        measure: What is compared.
+        two_stage: Name of the method whose embeddings are learned on the other benchmark.
+    """
     compare = partial(ahead, evidence, needs, trial=TRIALS, measure=measure)
     margin = MARGINS[measure]
     yield Claim(
@@ -143,6 +151,7 @@ def _figure(
     check: Check,
     measure: Measure = Measure.REGRET,
 ) -> Exhibit:
+    """Make a figure of the mean of a measure after every trial."""
     captions = {
         Measure.REGRET: "Distance of the best value so far from the best known one",
         Measure.RANK: "Rank among the methods, of every task and seed by itself",
@@ -167,6 +176,7 @@ COMPETITIVE = "Learned embeddings are competitive with the context that people c
 
 
 def _embeddings(number: int, benchmark: str, measure: Measure) -> Exhibit:
+    """Make a figure that compares learned embeddings with contexts on a benchmark."""
     two_stage = TWO_STAGE[benchmark]
     methods = (*NO_TRANSFER, TRANSFER, CONTEXT, EMBEDDED, two_stage)
     check = partial(check_embeddings, measure=measure, two_stage=two_stage)

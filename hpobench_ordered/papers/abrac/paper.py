@@ -73,7 +73,18 @@ def claim_ahead(
     trial: int = TRIALS,
     by_task: bool = False,
 ) -> Claim:
-    """Claim that a method is ahead of rivals, by default ABRAC after the last trial."""
+    """Make the claim that a method is ahead of all rivals after a trial.
+
+    Args:
+        evidence: The results.
+        needs: The comparisons that the claim is about.
+        sentence: The claim in words.
+        rivals: The methods that should be behind.
+        measure: What is compared.
+        first: The method that should be ahead; default: ABRAC.
+        trial: The trial, counted from 1; default: the last one.
+        by_task: Whether each task has a finding of its own.
+    """
     findings = ahead(
         evidence, needs, [first], rivals, trial=trial, measure=measure, by_task=by_task
     )
@@ -83,18 +94,22 @@ def claim_ahead(
 def claim_best_ranks(
     evidence: Evidence, needs: Comparisons, rivals: Sequence[str]
 ) -> Iterator[Claim]:
-    """Claim that ABRAC ranks best after some numbers of trials."""
+    """Yield the claims that ABRAC ranks best, after the last trial and after two earlier ones."""
     for trial in (*AFTERWARDS, TRIALS):
         sentence = f"After {trial} trials ABRAC ranks best"
         yield claim_ahead(evidence, needs, sentence, rivals, Measure.RANK, trial=trial)
 
 
 def check_components(evidence: Evidence, needs: Comparisons) -> Iterator[Claim]:
-    """Check the components of ABRAC, in regret and rank (figure 2)."""
+    """Yield the claims on the components of ABRAC, in regret and rank (figure 2).
+
+    Each component alone is compared with ABLR without either, and both together with each alone.
+    """
     components = {"Nested dropout": "abrac-fixed", "An adaptive head": "ablr-sgd-adapt"}
     for trial in (*AFTERWARDS, TRIALS):
         claim = partial(claim_ahead, evidence, needs, trial=trial)
-        after = "" if trial == TRIALS else f" after {trial} trials"
+        is_last_trial = trial == TRIALS  # which sentences do not mention
+        after = "" if is_last_trial else f" after {trial} trials"
         for component, method in components.items():
             sentence = f"{component} alone improves on ABLR trained by SGD{after}"
             for measure in (Measure.REGRET, Measure.RANK):
@@ -104,7 +119,7 @@ def check_components(evidence: Evidence, needs: Comparisons) -> Iterator[Claim]:
 
 
 def check_forrester(evidence: Evidence, needs: Comparisons) -> Iterator[Claim]:
-    """Check results on Forrester functions (figure 3)."""
+    """Yield the claims on Forrester functions (figure 3)."""
     yield from claim_best_ranks(evidence, needs, (*RIVALS, BOHAMIANN))
     sentence = f"After {EARLY} trials ABRAC is ahead of MT-GP-BO and ABLR"
     yield claim_ahead(evidence, needs, sentence, (MT_GP, ABLR), Measure.REGRET, trial=EARLY)
@@ -113,7 +128,7 @@ def check_forrester(evidence: Evidence, needs: Comparisons) -> Iterator[Claim]:
 
 
 def check_quadratic(evidence: Evidence, needs: Comparisons) -> Iterator[Claim]:
-    """Check results on quadratic functions (figure 5)."""
+    """Yield the claims on quadratic functions, in rank, regret and time (figure 5)."""
     rivals = (*RIVALS, "ablr-rks")
     yield from claim_best_ranks(evidence, needs, rivals)
     yield claim_ahead(evidence, needs, "ABRAC's regret is lowest", rivals, Measure.REGRET)
@@ -122,18 +137,18 @@ def check_quadratic(evidence: Evidence, needs: Comparisons) -> Iterator[Claim]:
 
 
 def check_networks(evidence: Evidence, needs: Comparisons) -> Iterator[Claim]:
-    """Check ranks on networks (figure 6)."""
+    """Return the claims on ranks over all data sets of networks (figure 6)."""
     return claim_best_ranks(evidence, needs, NETWORK_RIVALS)
 
 
 def check_each_network(evidence: Evidence, needs: Comparisons) -> Iterator[Claim]:
-    """Check ranks on each data set of networks (figure 7)."""
+    """Yield the claim on ranks on each data set of networks by itself (figure 7)."""
     sentence = "ABRAC ranks best on every data set"
     yield claim_ahead(evidence, needs, sentence, NETWORK_RIVALS, Measure.RANK, by_task=True)
 
 
 def check_machines(evidence: Evidence, needs: Comparisons) -> Iterator[Claim]:
-    """Check results on support vector machines (figure 8)."""
+    """Yield the claims on support vector machines, in rank and AUC (figure 8)."""
     yield from claim_best_ranks(evidence, needs, RIVALS)
     sentence = "ABRAC's AUC is ahead of the others' but ABLR's"
     yield claim_ahead(evidence, needs, sentence, (RANDOM, MT_GP, *FIXED), Measure.REGRET)
@@ -142,7 +157,15 @@ def check_machines(evidence: Evidence, needs: Comparisons) -> Iterator[Claim]:
 def check_posteriors(
     evidence: Evidence, needs: Comparisons, *, rivals: Sequence[str], fixed: int, own: int
 ) -> Iterator[Claim]:
-    """Check posteriors on all tasks (figures 1, 4 and 9)."""
+    """Yield the claims on posteriors, which are means over all tasks (figures 1, 4 and 9).
+
+    Args:
+        evidence: The results.
+        needs: The comparison, of which only the benchmark counts.
+        rivals: The methods that ABRAC is compared with.
+        fixed: Number of random evaluations, the same for all methods.
+        own: Number of further evaluations, which each method chooses itself.
+    """
     compare = partial(has_lowest, evidence, needs, fixed=fixed, own=own)
     yield Claim(
         "5",
@@ -159,7 +182,15 @@ def check_posteriors(
 def _posteriors(
     number: int, methods: tuple[str, ...], *, fixed: int, own: int, says: str
 ) -> Exhibit:
-    """A figure of posteriors; the first method is claimed to be better than the others."""
+    """Make a figure of posteriors, with claims that the first method is better than the others.
+
+    Args:
+        number: Number of the figure.
+        methods: The methods, a row each.
+        fixed: Number of random evaluations, the same for all methods.
+        own: Number of further evaluations, which each method chooses itself.
+        says: What the paper says of the figure.
+    """
     evaluations = f"{fixed} random evaluations, the same for all methods"
     if own:
         evaluations += f", and {own} of the method's own"

@@ -73,9 +73,14 @@ class Belief:
 @cache
 @one_thread()
 def fit_belief(benchmark: str, task: int, method: str, *, fixed: int, own: int) -> Belief:
-    """Fit a method's model to `fixed` random evaluations of a task and `own` that it chose.
+    """Fit a method's model to evaluations of a task, and predict the function on the grid.
 
-    The random ones and the history are the same for all methods.
+    Args:
+        benchmark: Name of the benchmark, which has one hyperparameter.
+        task: Number of the task.
+        method: Name of the method.
+        fixed: Number of random evaluations; these and the history are the same for all methods.
+        own: Number of further evaluations, which the method chooses itself.
     """
     source = load(benchmark)
     space = source.space
@@ -90,6 +95,7 @@ def fit_belief(benchmark: str, task: int, method: str, *, fixed: int, own: int) 
     Phi = optimiser.features(optimiser.make_inputs(x[:, None]))
     standardised_mean, standardised_sd = head.predict(Phi)
     weights = relative_weights(head, Phi)
+    # The model is of standardised losses: shift and scale its posterior back to their units.
     return Belief(
         x=x,
         truth=target.evaluate_many(space.decode(x[:, None])),
@@ -103,10 +109,18 @@ def fit_belief(benchmark: str, task: int, method: str, *, fixed: int, own: int) 
 
 
 def run_method(source: Benchmark, task: int, method: str, *, fixed: int, own: int) -> "LinearHead":
-    """Tell a method about random configurations, then about those that it asks for itself."""
+    """Run a method on a task from random evaluations on, and return it with all it was told.
+
+    Args:
+        source: The benchmark, whose other tasks are the history.
+        task: Number of the task.
+        method: Name of the method.
+        fixed: Number of random configurations that it is told first, the same for all methods.
+        own: Number of configurations that it then suggests itself.
+    """
     target = source.tasks[task]
     space = source.space
-    rng = np.random.default_rng([task, 0])
+    rng = np.random.default_rng([task, 0])  # of history and random configurations
     other_tasks = [other for other in source.tasks if other.index != task]
     history = [source.evaluations(other.index, rng=rng) for other in other_tasks]
     random_configs = space.configs(space.decode(space.sample_unit(rng, fixed)))
@@ -114,7 +128,7 @@ def run_method(source: Benchmark, task: int, method: str, *, fixed: int, own: in
         "LinearHead",
         method_spec(method).method(
             space=space,
-            rng=np.random.default_rng([task, 1]),
+            rng=np.random.default_rng([task, 1]),  # other numbers than those of `rng`
             history=history,
             context=target.context,
             budget=fixed + own,
@@ -129,10 +143,10 @@ def run_method(source: Benchmark, task: int, method: str, *, fixed: int, own: in
 
 
 def relative_weights(head: "Head", Phi: FloatArray) -> FloatArray:
-    """The relative weights s of the basis functions, shape (d,)."""
-    w = head.weights * np.exp(
-        -0.5 * head.precisions.log_alpha
-    )  # the head's own are of scaled features
+    """Compute the relative weights s, (d,), of basis functions with the values Phi, (g, d)."""
+    # The head's own weights are of features that it scaled by 1 / sqrt(alpha).
+    feature_scales = np.exp(-0.5 * head.precisions.log_alpha)
+    w = head.weights * feature_scales
     contributions = np.abs(w) * Phi.std(axis=0)
     return np.asarray(contributions / contributions.max())
 
@@ -182,9 +196,9 @@ def has_lowest(
     fixed: int,
     own: int,
 ) -> list[Finding]:
-    """Check that a method has the lowest of a property of `Belief`, on average over all tasks.
+    """Check that a property of `Belief` is lower for a method than for each of its rivals.
 
-    Errors are over tasks: every task has one run.
+    Means over all tasks are compared. Errors are over tasks, each of which has one run.
 
     Args:
         evidence: The results.
@@ -197,7 +211,7 @@ def has_lowest(
     """
     benchmark = comparisons[0].benchmark
     number_of_tasks = len(evidence.benchmark(benchmark).tasks)
-    values_of_method = {}  # (tasks,)
+    values_of_method = {}  # the property on each task, (tasks,)
     for method in (first, *rivals):
         beliefs = [
             fit_belief(benchmark, task, method, fixed=fixed, own=own)

@@ -29,7 +29,7 @@ def ahead_on_tasks(
     trial: int,
     share: float,
 ) -> list[Finding]:
-    """Check that one method is better than another on a share of the tasks of all benchmarks."""
+    """Check that one method is better than another on at least a share of all benchmarks' tasks."""
     leads = pool_leads(evidence, comparisons, first, second, trial)
     return [count_tasks(leads, lambda lead: lead > 0, f"{first} ahead of {second}", share)]
 
@@ -44,7 +44,7 @@ def alike_on_tasks(
     margin: float,
     share: float,
 ) -> list[Finding]:
-    """Check that two scores differ by less than a margin on a share of all benchmarks' tasks."""
+    """Check that two methods' scores are closer than a margin on at least a share of all tasks."""
     leads = pool_leads(evidence, comparisons, first, second, trial)
     label = f"{first} and {second} less than {margin:g} apart"
     return [count_tasks(leads, lambda lead: np.abs(lead) < margin, label, share)]
@@ -53,7 +53,11 @@ def alike_on_tasks(
 def pool_leads(
     evidence: Evidence, comparisons: Comparisons, first: str, second: str, trial: int
 ) -> FloatArray:
-    """How much lower the first score is on all tasks of all benchmarks, (seeds, tasks)."""
+    """Compute how much lower, so better, the first method's score is than the second's.
+
+    Returns:
+        Differences on all tasks of all benchmarks, one after the other, (seeds, tasks).
+    """
     leads = [
         compare_methods(scores, second, first, trial=trial)
         for _, scores in iter_scores(evidence, comparisons)
@@ -64,18 +68,20 @@ def pool_leads(
 def count_tasks(
     leads: FloatArray, is_counted: Callable[[FloatArray], BoolArray], label: str, share: float
 ) -> Finding:
-    """Compare the number of tasks with some property with a share of all tasks.
+    """Check that at least a share of all tasks has a property, by counting the tasks with it.
 
-    The error is that of the number over resamples of the seeds.
+    The error of the count is its standard deviation over resamples of the seeds.
 
     Args:
-        leads: Differences of two methods, (seeds, tasks).
-        is_counted: Tells from means over seeds, (tasks,), which tasks have the property.
+        leads: Differences of the scores of two methods, (seeds, tasks).
+        is_counted: Takes means of these over seeds, (tasks,), and returns which tasks have the
+            property, (tasks,).
         label: Words for the property.
-        share: Share of the tasks that must have it.
+        share: Smallest share of the tasks that must have the property.
     """
 
     def count(leads_of_seeds: FloatArray) -> int:
+        """Return the number of tasks with the property, by the leads of some seeds."""
         return int(is_counted(leads_of_seeds.mean(axis=0)).sum())
 
     n_seeds, n_tasks = leads.shape
@@ -83,7 +89,8 @@ def count_tasks(
     return Finding(
         subject="all benchmarks together",
         sentence=f"{label} on {count(leads)} of {n_tasks} tasks, asked {lowest_count}",
-        # The boundary is half a task below: the lowest count that is enough is beyond it.
+        # Half a task less than the lowest count that is enough: with this count, the difference is
+        # positive, and with one task less it is negative.
         difference=count(leads) - (lowest_count - 0.5),
         standard_error=resampled_error(leads, count),
         n_samples=n_seeds,
@@ -94,14 +101,17 @@ def count_tasks(
 def early_and_late(
     evidence: Evidence, comparisons: Comparisons, early: str, late: str, *, trial: int
 ) -> list[Finding]:
-    """Check that one method is better on the first half of the tasks with history, one later."""
+    """Check that one method is better on early tasks, and another one on later tasks.
+
+    Early tasks are the first half of those with history, later tasks the second half.
+    """
     leads_of_early = []
     leads_of_late = []
     for _, scores in iter_scores(evidence, comparisons):
         leads = compare_methods(scores, late, early, trial=trial)
         first_half, second_half = np.array_split(leads, 2, axis=1)
         leads_of_early.append(first_half)
-        leads_of_late.append(-second_half)
+        leads_of_late.append(-second_half)  # the lead of `late` over `early`
     findings = []
     for subject, better, other, leads_by_benchmark in (
         ("early tasks", early, late, leads_of_early),
@@ -156,10 +166,14 @@ def lead_shrinks(
     *,
     trials: Sequence[int],
 ) -> list[Finding]:
-    """Check that the lead of the best of some methods over the best rival is largest at first."""
+    """Check that the best of some methods loses some of its lead over the best rival.
+
+    The lead after the first of the trials is compared with that after each later one. Which method
+    and which rival is best is decided anew after each trial.
+    """
     findings = []
     for benchmark, scores in iter_scores(evidence, comparisons):
-        lead_after_trial = {}  # with each seed, (S,)
+        lead_after_trial = {}  # mean over tasks with each seed, (S,)
         for trial in trials:
             means = mean_of_methods(scores, trial)
             best_first = min(firsts, key=means.__getitem__)
@@ -208,7 +222,7 @@ def compare_best_ranks(
     firsts: Sequence[str],
     rivals: Sequence[str],
 ) -> Finding:
-    """Compare the lowest mean rank of some methods with that of rivals: is it lower?
+    """Check that the lowest mean rank of some methods is lower than that of their rivals.
 
     Args:
         subject: The subject of the finding.
@@ -219,12 +233,13 @@ def compare_best_ranks(
     """
 
     def rank_best(losses: FloatArray, among: Sequence[str]) -> float:
-        """The lowest mean rank over tasks of some methods."""
+        """Return the lowest of the mean ranks over tasks that some of the methods have."""
         losses_by_method = np.moveaxis(losses, 0, 1)[..., None]  # (A, S, T, 1)
         ranks = ranks_of_means(losses_by_method, methods).mean.mean(axis=(1, 2))
         return float(min(ranks[list(methods).index(method)] for method in among))
 
     def lead(losses: FloatArray) -> float:
+        """Return how much lower, so better, the best rank of the methods is than the rivals'."""
         return rank_best(losses, rivals) - rank_best(losses, firsts)
 
     return Finding(
@@ -245,7 +260,7 @@ def grows(
 ) -> list[Finding]:
     """Check that a hyperparameter's values in the best configurations grow from task to task.
 
-    Nothing is random in it, so there is no error.
+    The error is 0, as the configurations and their values are always the same.
 
     Args:
         evidence: The results.

@@ -23,10 +23,16 @@ IMPROVEMENT = "improvement in mean (%)"
 def measure_downstream(
     evidence: Evidence, comparison: MethodComparison, *, pair: tuple[str, str], trial: int
 ) -> dict[str, FloatArray]:
-    """Compare the objective of two methods in its own units, on each task with history.
+    """Compare the objective values of two methods after a trial, on each task with history.
+
+    Args:
+        evidence: The results.
+        comparison: A comparison that has both methods.
+        pair: The method, and the baseline that it is compared with.
+        trial: The trial, counted from 1.
 
     Returns:
-        Percentages by quantity, (tasks,); NaN on tasks where one is undefined.
+        The quantities `REDUCTION` and `IMPROVEMENT`, in percent, (tasks,); NaN where undefined.
     """
     direction = evidence.benchmark(comparison.benchmark).objective.direction
     both = replace(comparison, methods=pair)
@@ -46,7 +52,18 @@ def compare_downstream(
     trial: int,
     published: Mapping[tuple[str, str], Estimate],
 ) -> Content:
-    """Tabulate means over tasks beside the published ones, a row per benchmark and quantity."""
+    """Tabulate mean quantities over tasks beside those that the paper published.
+
+    Args:
+        evidence: The results.
+        comparisons: The comparisons, one per benchmark.
+        pair: The method, and the baseline that it is compared with.
+        trial: The trial, counted from 1.
+        published: The paper's numbers, by quantity and benchmark.
+
+    Returns:
+        A table with one row per benchmark and quantity.
+    """
     import pandas as pd
 
     rows = []

@@ -47,7 +47,11 @@ class Slice:
 def score_table(
     evidence: Evidence, comparisons: Iterable[MethodComparison], trials: Sequence[int]
 ) -> "pd.DataFrame":
-    """Mean scores with two standard errors: one row per benchmark, method, task and trial."""
+    """Tabulate mean scores with two standard errors, over seeds.
+
+    Returns:
+        A table with one row per benchmark, method, task and trial; tasks are counted from 1.
+    """
     import pandas as pd
 
     columns = [trial - 1 for trial in trials]
@@ -80,7 +84,7 @@ def bars(
     tops: Mapping[str, float],
     tasks: TasksOfBenchmark,
 ) -> Content:
-    """Bars by task after a trial, one row per benchmark."""
+    """Draw mean scores after a trial as bars by task, with one panel per benchmark."""
     table = score_table(evidence, comparisons, [trial])
     drawn = _add_interval(_select_tasks(evidence, table, tasks), "score")
     drawn = drawn.assign(
@@ -99,10 +103,14 @@ def points(
     methods: Sequence[str],
     columns: int,
 ) -> Content:
-    """Points by task with history: one panel per benchmark and trial, `columns` in a row."""
+    """Draw mean scores as points by task with history, with one panel per benchmark and trial.
+
+    There are `columns` panels in a row.
+    """
     table = score_table(evidence, comparisons, trials)
     table = table[table["method"].isin(methods)]
 
+    # The first task, number 1, has no history.
     with_history = table[table["task"] > 1].sort_values("trial", kind="stable")
     panels = _name_panels(with_history) + ", trial " + with_history["trial"].astype(str)
     drawn = _add_interval(with_history, "score").assign(panel=panels)
@@ -120,7 +128,7 @@ def curves(
     tasks: TasksOfBenchmark,
     top: float,
 ) -> Content:
-    """The mean score over trials, one row per benchmark, one panel per task."""
+    """Draw mean scores over trials as curves, with one row per benchmark and one panel per task."""
     last_trial = evidence.scores(comparisons[0]).values.shape[-1]
     table = score_table(evidence, comparisons, range(1, last_trial + 1))
 
@@ -144,7 +152,10 @@ def curves(
 
 
 def rank_curves(evidence: Evidence, comparisons: Comparisons, *, methods: Sequence[str]) -> Content:
-    """Mean ranks among all methods over trials ± two standard errors, one panel per benchmark."""
+    """Draw mean ranks ± two standard errors over trials as curves, with one panel per benchmark.
+
+    Only some methods are drawn, but all methods of a comparison are ranked.
+    """
     import pandas as pd
 
     frames = []
@@ -185,9 +196,10 @@ def landscapes(
     slices: Sequence[Slice],
     common_scale: bool = True,
 ) -> Content:
-    """Configurations coloured by value, the best on top and crossed, one row per slice.
+    """Draw configurations coloured by value, with one row per slice and one panel per task.
 
-    With a common scale all panels of a row share their colours.
+    The best configurations are on top of others and crossed. With a common scale all panels of a
+    row share their colours.
     """
     import pandas as pd
 
@@ -209,7 +221,11 @@ def landscapes(
 
 
 def visible_points(landscape: Landscape, item: Slice, task: int) -> "pd.DataFrame":
-    """The points of a task in the plotted range, one per row, and whether each is crossed."""
+    """Tabulate the configurations of a task that a slice shows.
+
+    Returns:
+        A table with one row per configuration, whose column `crossed` marks the best ones.
+    """
     import pandas as pd
 
     x = landscape.column(item.x)
@@ -240,7 +256,7 @@ def _landscape_panel(
     *,
     title: str,
 ) -> Panel:
-    """The panel of a task: a grid of cells if all configurations are there, else points.
+    """Make the panel of a task: a grid of cells if all configurations are there, else points.
 
     Args:
         landscape: The landscape.
@@ -278,7 +294,7 @@ def locations(
     methods: Sequence[str],
     views: Sequence[tuple[int, int]],
 ) -> Content:
-    """Where methods evaluated, over all seeds: one row per method.
+    """Draw the configurations that methods evaluated with all seeds, with one row per method.
 
     Each view is a column: a task, from 0, and a number of first trials.
     """
@@ -317,17 +333,18 @@ def locations(
 
 
 def _name_panels(table: "pd.DataFrame") -> "pd.Series[str]":
-    """The benchmark and its surrogate, as the title of a panel."""
+    """Return the title of each row's panel: its benchmark and, in parentheses, the surrogate."""
     return table["benchmark"] + " (" + table["surrogate"] + ")"
 
 
 def _select_tasks(
     evidence: Evidence, table: "pd.DataFrame", tasks: TasksOfBenchmark
 ) -> "pd.DataFrame":
-    """The rows of some tasks, with task labels."""
+    """Select the rows of some tasks of each benchmark, and add their labels as a column."""
     label_of_task = {}
     for benchmark, places in tasks.items():
         for place in places:
+            # Tasks are counted from 0 in `tasks`, and from 1 in the table.
             label_of_task[benchmark, place + 1] = evidence.task_label(benchmark, place)
     keys = zip(table["benchmark"], table["task"], strict=True)
     labels = [label_of_task.get(key) for key in keys]
@@ -335,19 +352,19 @@ def _select_tasks(
 
 
 def _add_interval(table: "pd.DataFrame", column: str) -> "pd.DataFrame":
-    """Add the columns of charts: mean, low and high."""
+    """Add the columns that charts draw: `mean`, and `low` and `high` at two standard errors."""
     mean = table[column]
     errors = table["two_standard_errors"]
     return table.assign(mean=mean, low=mean - errors, high=mean + errors)
 
 
 def _dimensions(landscape: Landscape, item: Slice) -> tuple[Dimension, Dimension]:
-    """The axes of a slice."""
+    """Return the horizontal and the vertical axis of a slice."""
     space = landscape.benchmark.space
     return Dimension.of_parameter(space[item.x]), Dimension.of_parameter(space[item.y])
 
 
 def _rename_for_charts(points: "pd.DataFrame") -> "pd.DataFrame":
-    """Points with the names of columns that charts expect."""
+    """Return the coordinates and values of points, with the column names that charts expect."""
     new_names = {"x_value": "x", "y_value": "y", "objective": "value"}
     return points[list(new_names)].rename(columns=new_names)

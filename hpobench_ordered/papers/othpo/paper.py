@@ -99,6 +99,7 @@ HARDLY = 10.0
 
 
 def _yahpo(name: str) -> Slice:
+    """Make the slice of a YAHPO benchmark, whose learner determines the two hyperparameters."""
     return Slice(name, *AXES[name.rpartition("-")[0]], tasks=QUARTERS)
 
 
@@ -108,7 +109,11 @@ def drop_first_task(values: FloatArray) -> FloatArray:
 
 
 def choose_landscape(benchmark: Benchmark) -> Landscape:
-    """For XGBoost the 1000 configurations of appendix B where the surrogate has them."""
+    """Choose the configurations of a benchmark that landscapes show.
+
+    For XGBoost they are the 1000 that the authors evaluated (appendix B), if the surrogate answers
+    with evaluations themselves; otherwise they are the default ones.
+    """
     if benchmark.name != XGBOOST or benchmark.surrogate not in ("nearest", "nearest-log"):
         return Landscape.of(benchmark)
     values, _ = xgboost_mnist.read_published(xgboost_mnist.PUBLISHED.open_path())
@@ -124,7 +129,7 @@ def _landscapes(
     common_scale: bool = True,
     check: Check = claim_nothing,
 ) -> Exhibit:
-    """A figure of landscapes, which needs no runs."""
+    """Make a figure of landscapes, which needs benchmarks but no runs."""
     benchmarks = dict.fromkeys(item.benchmark for item in slices)
     return Exhibit(
         number,
@@ -194,7 +199,7 @@ XGBOOST_PAIRS = (
 
 
 def order_matters(evidence: Evidence, needs: Comparisons) -> Claim:
-    """The claim that the order of the tasks matters."""
+    """Make the claim that the order of tasks matters: shuffling it makes a method worse."""
     return Claim(
         "G.1",
         "After one trial simple-ordered is ahead of simple-ordered-shuffled",
@@ -203,7 +208,7 @@ def order_matters(evidence: Evidence, needs: Comparisons) -> Claim:
 
 
 def optimisation_matters(evidence: Evidence, needs: Comparisons) -> Claim:
-    """The claim that Bayesian optimisation matters."""
+    """Make the claim that Bayesian optimisation matters: a method is worse without it."""
     return Claim(
         "G.1",
         "From trial 10 on simple-previous is ahead of simple-previous-no-bo",
