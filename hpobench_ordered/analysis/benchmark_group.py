@@ -38,8 +38,9 @@ class BenchmarkGroup:
     def for_means(cls, items: Sequence[BenchmarkScores]) -> "BenchmarkGroup":
         """Group the benchmarks of one protocol that count in means; there is at least one.
 
-        Scores say why means leave a benchmark out, such as being solved by random search. If they
-        leave out all of them, all are the group, as there is nothing else to show.
+        A benchmark does not count if its scores give a reason to leave it out, such as that random
+        search solves it. If none would count, the group has all of them, so that there is something
+        to show.
         """
         counting = [item for item in items if not item.left_out]  # `left_out` is the reason, or ""
         return cls.of_all(counting or items)
@@ -65,7 +66,7 @@ class BenchmarkGroup:
 
     @property
     def scope(self) -> str:
-        """What means are over, in words."""
+        """What the group's means are over, such as "5 benchmarks"."""
         return format_scope(len(self.benchmarks), len(self.families))
 
     @property
@@ -74,14 +75,14 @@ class BenchmarkGroup:
         return min(item.last_trial for item in self.items)
 
     def rows(self, item: BenchmarkScores) -> list[int]:
-        """Find the places of the group's methods in the arrays of one benchmark."""
+        """Return the indices of the group's methods in the arrays of one benchmark."""
         return [item.place(method) for method in self.methods]
 
     def values(self, item: BenchmarkScores, measure: str, trial: int) -> FloatArray:
         """Select a measure of one benchmark on the tasks that count, (methods, seeds, tasks).
 
-        It is of the best configuration in the trials up to `trial`, counted from 1. Methods are
-        those of the group.
+        The measure is that of the best trial up to `trial`, counted from 1. The methods are those
+        of the group.
         """
         values = item.measures[measure].values  # (methods of the benchmark, seeds, tasks, trials)
         return values[self.rows(item), :, item.first_task :, trial - 1]
@@ -89,8 +90,8 @@ class BenchmarkGroup:
     def by_family(self, measure: str, trial: int) -> FloatArray:
         """Average a measure on each family of benchmarks after a trial, (families, methods).
 
-        It is over tasks, seeds and benchmarks. Families on which the measure is not defined are
-        left out.
+        Means are over tasks, seeds and benchmarks. Families on which the measure is not defined
+        have no row.
         """
         means_of_items = []
         for item in self.items:
@@ -154,8 +155,8 @@ def count_all_wins(group: BenchmarkGroup) -> Wins:
 def speedups_after_adjustment(group: BenchmarkGroup) -> list[Speedups]:
     """Compute speedups over the method that ran before a search-space adjustment.
 
-    The list is empty under other protocols, if that method (the reference) is not among those
-    compared, and if runs have too few trials.
+    There is one entry per benchmark. The list is empty if the protocol has no adjustment, if the
+    earlier method (the reference) is not compared, or if runs have too few trials.
     """
     if parse_protocol_name(group.protocol) != ADJUSTMENT:
         return []
@@ -163,7 +164,8 @@ def speedups_after_adjustment(group: BenchmarkGroup) -> list[Speedups]:
     # A protocol's text may leave out settings that have their default.
     settings = parse_protocol_settings(group.protocol)
     reference = settings.get("first_method", DEFAULT_FIRST_METHOD)
-    # Methods must have more trials than the reference, or few could get as far as it.
+    # A method needs more trials than the budget of the reference: with no more, it could hardly
+    # reach the same loss.
     budgets = [budget for budget in PAPER_BUDGETS if budget < group.last_trial]
     if reference not in group.methods or not budgets:
         return []

@@ -108,7 +108,8 @@ def _fill_incomplete_means(
         mean_and_ends: Mean, lower and upper end of each column, (3, means); filled in place.
         flat: Samples, NaN where one is lacking, (samples, means).
         incomplete: Indices of the columns that lack some samples.
-        rng: Random generator; a copy draws for each set of columns, so that none depends on others.
+        rng: Random generator. Each set of columns draws from a copy of it, so that the intervals
+            of one set do not depend on which other sets there are.
         resamples: Number of resamples B.
     """
     is_present = ~np.isnan(flat[:, incomplete])  # (samples, incomplete columns)
@@ -123,11 +124,11 @@ def _fill_incomplete_means(
 
 
 def draw_weights(n_samples: int, *, rng: np.random.Generator, resamples: int) -> FloatArray:
-    """Draw the weights of samples in resamples, (resamples, samples); each row sums to 1.
+    """Draw resamples of n samples, as weights of the samples, (resamples, samples).
 
-    A weight is how often the sample is in the resample, divided by the number of samples. There are
-    no resamples (no rows) of so few samples that there is no interval, or so many that the interval
-    is Student's.
+    A weight is how often the sample was drawn, divided by n, so that each row sums to 1. Intervals
+    of fewer than `MIN_SAMPLES_OF_INTERVAL` or more than `MAX_SAMPLES_TO_RESAMPLE` samples need no
+    resamples: the result then has no rows.
     """
     if not MIN_SAMPLES_OF_INTERVAL <= n_samples <= MAX_SAMPLES_TO_RESAMPLE:
         resamples = 0
@@ -140,9 +141,10 @@ def _mean_and_ends(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Average samples, and compute both ends of the 95 % intervals of the means, (means,) each.
 
-    An end is the mean minus a quantile of its error, which is in units of its standard error. The
-    quantiles are those of resamples (bootstrap-t); with more than `MAX_SAMPLES_TO_RESAMPLE` samples
-    those of Student's t. With fewer than `MIN_SAMPLES_OF_INTERVAL` samples the ends are NaN.
+    An end of an interval is the mean minus a quantile times the standard error of the mean. The
+    quantiles are those of resamples (bootstrap-t), or, with more than `MAX_SAMPLES_TO_RESAMPLE`
+    samples, those of Student's t. With fewer than `MIN_SAMPLES_OF_INTERVAL` samples the ends are
+    NaN.
 
     Args:
         samples: Samples, (samples, means).
@@ -214,10 +216,12 @@ def _studentised_quantiles(
 def _studentised_ratios(samples: FloatArray, weights: FloatArray) -> FloatArray:
     """Compute the studentised ratio t* of every resample, (means, resamples).
 
-    t* is the error of the resample's mean (its difference from the mean of the samples) over its
-    standard error. It does not change with the shift and scale of the samples, so they are
-    standardised first: then their mean is 0, and the resample's mean is its error. The arrays
-    (means, resamples) are large, and therefore changed in place.
+    The mean of a resample has an error: its difference from the mean of all samples. The ratio t*
+    is this error divided by the standard error of the resample's mean.
+
+    Samples are standardised first, to mean 0 and standard deviation 1, which does not change t*.
+    The mean of a resample is then itself the error. Arrays of shape (means, resamples) are large,
+    and are therefore reused for later results (`out`).
 
     Args:
         samples: Samples, (samples, means).
@@ -227,11 +231,16 @@ def _studentised_ratios(samples: FloatArray, weights: FloatArray) -> FloatArray:
     scale = centred.std(axis=0)
     standardised = centred / np.where(scale == 0, 1, scale)
 
-    means = standardised.T @ weights.T  # of the resamples, (means, resamples)
+    # Mean and mean square of each resample, (means, resamples).
+    errors = standardised.T @ weights.T
     mean_squares = (standardised**2).T @ weights.T
-    variances = np.subtract(mean_squares, means**2, out=mean_squares)  # with divisor n
-    np.maximum(variances, MIN_RELATIVE_VARIANCE, out=variances)  # all may be the same sample
-    variances /= len(samples) - 1  # now those of the means
+
+    # The variance of the n values in a resample, with divisor n. It may be 0, if all n values are
+    # the same sample, and is then raised a little.
+    variances = np.subtract(mean_squares, errors**2, out=mean_squares)
+    np.maximum(variances, MIN_RELATIVE_VARIANCE, out=variances)
+    # The variance of their mean, s^2 / n with the divisor n - 1 in s^2, is this over n - 1.
+    variances /= len(samples) - 1
     standard_errors = np.sqrt(variances, out=variances)
-    ratios = np.divide(means, standard_errors, out=means)
+    ratios = np.divide(errors, standard_errors, out=errors)
     return np.asarray(ratios)

@@ -17,9 +17,9 @@ MAX_DISTANCE_OF_NEAR = 0.05
 def best_and_random_losses(benchmark: Benchmark, count: int) -> tuple[FloatArray, FloatArray]:
     """Compute best losses, (tasks,), and losses of random configurations, (count, tasks).
 
-    The best loss of a task is the lower of the best known one, if there is any, and the lowest of
-    the random configurations. These configurations are the same in every call and on every task.
-    Where their evaluation fails, they have the highest finite loss of the task.
+    The best loss of a task is its best known loss, or the lowest loss of the random configurations
+    if that is lower or no best one is known. The configurations are the same in every call and on
+    every task. If an evaluation fails, its loss is the highest finite loss on the task.
     """
     objective = benchmark.objective
     space = benchmark.space
@@ -36,7 +36,7 @@ def best_and_random_losses(benchmark: Benchmark, count: int) -> tuple[FloatArray
     has_failed = np.isinf(losses)
     highest = np.where(has_failed, -np.inf, losses).max(axis=0)
     losses = np.where(has_failed & np.isfinite(highest), highest, losses)
-    # The loss of a best value that is unknown, NaN, is infinite.
+    # `losses` turns an unknown best value, NaN, into an infinite loss, which is never the minimum.
     best_known_losses = objective.losses(np.array(best_values))
     best_losses = np.minimum(best_known_losses, losses.min(axis=0))
     return best_losses, losses
@@ -45,9 +45,9 @@ def best_and_random_losses(benchmark: Benchmark, count: int) -> tuple[FloatArray
 def copying_regrets(losses: FloatArray, *, best: FloatArray | None = None) -> FloatArray:
     """Compute the regret of copying the best configuration from the task before.
 
-    It is relative to the distance from the task's median loss to its best: 0 is as good as the
-    best, 1 no better than half of all configurations. It is NaN on tasks where half of all
-    configurations are the best.
+    A regret is the distance of the copied configuration's loss from the task's best loss, divided
+    by that of the median loss: 0 is as good as the best, 1 is no better than half of all
+    configurations. It is NaN on tasks where the median is itself the best loss.
 
     Args:
         losses: Losses of the same configurations on all tasks, (configurations, tasks).
@@ -63,7 +63,8 @@ def copying_regrets(losses: FloatArray, *, best: FloatArray | None = None) -> Fl
     later_tasks = np.arange(later_losses.shape[1])
     losses_of_copied = later_losses[copied, later_tasks]
     median = np.median(later_losses, axis=0)
-    with np.errstate(divide="ignore", invalid="ignore"):  # the median is the best; made NaN below
+    # Where the median is the best loss, this divides by 0; the result is made NaN below.
+    with np.errstate(divide="ignore", invalid="ignore"):
         regrets: FloatArray = (losses_of_copied - later_best) / (median - later_best)
     return np.where(median > later_best, regrets, np.nan)
 
@@ -71,8 +72,8 @@ def copying_regrets(losses: FloatArray, *, best: FloatArray | None = None) -> Fl
 def shares_near_best(losses: FloatArray, *, best: FloatArray | None = None) -> FloatArray:
     """Compute which share of the configurations is near the best of each task, (tasks,).
 
-    Near means: the distance from the best loss is at most 5 % (`MAX_DISTANCE_OF_NEAR`) of the
-    median's distance from it.
+    A configuration is near if its loss is at most 5 % (`MAX_DISTANCE_OF_NEAR`) as far from the best
+    loss as the median loss is.
 
     Args:
         losses: Losses of the same configurations on all tasks, (configurations, tasks).

@@ -147,17 +147,21 @@ def attained_levels(values: FloatArray, fractions: Sequence[float] = QUARTILES) 
     # Subtracting 1e-9 is for rounding errors: 0.07 of 100 runs are 7, but 0.07 * 100 is above 7.
     n_attaining = np.ceil(np.asarray(fractions) * len(values) - 1e-9).astype(np.int64)
     sorted_values = np.sort(values, axis=0)  # the best runs first, in each trial by itself
-    places = n_attaining - 1  # of the worst run that each fraction needs, from 0
+    places = n_attaining - 1  # counted from 0: of the worst run that each fraction includes
     return np.asarray(sorted_values[places])
 
 
 def _overall_curves(group: BenchmarkGroup, measures: Sequence[str]) -> Iterator["pd.DataFrame"]:
-    """Average curves over all benchmarks; yields a frame for each measure that they have."""
+    """Make the curves over all benchmarks of a group: a frame for each measure.
+
+    Measures that have no mean over benchmarks, or that no benchmark has, are left out. There are no
+    curves if no method is compared on all benchmarks.
+    """
     if not group.methods:
         return
     for measure in measures:
-        # Measures of the leaderboard (`MEASURES`) are on one scale on all benchmarks; others are in
-        # the units of each benchmark, and have no mean over them.
+        # `MEASURES` are on the same scale on all benchmarks. Other measures are in the units of
+        # each benchmark's objective, which cannot be averaged.
         if measure not in MEASURES:
             continue
         intervals = overall_intervals(group, measure, Resampling.SEEDS)
@@ -176,7 +180,11 @@ def _overall_curves(group: BenchmarkGroup, measures: Sequence[str]) -> Iterator[
 def _benchmark_curves(
     item: BenchmarkScores, measures: Sequence[str], *, tasks: bool
 ) -> Iterator["pd.DataFrame"]:
-    """Make the curves of one benchmark and, if `tasks`, of each of its tasks, by measure."""
+    """Make the curves of one benchmark: one or two frames for each measure.
+
+    The first frame has means over the tasks that count, with intervals for `MEASURES`. The second,
+    only made if `tasks`, has the curves of each task, without intervals.
+    """
     all_intervals = benchmark_intervals(item, intervals_over=[Resampling.SEEDS])
     for measure in filter(item.is_defined, measures):
         labels = {**_labels_of_benchmark(item), "method": item.methods, "measure": [measure]}
@@ -213,8 +221,8 @@ def _curve_rows(
     """Make rows of the frame that `curves` returns: a mean after each trial, with its interval.
 
     Args:
-        labels: Values of the labels by name, those with several in the order of the axes of `mean`;
-            labels left out are "".
+        labels: Values of each label, by name. Labels with several values are in the order of the
+            axes of `mean`. A label of `LABEL_COLUMNS` that is left out is "".
         mean: The means, (..., trials).
         low: Lower ends of their intervals, of the same shape; NaN if there are none.
         high: Upper ends.
@@ -225,12 +233,12 @@ def _curve_rows(
 
 
 def cross_labels(levels: Labels, **columns: Any) -> "pd.DataFrame":
-    """Make a row for every combination of labels, with columns of numbers.
+    """Make a table with a row for every combination of labels, and columns of numbers.
 
     Args:
         levels: The possible values of each column of labels, by its name.
-        columns: The columns of numbers: arrays in the order of the rows, of which the last label
-            changes fastest, or one number for all rows.
+        columns: The columns of numbers, by name: an array with an axis for each label of several
+            values, in the order of `levels`, or one number for all rows.
     """
     import pandas as pd
 
@@ -242,7 +250,7 @@ def cross_labels(levels: Labels, **columns: Any) -> "pd.DataFrame":
 
 
 def _concatenate(frames: list["pd.DataFrame"], columns: list[str]) -> "pd.DataFrame":
-    """Join frames, of which there may be none, into one with these columns."""
+    """Join frames into one with these columns; without frames it has no rows."""
     import pandas as pd
 
     if not frames:

@@ -33,7 +33,7 @@ def label_protocol(protocol: str) -> str:
 
 
 def _label_setting(name: str, value: str) -> str:
-    """Label one setting: "25 trials", or "name=value" if it does not count anything."""
+    """Label one setting: "25 trials" if it is a number of things, "name=value" otherwise."""
     label = f"{value} {name}" if name in COUNTED_SETTINGS else f"{name}={value}"
     return label.replace("_", " ")
 
@@ -42,7 +42,8 @@ def format_ranges(numbers: Iterable[int]) -> str:
     """Abbreviate whole numbers: 0, 1, 2, 3, 4, 7 is "0 to 4, 7"."""
     ranges: list[tuple[int, int]] = []
     for number in sorted(map(int, numbers)):
-        if ranges and number == ranges[-1][1] + 1:  # it follows the end of the last range
+        continues_last_range = bool(ranges) and number == ranges[-1][1] + 1
+        if continues_last_range:
             first, _ = ranges[-1]
             ranges[-1] = (first, number)
         else:
@@ -61,10 +62,10 @@ def format_count(number: int, noun: str) -> str:
 
 
 def format_scope(benchmarks: int, families: int) -> str:
-    """Describe what means are over, by the numbers of benchmarks and of their families.
+    """Describe in words what means are over, from the numbers of benchmarks and families.
 
-    "5 benchmarks" if each is a family of its own, or all are one; otherwise such as "9 benchmarks,
-    each of 6 families counting once".
+    The text is such as "9 benchmarks, each of 6 families counting once". If each benchmark is a
+    family of its own, or all are one family, families are not mentioned: "5 benchmarks".
     """
     text = format_count(benchmarks, "benchmark")
     has_larger_families = families < benchmarks
@@ -76,8 +77,8 @@ def format_scope(benchmarks: int, families: int) -> str:
 def join_names(names: Iterable[str], *, most: int = 4) -> str:
     """Join one name or more for a sentence: "a", "a, b and c", or "a, b, c and 7 more".
 
-    Up to `most` + 1 names are written out; of more, the first `most` - 1, so that "more" stands for
-    three names at least.
+    Up to `most` + 1 names are all written out. Of a longer list, only the first `most` - 1 are, so
+    that "more" stands for at least three names: naming one or two is as short as counting them.
     """
     parts = list(names)
     if len(parts) > most + 1:

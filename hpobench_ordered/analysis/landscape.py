@@ -65,7 +65,10 @@ def explained_shares(places: FloatArray, losses: FloatArray, *, bins: int = BINS
 
 
 def _bins_of_places(places: FloatArray, bins: int) -> NDArray[np.int64]:
-    """Number the bin of each place, from 0; inactive places have the bin `bins`."""
+    """Find the bin of each place, from 0 to `bins` - 1.
+
+    Places of inactive hyperparameters (NaN) get a bin of their own, with the number `bins`.
+    """
     is_inactive = np.isnan(places)
     active_places = np.where(is_inactive, 0.0, places)
     # Place 1, the end of the range, is in the last bin.
@@ -78,8 +81,9 @@ def colour_ends(
 ) -> tuple[float, float]:
     """Choose the lower and the upper end of a colour scale of objective values.
 
-    One end is the best value. The other is so chosen that a share `alike` of the values is worse:
-    these all get the colour of that end, so that the others can be distinguished.
+    One end is the best value. The other end is chosen so that a share `alike` of the values is
+    worse. All of these get the colour of that end, which leaves more colours to tell the better
+    values apart.
 
     Args:
         losses: Losses of the values, not finite where there are none. A loss is the value, or its
@@ -89,10 +93,10 @@ def colour_ends(
     """
     finite_losses = losses[np.isfinite(losses)]
     if not len(finite_losses):
-        return 0.0, 1.0  # nothing is in colour
+        return 0.0, 1.0  # any ends will do, as there is no value to colour
     lowest = float(finite_losses.min())
     highest_in_colour = float(np.quantile(finite_losses, 1 - alike))
-    if maximised:  # back from losses to values, of which the higher ones are better
+    if maximised:  # a value is then the negative of its loss, so the ends change places
         return -highest_in_colour, -lowest
     return lowest, highest_in_colour
 
@@ -105,8 +109,8 @@ def best_indices(losses: FloatArray, count: int) -> NDArray[np.intp]:
 def optimum_drift(coordinate: FloatArray, losses: FloatArray, *, count: int) -> float:
     """Measure how steadily good values of a hyperparameter rise (1) or fall (-1) over the tasks.
 
-    It is Spearman's rank correlation of the task's index with the mean value in the `count` best
-    configurations of the task.
+    The measure is Spearman's rank correlation between the index of a task and the mean value of the
+    hyperparameter in the task's `count` best configurations.
 
     Args:
         coordinate: Value of the hyperparameter in each configuration, (configurations,).
@@ -126,7 +130,7 @@ def visible_indices(x: FloatArray, y: FloatArray, losses: FloatArray) -> NDArray
     """
     best_first = np.argsort(losses, kind="stable")
     places = np.stack([x[best_first], y[best_first]], axis=1)
-    # Of equal places, the index of the first, which has the lowest loss.
+    # `unique` gives the index of the first of equal places, which is the one of lowest loss.
     _, first_at_place = np.unique(places, axis=0, return_index=True)
     worst_to_best = np.sort(first_at_place)[::-1]
     return np.asarray(best_first[worst_to_best])

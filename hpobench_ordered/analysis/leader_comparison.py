@@ -90,8 +90,8 @@ def compare_with_leader(
         mean_ranks: Mean ranks, (methods,).
         strata: Influences of the samples of each stratum on the mean ranks, (samples, methods), as
             `influences` gives: how much of a mean rank's deviation is due to each sample.
-        borrowed_variances: Variances of the mean ranks besides, (methods,), of seeds that are too
-            few to be samples, see `borrow_variances`; default: none.
+        borrowed_variances: Further variances of the mean ranks, (methods,), due to seeds of methods
+            with too few of them to be samples, see `borrow_variances`; default: none.
 
     Returns:
         The comparison; None with a single method, with fewer than `MIN_SAMPLES` samples, or if no
@@ -99,7 +99,7 @@ def compare_with_leader(
     """
     if len(mean_ranks) < 2:
         return None
-    # A stratum of a single sample tells nothing of the error.
+    # A single sample tells nothing of how much samples vary, so it does not count.
     n_samples = sum(len(stratum) for stratum in strata if len(stratum) > 1)
     if n_samples < MIN_SAMPLES:
         return None
@@ -147,10 +147,11 @@ def leader_differences(group: BenchmarkGroup, *, trial: int | None = None) -> "p
         trial: The trial, counted from 1; default: the last of all benchmarks.
 
     Returns:
-        A row per method, except for the leader, and family of benchmarks, by mean rank: `leader`,
-        `method`, `family`, the `difference` on the family; and, the same in all rows of a method,
-        its `mean_difference` with its interval from `low` to `high`, and whether it `is_worse`.
-        Without rows if nothing can be tested, see `compare_with_leader`.
+        A row for each method but the leader and each family of benchmarks, methods by mean rank.
+        The columns are `leader`, `method`, `family` and the `difference` on the family. The other
+        columns are the same in all rows of a method: its `mean_difference`, with the interval from
+        `low` to `high`, and whether it `is_worse`. There are no rows if nothing can be tested, see
+        `compare_with_leader`.
     """
     import pandas as pd
 
@@ -171,7 +172,8 @@ def leader_differences(group: BenchmarkGroup, *, trial: int | None = None) -> "p
     for a in np.argsort(mean_ranks, kind="stable"):
         if a == leader:
             continue
-        figures_of_method = (
+        # The difference over all families, the same in each row of the method.
+        overall_comparison = (
             comparison.difference[a],
             comparison.lower[a],
             comparison.upper[a],
@@ -179,21 +181,21 @@ def leader_differences(group: BenchmarkGroup, *, trial: int | None = None) -> "p
         )
         for family, difference in zip(group.families, differences[:, a], strict=True):
             labels = (group.methods[leader], group.methods[a], family)
-            rows.append((*labels, difference, *figures_of_method))
+            rows.append((*labels, difference, *overall_comparison))
     return pd.DataFrame(rows, columns=columns)
 
 
 def influences(samples: FloatArray, weight: float) -> FloatArray:
     """Compute how each sample of one stratum moves the mean ranks, (samples, methods).
 
-    An influence is the sample's deviation from the mean of the samples, so scaled that the squares
-    of all influences sum to the variance of the stratum's part of the mean rank. That part is
-    `weight` times the mean of n samples, whose variance is the sum of their squared deviations over
-    n (n - 1).
+    An influence is the sample's deviation from the mean of the samples, times a factor. The factor
+    is chosen so that the squared influences of all samples sum to the variance of the stratum's
+    part of the mean rank. That part is `weight` times the mean of n samples. The variance of a mean
+    of n samples is the sum of their squared deviations, divided by n (n - 1).
 
     Args:
-        samples: Ranks, (samples, methods). NaN where a method lacks a sample, which has no
-            influence on it.
+        samples: Ranks, (samples, methods). NaN where a method lacks a sample, which then has no
+            influence on the method.
         weight: Weight of the stratum's mean in the mean rank.
     """
     n_samples = (~np.isnan(samples)).sum(axis=0)  # of each method
@@ -208,19 +210,22 @@ def seed_and_task_influences(
 ) -> tuple[list[FloatArray], FloatArray]:
     """Compute how the seeds and the tasks of each benchmark move the mean ranks.
 
-    They answer whether other seeds and other tasks of the same benchmarks would give another order.
+    With these influences, the test answers whether other seeds and other tasks of the same
+    benchmarks would give another order of the methods.
 
     Returns:
-        For each benchmark those of its seeds, (seeds, methods), and of its tasks, (tasks, methods);
-        and the variances of the mean ranks, (methods,), that are due to seeds of methods that have
-        too few of them on some benchmark.
+        Two arrays of influences for each benchmark, those of its seeds, (seeds, methods), and those
+        of its tasks, (tasks, methods); and the borrowed variances of the mean ranks, (methods,),
+        which stand for the seeds of methods that have too few of them on some benchmark.
     """
     strata: list[FloatArray] = []
     borrowed_variances = np.zeros(len(group.methods))
     for place, item in enumerate(group.items):
         ranks = group.values(item, "rank", trial)  # (methods, seeds, tasks)
-        of_item, variances_of_item = benchmark_influences(ranks, _family_weight(group, place))
-        strata += of_item
+        influences_of_item, variances_of_item = benchmark_influences(
+            ranks, _family_weight(group, place)
+        )
+        strata += influences_of_item
         borrowed_variances += variances_of_item
     return strata, borrowed_variances
 
@@ -228,20 +233,22 @@ def seed_and_task_influences(
 def benchmark_influences(ranks: FloatArray, weight: float) -> tuple[list[FloatArray], FloatArray]:
     """Compute how the seeds and the tasks of one benchmark move the mean ranks.
 
-    Seeds and tasks are two strata, whose variances add up. The chance deviation of a single run, of
-    one seed on one task, is counted in both: the variance is rather too large than too small.
+    Seeds and tasks are two strata, whose variances add up. A run is one seed on one task, and its
+    chance deviation is counted in both strata. The sum is therefore rather too large than too
+    small.
 
     Args:
         ranks: Ranks, (methods, seeds, tasks), as `ranks_by_seed` gives.
         weight: Weight of the benchmark in the mean ranks.
 
     Returns:
-        Those of the seeds, (seeds, methods), and of the tasks, (tasks, methods); and the variances
-        of the mean ranks, (methods,), due to seeds of methods that have too few of them, whose
-        seeds have no influences.
+        The influences of the seeds, (seeds, methods), and of the tasks, (tasks, methods); and the
+        borrowed variances of the mean ranks, (methods,). Only methods with too few seeds have a
+        borrowed variance; the influences of their seeds are 0.
     """
     defined_ranks = ranks[:, :, defined_tasks(ranks)]
-    is_ranked_seed = finished_runs(defined_ranks).any(axis=0)  # there may be seeds without ranks
+    # `ranks_by_seed` may leave a seed without ranks of any method.
+    is_ranked_seed = finished_runs(defined_ranks).any(axis=0)
     if not is_ranked_seed.all():
         defined_ranks = defined_ranks[:, is_ranked_seed]
     means_of_seeds = defined_ranks.mean(axis=2).T  # (seeds, methods)
@@ -255,7 +262,10 @@ def benchmark_influences(ranks: FloatArray, weight: float) -> tuple[list[FloatAr
 
 
 def has_too_few_seeds(means_of_seeds: FloatArray) -> BoolArray:
-    """Whether a method has fewer seeds than others, too few to estimate a variance, (methods,).
+    """Find the methods with too few seeds to estimate a variance over seeds, (methods,).
+
+    A method has too few if it has fewer than `MIN_SAMPLES_OF_INTERVAL` seeds and also fewer than
+    another method.
 
     Args:
         means_of_seeds: Mean ranks over tasks, (seeds, methods); NaN where a method lacks a seed.
@@ -269,8 +279,8 @@ def borrow_variances(
 ) -> FloatArray:
     """Estimate variances over seeds for methods that have too few of them, (methods,).
 
-    Few seeds do not tell how much the mean rank varies between seeds: it is taken to vary as those
-    of the other methods do, on average.
+    Few seeds do not tell how much the rank of a method varies from seed to seed. The rank is
+    therefore assumed to vary as much as the ranks of the other methods do on average.
 
     Args:
         means_of_seeds: Mean ranks over tasks, (seeds, methods); NaN where a method lacks a seed.
@@ -283,7 +293,8 @@ def borrow_variances(
 
     n_seeds = effective_seeds(means_of_seeds)
     influences_of_others = influences(means_of_seeds[:, ~has_too_few], weight)
-    # Their squares sum to the variance of a mean over all seeds of the method.
+    # Squared influences sum to the variance of the mean over seeds. Times the number of seeds, this
+    # is the variance of a single seed; over another number of seeds, that of another mean.
     variances_of_means = (influences_of_others**2).sum(axis=0)
     variance_of_seed = (variances_of_means * n_seeds[~has_too_few]).mean()
     variances[has_too_few] = variance_of_seed / n_seeds[has_too_few]
@@ -293,31 +304,35 @@ def borrow_variances(
 def effective_seeds(means_of_seeds: FloatArray) -> FloatArray:
     """Count the seeds that would give a mean as certain as each method's mean rank, (methods,).
 
-    A mean rank is 1 plus the shares of other methods that are better, each over the seeds common to
-    both. A seed has therefore as weight the sum of 1 / (number of common seeds) over the others
-    that have finished it; with the same n seeds of all methods, each has the weight
-    (number of others) / n, and the result is n.
+    The mean rank of a method is 1 plus, for each other method, the share of their common seeds on
+    which the other is better. A seed therefore has a weight in the mean rank: the sum of
+    1 / (number of common seeds) over the other methods that have finished the seed. The result is
+    the square of the summed weights over the sum of their squares. If all methods have the same n
+    seeds, each seed has the weight (number of others) / n, and the result is n.
 
     Args:
         means_of_seeds: Mean ranks over tasks, (seeds, methods); NaN where a method lacks a seed.
     """
     has_seed = (~np.isnan(means_of_seeds)).astype(np.float64)
     n_common = has_seed.T @ has_seed  # (methods, methods)
-    shares = 1 / np.maximum(n_common, 1)
-    np.fill_diagonal(shares, 0)  # a method is not compared with itself
-    weights = has_seed * (has_seed @ shares)  # (seeds, methods)
+    weight_of_common_seed = 1 / np.maximum(n_common, 1)  # of each pair of methods
+    np.fill_diagonal(weight_of_common_seed, 0)  # a method is not compared with itself
+    weights = has_seed * (has_seed @ weight_of_common_seed)  # (seeds, methods)
     sum_of_squares = (weights**2).sum(axis=0)
     n_others = has_seed.shape[1] - 1
-    # A method without common seeds is as little known as one with a single seed.
+    # A method without common seeds counts as one with a single seed.
     sum_of_squares = np.where(sum_of_squares > 0, sum_of_squares, n_others**2)
     return np.asarray(n_others**2 / sum_of_squares)
 
 
 def family_influences(group: BenchmarkGroup, trial: int) -> list[FloatArray]:
-    """Compute how each family moves the mean ranks, (families, methods); a list of one array.
+    """Compute how each family of benchmarks moves the mean ranks.
 
-    The families are samples of benchmarks in general. They are the only group of samples that is
-    resampled (stratum), and the mean over them is the mean rank: it has all the weight.
+    The families are samples of benchmarks in general. They are the only stratum, and the mean rank
+    is the mean over them, so that its weight is 1.
+
+    Returns:
+        A list with one array, (families, methods).
     """
     ranks_on_families = group.by_family("rank", trial)
     return [influences(ranks_on_families, 1.0)]
@@ -326,8 +341,9 @@ def family_influences(group: BenchmarkGroup, trial: int) -> list[FloatArray]:
 def _family_weight(group: BenchmarkGroup, place: int) -> float:
     """Compute the weight of one benchmark on one surrogate in means over families.
 
-    Means are over families of means over their benchmarks, of means over surrogates. They are
-    linear: the mean of numbers that are 1 for this benchmark and 0 for all others is its weight.
+    Numbers are averaged over the surrogates of a benchmark, then over the benchmarks of a family,
+    then over families. Such a mean is a weighted sum of the numbers. To find one weight, it is
+    computed of numbers that are 1 for this benchmark and 0 for all others.
 
     Args:
         group: The benchmarks, each on one surrogate.
@@ -344,14 +360,15 @@ def _errors_of_differences(
 ) -> FloatArray:
     """Compute standard errors of differences in mean rank, (methods, methods).
 
-    The variance of a difference is the sum over samples of squared differences of influences. Some
-    of the many variances are far too small by chance, as each is from few samples, and their pairs
-    would seem to differ. Therefore each is averaged with the mean variance of all pairs.
+    The variance of a difference is the sum over samples of squared differences of influences. Each
+    variance is estimated from few samples. Of the many variances, some are therefore far too small
+    by chance, and pairs of methods with such a variance would seem to differ. To prevent this, each
+    variance is averaged with the mean variance of all pairs.
 
     Args:
         all_influences: Influence of each sample on each mean rank, (samples, methods): how much of
-            its deviation is due to the sample.
-        borrowed_variances: Variances of the mean ranks besides, (methods,), each independent of the
+            the mean rank's deviation is due to the sample.
+        borrowed_variances: Further variances of the mean ranks, (methods,), each independent of the
             others.
     """
     n_methods = all_influences.shape[1]
@@ -359,9 +376,10 @@ def _errors_of_differences(
     for method, method_influences in enumerate(all_influences.T):
         differences = all_influences - method_influences[:, None]
         variances[method] = (differences**2).sum(axis=0)
-    variances_besides = borrowed_variances[:, None] + borrowed_variances
-    np.fill_diagonal(variances_besides, 0)  # a method does not differ from itself
-    variances += variances_besides
+    # Borrowed variances are independent, so that those of both methods of a pair add up.
+    borrowed_of_pairs = borrowed_variances[:, None] + borrowed_variances
+    np.fill_diagonal(borrowed_of_pairs, 0)  # a method does not differ from itself
+    variances += borrowed_of_pairs
 
     pairs = np.triu_indices(n_methods, k=1)
     common_variance = variances[pairs].mean()
@@ -379,8 +397,8 @@ def _draw_chance_deviations(
 
     Args:
         strata: Influences of the samples of each stratum on the mean ranks, (samples, methods).
-        borrowed_variances: Variances of the mean ranks besides, (methods,), which have no samples:
-            deviations due to them are normal.
+        borrowed_variances: Further variances of the mean ranks, (methods,). They have no samples to
+            draw from, so that normal deviations of these variances are added.
     """
     rng = np.random.default_rng(RESAMPLING_SEED)
     n_methods = strata[0].shape[1]
@@ -404,8 +422,9 @@ def _draw_chance_deviations(
 def _degrees_of_freedom(strata: Sequence[FloatArray]) -> float:
     """Compute the degrees of freedom of the summed variances, as Satterthwaite (1946) does.
 
-    It is (sum of v)^2 / (sum of v^2 / (n - 1)) over strata of n samples and variance v: the sum of
-    squared influences, averaged over methods.
+    The formula is (sum of v)^2 / (sum of v^2 / (n - 1)), where the sums are over strata, n is the
+    number of samples of a stratum, and v is its variance: its sum of squared influences, averaged
+    over methods.
 
     Args:
         strata: Influences of the samples of each stratum on the mean ranks, (samples, methods).
@@ -415,17 +434,19 @@ def _degrees_of_freedom(strata: Sequence[FloatArray]) -> float:
     for influences_of_samples in strata:
         squares = influences_of_samples**2
         variance = float(squares.mean(axis=1).sum())
-        if variance > 0:  # a stratum of one sample has none
+        if variance > 0:  # a stratum of one sample has no variance, and n - 1 would be 0
             variances.append(variance)
             squares_over_freedom.append(variance**2 / (len(influences_of_samples) - 1))
     return sum(variances) ** 2 / sum(squares_over_freedom)
 
 
 def _largest_ratio_by_chance(deviations: FloatArray, errors: FloatArray) -> float:
-    """Compute the largest ratio that chance gives in all resamples but a share `ALPHA` (5 %).
+    """Compute the ratio that the largest ratio of a resample rarely exceeds by chance.
 
-    The ratio is how far the method is behind the leader of the resample, over the standard error of
-    their difference. Each resample has a leader of its own, as leaders are chosen by these ranks.
+    The ratio of a method is how far it is behind the leader, divided by the standard error of this
+    difference. Each resample has its own leader, the method of lowest rank in it, as the leader of
+    the results was chosen in the same way. The result is exceeded in a share `ALPHA` (5 %) of the
+    resamples.
 
     Args:
         deviations: Deviations of the mean ranks in resamples, (resamples, methods).

@@ -191,10 +191,10 @@ def overall_intervals(
 def overall_means(
     group: BenchmarkGroup, measure: str, *, trials: slice = slice(None)
 ) -> FloatArray:
-    """Average a measure over all benchmarks, (methods, trials), as `overall_intervals` does.
+    """Average a measure over all benchmarks, (methods, trials); NaN if none has the measure.
 
-    It takes a fraction of their time, which is that of resampling. NaN if no benchmark has the
-    measure.
+    The means are those of `overall_intervals`. This function computes no intervals, and so takes a
+    fraction of the time, most of which is spent on resampling.
     """
     samples_of_items = _samples_of_benchmarks(group, measure, trials)
     if not samples_of_items:
@@ -206,7 +206,11 @@ def overall_means(
 def _samples_of_benchmarks(
     group: BenchmarkGroup, measure: str, trials: slice
 ) -> list[tuple[BenchmarkScores, FloatArray]]:
-    """Make samples (seeds, methods, trials) of each benchmark on which a measure is defined."""
+    """Average a measure over tasks, on each benchmark where it is defined.
+
+    Returns:
+        The benchmark's scores with its samples, the means over tasks, (seeds, methods, trials).
+    """
     samples_of_items = []
     for item in group.items:
         if not item.is_defined(measure):
@@ -222,28 +226,35 @@ def _samples_of_benchmarks(
 def _means_of_families(
     samples_of_items: Sequence[tuple[BenchmarkScores, FloatArray]],
 ) -> FloatArray:
-    """Average samples of benchmarks within each family, (families, methods, trials)."""
+    """Average samples over seeds and then over the benchmarks of each family.
+
+    Returns:
+        The means, (families, methods, trials).
+    """
     return family_means(
         (item, mean_over_seeds(samples, axis=0)) for item, samples in samples_of_items
     )
 
 
 def _no_means(group: BenchmarkGroup, trials: slice) -> FloatArray:
-    """Fill an array (methods, trials) with NaN, for a measure that is defined nowhere."""
+    """Make the means of a measure that no benchmark has: an array of NaN, (methods, trials)."""
     n_trials = len(range(group.last_trial)[trials])
     return np.full((len(group.methods), n_trials), np.nan)
 
 
 def _new_rng() -> np.random.Generator:
-    """Make a generator of the fixed seed, so that no interval depends on those before it."""
+    """Make a random generator with the fixed seed.
+
+    Every interval has a generator of its own, so that it does not depend on those before it.
+    """
     return np.random.default_rng(RESAMPLING_SEED)
 
 
 def _columns() -> list[str]:
     """List the names of the leaderboard's columns, in their order.
 
-    They say what a row is of, then each measure with its intervals over seeds and tasks, numbers of
-    wins and runs, and the time of a suggestion.
+    First come the labels of a row, then each measure with its intervals over seeds and over tasks,
+    the counts of wins and runs, and the time of a suggestion.
     """
     # The mean, then both ends of its intervals: over seeds, and over tasks.
     suffixes = ("", "_low", "_high", "_low_tasks", "_high_tasks")
@@ -254,7 +265,10 @@ def _columns() -> list[str]:
 
 
 def _sort_by_rank(rows: Iterable[Row]) -> list[Row]:
-    """Sort rows by mean rank; those without come last, random search first among equals."""
+    """Sort rows by mean rank, the lowest first.
+
+    Of equal ranks, random search comes first. Rows of methods without a rank come last.
+    """
 
     def sort_key(row: Row) -> tuple[bool, float, bool, str]:
         """Sort by: no rank, rank, not random search, name; False comes before True."""
@@ -267,9 +281,11 @@ def _sort_by_rank(rows: Iterable[Row]) -> list[Row]:
 
 
 def _measure_columns(intervals: dict[tuple[str, Resampling], Intervals], a: int) -> Row:
-    """Make the columns of all measures of the method with index a.
+    """Make the columns of all measures, with their intervals, for one method.
 
-    `intervals` have the shape (methods, 1), as they are of a single trial.
+    Args:
+        intervals: Means and intervals after one trial, (methods, 1).
+        a: Index of the method.
     """
     row: Row = {}
     for measure in MEASURES:
@@ -291,7 +307,7 @@ def _benchmark_rows(item: BenchmarkScores, trial: int) -> Iterator[Row]:
     this_trial = slice(trial - 1, trial)
     intervals = benchmark_intervals(item, trials=this_trial)
     win_columns = _win_columns(item, trial)  # by method
-    for method, runs in item.runs.items():  # `runs`: of all planned methods
+    for method, runs in item.runs.items():  # of all planned methods, compared or not
         labels = (item.protocol, item.benchmark, item.surrogate, method, trial)
         row = _run_columns(labels, [runs])
         row["benchmarks"] = 1
@@ -314,7 +330,7 @@ def _overall_rows(group: BenchmarkGroup, trial: int) -> Iterator[Row]:
         for measure, over in itertools.product(MEASURES, Resampling)
     }
     win_columns_of_items = [_win_columns(item, trial) for item in group.items]
-    planned_methods: dict[str, None] = {}  # those of all benchmarks, each once, in order
+    planned_methods: dict[str, None] = {}  # of all benchmarks; a dict keeps each once, in order
     for item in group.items:
         planned_methods |= dict.fromkeys(item.runs)
     for method in planned_methods:
@@ -335,7 +351,11 @@ def _overall_rows(group: BenchmarkGroup, trial: int) -> Iterator[Row]:
 
 
 def _win_columns(item: BenchmarkScores, trial: int) -> dict[str, Row]:
-    """Count wins, ties and losses against all others together, by compared method."""
+    """Count the wins, ties and losses of each compared method against all others together.
+
+    Returns:
+        The three columns of counts, by method.
+    """
     counts = item.count_wins(trial)
     columns = {}
     for a, method in enumerate(item.methods):
@@ -348,12 +368,14 @@ def _win_columns(item: BenchmarkScores, trial: int) -> dict[str, Row]:
 
 
 def _run_columns(labels: Sequence[object], runs: Sequence[MethodRuns]) -> Row:
-    """Make the columns that say what a row is of, and those of a method's runs.
+    """Make the columns of a row's labels, and those that count and time a method's runs.
+
+    The column "seconds" is the mean CPU time of a suggestion, over the suggestions whose time is
+    known; NaN if no time is known.
 
     Args:
         labels: Protocol, benchmark, surrogate, method and trial (`LABEL_COLUMNS`).
-        runs: The method's runs on one or several benchmarks. The column "seconds" is the mean CPU
-            time of their suggestions, NaN if that of none is known.
+        runs: The method's runs on each of one or several benchmarks.
     """
     seeds = set().union(*(method_runs.seeds for method_runs in runs))
     n_suggestions = sum(method_runs.timed_suggestions for method_runs in runs)

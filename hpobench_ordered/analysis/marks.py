@@ -106,7 +106,7 @@ class SourceOfMarks(NamedTuple):
 
     @classmethod
     def from_spec(cls, spec: BenchmarkSpec) -> Self:
-        """Name what a benchmark's marks are computed from: its default surrogate, and its files."""
+        """Name the benchmark, its default surrogate, and the hash of the files that define them."""
         default_surrogate = spec.option()
         # The hash of the benchmark's artifact, or, if it has none (""), of the surrogate's files.
         content_hash = spec.content or default_surrogate.content
@@ -138,8 +138,8 @@ def find_marks(spec: BenchmarkSpec) -> Marks | None:
 def write_marks(path: Path, marks: Sequence[tuple[SourceOfMarks, Marks]], *, command: str) -> None:
     """Write marks of benchmarks, and the command that computed them, to a file.
 
-    They replace the file's marks of the same benchmarks, of whatever version; those of other
-    benchmarks stay.
+    The file keeps its marks of other benchmarks. Its marks of the same benchmarks are replaced,
+    even if they are of another version of the benchmark.
 
     Args:
         path: The file, which need not exist.
@@ -188,7 +188,7 @@ def _read_entries(file: Traversable) -> Mapping[str, Any]:
 
 def _figure_that_most_reach(figures: FloatArray) -> float:
     """Find the highest figure that two thirds of the tasks' figures, (tasks,), reach or exceed."""
-    # What negative figures do not exceed, the figures reach.
+    # With the opposite sign, this is the lowest figure that two thirds do not exceed.
     return -_figure_that_most_do_not_exceed(-figures)
 
 
@@ -197,6 +197,6 @@ def _figure_that_most_do_not_exceed(figures: FloatArray) -> float:
 
     It is rounded to as many digits as are stored.
     """
-    rank = math.ceil(SHARE_OF_TASKS * len(figures))  # from 1, in ascending order
+    rank = math.ceil(SHARE_OF_TASKS * len(figures))  # 1 is the lowest figure
     figure = float(np.sort(figures)[rank - 1])
     return round(figure, DIGITS)

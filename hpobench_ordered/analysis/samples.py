@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Resampling(Enum):
-    """What is resampled."""
+    """The samples that an interval is over, which the bootstrap resamples."""
 
     SEEDS = "seeds"
     """Seeds, by their means over tasks: would another set of seeds give the same figure?"""
@@ -100,11 +100,12 @@ def _check_complete(
         labels_of_axes: Methods, seeds, tasks and trials, for the message.
         allow_missing_runs: Whether all trials of a run may be missing.
     """
-    if (n_rows > 1).any():  # a benchmark under one protocol has a trial once
+    # On one benchmark under one protocol, no trial occurs twice.
+    if (n_rows > 1).any():
         raise ExperimentError("results of several benchmarks or protocols cannot be joined")
 
     is_missing = n_rows == 0
-    if allow_missing_runs:
+    if allow_missing_runs:  # trials of a run that is missing as a whole do not count as missing
         is_missing_run = is_missing.all(axis=(2, 3), keepdims=True)
         is_missing &= ~is_missing_run
     if not is_missing.any():
@@ -121,7 +122,7 @@ def _check_complete(
 
 
 def incumbents(losses: FloatArray) -> FloatArray:
-    """Find the lowest loss of each trial and those before it; trials are the last axis."""
+    """Find the lowest loss up to each trial, (..., trials)."""
     return np.minimum.accumulate(losses, axis=-1)
 
 
@@ -145,11 +146,11 @@ def at_incumbents(quantity: FloatArray, losses: FloatArray) -> FloatArray:
 
 
 def replace_failures(trials: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
-    """Give every failed evaluation the quantities of the worst one that has not failed.
+    """Give every failed evaluation the quantities of the worst evaluation that has not failed.
 
-    It is the one of the highest loss that any method met on the same task. A mean of losses is then
-    finite, and not lower than without the failures. Trials of runs that are not finished, which
-    look like failures, are replaced, too.
+    The worst evaluation is the one of highest finite loss that any method met on the same task. A
+    mean of losses is then finite, and failures never make it lower. Trials of unfinished runs look
+    like failures, and are replaced, too.
 
     Args:
         trials: The "loss" of every trial and perhaps other quantities, (methods, seeds, tasks,
@@ -186,10 +187,11 @@ def finished_runs(values: FloatArray) -> BoolArray:
 
 
 def defined_tasks(values: FloatArray) -> BoolArray:
-    """Whether a measure is defined on each task, (tasks,): no sample has NaN there alone.
+    """Find the tasks on which a measure is defined, (tasks,).
 
-    A sample, a run after one trial, that has NaN on all tasks is a missing one. If all are missing,
-    the measure is defined on no task.
+    A run has NaN on all tasks if it is not finished, and NaN on some tasks if the measure is
+    undefined there. So a task is defined unless a run has NaN on it but a number on another task.
+    If all runs have NaN everywhere, no task is defined.
 
     Args:
         values: The measure of every run, (methods, seeds, tasks, ...).
@@ -198,16 +200,22 @@ def defined_tasks(values: FloatArray) -> BoolArray:
     if not is_nan.any():
         return np.ones(values.shape[2], dtype=np.bool_)
 
-    is_missing = is_nan.all(axis=2, keepdims=True)  # (methods, seeds, 1, ...)
-    is_undefined = is_nan & ~is_missing
+    is_unfinished = is_nan.all(axis=2, keepdims=True)  # (methods, seeds, 1, ...)
+    is_undefined = is_nan & ~is_unfinished
     axes_but_tasks = tuple(axis for axis in range(values.ndim) if axis != 2)
-    return np.asarray(~is_undefined.any(axis=axes_but_tasks) & ~is_missing.all())
+    is_undefined_task = is_undefined.any(axis=axes_but_tasks)
+    return np.asarray(~is_undefined_task & ~is_unfinished.all())
 
 
 def mean_over_seeds(values: FloatArray, *, axis: int = 1) -> FloatArray:
-    """Average the seeds that are not NaN (unfinished runs are); NaN if there are none.
+    """Average values over seeds, leaving out NaN, which unfinished runs have.
 
-    `axis` is that of the seeds, which the result lacks.
+    Args:
+        values: The values, with seeds along one axis.
+        axis: The axis of the seeds, which the result lacks.
+
+    Returns:
+        The means; NaN where all seeds are NaN.
     """
     is_nan = np.isnan(values)
     is_complete = is_nan.size > 0 and not is_nan.any()
@@ -223,7 +231,7 @@ def mean_over_seeds(values: FloatArray, *, axis: int = 1) -> FloatArray:
 def independent_samples(
     values: FloatArray, resampling: Resampling, *, first_task: int = 0
 ) -> FloatArray:
-    """Average a quantity over tasks for each seed, or over seeds for each task: the samples.
+    """Make independent samples: means over tasks for each seed, or means over seeds for each task.
 
     Args:
         values: The quantity, (methods, seeds, tasks, ...). Tasks on which it is NaN in a finished
@@ -250,9 +258,10 @@ def independent_samples(
 
 
 def two_standard_errors(samples: FloatArray) -> FloatArray:
-    """Compute twice the standard error of the mean over seeds, axis 1, which the result lacks.
+    """Compute twice the standard error of the mean over seeds, which are along axis 1.
 
-    Seeds that are NaN are left out; the result is NaN if fewer than two are left.
+    The result lacks that axis. Seeds that are NaN are left out; the result is NaN where fewer than
+    two seeds are left.
     """
     is_nan = np.isnan(samples)
     with np.errstate(invalid="ignore"):  # infinite samples have no standard error

@@ -128,7 +128,7 @@ class Scores:
 
 @dataclass(frozen=True, slots=True)
 class TaskMean:
-    """Mean of a measure over tasks and seeds."""
+    """Mean of a measure over tasks and seeds, for each method."""
 
     mean: FloatArray  # (methods,); NaN if it is defined on no task
     two_standard_errors: FloatArray  # over seeds, (methods,)
@@ -137,10 +137,11 @@ class TaskMean:
 
 
 def normalised_scores(losses: FloatArray, methods: Sequence[str]) -> Scores:
-    """Scale mean losses: 0 is the best method after all trials, 100 random search after all trials.
+    """Scale losses so that 0 is the best method after all trials, and 100 is random search then.
 
-    Both are means over seeds. Scores are NaN on tasks on which random search is as good as the best
-    method, or so nearly that a score would be infinite.
+    The losses of the best method and of random search are means over seeds. Scores are NaN on tasks
+    on which random search is as good as the best method, or so close to it that a score would be
+    infinite.
 
     Args:
         losses: Loss of every trial, (methods, seeds, tasks, trials).
@@ -203,7 +204,11 @@ def robust_scores(
 
 
 def _index_of_random_search(methods: Sequence[str]) -> int:
-    """Find random search among the methods; an `ExperimentError` if it is not there."""
+    """Return the index of random search among the methods.
+
+    Raises:
+        ExperimentError: Random search is not among the methods.
+    """
     if RANDOM_SEARCH not in methods:
         raise ExperimentError(
             f"scores compare with {RANDOM_SEARCH!r}, which is not among {list(methods)}"
@@ -216,8 +221,9 @@ def best_known_losses(
 ) -> FloatArray:
     """Find the best known loss of each task, (tasks,); NaN where it is unknown.
 
-    It is any loss minus its regret, how much the loss is above the best known one. This difference
-    is the same for all trials of a task, so that one of them, of the first finished run, is enough.
+    The regret of a trial is its loss minus the best known loss of the task. The best known loss is
+    therefore the loss of any trial minus its regret. The function takes the trial of lowest loss in
+    the first finished run.
 
     Args:
         losses: Loss of every trial, (methods, seeds, tasks, trials), with failures replaced as by
@@ -227,7 +233,7 @@ def best_known_losses(
     """
     method, seed = 0, 0
     if is_finished is not None:
-        method, seed = np.argwhere(is_finished)[0]
+        method, seed = np.argwhere(is_finished)[0]  # the first finished run
     run_losses = losses[method, seed]  # (tasks, trials)
     run_regrets = regrets[method, seed]
     final_losses = incumbents(run_losses)[:, -1]
@@ -236,7 +242,7 @@ def best_known_losses(
 
 
 def lowest_losses(losses: FloatArray) -> FloatArray:
-    """Find the lowest finite loss that any method met on each task, (tasks,); NaN without any.
+    """Find the lowest finite loss of any method on each task, (tasks,); NaN if none is finite.
 
     Args:
         losses: Loss of every trial, (methods, seeds, tasks, trials).
@@ -245,9 +251,9 @@ def lowest_losses(losses: FloatArray) -> FloatArray:
 
 
 def highest_losses(losses: FloatArray) -> FloatArray:
-    """Find the highest finite loss that any method met on each task, (tasks,); NaN without any.
+    """Find the highest finite loss of any method on each task, (tasks,); NaN if none is finite.
 
-    It is the loss at which the normalised regret is 1.
+    Normalised regrets divide by the distance from the best loss to this one, where they are 1.
 
     Args:
         losses: Loss of every trial, (methods, seeds, tasks, trials).
@@ -281,8 +287,9 @@ def ranks_of_means(losses: FloatArray, methods: Sequence[str]) -> Scores:
         methods: Names of the methods, in the order of the first axis.
 
     Returns:
-        Ranks of shape (methods, tasks, 1, trials): as they have no seeds, tasks stand on the axis
-        of seeds, and there is a single task. Standard errors of their means are thus over tasks.
+        Ranks, (methods, tasks, 1, trials). Ranks of means have no seeds. The axis of `Scores` that
+        usually holds seeds holds the tasks here, and the axis of tasks has length 1. Standard
+        errors, which are over that axis, are therefore over tasks.
     """
     mean_losses = incumbents(losses).mean(axis=1)  # (methods, tasks, trials)
     ranks = rank_over_methods(mean_losses)
@@ -345,8 +352,8 @@ def _ranks_on_own_seeds(
         is_finished: Which runs are finished, (methods, seeds).
         first_task: First task that counts in means over tasks, from 0.
     """
-    is_common = is_finished & is_finished[a]  # seeds that a has and another method, too
-    n_common = is_common.sum(axis=1)  # with each method
+    is_common = is_finished & is_finished[a]  # by method: the seeds that it shares with a
+    n_common = is_common.sum(axis=1)  # number of seeds that each method shares with a
     others = [b for b in range(len(is_finished)) if b != a]
     most_in_common = n_common[others].max()
 
@@ -354,7 +361,7 @@ def _ranks_on_own_seeds(
     for b in others:
         mean_rank += _outcomes(b, a, best_so_far, is_common[b]).mean(axis=0)  # W
     ranks = np.full(best_so_far.shape[1:], np.nan)  # (seeds, tasks, trials)
-    if most_in_common < 2:  # a single seed does not deviate
+    if most_in_common < 2:  # a single seed tells nothing of deviations: only the mean is known
         first_seed = is_finished[a].argmax()
         ranks[first_seed] = mean_rank
         return ranks
@@ -377,6 +384,8 @@ def _ranks_on_own_seeds(
     ranks[is_ranked] = mean_rank + scale * deviations[is_ranked]
 
     if len(partners) < len(others):
+        # Where outcomes against partners never vary, the deviations of the others cannot be
+        # estimated: the mean rank stands in one seed alone, and thus has no error.
         never_varies = ~deviations[:, first_task:].any(axis=(0, 1))  # (trials,)
         first_seed = is_ranked.argmax()
         ranks[:, :, never_varies] = np.nan
@@ -385,14 +394,14 @@ def _ranks_on_own_seeds(
 
 
 def _outcomes(b: int, a: int, best_so_far: FloatArray, is_common_seed: BoolArray) -> FloatArray:
-    """Whether method b is better than method a, in common seeds (common seeds, tasks, trials).
+    """Compare method b with method a in their common seeds, (common seeds, tasks, trials).
 
-    It is 1 if b is better, 1/2 if they are equal, and 0 if a is. Without common seeds nothing is
-    known: it is 1/2 then, in place of one seed.
+    An outcome is 1 if b has the lower loss, 1/2 if both have the same loss, and 0 if a has the
+    lower one. If there is no common seed, the result is a single row of 1/2, as nothing is known.
 
     Args:
-        b: Index of the one method.
-        a: Index of the other.
+        b: Index of the method whose wins count as 1.
+        a: Index of the method that it is compared with.
         best_so_far: Lowest loss of every run so far, (methods, seeds, tasks, trials).
         is_common_seed: Which seeds both have finished, (seeds,).
     """
@@ -406,17 +415,16 @@ def _outcomes(b: int, a: int, best_so_far: FloatArray, is_common_seed: BoolArray
 
 
 def rank_over_methods(losses: FloatArray) -> FloatArray:
-    """Rank losses along the first axis; 1 is lowest, and ties share their mean rank.
-
-    Ties share their mean rank.
+    """Rank losses along the first axis: 1 is the lowest loss, and equal losses share a mean rank.
 
     Args:
         losses: Losses, (methods, ...).
     """
     ranks = np.empty(losses.shape)
-    for a, losses_a in enumerate(losses):  # not all pairs at once, which would need much memory
+    # Method by method, as comparing all pairs at once would need much memory.
+    for a, losses_a in enumerate(losses):
         n_better = (losses < losses_a).sum(axis=0)
-        n_equal = (losses == losses_a).sum(axis=0)  # with the method itself
-        # They share the ranks from n_better + 1 to n_better + n_equal.
+        n_equal = (losses == losses_a).sum(axis=0)  # at least 1: the method itself
+        # Equal losses share the ranks from n_better + 1 to n_better + n_equal, whose mean this is.
         ranks[a] = n_better + (n_equal + 1) / 2
     return ranks

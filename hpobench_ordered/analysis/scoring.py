@@ -143,7 +143,7 @@ class BenchmarkScores:
 
     @property
     def label(self) -> str:
-        """The benchmark with its surrogate."""
+        """Name of the benchmark, with its surrogate in brackets."""
         return f"{self.benchmark} ({self.surrogate})"
 
     @property
@@ -161,7 +161,7 @@ class BenchmarkScores:
         return _find_first_task(self.protocol, self.tasks)
 
     def place(self, method: str) -> int:
-        """Find the place of a method along the first axis of the arrays."""
+        """Return the index of a method along the first axis of the arrays."""
         return self.methods.index(method)
 
     def count_wins(self, trial: int) -> Wins:
@@ -179,7 +179,12 @@ class BenchmarkScores:
         )
 
     def over_tasks(self, measure: str, trial: int) -> TaskMean:
-        """Average a measure over the tasks that count, see `first_task`."""
+        """Average a measure after a trial, over seeds and over the tasks that count.
+
+        Args:
+            measure: Name of the measure.
+            trial: The trial, counted from 1. `first_task` says which tasks count.
+        """
         return self.measures[measure].over_tasks(trial=trial, first_task=self.first_task)
 
     def is_defined(self, measure: str) -> bool:
@@ -187,11 +192,16 @@ class BenchmarkScores:
         return self.over_tasks(measure, self.last_trial).defined > 0
 
     def notes(self) -> list[str]:
-        """Say what readers of the scores should know, one sentence each."""
+        """List sentences on everything that limits what the scores mean.
+
+        They say why means leave the benchmark out; which methods made random suggestions instead
+        of their own; which evaluations failed; which measures are undefined; and which seeds and
+        methods are missing.
+        """
         notes = []
-        if self.left_out:  # why means leave it out, or ""
+        if self.left_out:  # the reason, or "" if means do not leave the benchmark out
             notes.append(f"Means over several benchmarks leave it out. {self.left_out}")
-        for method, count in self.fallbacks.items():  # suggestions made as its model failed
+        for method, count in self.fallbacks.items():  # random suggestions, as the model failed
             if count:
                 notes.append(f"{method} fell back to {count} random suggestions.")
         for method in self.methods:
@@ -202,24 +212,37 @@ class BenchmarkScores:
         return notes + self._notes_on_measures() + self._notes_on_runs()
 
     def _notes_on_measures(self) -> list[str]:
-        """Say which measures are undefined, everywhere or on some tasks, and why."""
+        """Say which measures are undefined, on all tasks or on some, and why.
+
+        Only the tasks that count are looked at.
+        """
         notes = [f"The {name} is not available: {why}." for name, why in self.unavailable.items()]
+
         has_failed = np.isinf(self.losses[:, :, self.first_task :])
-        n_failed = int(has_failed.all(axis=(0, 1, 3)).sum())
-        if 0 < n_failed < has_failed.shape[2]:
+        has_task_failed = has_failed.all(axis=(0, 1, 3))  # in all runs and trials, (tasks,)
+        n_failed = int(has_task_failed.sum())
+        n_tasks = len(has_task_failed)
+        if 0 < n_failed < n_tasks:  # if all tasks failed, `unavailable` has said so
             tasks = format_count(n_failed, "task")
             notes.append(f"{tasks} without a score, regret or value: {ALL_FAILED}.")
+
         for measure, reason in REASON_UNDEFINED.items():
             mean = self.over_tasks(measure, self.last_trial)
+            # On tasks where all evaluations failed, the note above has said so.
             n_undefined = mean.tasks - mean.defined - n_failed
             if n_undefined and measure not in self.unavailable:
                 notes.append(f"{format_count(n_undefined, 'task')} without a {measure}: {reason}.")
         return notes
 
     def _notes_on_runs(self) -> list[str]:
-        """Say which seeds compared methods lack, and which methods are not compared."""
+        """Say what is missing or special about the runs.
+
+        The notes say which planned seeds a compared method has not finished; which methods were
+        planned with fewer seeds than others; which were submitted; and which are not compared.
+        """
         notes = []
-        methods_of_seeds: dict[str, list[str]] = {}  # of methods planned with fewer seeds
+        # Methods that were planned with fewer seeds than others, by the text of their seeds.
+        methods_of_fewer_seeds: dict[str, list[str]] = {}
         for method in self.methods:
             runs = self.runs[method]
             planned = set(self.seed_numbers).intersection(runs.planned_seeds)
@@ -227,8 +250,8 @@ class BenchmarkScores:
             if missing:
                 notes.append(f"{method} has not finished {_name_seeds(missing)}.")
             if len(planned) < len(self.seed_numbers):
-                methods_of_seeds.setdefault(_name_seeds(planned), []).append(method)
-        for seeds, methods in methods_of_seeds.items():
+                methods_of_fewer_seeds.setdefault(_name_seeds(planned), []).append(method)
+        for seeds, methods in methods_of_fewer_seeds.items():
             notes.append(f"Only run with {seeds}: {', '.join(methods)}.")
 
         submitted = list(filter(is_submitted, self.runs))
@@ -261,14 +284,14 @@ def _find_first_task(protocol: str, tasks: Sequence[int]) -> int:
 
 
 def _name_seeds(seeds: Collection[int]) -> str:
-    """Name seeds with their noun: "seed 3", "seeds 0 to 2, 5"."""
+    """Write seeds for a sentence, such as "seed 3" or "seeds 0 to 2, 5"."""
     noun = "seed" if len(seeds) == 1 else "seeds"
     return f"{noun} {format_ranges(seeds)}"
 
 
 def fallback_counts(results: "pd.DataFrame") -> dict[str, int]:
     """Count the suggestions that each method made at random because its model failed."""
-    # The column is a running count within a task, so its maximum is the task's whole number.
+    # The column counts from the task's first trial on, so its maximum is the number of the task.
     count_of_task = results.groupby(["method", "seed", "task"], observed=True)["fallbacks"].max()
     count_of_method = count_of_task.groupby("method", observed=True).sum()
     return {str(method): int(count) for method, count in count_of_method.items()}
@@ -277,7 +300,7 @@ def fallback_counts(results: "pd.DataFrame") -> dict[str, int]:
 def runs_of_trials(trials: "pd.DataFrame") -> "pd.DataFrame":
     """List the runs that trials belong to, one per row, in the columns of `Overview.runs`.
 
-    All of them are finished, as the trials of others are not stored.
+    All these runs have the state "done", as the trials of unfinished runs are not stored.
     """
     columns = [*GROUP_COLUMNS, "method", "seed"]  # the group: benchmark, surrogate and protocol
     runs = trials[columns].drop_duplicates(ignore_index=True)
@@ -339,6 +362,7 @@ def group_by_protocol(scored: Sequence[BenchmarkScores]) -> dict[str, list[Bench
         items_of_protocol.setdefault(item.protocol, []).append(item)
 
     def most_benchmarks_first(protocol: str) -> tuple[int, str]:
+        """Sort by the number of benchmarks, the highest first, and equal numbers by name."""
         return -len(items_of_protocol[protocol]), protocol
 
     protocols = sorted(items_of_protocol, key=most_benchmarks_first)
@@ -403,12 +427,13 @@ def _score_benchmark(
 def _runs_of_methods(
     trials: "pd.DataFrame", planned: "pd.DataFrame", timings: "pd.DataFrame | None"
 ) -> dict[str, MethodRuns]:
-    """Summarise the runs of every planned method: first random search, then others by name.
+    """Summarise the runs of every planned method: random search first, then the others by name.
 
     Args:
         trials: One row per trial of the finished runs.
         planned: One row per planned run.
-        timings: One row per run; None if times are unknown, which are then 0.
+        timings: One row per run; None if times are unknown. Numbers of timed suggestions and
+            CPU seconds are then 0.
     """
     finished = trials[["method", "seed"]].drop_duplicates()
     seeds_of_method = finished.groupby("method", observed=True)["seed"].agg(list).to_dict()
@@ -424,6 +449,7 @@ def _runs_of_methods(
     n_suggestions_of_method, seconds_of_method = _sum_timings(timings)
 
     def random_search_first(method: str) -> tuple[bool, str]:
+        """Sort random search before all others, as False comes before True; the rest by name."""
         return method != RANDOM_SEARCH, method
 
     runs = {}
@@ -441,9 +467,10 @@ def _runs_of_methods(
 
 
 def _sum_timings(timings: "pd.DataFrame | None") -> tuple[dict[str, float], dict[str, float]]:
-    """Count the suggestions whose CPU time is known, and add up their seconds, by method.
+    """Count the suggestions whose CPU time is known, and add up this time.
 
-    Both are empty if there are no timings (None).
+    Returns:
+        The numbers of suggestions and the seconds, by method; empty if there are no timings.
     """
     if timings is None:
         return {}, {}
@@ -453,12 +480,13 @@ def _sum_timings(timings: "pd.DataFrame | None") -> tuple[dict[str, float], dict
 
 
 def _compared_methods(runs: Mapping[str, MethodRuns]) -> tuple[str, ...]:
-    """List the methods that finished half of their planned seeds, which are compared.
+    """List the methods to compare: those that finished at least half of their planned seeds.
 
-    Each method is measured by its own plan, as slow methods are often run with fewer seeds.
+    A method needs half of the seeds in its own plan, not half of the seeds of all methods, as slow
+    methods are often planned with fewer seeds.
 
     Raises:
-        ExperimentError: There are none.
+        ExperimentError: No method has finished so many.
     """
     methods = []
     for method, method_runs in runs.items():

@@ -132,22 +132,22 @@ def speedups(
 
 
 def split_seeds(is_finished: BoolArray) -> list[BoolArray]:
-    """Split seeds into two halves, each with half of those that the reference has finished.
+    """Split seeds into two halves, each with half of the seeds that the reference has finished.
 
     Args:
         is_finished: Which seeds the reference has finished, (seeds,).
 
     Returns:
-        Which seeds are in each half, (seeds,); of a single seed the first half is empty, and is
-        left out.
+        A mask of the seeds in each half, (seeds,). If the reference has finished a single seed,
+        there is only one half, with all seeds.
     """
     n_before: IntArray = np.cumsum(is_finished) - is_finished  # finished seeds before each seed
     is_first = n_before < is_finished.sum() // 2
-    return [is_half for is_half in (is_first, ~is_first) if is_half.any()]
+    return [is_in_half for is_in_half in (is_first, ~is_first) if is_in_half.any()]
 
 
 def reference_targets(losses: FloatArray, budgets: Sequence[int] = PAPER_BUDGETS) -> FloatArray:
-    """Average what the reference reaches on each task in each budget, (tasks, budgets).
+    """Average the best loss of the reference within each budget on each task, (tasks, budgets).
 
     Args:
         losses: Losses of the reference, (seeds, tasks, trials).
@@ -168,7 +168,9 @@ def reference_targets(losses: FloatArray, budgets: Sequence[int] = PAPER_BUDGETS
 
 
 def trials_to_reach(losses: FloatArray, targets: FloatArray) -> IntArray:
-    """Find the first trial of each run that reaches the target, counted from 1; 0 if none does.
+    """Find the first trial of each run whose loss is at most the target, 0 if there is none.
+
+    Trials are counted from 1.
 
     Args:
         losses: Loss of every trial, (methods, seeds, tasks, trials).
@@ -178,11 +180,11 @@ def trials_to_reach(losses: FloatArray, targets: FloatArray) -> IntArray:
         Trials, (methods, seeds, tasks, budgets).
     """
     first_trials = np.empty((*losses.shape[:-1], targets.shape[1]), dtype=np.int64)
-    for budget, targets_of_tasks in enumerate(targets.T):  # by index of the budget
+    for budget_index, targets_of_tasks in enumerate(targets.T):
         is_reached = losses <= targets_of_tasks[:, None]
         first_reached = is_reached.argmax(axis=-1) + 1  # `argmax` finds the first True
         is_ever_reached = is_reached.any(axis=-1)
-        first_trials[..., budget] = np.where(is_ever_reached, first_reached, 0)
+        first_trials[..., budget_index] = np.where(is_ever_reached, first_reached, 0)
     return first_trials
 
 

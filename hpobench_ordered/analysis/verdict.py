@@ -58,7 +58,7 @@ class ComparedMethods:
     not_told_apart: tuple[str, ...]  # the other methods
 
     def describe(self) -> str:
-        """The result as the end of a sentence that begins with "it is"."""
+        """Describe the result as the end of a sentence that begins with "it is"."""
         n_others = len(self.better_than) + len(self.not_told_apart)
         words_for_few = {1: "the other method", 2: "the two others"}
         others = words_for_few.get(n_others, f"all {n_others} others")
@@ -130,18 +130,19 @@ class Verdict:
 
     @property
     def _decimals(self) -> int:
-        """One decimal of ranks, or two where one does not tell the leader from the next method."""
+        """Number of decimals of ranks: one, or two if the best two ranks look the same with one."""
         is_told_apart = f"{self.mean_rank:.1f}" != f"{self.next_rank:.1f}"
         return 1 if is_told_apart else 2
 
     def _describe_families(self) -> str:
-        """On how many families the leader is ahead of the next method and of random search.
+        """Say on how many families the leader is ahead of the next method and of random search.
 
-        "" with a single family. `families_ahead` has the numbers by the name of the other method.
+        The text continues a sentence that has just named the next method. It is "" if there is a
+        single family.
         """
         if self.families == 1:
             return ""
-        ahead = self.families_ahead
+        ahead = self.families_ahead  # numbers of families, by the name of the other method
         noun = "benchmarks" if self.families == self.benchmarks else "families"
         # "It" is the next method, which the sentence has just named.
         text = f"; ahead of it on {ahead[self.next_method]} of {self.families} {noun}"
@@ -150,22 +151,19 @@ class Verdict:
         return text
 
     def _describe_tests(self) -> str:
-        """Which methods the leader is better than on these benchmarks, and on others like them.
-
-        `on_these` is None if there was no test.
-        """
+        """Say which methods the leader is better than, on these benchmarks and on others."""
         these = "this benchmark" if self.benchmarks == 1 else f"these {self.benchmarks} benchmarks"
-        if self.on_these is None:
+        if self.on_these is None:  # there was no test
             text = f"On {these} there is no test, for lack of seeds and tasks that differ"
         else:
             text = f"On {these} it is {self.on_these.describe()} (5 % for all together)"
         return f"{text}; {self._describe_test_on_others()}."
 
     def _describe_test_on_others(self) -> str:
-        """Which methods the leader is better than on other benchmarks, as the end of a sentence.
+        """Say which methods the leader is better than on other benchmarks, or why this is unknown.
 
-        The samples of the test are benchmarks, or families if some have several benchmarks.
-        `on_others` is None if there was no test.
+        The text is the end of a sentence about these benchmarks. It speaks of families as the
+        samples of the test, or simply of benchmarks if each is a family of its own.
         """
         noun, nouns = "family", "families"
         if self.families == self.benchmarks:
@@ -174,7 +172,7 @@ class Verdict:
             return f"a single {noun} is too few to say so of others"
         if self.families < MIN_FAMILIES_OF_TEST:
             return f"{NUMBER_WORDS[self.families]} {nouns} are too few to say so of others"
-        if self.on_others is None:
+        if self.on_others is None:  # there was no test, although families are enough
             return f"on others neither, as the {nouns} do not differ"
         return (
             f"on others, of which these {self.families} {nouns} are samples, it is "
@@ -212,9 +210,9 @@ def final_verdicts(scores: Sequence[BenchmarkScores], *, trial: int | None = Non
 
 
 def _comparable_groups(scores: Sequence[BenchmarkScores]) -> list[BenchmarkGroup]:
-    """Group the benchmarks by protocol; leave out protocols with fewer than two methods.
+    """Group the benchmarks by protocol, and keep the groups with at least two methods.
 
-    A method counts if it is compared on every benchmark of the protocol that is in means.
+    The methods of a group are those that are compared on every benchmark that counts in means.
     """
     scores_of_protocols = group_by_protocol(scores).values()
     groups = map(BenchmarkGroup.for_means, scores_of_protocols)
@@ -283,9 +281,10 @@ def _count_families_ahead(methods: Sequence[str], ranks: FloatArray, leader: int
 def _name_tested_methods(
     methods: Sequence[str], mean_ranks: FloatArray, comparison: LeaderComparison | None
 ) -> ComparedMethods | None:
-    """The names of the methods that the leader is better than, and of the others, best first.
+    """Translate a comparison from indices to the names of methods, best first.
 
-    None if there is no comparison.
+    The methods other than the leader are split into those that the leader is better than, and those
+    that it is not told apart from. The result is None if there is no comparison.
     """
     if comparison is None:
         return None
@@ -300,7 +299,7 @@ def _name_tested_methods(
 def surrogate_agreement(
     scores: Sequence[BenchmarkScores], *, trial: int | None = None
 ) -> "pd.DataFrame":
-    """Mean ranks of the methods on each surrogate of benchmarks that were run on several.
+    """Tabulate the mean ranks of methods on each surrogate, for benchmarks with several surrogates.
 
     If the order of methods depends on the surrogate, a claim about the benchmark holds for that
     surrogate only. Ranks are those of the leaderboard, within each surrogate; methods that are not
@@ -330,7 +329,7 @@ def surrogate_agreement(
 
 
 def _agreement_rows(group: BenchmarkGroup, trial: int) -> list[tuple[object, ...]]:
-    """Rows that say whether the surrogates of one benchmark agree on the order of methods.
+    """Make rows that say whether the surrogates of one benchmark agree on the order of methods.
 
     Args:
         group: The benchmark: its items are its scores on each surrogate.

@@ -63,9 +63,9 @@ def count_wins(
     n_methods = len(methods)
     wins = np.empty((n_methods, n_methods), dtype=np.int64)
     ties = np.empty((n_methods, n_methods), dtype=np.int64)
-    for a, own_losses in enumerate(best_losses):
-        is_common_seed = (is_finished & is_finished[a])[..., None]
-        wins[a] = ((own_losses < best_losses) & is_common_seed).sum(axis=(1, 2))
-        ties[a] = ((own_losses == best_losses) & is_common_seed).sum(axis=(1, 2))
+    for a, losses_of_a in enumerate(best_losses):  # against all methods at once
+        is_common_seed = (is_finished & is_finished[a])[..., None]  # (methods, seeds, 1)
+        wins[a] = ((losses_of_a < best_losses) & is_common_seed).sum(axis=(1, 2))
+        ties[a] = ((losses_of_a == best_losses) & is_common_seed).sum(axis=(1, 2))
     np.fill_diagonal(ties, 0)  # a method is not compared with itself
     return Wins(tuple(methods), wins, ties)
