@@ -221,7 +221,7 @@ class BenchmarkScores:
         has_failed = np.isinf(self.losses[:, :, self.first_task :])
         has_task_failed = has_failed.all(axis=(0, 1, 3))  # in all runs and trials, (tasks,)
         n_failed = int(has_task_failed.sum())
-        n_tasks = len(has_task_failed)
+        n_tasks = has_failed.shape[2]
         if 0 < n_failed < n_tasks:  # if all tasks failed, `unavailable` has said so
             tasks = format_count(n_failed, "task")
             notes.append(f"{tasks} without a score, regret or value: {ALL_FAILED}.")

@@ -64,7 +64,7 @@ def markdown(table: TextTable) -> str:
 
 
 def markdown_text(text: str) -> str:
-    """Escape a text for Markdown, and put it on one line."""
+    """Escape the characters with a meaning in Markdown, and put the text on one line."""
     line = " ".join(text.split())
     return MARKDOWN.sub(r"\\\1", line)
 
@@ -82,22 +82,27 @@ def latex(table: TextTable) -> str:
 
 
 def latex_text(text: str) -> str:
-    """Escape a text for LaTeX, and put it on one line."""
+    """Escape the characters with a meaning in LaTeX, and put the text on one line."""
     line = " ".join(text.split())
     return line.translate(LATEX)
 
 
 def number(value: float, decimals: int) -> str:
-    """Format a number with so many decimals and a typographic minus; an en rule for NaN."""
+    """Format a number with a typographic minus; NaN becomes an en rule.
+
+    Args:
+        value: The number.
+        decimals: Number of digits after the point.
+    """
     if math.isnan(value):
         return NOTHING
     return f"{value:.{decimals}f}".replace("-", MINUS)
 
 
 def slug(text: str) -> str:
-    """Turn a text into a name of a file or an id, such as "heatmap-ordered-25-trials".
+    """Turn a text into a file name or an id, such as "heatmap-ordered-25-trials".
 
-    It has only lower-case letters, digits and hyphens.
+    The result has only lower-case letters and digits, with a hyphen in place of all else.
     """
     return "-".join(re.findall("[a-z0-9]+", text.lower()))
 

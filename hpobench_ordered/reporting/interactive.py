@@ -131,7 +131,11 @@ def interactive(
 
 
 def list_columns(board: "pd.DataFrame") -> list[tuple[str, str, str]]:
-    """List the `COLUMNS` that the page shows: without times and failures that there are none of."""
+    """List the `COLUMNS` that the page shows.
+
+    The column of times is left out if no time is known, and that of failed evaluations if none
+    failed.
+    """
     hidden = set()
     if board["seconds"].isna().all():
         hidden.add("seconds")
@@ -141,7 +145,10 @@ def list_columns(board: "pd.DataFrame") -> list[tuple[str, str, str]]:
 
 
 def _looks_of(methods: Sequence[str]) -> list[dict[str, Any]]:
-    """List colour and dashes of each method; the colour follows the page's theme."""
+    """List the colour and the dashes of each method, for the page's script.
+
+    A colour is a pair, of which browsers choose one by the page's theme, light or dark.
+    """
     style_of_method = styles(methods)
     looks = []
     for method in methods:
@@ -152,11 +159,17 @@ def _looks_of(methods: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def _list_entries(items: Sequence[BenchmarkScores], views: Views) -> list[dict[str, Any]]:
-    """List what can be selected: all benchmarks together, if there are several, and each of them.
+    """List the entries that can be selected: all benchmarks together, then each benchmark.
+
+    There is no entry of all benchmarks if there is only one.
 
     Args:
         items: Scores of the benchmarks under one protocol.
-        views: Curves by benchmark.
+        views: Curves by benchmark and surrogate.
+
+    Returns:
+        For each entry its key (benchmark and surrogate), label, number of trials, notes, whether
+        the objective is maximised, and the tasks that have curves.
     """
     entries: list[dict[str, Any]] = []
     if len(items) > 1:
@@ -188,9 +201,11 @@ def _list_entries(items: Sequence[BenchmarkScores], views: Views) -> list[dict[s
 def _count_wins_of_entries(
     items: Sequence[BenchmarkScores],
 ) -> dict[tuple[str, str], Mapping[str, IntArray]]:
-    """Count wins, ties and losses of each method after every trial, (M, 3).
+    """Count wins, ties and losses of each method after every trial, for every entry of the page.
 
-    By benchmark and surrogate, and for all benchmarks together.
+    Returns:
+        The counts, (M, 3), by benchmark and surrogate, and then by method. All benchmarks together
+        have an entry as well, if there are several.
     """
     wins_of_items = {item.label: _count_wins_of_trials(item) for item in items}
     wins_of_entries: dict[tuple[str, str], Mapping[str, IntArray]] = {}
@@ -211,11 +226,11 @@ def _columns_of_methods(
     *,
     shows_failures: bool,
 ) -> dict[str, Any]:
-    """Collect the curves and the columns of the leaderboard of what can be selected.
+    """Collect the numbers of one entry of the page: its curves and columns of its leaderboard.
 
     Args:
-        key: Its benchmark and surrogate.
-        methods: All methods, in the order of each column; those without a value have None.
+        key: The benchmark and surrogate of the entry.
+        methods: All methods, in the order of each column. Methods without a value have None.
         wins: Wins, ties and losses after every trial, (M, 3), by method.
         board: The leaderboard of the protocol.
         measures: Curves of means over tasks, by measure.
@@ -234,16 +249,16 @@ def _columns_of_methods(
 
 
 Cell = tuple[float | None, str]
-"""What a cell of the leaderboard is sorted by, None if that is missing, and its text."""
+"""A cell of the leaderboard: the number to sort by, None if it is missing, and the text to show."""
 
 
 def _failed_cell(row: Mapping[Any, Any]) -> Cell:
-    """Make a cell of the column of failed runs."""
+    """Make a cell of the column of failed runs, such as "1 of 10"."""
     return int(row["failed"]), f"{row['failed']} of {row['runs']}"
 
 
 def _failed_evaluations_cell(row: Mapping[Any, Any]) -> Cell:
-    """Make a cell of the column of failed evaluations."""
+    """Make a cell of the column of failed evaluations, such as "12 of 40"."""
     return int(row["failed_evaluations"]), format_failed_evaluations(row)
 
 
@@ -254,11 +269,11 @@ def _seconds_cell(row: Mapping[Any, Any]) -> Cell:
 
 
 def _make_views(means: "pd.DataFrame", methods: Sequence[str]) -> Views:
-    """Arrange curves for JSON, by benchmark and surrogate, task, and measure.
+    """Arrange curves for JSON, by benchmark and surrogate, then by task, then by measure.
 
-    Each measure is a list of the means, the lower and the upper ends of intervals, or of the means
-    alone if there are no intervals. Each of these has a curve per method, with a number per trial;
-    None for methods without a curve.
+    A measure has a list of three items: the means, the lower ends and the upper ends of their
+    intervals. If there are no intervals, it has the means alone. Each item has a curve per method,
+    which is a number per trial, or None if the method has no curve.
 
     Args:
         means: Means of one protocol, as `analysis.curves.curves` gives: sorted by method and trial.
@@ -274,7 +289,7 @@ def _make_views(means: "pd.DataFrame", methods: Sequence[str]) -> Views:
         mean, low, _ = curves
         if np.isnan(mean).all():
             continue
-        if np.isnan(low).all():
+        if np.isnan(low).all():  # there are no intervals
             curves = curves[:1]
 
         rounded = _round_for_page(curves)
@@ -289,31 +304,36 @@ def _make_views(means: "pd.DataFrame", methods: Sequence[str]) -> Views:
 def _round_for_page(values: FloatArray) -> "np.ndarray[Any, np.dtype[np.object_]]":
     """Round numbers to `SIGNIFICANT_DIGITS`, so that the page stays small.
 
-    Numbers that are not finite become None, as JSON has none. All are rounded at once, as a large
-    page has millions of them.
+    Numbers that are not finite become None, as JSON cannot express them. The function rounds a
+    whole array at once, as a large page has millions of numbers.
     """
     is_shown = np.isfinite(values)
-    # Tiny numbers, of which powers of ten would overflow, become 0.
+    # Tiny numbers become 0: the power of ten that would scale them overflows.
     values = np.where(is_shown & (np.abs(values) > TINY), values, 0.0)
     exponent = np.floor(np.log10(np.abs(values), where=values != 0, out=np.zeros_like(values)))
-    decimals = SIGNIFICANT_DIGITS - 1 - exponent  # a number's first digit is that of its exponent
-    # Whole numbers divided by, or multiplied by, a whole power of ten are the floats closest to the
-    # rounded numbers, which JSON writes with few digits.
+    # Digits to keep after the point, negative to round before it. The first significant digit is
+    # the one of the exponent.
+    decimals = SIGNIFICANT_DIGITS - 1 - exponent
+    # The number is made whole, rounded, and scaled back. Dividing and multiplying by whole powers
+    # of ten, instead of by 0.1 and the like, gives the closest floats, which JSON writes with few
+    # digits.
     power = 10.0 ** np.abs(decimals)
-    with np.errstate(over="ignore", invalid="ignore"):  # of the one that is not chosen
-        rounded = np.where(
-            decimals >= 0, np.rint(values * power) / power, np.rint(values / power) * power
-        )
+    with np.errstate(over="ignore", invalid="ignore"):  # the variant not chosen may overflow
+        rounded_after_point = np.rint(values * power) / power
+        rounded_before_point = np.rint(values / power) * power
+    rounded = np.where(decimals >= 0, rounded_after_point, rounded_before_point)
     numbers_or_none: np.ndarray[Any, np.dtype[np.object_]] = rounded.astype(object)
     numbers_or_none[~is_shown] = None
     return numbers_or_none
 
 
 def _count_wins_of_trials(item: BenchmarkScores) -> dict[str, IntArray]:
-    """Count how many comparisons of runs are won, tied and lost after every trial.
+    """Count how many comparisons of runs each method wins, ties and loses after every trial.
+
+    A comparison is with a run of another method, of the same seed and on the same task.
 
     Returns:
-        The counts of each method, (M, 3).
+        The counts, (M, 3), by method.
     """
     counts_of_trials = []
     for trial in range(1, item.last_trial + 1):
@@ -334,7 +354,7 @@ def _add_up_wins(
         wins_of_items: Counts of each method, (M, 3), by the label of the benchmark.
 
     Returns:
-        The sums of each method that is compared on all benchmarks, (M, 3).
+        The sums, (M, 3), by method, of the methods that are compared on all benchmarks.
     """
     sums = {}
     for method in group.methods:

@@ -87,16 +87,17 @@ def _select_methods(board: "pd.DataFrame", methods: Sequence[str] | None) -> "pd
 
 
 def _rows_of_titles(board: "pd.DataFrame") -> "dict[str, pd.DataFrame]":
-    """Group the rows of benchmarks by the titles of their columns.
+    """Group the rows of benchmarks by the title of the column that shows them.
 
-    A title is the benchmark's name; if it was run on several surrogates, they are named, too.
+    A title is the name of the benchmark. It also names the surrogate if the benchmark was run on
+    several.
     """
     rows_of_titles = {}
-    has_several = board.groupby("benchmark")["surrogate"].nunique() > 1
+    has_several_surrogates = board.groupby("benchmark")["surrogate"].nunique() > 1
     for labels, rows in board.groupby(["benchmark", "surrogate"], sort=False):
         benchmark, surrogate = map(str, labels)
         title = BenchmarkIdentity.parse(benchmark).name
-        if has_several[benchmark]:
+        if has_several_surrogates[benchmark]:
             title += f" ({surrogate})"
         rows_of_titles[title] = rows
     return rows_of_titles
@@ -105,17 +106,21 @@ def _rows_of_titles(board: "pd.DataFrame") -> "dict[str, pd.DataFrame]":
 def _format_column(
     rows: "pd.DataFrame", measure: str, methods: Sequence[str], format: str
 ) -> list[str]:
-    """Format the cells of a column, one for each method; those that are lowest as printed are bold.
+    """Format the cells of a column, one for each method.
+
+    The lowest number is bold, and so are all numbers that look the same once they are rounded. A
+    method without a row has a placeholder.
 
     Args:
-        rows: Rows of the leaderboard on one benchmark, or on all.
+        rows: Rows of the leaderboard on one benchmark, or over all benchmarks.
         measure: The measure to show.
         methods: The methods of the cells, some of which may have no row.
         format: "latex" or "markdown".
     """
     row_of_method = {row["method"]: row for row in rows.to_dict("records")}
     nothing = NOTHING if format == "markdown" else latex_text(NOTHING)
-    best = number(rows[measure].min(), DECIMALS[measure])  # NaN is left out
+    lowest = rows[measure].min()  # pandas leaves out NaN
+    best = number(lowest, DECIMALS[measure])
     cells = []
     for method in methods:
         row = row_of_method.get(method)
@@ -124,30 +129,39 @@ def _format_column(
 
 
 def _format_cell(row: Mapping[Any, Any], measure: str, best: str, format: str) -> str:
-    r"""Format a number with its interval.
+    r"""Format a number with its interval, in bold if it is printed like the best.
 
-    In LaTeX small numbers lead to the ends of the interval, as in `\textbf{8.1}$^{+0.4}_{-0.9}$`;
-    in Markdown the ends are in brackets, as in `**8.1** (7.2 to 8.5)`.
+    In Markdown the ends of the interval follow in brackets: `**8.1** (7.2 to 8.5)`. In LaTeX the
+    distances to the ends follow, the upper one raised and the lower one lowered, in small type:
+    `\textbf{8.1}$^{+0.4}_{-0.9}$`.
+
+    Args:
+        row: The row of the leaderboard.
+        measure: The measure to show.
+        best: The best number of the column, as it is printed.
+        format: "latex" or "markdown".
     """
     decimals = DECIMALS[measure]
     value = row[measure]
     low = row[f"{measure}_low"]
     high = row[f"{measure}_high"]
     text = number(value, decimals)
-    is_best = text == best  # several may be printed alike
-    has_interval = low <= high  # both are NaN with too few seeds
+    is_best = text == best  # numbers that differ may be printed alike
+    has_interval = low <= high  # false if both are NaN, as with too few seeds
     if format == "markdown":
         text = f"**{text}**" if is_best else text
         interval = f" ({number(low, decimals)} to {number(high, decimals)})"
     else:
-        text = latex_text(text)  # it may have a typographic minus
+        text = latex_text(text)  # it may have a typographic minus, which LaTeX's fonts lack
         text = rf"\textbf{{{text}}}" if is_best else text
-        interval = f"$^{{+{high - value:.{decimals}f}}}_{{-{value - low:.{decimals}f}}}$"
+        distance_up = f"{high - value:.{decimals}f}"
+        distance_down = f"{value - low:.{decimals}f}"
+        interval = f"$^{{+{distance_up}}}_{{-{distance_down}}}$"
     return text + interval if has_interval else text
 
 
 def _write_caption(group: BenchmarkGroup, board: "pd.DataFrame", measure: str) -> str:
-    """Write what a table shows: the measure, the trial, and what means are over."""
+    """Write the caption: the measure, the trial, the protocol, and what means are over."""
     fewest, most = board["seeds"].min(), board["seeds"].max()
     seeds = format_count(most, "seed") if fewest == most else f"{fewest} to {most} seeds"
     sentences = [
@@ -162,7 +176,14 @@ def _write_caption(group: BenchmarkGroup, board: "pd.DataFrame", measure: str) -
 
 
 def _format_latex(titles: Sequence[str], rows: Sequence[Sequence[str]], caption: str) -> str:
-    """Format a table as LaTeX, of cells that are LaTeX already but for the methods' names."""
+    """Format a table as LaTeX, for the package booktabs.
+
+    Args:
+        titles: Titles of the columns, as plain text.
+        rows: Rows of cells. The first cell, the name of the method, is plain text; the others are
+            LaTeX already.
+        caption: The caption, as plain text.
+    """
     lines = [_latex_row(map(latex_text, titles)), r"\midrule"]
     lines += [_latex_row([latex_text(method), *cells]) for method, *cells in rows]
     return "\n".join(
@@ -184,13 +205,21 @@ def _format_latex(titles: Sequence[str], rows: Sequence[Sequence[str]], caption:
 
 
 def _latex_row(cells: Iterable[str]) -> str:
-    """Join cells to a row of LaTeX."""
+    """Join the cells of a row of a LaTeX table, and end the row."""
     return rf"{' & '.join(cells)} \\"
 
 
 def _format_markdown(titles: Sequence[str], rows: Sequence[Sequence[str]], caption: str) -> str:
-    """Format a table as Markdown, of cells that are Markdown already but for the methods' names."""
-    alignment = [":--", *("--:" for _ in titles[1:])]
+    """Format a table as Markdown, with its caption below.
+
+    Args:
+        titles: Titles of the columns, as plain text.
+        rows: Rows of cells. The first cell, the name of the method, is plain text; the others are
+            Markdown already.
+        caption: The caption, as plain text.
+    """
+    header = list(map(markdown_text, titles))
+    alignment = [":--", *("--:" for _ in titles[1:])]  # names on the left, numbers on the right
     body = [[markdown_text(method), *cells] for method, *cells in rows]
-    lines = [f"| {' | '.join(row)} |" for row in (map(markdown_text, titles), alignment, *body)]
+    lines = [f"| {' | '.join(row)} |" for row in (header, alignment, *body)]
     return "\n".join([*lines, "", markdown_text(caption), ""])

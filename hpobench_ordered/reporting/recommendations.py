@@ -65,7 +65,7 @@ class Recommendation:
 
     @property
     def needs(self) -> str:
-        """What the method needs, in words."""
+        """What the method needs besides the package, in words; "nothing" if it needs no more."""
         return ", ".join(method_spec(self.method).needs) or "nothing"
 
     @property
@@ -80,6 +80,6 @@ def read_recommendations() -> list[Recommendation]:
     recommendations = []
     for fields in json.loads(file.read_bytes()):
         for name in ("suites", "within_error"):
-            fields[name] = tuple(fields[name])  # JSON has lists
+            fields[name] = tuple(fields[name])  # JSON has lists in place of tuples
         recommendations.append(Recommendation(**fields))
     return recommendations

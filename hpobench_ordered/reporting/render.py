@@ -59,23 +59,28 @@ def render(values: Mapping[str, Any], data: Mapping[str, Any] | None) -> str:
 
 
 def render_part(name: str, part: Any) -> bytes:
-    """Write a part of the data as a script, which hands it to the page's script."""
+    """Write a part of the data as a script, which calls the page's script with the part.
+
+    Args:
+        name: Name of the part.
+        part: Its data, which become JSON.
+    """
     return f'{RECEIVE_PART}("{name}", "{_pack(part)}");\n'.encode()
 
 
 def _format_policy(scripts: Sequence[str]) -> str:
     """Format the content security policy of the page.
 
-    Under it the page runs these scripts, which it knows by their hashes, and those that they load;
-    it requests nothing else.
+    The policy lets the page run the given scripts, which it knows by their hashes, and the scripts
+    that these load. The page can request nothing else.
     """
     sources = []
     for script in scripts:
         digest = hashlib.sha256(script.encode()).digest()
         sources.append(f"'sha256-{base64.b64encode(digest).decode()}'")
-    sources.append("'strict-dynamic'")  # what these scripts load
+    sources.append("'strict-dynamic'")  # allows the scripts that these scripts load
 
-    # Styles may stand inline, as attributes in figures do.
+    # Inline styles are allowed, as figures have them as attributes.
     return (
         f"default-src 'none'; script-src {' '.join(sources)}; style-src 'unsafe-inline'; "
         "img-src data:; base-uri 'none'; form-action 'none'"
@@ -85,7 +90,8 @@ def _format_policy(scripts: Sequence[str]) -> str:
 def _pack(data: Any) -> str:
     """Pack data for the page's script: as JSON, compressed by gzip, in base64."""
     text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    compressed = gzip.compress(text.encode(), 6, mtime=0)  # without a time, so bytes are the same
+    # Without the time of compression, so that the same data always give the same bytes.
+    compressed = gzip.compress(text.encode(), 6, mtime=0)
     return base64.b64encode(compressed).decode()
 
 
@@ -104,7 +110,7 @@ def _load_library() -> str:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, text.encode())
     except OSError:
-        pass  # The next report bundles it again.
+        pass  # The cache only saves time: the next report bundles the script again.
     return text
 
 

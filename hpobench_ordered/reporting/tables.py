@@ -40,9 +40,11 @@ SESSION = ("started", "shard", "workers", "backend", "python", "platform", "proc
 
 
 def leaders_table(verdicts: Sequence[Verdict]) -> TextTable:
-    """Tabulate who leads after which trial under one protocol, and whom the leader beats.
+    """Tabulate which method leads after each of some trials, and which methods it is better than.
 
-    All verdicts are of the same protocol, and so of the same benchmarks and methods.
+    Args:
+        verdicts: At least one verdict. All are of the same protocol, and thus of the same
+            benchmarks and methods.
     """
     first = verdicts[0]
     where = format_scope(first.benchmarks, first.families)
@@ -79,7 +81,12 @@ def leaders_table(verdicts: Sequence[Verdict]) -> TextTable:
 
 
 def _name_tested(tested: ComparedMethods | None, n_methods: int) -> tuple[str, str]:
-    """Name the methods that the leader is better than, and those not told apart from it."""
+    """Name the methods that the leader is better than, and those not told apart from it.
+
+    Args:
+        tested: The result of the test; None without a test, which gives two placeholders.
+        n_methods: Number of all methods, with the leader.
+    """
     if tested is None:
         return NOTHING, NOTHING
     better_than = _name_others(tested.better_than, n_methods)
@@ -88,7 +95,7 @@ def _name_tested(tested: ComparedMethods | None, n_methods: int) -> tuple[str, s
 
 
 def _name_others(names: Sequence[str], n_methods: int) -> str:
-    """Join the names of some methods, or say that they are all but the leader."""
+    """Join the names of some methods, or write "all 5 others" if they are all but the leader."""
     if not names:
         return NOTHING
     n_others = n_methods - 1
@@ -159,14 +166,21 @@ def has_failed_evaluations(board: "pd.DataFrame") -> bool:
 
 
 def format_failed_evaluations(row: Mapping[Any, Any]) -> str:
-    """Format the number of failed evaluations in a row of a leaderboard, such as "12 of 40"."""
+    """Format the number of failed evaluations in a leaderboard's row, such as "12 of 40"."""
     return f"{row['failed_evaluations']} of {row['evaluations']}"
 
 
 def leaderboard_row(
     row: Mapping[Any, Any], *, narrow: bool, has_failures: bool, has_times: bool
 ) -> list[str]:
-    """Format a row of the leaderboard as the cells of `leaderboard_tables`."""
+    """Format a row of the leaderboard as the cells of `leaderboard_tables`.
+
+    Args:
+        row: The row, by column.
+        narrow: Whether to leave out intervals and counts of wins.
+        has_failures: Whether the table has a column of failed evaluations.
+        has_times: Whether the table has a column of CPU times.
+    """
     cells = []
     for measure, decimals in DECIMALS.items():
         mean = number(row[measure], decimals)
@@ -180,13 +194,15 @@ def leaderboard_row(
 
     if not narrow:
         counts = [row[name] for name in WIN_COUNTS]
-        is_compared = all(isinstance(count, int) for count in counts)  # otherwise they are <NA>
+        # The counts of a method that is not compared are <NA> instead of whole numbers.
+        is_compared = all(isinstance(count, int) for count in counts)
         cells.append("/".join(map(str, counts)) if is_compared else NOTHING)
     cells.append(f"{row['failed']} of {row['runs']}")
     if has_failures:
         cells.append(format_failed_evaluations(row))
     if has_times:
-        cells.append(number(1000 * row["seconds"], 2))
+        milliseconds = 1000 * row["seconds"]
+        cells.append(number(milliseconds, 2))
     return [row["method"], *cells]
 
 
@@ -194,8 +210,8 @@ def pairs(scored: Sequence[BenchmarkScores]) -> "pd.DataFrame":
     """Tabulate every pair of methods that are compared on all benchmarks of a protocol.
 
     Returns:
-        Columns protocol, method and other; and wins, ties and losses of the method against the
-        other.
+        A row for each ordered pair, with the columns `protocol`, `method` and `other`, and the
+        counts `wins`, `ties` and `losses` of the method against the other.
     """
     import pandas as pd
 
@@ -203,13 +219,13 @@ def pairs(scored: Sequence[BenchmarkScores]) -> "pd.DataFrame":
     for items in group_by_protocol(scored).values():
         group = BenchmarkGroup.for_means(items)
         counts = count_all_wins(group)
-        matrices: dict[str, Any] = {  # (A, A) each
+        matrices: dict[str, Any] = {  # (methods, methods) each
             "wins": counts.wins,
             "ties": counts.ties,
             "losses": counts.losses,
         }
-        is_pair = ~np.eye(len(group.methods), dtype=bool)
-        first, second = np.nonzero(is_pair)
+        is_pair = ~np.eye(len(group.methods), dtype=bool)  # a method is no pair with itself
+        first, second = np.nonzero(is_pair)  # indices of both methods of each pair
         names = np.array(group.methods, dtype=object)
         labels = {"protocol": group.protocol, "method": names[first], "other": names[second]}
         columns = {name: matrix[first, second] for name, matrix in matrices.items()}
@@ -241,7 +257,7 @@ def agreement_tables(
 def speedup_tables(scored: Sequence[BenchmarkScores]) -> Iterator[TextTable]:
     """Make a table of speedups for each protocol with an adjustment of the search space.
 
-    Speedups and failure rates are means over tasks, then over benchmarks.
+    Speedups and failure rates are averaged over the tasks of a benchmark, then over benchmarks.
     """
     for items in group_by_protocol(scored).values():
         speedups_of_benchmarks = speedups_after_adjustment(BenchmarkGroup.for_means(items))
@@ -250,12 +266,17 @@ def speedup_tables(scored: Sequence[BenchmarkScores]) -> Iterator[TextTable]:
 
 
 def _speedup_table(speedups_of_benchmarks: Sequence[Speedups]) -> TextTable:
-    """Tabulate means over benchmarks of speedups and failure rates, a row per method."""
-    first = speedups_of_benchmarks[0]  # all have the same methods, reference and budgets
+    """Tabulate the speedup and the failure rate of each method, averaged over benchmarks.
+
+    Args:
+        speedups_of_benchmarks: Speedups on each benchmark, all with the same methods, reference and
+            budgets.
+    """
+    first = speedups_of_benchmarks[0]
     benchmark_means = [speedups.mean for speedups in speedups_of_benchmarks]
     benchmark_rates = [speedups.mean_failure_rate for speedups in speedups_of_benchmarks]
-    means = geometric_mean(np.stack(benchmark_means), axis=0)  # by method and budget
-    failure_rates = np.mean(benchmark_rates, axis=0)
+    means = geometric_mean(np.stack(benchmark_means), axis=0)  # (methods, budgets)
+    failure_rates = np.mean(benchmark_rates, axis=0)  # (methods, budgets)
     rows = []
     for a, method in enumerate(first.methods):
         cells = [
@@ -273,11 +294,15 @@ def _speedup_table(speedups_of_benchmarks: Sequence[Speedups]) -> TextTable:
 
 
 def experiment_table(runs: "pd.DataFrame") -> TextTable:
-    """Tabulate the planned runs.
+    """Tabulate which methods were planned on which benchmarks, with which seeds.
 
-    Benchmarks with the same protocol, methods and seeds share a row; methods that were planned with
-    other seeds have another one.
+    A row is a protocol, some methods and their seeds, with all benchmarks that share these three.
+    Methods of a benchmark that were planned with different seeds are in different rows.
+
+    Args:
+        runs: One row per planned run, as `Overview.runs`.
     """
+    # A plan is the protocol, the methods and the seeds, as texts.
     benchmarks_of_plan: dict[tuple[str, str, str], list[str]] = {}
     for (benchmark, surrogate, protocol), group in runs.groupby(list(GROUP_COLUMNS), observed=True):
         methods_of_seeds: dict[str, list[str]] = {}
@@ -300,7 +325,10 @@ def experiment_table(runs: "pd.DataFrame") -> TextTable:
 
 
 def session_table(sessions: Sequence[Mapping[str, Any]]) -> TextTable:
-    """Tabulate the starts of the runner, the earliest first, without empty columns."""
+    """Tabulate the starts of the runner, the earliest first.
+
+    Columns of `SESSION` that no session has are left out.
+    """
     columns = []
     for name in SESSION:
         values = [session.get(name) for session in sessions]
@@ -310,6 +338,7 @@ def session_table(sessions: Sequence[Mapping[str, Any]]) -> TextTable:
     rows = []
     for session in sorted(sessions, key=lambda session: str(session.get("started", ""))):
         cells = [str(session.get(name, NOTHING)) for name in columns]
+        # Times are in ISO format; people read " UTC" more easily than the offset.
         rows.append([cell.replace("+00:00", " UTC") for cell in cells])
     return TextTable(
         "Every start of the runner, and where it ran.", columns, rows, text_columns=len(columns)
@@ -317,9 +346,9 @@ def session_table(sessions: Sequence[Mapping[str, Any]]) -> TextTable:
 
 
 def states_table(runs: "pd.DataFrame", *, unfinished: bool = False) -> TextTable | None:
-    """Tabulate how many runs of each method are in which state.
+    """Tabulate how many runs of each method are done, failed or missing.
 
-    Benchmarks on which a method has the same numbers under the same protocol share a row.
+    Benchmarks share a row if a method has the same numbers on them under the same protocol.
 
     Args:
         runs: One row per run, as `Overview.runs`.
@@ -328,6 +357,7 @@ def states_table(runs: "pd.DataFrame", *, unfinished: bool = False) -> TextTable
     Returns:
         The table; None if it would be empty.
     """
+    # By what is shared in a row: the method, the protocol, and the numbers of runs in each state.
     benchmarks_of_row: dict[tuple[str, ...], list[str]] = {}
     levels = ["method", "protocol", "benchmark", "surrogate"]
     for labels, states in runs.groupby(levels, observed=True)["state"]:
