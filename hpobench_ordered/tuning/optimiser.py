@@ -286,7 +286,7 @@ class Optimiser:
             self._method = spec.method(rng=np.random.default_rng(seed), budget=budget, **task)
 
     def __repr__(self) -> str:
-        """The method, and how far it has come."""
+        """Describe the method, the number of trials so far, and the best value."""
         best = self._find_best()
         best_value = None if best is None else best.value
         return (
@@ -309,14 +309,18 @@ class Optimiser:
                     suggestion = self._method.ask()
                 row = self.space.row(suggestion)
             except BaseException as error:
-                if self._recorder is not None:  # the method may be anywhere in its suggestion
+                # The error has left the method in an unknown state, which a resumed optimiser
+                # could not reach again. So nothing more is recorded.
+                if self._recorder is not None:
                     self._recorder.stop("a suggestion was not finished: make the optimiser again")
-                if not isinstance(error, InvalidConfigError):
+                if not isinstance(error, InvalidConfigError):  # the method itself has failed
                     raise
                 name = self.settings["method"]
                 raise InvalidSuggestionError(f"{name} suggested {suggestion!r}: {error}") from error
 
-            config = self._decode(row)  # as the space writes it, for the user and the record
+            # The user and the record get the values in the types of the space. The method is later
+            # told its own suggestion, which `_Asked` keeps.
+            config = self._decode(row)
             if self._recorder is not None:
                 self._recorder.ask(config, self.space)
             self._warn_if_exhausted(row)
@@ -325,10 +329,13 @@ class Optimiser:
             return dict(config)
 
     def _warn_if_exhausted(self, row: FloatArray) -> None:
-        """Warn once when a space of finitely many configurations has no new one."""
+        """Warn once when a finite space may have no configuration left that is not known.
+
+        `row` is the code of the method's latest suggestion.
+        """
         is_repeated = row.tobytes() in self._known_rows
         self._known_rows.add(row.tobytes())
-        # Under conditions, there are fewer configurations than the size says.
+        # If the space has conditions, its size is only an upper bound of their number.
         may_be_all = len(self._known_rows) >= self.space.size or self.space.conditions
         if is_repeated and may_be_all and not self._is_exhausted:
             self._is_exhausted = True
@@ -340,12 +347,12 @@ class Optimiser:
             )
 
     def tell(self, config: ConfigLike, value: float | None) -> None:
-        """Tell the value of a configuration, asked for or not.
+        """Tell the value of a configuration, which need not have been asked for.
 
         Args:
             config: The configuration; inactive hyperparameters and constants may be left out.
-            value: The objective's value in its own units, whether minimised or maximised; None or
-                what is not finite where the evaluation failed.
+            value: The objective's value in its own units, whether minimised or maximised. None and
+                numbers that are not finite mean that the evaluation failed.
 
         Raises:
             InvalidConfigError: The configuration does not fit the space.
@@ -368,7 +375,7 @@ class Optimiser:
         with self._lock:
             trial = Trial(self._decode(row), number)
             self._known_rows.add(row.tobytes())
-            # What was asked for and not told yet, perhaps several times.
+            # The configuration may have been asked for several times and not been told yet.
             waiting = self._in_flight[row.tobytes()]
             self._record(trial, waiting, results)
             if waiting:
@@ -385,7 +392,7 @@ class Optimiser:
 
     @property
     def trials(self) -> tuple[Trial, ...]:
-        """All that was asked for or told, in that order."""
+        """The trials in the order in which they were asked for, or told without being asked for."""
         with self._lock:
             return tuple(Trial(dict(t.config), t.value) for t in self._trials)
 
@@ -414,7 +421,7 @@ class Optimiser:
             if trial.value is None:  # not told yet
                 continue
             loss = self.direction.loss(trial.value)
-            if loss < lowest_loss:  # that of a failure, which is infinite, is not
+            if loss < lowest_loss:  # never true for a failure, whose loss is infinite
                 best = trial
                 lowest_loss = loss
         return best
@@ -441,7 +448,7 @@ class Optimiser:
         return pd.DataFrame(columns)
 
     def resume(self, recorder: "Recorder") -> None:
-        """Repeat the events of a record, in order, and record there from now on.
+        """Repeat the events of a record in their order, and continue the record afterwards.
 
         The method is asked again for every suggestion, as what it suggests depends on all that
         it has computed before.
@@ -458,17 +465,21 @@ class Optimiser:
                     self._ask_again(recorded.config, f"trial {event.trial} of {recorder.place}")
                 if report_progress is not None:
                     report_progress(event.number + 1, len(recorder.events))
-        # Only now, as these events are recorded already.
+        # The recorder is set only now, so that the repeated events are not recorded twice.
         self._recorder = recorder
 
     def _ask_again(self, expected: Config, place: str) -> None:
-        """Ask for a suggestion that was made before, and check that it is the same.
+        """Ask the method for a suggestion, and check that it equals the recorded one.
+
+        Args:
+            expected: The recorded suggestion.
+            place: Which trial it is, for the message.
 
         Raises:
-            StoreError: It is another one; `place` says which trial it is.
+            StoreError: The method suggests another configuration.
         """
         config = self.ask()
-        # As bytes, NaN of inactive hyperparameters equals NaN.
+        # Bytes are compared, as NaN, which marks inactive hyperparameters, is not equal to NaN.
         is_same = self.space.row(config).tobytes() == self.space.row(expected).tobytes()
         if not is_same:
             raise StoreError(
@@ -477,7 +488,11 @@ class Optimiser:
             )
 
     def _record(self, trial: Trial, waiting: Sequence[_Asked], results: object) -> None:
-        """Record the value of a trial: of the first that waits for it, or of a new one."""
+        """Record the value of a trial, if there is a record.
+
+        If trials with this configuration wait for a value, the first of them gets it. Otherwise a
+        new trial is recorded.
+        """
         if self._recorder is None or trial.value is None:
             return
         if waiting:
@@ -487,7 +502,7 @@ class Optimiser:
             self._recorder.add(trial.config, self.space, trial.value)
 
     def _decode(self, row: FloatArray) -> Config:
-        """The configuration of a coded row, (hyperparameters,)."""
+        """Decode a row, (number of hyperparameters,), to a configuration."""
         (config,) = self.space.configs(row[None])
         return config
 
@@ -503,12 +518,12 @@ def describe_settings(
     budget: int,
     seed: int,
 ) -> dict[str, Any]:
-    """Describe all that determines an optimiser's suggestions, as JSON."""
+    """Describe, as JSON, everything that determines an optimiser's suggestions."""
     version = method_version(spec)
     settings: dict[str, Any] = {
         "method": spec.name,
-        # The version of a method whose source cannot be read is new at each start, and would always
-        # differ from that of before: it is left out of the comparison.
+        # If the source of a method cannot be read, its version is new at each start. It would
+        # always differ from the recorded one, so it is left out of the comparison.
         "version": "" if version.startswith(NEW_AT_EACH_START) else version,
         "direction": direction.value,
         "seed": seed,
@@ -523,7 +538,7 @@ def describe_settings(
 
 
 def check_use(spec: MethodSpec, history: Sequence[Evaluations], space: SearchSpace | None) -> None:
-    """Check that a method can be used with a history; warn if that is of no or little use to it.
+    """Check that a method can be used with a history, and warn if the history is of little use.
 
     Args:
         spec: The method.
@@ -548,9 +563,10 @@ def check_use(spec: MethodSpec, history: Sequence[Evaluations], space: SearchSpa
 
 
 def describe_other_spaces(history: Sequence[Evaluations], space: SearchSpace) -> list[str]:
-    """Describe how the spaces of earlier tasks differ from a space; a line for each difference.
+    """Describe how the spaces of earlier tasks differ from a space.
 
-    A line has all tasks with the same difference.
+    Returns:
+        A line for each difference, which names all tasks whose spaces differ in this way.
     """
     tasks_with_difference: dict[str, list[str]] = defaultdict(list)
     for evaluations in history:
@@ -585,11 +601,11 @@ def to_objective_value(value: float | None) -> float:
     None, NaN and infinite values are failures.
 
     Raises:
-        EvaluationsError: It is no number.
+        EvaluationsError: The value is no number.
     """
     if value is None:
         return math.nan
-    if not isinstance(value, SupportsFloat):  # which text is not
+    if not isinstance(value, SupportsFloat):  # such as a text
         raise EvaluationsError(
             f"an objective value must be a number, or None for a failure, but got {value!r}"
         )

@@ -141,7 +141,10 @@ def read_history(
 def as_history(
     source: "Source | Sequence[Evaluations]", space: SearchSpace | None, direction: Direction | None
 ) -> tuple[Evaluations, ...]:
-    """Return evaluations as they are; read anything else with the defaults of `read_history`."""
+    """Return a list of `Evaluations` as a tuple; read any other source like `read_history`.
+
+    All settings of `read_history` but the space and the direction have their defaults.
+    """
     if not isinstance(source, str) and isinstance(source, Sequence):
         evaluations = [item for item in source if isinstance(item, Evaluations)]
         if len(evaluations) == len(source):
@@ -157,13 +160,14 @@ def as_history(
 def read_source(
     source: Source, space: SearchSpace | None, settings: Settings, reader: Reader
 ) -> tuple[Evaluations, ...]:
-    """Read earlier evaluations as `read_history` does, with a reader that has the other settings.
+    """Read earlier evaluations, as `read_history` does.
 
     Args:
-        source: Where they are.
+        source: The tables, studies or storages that hold the evaluations.
         space: The search space; None if it is that of the studies.
-        settings: How they are read.
-        reader: Reads the rows of each task, and collects what is wrong with them.
+        settings: The settings of `read_history`, except `drop_invalid` and `clip`.
+        reader: Reads the rows of each task, and collects what is wrong with them. It has the
+            settings `drop_invalid` and `clip`.
     """
     opened = open_source(source, settings.studies)
     reader.source = _name_source(opened)
@@ -174,8 +178,9 @@ def read_source(
         name: task.context for name, task in zip(names, tasks, strict=True)
     }
     if settings.contexts is not None:
-        others = [item.study.study_name for item in opened if isinstance(item, OpenedStudy)]
-        contexts = check_contexts(settings.contexts, names, others=others)
+        # A study without a usable trial may have a context, too.
+        study_names = [item.study.study_name for item in opened if isinstance(item, OpenedStudy)]
+        contexts = check_contexts(settings.contexts, names, others=study_names)
     history: list[Evaluations | None] = []
     for task in tasks:
         context = contexts[task.rows.task]
@@ -191,7 +196,9 @@ def read_surrogate_data(
     direction: Direction,
     drop_invalid: bool = False,
 ) -> tuple[Evaluations, ...]:
-    """Read a table that a surrogate is fitted to: every row needs a value, and none is merged.
+    """Read a table of evaluations that a surrogate will be fitted to.
+
+    Every row needs a value of the objective. Repeated evaluations of a configuration are kept.
 
     Args:
         table: The table.
@@ -211,7 +218,7 @@ def read_surrogate_data(
 
 
 def _name_source(opened: Sequence[Table | OpenedStudy]) -> str:
-    """Name a source in messages."""
+    """Choose the words for a source in messages: the name of a single table, or a general noun."""
     tables = [item for item in opened if isinstance(item, Table)]
     if not tables:
         return "the studies"
@@ -221,10 +228,14 @@ def _name_source(opened: Sequence[Table | OpenedStudy]) -> str:
 def _choose_direction(
     opened: Sequence[Table | OpenedStudy], direction: Direction | None
 ) -> Direction:
-    """Choose the direction of all earlier tasks.
+    """Choose the direction of all earlier tasks: the given one, else that of the studies.
+
+    Args:
+        opened: The tables and studies.
+        direction: The direction that the user gave; None if the user gave none.
 
     Raises:
-        EvaluationsError: Directions differ, or nobody says the direction.
+        EvaluationsError: The directions differ; or there are tables, and `direction` is None.
     """
     studies = [item.study for item in opened if isinstance(item, OpenedStudy)]
     if len(studies) < len(opened) and direction is None:
@@ -232,7 +243,7 @@ def _choose_direction(
 
     word_of_study: dict[str, str] = {}
     for study in studies:
-        if len(study.directions) == 1:  # others are refused when they are read
+        if len(study.directions) == 1:  # studies of several objectives are refused later
             word_of_study[study.study_name] = study.direction.name.lower()
     words = set(word_of_study.values())
     if direction is not None:
@@ -253,7 +264,10 @@ def _split_by_task(
     settings: Settings,
     reader: Reader,
 ) -> list[TaskRows]:
-    """Split tables and studies by task, in their order, so that no two tasks have one name."""
+    """Split tables and studies by task, and make the names of the tasks unique.
+
+    The tasks are in the order of the tables and studies that they are from.
+    """
     studies = [item for item in opened if isinstance(item, OpenedStudy)]
     rows_of_studies = iter(_split_studies(studies, space, settings, reader))
     several_tables = len(opened) - len(studies) > 1
@@ -282,8 +296,8 @@ def _split_studies(
     settings: Settings,
     reader: Reader,
 ) -> list[TaskRows | None]:
-    """Convert studies to rows; Optuna, which may not be installed, is imported only for them."""
-    if not studies:
+    """Convert the trials of each study to rows; None for a study without a complete trial."""
+    if not studies:  # Optuna, which the next import needs, may not be installed
         return []
     from hpobench_ordered.tuning.reading.studies import split_studies
 
@@ -291,10 +305,10 @@ def _split_studies(
 
 
 def _tell_apart(tasks: Sequence[TaskRows]) -> list[TaskRows]:
-    """Add the origin to the names of tasks that several sources have.
+    """Rename tasks that have the same name, by adding the storage or file that they are from.
 
     Raises:
-        EvaluationsError: Tasks of one origin have the same name.
+        EvaluationsError: Tasks from the same place have the same name.
     """
     counts = Counter(task.rows.task for task in tasks)
     renamed: list[TaskRows] = []

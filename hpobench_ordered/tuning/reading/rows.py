@@ -152,7 +152,7 @@ class _Verdicts:
 
     @classmethod
     def begin(cls, n_rows: int) -> "_Verdicts":
-        """Begin with verdicts that nothing is wrong with any row."""
+        """Make the verdicts before any row is read: every row is good."""
         nowhere = np.zeros(n_rows, dtype=np.bool_)
         return cls(~nowhere, nowhere.copy(), nowhere)
 
@@ -218,6 +218,7 @@ class Reader:
         values = self._read_configs(rows, space, verdicts)
         self._n_rows += n_rows
         self._n_dropped += int(np.sum(~verdicts.is_good))
+        # The configuration of a failed evaluation is unknown if a value is missing.
         is_usable = verdicts.is_good & ~verdicts.is_unknown
         values = values[is_usable]
         objective = objective[is_usable]
@@ -231,7 +232,7 @@ class Reader:
         )
 
     def leave_out(self, problem: str, where: str) -> None:
-        """Record a problem of a row that belongs to no task; `where` names the row."""
+        """Record that a row has a problem and belongs to no task; `where` names the row."""
         self.rows_with_problem[problem].append(where)
         self._n_rows += 1
         self._n_dropped += 1
@@ -245,13 +246,14 @@ class Reader:
             )
 
     def finish(self, history: Iterable[Evaluations | None]) -> tuple[Evaluations, ...]:
-        """Return the usable evaluations by task, after all checks that need the whole history.
+        """Return the usable evaluations of each task, after the checks of the whole history.
 
         Args:
             history: Evaluations of each task; None for a task without a usable row.
 
         Raises:
-            EvaluationsError: Rows cannot be used, unless such rows are left out; or no row can.
+            EvaluationsError: Rows cannot be used, and `drop_invalid` is not set; or no row of the
+                whole history can be used.
 
         Warns:
             HistoryWarning: Rows are left out or merged, numbers were moved, or columns are ignored.
@@ -261,10 +263,14 @@ class Reader:
         return evaluations
 
     def select_usable(self, history: Iterable[Evaluations | None]) -> tuple[Evaluations, ...]:
-        """Return the usable evaluations by task; warn of what is left out or moved, or refuse it.
+        """Return the usable evaluations of each task, and warn of rows left out and numbers moved.
 
         Args:
             history: Evaluations of each task; None for a task without a usable row.
+
+        Raises:
+            EvaluationsError: Rows cannot be used, and `drop_invalid` is not set; or no row of the
+                whole history can be used.
         """
         if not self.drop_invalid:
             self.refuse(f"\n{self._advise()}")
@@ -285,7 +291,7 @@ class Reader:
         return evaluations
 
     def warn_of_ignored(self) -> None:
-        """Warn of columns that are not read: the space may lack a hyperparameter."""
+        """Warn of columns that are not read: one may be a hyperparameter that the space lacks."""
         if self.ignored:
             names = join_words(map(repr, dict.fromkeys(self.ignored)))
             warn(f"columns that are not hyperparameters of the search space are ignored: {names}")
@@ -324,7 +330,11 @@ class Reader:
         return "; ".join(sentences)
 
     def _list_problems(self) -> str:
-        """List the problems: a line for each, with the rows that have it; "" without problems."""
+        """List each problem on a line of its own, with the rows that have it.
+
+        A problem with the range of a column also says which numbers the column holds. The result is
+        "" if there is no problem.
+        """
         extent_of_problem: dict[str, str] = {}
         for name, problem in self._problem_of_range.items():
             smallest, largest = self._extents[name]
@@ -337,7 +347,7 @@ class Reader:
         return "".join(lines)
 
     def _leave_out_unfinished(self, rows: Rows) -> Rows:
-        """Leave out, and count, the evaluations that were pruned or are not finished."""
+        """Return the rows without pruned and unfinished evaluations, and count what is left out."""
         if rows.states is None:
             return rows
         ended: list[int] = []
@@ -349,18 +359,19 @@ class Reader:
         return rows.select(ended)
 
     def _read_configs(self, rows: Rows, space: SearchSpace, verdicts: _Verdicts) -> FloatArray:
-        """Code the configurations, (n, d), with NaN where a hyperparameter is inactive.
+        """Code the configurations of n rows, (n, d), with NaN where a hyperparameter is inactive.
 
-        Parents are read before their children, whose conditions are on the codes of the parents.
+        Parents are read before their children, as the codes of the parents decide whether the
+        children are active.
         """
         coded = np.full((len(rows.where), space.dimension), np.nan)
         active = np.ones(coded.shape, dtype=np.bool_)
         for j, condition in space.ordered_conditions.items():
-            is_asked = active[:, j]  # in which rows a value is needed
+            is_asked = active[:, j]  # whether each row needs a value of this hyperparameter
             if condition is not None:
                 active[:, j] = condition.holds(coded, active)
-                # Where the parent's value is invalid, it is unknown whether one is needed. Such
-                # rows are left out anyway, so none is asked for there.
+                # If the value of the parent is invalid, nobody knows whether the child is active.
+                # Such a row is left out anyway, so its value of the child is not read.
                 is_asked = active[:, j] & verdicts.is_good & ~verdicts.is_unknown
             coded[:, j] = self._read_column(rows, space.parameters[j], is_asked, verdicts)
         for name, constant in space.constants.items():
@@ -371,13 +382,14 @@ class Reader:
     def _read_column(
         self, rows: Rows, parameter: Parameter, is_asked: BoolArray, verdicts: _Verdicts
     ) -> FloatArray:
-        """Code a column where a value is asked for, (n,), with NaN elsewhere.
+        """Code one column of n rows, (n,).
 
-        A row with an invalid value is reported, and gets NaN.
+        Rows in which the hyperparameter is not asked for get NaN. So do rows with an invalid value,
+        which are reported.
         """
         column = rows.columns[parameter.name]
         coded = _code_valid_column(parameter, column, is_asked)
-        if coded is not None:  # the usual case: all at once, which is faster
+        if coded is not None:  # usually all values are valid: coding them at once is faster
             self._extend_range(parameter, coded)
             return coded
 
@@ -386,7 +398,8 @@ class Reader:
         asked_rows = np.flatnonzero(is_asked).tolist()
         numbers_asked_for = np.array([parse_number(cells[i]) for i in asked_rows], dtype=np.float64)
         self._extend_range(parameter, numbers_asked_for)
-        # If so, the column is probably not what the space describes, but in other units, say.
+        # If all numbers are out of range, the column is probably in other units than the space.
+        # Moving them to a bound would hide that.
         may_move = self.clip and not _are_all_outside(parameter, numbers_asked_for)
         for i in asked_rows:
             coded[i], problem = self._code_value(parameter, cells[i], may_move=may_move)
@@ -399,7 +412,7 @@ class Reader:
         return coded
 
     def _extend_range(self, parameter: Parameter, numbers_of_column: FloatArray) -> None:
-        """Extend the smallest and the largest number of a column by those of another task."""
+        """Update the smallest and the largest number that a column holds on the tasks so far."""
         finite = numbers_of_column[np.isfinite(numbers_of_column)]
         if parameter.choices or not len(finite):
             return
@@ -451,26 +464,41 @@ class Reader:
     def _code_number(
         self, parameter: Parameter, number: float, problem: str, *, may_move: bool
     ) -> float:
-        """Code a number that was text, or is out of range; NaN if it is not allowed."""
+        """Code a number of a column, and count it if it is moved into the range.
+
+        Args:
+            parameter: The hyperparameter, whose values are a range of numbers.
+            number: The number; NaN if the cell holds none.
+            problem: The message about this column, to which the column's extent is added later.
+            may_move: Whether a number that is out of range is moved to the nearest bound.
+
+        Returns:
+            The code; NaN if the hyperparameter does not allow the number.
+        """
         code = _code_or_nan(parameter, number)
+        is_allowed = not math.isnan(code)
         is_outside = math.isfinite(number) and not parameter.lower <= number <= parameter.upper
-        if not math.isnan(code) or not is_outside:
+        if is_allowed or not is_outside:  # such as 2.5 for an integer: not allowed, but in range
             return code
         if may_move:
             self._n_moved[parameter.name] += 1
             return min(max(number, parameter.lower), parameter.upper)
+        # The error's message will advise `clip`, and say from where to where the column goes.
         self._has_number_to_clip = True
         self._problem_of_range[parameter.name] = problem
         return math.nan
 
     def _code_choice(self, parameter: Parameter, value: object) -> float:
-        """Code of the choice that a value is like; NaN if there is none.
+        """Return the code of the choice that a value stands for; NaN if there is none.
 
-        Of the numbers of a range with steps it is the nearest one.
+        If the choices are the steps of a range, a number between two steps stands for the nearest
+        one. Such numbers are counted.
         """
         code = _code_alike_choice(parameter.choices, value)
         number = parse_number(value)
-        if not math.isnan(code) or not parameter.has_steps or math.isnan(number):
+        is_choice = not math.isnan(code)
+        is_number = not math.isnan(number)
+        if is_choice or not parameter.has_steps or not is_number:
             return code
         code = parameter.find_nearest_step(number)
         if not math.isnan(code):
@@ -478,9 +506,10 @@ class Reader:
         return code
 
     def _read_objective(self, rows: Rows, verdicts: _Verdicts) -> FloatArray:
-        """Read the objective values, (n,), with NaN where the evaluation failed.
+        """Read the objective values of n rows, (n,), with NaN where the evaluation failed.
 
-        A row with an invalid value is reported.
+        An evaluation has failed if its state says so, or if its cell is empty or infinite. A row
+        whose value is no number is reported; so is a failed one if failures are not allowed.
         """
         objective = np.array([parse_number(value) for value in rows.objective], dtype=np.float64)
         objective[~np.isfinite(objective)] = np.nan
@@ -502,10 +531,10 @@ class Reader:
     def _merge_repeated(
         self, values: FloatArray, objective: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Merge the evaluations of each configuration, and count what was merged.
+        """Merge repeated evaluations of a configuration into one, and count what was merged.
 
-        A configuration has the mean of its values that are numbers, and failed if it has none. It
-        stands where it was first evaluated.
+        The merged value is the mean of the different finite values. It is NaN if all evaluations of
+        the configuration failed. Configurations are in the order of their first evaluations.
 
         Args:
             values: Coded configurations, (n, d).
@@ -513,7 +542,7 @@ class Reader:
         """
         rows_of_config: dict[bytes, list[int]] = {}
         for i in range(len(values)):
-            # As bytes, NaN of inactive hyperparameters equals NaN.
+            # Bytes are compared, as NaN, which marks inactive hyperparameters, is not equal to NaN.
             rows_of_config.setdefault(values[i].tobytes(), []).append(i)
         if len(rows_of_config) == len(values):
             return values, objective
@@ -543,7 +572,7 @@ def is_missing(value: object) -> bool:
 
 
 def parse_number(value: object) -> float:
-    """Convert a cell, which may be text, to a number; NaN if that is impossible."""
+    """Convert a cell, which may be text, to a number; NaN if it is none, such as a boolean."""
     if isinstance(value, str):
         is_number = NUMBER_PATTERN.fullmatch(value.strip()) is not None
         return float(value) if is_number else math.nan
@@ -561,16 +590,20 @@ def _is_infinite(value: object) -> bool:
 
 
 def _explain_empty(parameter: Parameter) -> str:
-    """Explain why a cell may be empty that was a choice in the file, "" if there is no reason."""
+    """Explain why pandas may have read a choice as an empty cell.
+
+    The result is "" if no choice of the hyperparameter is a text such as "None" or "NA".
+    """
     if any(choice in TEXTS_READ_AS_EMPTY for choice in parameter.choices):
         return " (pandas reads such a text as empty unless keep_default_na=False)"
     return ""
 
 
 def _code_alike_choice(choices: Sequence[Value], value: object) -> float:
-    """Code of the only choice that a value is like, as "1" is like 1; NaN if none or several are.
+    """Return the code of the choice that a value stands for, as the text "1" stands for 1.
 
-    The code of a choice is its index.
+    The code of a choice is its index. The result is NaN if the value may stand for several choices,
+    or for none.
     """
     alike = [code for code, choice in enumerate(choices) if _is_alike(value, choice)]
     return float(alike[0]) if len(alike) == 1 else math.nan
@@ -588,7 +621,11 @@ def _is_alike(value: object, choice: Value) -> bool:
 
 
 def _as_text(value: object) -> str | None:
-    """The text of a list or tuple, whichever of both it is; other texts unchanged, else None."""
+    """Return a text that is the same for a list, for a tuple, and for either written as text.
+
+    It has no brackets and spaces. A text that is no list or tuple stays as it is. The result is
+    None for any other value.
+    """
     if isinstance(value, np.ndarray):
         value = value.tolist()
     if isinstance(value, list | tuple):
@@ -596,11 +633,17 @@ def _as_text(value: object) -> str | None:
     if not isinstance(value, str):
         return None
     is_sequence = value.strip()[:1] in ("[", "(")
-    return re.sub(r"[\s\[\]()]|,(?=[\])])", "", value) if is_sequence else value
+    if not is_sequence:
+        return value
+    # Removes spaces, brackets, and the last comma of a tuple such as "(1,)".
+    return re.sub(r"[\s\[\]()]|,(?=[\])])", "", value)
 
 
 def _boolean_of(value: object) -> float:
-    """1 for true and 0 for false, in the spellings that tables have for them; else NaN."""
+    """Return 1 for true and 0 for false, in any spelling that tables use.
+
+    A number, or the text of one, is returned as a number. The result is NaN for anything else.
+    """
     if isinstance(value, bool | np.bool_):
         return float(value)
     if isinstance(value, str) and value.strip().lower() in TEXTS_OF_BOOLEANS:
@@ -619,7 +662,10 @@ def _code_or_nan(parameter: Parameter, value: object) -> float:
 def _code_valid_column(
     parameter: Parameter, column: NDArray[Any], is_asked: BoolArray
 ) -> FloatArray | None:
-    """Code a column in the rows where it is asked for, NaN elsewhere; None if any is invalid."""
+    """Code a whole column, with NaN in the rows in which it is not asked for.
+
+    The result is None if any value that is asked for is invalid or missing.
+    """
     try:
         coded = parameter.code_column(column, is_asked)
     except InvalidConfigError:
@@ -628,7 +674,10 @@ def _code_valid_column(
 
 
 def _are_all_outside(parameter: Parameter, numbers_of_column: FloatArray) -> bool:
-    """Whether there are several numbers, all out of range; a single one may be an accident."""
+    """Whether a column has at least two numbers, and all of them are out of range.
+
+    A single number out of range may be an accident, so it does not count.
+    """
     finite = numbers_of_column[np.isfinite(numbers_of_column)]
     if parameter.choices or len(finite) < 2:  # choices have no range
         return False

@@ -83,7 +83,7 @@ def open_source(source: Source, pattern: str) -> list[Table | OpenedStudy]:
         UnknownNameError: There is no such file, or no study matches the pattern.
     """
     if isinstance(source, str | os.PathLike):
-        return _open_text(os.fspath(source), pattern)
+        return _open_url_or_file(os.fspath(source), pattern)
     if isinstance(source, OpenedStudy):
         return [source]
     if _is_of_optuna(source, "study", "Study"):
@@ -125,9 +125,10 @@ def open_table(source: "DataFrame | str | os.PathLike[str]") -> Table:
 
 
 def open_storage(place: str | os.PathLike[str], *, purpose: str) -> "str | BaseStorage":
-    """The URL of an Optuna storage, or the storage itself if it is a journal file.
+    """Return the URL of an Optuna storage, or the opened storage if it is a journal file.
 
-    A new file is a journal if its name ends in ".log" or ".journal", else one of SQLite.
+    A file that does not exist yet becomes a journal if its name ends in ".log" or ".journal". It
+    becomes an SQLite database otherwise.
 
     Args:
         place: The URL, or the file, which need not exist yet.
@@ -157,23 +158,39 @@ def open_storage(place: str | os.PathLike[str], *, purpose: str) -> "str | BaseS
 
 
 def is_storage(source: object) -> bool:
-    """Whether a source is an Optuna storage, its URL, or a file that is or will be one."""
+    """Whether a source is an Optuna storage, the URL of one, or a file that holds one.
+
+    A file that does not exist yet counts, too, unless its suffix is that of a table.
+    """
     if not isinstance(source, str | os.PathLike):
         return _is_of_optuna(source, "storages", "BaseStorage")
     text = os.fspath(source)
     return "://" in text or _find_kind(Path(text)) in STORAGES
 
 
-def _open_text(text: str, pattern: str) -> list[Table | OpenedStudy]:
-    """Open a URL or a file."""
-    if "://" in text and not text.startswith(SQLITE_PREFIX):
-        return _load_studies(text, pattern, origin=hide_password(text))
-    path = Path(text.removeprefix(SQLITE_PREFIX).partition("?")[0])
+def _open_url_or_file(url_or_path: str, pattern: str) -> list[Table | OpenedStudy]:
+    """Open the URL of a storage, the file of a storage, or the file of a table.
+
+    Args:
+        url_or_path: The URL or the path. The URL of an SQLite storage is treated as its file.
+        pattern: Pattern of the names of the studies to load from a storage, as in a shell.
+
+    Returns:
+        The studies of the storage whose names match; or a list with the one table of the file.
+    """
+    is_url = "://" in url_or_path
+    is_on_server = is_url and not url_or_path.startswith(SQLITE_PREFIX)
+    if is_on_server:
+        return _load_studies(url_or_path, pattern, origin=hide_password(url_or_path))
+
+    path_and_options = url_or_path.removeprefix(SQLITE_PREFIX)
+    path_text, _, _ = path_and_options.partition("?")  # a URL may have options after "?"
+    path = Path(path_text)
     check_file(path)
     kind = _find_kind(path)
     if kind is FileKind.SQLITE:
         _check_has_studies(path)
-        url = text if "://" in text else f"{SQLITE_PREFIX}{path}"
+        url = url_or_path if is_url else f"{SQLITE_PREFIX}{path}"
         return _load_studies(url, pattern, origin=str(path))
     if kind is FileKind.JOURNAL:
         return _load_studies(_open_journal(path), pattern, origin=str(path))
@@ -182,12 +199,12 @@ def _open_text(text: str, pattern: str) -> list[Table | OpenedStudy]:
 
 
 def _check_has_studies(path: Path) -> None:
-    """Raise an `EvaluationsError` if a file of SQLite lacks the table of Optuna's studies.
+    """Raise an `EvaluationsError` if an SQLite database has no table of Optuna's studies.
 
-    Optuna would create the table in it.
+    Without this check, Optuna would create its tables in a database of another program.
     """
     query = "SELECT 1 FROM sqlite_master WHERE name = 'studies'"
-    # If the database cannot be read, there is no error here: Optuna reports it when it reads it.
+    # A database that cannot be read causes no error here, as Optuna reports it later.
     lacks_table = False
     with suppress(sqlite3.Error), closing(sqlite3.connect(path)) as database:
         lacks_table = database.execute(query).fetchone() is None
@@ -196,7 +213,10 @@ def _check_has_studies(path: Path) -> None:
 
 
 def _name_task(path: Path) -> str:
-    """Name of the task of a table without a column of tasks: that of its file, without suffixes."""
+    """Derive the name of a task from the name of its file, by removing the suffixes.
+
+    This name is used if a table has no column that names the tasks.
+    """
     name = path.name
     for suffix in (".gz", ".csv", ".parquet"):
         name = name.removesuffix(suffix)
@@ -204,10 +224,12 @@ def _name_task(path: Path) -> str:
 
 
 def _find_kind(path: Path) -> FileKind:
-    """What a file holds, by its first bytes; of a new or empty one, by its suffix.
+    """Find out what a file holds from its first bytes.
+
+    The suffix decides for a file that is empty or does not exist yet.
 
     Raises:
-        EvaluationsError: It cannot be read.
+        EvaluationsError: The file cannot be read.
     """
     try:
         with path.open("rb") as file:
@@ -236,7 +258,11 @@ def _open_journal(path: Path) -> "BaseStorage":
 
 
 def _load_studies(storage: Any, pattern: str, *, origin: str) -> list[Table | OpenedStudy]:
-    """Load the studies of a storage; Optuna is imported on first use."""
+    """Load the studies of a storage whose names match a pattern.
+
+    `origin` names the storage in messages. Optuna is imported only here, as it may not be
+    installed.
+    """
     import_extra("optuna", package="optuna", extra="optuna", purpose="a storage of Optuna")
     from hpobench_ordered.tuning.reading.studies import load_studies
 
@@ -244,7 +270,10 @@ def _load_studies(storage: Any, pattern: str, *, origin: str) -> list[Table | Op
 
 
 def _is_of_optuna(source: object, module: str, name: str) -> bool:
-    """Whether an object is of a class of Optuna; if it is, Optuna is imported already."""
+    """Whether an object is an instance of the class `name` in the module `module` of Optuna.
+
+    Optuna is not imported for this check: if the object is an instance, Optuna has been imported.
+    """
     optuna_module = sys.modules.get(f"optuna.{module}")
     return optuna_module is not None and isinstance(source, getattr(optuna_module, name))
 
@@ -255,14 +284,14 @@ def _is_frame(source: object) -> bool:
 
 
 def _describe(source: object) -> str:
-    """The type of a source, or a text itself."""
+    """Describe a source for a message: a text is quoted, anything else is named by its type."""
     if isinstance(source, str | os.PathLike):
         return repr(os.fspath(source))
     return f"a {type(source).__name__}"
 
 
 def _read_parquet(path: Path) -> "DataFrame":
-    """Read a Parquet file; integers with missing cells become floats."""
+    """Read a Parquet file; a column of integers becomes one of floats if cells are missing."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -273,7 +302,10 @@ def _read_parquet(path: Path) -> "DataFrame":
 
 
 def _read_csv(path: Path) -> "DataFrame":
-    """Read a CSV file with all cells as text; the index "line" has the line numbers."""
+    """Read a CSV file into a table whose cells are all text.
+
+    The index of the table is named "line" and holds the line numbers in the file, for messages.
+    """
     import pandas as pd
 
     rows = _read_rows(path)
@@ -281,7 +313,7 @@ def _read_csv(path: Path) -> "DataFrame":
         raise EvaluationsError(
             f"{path} is empty: its first line must hold the names of the columns"
         )
-    first_line = min(rows)  # that is not empty
+    first_line = min(rows)  # `rows` has no empty lines
     header = rows.pop(first_line)
     _check_rows(path, header, rows)
     line_numbers = pd.Index(list(rows), name="line")
@@ -289,9 +321,9 @@ def _read_csv(path: Path) -> "DataFrame":
 
 
 def _read_rows(path: Path) -> dict[int, list[str]]:
-    """The cells of every row that is not empty, by the number of its line.
+    """Read the cells of every row that is not empty; the keys are line numbers.
 
-    A row whose cells contain line breaks has the number of its last line.
+    If a cell contains line breaks, its row has the number of the row's last line.
     """
     rows = {}
     try:
@@ -312,10 +344,11 @@ def _read_rows(path: Path) -> dict[int, list[str]]:
 
 
 def _check_rows(path: Path, header: Sequence[str], rows: Mapping[int, Sequence[str]]) -> None:
-    """Raise an EvaluationsError if columns are not separated by commas, or a row is too short.
+    """Raise an `EvaluationsError` unless commas separate columns and rows match the header.
 
-    A row that is too long is an error, too. `rows` are the rows after the header, by line number.
+    `rows` are the rows after the header; the keys are line numbers.
     """
+    # A header of one column that contains another separator was probably not split.
     if len(header) == 1:
         for separator in OTHER_SEPARATORS:
             if separator in header[0]:

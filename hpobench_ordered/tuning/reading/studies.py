@@ -81,7 +81,7 @@ class _StudyTrials:
 
     @property
     def recorded_space(self) -> SearchSpace | None:
-        """The search space that this package recorded; None if it did not."""
+        """The search space that this package recorded with the study; None if it did not."""
         description = self.recorded.get("space")
         return None if description is None else SearchSpace.from_json(description)
 
@@ -136,9 +136,12 @@ def split_studies(
 
 
 def _read_trials(studies: Sequence[OpenedStudy], rename: Mapping[str, str]) -> list[_StudyTrials]:
-    """Read the trials of each study, with parameters renamed, and choices as text if need be."""
+    """Read the trials of each study, and rename their parameters.
+
+    Choices that are no texts, numbers or booleans, such as tuples, are converted to text.
+    """
     trials_of_study: list[list[FrozenTrial]] = []
-    parameters_of_studies: list[set[str]] = []  # their names, for each study
+    parameters_of_studies: list[set[str]] = []  # names of the parameters of each study
     for opened in studies:
         trials = opened.list_trials()
         trials_of_study.append(trials)
@@ -152,18 +155,18 @@ def _read_trials(studies: Sequence[OpenedStudy], rename: Mapping[str, str]) -> l
     for opened, trials in zip(studies, trials_of_study, strict=True):
         prepared = [_prepare_trial(trial, rename) for trial in trials]
         recorded = dict(opened.study.user_attrs.get(SETTINGS_ENTRY, {}))
-        if rename:  # the space that was recorded has the old names
+        if rename:  # the recorded space has the old names, so it cannot be used
             recorded.pop("space", None)
         read.append(_StudyTrials(opened.study.study_name, prepared, recorded))
     return read
 
 
 def _prepare_trial(trial: FrozenTrial, rename: Mapping[str, str]) -> FrozenTrial:
-    """Copy a trial with its parameters renamed, and choices such as tuples as text.
+    """Copy a trial, with its parameters renamed, and with choices such as tuples as text.
 
     Args:
         trial: The trial.
-        rename: New names by old ones; parameters that it lacks keep their names.
+        rename: A mapping of old to new names. Parameters that are not in it keep their names.
     """
     prepared = copy(trial)
     prepared.params = {
@@ -176,7 +179,11 @@ def _prepare_trial(trial: FrozenTrial, rename: Mapping[str, str]) -> FrozenTrial
 
 
 def load_studies(storage: "str | BaseStorage", pattern: str) -> list[Study]:
-    """Load the studies of a storage with matching names, by the start of their first trials."""
+    """Load the studies of a storage whose names match a pattern.
+
+    The studies are sorted by the start of their first trials. Studies without a trial come last, by
+    name.
+    """
     try:
         with quiet():
             checked_storage = optuna.storages.get_storage(storage)
@@ -185,15 +192,14 @@ def load_studies(storage: "str | BaseStorage", pattern: str) -> list[Study]:
             )
             starts = {summary.study_name: summary.datetime_start for summary in summaries}
             names = [name for name in starts if fnmatch.fnmatchcase(name, pattern)]
-            # Studies without a trial come last, by name.
             names.sort(key=lambda name: (starts[name] or datetime.max, name))
             studies: list[Study] = []
             for name in names:
                 study = optuna.load_study(study_name=name, storage=checked_storage)
-                # Reads all trials into the storage's cache, so that a damaged one fails here.
+                # This reads all trials, so that damaged ones raise an error here and not later.
                 study.get_trials(deepcopy=False)
                 studies.append(study)
-    except Exception as error:  # which one depends on the database driver
+    except Exception as error:  # the class depends on the database driver
         first_line = str(error).partition("\n")[0]
         raise EvaluationsError(
             f"the storage {hide_password(storage)!r} cannot be read: {first_line}"
@@ -204,11 +210,14 @@ def load_studies(storage: "str | BaseStorage", pattern: str) -> list[Study]:
 
 
 def _to_rows(of_study: _StudyTrials, space: SearchSpace) -> Rows:
-    """Convert the trials of a study to rows."""
+    """Convert the trials of a study to rows, with a column for each parameter of a space.
+
+    A trial without a parameter has None in its column.
+    """
     trials = of_study.trials
     columns: dict[str, NDArray[np.object_]] = {}
     for parameter in (*space.names, *space.constants):
-        # Cells may be sequences, of which `np.array` would make a further dimension.
+        # A value may be a list, which `np.array` would turn into a second dimension.
         column = np.empty(len(trials), dtype=object)
         column[:] = [trial.params.get(parameter) for trial in trials]
         columns[parameter] = column
@@ -228,9 +237,14 @@ def _choose_spaces(
 ) -> list[SearchSpace]:
     """Choose the search space of each study, from its complete trials.
 
-    It is that of the task at hand if the trials fit it, else the study's own; with `any_range` they
-    fit too if only ranges of numbers differ. Without a task at hand it is the common space of all
-    studies, or else each one's own.
+    Args:
+        studies: The studies.
+        space_at_hand: Search space of the task at hand; None if it is not known.
+        any_range: Whether a study also fits the space at hand if only ranges of numbers differ.
+
+    Returns:
+        The space at hand for a study that fits it, else the study's own space. If the space at hand
+        is not known, the common space of all studies or, if there is none, each study's own.
     """
     if space_at_hand is None:
         common = _find_common_space(studies)
@@ -243,17 +257,17 @@ def _choose_spaces(
         if _fits(of_study.complete, space_at_hand):
             spaces.append(space_at_hand)
             continue
-        own = _find_own_space(of_study)
-        changes_by_parameter = SpaceChange(own, space_at_hand).changes
+        own_space = _find_own_space(of_study)
+        changes_by_parameter = SpaceChange(own_space, space_at_hand).changes
         kinds_of_changes = set(chain(*changes_by_parameter.values()))
         differs_in_ranges_only = kinds_of_changes <= CHANGES_OF_RANGE
         fits_in_any_range = any_range and differs_in_ranges_only
-        spaces.append(space_at_hand if fits_in_any_range else own)
+        spaces.append(space_at_hand if fits_in_any_range else own_space)
     return spaces
 
 
 def _find_own_space(of_study: _StudyTrials) -> SearchSpace:
-    """Find the search space of a study: the recorded one, else infer it."""
+    """Return the recorded search space of a study, or infer it from complete trials if none is."""
     if of_study.recorded_space is not None:
         return of_study.recorded_space
     return _infer_space(of_study.name, of_study.complete)
@@ -267,7 +281,7 @@ def _find_common_space(studies: Sequence[_StudyTrials]) -> SearchSpace | None:
 
 
 def _have_same_recorded_space(studies: Sequence[_StudyTrials]) -> bool:
-    """Whether this package recorded all studies, on search spaces that code alike."""
+    """Whether this package recorded the same search space with all studies, up to defaults."""
     first = studies[0].recorded_space
     if first is None:
         return False
@@ -279,7 +293,7 @@ def _have_same_recorded_space(studies: Sequence[_StudyTrials]) -> bool:
 
 
 def _fits(trials: Iterable[FrozenTrial], space: SearchSpace) -> bool:
-    """Whether all trials were suggested from the space and have all active hyperparameters."""
+    """Whether each trial has the ranges of the space, and a value of every active parameter."""
     for trial in trials:
         for name, distribution in trial.distributions.items():
             if not has_same_range(space, name, distribution):
@@ -302,7 +316,8 @@ def has_same_range(space: SearchSpace, name: str, distribution: BaseDistribution
         return False
 
     parameter = space[name]
-    is_either_categorical = parameter.choices or suggested.choices  # () for a range of numbers
+    # `choices` is empty for a range of numbers.
+    is_either_categorical = parameter.choices or suggested.choices
     if is_either_categorical:
         return set(parameter.choices) == set(suggested.choices)
     range_of = attrgetter("kind", "lower", "upper", "log")
@@ -344,7 +359,8 @@ def _infer_common_space(
     text_of_distribution: dict[str, str] = {}
     for trial in all_trials:
         for name, distribution in trial.distributions.items():
-            text = repr(distribution)  # the choices True and 1 are equal, but not written alike
+            # Texts are compared, as the choices True and 1 are equal but must not be confused.
+            text = repr(distribution)
             if text_of_distribution.setdefault(name, text) != text:
                 return None
 
@@ -364,7 +380,19 @@ def _infer_common_space(
 
 
 def _infer_space(study: str, trials: Sequence[FrozenTrial]) -> SearchSpace:
-    """Infer the search space of a study from its complete trials."""
+    """Infer the search space of a study from its complete trials.
+
+    A parameter with a single value becomes a constant. A parameter that some trials lack gets a
+    condition on another parameter.
+
+    Args:
+        study: Name of the study, for the message.
+        trials: The complete trials.
+
+    Raises:
+        EvaluationsError: The distributions of a parameter contradict each other, or no condition
+            explains why some trials lack a parameter.
+    """
     try:
         constants: dict[str, Value] = {}
         tunable: list[Parameter] = []
@@ -372,7 +400,8 @@ def _infer_space(study: str, trials: Sequence[FrozenTrial]) -> SearchSpace:
             parameter = convert_distribution(name, distribution)
             if parameter.size > 1:  # number of different values
                 tunable.append(parameter)
-            elif _is_in_all(name, trials):  # a space cannot have a constant under a condition
+            elif _is_in_all(name, trials):
+                # A constant that some trials lack is left out: constants cannot have conditions.
                 constants[name] = get_only_value(parameter)
 
         conditions: dict[str, Condition] = {}
@@ -387,7 +416,7 @@ def _infer_space(study: str, trials: Sequence[FrozenTrial]) -> SearchSpace:
 
 
 def _merge_all_distributions(trials: Iterable[FrozenTrial]) -> dict[str, BaseDistribution]:
-    """Merge all distributions of each parameter to the smallest one that contains them."""
+    """Merge the distributions of each parameter to the smallest one that contains them all."""
     merged: dict[str, BaseDistribution] = {}
     for trial in trials:
         for name, distribution in trial.distributions.items():
@@ -410,7 +439,7 @@ def _is_in_none(name: str, trials: Iterable[FrozenTrial]) -> bool:
 
 
 def _list_codes_in_range(parameter: Parameter, trials: Iterable[FrozenTrial]) -> set[float]:
-    """List the codes of the values that a parameter has in trials, if they are in its range."""
+    """List the codes of a parameter's values in some trials, without values out of its range."""
     values = [trial.params[parameter.name] for trial in trials]
     return {parameter.code(value) for value in values if allows(parameter, value)}
 
@@ -420,8 +449,9 @@ def _infer_condition(
 ) -> Condition:
     """Infer the condition under which a parameter is suggested.
 
-    It is on the first other parameter, its parent, whose values differ between the trials with the
-    child and those without. The parent must be in all trials with the child.
+    The condition compares another parameter, the parent, with some values. The parent is the first
+    parameter that is in all trials with the child, and whose values separate these trials from
+    those without the child.
     """
     with_child = [trial for trial in trials if child in trial.params]
     without_child = [trial for trial in trials if child not in trial.params]

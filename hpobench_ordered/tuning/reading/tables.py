@@ -63,7 +63,7 @@ class Columns:
     order: str | None = None
 
     def list_roles(self) -> dict[str, str]:
-        """List the columns that are named, and what each is for, in words for messages."""
+        """Return what each column that the user named is for, in words for messages."""
         roles: dict[str, str] = {}
         if self.task is not None:
             roles[self.task] = "the task"
@@ -144,9 +144,10 @@ def split_table(
 
 
 def _rename_spellings(frame: "DataFrame", space: SearchSpace, columns: Columns) -> "DataFrame":
-    """Rename columns such as "params_x" to the hyperparameter "x"; warn of what was renamed.
+    """Rename columns such as "params_x" to the hyperparameter "x", and warn of it.
 
-    A column is renamed if the table has no column "x" and "params_x" has no other use.
+    A column "params_x" is renamed only if the table has no column "x", and if the user did not name
+    it as the column of the task, the objective or the like.
     """
     present = list(frame.columns)
     used = columns.list_roles()
@@ -179,9 +180,9 @@ def _complete(columns: Columns, frame: "DataFrame", space: SearchSpace) -> Colum
 
 
 def _find_state_column(frame: "DataFrame", space: SearchSpace, columns: Columns) -> str | None:
-    """Find the column that says what became of each evaluation; None if there is none.
+    """Find the column of states, such as "failed" or "pruned"; None if there is none.
 
-    A column of that name which holds other words is something else.
+    A column whose name is right, but whose cells hold other words, is not a column of states.
     """
     used = {*columns.list_roles(), *space.names, *space.constants}
     for name in frame.columns:
@@ -192,10 +193,11 @@ def _find_state_column(frame: "DataFrame", space: SearchSpace, columns: Columns)
 
 
 def _read_states(column: "Series[Any]") -> list[State] | None:
-    """Read what became of each evaluation; None if a cell holds another word."""
+    """Read the state of each evaluation from a column; None if a cell holds another word."""
     states: list[State] = []
     for cell in column.tolist():
-        word = str(cell).rpartition(".")[2].strip().lower()  # "TrialState.PRUNED", too
+        _, _, last_part = str(cell).rpartition(".")  # "PRUNED" of "TrialState.PRUNED"
+        word = last_part.strip().lower()
         if word not in STATE_OF_TEXT:
             return None
         states.append(STATE_OF_TEXT[word])
@@ -203,7 +205,10 @@ def _read_states(column: "Series[Any]") -> list[State] | None:
 
 
 def _name_rows(frame: "DataFrame") -> list[str]:
-    """Name each row of a table in messages: by its index if that has a name, else by its number."""
+    """Make a name for each row of a table, for messages.
+
+    A row is named by its index, such as "line 7", if the index has a name, else by its number.
+    """
     if frame.index.name is None:
         return [f"row {number}" for number in range(len(frame))]
     return [f"{frame.index.name} {label}" for label in frame.index]
@@ -212,7 +217,7 @@ def _name_rows(frame: "DataFrame") -> list[str]:
 def _group_rows(
     frame: "DataFrame", column: str, names_of_rows: Sequence[str], reader: Reader
 ) -> dict[str, list[int]]:
-    """Group rows by task: their positions, in the order in which tasks first appear.
+    """Find the positions of each task's rows; tasks are in the order of their first rows.
 
     Args:
         frame: The table.
@@ -222,7 +227,7 @@ def _group_rows(
     """
     rows_of_task: dict[str, list[int]] = {}
     for i, label in enumerate(frame[column].tolist()):
-        # A text such as "NA" may be the name of a task, although it may also mean a missing cell.
+        # A text such as "NA", which may mean a missing cell, is taken as the name of a task.
         is_text = isinstance(label, str) and label.strip() != ""
         if is_missing(label) and not is_text:
             reader.leave_out(f"column {column!r} names no task", names_of_rows[i])
@@ -235,6 +240,8 @@ def _sort_tasks(
     column: "Series[Any]", rows_of_task: Mapping[str, list[int]]
 ) -> dict[str, list[int]]:
     """Sort tasks by the smallest number, or the earliest time, that a column has in their rows.
+
+    Texts are read as numbers or, unless all of them are numbers, as times.
 
     Raises:
         EvaluationsError: The column has neither numbers nor times.
@@ -263,12 +270,12 @@ def check_contexts(
     *,
     others: Sequence[str] = (),
 ) -> Mapping[str, Mapping[str, float]]:
-    """Check that contexts have finite numbers of the same names, and return them by task.
+    """Check that the contexts of all tasks have the same names and finite numbers, and return them.
 
     Args:
-        contexts: Context of each task, by its name; None: all are empty.
-        tasks: Tasks that must have a context.
-        others: Tasks that may have one, such as studies without a usable trial.
+        contexts: Context of each task, by the task's name. None means that all are empty.
+        tasks: Names of the tasks that must have a context.
+        others: Names of tasks that may have one, such as studies without a usable trial.
 
     Raises:
         EvaluationsError: A number is missing or not finite, or a task is unknown.
@@ -299,7 +306,7 @@ def check_contexts(
 def _check_context(
     task: str, context: Mapping[str, float], other_task: str, other_context: Mapping[str, float]
 ) -> None:
-    """Raise an `EvaluationsError` unless a context has finite numbers, and the right names.
+    """Raise an `EvaluationsError` unless a context has finite numbers and the names of another.
 
     Args:
         task: Name of the task.
@@ -320,10 +327,10 @@ def _check_context(
 
 
 def check_renaming(rename: Mapping[str, str], *sources: Collection[str]) -> None:
-    """Raise an `EvaluationsError` unless renaming is valid and gives unique names in each source.
+    """Raise an `EvaluationsError` unless renaming gives unique names in each source.
 
     Args:
-        rename: New names by old ones, of which each must be in some source.
+        rename: A mapping of old to new names. Each old name must be in at least one source.
         sources: Collections of names, such as the columns of a table or the parameters of a study.
     """
     if not isinstance(rename, Mapping) or not all(isinstance(n, str) for n in rename.values()):
@@ -408,9 +415,9 @@ def _read_contexts(
     rows_of_task: Mapping[str, Sequence[int]],
     names_of_rows: Sequence[str],
 ) -> dict[str, dict[str, float]]:
-    """Read the context of each task from columns, which must not change within a task.
+    """Read the context of each task from columns, which must be constant within a task.
 
-    Numbers are integers if the column's type is.
+    Numbers of a column of integers become integers, all others become floats.
 
     Args:
         frame: The table.

@@ -92,9 +92,9 @@ class _SplitOnce:
     """A splitter with the same folds at each call, also where another one shuffles anew."""
 
     def __init__(self, splitter: Any) -> None:
-        """Remember the splitter, which is called once."""
+        """Store the splitter, which the first call of `split` calls."""
         self._splitter = splitter
-        # Those of the first call; None before it.
+        # The folds of the first call of `split`; None before it.
         self._folds: list[Any] | None = None
 
     def split(self, X: Any, y: Any = None, **params: Any) -> list[Any]:
@@ -340,7 +340,7 @@ class OrderedSearchCV(BaseSearchCV):  # type: ignore[misc]  # mypy does not foll
         if isinstance(self.cv, Iterator):
             raise ExperimentError("cv is an iterator, which can be read once: make it a list")
         splitter = check_cv(self.cv, y, classifier=is_classifier(self.estimator))
-        # What `_run_search` and others need, which scikit-learn's `fit` calls.
+        # scikit-learn's `fit` calls `_run_search` and `_format_results`, which use the session.
         self._session = _Session(splitter)
         if self.task is not None:  # a search that goes on checks that the data are the same
             self._session.hashes["X, y or parameters of fit"] = joblib.hash((X, y, params))
@@ -351,9 +351,13 @@ class OrderedSearchCV(BaseSearchCV):  # type: ignore[misc]  # mypy does not foll
         return self
 
     def _run_search(self, evaluate_candidates: EvaluateCandidates) -> None:
-        """Ask the method for candidates and evaluate them, but for those that were recorded."""
+        """Ask the method for candidates and evaluate those that have not been recorded yet.
+
+        scikit-learn's `fit` calls this method.
+        """
         candidates = read_space(self.space)
-        # A misspelt parameter is refused before the task is begun with it.
+        # Setting the parameters of one random candidate raises an error if a parameter is misspelt.
+        # Otherwise the task would already be recorded with the wrong space.
         some_config = candidates.space.sample(np.random.default_rng(0))
         clone(self.estimator).set_params(**candidates.params(some_config))
         recorder = None
@@ -370,8 +374,8 @@ class OrderedSearchCV(BaseSearchCV):  # type: ignore[misc]  # mypy does not foll
 
         evaluate = partial(evaluate_candidates, cv=_SplitOnce(self._session.splitter))
         while len(evaluations) < n_iter:
-            # What an interrupted search had asked for, and then new candidates. It may have told
-            # some of its batch, whose rest comes before the next one.
+            # The first candidates are those that an interrupted search had asked for. If it had
+            # evaluated a part of its batch, this batch is only the rest of it.
             batch = tuner.pending
             n_left_of_batch = self.batch_size - len(evaluations) % self.batch_size
             n_new = min(n_left_of_batch, n_iter - len(evaluations)) - len(batch)
@@ -382,19 +386,19 @@ class OrderedSearchCV(BaseSearchCV):  # type: ignore[misc]  # mypy does not foll
                 tuner.tell_with_results(evaluation.config, evaluation.score, as_json(results))
             evaluations += new
 
-        # All candidates may have been recorded before, or failed in this call of `fit`.
+        # There are no new folds if all candidates were recorded before or failed in this call.
         has_new_folds = self._session.fold_count > 0
         if not has_new_folds:
             self._evaluate_best_again(evaluations, candidates, evaluate)
         self._fill_cv_results(evaluations, candidates)
 
     def _hash_splitter(self) -> None:
-        """Hash the splitter, for a search that goes on to check that it has the same folds.
+        """Add a hash of the splitter to the settings that are recorded.
 
-        Hashes of the session are recorded with the settings of the search.
+        A search that continues this one compares the hashes, to check that it has the same folds.
 
         Raises:
-            ExperimentError: It splits otherwise each time.
+            ExperimentError: The splitter gives other folds at each call.
         """
         splitter = self._session.splitter
         if not _yields_constant_splits(splitter):
@@ -405,10 +409,11 @@ class OrderedSearchCV(BaseSearchCV):  # type: ignore[misc]  # mypy does not foll
         self._session.hashes["folds (cv)"] = joblib.hash(splitter)
 
     def _limit_n_iter(self, space: SearchSpace) -> int:
-        """`n_iter`, but at most the number of configurations.
+        """Return `n_iter`, or the number of configurations if there are fewer.
 
         Warns:
-            UserWarning: There are fewer; in the words of scikit-learn's `RandomizedSearchCV`.
+            UserWarning: There are fewer configurations. The text is that of scikit-learn's
+                `RandomizedSearchCV`.
         """
         if self.n_iter <= space.size:
             return self.n_iter
@@ -425,13 +430,14 @@ class OrderedSearchCV(BaseSearchCV):  # type: ignore[misc]  # mypy does not foll
     def _make_optimiser(
         self, space: SearchSpace, recorder: "Recorder | None", n_iter: int
     ) -> Optimiser:
-        """Make the optimiser of a task; one that goes on has the seed and budget of before.
+        """Make the optimiser of the task.
 
-        The record has the settings of an interrupted search of this task, and the earlier tasks.
+        If the record holds an interrupted search of this task, the optimiser has the seed and the
+        budget of that search. The earlier tasks of the record are its history.
         """
-        before: Mapping[str, Any] = {}
+        settings_before: Mapping[str, Any] = {}
         if recorder is not None:
-            before = recorder.settings
+            settings_before = recorder.settings
             history = recorder.read_earlier(space)
         elif self.history is None:
             history = ()
@@ -447,12 +453,15 @@ class OrderedSearchCV(BaseSearchCV):  # type: ignore[misc]  # mypy does not foll
             space=space,
             direction="maximize",
             history=history,
-            budget=before.get("budget", n_iter),
-            seed=self._choose_seed(before.get("seed")),
+            budget=settings_before.get("budget", n_iter),
+            seed=self._choose_seed(settings_before.get("seed")),
         )
 
     def _choose_seed(self, seed_before: int | None) -> int:
-        """An integer `random_state`, else the seed of before, else one that is drawn."""
+        """Return `random_state` if it is an integer, else the earlier seed, else a random seed.
+
+        `seed_before` is the seed of an interrupted search; None if there was none.
+        """
         if isinstance(self.random_state, Integral):
             return int(self.random_state)
         if seed_before is not None:
@@ -462,12 +471,12 @@ class OrderedSearchCV(BaseSearchCV):  # type: ignore[misc]  # mypy does not foll
         return int(check_random_state(self.random_state).randint(SEED_LIMIT))
 
     def _resume(self, tuner: Optimiser, recorder: "Recorder") -> None:
-        """Record the settings of a new task; lead the optimiser of another one through its events.
+        """Record the settings of a new task, or repeat the recorded events of a task with `tuner`.
 
         Raises:
             StoreError: The task was begun with other settings.
         """
-        # Of `refit` only the name of a metric has an effect on the suggestions.
+        # Only the name of a metric in `refit` has an effect on the suggestions.
         metric = self.refit if isinstance(self.refit, str) else None
         settings = {
             **tuner.settings,
@@ -482,7 +491,7 @@ class OrderedSearchCV(BaseSearchCV):  # type: ignore[misc]  # mypy does not foll
         tuner.resume(recorder)
 
     def _warn_if_continued(self, n_recorded: int, n_iter: int) -> None:
-        """Warn if there are evaluations already."""
+        """Warn if the task has recorded evaluations, so that fewer than `n_iter` are made now."""
         place = f"task {self.task!r} in {self.history}"
         if n_recorded >= n_iter:
             _warn(
@@ -512,7 +521,7 @@ class OrderedSearchCV(BaseSearchCV):  # type: ignore[misc]  # mypy does not foll
             evaluate_candidates([candidates.params(config) for config in configs])
         except ValueError as error:
             # scikit-learn gives up if all fits failed, but the next candidates may well succeed.
-            # With error_score="raise" it is the error of a fit, whatever its text.
+            # With error_score="raise", the error is that of a single fit, whatever its text says.
             if self.error_score == "raise" or ALL_FITS_FAILED not in str(error):
                 raise
             warnings.warn(str(error), FitFailedWarning, stacklevel=2)
@@ -521,7 +530,7 @@ class OrderedSearchCV(BaseSearchCV):  # type: ignore[misc]  # mypy does not foll
 
         evaluations: list[Evaluation] = []
         new_folds = self._session.new_folds
-        n_splits = len(new_folds) // len(configs)  # each configuration has as many folds
+        n_splits = len(new_folds) // len(configs)  # all configurations have equally many folds
         for number, config in enumerate(configs):
             first = number * n_splits
             folds = new_folds[first : first + n_splits]
@@ -529,11 +538,15 @@ class OrderedSearchCV(BaseSearchCV):  # type: ignore[misc]  # mypy does not foll
         return evaluations
 
     def _mean_score(self, folds: Sequence[Mapping[str, Any]]) -> float:
-        """What the search maximises, the mean over the folds; NaN if any of them failed."""
+        """Compute the score that the search maximises: the mean over the folds of a candidate.
+
+        With several metrics, it is the score of the metric that `refit` names, else of the first
+        one. It is NaN if any fold failed.
+        """
         scores: list[float] = []
         for fold in folds:
             score = fold["test_scores"]
-            if isinstance(score, Mapping):  # of several metrics
+            if isinstance(score, Mapping):  # a score for each of several metrics
                 metric = self.refit if isinstance(self.refit, str) else next(iter(score))
                 score = score[metric]
             scores.append(score)
@@ -546,17 +559,17 @@ class OrderedSearchCV(BaseSearchCV):  # type: ignore[misc]  # mypy does not foll
         candidates: EstimatorSpace,
         evaluate_candidates: EvaluateCandidates,
     ) -> None:
-        """Evaluate the best candidate once more.
+        """Evaluate the best candidate once more, as `fit` needs at least one new result.
 
-        scikit-learn's `fit` cannot do without: it reads from the first new result whether there
-        are several metrics.
+        scikit-learn's `fit` reads from the first new result whether there are several metrics. It
+        would fail if all results were recorded by an earlier search.
 
         Raises:
-            ValueError: All candidates failed.
+            ValueError: All candidates failed, so there is no best one.
         """
         succeeded = [evaluation for evaluation in evaluations if not math.isnan(evaluation.score)]
         if not succeeded:
-            # scikit-learn's own error if candidates failed in this call of `fit`.
+            # If candidates failed in this call of `fit`, `failure` is scikit-learn's own error.
             raise self._session.failure or ValueError(
                 f"all {len(evaluations)} candidates of task {self.task!r} in {self.history} "
                 f"{ALL_FITS_FAILED} before; choose another name for the task to evaluate new ones"
@@ -575,8 +588,8 @@ class OrderedSearchCV(BaseSearchCV):  # type: ignore[misc]  # mypy does not foll
 
         Args:
             candidate_params: All candidates of this call of `fit`.
-            n_splits: Number of folds of each.
-            out: Results of the folds of all candidates.
+            n_splits: Number of folds of each candidate.
+            out: Results of the folds of all candidates, candidate by candidate.
             more_results: Part of scikit-learn's interface; other searches give some, this one none.
 
         Returns:
@@ -592,11 +605,12 @@ class OrderedSearchCV(BaseSearchCV):  # type: ignore[misc]  # mypy does not foll
     def _fill_cv_results(
         self, evaluations: Sequence[Evaluation], candidates: EstimatorSpace
     ) -> None:
-        """Fill what becomes `cv_results_` with all evaluations of the task, in order."""
-        # A candidate of which every fit failed has no results of folds. It gets folds that failed,
-        # with the same entries as those of another candidate.
+        """Fill the dictionary that becomes `cv_results_` with all evaluations, in their order."""
+        # If every fit of a candidate failed, there are no results of its folds. Made-up results of
+        # failed folds stand for them, with the same entries as the folds of other candidates.
         any_fold = next(e.folds[0] for e in evaluations if e.folds)
-        # An interrupted search may have recorded one before it was told to raise errors.
+        # Even with "raise" a failed candidate may be there: recorded by an interrupted search that
+        # had another `error_score`.
         error_score = math.nan if self.error_score == "raise" else float(self.error_score)
         failed_fold = _fail_fold(any_fold, error_score)
         n_splits = max(len(e.folds) for e in evaluations)
@@ -609,12 +623,15 @@ class OrderedSearchCV(BaseSearchCV):  # type: ignore[misc]  # mypy does not foll
 
 
 def _select_results(fold: Mapping[str, Any]) -> dict[str, Any]:
-    """The results of a fold that are kept."""
+    """Select the results of a fold that are recorded (`FOLD_RESULTS`)."""
     return {name: fold[name] for name in FOLD_RESULTS if name in fold}
 
 
 def _fail_fold(fold: Mapping[str, Any], error_score: float) -> dict[str, Any]:
-    """The results that a fold would have if its fit had failed."""
+    """Make the results of a failed fold, with the entries that another fold has.
+
+    Times are 0, and all scores are `error_score`.
+    """
     failed: dict[str, Any] = {}
     for name, result in fold.items():
         if name.endswith("_time"):
@@ -627,7 +644,7 @@ def _fail_fold(fold: Mapping[str, Any], error_score: float) -> dict[str, Any]:
 
 
 def _describe(value: object) -> str:
-    """Text of an argument without addresses in memory, which differ from process to process."""
+    """Describe an argument as text, without addresses in memory, which differ between processes."""
     return ADDRESS_PATTERN.sub("", repr(value))
 
 
