@@ -17,15 +17,19 @@ from hpobench_ordered.errors import BrokenPluginWarning, DuplicateNameError
 
 
 def iter_exports(package: str, attribute: str, kind: type[Any]) -> Iterator[tuple[Any, str]]:
-    """Yield what modules export in tuples of this name, each item with the package it is of.
+    """Yield the items that modules of this and of other packages export, with their owners.
+
+    A module exports items, such as the specs of methods, by a tuple with an agreed name.
 
     Args:
-        package: This package's folder of modules, and the entry-point group of other packages.
-        attribute: Name of the tuples.
-        kind: Class of their items.
+        package: Name of the package whose modules are searched, such as "hpobench_ordered.methods".
+            Other packages register their modules in the entry-point group of the same name.
+        attribute: Name of the tuple in each module, such as "SPECS".
+        kind: Class that the items must have.
 
     Yields:
-        This package's items with "", then those of other packages with words that name them.
+        Each item and its owner. First come the items of this package, whose owner is "". Those of
+        other packages follow; the owner is then a text such as "package 'mine'".
     """
     for item in _iter_own_exports(package, attribute):
         yield item, ""
@@ -33,7 +37,7 @@ def iter_exports(package: str, attribute: str, kind: type[Any]) -> Iterator[tupl
 
 
 def _iter_own_exports(package: str, attribute: str) -> Iterator[Any]:
-    """Yield the items of this package's modules that are public."""
+    """Yield the items that the public modules of a package export; see `iter_exports`."""
     for info in pkgutil.iter_modules(import_module(package).__path__):
         if not info.name.startswith("_"):
             module = import_module(f"{package}.{info.name}")
@@ -43,7 +47,11 @@ def _iter_own_exports(package: str, attribute: str) -> Iterator[Any]:
 def _iter_exports_of_others(
     package: str, attribute: str, kind: type[Any]
 ) -> Iterator[tuple[Any, str]]:
-    """Yield the items of other packages and their owners; warn of packages that are broken."""
+    """Yield the items that other packages export, and their owners; see `iter_exports`.
+
+    A package that cannot be imported, or whose items are of another class, is left out with a
+    warning.
+    """
     for entry in sorted(entry_points(group=package)):
         owner = "an unknown package" if entry.dist is None else f"package {entry.dist.name!r}"
         label = f"{owner} registers {entry.name!r} in {package}"
@@ -67,7 +75,14 @@ def _warn_of_plugin(problem: str) -> None:
 
 
 def specs_by_name(package: str, attribute: str, kind: type[Any]) -> Mapping[str, Any]:
-    """All specs of a kind by name; two of one name are an error, or left out if from elsewhere."""
+    """Collect all exported specs by name; see `iter_exports` for the arguments.
+
+    If two specs have the same name, the first one is kept. The second one is left out with a
+    warning if it is from another package.
+
+    Raises:
+        DuplicateNameError: Two specs of this package have the same name.
+    """
     specs: dict[str, Any] = {}
     for spec, owner in iter_exports(package, attribute, kind):
         if specs.setdefault(spec.name, spec) is spec:

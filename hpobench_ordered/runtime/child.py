@@ -76,7 +76,7 @@ class Child:
         descriptor, path = tempfile.mkstemp(prefix="hpobench_ordered-")
         os.close(descriptor)  # both processes open it by its path
         self._report = Path(path)
-        # A session of its own, so that all processes that a method starts can be killed with it.
+        # In a session of its own, it can be killed together with all processes that methods start.
         self._process = subprocess.Popen(
             [sys.executable, "-c", _START, path, *map(str, sys.path)],
             stdin=subprocess.PIPE,
@@ -91,7 +91,7 @@ class Child:
         return self._process.poll() is None
 
     def call(self, request: bytes) -> Any:
-        """Run a pickled function with its arguments there, and return its result.
+        """Run a pickled function with its arguments in the process, and return its result.
 
         Raises:
             StepTimeoutError: A step took longer than its limit.
@@ -121,23 +121,27 @@ class Child:
         self._report.unlink(missing_ok=True)
 
     def _listen(self) -> None:
-        """Put the replies into the queue, in a thread, until nothing more can be read."""
+        """Read replies and put them into the queue, until nothing more can be read.
+
+        This runs in a thread of its own.
+        """
         stream = cast("IO[bytes]", self._process.stdout)
-        with stream, suppress(Exception):  # it ends, or holds what is no pickle
+        with stream, suppress(Exception):  # the stream has ended, or holds something else
             while True:
                 result, error = pickle.load(stream)
                 self._replies.put((result, error))
         self._process.kill()  # it may not have ended yet; `_wait_for_reply` notices it
 
     def _wait_for_reply(self) -> tuple[Any, Exception | None]:
-        """Wait for the result and the exception of a call, one of them None.
+        """Wait for the reply to a call: its result and its exception, one of which is None.
 
         Raises:
             StepTimeoutError: A step took longer than its limit.
             ChildDiedError: There will be no reply.
         """
         while True:
-            # Asked before the queue: if the process ends now, its last reply is still waited for.
+            # This is asked before reading the queue. If the process ends in between, its last reply
+            # is still read in the next round.
             was_alive = self.is_alive
             with suppress(queue.Empty):
                 return self._replies.get(timeout=POLL_SECONDS)
@@ -165,7 +169,7 @@ class Child:
         raise StepTimeoutError(name, float(limit), report)
 
     def _read_report(self) -> tuple[str, str]:
-        """What the process has announced (`_announce`), and what faulthandler has written."""
+        """Read the step that the process has announced, and the report of its faulthandler."""
         try:
             content = self._report.read_bytes()
         except FileNotFoundError:  # another thread has closed this object
@@ -182,16 +186,17 @@ class Children:
     """
 
     def __init__(self, workers: int = 1) -> None:
-        """Begin without processes: they are started when calls need them."""
+        """Set the limit on processes, which are started only when calls need them."""
         self._limit = max(workers, FEWEST_PROCESSES)
         self._lock = threading.Lock()
         self._idle: list[Child] = []
         self._busy: list[Child] = []
 
     def call(self, group: str, function: Callable[..., T], *args: object) -> T:
-        """Call a function in a process of its group; the errors are those of `Child.call`.
+        """Call a function in a process of a group, and return its result.
 
-        If the function raises, the process is killed, as the function may have left anything there.
+        Errors are those of `Child.call`. If the function raises one, the process is killed, as its
+        state may then be wrong for later calls.
         """
         request = pickle_value((function, args))
         child = self._borrow(group)
@@ -209,7 +214,7 @@ class Children:
         with self._lock:
             for child in (*self._idle, *self._busy):
                 child.close()
-            # Threads that wait for busy processes notice, and give them back.
+            # Threads that wait for a busy process notice its end, and remove it from `_busy`.
             self._idle.clear()
 
     def _borrow(self, group: str) -> Child:
@@ -246,7 +251,7 @@ atexit.register(CHILDREN.close)
 
 
 def pickle_value(value: object) -> bytes:
-    """Pickle a value for another process; what is defined in a script is sent with its code.
+    """Pickle a value for another process, including the code of what a script defines.
 
     Raises:
         ExperimentError: It cannot be pickled.
@@ -274,12 +279,12 @@ def is_child() -> bool:
 def step(name: str, limit: float | None) -> Iterator[None]:
     """Announce to the parent process that a block may take `limit` seconds at most.
 
-    If it takes longer, the parent kills this process. Without effect if `limit` is None, or outside
-    of child processes.
+    If the block takes longer, the parent kills this process. Nothing happens if `limit` is None, or
+    if this is not a child process.
 
     Args:
-        name: What the parent says in its error.
-        limit: Seconds.
+        name: Name of the step, which the parent gives in its error.
+        limit: Largest number of seconds; None if there is no limit.
     """
     if limit is None:
         yield
@@ -292,28 +297,31 @@ def step(name: str, limit: float | None) -> Iterator[None]:
 
 
 def _announce(text: str) -> None:
-    """Write to the beginning of the report file, if this is a child process."""
+    """Write a text to the first `STEP_SIZE` bytes of the report file, in child processes only."""
     if _report is not None:
         _report.seek(0)
         _report.write(text.encode()[:STEP_SIZE].ljust(STEP_SIZE, b"\0"))
 
 
 def serve(report_path: str) -> None:
-    """Run the calls that this child process reads, until its parent is gone or asks no more.
+    """Run the calls that this child process reads, and write replies.
+
+    The process ends when its parent has ended, or when no call has come for `IDLE_SECONDS`.
 
     Args:
-        report_path: The file for reports.
+        report_path: The file for the announced step and for the report of a crash.
     """
     global _report  # noqa: PLW0603 - set once, when the process starts
     _report = open(report_path, "r+b", buffering=0)  # noqa: PTH123, SIM115 - open until the end
     _announce("")
     faulthandler.enable(_report.fileno())
-    with suppress(ImportError):  # crashes leave no files of memory; only POSIX has them
+    with suppress(ImportError):  # no core dump is written after a crash; only POSIX has them
         import resource
 
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
-    # Methods get other descriptors 0 and 1: they read nothing, and print to standard error.
+    # Calls and replies use copies of standard input and output. The originals are redirected, so
+    # that a method reads nothing, and what it prints goes to standard error.
     calls = os.fdopen(os.dup(0), "rb")
     replies = os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
@@ -325,7 +333,7 @@ def serve(report_path: str) -> None:
     with suppress(queue.Empty):
         while True:  # until there is no call for a while
             reply = _answer(requests.get(timeout=IDLE_SECONDS))
-            if os.getpid() != own_pid:  # a copy of this process that the function forked
+            if os.getpid() != own_pid:  # this is a copy of the process, which the function forked
                 break
             replies.write(reply)
             replies.flush()

@@ -22,7 +22,7 @@ class LoadingTime:
     def __init__(self) -> None:
         """Start at 0 seconds."""
         self.seconds = 0.0
-        # How many imports and compilations have begun, as one of them may cause others.
+        # How many imports and compilations are running. One may cause others within it.
         self._depth = 0
 
     def begin(self) -> None:
@@ -42,20 +42,23 @@ loading_time = LoadingTime()
 
 
 def cpu_clock() -> float:
-    """CPU seconds of all threads of this process, without those of `loading_time`.
+    """Return the CPU seconds of all threads of this process, without those of `loading_time`.
 
-    Unlike the time that passes, they do not count waiting while other processes use the processor.
+    Unlike elapsed time, CPU time does not grow while the process waits for the processor.
     """
     return process_time() - loading_time.seconds
 
 
 @contextmanager
 def clock_stopped_by_imports() -> Iterator[None]:
-    """Let the clock stand still while an import statement runs that the block reaches."""
-    import_module = builtins.__import__  # what an import statement calls
+    """Within a block, stop `cpu_clock` while import statements run.
+
+    Python's `builtins.__import__`, which every import statement calls, is replaced in the meantime.
+    """
+    import_module = builtins.__import__
 
     def import_with_stopped_clock(*arguments: Any, **keywords: Any) -> Any:
-        """Import a module, as the import statement asks."""
+        """Import a module as Python does, and add the time to `loading_time`."""
         loading_time.begin()
         try:
             return import_module(*arguments, **keywords)

@@ -35,7 +35,7 @@ class _Announcer(event.Listener):  # type: ignore[misc]  # numba has no types
         is_ours = module.startswith("hpobench_ordered.")
         if is_ours and announcements.announces_compiling and not self.has_announced:
             self.has_announced = True
-            # A warning, as Python shows no others of a package unless the user sets up logging.
+            # It is logged as a warning, as Python hides lower levels unless the user shows them.
             logging.getLogger("hpobench_ordered").warning(
                 "compiling the numerics, once: the first suggestions take about half a minute"
             )
@@ -63,16 +63,16 @@ event.register("numba:compiler_lock", _ClockStopper())  # held while code is com
 
 
 def compiled(function: F) -> F:
-    """Decorate a function that numba compiles at its first call.
+    """Return a version of a function that numba compiles at its first call; used as a decorator.
 
-    The machine code is cached beside the module or in the user's folder; without a folder that can
-    be written, every process compiles anew. Divisions by 0 give inf or NaN, as in numpy
-    (`DIVISION`), since a check of each would make loops slower.
+    The machine code is cached beside the module or in the user's folder. If neither can be written,
+    a warning is issued, and every process compiles the function again. Divisions by 0 give inf or
+    NaN as in numpy (`DIVISION`), since checking each division would make loops slower.
     """
     try:
         cached = njit(cache=True, error_model=DIVISION)(function)
     except RuntimeError:  # numba finds no writable folder for its cache
-        # The message tells the user how to name another folder.
+        # The text of the warning says how to choose another folder.
         warnings.warn(NO_CACHE, RuntimeWarning, stacklevel=1)
         return cast(F, njit(error_model=DIVISION)(function))
     _cached_functions.append(cached)
@@ -80,15 +80,15 @@ def compiled(function: F) -> F:
 
 
 def is_compiled() -> bool:
-    """Whether numba's cache has machine code of any compiled function imported so far.
+    """Whether numba's cache holds machine code of at least one function that `compiled` decorated.
 
-    An earlier process then wrote it, and this one need not compile the functions.
+    If so, an earlier process has probably compiled all of them, and this one need not.
     """
-    for function in _cached_functions:  # those that were decorated
+    for function in _cached_functions:
         folder = Path(function.stats.cache_path)
         code = function.py_func.__code__
         stem = Path(code.co_filename).stem
-        # Numba's name for the index of a function's machine code
+        # Numba gives the index of a function's machine code this name.
         pattern = f"{stem}.{function.__name__}-{code.co_firstlineno}.*.nbi"
         has_machine_code = folder.is_dir() and any(folder.glob(pattern))
         if has_machine_code:

@@ -9,7 +9,7 @@ import optuna
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Silence within a block what Optuna logs for every study, and its warning of tuples."""
+    """Within a block, silence what Optuna logs for every study, and its warning about tuples."""
     verbosity_before = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(max(verbosity_before, optuna.logging.ERROR))
     try:

@@ -71,16 +71,17 @@ def make_bars() -> "Progress":
 
 @contextmanager
 def _terminal_bar(unit: str) -> Iterator[Watcher]:
-    """Yield the function that moves a bar; short work, up to `DELAY` seconds, shows no bar."""
+    """Yield a function that moves a bar, which appears only after `DELAY` seconds of work."""
     bar = make_bars()
     task = bar.add_task(unit)
     started = time.monotonic()
 
     def move(done: int, total: int) -> None:
+        """Move the bar to `done` of `total` parts, and show it if it is time."""
         bar.update(task, completed=done, total=total)
         elapsed = time.monotonic() - started
         if done < total and elapsed > DELAY:
-            # This shows the bar; without effect if it is shown.
+            # `start` shows the bar. It has no effect on a bar that is shown already.
             bar.start()
 
     try:
@@ -93,7 +94,7 @@ class _NotebookBar:
     """A line of HTML under the cell, updated as runs finish."""
 
     def __init__(self, unit: str) -> None:
-        """Begin now; `unit` is what is counted, such as "runs"."""
+        """Start the clock; `unit` is what is counted, such as "runs"."""
         self._unit = html.escape(unit)
         self._started = time.monotonic()
         # IPython's handle of the line, once it is shown.
@@ -118,7 +119,7 @@ class _NotebookBar:
             self._display = display(line, display_id=True)
 
     def _format_line(self, done: int, total: int, elapsed: float) -> str:
-        """The bar, the counts, and the seconds that have passed and are left."""
+        """Format the bar, the counts, the seconds passed and, as an estimate, the seconds left."""
         remaining = ""
         if 0 < done < total:
             seconds_left = elapsed / done * (total - done)  # at the pace so far

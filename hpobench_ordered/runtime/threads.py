@@ -30,9 +30,15 @@ class Lock:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Limit linear algebra to one thread: faster for small matrices, and always the same bits."""
-    import scipy.linalg  # noqa: F401  only libraries that are loaded can be limited
+    """Limit linear algebra to one thread within a block.
 
+    One thread is faster for small matrices. It also gives the same bits on every machine, as the
+    order of sums depends on the number of threads.
+    """
+    # Only libraries that are loaded can be limited. This import loads that of scipy.
+    import scipy.linalg  # noqa: F401
+
+    # The number of modules tells whether a library may have been loaded since the last search.
     with find_thread_pools(len(sys.modules)).limit(limits=1):
         yield
 
@@ -41,8 +47,11 @@ def one_thread() -> Iterator[None]:
 def find_thread_pools(number_of_modules: int) -> "ThreadpoolController":
     """Find the thread pools of all loaded libraries.
 
-    A search takes a millisecond, so it is repeated only if modules were imported since: these load
-    the libraries. Their number is only the key of the cache.
+    A search takes a millisecond, so its result is cached. Importing a module may load a library, so
+    the search is repeated when the number of modules has changed.
+
+    Args:
+        number_of_modules: Number of imported modules, which is only the key of the cache.
     """
     from threadpoolctl import ThreadpoolController
 

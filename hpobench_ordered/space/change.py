@@ -85,9 +85,9 @@ class SpaceChange:
 
     @cached_property
     def changes(self) -> Mapping[str, tuple[Change, ...]]:
-        """Changes of every hyperparameter and constant by name, those of the new space first.
+        """The changes of every hyperparameter and constant, by name.
 
-        What did not change has an empty tuple.
+        Those of the new space come first. An empty tuple means that nothing changed.
         """
         names_now = [*self.new.names, *self.new.constants]
         names_before = [*self.old.names, *self.old.constants]
@@ -98,7 +98,7 @@ class SpaceChange:
         """Describe each change in words; "nothing changed" if there is none."""
         lines = []
         for name, changes in self.changes.items():
-            # Both spaces may tune a hyperparameter and yet allow no common values.
+            # Both spaces may tune a hyperparameter, and yet have no values in common.
             is_replaced = name in self.only_new and name in self.old.names
             note = " (counted as new)" if is_replaced else ""
             for sentence in describe_changes(self.old, self.new, name, changes):
@@ -144,10 +144,10 @@ class SpaceChange:
         return coded
 
     def new_share(self, name: str) -> float:
-        """Share of a shared hyperparameter's new range that the old space did not allow.
+        """Compute the share of a shared hyperparameter's range that the old space did not allow.
 
-        It is the probability of these values under the prior, p in line 11 of algorithm 1 in
-        appendix A of Stoll et al. (2020); 0 if the range did not grow.
+        It is the probability of these values under the prior of the new space: p in line 11 of
+        algorithm 1 in appendix A of Stoll et al. (2020). It is 0 if the range did not grow.
 
         Raises:
             UnknownNameError: The hyperparameter is not shared.
@@ -157,7 +157,7 @@ class SpaceChange:
         if new.choices:
             return (len(new.choices) - len(shared.choices)) / len(new.choices)
 
-        # The prior is uniform in the unit interval of the new range: lengths are probabilities.
+        # The prior is uniform on the unit interval of the new range, so lengths are probabilities.
         begin, end = _unit_bounds(shared, new)
         share_below = begin
         share_above = 1 - end
@@ -191,7 +191,8 @@ class SpaceChange:
         is_below = rng.random() < share_below / new_share
         unit = rng.uniform(0, begin) if is_below else rng.uniform(end, 1)
         coded = float(new.decode(np.array(unit)))
-        # Rounding may give an end of the shared range, which is not new: take the next value.
+        # Rounding may give a value of the shared range, which is not new. The value next to that
+        # range is taken instead.
         if is_below:
             return min(coded, _next_value(shared.lower, -1, new))
         return max(coded, _next_value(shared.upper, 1, new))
@@ -209,16 +210,17 @@ class SpaceChange:
         return intersections
 
     def _get_shared(self, name: str) -> Parameter:
-        """The shared hyperparameter of that name, with only the values that both spaces allow."""
+        """Get a shared hyperparameter, with only the values that both spaces allow, by its name."""
         if name not in self._shared_parameters:
             raise UnknownNameError("shared hyperparameter", name, self.shared)
         return self._shared_parameters[name]
 
 
 def _intersect(old: Parameter, new: Parameter) -> Parameter | None:
-    """The new hyperparameter with only the values that the old one allows too.
+    """Restrict a hyperparameter of the new space to the values that the old one allows, too.
 
-    None if there are none, or if the hyperparameter counts as new, see `SpaceChange`.
+    The result is None if there are no such values, or if the hyperparameter counts as new (see
+    `SpaceChange`).
     """
     if new.choices:
         choices = _intersect_choices(old, new)
@@ -231,8 +233,8 @@ def _intersect(old: Parameter, new: Parameter) -> Parameter | None:
     lower = max(old_lower, new.lower)
     upper = min(old_upper, new.upper)
     is_empty = lower > upper
-    is_point = lower == upper and new.kind is Kind.FLOAT  # no range of a float
-    # Old values of a float are hardly ever whole numbers.
+    is_point = lower == upper and new.kind is Kind.FLOAT  # a float needs more than one value
+    # Earlier values of a float are hardly ever whole numbers, so none could be used.
     became_integer = old.kind is Kind.FLOAT and new.kind is Kind.INTEGER
     if is_empty or is_point or became_integer:
         return None
@@ -240,9 +242,10 @@ def _intersect(old: Parameter, new: Parameter) -> Parameter | None:
 
 
 def _intersect_choices(old: Parameter, new: Parameter) -> tuple[Value, ...]:
-    """The choices of the new hyperparameter that the old one allows too.
+    """List the choices of the new hyperparameter that the old one allows, too.
 
-    If both are numbers and a step was added or changed, they are the steps in the old range.
+    If both are ranges of numbers, and steps were added or changed, these are the new steps within
+    the old range: old numbers are moved to them.
     """
     if has_other_steps(old, new):
         lowest, highest = _find_range(old)
@@ -253,7 +256,7 @@ def _intersect_choices(old: Parameter, new: Parameter) -> tuple[Value, ...]:
 
 
 def _find_range(parameter: Parameter) -> tuple[float, float]:
-    """The smallest and the largest number of a range, which may have steps."""
+    """Find the smallest and the largest number of a range, with or without steps."""
     if not parameter.has_steps:
         return parameter.lower, parameter.upper
     lowest, highest = parameter.choices[0], parameter.choices[-1]
@@ -303,15 +306,27 @@ def _restrict_condition(
 
 
 def _unit_bounds(shared: Parameter, new: Parameter) -> tuple[float, float]:
-    """Where the shared range of a number begins and ends on the unit interval of its new range."""
-    margin = 0.5 if new.is_discrete else 0.0  # a whole number stands for half a step on each side
+    """Map the shared range of a number to the unit interval of its new range.
+
+    Args:
+        shared: The hyperparameter with only the values that both spaces allow.
+        new: The hyperparameter in the new space.
+
+    Returns:
+        Where the shared range begins and ends: 0 and 1 if it is the whole new range.
+    """
+    # A whole number stands for all numbers that are rounded to it: half a step on each side.
+    margin = 0.5 if new.is_discrete else 0.0
     bounds = np.array([shared.lower - margin, shared.upper + margin])
     begin, end = new.encode(bounds).tolist()
     return begin, end
 
 
 def _next_value(coded: float, sign: int, parameter: Parameter) -> float:
-    """The value of a number that follows another one upwards (sign 1) or downwards (sign -1)."""
+    """Return the next larger value of a hyperparameter (sign 1), or the next smaller (sign -1).
+
+    It is the next whole number if the hyperparameter is discrete, else the next float.
+    """
     if parameter.is_discrete:
         return coded + sign
     return math.nextafter(coded, sign * math.inf)

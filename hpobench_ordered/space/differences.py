@@ -60,9 +60,9 @@ def recode(coded: FloatArray, old: Parameter, new: Parameter) -> FloatArray:
 
 
 def has_other_steps(old: Parameter, new: Parameter) -> bool:
-    """Whether a range of numbers got steps, or other steps than it had.
+    """Whether a range of numbers got steps that it did not have before.
 
-    It kept its steps if some were only added, or only removed.
+    This is not so if steps were only added, or only removed.
     """
     if not new.has_steps:
         return False
@@ -76,7 +76,8 @@ def has_other_steps(old: Parameter, new: Parameter) -> bool:
 def move_to_step(value: Value, old: Parameter, new: Parameter) -> Value:
     """Move a number of one hyperparameter to the nearest step of another that has steps.
 
-    A number that is a step or more beyond an end stays as it is.
+    A number that is outside of the steps by a whole step or more is not moved. Nothing is moved,
+    either, if the steps have not changed.
     """
     if not has_other_steps(old, new):
         return value
@@ -126,7 +127,7 @@ def find_changes(old: SearchSpace, new: SearchSpace, name: str) -> Iterator[Chan
 def _find_changes_of_values(old: Parameter, new: Parameter) -> Iterator[Change]:
     """Yield how the type and the values of a hyperparameter changed.
 
-    Of a range that became choices, or choices that became a range, the type alone has changed.
+    If a range became choices, or choices became a range, only the change of the type is reported.
     """
     if old.kind is not new.kind:
         yield Change.TYPE
@@ -205,17 +206,17 @@ _TYPES: Mapping[Kind, str] = {
 
 
 def _describe_tuned(old: Parameter, new: Parameter, changes: set[Change]) -> str:
-    """Describe how the values changed of a hyperparameter that is tuned in both spaces.
+    """Describe how the values of a hyperparameter changed that is tuned in both spaces.
 
-    `changes` are how it changed; they are not empty.
+    `changes` are its changes, at least one.
     """
-    # What was added and removed says enough, but not if no choice remained.
+    # If some choices remained, it is enough to say which ones were added and removed.
     only_choices_differ = changes <= {Change.CHOICES_ADDED, Change.CHOICES_REMOVED}
     has_common_choice = any(allows(old, choice) for choice in new.choices)
     if only_choices_differ and has_common_choice:
         return _describe_changed_choices(old, new)
 
-    # All values before and now, with the scale, type or order only where it is what changed.
+    # Otherwise all values before and now are listed. The scale and the type are added if changed.
     texts = []
     for parameter in (old, new):
         text = _describe_values(parameter)
@@ -256,10 +257,10 @@ def _get_item(space: SearchSpace, name: str) -> _Item:
 
 
 def _condition_by_names(space: SearchSpace, name: str) -> object:
-    """The condition of a hyperparameter in a form that can be compared between two spaces.
+    """Convert the condition of a hyperparameter to a form that can be compared between two spaces.
 
-    It holds names and native values, as the columns and codes of a `Condition` depend on its space.
-    None if the hyperparameter has no condition.
+    The result has names and native values, while a `Condition` has columns and codes, which depend
+    on its space. It is None if the hyperparameter has no condition.
     """
     condition = space.conditions.get(name)
     if condition is None:

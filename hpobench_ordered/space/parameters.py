@@ -72,7 +72,10 @@ class Parameter:
     span: tuple[float, float] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Check the arguments, and set what follows from them; each step needs those before it."""
+        """Check the arguments, and set the attributes that are derived from them.
+
+        The order of the steps matters, as each uses what the steps before it have set.
+        """
         self._check_range()
         self._set_codes()
         self._set_span()
@@ -89,7 +92,7 @@ class Parameter:
             raise InvalidSpaceError(f"{self.name}: a log scale needs a positive lower bound")
 
     def _set_codes(self) -> None:
-        """Set the code of each choice, by whether it is a boolean and by its value."""
+        """Set the codes of the choices: the index of each, by a key that tells True from 1."""
         for choice in self.choices:
             is_value = choice is None or isinstance(choice, str | bool | int | float | np.generic)
             if not is_value:
@@ -104,15 +107,20 @@ class Parameter:
         object.__setattr__(self, "_codes", codes)  # as the class is frozen
 
     def _set_span(self) -> None:
-        """Set the numbers, on the log scale if there is one, that are 0 and 1 in the unit cube."""
-        margin = 0.5 if self.is_discrete else 0.0  # a whole number stands for half a step each side
+        """Set `span`: the two numbers that are mapped to 0 and 1 of the unit interval.
+
+        On a log scale they are logarithms.
+        """
+        # A whole number stands for all numbers that are rounded to it: half a step on each side.
+        margin = 0.5 if self.is_discrete else 0.0
         bounds = np.array([self.lower - margin, self.upper + margin])
         scaled_bounds = log(bounds) if self.log else bounds
         object.__setattr__(self, "span", tuple(scaled_bounds.tolist()))  # as the class is frozen
 
     def _set_default(self) -> None:
-        """Set the first choice or the middle of the range if there is no default; check it."""
-        means_none = self.default is None and None in self.choices  # which is a choice then
+        """Check the default; if there is none, set the first choice or the middle of the range."""
+        # None usually means that there is no default, but here it may be one of the choices.
+        means_none = self.default is None and None in self.choices
         if self.default in (NO_DEFAULT, None) and not means_none:
             middle = float(self.decode(np.array(0.5)))
             coded = self.lower if self.choices else middle
@@ -162,13 +170,14 @@ class Parameter:
         return all(low < high for low, high in pairwise(numbers))
 
     def find_nearest_step(self, number: float) -> float:
-        """Code of the step that is nearest to a number; NaN if it is a step or more beyond an end.
+        """Find the code of the step that is nearest to a number.
 
-        Where a range of integers from 1 to 100 gets the steps 1, 11, ..., 91, 100 becomes 91.
+        The result is NaN if the number is outside of the steps by a whole step or more. For
+        example, 100 is moved to the last of the steps 1, 11, ..., 91, but 101 is not.
         """
         steps = np.array(self.choices, dtype=np.float64)
         gaps = np.diff(steps, prepend=-math.inf, append=math.inf)
-        if len(steps) > 1:
+        if len(steps) > 1:  # the gap before the first step is as wide as the one after it
             gaps[[0, -1]] = gaps[1], gaps[-2]
         is_near = steps[0] - gaps[0] < number < steps[-1] + gaps[-1]
         return float(np.abs(steps - number).argmin()) if is_near else math.nan
@@ -251,7 +260,7 @@ class Parameter:
         if self.choices:
             return numbers
         is_wrong = (numbers < self.lower) | (numbers > self.upper)
-        if self.kind is Kind.INTEGER:  # such as 8.999999999999998, of which 9 is the bound
+        if self.kind is Kind.INTEGER:  # such as 8.999999999999998, if 9 is the upper bound
             is_wrong |= np.isfinite(numbers) & (numbers != np.floor(numbers))
         if not is_wrong.any():
             return numbers
@@ -259,9 +268,10 @@ class Parameter:
         bounds = np.array([self.lower, self.upper])
         scaled_bounds = log(bounds) if self.log else bounds
         wrong = numbers[is_wrong]
-        # No number that is not positive is near a bound on a log scale.
+        # On a log scale, numbers that are not positive are far from any bound: they become NaN.
         scaled = log(np.where(wrong > 0, wrong, np.nan)) if self.log else wrong
-        with np.errstate(over="ignore"):  # the largest ones are infinite there
+        # Numbers that were stored in single precision miss a bound by more.
+        with np.errstate(over="ignore"):  # very large numbers become infinite in single precision
             is_single = wrong.astype(np.float32) == wrong
         rounding = np.where(is_single, ROUNDING_OF_FLOAT32, ROUNDING)
         largest_miss = rounding * (scaled_bounds[1] - scaled_bounds[0])
@@ -272,8 +282,8 @@ class Parameter:
         return moved
 
     def _code_choice(self, value: Value) -> float:
-        """Code a choice as its index; `InvalidConfigError` if it is none."""
-        # True and 1 are equal, and so are False and 0: whether it is boolean is part of the key.
+        """Return the index of a choice; raise an `InvalidConfigError` if the value is no choice."""
+        # True equals 1 and False equals 0 in Python: the first part of the key tells them apart.
         key = (isinstance(value, _BOOLEANS), value)
         try:
             return self._codes[key]
@@ -321,7 +331,7 @@ class Parameter:
         return int(coded) if self.kind is Kind.INTEGER else coded
 
     def codes_as(self, other: "Parameter") -> bool:
-        """Whether the other has the same values with the same codes; defaults may differ."""
+        """Whether another hyperparameter has the same values and codes; defaults may differ."""
         if self is other:  # faster
             return True
         return (
@@ -358,7 +368,7 @@ class Parameter:
             coded = exp(scaled)  # this package's own: the same bits on every processor
         if self.is_discrete:
             coded = np.rint(coded)
-        # Rounding may leave the range. Two calls are faster than clip.
+        # A rounded value may be outside of the range. These two calls are faster than `np.clip`.
         return np.minimum(np.maximum(coded, self.lower), self.upper)
 
 

@@ -31,15 +31,22 @@ class UnitCube:
     def __init__(
         self, parameters: Sequence[Parameter], conditions: Mapping[int, Condition]
     ) -> None:
+        """Compute, once for all calls, the arrays that coding and decoding need.
+
+        Args:
+            parameters: The d hyperparameters, by column.
+            conditions: The conditions by the column of the child, parents before their children.
+        """
         self._parameters = parameters
         self._conditions = conditions
-        # Smallest and largest value of each column (d,), in its own units.
+        # Smallest and largest coded value of each hyperparameter, (d,).
         self.lower: FloatArray = np.array([p.lower for p in parameters])
         self.upper: FloatArray = np.array([p.upper for p in parameters])
         self.is_discrete: BoolArray = np.array([p.is_discrete for p in parameters])
 
-        # A parameter's span are the numbers that 0 and 1 of the unit interval stand for: logarithms
-        # on log scales, and half a step beyond the bounds of discrete hyperparameters.
+        # `span` holds the two numbers that the unit interval maps to 0 and 1. On a log scale they
+        # are logarithms. For a discrete hyperparameter they are half a step outside of the bounds,
+        # so that all values have bins of the same width.
         self._low, high = np.array([p.span for p in parameters]).T  # (d,) each
         self._width = high - self._low
 
@@ -47,29 +54,29 @@ class UnitCube:
         self._lay_out_features()  # sets what `features` needs of each model feature
 
     def _find_scales(self) -> None:
-        """Set the columns of each kind of scale; `canonical` and `decode` treat each kind alike."""
+        """Find the columns of each kind of scale, which `canonical` and `decode` treat alike."""
         is_log: BoolArray = np.array([p.log for p in self._parameters])
         self._logs = np.flatnonzero(is_log)
         self._log_floats = np.flatnonzero(is_log & ~self.is_discrete)
         self._log_integers: list[int] = np.flatnonzero(is_log & self.is_discrete).tolist()
         self._evenly_spaced = np.flatnonzero(~is_log & self.is_discrete)
 
-        # `canonical` decodes evenly spaced ones together, and these one by one: integers on log
-        # scales, and all others whose values it needs, as conditions compare with them.
+        # `canonical` decodes all evenly spaced columns at once. One by one, it decodes integers on
+        # log scales, and all other columns whose values conditions compare with something.
         parent_columns = set[int]().union(*map(parents, self._conditions.values()))
         one_by_one = parent_columns.union(self._log_integers)
         self._decoded_singly = sorted(one_by_one.difference(self._evenly_spaced.tolist()))
 
     def _lay_out_features(self) -> None:
-        """Set which hyperparameter each feature is of and, if it is one-hot coded, which choice.
+        """Set which hyperparameter, and which choice of it, each feature stands for.
 
-        A categorical hyperparameter has a feature for each choice (one-hot), all others have one
-        feature.
+        A categorical hyperparameter has a feature for each of its choices, which is 1 for the
+        chosen one and else 0 (one-hot). All others have one feature.
         """
-        column_of_feature: list[int] = []  # its hyperparameter, by position in the space
+        column_of_feature: list[int] = []  # column of the hyperparameter of each feature
 
-        # Of the one-hot features alone: index among all features, index of the choice that it
-        # stands for, and number of choices of its hyperparameter.
+        # Three numbers for each one-hot feature: its index among all features, the index of the
+        # choice that it stands for, and the number of choices of its hyperparameter.
         one_hot: list[int] = []
         choice_of_one_hot: list[int] = []
         choice_count_of_one_hot: list[int] = []
@@ -87,8 +94,8 @@ class UnitCube:
 
         self._column_of_feature = np.array(column_of_feature)
         self._one_hot = np.array(one_hot, dtype=np.int64)
-        # `features` has a row for each feature and a column for each configuration. These have one
-        # column, (number of one-hot features, 1), which holds for all configurations.
+        # `features` works on arrays with a row for each feature and a column for each
+        # configuration. One column, (number of one-hot features, 1), serves all configurations.
         self._choice_of_one_hot = np.array(choice_of_one_hot, dtype=np.int64)[:, None]
         self._choice_count_of_one_hot = np.array(choice_count_of_one_hot, dtype=np.int64)[:, None]
 
@@ -100,12 +107,12 @@ class UnitCube:
         return unit
 
     def decode(self, unit: FloatArray) -> FloatArray:
-        """Map unit vectors to values, shape (n, d) to (n, d); inactive hyperparameters NaN."""
+        """Map unit vectors to values, shape (n, d) to (n, d), with NaN where inactive."""
         values: FloatArray = self._low + unit * self._width
         _apply_to_columns(values, self._log_floats, exp)
         _apply_to_columns(values, self._log_integers, np.exp)  # faster; rounded in the next line
         np.rint(values, out=values, where=self.is_discrete)
-        # Rounding may leave the range. Two calls are faster than clip.
+        # A rounded value may be outside of the range. These two calls are faster than `np.clip`.
         np.minimum(np.maximum(values, self.lower), self.upper, out=values)
         if self._conditions:
             np.putmask(values, ~self.active(values), np.nan)
@@ -116,13 +123,14 @@ class UnitCube:
 
         Shape (n, d) to (n, d). See `SearchSpace.canonical`.
         """
-        # A row for each hyperparameter, contiguous, which is faster. Values are needed, and filled
-        # in, only for discrete hyperparameters and those that conditions compare with.
+        # Arrays with a contiguous row for each hyperparameter are faster. Only the values of
+        # discrete hyperparameters, and of those that conditions compare with, are computed.
         unit_rows = np.array(unit.T, dtype=np.float64, order="C")
         value_rows = np.empty_like(unit_rows)
 
-        # Evenly spaced ones all at once: decode, round, and encode again. 0 and 1 of the unit
-        # interval stand for `low` and `low + width`, half a step beyond `lower` and `upper`.
+        # All evenly spaced hyperparameters are decoded, rounded and encoded again at once. The unit
+        # interval goes from `low` to `low + width`: half a step more on each side than the range
+        # from `lower` to `upper`.
         even = self._evenly_spaced
         low, width = self._low[even, None], self._width[even, None]
         lower, upper = self.lower[even, None], self.upper[even, None]
@@ -155,8 +163,8 @@ class UnitCube:
             return unit
         feature_rows: FloatArray = unit.T[self._column_of_feature]
         if len(self._one_hot):
-            # Of c choices, number i has the unit values from i / c to (i + 1) / c. A feature is 1
-            # if its choice is the one that was made; NaN, of an inactive one, equals no choice.
+            # Choice number i of c has the unit values from i / c to (i + 1) / c. A feature is 1 if
+            # its choice was made, else 0. NaN, of inactive hyperparameters, equals no choice.
             made_choices = np.floor(feature_rows[self._one_hot] * self._choice_count_of_one_hot)
             feature_rows[self._one_hot] = made_choices == self._choice_of_one_hot
         if self._conditions:
@@ -165,10 +173,10 @@ class UnitCube:
 
     @cached_property
     def _unit_tables(self) -> Mapping[int, FloatArray]:
-        """Unit values of all values of each integer on a log scale, by column.
+        """A table of unit values for each integer on a log scale, by column.
 
-        A table has NaN, for inactive hyperparameters, last. Integers with more values than
-        `MAX_TABULATED` have no table.
+        It has the unit value of each integer from the lower to the upper bound. A last entry NaN is
+        for inactive hyperparameters. Integers with more than `MAX_TABULATED` values have no table.
         """
         tables = {}
         for j in self._log_integers:
@@ -179,15 +187,21 @@ class UnitCube:
         return tables
 
     def _encode_log_integer(self, j: int, values: FloatArray) -> FloatArray:
-        """Encode values (n,) of column j, an integer on a log scale, as unit values (n,).
+        """Encode the values of an integer on a log scale as unit values, (n,) to (n,).
 
-        Looking them up in a table is faster than calculating logarithms.
+        A table of all unit values is faster than logarithms. If the integer has too many values for
+        a table, logarithms are computed.
+
+        Args:
+            j: Column of the integer.
+            values: Its values, NaN where it is inactive, (n,).
         """
-        if j not in self._unit_tables:  # too many values for a table
+        if j not in self._unit_tables:
             return self._parameters[j].encode(values)
-        place = values - self.lower[j]  # in a table of lower, lower + 1, ..., upper, NaN
-        place[np.isnan(place)] = -1  # its last entry
-        unit: FloatArray = self._unit_tables[j][place.astype(np.intp)]
+        # The table holds the unit values of lower, lower + 1, ..., upper and, last, NaN.
+        place_in_table = values - self.lower[j]
+        place_in_table[np.isnan(place_in_table)] = -1  # the index of the last entry
+        unit: FloatArray = self._unit_tables[j][place_in_table.astype(np.intp)]
         return unit
 
 

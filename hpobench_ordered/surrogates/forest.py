@@ -51,7 +51,7 @@ class TaskMix:
 
 
 def interpolate(fitted: Sequence[float], contexts: Sequence[float]) -> tuple[TaskMix, ...]:
-    """Place tasks linearly between the outputs of a forest.
+    """Find the two outputs of a forest that each task lies between, for linear interpolation.
 
     Args:
         fitted: Context of each output, such as its training fraction, increasing.
@@ -108,7 +108,7 @@ class ForestSurrogate(StoredSurrogate):
 
     def __post_init__(self) -> None:
         """Check the arrays, and link the nodes of trees as the compiled kernels need them."""
-        for name in _ARRAYS:  # the fields that are stored as they are
+        for name in _ARRAYS:  # names of the fields that are arrays
             stored_type = self.ARRAYS[name].types[0]
             setattr(self, name, read_only(getattr(self, name), stored_type))
         self._check_nodes()
@@ -116,17 +116,18 @@ class ForestSurrogate(StoredSurrogate):
 
         # Root of each tree, both children of each node, and the number of each leaf.
         roots, child, leaf = _link_nodes(self.nodes, self.feature)
-        # Kernels index the arrays by node: leaves (`LEAF`) get any feature and threshold, too.
+        # Kernels index the arrays by node, so leaves need a feature and a threshold, too. Both are
+        # 0 there and never used.
         is_inner = self.feature != LEAF
         threshold = np.zeros(self.feature.shape, dtype=np.float32)
         threshold[is_inner] = self.threshold
         feature = np.where(is_inner, self.feature, 0).astype(np.uint8)
-        # A value is offset + step * (mean of the codes over trees): the factor of their sum is
-        # step / (number of trees).
+        # A value is offset + step * (mean of the codes over trees), which equals
+        # offset + (step / number of trees) * (sum of the codes).
         units = np.stack((self.offset, self.step / len(roots)), axis=1)
 
-        # The arguments of the two compiled kernels, in their order. That for batches also needs the
-        # depth of each tree, which the one for single rows does without.
+        # The arguments of the two compiled kernels, in the kernels' order. Only the kernel for
+        # batches needs the depth of each tree.
         trees = (self.coding.table, feature, threshold, child, roots)
         leaves = (leaf, self.codes, units)
         self._trees_for_batch = (*trees, _measure_depths(roots, child), *leaves)
@@ -211,17 +212,27 @@ class ForestSurrogate(StoredSurrogate):
         return prediction
 
     def value_grid(self, task: int) -> tuple[float, float] | None:
-        """Grid of a task that is an output itself: its value is base + unit * sum of codes.
+        """Return the grid on which all predictions of a task lie; None if there is none.
 
-        A task between two outputs has none.
+        If the task is an output itself, a prediction is base + unit * (sum of codes over trees).
+        Predictions of a task between two outputs lie on no grid.
+
+        Returns:
+            The base and the unit.
         """
-        low, high, _ = self._mix(task)  # without the weight of the output `high`
-        if low != high:
+        low, high, _ = self._mix(task)
+        is_between_outputs = low != high
+        if is_between_outputs:
             return None
         return float(self.offset[high]), float(self.step[high] / len(self.nodes))
 
     def _mix(self, task: int) -> tuple[int, int, float]:
-        """Return the two outputs that a task lies between, and the weight of the second."""
+        """Return how the value of a task is mixed from the outputs of the forest, as numbers.
+
+        Returns:
+            The indices of the two outputs that the task lies between, and the weight of the second
+            one. Both indices are the same if the task is an output itself.
+        """
         check_task(task, len(self._mixes))
         return self._mixes[task]
 
@@ -269,11 +280,11 @@ def _link_nodes(
     is_leaf = feature == LEAF
     numbers = np.arange(len(feature))
 
-    # Depth first, the left child of a node comes right after it, and the right child after the
-    # whole left subtree. To find it, count how many subtrees are still to be read at each node. A
-    # leaf ends one: one less. An inner node ends none and opens one more: the number falls back to
-    # its own when its left subtree has been read, so the next node with that number is the right
-    # child.
+    # Nodes are stored depth first: the left child of a node comes right after it, and the right
+    # child after the whole left subtree. The right child is found by counting, at each node, how
+    # many subtrees are still to be read. A leaf lowers this number by one. An inner node raises it
+    # by one, as it adds two subtrees and ends one. After the left subtree the number is again that
+    # of the node itself. So the right child is the next node with the same number.
     changes = np.where(is_leaf, -1, 1)
     n_missing = np.concatenate(([0], np.cumsum(changes)[:-1]))  # the first tree's root counts as 0
     order = np.argsort(n_missing, kind="stable")  # nodes of the same number are adjacent here
@@ -310,5 +321,5 @@ def _measure_depths(roots: NDArray[np.uint32], child: NDArray[np.uint32]) -> Int
         if len(level) == 0:
             return depths
         trees = np.searchsorted(roots, level, side="right") - 1  # that the nodes belong to
-        depths[trees] += 1  # once a tree, however many nodes it has on this level
+        depths[trees] += 1  # adds 1 to each tree once, even if it has several nodes on this level
         level = children[level].ravel()

@@ -108,12 +108,13 @@ class SurrogateFit:
         seed: int,
         folds: int = FOLDS,
     ) -> Self:
-        """Describe a surrogate of one task, seeded by `seed` and the task's name alone.
+        """Describe a surrogate of one task.
 
-        So it does not depend on which other tasks a benchmark has. All evaluations of one training,
-        such as those after each epoch, are in one fold: they are too alike to test each other.
+        Its random numbers depend on `seed` and on the task's name, but not on which other tasks the
+        benchmark has. All evaluations of one training, such as those after each epoch, are in the
+        same fold, as they are too alike to test each other.
         """
-        name_as_numbers = task.encode()  # its bytes
+        name_as_numbers = task.encode()  # the bytes of the name
         rng = np.random.default_rng([seed, *name_as_numbers])
         fitter_seed = int(rng.integers(2**32))
         rows_of_folds = grouped_folds(evaluations.training, folds, rng)
@@ -128,8 +129,8 @@ class SurrogateFit:
     def _fit(self, values: FloatArray, targets: FloatArray) -> StoredSurrogate:
         """Fit a surrogate to configurations (n, d) and targets (n, K).
 
-        Usually each target is a task. A forest may have other outputs than tasks, such as fewer
-        training fractions: `mixes` then say between which two outputs each task lies.
+        Each target is usually a task. The outputs of a forest may differ from the tasks: `mixes`
+        then say between which two outputs each task lies.
         """
         model = self.fitter(values, targets, seed=self.seed)
         if not self.mixes:
@@ -140,7 +141,7 @@ class SurrogateFit:
     def best_values(self, space: SearchSpace, objective: Objective) -> Iterator[float]:
         """Yield the best value of each task, in the objective's units.
 
-        For nearest neighbours it is exact; for forests a search finds it, which draws from `rng`.
+        It is exact for nearest neighbours. For forests a random search finds it, with `rng`.
         """
         if self.model.kind is not SurrogateType.NEAREST:
             yield from best_known(
@@ -152,7 +153,7 @@ class SurrogateFit:
                 known=self.values,
             )
             return
-        # A nearest neighbour predicts no other values than those of stored configurations.
+        # All predictions of nearest neighbours are values of stored configurations.
         for task in range(self.model.n_tasks):
             predicted = self.model.predict(self.values, task)
             best_row = objective.losses(predicted).argmin()
@@ -163,7 +164,7 @@ class SurrogateFit:
 
         `report_fold` is called after each fold.
         """
-        # `mixes` are tasks between outputs of a forest; without them each output is a task.
+        # There is one task for each of the `mixes` or, if there are none, for each output.
         n_tasks = len(self.mixes) or self.targets.shape[1]
         predicted = np.empty((len(self.values), n_tasks))
         for held_out in self.folds:
@@ -175,12 +176,13 @@ class SurrogateFit:
         return predicted
 
     def truth(self) -> FloatArray:
-        """Compute what predictions are compared with: evaluations on every task, (n, T).
+        """Compute the values that predictions are compared with: n evaluations on T tasks, (n, T).
 
-        Tasks between two outputs of a forest, `mixes`, are interpolated between their evaluations.
+        For a task between two outputs of a forest, they are interpolated between the evaluations of
+        both outputs.
         """
         if not self.mixes:
-            # The memory layout decides the order of sums, and so the last digits of figures.
+            # The memory layout decides the order of sums, and thus the last digits of the quality.
             return np.ascontiguousarray(self.targets)
         columns = []
         for mix in self.mixes:
@@ -190,7 +192,7 @@ class SurrogateFit:
 
 
 def grouped_folds(groups: IntArray, folds: int, rng: np.random.Generator) -> list[IntArray]:
-    """Split rows into folds of about equally many groups, none of which is split.
+    """Split rows into folds of about equally many groups; all rows of a group are in one fold.
 
     Args:
         groups: Group of each row, such as the training that it is from, (n,).
@@ -273,20 +275,22 @@ class BenchmarkFit:
 
     @cached_property
     def figures(self) -> tuple[TaskQuality, ...]:
-        """Cross-validated quality on every task, in the order of the benchmark's tasks.
+        """Quality of the surrogate on each task, by cross-validation, in the order of the tasks.
 
-        There is one fit for all tasks, or one a task.
+        `fits` has one fit for all tasks, or one for each task.
         """
         n_folds = self.folds * len(self.fits)
-        fold_numbers = count(1)  # for the progress over all fits
+        fold_numbers = count(1)  # counts the folds of all fits
 
         def report_fold() -> None:
+            """Report that one more fold is finished."""
             self.progress("cross-validation", next(fold_numbers), n_folds)
 
         names = [task.name for task in self.defined.tasks]
-        quality: list[TaskQuality] = []  # of the tasks of the fits so far
+        quality: list[TaskQuality] = []  # one for each task of the fits so far
         for fit in self.fits:
             predicted = fit.cross_validate(report_fold)  # (configurations, tasks of this fit)
+            # The tasks of this fit follow those of the fits before it.
             first_task = len(quality)
             end_task = first_task + predicted.shape[1]
             quality += measure_quality(

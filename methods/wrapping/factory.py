@@ -90,10 +90,10 @@ def as_method_spec(
 
 
 def _is_import_path(text: str) -> bool:
-    """Whether a text is a place to import a method from, such as "file.py:Class", and no name.
+    """Whether a text says where to import a method, such as "file.py:Class"; else it is a name.
 
     Raises:
-        ExperimentError: It is a file without the name of a method in it.
+        ExperimentError: The text is a file, without the name of a method in the file.
     """
     if text.endswith(".py"):
         raise ExperimentError(f"{text!r} is a file; name the method in it, such as {text}:Mine")
@@ -171,7 +171,7 @@ class FromFactory:
             "budget": budget,
         }
         available = dict(arguments)
-        # Drawn only if it is asked for, as a draw changes what `rng` returns afterwards.
+        # A seed is drawn only if it is needed, as a draw changes what `rng` returns afterwards.
         if SEED in self.keywords:
             available[SEED] = int(rng.integers(SEED_LIMIT))
         optimiser = self.make(**{name: available[name] for name in self.keywords})
@@ -204,10 +204,10 @@ class AskTell(Method):
     def ask(self) -> Config:
         """Ask for a configuration, and return it as a dict.
 
-        What is not a mapping is returned as it is: the runner refuses it.
+        A suggestion that is no mapping is returned as it is, and the runner refuses it.
         """
         suggestion = self.ask_function()
-        # A dict is passed on as it is; other mappings are remembered, as `tell` must get them back.
+        # A dict needs no conversion. Any other mapping is kept for `tell`, which passes it back.
         if isinstance(suggestion, dict) or not isinstance(suggestion, Mapping):
             return cast("Config", suggestion)
         config = dict(suggestion)
@@ -215,13 +215,16 @@ class AskTell(Method):
         return config
 
     def tell(self, config: Config, loss: float) -> None:
-        """Tell the loss of a configuration, with the very object that was asked for."""
+        """Tell the optimiser a loss, with the object that the optimiser itself had suggested."""
         suggestion = pop_pending(self._pending, config)  # None for a dict, which is not kept
         self.tell_function(config if suggestion is None else suggestion, loss)
 
 
 def _check_optimiser(optimiser: object) -> None:
-    """Raise an `ExperimentError` unless methods can be made of a class or function."""
+    """Raise an `ExperimentError` unless a method can be made from what the user passed.
+
+    It must be a suitable class, see `_check_class`, or a function.
+    """
     if isinstance(optimiser, type):
         _check_class(optimiser)
     elif is_sampler_class(type(optimiser)) or _has_ask_and_tell(optimiser):
@@ -235,7 +238,11 @@ def _check_optimiser(optimiser: object) -> None:
 
 
 def _check_class(optimiser: type) -> None:
-    """Raise an `ExperimentError` unless a class is that of methods, optimisers or samplers."""
+    """Raise an `ExperimentError` unless methods can be made from a class.
+
+    It must be a subclass of `Method`, have functions `ask` and `tell`, or be a class of Optuna's
+    samplers that takes a seed.
+    """
     is_method = issubclass(optimiser, Method)
     if is_method or _has_ask_and_tell(optimiser):
         return
@@ -254,7 +261,10 @@ def _check_class(optimiser: type) -> None:
 
 
 def _single_object_error(optimiser: object) -> ExperimentError:
-    """The error for an object in place of its class: all runs would share its state."""
+    """Make the error for an object that was passed instead of its class.
+
+    All runs would share the state of the object.
+    """
     kind = type(optimiser)
     return ExperimentError(
         f"{optimiser!r} is one object that all runs would share; pass its class {kind.__name__}, "
@@ -270,10 +280,10 @@ def _has_ask_and_tell(optimiser: object) -> bool:
 
 
 def _find_ask_and_tell(optimiser: object) -> tuple[Ask, Tell]:
-    """The functions of an optimiser, which is an object with both or a pair of functions.
+    """Return the functions `ask` and `tell` of an object, or of a pair of functions.
 
     Raises:
-        MethodError: It is something else.
+        MethodError: The optimiser is neither an object with both functions nor a pair.
     """
     if _has_ask_and_tell(optimiser):
         pair = cast("Any", optimiser)
@@ -288,12 +298,14 @@ def _find_ask_and_tell(optimiser: object) -> tuple[Ask, Tell]:
 
 
 def _list_keywords(factory: object) -> tuple[str, ...]:
-    """Names of the arguments that a class or function can be called with.
+    """List the arguments of methods that a class or function takes, by name.
 
-    One that takes any keyword (`**settings`) gets all of `METHOD_ARGUMENTS`.
+    They are those among `METHOD_ARGUMENTS` and `SEED` that are its parameters. If it takes any
+    keyword (`**settings`), it gets all of `METHOD_ARGUMENTS`, but a seed only if it has a parameter
+    of that name.
 
     Raises:
-        ExperimentError: It requires an argument that is not passed.
+        ExperimentError: It requires an argument that is none of these.
     """
     available = (*METHOD_ARGUMENTS, SEED)
     keywords = []
@@ -308,20 +320,21 @@ def _list_keywords(factory: object) -> tuple[str, ...]:
         elif is_required and parameter.kind is not parameter.VAR_POSITIONAL:  # not `*values`
             raise _unavailable_argument_error(factory, parameter.name, available)
 
-    if takes_any_keyword:  # it gets a seed only if it has a parameter of that name
-        return tuple(dict.fromkeys([*METHOD_ARGUMENTS, *keywords]))
+    if takes_any_keyword:
+        unique_names = dict.fromkeys([*METHOD_ARGUMENTS, *keywords])
+        return tuple(unique_names)
     return tuple(keywords)
 
 
 def _unavailable_argument_error(
     factory: object, parameter: str, available: Sequence[str]
 ) -> ExperimentError:
-    """The error for a class or function that requires an argument that is not passed.
+    """Make the error for a class or function that requires an argument which is not available.
 
     Args:
         factory: The class or function.
-        parameter: Name of the argument.
-        available: Names of the arguments that are passed.
+        parameter: Name of the required argument.
+        available: Names of the arguments that methods can get.
     """
     name = getattr(factory, "__qualname__", repr(factory))
     data_hint = DATA_HINT if parameter == "data" else ""  # how methods get training data
