@@ -14,7 +14,7 @@ HASH_LENGTH = 16  # hexadecimal digits that are kept of a hash; enough to notice
 
 
 def as_json(content: Mapping[str, Any]) -> dict[str, Any]:
-    """A value after a round trip through JSON, so that it equals what is read from a file."""
+    """Write a value to JSON and read it again, so that it equals what a file would give."""
     read: dict[str, Any] = json.loads(json.dumps(content, default=_as_python_number))
     return read
 
@@ -35,7 +35,7 @@ def describe_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[
 
 
 def describe_change(name: str, before: Any, now: Any) -> str:
-    """Describe how a setting differs, "" if it does not."""
+    """Describe how a setting has changed; "" if it has not."""
     if name == "space":
         return describe_change_of_space(before, now)
     if before == now:
@@ -57,7 +57,10 @@ def describe_change_of_space(before: Mapping[str, Any], now: Mapping[str, Any]) 
 
 
 def describe_change_of_history(before: list[list[str]], now: list[list[str]]) -> str:
-    """Describe how two histories differ; each is a list of pairs of a task's name and a hash."""
+    """Describe how two different histories differ.
+
+    A history is a list of pairs: the name of a task and the hash of its evaluations.
+    """
     old_tasks = [task for task, _ in before]
     new_tasks = [task for task, _ in now]
     if old_tasks != new_tasks:
@@ -70,7 +73,7 @@ def describe_change_of_history(before: list[list[str]], now: list[list[str]]) ->
 
 
 def hash_evaluations(evaluations: Evaluations) -> str:
-    """Hash of all that a method sees of an earlier task: its space, context and evaluations."""
+    """Hash everything that a method sees of an earlier task: space, context and evaluations."""
     space_and_context = [evaluations.space.to_json(), dict(evaluations.context)]
     description = json.dumps(space_and_context, default=float)
     digest = hash_arrays(evaluations.values, evaluations.losses, description=description)

@@ -110,8 +110,8 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
         if self._space is not None:
             self._history = align_history(self._history, self._space)
         check_use(self._spec, self._history, self._space)
-        # Optuna's distributions do not say under which condition each is suggested. Only in other
-        # spaces is a hyperparameter that the objective does not suggest known to be unused.
+        # Optuna's distributions do not say under which conditions the objective suggests them. So
+        # only these two types of spaces tell an unused hyperparameter from an inactive one.
         is_of_configspace = hasattr(space, "to_serialized_dict")  # a method of ConfigSpace's spaces
         self._has_known_conditions = isinstance(space, SearchSpace) or is_of_configspace
         self._context = {} if context is None else context
@@ -122,7 +122,7 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
         # Made in a study's first trial for which the space is known.
         self._replay: Replay | None = None
         self._is_space_of_studies = False  # `from_studies` sets it if the space is theirs
-        # Hyperparameters that need no further warning: a user is warned of each at most once.
+        # Names of the hyperparameters that have been checked: each causes at most one warning.
         self._checked_names: set[str] = set()
 
     @classmethod
@@ -223,10 +223,10 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
         param_name: str,
         param_distribution: BaseDistribution,
     ) -> Any:
-        """Give a hyperparameter of the configuration that the method suggests for a trial.
+        """Return the value of one hyperparameter, from the method's suggestion for the trial.
 
-        It is drawn at random if the method has no value for it, or if the search space was inferred
-        and the objective now has another range.
+        The value is drawn at random if the method has none. It is also drawn if the space was
+        inferred, and the objective's range does not contain the method's value.
 
         Raises:
             UnknownNameError: The space that was given has no such hyperparameter.
@@ -252,9 +252,9 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
             )
 
     def _suggest(self, study: Study, trial: FrozenTrial, name: str) -> "_Suggestion | None":
-        """The method's value of a hyperparameter; None if it has none for this trial.
+        """Return the method's value of a hyperparameter; None if the method has no value.
 
-        The value itself may be None, and is therefore wrapped.
+        The value is wrapped in a `_Suggestion`, as it may itself be None.
         """
         if self._space is None:  # not known before the first complete trial
             return None
@@ -274,20 +274,24 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
     def _draw(
         self, study: Study, trial: FrozenTrial, name: str, distribution: BaseDistribution
     ) -> Any:
-        """Draw a value at random; the same one for this trial when the study is resumed."""
-        text = f"{self._seed} {trial.number} {name}"  # all that the value depends on
-        seed = int(hash_bytes(text.encode())[:8], 16)  # of 32 bits
+        """Draw a value at random, which is the same for this trial when the study is resumed."""
+        text = f"{self._seed} {trial.number} {name}"  # the value depends on these alone
+        hash_text = hash_bytes(text.encode())
+        seed = int(hash_text[:8], 16)  # eight hexadecimal digits are 32 bits
         return RandomSampler(seed=seed).sample_independent(study, trial, name, distribution)
 
     def _take_back(self, study: Study, trial: FrozenTrial) -> None:
-        """Let another trial have this one's suggestion, if it has one, as this trial will fail."""
+        """Free the suggestion of a trial that is about to fail, so that another trial gets it."""
         if self._replay is not None:
             self._replay.take_back(study, trial)
 
     def _warn_of_other_range(self, name: str, suggested: BaseDistribution) -> None:
-        """Warn once if the range in the objective differs from that of the earlier studies."""
+        """Warn once if the objective's range differs from that of the earlier studies.
+
+        This matters only if the search space was taken from those studies.
+        """
         if not self._is_space_of_studies or self._space is None or name in self._checked_names:
-            return  # the user chose the space, or was warned before
+            return
         self._checked_names.add(name)
         if not has_same_range(self._space, name, suggested):
             in_space: Any = self._space.constants.get(name)
@@ -299,7 +303,7 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
             )
 
     def _warn_of_unused(self, trial: FrozenTrial, replay: "Replay") -> None:
-        """Warn once of hyperparameters that the method suggests and the objective does not use."""
+        """Warn once of each hyperparameter that the method suggests, but the objective ignores."""
         suggested = replay.config_of(trial).keys() & set(replay.optimiser.space.names)
         unused = suggested - trial.params.keys() - self._checked_names
         if unused:
@@ -312,7 +316,7 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
     def after_trial(
         self, study: Study, trial: FrozenTrial, state: TrialState, values: Sequence[float] | None
     ) -> None:
-        """Tell the method what was evaluated, if it fits its space."""
+        """Tell the method the value of a finished trial, if the trial fits the search space."""
         with self._lock:
             self._begin(study)
             # Without a replay the search space, and so the method, is not known yet.
@@ -327,10 +331,11 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
         """Do nothing: concurrent trials share one method, which one of them asks at a time."""
 
     def _begin(self, study: Study) -> None:
-        """Create the method once the search space is known, and repeat what the study recorded.
+        """Create the method, and repeat with it what the study has recorded.
 
-        Afterwards `self._replay` has both; it is None while there is no space: none was given, and
-        the study has no complete trial to infer it from.
+        Nothing is done if this was done before for the study. `self._replay` holds the method. It
+        stays None as long as no space is known: if none was given, and the study has no complete
+        trial to infer it from.
         """
         if self._replay is not None and self._replay.is_of(study):
             return
@@ -397,8 +402,8 @@ class Replay:
         self._identity = hash_json(optimiser.settings, sort_keys=True)[:HASH_LENGTH]
         self._is_shared = is_shared
 
-        # Suggestions are known by their number, from 0, in the order in which the method makes
-        # them; trials by their number in the study.
+        # A suggestion is identified by its number: the method makes numbers 0, 1, 2, ... in this
+        # order. A trial is identified by its number in the study.
         self._suggested_configs: list[Config] = []
         self._suggestion_of_trial: dict[int, int] = {}
         self._free_suggestions: list[int] = []  # suggestions that no trial has
@@ -409,8 +414,8 @@ class Replay:
         trials = self.catch_up(study)
         taken: set[int] = set()
         for trial in trials:
-            # Unless others share the study, a trial that still runs was interrupted: its suggestion
-            # is free again.
+            # If no other process works on the study, a trial that seems to run was interrupted. Its
+            # suggestion is free for another trial.
             is_alive = is_shared or trial.state.is_finished()
             if is_alive and trial.number in self._suggestion_of_trial:
                 taken.add(self._suggestion_of_trial[trial.number])
@@ -433,13 +438,13 @@ class Replay:
         return self._suggested_configs[suggestion]
 
     def catch_up(self, study: Study) -> list[FrozenTrial]:
-        """Repeat what samplers recorded in the study since the last time.
+        """Repeat with the method what samplers have recorded in the study since the last call.
 
         The attribute `RECORD_ATTRIBUTE` of a trial holds the fields of a `Record`.
 
         Returns:
-            The trials that count: not those with the attribute `NOT_EVALUATED_ATTRIBUTE`, whose
-            objective suggested what the space does not have.
+            All trials but those with the attribute `NOT_EVALUATED_ATTRIBUTE`, which failed because
+            the objective's hyperparameters did not fit the space.
         """
         trials: list[FrozenTrial] = study.get_trials(deepcopy=False)
         new_records: list[tuple[Record, int]] = []
@@ -455,7 +460,7 @@ class Replay:
             for number in record.told:
                 self.tell(trials[number], trials[number].values)
             self._told_since_record = [n for n in self._told_since_record if n not in record.told]
-            # Suggestions are made in order, up to that of the record.
+            # The method makes suggestions in order, so all up to the recorded one are made.
             while len(self._suggested_configs) <= record.suggestion:
                 self._ask()
             self._assign(record.suggestion, trial_number)
@@ -463,10 +468,10 @@ class Replay:
         return [trial for trial in trials if NOT_EVALUATED_ATTRIBUTE not in trial.system_attrs]
 
     def suggest(self, study: Study, trial: FrozenTrial) -> Config:
-        """Return the configuration of a trial; ask the method for one if it has none yet.
+        """Return the configuration of a trial, which gets a suggestion if it has none yet.
 
-        The method is first told all finished trials. What it was told and asked is recorded in the
-        study, so that another sampler can repeat it.
+        The method is first told all finished trials. The study records what the method was told and
+        which suggestion the trial got, so that another sampler can repeat it.
         """
         if trial.number in self._suggestion_of_trial:
             return self.config_of(trial)
@@ -476,7 +481,7 @@ class Replay:
             if other.state.is_finished():
                 self.tell(other, other.values)
 
-        # The first free suggestions, one each, are left to the trials that wait in other processes.
+        # Trials that wait in other processes get the first free suggestions, this one the next.
         n_waiting = self._count_waiting(trials, before=trial.number)
         while len(self._free_suggestions) <= n_waiting:
             self._ask()  # adds a free suggestion
@@ -505,9 +510,9 @@ class Replay:
         self._free_suggestions = still_free
 
     def _count_waiting(self, trials: Sequence[FrozenTrial], *, before: int) -> int:
-        """Number of running trials, of lower numbers than `before`, that have no suggestion yet.
+        """Count the running trials with a lower number than `before` that wait for a suggestion.
 
-        Other processes get one for them now; 0 if no other process works on the study.
+        Other processes run these trials. The count is 0 if no other process works on the study.
         """
         if not self._is_shared:
             return 0
@@ -534,8 +539,8 @@ class Replay:
     def tell(self, trial: FrozenTrial, values: Sequence[float] | None) -> None:
         """Tell the method the value of a trial, unless it has been told already.
 
-        A trial that is not of this sampler may lack hyperparameters. They get their defaults; but
-        if the trial failed, perhaps before all were chosen, it is not told.
+        A trial of another sampler may lack hyperparameters, which then get their defaults. A failed
+        trial that lacks some is not told.
 
         Args:
             trial: The trial.
@@ -546,11 +551,11 @@ class Replay:
         self._told_trials.add(trial.number)
         self._told_since_record.append(trial.number)  # the next record in the study names it
         if trial.number in self._suggestion_of_trial:
-            # Its suggestion may have been free again, as the trial seemed interrupted. It was
-            # evaluated after all: no other trial shall get it.
+            # The suggestion may have been freed because the trial seemed interrupted. The trial was
+            # evaluated after all, so no other trial shall get this suggestion.
             self._assign(self._suggestion_of_trial[trial.number], trial.number)
 
-        # What was suggested, replaced by what the objective has really used.
+        # The values that the objective has really used replace the suggested ones.
         space = self.optimiser.space
         config: dict[str, Any] = dict(self.config_of(trial))
         for name, value in trial.params.items():
@@ -565,7 +570,7 @@ class Replay:
         try:
             self.optimiser.tell(config, value_or_failure)
         except InvalidConfigError as error:
-            if values is not None:  # what a failed trial lacks is no surprise
+            if values is not None:  # a failed trial often lacks hyperparameters: no warning
                 _warn(f"trial {trial.number} is left out: {error}")
 
 
@@ -584,7 +589,10 @@ def _to_search_space(description: SpaceLike) -> SearchSpace:
 
 
 def _infer_space(trials: Iterable[FrozenTrial]) -> SearchSpace | None:
-    """The space of the first complete trial with anything to tune; None if there is none."""
+    """Infer the search space from the first complete trial that has anything to tune.
+
+    The result is None if there is no such trial.
+    """
     for trial in trials:
         # A distribution of a single value has nothing to tune.
         tunable = {name: d for name, d in trial.distributions.items() if not d.single()}
@@ -594,12 +602,13 @@ def _infer_space(trials: Iterable[FrozenTrial]) -> SearchSpace | None:
 
 
 def _as_represented(distribution: BaseDistribution, value: Any) -> tuple[Any, bool]:
-    """A value as represented by a distribution, and whether the distribution contains it.
+    """Convert a value to the form that a distribution uses, such as 3 to 3.0 for floats.
 
-    A distribution represents the number 3 as 3.0 if it is of floats, for example.
+    Returns:
+        The converted value, and whether the distribution contains it.
     """
     if isinstance(distribution, CategoricalDistribution):
-        for choice in distribution.choices:  # the text of a tuple, say, stands for it
+        for choice in distribution.choices:  # the method knows a tuple, for example, by its text
             if not is_value(choice) and text_of_choice("", choice) == value:
                 return choice, True
     try:

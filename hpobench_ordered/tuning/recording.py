@@ -93,7 +93,7 @@ class Recorder:
         """Open the study of the task, or create it, and read its trials."""
         self.place = f"task {task!r} in {hide_password(storage)}"
         self._task = task
-        # Why nothing can be recorded any more; "" as long as all went well.
+        # The error after which nothing more can be recorded; "" if there was none.
         self._failure = ""
         if isinstance(storage, str | os.PathLike):
             try:
@@ -134,10 +134,10 @@ class Recorder:
         return (self._settings or {}) if self.trials else {}
 
     def begin(self, settings: Mapping[str, Any]) -> None:
-        """Record the settings of a task without trials; of another one check that they are equal.
+        """Record the settings of a new task, or check that a continued task has the same ones.
 
         Raises:
-            StoreError: They differ.
+            StoreError: The settings differ from the recorded ones.
         """
         if not self.trials:
             with self._naming_errors():
@@ -156,10 +156,11 @@ class Recorder:
             )
 
     def read_earlier(self, space: SearchSpace) -> tuple[Evaluations, ...]:
-        """Read the studies whose first trial started before this one's, oldest first.
+        """Read the earlier tasks of the storage, oldest first.
 
-        Of each, what was evaluated before this task was begun; what was evaluated since does not
-        change its history. Trials that are outside of `space` are left out with a warning.
+        They are the studies whose first trial started before the first trial of this task. Only
+        trials that ended before this task began are read, so that the history of the task never
+        changes. Trials that are outside of `space` are left out with a warning.
         """
         studies = load_studies(self._study._storage, "*")  # oldest first
         earlier: list[OpenedStudy] = []
@@ -177,13 +178,19 @@ class Recorder:
         self._failure = self._failure or reason
 
     def ask(self, config: Config, space: SearchSpace) -> int:
-        """Record a configuration that the method was asked for; returns the number of its trial."""
+        """Record a configuration that the method has suggested, and return its trial's number."""
         trial = self._make_trial(config, space, TrialState.RUNNING, None)
         trial.user_attrs[ASKED_ATTRIBUTE] = self._next_event
         return self._add(trial)
 
     def tell(self, number: int, value: float, results: Any) -> None:
-        """Record the value of a trial, NaN if it failed, and what else its evaluation gave."""
+        """Record the value of a trial, and further results of its evaluation.
+
+        Args:
+            number: Number of the trial.
+            value: Value of the objective; NaN if the evaluation failed.
+            results: Further results, as JSON; None if there are none.
+        """
         trial_id = self._id_of_trial[number]
         storage = self._study._storage
         with self._naming_errors():
@@ -198,7 +205,10 @@ class Recorder:
         self._next_event += 1
 
     def add(self, config: Config, space: SearchSpace, value: float) -> None:
-        """Record a configuration that was told without having been asked for."""
+        """Record a configuration that was evaluated although the method did not suggest it.
+
+        `value` is NaN if the evaluation failed.
+        """
         is_failed = math.isnan(value)
         state = TrialState.FAIL if is_failed else TrialState.COMPLETE
         trial = self._make_trial(config, space, state, None if is_failed else value)
@@ -218,10 +228,10 @@ class Recorder:
         )
 
     def _add(self, trial: FrozenTrial) -> int:
-        """Add a trial to the study; returns its number.
+        """Add a trial to the study, and return its number.
 
         Raises:
-            StoreError: It cannot be written, or another process has added trials.
+            StoreError: The trial cannot be written, or another process has written to the study.
         """
         storage = self._study._storage
         number = len(self._id_of_trial)
@@ -232,7 +242,7 @@ class Recorder:
         return number
 
     def _check_only_writer(self) -> None:
-        """Raise a `StoreError` if the study has trials or events that were not recorded here."""
+        """Raise a `StoreError` if another process has added trials or values to the study."""
         trials = self._study.get_trials(deepcopy=False)
         n_events = len(list(_list_events(trials)))
         if len(trials) != len(self._id_of_trial) or n_events != self._next_event:
@@ -242,20 +252,22 @@ class Recorder:
 
     @contextmanager
     def _naming_errors(self) -> Iterator[None]:
-        """Turn an error of the storage into a `StoreError`, after which nothing is recorded.
+        """Turn an error of the storage within a block into a `StoreError`.
 
-        The optimiser then knows more than the study, so that it could not be led through it again.
+        Nothing can be recorded after such an error: the optimiser then knows more than the study,
+        so repeating the study's events would not restore the optimiser.
         """
         if self._failure:
             raise StoreError(self._failure)
         try:
             yield
-        except Exception as error:  # which one depends on the storage
+        except Exception as error:  # the class depends on the storage
             first_line = str(error).partition("\n")[0]
-            is_own = isinstance(error, StoreError)
-            self._failure = (
-                first_line if is_own else f"{self.place} cannot be recorded: {first_line}"
-            )
+            names_the_place = isinstance(error, StoreError)  # of `_check_only_writer`
+            if names_the_place:
+                self._failure = first_line
+            else:
+                self._failure = f"{self.place} cannot be recorded: {first_line}"
             raise StoreError(self._failure) from error
 
 
@@ -286,7 +298,7 @@ def record_history(
 
 
 def _list_events(trials: Sequence[FrozenTrial]) -> Iterator[Event]:
-    """List what happened to the optimiser that made some trials, trial by trial."""
+    """Yield when each trial was asked for, and when its value was told, trial by trial."""
     for trial in trials:
         if ASKED_ATTRIBUTE in trial.user_attrs:
             yield Event(trial.user_attrs[ASKED_ATTRIBUTE], trial.number, is_told=False)

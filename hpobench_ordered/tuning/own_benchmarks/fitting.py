@@ -21,7 +21,14 @@ if TYPE_CHECKING:
 
 
 def as_raw_evaluations(values: FloatArray, objective: FloatArray) -> RawEvaluations:
-    """Wrap evaluations (n, d) and (n,), each from a training of its own."""
+    """Wrap n evaluations as raw evaluations, of which nothing else is known.
+
+    Each counts as a training of its own, and its spread over repetitions is NaN.
+
+    Args:
+        values: Configurations, (n, d).
+        objective: Their objective values, (n,).
+    """
     n = len(objective)
     unknown_spread = np.full(n, np.nan)
     return RawEvaluations(values, objective, spread=unknown_spread, training=np.arange(n))
@@ -85,13 +92,13 @@ def _make_fitter(
     *,
     workers: int,
 ) -> "Fitter":
-    """A function that fits a surrogate of this kind to evaluations."""
+    """Make the function that fits a surrogate of this kind to the evaluations of a task."""
     from hpobench_ordered.surrogates.coding import space_coding
     from hpobench_ordered.surrogates.fitting import ForestRecipe, fit_forest
     from hpobench_ordered.surrogates.pipeline import fit_nearest
 
     if kind is SurrogateType.NEAREST:
-        # Scale alike on all tasks, so that distances are comparable.
+        # Features are scaled in the same way on all tasks, so that distances are comparable.
         values_of_all_tasks = np.concatenate([task.values for task in averages])
         return partial(fit_nearest, space=space, scaled_on=values_of_all_tasks)
     return partial(fit_forest, coding=space_coding(space), recipe=ForestRecipe(), workers=workers)

@@ -196,7 +196,7 @@ def from_evaluations(
 
 
 def _check_contexts(context: Sequence[str], ordered: str | None) -> None:
-    """Raise an `EvaluationsError` unless contexts are a list, which has the one to sort by."""
+    """Raise an `EvaluationsError` unless `context` is a list that contains `ordered`."""
     if isinstance(context, str):
         raise EvaluationsError(
             f"context must be a list, such as [{context!r}], but got {context!r}"
@@ -207,7 +207,11 @@ def _check_contexts(context: Sequence[str], ordered: str | None) -> None:
 
 
 def _warn_if_poor(fit: "BenchmarkFit") -> None:
-    """Warn if nearest neighbours do not tell good configurations from others."""
+    """Warn if nearest neighbours rank configurations no better than chance.
+
+    They do if their cross-validated top-decile overlap, the mean over tasks, is at most
+    `CHANCE_OVERLAP`.
+    """
     overlap = float(np.mean([task.top_decile for task in fit.figures]))
     if overlap <= CHANCE_OVERLAP:
         warnings.warn(
@@ -221,7 +225,7 @@ def _warn_if_poor(fit: "BenchmarkFit") -> None:
 
 
 def parse_surrogate_type(choice: SurrogateType | str) -> SurrogateType:
-    """The type of a surrogate by its name, one of `FEWEST`."""
+    """Return the type of a surrogate that users can choose (the keys of `FEWEST`), by its name."""
     by_name = {kind.name.lower(): kind for kind in FEWEST}
     name = choice.name.lower() if isinstance(choice, SurrogateType) else choice
     if name not in by_name:

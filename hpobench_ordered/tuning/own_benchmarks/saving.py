@@ -79,7 +79,10 @@ def save(benchmark: Benchmark, folder: str | Path, *, overwrite: bool = False) -
 
 
 def _is_same(folder: Path, raw: Sequence[RawEvaluations], fit: "BenchmarkFit") -> bool:
-    """Whether a folder holds the same evaluations with the same kind of surrogate and seed."""
+    """Whether a folder already holds this benchmark.
+
+    Its definition, evaluations, kind of surrogate and seed must be the same.
+    """
     artifact = Artifact(folder)
     if EVALUATIONS not in artifact.sums() or read_definition(artifact) != fit.defined:
         return False
@@ -112,6 +115,14 @@ def _check_replaceable(folder: Path, definition: Definition) -> None:
 def _write(
     folder: Path, surrogate: str, fit: "BenchmarkFit", raw: Sequence[RawEvaluations]
 ) -> Path:
+    """Write the artifact of a benchmark with one surrogate, and return its folder.
+
+    Args:
+        folder: Folder of the artifact.
+        surrogate: Name of the surrogate.
+        fit: The fitted surrogate.
+        raw: The evaluations of each task, which are stored, too.
+    """
     from hpobench_ordered.surrogates.artifacts import CardTexts, write_surrogates
     from hpobench_ordered.surrogates.fitting import ForestRecipe
 
