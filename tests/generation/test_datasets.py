@@ -63,7 +63,7 @@ def test_columns_are_coded_as_numbers(tmp_path, text, x, y):
 
 
 def test_digest_is_of_coded_data(tmp_path):
-    """It is of numbers and classes as they are coded, not as they are written."""
+    """A data set has the same digest if other names and texts give the same coded numbers."""
     data = write_and_read(tmp_path, "a,class\n1,0\n2,1\n")
 
     renamed = write_and_read(tmp_path, "b,class\n1.0,no\n2.0,yes\n")
@@ -92,16 +92,17 @@ def test_bad_files_are_refused(tmp_path, text, message):
 class TestFolder:
     @pytest.fixture
     def folder_of_data_sets(self, tmp_path):
-        """A folder with data sets of the tasks 37, 3493 and 10101, and a file that is none."""
+        """A folder with data sets of the tasks 37, 3493 and 10101, and another file, a README."""
         for name in ("10101_b.csv", "37_a.csv", "3493_real.csv", "README.md"):
             (tmp_path / name).write_text("a,class\n1,0\n2,1\n")
         return tmp_path
 
     def test_folder_is_read(self, folder_of_data_sets):
-        """Tasks of files come together with those that need no file, in ascending order.
+        """The data sets in a folder are read together with those that need no file, sorted by task.
 
-        3492 to 3494 are generated, unless there is a file; 9946 comes with scikit-learn. A data set
-        has the name in its file's, after the number of the task.
+        Tasks 3492 to 3494 are generated, unless the folder has a file for them, as for
+        3493. Task 9946 comes with scikit-learn. The name of a file is the task's number,
+        `_` and the data set's name.
         """
         data_sets = datasets.read_offline_datasets(folder_of_data_sets)
 
@@ -111,14 +112,14 @@ class TestFolder:
         assert data_sets["9946"].name == "wdbc"
 
     def test_folder_without_data_is_refused(self, tmp_path):
-        """The name of a data set begins with the number of its task, as in 37_toy.csv."""
+        """A folder is refused if no file name begins with a task's number, as 37_toy.csv does."""
         (tmp_path / "notes.csv").touch()
 
         with pytest.raises(ArtifactError, match="holds no file"):
             datasets.read_offline_datasets(tmp_path)
 
     def test_two_data_sets_of_task_are_refused(self, folder_of_data_sets):
-        """The folder already has 37_a.csv."""
+        """A second file for task 37 is refused: the folder already has 37_a.csv."""
         (folder_of_data_sets / "37_b.csv").write_text("a,class\n1,0\n2,1\n")
 
         with pytest.raises(ArtifactError, match="two data sets of task 37"):
@@ -239,7 +240,10 @@ class TestFolds:
             np.testing.assert_array_equal(fold.y_test, data.y[test_rows])
 
     def test_standardised_as_r_does(self):
-        """The standard deviation divides by n - 1; constant columns stay as they are."""
+        """Features are divided by the deviation that R computes, with n - 1.
+
+        Constant columns are not changed.
+        """
         fold = datasets.Fold(
             x=np.array([[1.0, 7.0], [2.0, 7.0], [6.0, 7.0]]),
             y=np.zeros(3),
@@ -279,7 +283,7 @@ class TestFolds:
 
 
 def make_fold(y_test: np.ndarray, classes: int) -> datasets.Fold:
-    """Make a fold with these classes to test on; the rest of it does not matter."""
+    """Make a fold whose test examples have these classes; its other parts do not matter here."""
     n = len(y_test)
     return datasets.Fold(np.zeros((0, 1)), np.zeros(0), np.zeros((n, 1)), y_test, classes)
 
@@ -302,9 +306,9 @@ class TestAUC:
         hnp.arrays(np.float64, (30, 4), elements=st.floats(0.1, 9)),
     )
     def test_auc_of_four_classes_is_scikit_learns(self, y, scores):
-        """The area is the mean of those of each class against the others.
+        """With four classes, the areas of each class against the others are averaged.
 
-        The mean is weighted by the classes' frequencies.
+        The weights of the mean are the frequencies of the classes.
         """
         probabilities = scores / scores.sum(axis=1, keepdims=True)
 
@@ -314,7 +318,10 @@ class TestAUC:
         assert area == pytest.approx(expected, abs=1e-12)
 
     def test_class_that_is_not_tested_has_no_weight(self):
-        """Class 1 of three is not tested; classes 0 and 2 are equally frequent."""
+        """A class without any example in the test fold has no weight in the mean of areas.
+
+        Class 1 of three is not tested; classes 0 and 2 are equally frequent.
+        """
         y = np.array([0, 2, 2, 0])
         scores_of_0 = [0.9, 0.2, 0.3, 0.8]  # they separate class 0 from the others
         scores_of_1 = [5, 6, 1, 0]

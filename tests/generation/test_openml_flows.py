@@ -48,10 +48,10 @@ CONTEXT_OF_TASK = {"n_rows": 768.0, "n_features": 8.0, "majority_share": 0.65}
 def make_evaluations(
     flow: Flow, tasks: Sequence[str] = TASKS, n: int = 60, seed: int = 0
 ) -> pd.DataFrame:
-    """Make up evaluations, two a training, whose values can be predicted from configurations.
+    """Make up evaluations, two for each training, whose values follow from the configurations.
 
-    A value is the mean of a configuration's hyperparameters, each on its range from 0 to 1, and
-    slightly greater on a task with a greater number.
+    To compute a value, each hyperparameter is scaled from its range to [0, 1], and the mean of
+    them is taken. Values are slightly greater on tasks with greater numbers.
     """
     space = flow.space()
     frames = []
@@ -123,7 +123,10 @@ def test_artifacts_conform(artifact_folder, surrogate):
 
 
 def test_artifact_has_what_table_tells(artifact_folder):
-    """Tasks, in the order in which they come first, contexts and source are those of the table."""
+    """Tasks, contexts and source of an artifact are those of the table of evaluations.
+
+    Tasks are in the order in which they first occur in the table.
+    """
     described = describe_evaluations(SVM)
 
     benchmark = hbo.load(artifact_folder)
@@ -150,9 +153,10 @@ def test_raw_evaluations_are_recorded(artifact_folder):
 
 @pytest.mark.parametrize(("surrogate", "tolerance"), [("forest", 1e-4), ("nearest", 0)])
 def test_surrogates_predict_their_evaluations(artifact_folder, surrogate, tolerance):
-    """Each leaf of the forest holds one evaluation here, so the forest can predict it again.
+    """Surrogates predict the evaluations that they were fitted to.
 
-    It does so up to rounding, as configurations are coded with few digits. Neighbours are exact.
+    Each leaf of the forest holds one evaluation here, so that the forest is exact up to
+    rounding: its configurations are coded with few digits. Nearest neighbours are exact.
     """
     recorded = read_evaluations(Artifact(artifact_folder))
     for task, raw in zip(
@@ -164,10 +168,11 @@ def test_surrogates_predict_their_evaluations(artifact_folder, surrogate, tolera
 
 
 def test_card_has_counts_and_figures(artifact_folder):
-    """A forest can predict the made-up values, as they follow from the configurations.
+    """The card has the numbers of evaluations, and the quality of both surrogates on each task.
 
-    The card tells how well it does in ten-fold cross-validation: the measure r2 is 1 if all are
-    predicted, and 0 by chance.
+    Quality is measured by r2 in ten-fold cross-validation: 1 is perfect, and 0 is as good as
+    predicting the mean. The made-up values follow from the configurations, so that r2 must be
+    high.
     """
     card = read_card(Artifact(artifact_folder))
 
@@ -182,7 +187,10 @@ def test_card_has_counts_and_figures(artifact_folder):
 
 
 def test_card_has_command_and_limits(artifact_folder):
-    """The command would generate the artifact again; the seed is 0 by default."""
+    """The card has the command that generates the artifact again, and the limits of its data.
+
+    The command contains the seed, although 0 is the default.
+    """
     card = read_card(Artifact(artifact_folder))
 
     assert card.command == (
@@ -212,9 +220,9 @@ def artifact_folder_of_task_3(tmp_path_factory):
 
 @pytest.mark.parametrize("surrogate", ["forest", "nearest"])
 def test_task_alone_has_same_surrogate(artifact_folder, artifact_folder_of_task_3, surrogate):
-    """An artifact of task 3 alone has, to the byte, the arrays of task 3 among others.
+    """Task 3 has the same surrogate whether it is generated alone or together with other tasks.
 
-    So it has the same best value and figures.
+    Its arrays are equal to the byte, and its best value and quality are equal, too.
     """
     arrays = read_task_arrays(artifact_folder_of_task_3, surrogate, task=0)
 
@@ -229,7 +237,10 @@ def test_task_alone_has_same_surrogate(artifact_folder, artifact_folder_of_task_
 
 
 def test_seed_decides_only_the_forest(artifact_folder_of_task_3, tmp_path):
-    """Forests are fitted with random numbers, nearest neighbours are found without."""
+    """Another seed changes the forest, which is fitted with random numbers.
+
+    Nearest neighbours, which need no random numbers, stay the same.
+    """
     folder_of_seed_1 = generate_from_frame(tmp_path, tasks=["3"], seed=1)
 
     for surrogate, ignores_seed in (("forest", False), ("nearest", True)):
@@ -239,10 +250,10 @@ def test_seed_decides_only_the_forest(artifact_folder_of_task_3, tmp_path):
 
 
 def test_shared_noise_is_not_predicted(tmp_path):
-    """Folds do not part evaluations of one training, which share noise.
+    """Cross-validation keeps the evaluations of one training, which share noise, in one fold.
 
-    Here each training has two equal evaluations, of pure noise: predicting the one by the other
-    would give an r2 near 1.
+    Here each training has two evaluations with the same value of pure noise. If they were in
+    different folds, the one would predict the other, and r2 would be near 1.
     """
     configurations = make_evaluations(SVM, ["3"], n=80).iloc[:40]
     noise = np.random.default_rng(0).normal(size=40)
@@ -299,7 +310,7 @@ def test_other_flows_conform(flow, tmp_path):
     ],
 )
 def test_insufficient_evaluations_are_refused(tmp_path, options, error, message):
-    """Without enough evaluations, or what they need, no artifact is written."""
+    """No artifact is written if there are too few evaluations, or a part of them is missing."""
     with pytest.raises(error, match=message):
         generate_from_frame(tmp_path, **options)
 
@@ -353,7 +364,7 @@ def no_fit(monkeypatch):
 
 @pytest.mark.usefixtures("no_fit")
 def test_training_gets_the_request(training_calls, tmp_path):
-    """All that a user asks for reaches the training."""
+    """All options that a user passes to the generator reach the training."""
     SVM_GENERATOR.generate(
         tmp_path / SVM.name, local=tmp_path, configurations=30, seed=3, workers=2
     )
@@ -370,7 +381,7 @@ def test_training_gets_the_request(training_calls, tmp_path):
 
 @pytest.mark.usefixtures("training_calls", "no_fit")
 def test_context_is_computed_from_data(tmp_path):
-    """The table of trainings has the contexts of its tasks, here of 49."""
+    """The context of each task, here of task 49, is computed from its data set."""
     SVM_GENERATOR.generate(tmp_path / SVM.name, local=tmp_path)
 
     path = tmp_path / "openml-svm-evaluations.parquet"
@@ -528,7 +539,10 @@ def test_only_scarce_tasks_are_refused(tmp_path):
 
 
 def test_ranger_is_generated_by_users():
-    """Its evaluations are OpenML's records, or given; the package does not have the benchmark."""
+    """The package does not contain ranger's benchmark; users generate it from OpenML's records.
+
+    They may also give evaluations of their own.
+    """
     assert list(RANGER_GENERATOR.sources) == ["openml", "evaluations"]
     assert RANGER_GENERATOR.home() == local_folder()
     assert SVM_GENERATOR.home() == Path("artifacts")
@@ -543,7 +557,7 @@ def generated_ranger(download_calls, tmp_path, monkeypatch):
 
 @pytest.mark.usefixtures("generated_ranger")
 def test_ranger_is_found_and_converted(download_calls):
-    """OpenML records how many columns are tried, mtry; the search space has their share."""
+    """The number of columns that OpenML records, mtry, becomes a share of the columns."""
     (call,) = download_calls
 
     convert_mtry = call["setups"].converters["mtry"]

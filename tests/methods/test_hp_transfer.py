@@ -52,9 +52,10 @@ without_best = pytest.mark.filterwarnings("ignore:the search space does not allo
 
 
 def make_old_step(n: int = 40) -> hbo.Evaluations:
-    """Evaluations with the optimum at a = 0.2, where the new space allows the configurations.
+    """Make evaluations on the old space, which are best at a = 0.2 for the allowed kinds.
 
-    The kind that was removed has lower losses, so that it misleads, with the optimum at a = 0.9.
+    The removed kind has lower losses and its optimum at a = 0.9: a method that does not discard
+    it is misled.
     """
     values = OLD_SPACE.decode(OLD_SPACE.sample_unit(np.random.default_rng(0), n))
     is_removed = values[:, COLUMN_KIND] == REMOVED_KIND
@@ -65,12 +66,12 @@ def make_old_step(n: int = 40) -> hbo.Evaluations:
 
 
 def is_allowed(old: hbo.Evaluations) -> BoolArray:
-    """Whether the new space allows each old configuration."""
+    """Return for each old configuration whether the new space has its kind."""
     return old.values[:, COLUMN_KIND] != REMOVED_KIND
 
 
 def select(old: hbo.Evaluations, rows: BoolArray | IntArray) -> hbo.Evaluations:
-    """The old evaluations in some rows."""
+    """Return the old evaluations in the given rows."""
     return replace(old, values=old.values[rows], objective=old.objective[rows])
 
 
@@ -95,7 +96,7 @@ def make_without_random_suggestions(name: str, old: hbo.Evaluations) -> hbo.Meth
 
 
 def ask_many(method: hbo.Method, count: int) -> FloatArray:
-    """Coded values of suggestions, without telling any result."""
+    """Ask for suggestions without telling results; return their coded values, (count, 4)."""
     return NEW_SPACE.values([method.ask() for _ in range(count)])
 
 
@@ -104,14 +105,17 @@ def ask_many(method: hbo.Method, count: int) -> FloatArray:
 
 @each_transfer
 def test_suggestions_follow_old_ranking(name):
-    """The optimum of the old evaluations that the new space allows is at a = 0.2."""
+    """Suggestions gather around a = 0.2, the optimum of the old evaluations that are allowed."""
     a = ask_many(make_without_random_suggestions(name, make_old_step()), 100)[:, COLUMN_A]
     assert np.median(a) == pytest.approx(0.2, abs=0.15)
 
 
 @each_transfer
 def test_old_configurations_outside_are_discarded(name):
-    """Line 2 of algorithm 1 discards configurations with a kind that the new space lacks."""
+    """Old configurations whose kind the new space lacks have no influence on suggestions.
+
+    Line 2 of algorithm 1 discards them.
+    """
     old = make_old_step()
     allowed = select(old, is_allowed(old))
     suggestions = ask_many(make_method(name, old), 20)
@@ -120,7 +124,10 @@ def test_old_configurations_outside_are_discarded(name):
 
 @each_transfer
 def test_removed_hyperparameter_has_no_influence(name):
-    """Line 3 of algorithm 1 drops hyperparameters that the new space lacks: the last one."""
+    """Other old values of the removed hyperparameter, the last column, change no suggestion.
+
+    Line 3 of algorithm 1 drops hyperparameters that the new space lacks.
+    """
     old = make_old_step()
     other_values = old.values.copy()
     other_values[:, LAST_COLUMN] = np.random.default_rng(5).random(len(old))
@@ -131,7 +138,10 @@ def test_removed_hyperparameter_has_no_influence(name):
 
 @each_transfer
 def test_only_ranks_of_losses_matter(name):
-    """Line 4 of algorithm 1 replaces losses by their ranks, which an increasing function keeps."""
+    """An increasing function of the old losses changes no suggestion, as it keeps their ranks.
+
+    Line 4 of algorithm 1 replaces losses by their ranks.
+    """
     old = make_old_step()
     stretched = replace(old, objective=np.exp(5.0 * old.losses))
     suggestions = ask_many(make_method(name, old), 20)
@@ -139,7 +149,7 @@ def test_only_ranks_of_losses_matter(name):
 
 
 def compute_share_near_old_optimum(method: hbo.Method) -> float:
-    """Share of 900 suggestions whose a is at most 0.3 from the old optimum, 0.2."""
+    """Compute which share of 900 suggestions has an a within 0.3 of the old optimum, 0.2."""
     a = ask_many(method, 900)[:, COLUMN_A]
     return float(np.mean(np.abs(a - 0.2) < 0.3))
 
@@ -214,7 +224,7 @@ def test_model_of_new_space_takes_over(name, trials_before_model):
 @without_best
 @each_best_first
 def test_best_old_configuration_comes_first(name):
-    """It is the best that the new space allows; a, b and the kind are in both spaces."""
+    """The first suggestion has the best old values of a, b and kind that the new space allows."""
     old = make_old_step()
     (best,) = OLD_SPACE.configs(find_best_allowed(old)[None])
     first = make_method(name, old).ask()
@@ -225,7 +235,10 @@ def test_best_old_configuration_comes_first(name):
 
 @each_best_first
 def test_best_that_is_not_allowed_is_named(name):
-    """The best old configuration has the kind p, which was removed; another one is suggested."""
+    """A warning names the best old configuration if the new space does not allow it.
+
+    Its kind, p, was removed.
+    """
     with pytest.warns(hbo.errors.HistoryWarning, match=r"'before' \(kind = 'p'\): the best of"):
         make_method(name, make_old_step())
 
@@ -233,7 +246,7 @@ def test_best_that_is_not_allowed_is_named(name):
 @without_best
 @each_best_first
 def test_failed_old_evaluations_come_last(name):
-    """If the best old evaluation had failed, the second best would be suggested first."""
+    """If the best old evaluation is replaced by a failure, the second best is suggested first."""
     old = make_old_step()
     losses_of_allowed = np.where(is_allowed(old), old.losses, np.inf)
     best_row, second_row, *_ = np.argsort(losses_of_allowed)
@@ -249,16 +262,17 @@ each_only_new = pytest.mark.parametrize("name", ["only-optimize-new", "gp-only-o
 
 
 def compute_losses_of_new(values: FloatArray) -> FloatArray:
-    """Losses that depend on the new hyperparameter alone, the last column; it is best at 0.6."""
+    """Square the distance of the new hyperparameter, the last column, from its optimum, 0.6."""
     return (values[:, LAST_COLUMN] - 0.6) ** 2
 
 
 @without_best
 @each_only_new
 def test_shared_hyperparameters_keep_best_values(name):
-    """Suggestions differ from the best old configuration in the new hyperparameter alone.
+    """All suggestions have the shared values of the best old configuration.
 
-    With that configuration the method `best-first` begins.
+    The method `best-first` suggests this configuration first. Only the new hyperparameter
+    varies.
     """
     best = ask_many(make_method("best-first", make_old_step()), 1)
     values = run_trials(make_method(name, make_old_step()), compute_losses_of_new, trials=30)
@@ -268,7 +282,7 @@ def test_shared_hyperparameters_keep_best_values(name):
 
 @each_only_new
 def test_new_hyperparameter_is_optimised(name):
-    """The loss has its optimum where the new hyperparameter, in the last column, is 0.6."""
+    """Suggestions of the new hyperparameter, the last column, come close to its optimum, 0.6."""
     values = run_trials(make_method(name, make_old_step()), compute_losses_of_new, trials=30)
     distances = np.abs(values[:, LAST_COLUMN] - 0.6)
     distances_of_late_trials = distances[-12:]
@@ -282,13 +296,13 @@ each_drop = pytest.mark.parametrize("name", ["drop-unimportant", "gp-drop-unimpo
 
 
 def make_old_step_that_depends_on_a() -> hbo.Evaluations:
-    """Old evaluations whose losses are the distance of a from 0.3."""
+    """Make old evaluations whose losses are the distance of a from 0.3."""
     old = make_old_step(60)
     return replace(old, objective=np.abs(old.values[:, COLUMN_A] - 0.3))
 
 
 def select_a(values: FloatArray) -> FloatArray:
-    """Losses on the new space, which are a."""
+    """Use the column of a as the losses of configurations on the new space."""
     return values[:, COLUMN_A]
 
 

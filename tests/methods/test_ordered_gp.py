@@ -35,15 +35,17 @@ def make_method(history: list[Evaluations], *, seed: int = 0, **context: float) 
 
 
 def make_task(place: float, **options: float) -> Evaluations:
-    """Twenty evaluations of a bowl with its optimum at place."""
+    """Make twenty evaluations of a bowl whose optimum is at `place`."""
     return make_bowl_task(place=place, trials=20, **options)
 
 
 def make_drifting_tasks() -> list[Evaluations]:
+    """Make one task for each of `EARLIER_PLACES`, the optima that drift towards the current one."""
     return [make_task(place) for place in EARLIER_PLACES]
 
 
 def select_best_configuration(task: Evaluations) -> FloatArray:
+    """Return the evaluated configuration of a task that has the lowest loss."""
     return task.values[task.losses.argmin()]
 
 
@@ -51,7 +53,7 @@ def select_best_configuration(task: Evaluations) -> FloatArray:
 
 
 def test_first_trials_are_earlier_tasks_bests():
-    """The first `early_trials` are best configurations of earlier tasks, here six."""
+    """The first `early_trials` suggestions are best configurations of earlier tasks, here six."""
     history = [make_task(place) for place in (0.05, 0.1, *EARLIER_PLACES)]
     trials = OrderedGP.early_trials
     suggestions = suggest_on_bowl(make_method(history), place=0.6, trials=trials)
@@ -60,7 +62,12 @@ def test_first_trials_are_earlier_tasks_bests():
 
 
 def test_early_trials_trust_tasks_that_are_the_same():
-    """All tasks are one bowl, which the model knows: the second trial is nearly its optimum."""
+    """If earlier tasks equal the current one, the second trial is nearly the optimum.
+
+    Every task is the same bowl. The model then learns a correlation of at least
+    `TRUSTED_CORRELATION`, so that the second trial need not be the best configuration of an
+    earlier task.
+    """
     # With other numbers of evaluations, tasks have other points.
     history = [make_bowl_task(place=0.6, trials=trials) for trials in range(40, 48)]
     method = make_method(history)
@@ -74,7 +81,11 @@ def test_early_trials_trust_tasks_that_are_the_same():
 
 
 def test_first_trial_follows_drift():
-    """Optima move in steps of 0.1 from 0 to 0.8, so the latest is nearest to the current, 0.9."""
+    """The first trial is near the best configuration of the latest task.
+
+    The optima of earlier tasks move in steps of 0.1 from 0 to 0.8, and the current one is at
+    0.9.
+    """
     places = np.arange(0.0, 0.9, 0.1)
     history = [make_bowl_task(place=place, trials=40) for place in places]
     (first,) = suggest_on_bowl(make_method(history), place=0.9, trials=1)
@@ -83,7 +94,7 @@ def test_first_trial_follows_drift():
 
 
 def test_drifting_smooth_optimum_is_reached():
-    """The optimum is at 0.6 now, after 0.2, 0.3, 0.4 and 0.5 on earlier tasks."""
+    """After optima at 0.2, 0.3, 0.4 and 0.5 on earlier tasks, the one at 0.6 is found."""
     suggestions = suggest_on_bowl(make_method(make_drifting_tasks()), place=0.6, trials=15)
     assert bowl(suggestions, place=0.6).min() < 1e-4
 
@@ -94,7 +105,7 @@ FAILED = minimised("failed", {}, np.full((3, 2), 0.5), np.full(3, math.nan), UNI
 @pytest.mark.parametrize("context", [{}, {"rows": 100.0, "columns": 5.0}])
 @pytest.mark.parametrize("history", [[], [FAILED]])
 def test_equals_bo_without_finite_history(history, context):
-    """There is no earlier task, or all its evaluations failed."""
+    """The method equals `bo` if there is no earlier task, or if all earlier evaluations failed."""
     bo = by_hand.make_method(BayesianOptimisation)
     np.testing.assert_array_equal(
         suggest_on_bowl(make_method(history, **context), place=0.3, trials=8),
@@ -150,7 +161,7 @@ def test_units_of_quantities_do_not_matter():
 
 
 def test_levels_of_tasks_do_not_matter():
-    """Suggestions stay if a constant is added to the losses of each task, also of the current."""
+    """Adding a constant to all losses of a task, an earlier or the current one, changes nothing."""
     raised_history = [make_task(place, offset=100.0 * place) for place in EARLIER_PLACES]
     with_levels = make_method(raised_history)
     without_levels = make_method(make_drifting_tasks())
@@ -160,9 +171,9 @@ def test_levels_of_tasks_do_not_matter():
 
 
 def test_scales_of_earlier_tasks_do_not_matter():
-    """Suggestions stay if the losses of earlier tasks are multiplied, but for the last task.
+    """Multiplying the losses of an earlier task changes no suggestion, unless it is the last task.
 
-    The current task takes its unit from that one, the nearest.
+    The last task is the nearest to the current one, which takes its unit of losses from there.
     """
     factors = (2.0**7, 2.0**-3, 2.0**2, 1.0)  # powers of two hardly change rounding
     scaled_history = []
@@ -224,7 +235,7 @@ def test_last_task_says_less_without_an_order():
     ("draw_places", "matters"), [(draw_independent_places, False), (draw_random_walk, True)]
 )
 def test_order_is_tested(draw_places, matters):
-    """Of thirty tasks without contexts, the method mostly tells whether their order matters."""
+    """The method tells in most cases whether the order of thirty tasks without contexts matters."""
     p_values = []
     for seed in range(4):
         places = draw_places(np.random.default_rng(seed)).tolist()

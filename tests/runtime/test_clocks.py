@@ -11,9 +11,9 @@ from hpobench_ordered.runtime.clocks import clock_stopped_by_imports, cpu_clock
 
 
 def test_clock_stops_while_numba_compiles():
-    """A function is called for the first time, of which compilation takes nearly all of the time.
+    """The clock does not count compilation, which takes most of a function's first call.
 
-    Python's own clock goes on.
+    Python's own clock counts all of the call, and is compared with it.
     """
     # The module that stops the clock is imported, as by any method that compiles.
     assert compiling

@@ -101,13 +101,16 @@ def test_path_finds_the_folder(zeros_folder_here, path):
 
 
 def test_other_version_of_a_folder_is_refused(zeros_folder):
-    """Version 2 is asked for, but the artifact in the folder has version 1."""
+    """An id that names version 2 is refused for a folder whose artifact has version 1."""
     with pytest.raises(UnknownNameError, match="newsvendor@1"):
         benchmark_spec(f"{zeros_folder}@2")
 
 
 def test_folder_names_may_end_like_versions(zeros_folder):
-    """An id is the folder, `@` and the version, here 1; the folder itself is called `mine@3`."""
+    """A folder called `mine@3` is found, although `@3` looks like a version.
+
+    The id of a benchmark is its folder, `@` and its version, which is 1 here.
+    """
     folder = zeros_folder.rename(zeros_folder.with_name("mine@3"))
 
     spec = benchmark_spec(folder)
@@ -153,7 +156,11 @@ REMOVE = "REMOVE"
     ],
 )
 def test_malformed_content_is_refused(zeros_folder, keys, value):
-    """One entry of `benchmark.json` is changed or removed: that of nested keys, outermost first."""
+    """An artifact is refused after one entry of its `benchmark.json` was changed or removed.
+
+    `keys` lead to the entry: the first one is a key of the whole file, the next one is a key of
+    the entry found so far, and so on.
+    """
 
     def change(content: Any) -> None:
         """Change or remove the entry at the end of the nested keys."""
@@ -206,9 +213,9 @@ def test_changed_version_of_folder_is_noticed(zeros_folder, make_spec):
 
 @pytest.mark.parametrize(("name", "version"), [("newsvendor", 2), ("paperboy", 1)])
 def test_packaged_artifact_must_fit_its_spec(monkeypatch, name, version):
-    """A spec has another name or version than the artifact that the package has for it.
+    """A packaged benchmark is not loaded if its spec has another name or version than its artifact.
 
-    Whatever the name, the artifact is that of newsvendor, of version 1.
+    The artifact is always that of newsvendor, version 1.
     """
     monkeypatch.setattr(Artifact, "packaged", lambda name: PACKAGED_NEWSVENDOR)
     spec = bundled_spec(name, version=version, summary="", surrogates={"table": ""})
@@ -219,7 +226,7 @@ def test_packaged_artifact_must_fit_its_spec(monkeypatch, name, version):
 
 @pytest.mark.parametrize("name", PACKAGED_NAMES)
 def test_summaries_are_those_of_artifacts(name):
-    """Specs repeat the summaries of benchmarks and surrogates, to list them without any reading."""
+    """Specs repeat the summaries in artifacts, so that a list of benchmarks reads no artifact."""
     spec = benchmark_spec(name)
 
     content = spec.artifact.read_json(BENCHMARK_FILE)
@@ -230,7 +237,7 @@ def test_summaries_are_those_of_artifacts(name):
 
 
 def make_raw_evaluations() -> list[RawEvaluations]:
-    """Random evaluations of newsvendor's nine tasks: five of the first, six of the second, ..."""
+    """Make random evaluations of newsvendor's nine tasks: five of task 0, six of task 1, ..."""
     rng = np.random.default_rng(0)
     all_evaluations = []
     for n in range(5, 5 + 9):
@@ -246,7 +253,7 @@ def make_raw_evaluations() -> list[RawEvaluations]:
 
 @pytest.fixture
 def recorded_folder(tmp_path):
-    """A folder with an artifact like the packaged newsvendor and, besides, raw evaluations."""
+    """A folder with an artifact of newsvendor that also has the raw evaluations made above."""
     folder = tmp_path / "recorded"
     default_surrogate = benchmark_spec("newsvendor").option()
     model, best_values = default_surrogate.load()
@@ -258,7 +265,7 @@ def recorded_folder(tmp_path):
 
 
 def test_raw_evaluations_are_read_as_written(recorded_folder):
-    """Every array comes back: configurations, values, spreads, and numbers of trainings."""
+    """All arrays are read as they were written: configurations, values, spreads and trainings."""
     evaluations_of_tasks = read_evaluations(Artifact(recorded_folder))
 
     for evaluations, expected in zip(evaluations_of_tasks, make_raw_evaluations(), strict=True):
@@ -281,7 +288,7 @@ def test_raw_evaluations_are_history(recorded_folder):
 
 
 def test_evaluations_of_a_task_are_recorded_ones(recorded_folder):
-    """A benchmark with recorded evaluations gives these, and evaluates nothing at random."""
+    """If evaluations are recorded, a benchmark returns them instead of evaluating random ones."""
     benchmark = hbo.load(recorded_folder)
 
     # No number is asked for, so all evaluations of task 2 are meant.
@@ -327,7 +334,7 @@ def test_damaged_raw_evaluations_are_refused(recorded_folder, name, array):
 
 
 def test_benchmark_to_be_generated_has_a_plan(tmp_path):
-    """Before it is generated, a benchmark is defined by its plan, of the summary "planned"."""
+    """Before a benchmark is generated, its spec has the summary of its plan, "planned"."""
     spec = make_spec_to_generate(tmp_path / "missing")
 
     assert spec.artifact is None
@@ -336,7 +343,7 @@ def test_benchmark_to_be_generated_has_a_plan(tmp_path):
 
 
 def test_benchmark_to_be_generated_names_command(tmp_path):
-    """Before it is generated, a benchmark cannot be loaded; the error says how to generate it."""
+    """Loading a benchmark that is not generated yet is an error, which says how to generate it."""
     spec = make_spec_to_generate(tmp_path / "missing")
 
     assert not spec.option().is_ready
@@ -345,7 +352,10 @@ def test_benchmark_to_be_generated_names_command(tmp_path):
 
 
 def test_spec_of_generated_benchmark_reads_artifact(recorded_folder):
-    """The benchmark has been generated, so that its plan, of the summary "planned", is not used."""
+    """After a benchmark was generated, its spec is that of the artifact.
+
+    The plan, whose summary is "planned", is not used any more.
+    """
     spec = make_spec_to_generate(recorded_folder)
 
     assert spec.is_local

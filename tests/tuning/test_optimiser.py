@@ -44,7 +44,7 @@ optuna.logging.set_verbosity(optuna.logging.ERROR)
 
 @pytest.mark.parametrize("method", METHODS)
 def test_suggestions_are_those_of_the_method(method):
-    """The same method, with the same settings, is asked and told by hand."""
+    """An optimiser suggests what its method does if that is asked and told directly."""
     direction = hbo.Direction.MAXIMIZE
     seed, budget = 3, 12
     tuner, task = make_tuner(method, direction=direction, seed=seed, budget=budget)
@@ -71,7 +71,7 @@ def test_suggestions_are_those_of_the_method(method):
     ("direction", "choose_best"), [(hbo.Direction.MINIMIZE, min), (hbo.Direction.MAXIMIZE, max)]
 )
 def test_best_trial_has_best_value(direction, choose_best):
-    """The lowest value if the objective is minimised, the highest if it is maximised."""
+    """The best trial has the lowest value if the objective is minimised, else the highest."""
     tuner, task = make_tuner(direction=direction)
 
     tune(tuner, task, trials=12)
@@ -82,7 +82,10 @@ def test_best_trial_has_best_value(direction, choose_best):
 
 
 def test_suggestions_are_told_in_any_order():
-    """Of four suggestions the second is not told. Trials stay in the order of asking."""
+    """Trials stay in the order of asking, whichever order their results come in.
+
+    The second of four suggestions gets no result.
+    """
     tuner, task = make_tuner("bo")
     first, second, third, fourth = [tuner.ask() for _ in range(4)]
 
@@ -95,7 +98,7 @@ def test_suggestions_are_told_in_any_order():
 
 
 def test_suggestions_in_flight_are_not_repeated():
-    """Of seven suggestions three are told."""
+    """No two of seven suggestions are equal, although only three of them have a result."""
     tuner, task = make_tuner("bo")
     configs = [tuner.ask() for _ in range(4)]
     for config in configs[1:]:
@@ -108,7 +111,7 @@ def test_suggestions_in_flight_are_not_repeated():
 
 
 def test_threads_share_an_optimiser():
-    """Four threads run twenty trials with one optimiser."""
+    """No trial is lost or mixed up when four threads run twenty trials with one optimiser."""
     tuner, task = make_tuner("bo")
 
     def run_trial() -> None:
@@ -125,7 +128,7 @@ def test_threads_share_an_optimiser():
 
 
 def test_config_that_was_not_suggested_is_told():
-    """It is a trial like others, and is not suggested again."""
+    """A configuration that the user chose is told as a trial, and is not suggested afterwards."""
     tuner, _ = make_tuner("bo", space=numeric_space())
 
     tuner.tell({"x": 1, "y": 0.5}, 0.25)
@@ -136,7 +139,10 @@ def test_config_that_was_not_suggested_is_told():
 
 @pytest.mark.filterwarnings("ignore:random-search suggests configurations again")
 def test_equal_suggestions_are_told_in_order():
-    """The space has one configuration, so that both suggestions are equal."""
+    """The first value that is told of two equal suggestions belongs to the first of them.
+
+    They are equal because the space has a single configuration.
+    """
     space = hbo.SearchSpace([hbo.Parameter.choice("kind", ("a",))])
     tuner, _ = make_tuner("random-search", space=space)
     first, second = tuner.ask(), tuner.ask()
@@ -149,7 +155,10 @@ def test_equal_suggestions_are_told_in_order():
 
 
 def test_config_may_come_back_in_other_form():
-    """What is told is recognised as the suggestion, though it is not written as the same dict."""
+    """A told configuration is recognised as the suggestion if it is written differently.
+
+    It has NumPy's number, lacks the constant, and has a value of the inactive x.
+    """
     tuner, _ = make_tuner("random-search")
     config = tuner.ask()
     same_config = config | {"n": np.int64(config["n"])}
@@ -164,7 +173,10 @@ def test_config_may_come_back_in_other_form():
 
 @pytest.mark.parametrize("value", [None, math.nan, math.inf])
 def test_failures_are_told_and_never_best(value):
-    """The value of a failed evaluation is None or no finite number."""
+    """A failed evaluation is a trial with the value NaN, which is never the best.
+
+    A user tells a failure as None or as a number that is not finite.
+    """
     tuner, task = make_tuner("bo")
     failed_config = tuner.ask()
 
@@ -188,7 +200,10 @@ def test_failures_are_told_and_never_best(value):
     ],
 )
 def test_invalid_config_is_not_told(config, message):
-    """The space has x from -5 to 5, and y from 1e-4 to 1."""
+    """A configuration outside the space is refused, and is no trial.
+
+    The space has x from -5 to 5, and y from 1e-4 to 1.
+    """
     tuner, _ = make_tuner("bo", space=numeric_space())
     with pytest.raises(InvalidConfigError, match=message):
         tuner.tell(config, 1.0)
@@ -211,7 +226,7 @@ def test_invalid_value_is_not_told(value, message):
 
 
 def test_method_of_invalid_suggestion_is_named():
-    """The method `OutOfBounds` suggests a value of x beyond its range."""
+    """The error about a suggestion outside the space names the method, here `OutOfBounds`."""
     tuner, _ = make_tuner(OutOfBounds, space=numeric_space())
     with pytest.raises(InvalidSuggestionError, match=r"OutOfBounds suggested.*x must be a number"):
         tuner.ask()
@@ -254,7 +269,7 @@ def test_arguments_that_do_not_fit_are_refused(options, error, message):
 
 
 def test_history_on_other_space_is_warned_of():
-    """The warning names the tasks, 0 and 1, and what has changed."""
+    """The warning names the tasks on another search space, "0" and "1", and what has changed."""
     with pytest.warns(HistoryWarning, match="'0', '1': .* now from -5 to 5"):
         tuner = hbo.optimiser(
             "simple-ordered",
@@ -269,7 +284,7 @@ def test_history_on_other_space_is_warned_of():
 
 
 def test_frame_has_all_told_trials():
-    """Two trials with a value and one that failed, but not the one that is in flight."""
+    """The table has two trials with a value and one that failed, but not the pending one."""
     tuner, task = make_tuner("random-search")
     tune(tuner, task, trials=2)
     tuner.ask()  # stays in flight
@@ -310,7 +325,7 @@ def make_recorded(storage, method="simple-ordered", *, space=None, task="July", 
 
 
 def tune_until(n_trials, tuner, task):
-    """Tell what is in flight, and run trials until there are so many."""
+    """Tell the results of pending suggestions, then run trials until there are `n_trials`."""
     for config in tuner.pending:
         tuner.tell(config, task.evaluate(config))
     tune(tuner, task, trials=n_trials - len(tuner.trials))
@@ -322,7 +337,11 @@ WRITES = ["create_new_trial", "set_trial_user_attr", "set_trial_state_values"]
 
 @pytest.mark.parametrize("write", WRITES)
 def test_killed_in_any_write_continues(monkeypatch, write):
-    """The process is killed before one of the writes of the fourth trial of six."""
+    """A tuning that is killed in its fourth trial is continued as if it had not been killed.
+
+    A `KeyboardInterrupt` in place of one of the writes stands for the end of the process. Six
+    trials are compared.
+    """
     undisturbed, task = make_recorded(make_storage())
     tune(undisturbed, task, trials=6)
     storage = make_storage()
@@ -356,7 +375,7 @@ NEVER = 0  # the trials are counted from 1
 
 
 def tune_until_nine_trials(storage: Path, killed_in_trial: int) -> int:
-    """Tune in a process, which may kill itself; return the exit code."""
+    """Tune in another process, which kills itself in the given trial; return its exit code."""
     script = SCRIPT_UNTIL_NINE_TRIALS.format(
         folder=SUPPORT, storage=str(storage), killed_in_trial=killed_in_trial
     )
@@ -366,7 +385,10 @@ def tune_until_nine_trials(storage: Path, killed_in_trial: int) -> int:
 @pytest.mark.slow
 @pytest.mark.parametrize("file", ["tuning.db", "tuning.log"])
 def test_killed_processes_lose_nothing(tmp_path, file):
-    """Processes are killed in trials 1, 4 and 8 of nine, before their results are told."""
+    """Nine trials are the same whether or not processes are killed in trials 1, 4 and 8 of them.
+
+    A process is killed after a trial was suggested and before its result is told.
+    """
     undisturbed, task = make_tuner("bo")
     tune(undisturbed, task, trials=9)
 
@@ -389,7 +411,11 @@ def test_killed_processes_lose_nothing(tmp_path, file):
     ids=["SQLite", "journal", "URL"],
 )
 def test_storages_of_all_kinds_give_the_same(tmp_path, open_storage):
-    """June, which learns from May, is stopped in its fourth trial of six; the first one fails."""
+    """A tuning that is stopped and continued has the same trials in a file as in memory.
+
+    The tuning of June learns from that of May. Its first trial fails, it is stopped during its
+    fourth trial, and a new optimiser continues it to six trials.
+    """
     trials = []
     for storage in (InMemoryStorage(), open_storage(tmp_path)):
         may, task = make_recorded(storage, "random-search", task="May")
@@ -410,7 +436,7 @@ def test_storages_of_all_kinds_give_the_same(tmp_path, open_storage):
 
 
 def test_next_task_starts_from_the_best():
-    """The default method, on a task that begins after another one in its storage."""
+    """The first suggestion for June, by the default method, is the best configuration of May."""
     storage = InMemoryStorage()
     may, task = make_recorded(storage, "random-search", task="May")
     tune(may, task)
@@ -431,7 +457,10 @@ def write_history(folder, kind, history):
 
 @pytest.mark.parametrize("kind", ["table", "db"])
 def test_history_is_only_read_without_a_task(tmp_path, kind):
-    """A table or storage gives the same as the evaluations in it, and is not changed."""
+    """A table or storage as history gives the suggestions that its evaluations give.
+
+    Its files are not changed.
+    """
     task, history = make_task_and_history(numeric_space())
     options = {"space": task.space, "direction": "minimize"}
     expected = hbo.optimiser("simple-ordered", history=history, **options)
@@ -465,7 +494,7 @@ SPACE_OF_WIDER_X = hbo.SearchSpace([hbo.Parameter.number("x", -9, 5), numeric_sp
     ids=["method", "numbers", "context", "direction", "space"],
 )
 def test_other_settings_are_refused(changed_options, message):
-    """Some options differ from those with which the task was begun."""
+    """A task is not continued with other options than those with which it was begun."""
     storage = make_storage(space=numeric_space())
     options = {
         "method": "simple-ordered",
@@ -483,7 +512,7 @@ def test_other_settings_are_refused(changed_options, message):
 
 
 def test_missing_earlier_task_is_noticed():
-    """It was deleted after this one was begun."""
+    """A task cannot be continued after an earlier task, "0", was deleted from its storage."""
     storage = make_storage(space=numeric_space())
     make_recorded(storage, space=numeric_space())[0].ask()
     optuna.delete_study(study_name="0", storage=storage)
@@ -492,7 +521,7 @@ def test_missing_earlier_task_is_noticed():
 
 
 def test_other_defaults_are_allowed():
-    """A task is taken up on a space that differs only in the default value of x."""
+    """A task can be continued on a space that differs only in the default value of x."""
     storage = InMemoryStorage()
     for default in (0.5, 0.25):
         x = hbo.Parameter("x", Kind.FLOAT, 0.0, 1.0, default=default)
@@ -504,9 +533,10 @@ def test_other_defaults_are_allowed():
 
 
 def test_changed_method_is_noticed(monkeypatch):
-    """A method of the same version suggests something else, as a library that it uses changed.
+    """A task is not continued if a method of the same version suggests something else than before.
 
-    The version, which follows from the method's source text, is fixed here.
+    This happens if a library changes that the method uses. The version, a hash of the method's
+    source text, is fixed here, so that only the suggestion differs.
     """
     storage = InMemoryStorage()
     spec = hbo.MethodSpec("drawing", Good, "", "")  # `Good` draws at random
@@ -522,7 +552,11 @@ def test_changed_method_is_noticed(monkeypatch):
 
 @pytest.mark.parametrize("event", ["ask", "tell"])
 def test_another_writer_is_noticed(event):
-    """Two optimisers with one record, and two suggestions in flight, both ask or both tell."""
+    """If two optimisers write to one record, the one that writes last raises an error.
+
+    Both begin with the same two pending suggestions; then each one asks, or each one tells a
+    result.
+    """
     storage = InMemoryStorage()
     first, _ = make_recorded(storage, "random-search")
     suggestions = [first.ask(), first.ask()]
@@ -538,7 +572,10 @@ def test_another_writer_is_noticed(event):
 
 @pytest.mark.parametrize("begins_with_optimiser", [True, False])
 def test_trials_of_optuna_are_not_continued(begins_with_optimiser):
-    """Optuna has made all trials of a study, or all but the first one."""
+    """An optimiser does not continue a study with trials that Optuna itself made.
+
+    Optuna made all trials, or all but the first one, which an optimiser made.
+    """
     storage = InMemoryStorage()
     if begins_with_optimiser:
         make_recorded(storage, "random-search")[0].ask()
@@ -549,7 +586,10 @@ def test_trials_of_optuna_are_not_continued(begins_with_optimiser):
 
 
 def test_nothing_is_recorded_after_a_failed_write(monkeypatch):
-    """The disk is full while a result is told; an optimiser that is made again can tell it."""
+    """After a write failed, for want of space on the disk, an optimiser refuses all further calls.
+
+    A new optimiser on the same record can tell the result that was not written.
+    """
     storage = make_storage()
     tuner, _ = make_recorded(storage)
     config = tuner.ask()
@@ -573,7 +613,7 @@ def test_storage_in_missing_folder_is_refused(tmp_path):
 
 
 def test_other_file_is_left_alone(tmp_path):
-    """A file of other content is named as the storage by mistake."""
+    """A text file that is passed as the storage by mistake is refused, and not changed."""
     file = tmp_path / "notes.db"
     file.write_text("my notes\nof today\n")
     with pytest.raises(ExperimentError, match="recorded in an Optuna storage"):
@@ -583,6 +623,6 @@ def test_other_file_is_left_alone(tmp_path):
 
 @pytest.mark.parametrize("history", [HISTORY_TO_MINIMIZE, HISTORY_TO_MINIMIZE[0].frame()])
 def test_task_needs_a_storage(history):
-    """Evaluations and tables are only read."""
+    """A task cannot be recorded in evaluations or a table, which are only read."""
     with pytest.raises(ExperimentError, match=r"`record_history` puts what .* into a storage"):
         make_recorded(history)
