@@ -106,7 +106,22 @@ def write_per_task(
     coding: Coding,
     recipe: ForestRecipe,
 ) -> Path:
-    """Fit surrogates to the evaluations of every task and write the artifact; return its folder."""
+    """Fit a forest and nearest neighbours to each task, and write the artifact.
+
+    Args:
+        request: Folder, seed, number of workers, and who is told the progress.
+        defined: The benchmark.
+        evaluations: Evaluations of each task, which are stored as well.
+        report: Texts of the quality card.
+        coding: How configurations are coded as inputs of the forests.
+        recipe: Settings of the forests.
+
+    Returns:
+        The artifact's folder.
+
+    Raises:
+        ExperimentError: A task has too few trainings for cross-validation.
+    """
     # The cross-validation puts whole trainings into folds, each of which needs one.
     for task, raw in zip(defined.tasks, evaluations, strict=True):
         number_of_trainings = len(np.unique(raw.training))

@@ -105,7 +105,7 @@ def split_images(
 
 
 def _read_npz(path: Path) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Read images and classes from a local file; an `ArtifactError` if it does not hold them."""
+    """Read images and classes from a local file; raise an `ArtifactError` if it has none."""
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             return arrays["data"], arrays["target"]
@@ -116,7 +116,7 @@ def _read_npz(path: Path) -> tuple[NDArray[Any], NDArray[Any]]:
 
 
 def _download() -> tuple[NDArray[Any], NDArray[Any]]:
-    """Download images and classes from OpenML; a `DownloadError` if that fails."""
+    """Download images and classes from OpenML; raise a `DownloadError` if that fails."""
     advice = "Give a local npz file with the arrays 'data' and 'target' instead."
     with openml_client("MNIST", advice=advice) as openml:
         mnist = openml.datasets.get_dataset(OPENML_DATA_SET)

@@ -53,7 +53,7 @@ class About:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Self:
-        """Make it from JSON, which has lists in place of tuples; the inverse of `asdict`."""
+        """Make the metadata from JSON, in which tuples have become lists; undoes `asdict`."""
         limits = tuple(content.get("limits", ()))
         return cls(**{**content, "limits": limits})
 
@@ -111,7 +111,7 @@ def make_raw_frame(
 
     for parameter in space.parameters:
         types_of_choices = {type(choice) for choice in parameter.choices}
-        if len(types_of_choices) > 1:  # but a Parquet column has only one
+        if len(types_of_choices) > 1:  # a Parquet column has one type, so choices become texts
             column = f"{CONFIG_PREFIX}{parameter.name}"
             frame[column] = frame[column].map(str, na_action="ignore")
     return frame

@@ -131,7 +131,7 @@ class Part:
         return [name for name in suite(self.suite) if benchmark_spec(name).option().is_ready]
 
     def plan_cells(self) -> list[Cell]:
-        """Plan its runs."""
+        """Plan the runs of the methods on all benchmarks that are there."""
         return plan(
             benchmarks=self.benchmarks(),
             methods=self.methods,
@@ -170,7 +170,9 @@ def run_missing(
     dask: "Client | str | None" = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> None:
-    """Run what neither a folder of results nor the reference results have; continues after a stop.
+    """Run what is in neither a folder of results nor the reference results.
+
+    Finished runs are stored at once, so that a stopped call continues when it is started again.
 
     Args:
         results: Folder of the results.
@@ -232,6 +234,7 @@ def write_reference(
         name = _name_file(new_file.where)
         files[name] = files[name].merge(new_file) if name in files else new_file
 
+    # Descriptions of methods without results are not stored.
     have_results = {method for file in files.values() for method in file.runs["method"]}
     described = {name: descriptions[name] for name in sorted(descriptions) if name in have_results}
     if described:
@@ -331,7 +334,7 @@ def measure_times() -> dict[str, dict[str, float]]:
 
 
 def _plan_cells(methods: Collection[str] = ()) -> dict[str, Cell]:
-    """Plan the runs of all parts, by key; of some methods, if there are any."""
+    """Plan the runs of all parts, by key; if methods are given, only the runs of these."""
     cells = {}
     for part in PARTS:
         for cell in part.plan_cells():
@@ -341,7 +344,7 @@ def _plan_cells(methods: Collection[str] = ()) -> dict[str, Cell]:
 
 
 def _read_reference(folder: Path) -> dict[str, ReferenceFile]:
-    """Read the files of reference results in a folder, by name; none if there is no folder."""
+    """Read the files of reference results in a folder, by name; a missing folder has none."""
     artifact = Artifact(folder)
     if not artifact.exists:
         return {}
@@ -350,7 +353,7 @@ def _read_reference(folder: Path) -> dict[str, ReferenceFile]:
 
 
 def _read_other_content(folder: Path) -> dict[str, Any]:
-    """Read what is in a folder of reference results besides the results, by name of the file."""
+    """Read the JSON files in a folder of reference results, by name; a missing folder has none."""
     artifact = Artifact(folder)
     if not artifact.exists:
         return {}
@@ -359,7 +362,7 @@ def _read_other_content(folder: Path) -> dict[str, Any]:
 
 
 def _read_results(store: Store, cells: Iterable[Cell]) -> Iterator[ReferenceFile]:
-    """Read the finished runs of a plan, a file for each benchmark, surrogate and protocol."""
+    """Read the finished runs of a plan, and yield a file per benchmark, surrogate and protocol."""
     runs = make_overview(store, cells).runs
     finished = runs[runs["state"] == State.DONE.value]
     for labels, group in finished.groupby(["benchmark", "surrogate", "protocol"]):
@@ -369,6 +372,6 @@ def _read_results(store: Store, cells: Iterable[Cell]) -> Iterator[ReferenceFile
 
 
 def _name_file(where: Mapping[str, str]) -> str:
-    """Name the file of a benchmark, surrogate and protocol, without the protocol's settings."""
+    """Return the name of the file for a benchmark, a surrogate and a protocol of any settings."""
     protocol = parse_protocol_name(where["protocol"])
     return f"{where['benchmark']}-{where['surrogate']}-{protocol}{RESULTS_SUFFIX}"

@@ -102,7 +102,11 @@ def _choose_path(folder: Path, identity: Mapping[str, Any], job: TrainingJob) ->
 def _train_and_store(
     trainer: Trainer, job: TrainingJob, path: Path
 ) -> tuple[Path, Mapping[str, Any]]:
-    """Train and store; return the path, and the outcome as it will be read from the file."""
+    """Do a training and store it.
+
+    Returns:
+        The path, and the outcome as it will be read from the file.
+    """
     outcome = trainer(job.config, job.where)
     record = {
         "where": job.where,
@@ -116,7 +120,7 @@ def _train_and_store(
 
 
 def _read_outcome(path: Path) -> Mapping[str, Any]:
-    """Read the outcome of a finished training; a `StoreError` if its file is damaged."""
+    """Read the outcome of a finished training; raise a `StoreError` if its file is damaged."""
     try:
         return dict(json.loads(path.read_bytes())["outcome"])
     except (OSError, ValueError, KeyError, TypeError) as error:

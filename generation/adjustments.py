@@ -86,6 +86,7 @@ def _make_card(adjustment: SpaceAdjustment, request: Request) -> Card:
         raise ArtifactError(f"{adjustment.base.id} has no artifact with a card")
 
     card = read_card(adjustment.base.artifact)
+    # Figures are the qualities of the forest, task by task.
     figures = [of_task for of_task in card.figures if of_task.name in adjustment.tasks]
     # `LIMIT_OF_SEARCH` takes the place of what the flow's card says about its best values.
     other_limits = [limit for limit in card.limits if limit != NOT_OPTIMAL]

@@ -91,7 +91,7 @@ class EvaluationSource:
 
 
 def artifacts_folder() -> Path:
-    """The folder `artifacts` in the current folder."""
+    """Return the folder `artifacts` in the current folder."""
     return Path("artifacts")
 
 
@@ -191,12 +191,12 @@ class GeneratorFamily:
 
 
 def generators() -> Mapping[str, Generator]:
-    """Generators of artifacts, by the benchmark's name."""
+    """Return the generators of artifacts, by the benchmark's name."""
     return specs_by_name(GENERATION, "GENERATORS", Generator)
 
 
 def generator_families() -> tuple[GeneratorFamily, ...]:
-    """All families of generators."""
+    """Return all families of generators."""
     return tuple(family for family, _ in iter_exports(GENERATION, "FAMILIES", GeneratorFamily))
 
 

@@ -46,7 +46,7 @@ CONFIGURATIONS_AND_SEEDS = {
     "retrain-bike-sharing-linear": (320, 3),
     "retrain-metro-traffic-linear": (320, 2),
 }
-"""The same for benchmarks that need more to rank configurations."""
+"""Numbers of configurations and of seeds of the benchmarks where fewer rank too roughly."""
 
 
 def make_plan(
@@ -171,7 +171,7 @@ def _compare_with_forest(
     """
     forest = fit_forest(plan.values, values, coding=coding, recipe=ForestRecipe(), seed=seed)
     predictions = [forest.predict(plan.values, task) for task in range(forest.n_tasks)]
-    smooth_values = np.stack(predictions, axis=1)  # a forest evens out noise
+    smooth_values = np.stack(predictions, axis=1)  # (n, T); a forest evens out noise
 
     compute_losses = defined.objective.losses
     return make_comparisons(

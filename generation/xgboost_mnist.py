@@ -125,7 +125,7 @@ def _write(
     tasks = [task for task in defined.tasks if task.context["train_size"] in sizes]
     # In choosing splits the two smallest sizes count more, as they differ from all others.
     weights = [WEIGHT_OF_SIZE.get(size, 1.0) for size in sizes]
-    fitted_to, _, _ = source.partition(",")  # without the address
+    fitted_to, _, _ = source.partition(",")  # the source's name, before its address
     report = CardTexts(
         source=source,
         command=command,

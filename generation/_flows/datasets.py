@@ -36,7 +36,10 @@ _FILE_NAME = re.compile(r"(?P<task>\d+)_(?P<name>.+)\.csv")
 
 
 def read_offline_datasets(folder: Path) -> dict[str, ClassificationData]:
-    """Read or make the data sets that need no download, by OpenML task in ascending order."""
+    """Return the data sets that need no download, by OpenML task in ascending order.
+
+    They are the files of the folder, scikit-learn's breast cancer data and the MONK's problems.
+    """
     local_data_sets = _read_folder(folder)
     data_sets = {BREAST_CANCER_TASK: load_breast_cancer_data()}
     # One task for each of the MONK's problems 1, 2 and 3.
@@ -202,7 +205,10 @@ def compute_naive_bayes_auc(data: ClassificationData) -> float:
 
 
 def _compute_binary_auc(is_positive: BoolArray, scores: FloatArray) -> float:
-    """Compute the area under the ROC curve, ties counted by half; arguments of shape (m,)."""
+    """Compute the area under the ROC curve from classes and scores, (m,) each.
+
+    A pair of examples with equal scores counts as half in order.
+    """
     from scipy.stats import rankdata
 
     positives = int(is_positive.sum())

@@ -102,7 +102,7 @@ class SVMTrainer:
 
 
 def _test_svm(fold: Fold, config: Mapping[str, Any]) -> tuple[float, bool]:
-    """Train and test on a fold; returns the AUC, and whether the solver stopped early."""
+    """Train an SVM and test it on a fold; return the AUC, and whether the solver stopped early."""
     sklearn = _import_sklearn()
     machine = sklearn.svm.SVC(
         kernel=KERNELS[config["kernel"]],
@@ -182,9 +182,10 @@ class BoostingTrainer:
 
 
 def _test_boosting(fold: Fold, config: Mapping[str, Any]) -> list[tuple[float, float]]:
-    """Train and test on a fold; returns AUC and seconds at each number of rounds.
+    """Train XGBoost and test it on a fold; return the AUC and seconds at each number of rounds.
 
-    Training goes on from one number of rounds to the next, so that seconds are since its beginning.
+    One training goes on from each number of rounds to the next. Seconds are counted from its
+    beginning.
     """
     begin = time.perf_counter()
     results = []

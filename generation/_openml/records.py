@@ -106,7 +106,7 @@ def _list_evaluations(flow_id: int, task: int) -> "pd.DataFrame":
 
 
 def _write_stated_values(parameters: Mapping[str, str | None]) -> str:
-    """Write the values of a setup, which are given by full names, as JSON by short names."""
+    """Return the values of a setup as JSON, by names of parameters without flow and version."""
     text_of_name = {}
     for full_name, text in parameters.items():
         text_of_name[_FLOW_PREFIX.sub("", full_name, count=1)] = text
@@ -114,7 +114,7 @@ def _write_stated_values(parameters: Mapping[str, str | None]) -> str:
 
 
 def _read_parquet(path: Path) -> "pd.DataFrame":
-    """Read a table; a `StoreError` if it is damaged."""
+    """Read a table from a Parquet file; raise a `StoreError` if the file is damaged."""
     import pandas as pd
 
     try:

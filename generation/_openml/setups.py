@@ -41,7 +41,11 @@ min.node.size) or that its versions disagree about (lambda).
 """
 
 BOUND_TOLERANCE = 0.5e-6 * (1 + 1e-9)
-"""Bounds are printed with six decimals."""
+"""How far a recorded number may be beyond a bound of the search space.
+
+The bounds were printed with six decimals, so that the unrounded one may be half of 1e-6 beyond. The
+factor allows for the rounding of floating-point numbers.
+"""
 
 _MISSING_TEXTS = frozenset({"", "NA", "NULL", "null", "None"})
 """Texts that mean that there is no value."""
@@ -104,7 +108,10 @@ class MlrSetups:
     def _code_value(
         self, parameter: Parameter, stated: Mapping[str, str], task: int
     ) -> float | Dropped:
-        """Code a hyperparameter's stated or default value, or return why there is none."""
+        """Return the code of a hyperparameter's value, or why it has no valid value.
+
+        The value is the stated one, or else the learner's default.
+        """
         name = parameter.name
         value = parse_value(stated[name]) if name in stated else self.defaults.get(name)
         if parameter.choices:
@@ -153,31 +160,32 @@ def parse_value(text: str) -> Value:
     except ValueError:
         return text
     if isinstance(value, list) and len(value) == 1:
-        (value,) = value
+        (value,) = value  # R has no scalars, so that one value may be a list
     return value if isinstance(value, bool | int | float | str) else text
 
 
 def _code_choice(parameter: Parameter, value: Value) -> float | Dropped:
-    """Find the code of the choice with this name, whatever its case."""
+    """Return the code of the choice that a value names in any case, or that there is none."""
     name = str(value).strip().casefold()
     for index, choice in enumerate(parameter.choices):
         if str(choice).casefold() == name:
-            return float(index)  # choices are coded by their place
+            return float(index)  # a choice is coded by its index among the choices
     return Dropped.OUT_OF_BOUNDS
 
 
 def _clip_number(parameter: Parameter, number: float) -> float | Dropped:
-    """Check a number, and clip it if it is beyond a bound by rounding only.
+    """Check that a number can be a value of a hyperparameter, and move it to a bound if necessary.
+
+    A number is moved if it is beyond a rounded bound by no more than `BOUND_TOLERANCE`.
 
     Returns:
-        The number, or why it cannot be a value of the hyperparameter.
+        The number within the bounds, or why it cannot be a value of the hyperparameter.
     """
     if not math.isfinite(number):
         return Dropped.UNPARSABLE
     if parameter.kind is Kind.INTEGER and not number.is_integer():
         return Dropped.UNPARSABLE
 
-    # Bounds are printed with six decimals: a recorded number may be half of the last one beyond.
     lower = parameter.lower - BOUND_TOLERANCE
     upper = parameter.upper + BOUND_TOLERANCE
     if not lower <= number <= upper:

@@ -40,7 +40,7 @@ class DataSize:
 def look_up_data_sizes(
     tasks: Sequence[int], *, progress: Progress = ignore_progress
 ) -> dict[int, DataSize]:
-    """Look up the sizes of the data sets of OpenML's tasks, by task; the client stores them."""
+    """Look up the size of the data set of each OpenML task; the client stores what it reads."""
     sizes = {}
     for done, task in enumerate(tasks, start=1):
         with openml_client(f"the size of the data of task {task}", advice=ADVICE) as openml:
@@ -64,7 +64,7 @@ def make_svm_converters(sizes: Mapping[int, DataSize]) -> dict[str, Converter]:
     """
 
     def convert_gamma(number: float | None, task: int) -> float | None:
-        """Return a recorded gamma; the default if none is recorded."""
+        """Return the recorded gamma, or the default 1 / p if none is recorded."""
         return 1.0 / sizes[task].inputs if number is None else number
 
     return {"gamma": convert_gamma}

@@ -41,14 +41,16 @@ def compute_correlation_by_lag(losses: FloatArray) -> dict[int, float]:
 
 
 def compute_noise_share(repeated: FloatArray, *, averaged: int = 1) -> float:
-    """Compute which share of the variance of a task's losses is due to the seed, mean over tasks.
+    """Compute which share of a task's variance of losses is due to the seed, averaged over tasks.
+
+    The rest of the variance is due to the configurations.
 
     Args:
         repeated: Losses of m configurations on T tasks, trained with each of S seeds, (S, m, T).
         averaged: Each value of the benchmark is the mean over this many seeds, which divides the
             variance due to the seed.
     """
-    # Of each task, (T,): the variance over seeds, and that over configurations of means of seeds.
+    # The variance over seeds, and the variance over configurations of their means, (T,) each.
     variance_of_seeds = repeated.var(axis=0, ddof=1).mean(axis=0)
     variance_of_means = repeated.mean(axis=0).var(axis=0, ddof=1)
 
@@ -192,5 +194,5 @@ def _compare_seeds(smooth: FloatArray, repeated: FloatArray, averaged: int) -> d
 
 
 def _nan_median(shares: FloatArray) -> float:
-    """Compute the median of the finite shares; 0 if there are none."""
+    """Return the median of the shares that are not NaN, and 0 if all are NaN."""
     return float(np.nanmedian(shares)) if np.isfinite(shares).any() else 0.0

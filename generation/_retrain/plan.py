@@ -21,7 +21,7 @@ from hpobench_ordered.generation._training import TrainingJob
 from hpobench_ordered.space import SearchSpace
 
 REPEATED_CONFIGURATIONS = 32
-"""Number of configurations with a second seed if the others have one."""
+"""Number of configurations that are trained with a second seed if values are of one seed."""
 
 
 @dataclass(frozen=True)
@@ -50,16 +50,17 @@ class RetrainPlan:
 
     @property
     def number_repeated(self) -> int:
-        """Number m of configurations that are trained with every seed: the first ones.
+        """Number m of the first configurations, those that are trained with every seed.
 
-        All, if values are means over seeds; else some, to measure the effect of the seed.
+        If values are means over seeds, these are all configurations. Otherwise they are some, which
+        serve to measure how much the seed matters.
         """
         if self.averaged > 1:
             return len(self.values)
         return min(REPEATED_CONFIGURATIONS, len(self.values))
 
     def jobs(self) -> list[TrainingJob]:
-        """All trainings: every configuration, then the first ones with each further seed."""
+        """List all trainings: n configurations with the first seed, then m with each other seed."""
         configs = self.space.configs(self.values)
         jobs = [TrainingJob(str(self.seed), config) for config in configs]
 
@@ -86,7 +87,10 @@ def average_seeds(
     values = np.array([outcome["values"] for outcome in outcomes], dtype=np.float64)
     n, n_tasks = len(plan.values), values.shape[1]
     m = plan.number_repeated
-    means = values[: plan.averaged * n].reshape(plan.averaged, n, n_tasks).mean(axis=0)
+    # If the plan averages seeds, m is n: every seed has n rows. Otherwise `averaged` is 1.
+    values_of_seeds = values[: plan.averaged * n].reshape(plan.averaged, n, n_tasks)
+    means = values_of_seeds.mean(axis=0)
+
     with_first_seed = values[:m]
     with_further_seeds = values[n:].reshape(-1, m, n_tasks)
     return means, np.concatenate([with_first_seed[None], with_further_seeds])
@@ -95,7 +99,9 @@ def average_seeds(
 def make_raw_evaluations(
     configs: FloatArray, values: FloatArray, repeated: FloatArray
 ) -> list[RawEvaluations]:
-    """Make the evaluations of each task; the spread is over seeds, where there are several.
+    """Make the evaluations of each task from the values of trainings.
+
+    The spread is the standard deviation over seeds, and NaN for configurations with one seed.
 
     Args:
         configs: Configurations coded as values, (n, d).
@@ -105,7 +111,7 @@ def make_raw_evaluations(
     spread = np.full_like(values, np.nan)
     n_repeated = repeated.shape[1]  # the first configurations
     spread[:n_repeated] = repeated.std(axis=0, ddof=1)
-    training = np.arange(len(configs))  # numbers of trainings: no two values share one
+    training = np.arange(len(configs))  # every configuration is a training of its own
     return [
         RawEvaluations(configs, values_of_task, spread_of_task, training)
         for values_of_task, spread_of_task in zip(values.T, spread.T, strict=True)
@@ -113,8 +119,10 @@ def make_raw_evaluations(
 
 
 def describe_limits(plan: RetrainPlan) -> tuple[str, ...]:
-    """Describe limits for the card: how the values were made."""
-    rows = np.diff(plan.trainer.stream.starts)  # of each period
+    """Describe for the benchmark's card how its values were made, which limits their use."""
+    rows_of_period = np.diff(plan.trainer.stream.starts)
+    fewest = rows_of_period.min()
+    most = rows_of_period.max()
     times = "once" if plan.averaged == 1 else f"{plan.averaged} times"
     seeds = ", ".join(str(plan.seed + k) for k in range(plan.averaged))
     noun = "seed" if plan.averaged == 1 else "seeds"
@@ -122,6 +130,6 @@ def describe_limits(plan: RetrainPlan) -> tuple[str, ...]:
         f"A model was trained {times}, with {noun} {seeds}, for each configuration and task: what "
         "the seed does is in the values, and the forest smooths it, so that a training may beat "
         "the best known value, which is the forest's.",
-        f"A period has {rows.min()} to {rows.max()} rows, all of which measure the model that "
+        f"A period has {fewest} to {most} rows, all of which measure the model that "
         "was trained on those before it.",
     )

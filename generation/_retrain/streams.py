@@ -80,7 +80,10 @@ def _prepare_electricity(frame: "pd.DataFrame") -> tuple["pd.DataFrame", "NDArra
 
 
 def _prepare_weather(frame: "pd.DataFrame") -> tuple["pd.DataFrame", "NDArray[Any]"]:
-    """Return all columns, and each row's period: one of 50 years, as the file has no times."""
+    """Return all columns, and the year of each row, its period.
+
+    The file has 50 years of measurements but no times, so that years have equal numbers of rows.
+    """
     return frame, _cut_evenly("year", len(frame), periods=50)
 
 
@@ -146,8 +149,14 @@ def _prepare_flights(frame: "pd.DataFrame") -> tuple["pd.DataFrame", "NDArray[An
 
 
 def _cut_evenly(noun: str, rows: int, periods: int) -> "NDArray[Any]":
-    """Name the period of each row, where rows have no times and periods are equally long."""
-    numbers = np.arange(rows) * periods // rows  # 0 to periods - 1, each about rows / periods times
+    """Name the period of each row such that all periods have about the same number of rows.
+
+    Args:
+        noun: Beginning of the names.
+        rows: Number of rows.
+        periods: Number of periods.
+    """
+    numbers = np.arange(rows) * periods // rows  # 0 to periods - 1, ascending
     return np.array([f"{noun}-{number + 1:02d}" for number in numbers.tolist()])
 
 

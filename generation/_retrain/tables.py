@@ -49,7 +49,7 @@ class Rows:
         categories = np.empty((len(frame), len(names) - sum(is_number)), dtype=np.int64)
         for column, name in enumerate(frame[names].loc[:, np.logical_not(is_number)]):
             texts = frame[name].astype(object).map(str, na_action="ignore")
-            codes, _ = pd.factorize(texts, sort=True)  # -1 where there is no text
+            codes, _ = pd.factorize(texts, sort=True)  # -1 where the value is missing
             categories[:, column] = codes
         return cls(np.ascontiguousarray(numbers), categories, frame[target].to_numpy())
 
@@ -76,7 +76,9 @@ def code_target(target: NDArray[Any], *, is_regression: bool) -> NDArray[Any]:
 
 
 def make_features(numbers: FloatArray, categories: IntArray, n_training: int) -> FloatArray:
-    """Make standardised features, (n, p), by what occurs in the first rows, those to train on.
+    """Make standardised features, (n, p), from columns of numbers and of categories.
+
+    Medians, choices and scales are those of the first rows, which a model is trained on.
 
     Args:
         numbers: Columns of numbers, (n, a).

@@ -139,7 +139,13 @@ class RetrainTrainer:
         )
 
     def _compute_weights(self, half_life: float, task: int, n_training: int) -> FloatArray:
-        """Compute the weights of the rows before a period by their age in periods, (rows,)."""
+        """Compute the weights of the rows that a model is trained on, (n_training,).
+
+        Args:
+            half_life: Number of periods after which the weight of a row halves.
+            task: Number of the predicted period, before which the rows lie.
+            n_training: Number of rows.
+        """
         starts = np.asarray(self.stream.starts)
         end = self.stream.starts[task]
         rows = np.arange(end - n_training, end)
