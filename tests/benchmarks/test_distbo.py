@@ -671,7 +671,9 @@ def test_best_values_are_no_worse_than_runs(name):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("fetched")
-@pytest.mark.parametrize("name", ["distbo-toy", "distbo-protein-svm"])
+@pytest.mark.parametrize(
+    "name", ["distbo-toy", pytest.param("distbo-protein-svm", marks=pytest.mark.long)]
+)
 def test_artifacts_are_generated_again(name, folder_of_texts, tmp_path):
     """The generator writes the packaged files to the byte.
 

@@ -212,7 +212,7 @@ def get_section_of_othpo() -> str:
     return section
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_leaderboard_has_reference_ranks():
     """The table has the mean rank of each method in the reference results, to two decimals.
 

@@ -85,7 +85,7 @@ def compute_digests(environment: dict[str, str]) -> tuple[dict[str, str], str]:
     return digest_of_name, digest_of_exponential
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_older_processor_has_same_bits():
     """Methods and search spaces give the same bits with and without newer instructions."""
     digest_of_name, digest_of_exponential = compute_digests({})

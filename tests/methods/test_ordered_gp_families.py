@@ -50,7 +50,7 @@ def ordered_results() -> hbo.Results:
     )
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("trial", [1, 10, 30])
 @pytest.mark.parametrize("rival", ["zero-shot", "rgpe", "bo"])
 def test_without_an_order(unordered_results, rival, trial):
@@ -59,7 +59,7 @@ def test_without_an_order(unordered_results, rival, trial):
     assert difference <= 2.0 * standard_error
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("rival", "trial"),
     [

@@ -464,7 +464,7 @@ def read_records(storage):
     return records
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_killed_search_ends_like_an_undisturbed_one(tmp_path):
     """Processes are killed in fits 2, 6, 13 and 17; a killed candidate is fitted again.
 
