@@ -127,7 +127,12 @@ def _run_checks(
 
 
 def describe_cause(error: BaseException) -> list[str]:
-    """The method's own line that an exception came from, and its traceback; empty if none did."""
+    """Describe where in the method an exception came from.
+
+    Returns:
+        The method's own line that led to it, and the innermost calls of the traceback; empty if no
+        exception of the method caused it.
+    """
     cause = find_root_cause(error)
     # An invalid configuration is noticed by this package, whose traceback would not help.
     if cause is error or isinstance(cause, InvalidConfigError):
@@ -148,7 +153,7 @@ def describe_cause(error: BaseException) -> list[str]:
 
 
 def find_root_cause(error: BaseException) -> BaseException:
-    """The exception at the end of the chain of causes; the error itself if it has no cause."""
+    """Follow the chain of causes of an error to its end; an error without a cause is its own."""
     while error.__cause__ is not None:
         error = error.__cause__
     return error

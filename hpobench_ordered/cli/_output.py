@@ -57,7 +57,11 @@ def warnings_at_end() -> Iterator[None]:
 
 @contextmanager
 def output_file(path: Path) -> Iterator[None]:
-    """Create the folder of a file that the block writes; failure to write is one message."""
+    """Create the folder of a file before the block writes the file.
+
+    If the folder or the file cannot be written, the command ends with a message instead of a
+    traceback.
+    """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         yield
@@ -72,7 +76,16 @@ def print_table(
     title: str = "",
     column_of_names: int = 0,
 ) -> None:
-    """Print a table on the console; only its column of names is never broken into lines."""
+    """Print a table on the console.
+
+    Long cells are broken into lines, but not those of the column of names.
+
+    Args:
+        headers: Titles of the columns.
+        rows: Cells of each row.
+        title: Title above the table.
+        column_of_names: Index of the column of names.
+    """
     if title:  # not in the table, which may be narrower
         print_text(title)
     table = Table(box=None, pad_edge=False)
@@ -113,12 +126,17 @@ def print_json(content: object) -> None:
 
 @contextmanager
 def progress_bar() -> Iterator[Progress]:
-    """Show progress; yields a function of the step, the parts done and all parts."""
+    """Show progress bars during the block.
+
+    Yields:
+        A function to call with the name of a step, the number of its parts that are done, and the
+        number of all its parts. It moves the bar of the step.
+    """
     with make_bars() as bars:
         bar_of_step = {}
 
         def show_progress(step: str, done: int, total: int) -> None:
-            """Move the bar of a step, which appears when it is first told of."""
+            """Move the bar of a step; the first call for a step adds its bar."""
             if step not in bar_of_step:
                 bar_of_step[step] = bars.add_task(step, total=total)
             bars.update(bar_of_step[step], completed=done, total=total)

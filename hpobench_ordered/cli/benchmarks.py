@@ -120,10 +120,10 @@ def contains_text(entry: Mapping[str, Any], text: str) -> bool:
 
 
 def _format_surrogate_names(surrogates: Iterable[Mapping[str, Any]]) -> str:
-    """The names of surrogates in a line, such as "forest [table] 4 repeats".
+    """Write the names of surrogates in a line, such as "forest [table] 4 repeats".
 
-    Those that cannot be used at once are in brackets. "repeat-1" and so on, surrogates that repeat
-    a table, are only counted.
+    Surrogates that cannot be used at once are in brackets. Surrogates that repeat a table, named
+    "repeat-1" and so on, are only counted.
     """
     words = []
     repeats = 0
@@ -139,7 +139,7 @@ def _format_surrogate_names(surrogates: Iterable[Mapping[str, Any]]) -> str:
 
 
 def _format_entry(entry: Mapping[str, Any]) -> tuple[str, ...]:
-    """The row of a benchmark, described by `describe_in_list`, in the table of `list`."""
+    """Make the row of a benchmark in the table of `list`, from what `describe_in_list` gives."""
     is_damaged = entry["tasks"] is None
     return (
         f"{entry['name']}@{entry['version']}",
@@ -208,7 +208,7 @@ def info(name: str, as_json: bool) -> None:
 
 
 def _print_definition(spec: BenchmarkSpec, definition: Definition) -> None:
-    """Print what a benchmark is about, a fact a line."""
+    """Print the facts about a benchmark, each on its own line."""
     objective = definition.objective
     provenance = definition.provenance
     unit = f" ({objective.unit})" if objective.unit else ""
@@ -248,7 +248,7 @@ def _print_space_changes(previous: BenchmarkSpec, definition: Definition) -> Non
 
 
 def _format_surrogate(option: SurrogateOption) -> tuple[str, str, str]:
-    """The row of a surrogate in the table of `info`: name, state and summary."""
+    """Make the row of a surrogate in the table of `info`: name, state and summary."""
     # `lacks` says what must be done before it can be used; "" if it can be used at once.
     state = f"first: {option.lacks}" if option.lacks else "ready"
     return option.name, state, option.summary
@@ -307,7 +307,10 @@ def describe_as_json(
 def _describe_previous(
     previous: BenchmarkSpec | None, definition: Definition
 ) -> dict[str, Any] | None:
-    """The benchmark before the adjustment of its search space, and what changed."""
+    """Describe the benchmark before the adjustment of its search space, and what changed.
+
+    The result is None if there is no such benchmark.
+    """
     if previous is None:
         return None
     return {

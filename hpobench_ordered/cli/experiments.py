@@ -297,7 +297,11 @@ def announce_compiling() -> None:
 
 
 def _choose_methods(methods: tuple[str, ...], against: str | None) -> list[str]:
-    """The methods to run, each once: also random search, unless its runs exist elsewhere."""
+    """Choose the methods to run, each once.
+
+    Random search is added, as scores are relative to it, unless the runs are compared with other
+    results (`against`), which have its runs.
+    """
     if against is not None and methods == DEFAULT_METHODS:
         raise click.UsageError("--against needs a --method to compare")
     if against is None and RANDOM_SEARCH not in methods:
@@ -315,9 +319,10 @@ def _check_own_methods(names: Sequence[str], time_limit: float | None) -> None:
 
 
 def _choose_benchmarks(suite_names: Sequence[str], benchmarks: Sequence[str]) -> tuple[str, ...]:
-    """The benchmarks of suites, the default one if nothing is named, and those named, each once.
+    """List the benchmarks of the suites and the benchmarks named besides, each once.
 
-    Prints which benchmarks of the suites are missing.
+    If neither a suite nor a benchmark is named, the default suite is taken. The function prints
+    which benchmarks of the suites are missing.
     """
     if not suite_names and not benchmarks:
         suite_names = [DEFAULT_SUITE]
@@ -395,7 +400,10 @@ def _write_report(
 
 
 def _own_methods(results: api.Results) -> list[str]:
-    """The methods whose runs are compared with other results; none without such a comparison."""
+    """List the user's methods, whose runs are compared with other results.
+
+    The list is empty if there are no other results.
+    """
     if results.against is None:
         return []
     # Without a choice of planned runs, cells, the overview is of all runs of the store.

@@ -183,7 +183,7 @@ def generate_named(
 
 
 def _list_without_artifact(suite_name: str) -> list[str]:
-    """The benchmarks of a suite that can be generated and have no artifact yet."""
+    """List the benchmarks of a suite that can be generated and have no artifact yet."""
     if suite_name not in suites():
         raise UnknownNameError("suite", suite_name, suites())
     names = [name for name in suites()[suite_name] if name in generators()]
@@ -223,7 +223,7 @@ def marks(names: tuple[str, ...], output: Path | None) -> None:
 
 
 def _list_markable() -> list[BenchmarkSpec]:
-    """The benchmarks of the package that can be evaluated at once and train no model."""
+    """List the benchmarks of the package that can be evaluated at once and train no model."""
     specs = map(benchmark_spec, list_benchmarks(ready=True))
     return [spec for spec in specs if not spec.is_local and not spec.option().trains]
 

@@ -135,7 +135,10 @@ def show_scores(
 
 
 def select_overall(board: "pd.DataFrame") -> "pd.DataFrame":
-    """Select the rows over all benchmarks, and those of benchmarks that are alone in a protocol."""
+    """Select the rows over all benchmarks.
+
+    A protocol with a single benchmark has its rows of that benchmark selected as well.
+    """
     is_over_all = board["benchmark"] == ALL  # in place of the name of a benchmark
     return board[is_over_all | ~_has_several_benchmarks(board)]
 
@@ -157,9 +160,10 @@ def _has_several_benchmarks(board: "pd.DataFrame") -> "pd.Series[bool]":
 
 
 def describe_places(board: "pd.DataFrame", methods: Collection[str]) -> Iterator[str]:
-    """A sentence on the mean rank of each of some methods, by protocol and benchmark.
+    """Yield a sentence on the place and the mean rank of each given method.
 
-    Methods without a rank do not count; methods of equal mean rank have the same place.
+    There is one for each protocol and benchmark of the leaderboard. Methods without a rank are not
+    counted. Methods of equal mean rank have the same place.
     """
     for _, rows in board.groupby(["protocol", "benchmark"], sort=False):
         rank_of_method = rows.set_index("method")["rank"].dropna()
@@ -175,12 +179,14 @@ def describe_places(board: "pd.DataFrame", methods: Collection[str]) -> Iterator
 def _print_board(
     board: "pd.DataFrame", *, max_rows: int | None = None, always_shown: Collection[str] = ()
 ) -> None:
-    """Print a leaderboard: a table of all benchmarks, or one of each.
+    """Print a leaderboard: a table for all benchmarks together, or one for each.
+
+    If a table is too wide for the console, all tables have fewer columns.
 
     Args:
         board: The leaderboard.
-        max_rows: Number of methods in a table; default: all.
-        always_shown: Methods that are printed wherever they stand.
+        max_rows: Number of methods that a table shows at most; default: all.
+        always_shown: Methods that are shown even if they are further down.
     """
     tables = list(leaderboard_tables(board))
     if not all(fits_console(table.header, table.rows) for table in tables):
@@ -210,7 +216,7 @@ def _print_verdicts(scores: Sequence[BenchmarkScores], trial: int | None = None)
 
 
 def _print_notes(scores: Sequence[BenchmarkScores]) -> None:
-    """Print what should be known of the scores of each benchmark."""
+    """Print the notes on the scores of each benchmark, such as failed evaluations."""
     for item in scores:
         for note in item.notes():
             print_text(f"{item.label}: {note}")

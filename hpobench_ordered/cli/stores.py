@@ -59,7 +59,7 @@ def merge(into: Path, results: tuple[Path, ...]) -> None:
 
 
 def _describe_as_json(state: Overview) -> dict[str, object]:
-    """The number of runs by method and state, and every failed run."""
+    """Collect the number of runs by method and state, and every failed run, for JSON."""
     failures = []
     for failure in state.failures:
         failures.append(asdict(failure) | {"reason": failure.reason.value})

@@ -195,7 +195,11 @@ def landscape(
 
 
 def score_one_protocol(results: Results) -> list[BenchmarkScores]:
-    """Score the finished runs under the protocol with the most benchmarks."""
+    """Score the finished runs under one protocol, the one with the most benchmarks.
+
+    Raises:
+        ExperimentError: No runs can be scored.
+    """
     scores, reasons = results.scored()
     if not scores:
         raise ExperimentError(" ".join(reasons) or "no run is finished")
@@ -204,7 +208,10 @@ def score_one_protocol(results: Results) -> list[BenchmarkScores]:
 
 
 def _methods_by_rank(scores: Sequence[BenchmarkScores]) -> list[str]:
-    """List all methods by mean rank, the order that decides their colours in every chart."""
+    """List all methods by mean rank over all benchmarks.
+
+    This order decides the colours, so that a method has the same colour in every chart.
+    """
     # The rows of all benchmarks together come first, sorted by mean rank.
     methods = map(str, leaderboard(scores)["method"])
     return list(dict.fromkeys(methods))
@@ -219,7 +226,7 @@ def _first_surrogates(scores: Sequence[BenchmarkScores]) -> dict[str, BenchmarkS
 
 
 def _curves_on_first_surrogates(scores: Sequence[BenchmarkScores]) -> "pd.DataFrame":
-    """Compute the curves of each benchmark on its first surrogate, and of all benchmarks."""
+    """Compute the curves of each benchmark, on its first surrogate alone, and of all benchmarks."""
     frame = compute_curves(scores)
     surrogates = {name: item.surrogate for name, item in _first_surrogates(scores).items()}
     first_surrogate = frame["benchmark"].astype(str).map(surrogates)

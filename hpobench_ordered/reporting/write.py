@@ -220,7 +220,10 @@ def _files(
     scored: Sequence[BenchmarkScores],
     unscored: Sequence[str],
 ) -> dict[str, bytes]:
-    """Make the contents of all files of the report, by name: the page and what it links to."""
+    """Make the contents of all files of the report, by name.
+
+    They are the page, the parts that it loads, the summary, the numbers and the figures.
+    """
     means = curves(scored)
     board = leaderboard(scored)
     board_tables = list(leaderboard_tables(board))
@@ -291,7 +294,14 @@ def _number_files(
     board: "pd.DataFrame",
     boards: Sequence[TextTable],
 ) -> dict[str, bytes]:
-    """Make the contents of the files with numbers, by name."""
+    """Make the contents of the files with numbers, by name.
+
+    Args:
+        scored: Scores by benchmark.
+        means: Means after every trial, as `curves` gives.
+        board: The leaderboard.
+        boards: The leaderboard as tables of texts, for LaTeX.
+    """
     return {
         "leaderboard.csv": csv_bytes(board),
         "leaderboard.tex": "\n".join(map(latex, boards)).encode(),
@@ -321,7 +331,10 @@ def _sections(
     scored: Sequence[BenchmarkScores],
     board: "pd.DataFrame",
 ) -> Iterator[tuple[str, str, list[ReportFigure], list[TextTable]]]:
-    """Make the parts of the page with figures or tables: id, title, figures and tables of each."""
+    """Make the sections of the page that have figures or tables.
+
+    Each section is a tuple of its id, its title, its figures and its tables.
+    """
     groups = group_by_protocol(scored)
     data_of_protocols = [
         FigureData(
@@ -345,7 +358,7 @@ def _sections(
 
 
 def _head(content: ReportInput, runs: "pd.DataFrame") -> dict[str, Any]:
-    """Collect values for the head of the page, which are about all runs together."""
+    """Collect the values that the page's template shows about all runs together, by name."""
     overview = content.overview
     sessions = () if overview is None else overview.sessions
     n_finished = int((runs["state"] == "done").sum())
@@ -390,11 +403,11 @@ def _describe_unfinished(runs: "pd.DataFrame") -> str:
 
 
 def _describe_days(sessions: Sequence[Mapping[str, Any]]) -> str:
-    """Say on which days the runner was started, the first and the last; "" if not known."""
+    """Write the first and the last day on which the runner was started; "" if none is known."""
     starts = [str(session["started"]) for session in sessions if session.get("started")]
     if not starts:
         return ""
-    # ISO times, which sort as texts; the day stands before the "T".
+    # Times in ISO format sort as texts. The day stands before the "T".
     first = min(starts).partition("T")[0]
     last = max(starts).partition("T")[0]
     return first if first == last else f"{first} to {last}"

@@ -43,7 +43,7 @@ def trial_axis(last: int) -> alt.X:
 def spaced_trials(last: int, count: int) -> list[int]:
     """Choose at most `count` of the trials from 1 to `last`, evenly spaced on a logarithmic axis.
 
-    All of them, if there are no more.
+    If there are no more than `count`, all are chosen.
     """
     if last <= count:
         return list(range(1, last + 1))
@@ -52,9 +52,10 @@ def spaced_trials(last: int, count: int) -> list[int]:
 
 
 def measure_axis(measure: str, numbers: Iterable[float], *, top: float | None = None) -> alt.Y:
-    """Make the vertical axis of a measure, on which all of some numbers can be seen.
+    """Make the vertical axis of a measure, with a range that shows all given numbers.
 
-    It is logarithmic if the numbers span more than one decade, and if the measure allows.
+    The axis is logarithmic if the largest number is more than `MAX_RATIO_OF_LINEAR_AXIS` times the
+    smallest positive one, unless the measure is in `LINEAR` or a number is negative.
 
     Args:
         measure: Name of the measure.
@@ -102,7 +103,7 @@ def unit_of(scale: Mapping[str, Any]) -> tuple[Transform, Transform]:
     Returns:
         `to_unit`, which moves numbers beyond the axis to its ends, and `from_unit`, its inverse.
     """
-    # By type of scale: a function that makes it linear, and its inverse.
+    # For each type of scale: the function after which the axis is linear, and its inverse.
     transforms: dict[str, tuple[Any, Any]] = {
         "linear": (np.asarray, np.asarray),
         "log": (np.log, np.exp),
@@ -127,14 +128,14 @@ def unit_of(scale: Mapping[str, Any]) -> tuple[Transform, Transform]:
 def spread(places: FloatArray, *, gap: float, end: float) -> FloatArray:
     """Move places so that they are at least `gap` apart and none is above `end`.
 
-    Their order stays. So does a place that is far enough from the others.
+    The order of the places does not change. Places that are far enough from the others do not move.
     """
     moved = places.astype(np.float64)
     order = np.argsort(places, kind="stable")
     for before, after in itertools.pairwise(order):  # upwards, from the lowest place
         moved[after] = max(moved[after], moved[before] + gap)
 
-    # Those that are now beyond the end go back to it, and push the others down.
+    # Places that are now above the end move back to it, and push the places below them down.
     limit = end
     for index in order[::-1]:
         moved[index] = min(moved[index], limit)

@@ -122,25 +122,28 @@ def curves(
 
 
 def _methods_lowest_first(frame: "pd.DataFrame") -> list[str]:
-    """Sort methods by their mean after the last trial, averaged over panels, the lowest first."""
-    last = frame[frame["trial"] == frame["trial"].max()]
-    means = last.groupby(last["method"].astype(str))["mean"].mean()
+    """List the methods by their mean after the last trial, averaged over panels, lowest first."""
+    last_rows = frame[frame["trial"] == frame["trial"].max()]
+    means = last_rows.groupby(last_rows["method"].astype(str))["mean"].mean()
     return list(means.sort_values(kind="stable").index)
 
 
 def _names_at_ends(frame: "pd.DataFrame", y: alt.Y, methods: Sequence[str], height: float) -> Any:
-    """Draw names and markers at the ends of curves, moved apart where they would overlap.
+    """Draw the name and the marker of each method to the right of the end of its curve.
+
+    Where names would overlap, they are moved up or down. Methods without a mean have no name.
 
     Args:
         frame: The curves: columns method, trial and mean.
-        y: The vertical axis.
+        y: The vertical axis, with its scale.
         methods: All methods, which decide the colours.
         height: Height of the chart, in pixels.
     """
     curves_of_methods = frame.sort_values("trial").groupby("method", observed=True)
     ends = curves_of_methods.last().dropna(subset="mean")
 
-    # The means at which the names stand: apart in pixels, then back in units of the axis.
+    # Names overlap in pixels, so they are moved in pixels. The chart needs their places in units of
+    # the axis, so the moved places are converted back.
     to_unit, from_unit = unit_of(y["scale"].to_dict())
     pixels_from_top = (1 - to_unit(ends["mean"].to_numpy(dtype=float))) * height
     moved_pixels = spread(pixels_from_top, gap=13.0, end=height)
@@ -157,7 +160,10 @@ def _names_at_ends(frame: "pd.DataFrame", y: alt.Y, methods: Sequence[str], heig
 
 
 def _rows_of_measure(frame: "pd.DataFrame", measure: str, facet: str) -> "pd.DataFrame":
-    """Select the rows of a measure; those of single tasks only if these make the panels.
+    """Select the rows of a measure that a chart draws.
+
+    If the panels are not tasks, rows of single tasks are left out, so that only means over tasks
+    remain. A frame without means over tasks keeps all its rows.
 
     Raises:
         UnknownNameError: There is no such measure or column.
@@ -188,8 +194,9 @@ def attainment(
 ) -> alt.TopLevelMixin:
     """Draw the normalised regret that half of the runs attain, with quartiles.
 
-    The frame is what `analysis.curves.attainment_curves` gives of three fractions; a method whose
-    levels of the first and the last are NaN has no band. The other arguments are those of `curves`.
+    The frame is what `analysis.curves.attainment_curves` gives of three fractions. The middle
+    fraction is the line. The outer two are the ends of the band, which is left out where they are
+    NaN. The other arguments are those of `curves`.
     """
     levels = frame.assign(panel=frame[facet].astype(str)).pivot(
         index=["panel", "method", "trial"], columns="fraction", values="level"
@@ -224,8 +231,9 @@ def _layers(
         y: The vertical axis.
         methods: All methods, which decide the colours; the first few have bands.
         bands: Whether to draw intervals.
-        is_cut: Whether markers may be beyond the plotted range, and must not be drawn there.
-        legend: Whether there is a legend; otherwise a click on a marker dims the others.
+        is_cut: Whether the vertical axis may end below the largest mean. Markers above its end are
+            then left out.
+        legend: Whether there is a legend. Without one, a click on a marker dims the other methods.
     """
     looks = by_method(frame["method"], methods)
     if not legend:

@@ -121,9 +121,12 @@ def choose_axes(
 
 
 def _are_active_together(unit: FloatArray, a: int, b: int) -> bool:
-    """Whether hyperparameters a and b are both active in any of the configurations.
+    """Whether hyperparameters a and b are both active in at least one configuration.
 
-    These are unit vectors, (n, d), NaN where a hyperparameter is inactive.
+    Args:
+        unit: Configurations as unit vectors, (n, d), NaN where a hyperparameter is inactive.
+        a: Index of one hyperparameter.
+        b: Index of the other.
     """
     is_active = ~np.isnan(unit[:, [a, b]])
     return bool(is_active.all(axis=1).any())
@@ -163,9 +166,12 @@ def mean_over_others(task: Task, others: FloatArray, names: tuple[str, str]) -> 
 
 
 def _middles_of_cells(n_values: float) -> FloatArray:
-    """Compute the middles of equal cells along an axis from 0 to 1.
+    """Compute the middles of equal cells along an axis from 0 to 1, (cells,).
 
-    There is one for each value of the hyperparameter, but at most `MAX_CELLS`.
+    There is one cell for each value of the hyperparameter, but at most `MAX_CELLS`.
+
+    Args:
+        n_values: Number of values of the hyperparameter, infinite for a continuous one.
     """
     n_cells = int(min(n_values, MAX_CELLS))
     return (np.arange(n_cells) + 0.5) / n_cells

@@ -109,7 +109,7 @@ class FigureData:
         return list(first_of_family.values())
 
     def title(self, text: str) -> str:
-        """A title, with the protocol if there are several."""
+        """Add the label of the protocol to a figure's title, if there are several protocols."""
         if not self.is_one_of_several:
             return text
         return f"{text}; {label_protocol(self.group.protocol)}"
@@ -238,10 +238,11 @@ def _landscape_panels(
     configurations: Configurations,
     methods: Sequence[str],
 ) -> list[Panel]:
-    """Make panels of the first and the last task of a benchmark; none if it cannot be drawn.
+    """Make a panel of the first and of the last task of a benchmark.
 
-    They show the objective around the best evaluation of all methods, and the evaluations of the
-    first method with its first seed.
+    A panel shows the objective around the best evaluation of all methods, and as points the
+    evaluations of the first method with its first seed. There are no panels if the benchmark cannot
+    be evaluated here, or has no two hyperparameters to draw.
     """
     benchmark = load_drawable(item)
     if benchmark is None:

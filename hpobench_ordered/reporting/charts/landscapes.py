@@ -116,7 +116,11 @@ class Dimension:
         return kind("x:Q" if kind is alt.X else "y:Q", scale=scale, axis=alt.Axis(**axis))
 
     def _axis_of_choices(self, *, is_horizontal: bool) -> dict[str, Any]:
-        """Choose options of an axis with a tick for each choice; long names are cut."""
+        """Choose the options of an axis with a tick and a name for each choice.
+
+        Names longer than `MAX_NAME_LENGTH` are cut. On a horizontal axis, names that do not fit
+        side by side are slanted.
+        """
         names = []
         for choice in self.choices:
             name = str(choice)
@@ -195,9 +199,15 @@ def landscape(
 def _draw_panel(
     panel: Panel, size: tuple[float, float], *, has_colour_bar: bool, has_y_labels: bool
 ) -> alt.LayerChart:
-    """Draw one landscape: values at the bottom, then the points of a method, and crosses.
+    """Draw one landscape: values at the bottom, the points of a method above, crosses on top.
 
-    `size` is its width and height in pixels.
+    Crosses are below the points if these have a single colour, as there may be many of them.
+
+    Args:
+        panel: The landscape.
+        size: Its width and height in pixels.
+        has_colour_bar: Whether it shows the colour bar.
+        has_y_labels: Whether the vertical axis has a title and labels.
     """
     layers = []
     if panel.values is not None:
@@ -243,7 +253,10 @@ def _draw_values(panel: Panel, values: "pd.DataFrame", *, has_colour_bar: bool) 
 
 
 def _colour_scale(panel: Panel, values: "pd.DataFrame") -> alt.Scale:
-    """Scale colours over the panel's domain; by logarithm if values are positive and far apart."""
+    """Make the scale from values to colours, over the panel's domain.
+
+    It is logarithmic if all values are positive and the ends of the domain are far apart.
+    """
     low, high = panel.domain
     is_positive = low > 0 and values["value"].min() > 0
     is_log = is_positive and low * MAX_RATIO_OF_LINEAR_SCALE < high
@@ -258,7 +271,12 @@ def _colour_scale(panel: Panel, values: "pd.DataFrame") -> alt.Scale:
 
 
 def _draw_points(points: "pd.DataFrame", colour: str | None) -> alt.Chart:
-    """Draw evaluations of a method, in one colour, or from light to dark over the trials."""
+    """Draw evaluations of a method as points.
+
+    Args:
+        points: The evaluations: columns x, y and trial, and more columns for the tooltip.
+        colour: The colour of all points; None: from light to dark over the trials.
+    """
     columns_of_tooltip = [column for column in points.columns if column not in ("x", "y")]
     chart = alt.Chart(points).encode(tooltip=columns_of_tooltip)
     if colour is not None:

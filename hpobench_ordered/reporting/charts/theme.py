@@ -61,7 +61,7 @@ MAX_NAMES_IN_LEGEND_ROW = 5
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How a method is drawn."""
+    """How a method is drawn: colours on a light and a dark page, dashes and marker."""
 
     colour: str
     dark: str
@@ -155,7 +155,7 @@ def by_method(shown: Iterable[str], methods: Iterable[str] = ()) -> dict[str, An
 
 
 def value_tips(*columns: str) -> list[Any]:
-    """List tooltips: the method, some columns, and a mean with its interval."""
+    """List the tooltips of a chart: the method, the given columns, the mean and its interval."""
     means = (alt.Tooltip(f"{name}:Q", format=".4~r") for name in ("mean", "low", "high"))
     return ["method:N", *columns, *means]
 
@@ -174,13 +174,18 @@ def panel_names(frame: "pd.DataFrame") -> "pd.Series[str]":
 
 
 def facetted(chart: Any, column: str, panels: Sequence[str], columns: int) -> alt.FacetChart:
-    """Draw a chart once for each of the panels, `columns` of them in a row.
+    """Draw a chart once for each panel.
 
-    The column of the frame called `column` says which panel a row belongs to.
+    Args:
+        chart: The chart, with its data.
+        column: Column of the data that names the panel of each row.
+        panels: Names of the panels, in the order in which they are drawn.
+        columns: Number of panels in a row.
     """
     header = alt.Header(title=None, labelAnchor="start")
     whole = chart.facet(alt.Facet(f"{column}:N", sort=list(panels), header=header), columns=columns)
-    # Otherwise panels above an empty place have no axis of trials.
+    # If the last row is not full, panels above its empty places would have no axis of trials. Each
+    # panel then has its own axis.
     is_ragged = len(panels) > columns and len(panels) % columns > 0
     return whole.resolve_axis(x="independent") if is_ragged else whole
 
@@ -214,7 +219,12 @@ def configured(chart: Any, *, title: Any, description: str) -> alt.TopLevelMixin
 
 
 def recoloured(text: str, colours: Mapping[str, str]) -> str:
-    """Exchange colours in the text of a specification or an SVG for others."""
+    """Replace colours in the text of a chart's specification or SVG.
+
+    Args:
+        text: The text, with colours in double quotes.
+        colours: The new colour for each old one.
+    """
     for colour, counterpart in colours.items():
         text = text.replace(f'"{colour}"', f'"{counterpart}"')
     return text
