@@ -108,7 +108,10 @@ def test_submitted_method_can_be_selected(take_in):
 
 
 def test_methods_of_the_package_are_left_out(take_in, submissions, small_reference, all_results):
-    """The user has run random search, too, which is in the reference already."""
+    """Submitted runs of the package's own methods are left out.
+
+    Here the user ran random search, which is in the reference already.
+    """
     take_in()
     before = {name: small_reference.read(name) for name in small_reference.sums()}
     both = all_results.frame(configurations=True)
@@ -121,7 +124,7 @@ def test_methods_of_the_package_are_left_out(take_in, submissions, small_referen
 
 
 def test_results_stay_without_their_trials(take_in, small_reference, submissions):
-    """Once taken in, the file of trials is not needed any more."""
+    """Results that were taken in stay in the reference after their file of trials is deleted."""
     take_in()
     before = {name: small_reference.read(name) for name in small_reference.sums()}
     (submissions / "mine.parquet").unlink()
@@ -193,7 +196,7 @@ REFUSED_TRIALS = {
 
 @pytest.mark.parametrize(("change", "message"), REFUSED_TRIALS.values(), ids=REFUSED_TRIALS)
 def test_wrong_trials_are_refused(take_in, submissions, submitted_trials, change, message):
-    """Nothing of the reference changes."""
+    """A file of wrong trials is refused, and no submission is added to the reference."""
     change(submitted_trials).to_parquet(submissions / "mine.parquet", index=False)
     with pytest.raises(ArtifactError, match=message):
         take_in()

@@ -41,7 +41,7 @@ def make_values(kernel: float, *, cost: float, degree: float, gamma: float = mat
 
 
 def make_box(*configurations: Values) -> Box:
-    """The smallest box around these configurations."""
+    """Make the smallest box that contains these configurations."""
     return Box(KERNEL_SPACE, np.array(configurations))
 
 
@@ -169,7 +169,7 @@ def make_history_of_three() -> list[hbo.Evaluations]:
 
 
 def test_suggested_choices_occur_in_optima():
-    """No kernel is suggested that was never the best."""
+    """Only kernels are suggested that were the best on one of the earlier tasks."""
     # These are the kernels of the three earlier optima.
     values = run_trials(make_method(make_history_of_three()), trials=60)
     assert set(values[:, KERNEL]) == {RADIAL, POLYNOMIAL}

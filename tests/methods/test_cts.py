@@ -101,7 +101,7 @@ def test_suggestions_are_near_good_configurations():
 
 
 def test_scales_of_tasks_do_not_matter():
-    """Within each task, losses count by their ranks alone."""
+    """Multiplying all losses of a task changes no suggestion, as only their ranks count."""
     history = [make_task(30, seed=seed) for seed in range(4)]
     # Powers of two, so that no rounding differs.
     scaled = [make_task(30, seed=seed, scale=4.0**seed) for seed in range(4)]
@@ -109,7 +109,7 @@ def test_scales_of_tasks_do_not_matter():
 
 
 def test_results_of_this_task_do_not_matter():
-    """Suggestions are the same whether all evaluations fail or all have the loss 0."""
+    """Suggestions are the same whether all current evaluations fail or all have the loss 0."""
     history = make_history(4, 30)
     after_failures = suggest(make_method(history), loss=math.nan)
     after_zeros = suggest(make_method(history), loss=0.0)
@@ -134,7 +134,7 @@ FAILED = minimised("failed", {}, np.full((3, 2), 0.5), np.full(3, math.nan), UNI
 
 @pytest.mark.parametrize("history", [[], [FAILED]])
 def test_suggestions_are_random_without_finite_loss(history):
-    """There is no earlier task, or all its evaluations failed."""
+    """Suggestions are random if there is no earlier task, or if all earlier evaluations failed."""
     method = make_method(history)
     configs = suggest(method, 5)
     assert len({tuple(config.items()) for config in configs}) == 5

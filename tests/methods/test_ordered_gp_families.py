@@ -54,7 +54,10 @@ def ordered_results() -> hbo.Results:
 @pytest.mark.parametrize("trial", [1, 10, 30])
 @pytest.mark.parametrize("rival", ["zero-shot", "rgpe", "bo"])
 def test_without_an_order(unordered_results, rival, trial):
-    """It is not worse than others by more than two standard errors, from the first trial on."""
+    """On tasks without an order, ordered-gp is not clearly worse than the other methods.
+
+    After the given trial, its mean rank is at most two standard errors above the rival's.
+    """
     difference, standard_error = compare_ranks(unordered_results, rival=rival, trial=trial)
     assert difference <= 2.0 * standard_error
 
@@ -69,7 +72,10 @@ def test_without_an_order(unordered_results, rival, trial):
     ],
 )
 def test_in_order(ordered_results, rival, trial):
-    """It is not worse than others by more than two standard errors, from the first trial on."""
+    """On tasks in order, ordered-gp is not clearly worse than the other methods.
+
+    After the given trial, its mean rank is at most two standard errors above the rival's.
+    """
     difference, standard_error = compare_ranks(ordered_results, rival=rival, trial=trial)
     assert difference <= 2.0 * standard_error
 

@@ -36,7 +36,7 @@ def test_inner_products_equal_numpy(k):
 
 
 def test_tanh_equals_numpy():
-    """Up to rounding; -0.0 keeps its sign."""
+    """The function equals NumPy's tanh up to rounding, and keeps the sign of -0.0."""
     special_numbers = [0.0, -0.0, 1e-9, 500.0, -1e4]
     numbers = np.array([*np.linspace(-30, 30, 1001), *special_numbers])
     matrix = numbers.reshape(2, -1)

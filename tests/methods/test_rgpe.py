@@ -142,7 +142,7 @@ def test_only_similar_task_has_weight():
 
 
 def make_started_method() -> rgpe.RGPE:
-    """A method with three earlier tasks, after six trials."""
+    """Make a method with three earlier tasks, and run six trials."""
     method = make_method(
         rgpe.RGPE, [make_bowl_task(place=0.2), make_bowl_task(place=0.3), make_bowl_task(place=0.9)]
     )

@@ -27,7 +27,7 @@ each_method = pytest.mark.parametrize("kind", METHODS)
 @each_method
 @pytest.mark.parametrize("history", [[], [FAILED]])
 def test_equals_bo_without_finite_history(kind, history):
-    """There is no earlier task, or all its evaluations failed."""
+    """The method equals `bo` if there is no earlier task, or if all earlier evaluations failed."""
     bo = make_method(BayesianOptimisation)
     np.testing.assert_array_equal(
         suggest_on_bowl(make_method(kind, history), place=0.3, trials=6),
@@ -65,7 +65,7 @@ def test_levels_and_scales_do_not_matter(kind):
 
 @each_method
 def test_large_tasks_are_subsampled(kind):
-    """Of a task of 1000 evaluations a part is used, of one with 7 all."""
+    """Only a part of a task of 1000 evaluations is used, but all of a task of seven."""
     large_task = make_bowl_task(place=0.3, trials=1000)
     small_task = make_bowl_task(place=0.2, trials=7)
     method = make_method(kind, [large_task, small_task])

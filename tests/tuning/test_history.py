@@ -85,7 +85,7 @@ def test_losses_of_minimised_objective_are_its_values():
 @pytest.mark.parametrize("direction", ["minimize", "maximize"])
 @pytest.mark.parametrize("failure", [np.nan, np.inf, -np.inf])
 def test_failed_evaluation_is_worst(direction, failure):
-    """Whatever value stands for the failure, and whatever is better."""
+    """A failed evaluation has a worse loss than all others, whatever value stands for it."""
     changes = {"objective": np.array([0.9, failure]), "direction": direction}
     evaluations = Evaluations(**(VALID_ARGUMENTS | changes))
     assert evaluations.losses[1] == np.inf
@@ -206,7 +206,10 @@ def test_other_coding_is_another_space(space, other_space):
 
 
 def test_other_order_of_choices_is_explained():
-    """Values are places among the choices, which another order would give another meaning."""
+    """A history whose choices have another order is refused, with an explanation.
+
+    Values are positions among the choices, which have another meaning in another order.
+    """
     history = [make_evaluations(space_of_choices("b", "a"))]
     with pytest.raises(EvaluationsError, match="in another order"):
         check_history(history, space_of_choices("a", "b"), "maximize")

@@ -189,7 +189,7 @@ MISTAKES: Mapping[str, tuple[Callable[[pd.DataFrame], pd.DataFrame], str]] = {
 
 @pytest.fixture(autouse=True)
 def _folder(tmp_path, monkeypatch):
-    """The working directory of each test is empty."""
+    """Run each test of this file in an empty working directory."""
     monkeypatch.chdir(tmp_path)
 
 
@@ -203,7 +203,10 @@ def test_mistake_is_named(change, message):
 
 @pytest.mark.parametrize("read_table", WAYS.values(), ids=WAYS)
 def test_every_way_in_names_mistakes(read_table):
-    """All of them read a table by the same rules; in a file, a row is known by its line."""
+    """All functions that read a table report a mistake in it in the same way.
+
+    In a file, a row is known by its line.
+    """
     table = change_cell(1, "depth", 12)(make_table())
     with pytest.raises(EvaluationsError, match=r"'depth' must be an integer .*: (row|line) \d"):
         read_table(table)
@@ -214,7 +217,7 @@ def test_every_way_in_names_mistakes(read_table):
     ["integer out of range", "misspelt choice", "empty cell", "text for the objective", "no task"],
 )
 def test_invalid_row_can_be_left_out(mistake):
-    """All other rows are read."""
+    """If invalid rows are to be left out, all other rows are read."""
     change, _ = MISTAKES[mistake]
     table = change(make_table())
     with pytest.warns(HistoryWarning, match="1 of 5 evaluations are left out"):
@@ -429,7 +432,7 @@ def test_clip_moves_numbers_to_the_nearest_bound():
 
 @pytest.mark.parametrize("logarithm", [np.log10, np.log, np.log2])
 def test_column_on_another_scale_is_not_clipped(logarithm):
-    """All would be moved to the same bound."""
+    """A column on another scale is refused, as clipping would move all its values to one bound."""
     table = make_table().assign(rate=lambda table: logarithm(table["rate"]))
     with pytest.raises(EvaluationsError, match="'rate' must be a number"):
         read(table, clip=True)
@@ -475,7 +478,7 @@ def test_constant_must_be_that_of_the_space():
 
 
 def test_table_without_tasks_is_one():
-    """It has the name of its file."""
+    """A table without a column of tasks is one task, which has the name of its file."""
     table = make_table().drop(columns="task")
     table.iloc[:3].to_csv("2026-05.csv.gz", index=False)
     table.iloc[3:].to_parquet("2026-06.parquet")
@@ -490,7 +493,7 @@ def test_frames_without_tasks_are_numbered():
 
 
 def test_tasks_of_one_name_are_told_apart_by_their_source():
-    """Two storages have a study `churn`."""
+    """If two storages each have a study `churn`, the names of the tasks tell the storages."""
     for month, rows in (("may", ROWS[:2]), ("june", ROWS[3:])):
         Path(month).mkdir()
         churn = [("churn", *row[1:]) for row in rows]
@@ -501,7 +504,7 @@ def test_tasks_of_one_name_are_told_apart_by_their_source():
 
 
 def test_tasks_come_in_the_order_of_the_table():
-    """Whatever dates or numbers their names have."""
+    """Tasks keep the order of the table, even if their names are dates or numbers."""
     names = {"May": "12/01/2026", "June": "01/15/2026"}
     table = make_table().replace({"task": names})
     assert [evaluations.task for evaluations in read(table)] == list(names.values())

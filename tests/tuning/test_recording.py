@@ -121,7 +121,7 @@ def test_stopped_tuning_continues_as_undisturbed(method, space, events, seed):
 
 
 def make_evaluations(**options) -> Evaluations:
-    """A task of two evaluations."""
+    """Make a task of two evaluations."""
     space = SearchSpace([Parameter.number("x", 0, 1)])
     defaults = {"task": "May", "context": {}, "space": space, "direction": Direction.MINIMIZE}
     values = np.array([[0.25], [0.75]])
@@ -145,7 +145,10 @@ def test_history_is_recorded_once():
 
 
 def test_recorded_history_is_not_continued():
-    """The task is known, but not how its evaluations were suggested."""
+    """A recorded history cannot be continued as a task of an optimiser.
+
+    Its evaluations are known, but not how they were suggested.
+    """
     storage = InMemoryStorage()
     may = make_evaluations()
     hbo.record_history([may], storage)
@@ -154,7 +157,7 @@ def test_recorded_history_is_not_continued():
 
 
 def test_suggestions_in_flight_are_not_read():
-    """They are counted in a warning."""
+    """Suggestions without a result are not read as history; a warning tells how many there are."""
     storage = InMemoryStorage()
     tuner = make_tuner_of_may(storage)
     tuner.tell(tuner.ask(), 1.0)
@@ -165,7 +168,7 @@ def test_suggestions_in_flight_are_not_read():
 
 
 def test_trials_are_those_of_a_study():
-    """Other programs that read the storage see their states and values."""
+    """Recorded trials are those of a study: other programs can read their states and values."""
     storage = InMemoryStorage()
     tuner = make_tuner_of_may(storage)
     tuner.tell(tuner.ask(), 1.0)
@@ -206,7 +209,7 @@ def test_earlier_task_may_go_on_when_a_later_one_was_begun():
 
 @pytest.mark.filterwarnings("ignore:random-search does not use the history")
 def test_context_is_recorded():
-    """Of an optimiser, and of a history that is put into a storage."""
+    """The context of a task is recorded by an optimiser, and by `record_history`."""
     storage = optuna.storages.InMemoryStorage()
     values = np.array([[0.1], [0.2]])
     may = Evaluations(

@@ -244,7 +244,7 @@ def test_small_space_ends_the_search_as_in_sklearn():
 
 
 def test_failing_fit_is_raised_if_asked(counter):
-    """The classifier fails below 1, the end of the range of levels."""
+    """With `error_score="raise"`, the error of a failing fit ends the search."""
     search = make_search(estimator=counter(fails_below=1.0), space=LEVELS, error_score="raise")
     with pytest.raises(ValueError, match="is too low"):
         search.fit(X, Y)
@@ -297,7 +297,7 @@ def test_error_if_all_candidates_fail(counter):
 
 
 def test_next_task_starts_from_the_best():
-    """The task of June, with other data, begins with the best candidate of May."""
+    """A search in June, on other data, begins with the best candidate of the search in May."""
     storage = InMemoryStorage()
     may = make_search(storage, "May", n_iter=8).fit(X, Y)
     june = make_search(storage, "June", n_iter=2).fit(X[:50], Y[:50])
@@ -306,7 +306,10 @@ def test_next_task_starts_from_the_best():
 
 
 def test_second_fit_evaluates_nothing(counter, tmp_path):
-    """All four candidates of the search are recorded already, and so is its seed."""
+    """A repeated search evaluates no new candidate if all four are recorded.
+
+    The seed is recorded, too, so that `random_state=None` is no other seed.
+    """
     options = {"estimator": counter(), "space": LEVELS, "random_state": None}
     first = make_search(tmp_path / "tuning.db", "May", **options).fit(X, Y)
 
@@ -319,7 +322,7 @@ def test_second_fit_evaluates_nothing(counter, tmp_path):
 
 
 def test_larger_n_iter_goes_on(counter):
-    """A search of three candidates is repeated with five, of which three are recorded."""
+    """A recorded search of three candidates that is repeated with five evaluates only two."""
     storage = InMemoryStorage()
     options = {"estimator": counter(), "space": LEVELS}
     make_search(storage, "May", n_iter=3, **options).fit(X, Y)
@@ -333,7 +336,7 @@ def test_larger_n_iter_goes_on(counter):
 
 
 def test_results_survive_the_record(tmp_path):
-    """A search that only reads its evaluations has the same results as the one that made them."""
+    """A search that reads its evaluations from the record has the same results as the first one."""
     options = {"scoring": ["accuracy", "roc_auc"], "refit": "roc_auc", "return_train_score": True}
     first = make_search(tmp_path / "tuning.db", "May", **options).fit(X, Y)
     with pytest.warns(ContinuedSearchWarning):
