@@ -14,7 +14,11 @@ MAX_UNPACKED = 2**32
 
 
 def read_npz(data: bytes) -> dict[str, NDArray[Any]]:
-    """Read the arrays of an npz file; ValueError if it is malformed or too large."""
+    """Read the arrays of an npz file, by name.
+
+    Raises:
+        ValueError: The file is malformed, or its arrays have more than `MAX_UNPACKED` bytes.
+    """
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             sizes = [member.file_size for member in archive.infolist()]
@@ -35,7 +39,7 @@ def npz_bytes(arrays: Mapping[str, NDArray[Any]]) -> bytes:
             array = np.asarray(arrays[key])
             member = io.BytesIO()
             np.lib.format.write_array(member, array, allow_pickle=False)
-            # A fixed date instead of the time of writing.
+            # A fixed date replaces the time of writing, so that the bytes are always the same.
             info = zipfile.ZipInfo(f"{key}.npy", date_time=(1980, 1, 1, 0, 0, 0))
             info.compress_type = zipfile.ZIP_DEFLATED
             archive.writestr(info, member.getvalue())
@@ -59,7 +63,12 @@ class StoredArray:
 
 
 def check_arrays(arrays: Mapping[str, NDArray[Any]], expected: Mapping[str, StoredArray]) -> None:
-    """Check type, dimensions and finiteness of arrays by NAME or TASK/NAME, `expected` by NAME."""
+    """Raise a `ValueError` unless all arrays have the expected types, dimensions and numbers.
+
+    Args:
+        arrays: The arrays. A key is NAME or TASK/NAME.
+        expected: What an array must be like, by NAME.
+    """
     for name, array in arrays.items():
         _, _, name_without_task = name.rpartition("/")
         if name_without_task not in expected:
@@ -68,7 +77,7 @@ def check_arrays(arrays: Mapping[str, NDArray[Any]], expected: Mapping[str, Stor
 
 
 def _check_array(name: str, array: NDArray[Any], allowed: StoredArray) -> None:
-    """Raise a `ValueError` unless an array is as required."""
+    """Raise a `ValueError` unless an array has an allowed type, dimension and finite numbers."""
     has_right_type = array.dtype.type in allowed.types and array.dtype.isnative
     if not has_right_type:
         names = sorted(np.dtype(kind).name for kind in allowed.types)

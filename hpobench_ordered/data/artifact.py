@@ -41,7 +41,11 @@ class Artifact:
         return (self.folder / SUMS).is_file()
 
     def sums(self) -> dict[str, str]:
-        """Recorded SHA-256 of every file, by name."""
+        """Read the recorded SHA-256 of every file of the artifact, by the file's name.
+
+        Raises:
+            ArtifactError: The list of hashes is missing or malformed.
+        """
         label = f"{SUMS} in {self.folder}"
         try:
             if not self.folder.is_dir():
@@ -67,7 +71,11 @@ class Artifact:
         return hash_json(sorted(self.sums().items()))
 
     def read(self, name: str) -> bytes:
-        """Read a file and check its hash."""
+        """Read a file, after checking that its hash is the recorded one.
+
+        Raises:
+            ArtifactError: The file cannot be read, or has another hash.
+        """
         expected = self.sums().get(name)
         try:
             data = (self.folder / name).read_bytes()
@@ -135,7 +143,10 @@ class ArtifactWriter:
             shutil.rmtree(self._scratch, ignore_errors=True)
 
     def _publish(self) -> None:
-        """Replace the old artifact; at any moment one of them is complete."""
+        """Write the hashes of all files, and move the new folder to the place of the old one.
+
+        The old artifact is deleted only after that, so one of both is complete at any moment.
+        """
         lines = []
         for path in sorted(self._scratch.iterdir()):
             lines.append(f"{hash_file(path)}  {path.name}\n")
@@ -171,7 +182,7 @@ def _check_replaceable(folder: Path) -> None:
 
 
 def _scratch_folder(folder: Path) -> Path:
-    """Make a temporary folder beside the one that it is to replace."""
+    """Make a temporary folder beside a folder, which it will replace later."""
     with _errors_of_writing(folder):
         _check_replaceable(folder)
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -180,7 +191,7 @@ def _scratch_folder(folder: Path) -> Path:
 
 @contextmanager
 def _errors_of_writing(folder: Path) -> Iterator[None]:
-    """Within the block, raise what the operating system refuses as an `ArtifactError`."""
+    """Turn an `OSError` within a block into an `ArtifactError` about writing the folder."""
     try:
         yield
     except OSError as error:

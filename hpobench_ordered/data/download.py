@@ -22,7 +22,9 @@ Progress = Callable[[int, int], None]  # called with the number of bytes receive
 def check_online(what: str, *, instead: str) -> None:
     """Raise a `DownloadError` if the user has disabled downloads.
 
-    Its message ends with `instead`, what else to do.
+    Args:
+        what: What would be downloaded.
+        instead: A sentence for the end of the message, which says what else to do.
     """
     if os.environ.get(OFFLINE_VARIABLE, "") not in ("", "0"):
         raise DownloadError(f"{what} is not downloaded: {OFFLINE_VARIABLE} is set. {instead}")

@@ -179,7 +179,7 @@ class Evaluations:
         return copy
 
     def _copy_numbers(self, name: str, shape: tuple[int, ...]) -> FloatArray:
-        """Copy the array of that name, which must hold numbers and have this shape."""
+        """Copy the attribute `name`, which must be an array of numbers of this shape."""
         try:
             array = np.asarray(getattr(self, name))
         except ValueError as error:
@@ -263,7 +263,7 @@ def check_history(
 def _find_problems(
     evaluations: Evaluations, space: SearchSpace, direction: Direction, *, changed_spaces: bool
 ) -> Iterator[str]:
-    """Say why the evaluations of one task do not fit the task at hand."""
+    """Yield the reasons, in words, why the evaluations of a task do not fit the task at hand."""
     if evaluations.direction is not direction:
         yield (
             f"its objective is to {evaluations.direction.value}, that of the task at hand to "
@@ -296,7 +296,10 @@ def as_evaluations(history: Sequence[Evaluations]) -> tuple[Evaluations, ...]:
 
 
 def align_history(history: Sequence[Evaluations], space: SearchSpace) -> tuple[Evaluations, ...]:
-    """Recode evaluations if only the order of hyperparameters or choices of their space differs."""
+    """Recode evaluations whose space differs only in the order of hyperparameters or choices.
+
+    Evaluations on any other space are returned as they are.
+    """
     aligned = []
     for evaluations in as_evaluations(history):
         has_same_configurations = _have_same_configurations(evaluations.space, space)
@@ -314,7 +317,11 @@ def _have_same_configurations(old: SearchSpace, new: SearchSpace) -> bool:
 
 
 def _recode_values(evaluations: Evaluations, space: SearchSpace) -> FloatArray:
-    """Recode values for another space, NaN where it does not allow them, (n, d)."""
+    """Recode the values of n evaluations for another space of d hyperparameters, (n, d).
+
+    A value that the other space does not allow becomes NaN. All hyperparameters of the other space
+    must be in that of the evaluations.
+    """
     old = evaluations.space
     columns = []
     for parameter in space.parameters:
@@ -324,7 +331,10 @@ def _recode_values(evaluations: Evaluations, space: SearchSpace) -> FloatArray:
 
 
 def describe_differences(old: SearchSpace, new: SearchSpace) -> list[str]:
-    """Describe how the space of a history differs from that of a task; for spaces that differ."""
-    if _have_same_configurations(old, new):  # and yet differ, so it can only be the order
+    """Describe how the space of an earlier task differs from that of the task at hand.
+
+    The spaces must be different.
+    """
+    if _have_same_configurations(old, new):  # only the order can be different then
         return ["the same hyperparameters, in another order or with their choices in another order"]
     return SpaceChange(old, new).describe()

@@ -7,7 +7,11 @@ LOCAL_VARIABLE = "HPOBENCH_ORDERED_BENCHMARKS"
 
 
 def local_folder() -> Path:
-    """HPOBENCH_ORDERED_BENCHMARKS, or a folder of the user's data directory."""
+    """Return the folder of benchmarks that users generate.
+
+    The environment variable HPOBENCH_ORDERED_BENCHMARKS names it; otherwise it is a folder in the
+    user's data directory.
+    """
     if folder := os.environ.get(LOCAL_VARIABLE):
         return Path(folder)
     import platformdirs

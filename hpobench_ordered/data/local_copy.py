@@ -21,7 +21,7 @@ def find_local_copy(source: Path, file: RemoteFile) -> Path:
     if source.is_file():
         return source
     published = Path(file.name)
-    # The first folder is one of the cache, which names what its files are of.
+    # The first part of the name is a folder of this package's cache, not one of the publisher.
     was_in_folder = len(published.parts) > 2
     for name in (published.name, f"{published.name}.gz"):
         matches = sorted(source.rglob(name))

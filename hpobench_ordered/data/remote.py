@@ -19,7 +19,11 @@ CACHE_VARIABLE = "HPOBENCH_ORDERED_CACHE"
 
 
 def cache_folder() -> Path:
-    """HPOBENCH_ORDERED_CACHE, or the platform's cache folder."""
+    """Return the folder of downloaded files.
+
+    The environment variable HPOBENCH_ORDERED_CACHE names it; otherwise it is the platform's cache
+    folder.
+    """
     folder = os.environ.get(CACHE_VARIABLE)
     if folder:
         return Path(folder)
@@ -58,7 +62,15 @@ class RemoteFile:
         return self.path.is_file()
 
     def open_path(self, benchmark: str | None = None) -> Path:
-        """Path of the fetched file, after checking its hash."""
+        """Return the path of the fetched file, after checking its hash.
+
+        Args:
+            benchmark: Name of the benchmark, for the command in the message.
+
+        Raises:
+            NotFetchedError: The file is not in the cache.
+            ArtifactError: The file has another hash than the published or the recorded one.
+        """
         if not self.is_fetched:
             problem = f"{self.name} is not in the cache {self.cache}"
             if benchmark:
@@ -102,7 +114,17 @@ class RemoteFile:
             ) from None
 
     def _check_content(self, data: bytes, origin: str) -> str:
-        """Check that bytes are the published file; return their SHA-256."""
+        """Check that bytes are the published file, and return their SHA-256.
+
+        If the publisher states no hash, the bytes must be those of the first download.
+
+        Args:
+            data: The bytes.
+            origin: Where they are from, for the message.
+
+        Raises:
+            DownloadError: The bytes are not the published file.
+        """
         digest = hash_bytes(data)
         refusal = f"{origin} is not the published {self.name}"
         if self.sha256 is not None:
@@ -127,7 +149,7 @@ class RemoteFile:
         return self.path.with_name(self.path.name + ".sha256")
 
     def _recorded_hash(self) -> str | None:
-        """SHA-256 of the first download; None before it."""
+        """Read the SHA-256 of the first download; None if there was no download yet."""
         try:
             return self._hash_path.read_text().strip()
         except (FileNotFoundError, NotADirectoryError):
@@ -137,7 +159,7 @@ class RemoteFile:
 
 
 def _read(source: Path) -> bytes:
-    """Read a local copy, unzipped if its name ends in gz."""
+    """Read a local copy of a file; a copy whose name ends in ".gz" is unpacked."""
     try:
         with gzip.open(source) if source.suffix == ".gz" else source.open("rb") as file:
             return file.read()

@@ -81,7 +81,7 @@ class SurrogateOption:
 
     @property
     def lacks(self) -> str:
-        """What must be done before it can be loaded, such as "fetch"; "" if nothing."""
+        """What must be done before the surrogate can be loaded, such as "fetch"; "" if nothing."""
         if self.extra is not None and not self.extra.is_installed:
             return f"install extra {self.extra.name}"
         if self.generated is not None and not self.generated.exists:

@@ -47,8 +47,8 @@ def encode_small_table(table: "pa.Table", *, distinct: Collection[str]) -> bytes
 
     Args:
         table: The table.
-        distinct: Names of columns of numbers of which few are alike. Their bytes are sorted by
-            their place in the number, as they then compress better.
+        distinct: Names of the columns whose numbers are mostly different. All first bytes of such
+            numbers are stored together, then all second bytes and so on, which compresses better.
     """
     return _encode(
         table,
@@ -103,7 +103,7 @@ def decode_table(
 
 
 def type_of_column(data_type: "pa.DataType") -> ColumnType | None:
-    """What a column of an Arrow type holds; None for types that no table here has."""
+    """Return what a column of an Arrow type holds; None if no table here has such columns."""
     import pyarrow as pa
 
     if pa.types.is_dictionary(data_type):  # the column holds indices into a list of its values

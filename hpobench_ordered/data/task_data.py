@@ -50,7 +50,7 @@ class TaskData:
     kind: DataKind
 
     def __post_init__(self) -> None:
-        """Check the kind and the arrays, and copy them; `kind` may be the name of one."""
+        """Check the kind and the arrays, and copy the arrays; `kind` may be given by its name."""
         if not isinstance(self.kind, DataKind):
             kinds = [kind.value for kind in DataKind]
             if self.kind not in kinds:
@@ -60,7 +60,7 @@ class TaskData:
         self._copy_labels()
 
     def _copy_labels(self) -> None:
-        """Check the labels, which data have unless they are unsupervised, and copy them."""
+        """Check the labels and copy them; unsupervised data must have none, all others some."""
         if self.kind is DataKind.UNSUPERVISED:
             if self.labels is not None:
                 raise EvaluationsError("data for unsupervised must have no labels, but got some")

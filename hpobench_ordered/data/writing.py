@@ -8,7 +8,7 @@ from hpobench_ordered.errors import UnknownNameError
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Write a file atomically: after a crash it is complete or absent."""
+    """Write a file atomically: after a crash, it has its old content or all of the new one."""
     scratch = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
     try:
         with scratch.open("xb") as file:

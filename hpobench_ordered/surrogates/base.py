@@ -91,7 +91,9 @@ class StoredSurrogate(ABC):
         """See `Surrogate.predict_one`."""
 
     def value_grid(self, task: int) -> tuple[float, float] | None:
-        """Grid on which all predictions of a task lie, so that whole numbers can stand for them.
+        """Return the grid on which all predictions of a task lie; None if there is none.
+
+        With a grid, predictions can be stored as whole numbers.
 
         Returns:
             Base and unit: every prediction is exactly base + unit * count, computed in double
@@ -113,9 +115,9 @@ class StoredSurrogate(ABC):
         return type(self).from_arrays, (self.to_arrays(),)
 
     def check_covers(self, space: "SearchSpace") -> None:
-        """Raise a `ValueError` unless every configuration of a space has a value.
+        """Raise a `ValueError` unless the surrogate has a value for each configuration of a space.
 
-        Most surrogates have one for every configuration.
+        Most surrogates have a value for every configuration, so nothing is checked by default.
         """
         return
 

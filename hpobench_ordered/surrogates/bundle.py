@@ -442,7 +442,7 @@ def _reading(subject: str) -> Iterator[None]:
 
 
 def definition_to_json(definition: Definition) -> dict[str, Any]:
-    """Describe a definition as JSON, which `definition_from_json` reads."""
+    """Convert a definition to JSON, which `definition_from_json` reads."""
     objective = definition.objective
     return {
         "name": definition.name,

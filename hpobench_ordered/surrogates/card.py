@@ -199,9 +199,8 @@ class Card:
     def _describe_measures(self) -> Iterator[str]:
         """Describe the surrogate's quality by each measure, such as "R2 0.812 (mean 0.905)".
 
-        The first number is of the task on which the surrogate is worst, the second the mean over
-        tasks. All measures, correlations, R2 and overlaps, are the higher the better. One that an
-        old card lacks is None and left out.
+        The first number is that of the worst task, and the second is the mean over tasks. High
+        values of all measures are good. A measure that an old card lacks is None, and left out.
         """
         for attribute, label in _MEASURES.items():  # such as "r2" and "R2"
             values = [getattr(quality, attribute) for quality in self.figures]  # one a task

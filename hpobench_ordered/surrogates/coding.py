@@ -197,7 +197,8 @@ def space_coding(
         else:
             features.append(_code_number(parameter, column, log=log_scales and parameter.log))
 
-    # The further features get, where one of the two numbers is inactive, the middle of both ranges.
+    # Where one of the two numbers is inactive, a product or ratio is that of the middles of both
+    # ranges. On the log scale, a product is a sum and a ratio is a difference.
     column_of_name = {name: column for column, name in enumerate(space.names)}
     for first, second in products:
         middle = _find_middle(space[first], log=True) + _find_middle(space[second], log=True)
@@ -213,13 +214,16 @@ def space_coding(
 
 
 def _code_number(parameter: Parameter, column: int, *, log: bool) -> Feature:
-    """Code a number in a column as itself or its logarithm; where inactive, as the middle."""
+    """Make the feature of a number: the number itself, or its logarithm if `log` is set.
+
+    Where the number is inactive, the feature is the middle of the range.
+    """
     kind = FeatureKind.LOG if log else FeatureKind.IDENTITY
     return Feature(kind, column, inactive=_find_middle(parameter, log=log))
 
 
 def _find_middle(parameter: Parameter, *, log: bool) -> float:
-    """Find the middle of a range, or that of its logarithms."""
+    """Find the middle of a range; if `log` is set, the middle between the bounds' logarithms."""
     if log:
         return (math.log(parameter.lower) + math.log(parameter.upper)) / 2
     return (parameter.lower + parameter.upper) / 2

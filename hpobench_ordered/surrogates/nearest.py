@@ -142,8 +142,8 @@ class _Blocks(NamedTuple):
     def of(cls, points: FloatArray) -> Self:
         """Sort points (m, p) into blocks of at most `POINTS_PER_BLOCK` neighbours.
 
-        Every block is sorted along its most spread feature and cut in the middle, until all are
-        small enough: there are 1, 2, 4, ... of them.
+        until all blocks are small enough, so their number is a power of two.
+        all blocks are small enough, so their number is a power of two.
         """
         order = np.arange(len(points))  # original indices of the points, block by block
         starts = np.array([0, len(points)])  # first place of each block in `order` and, last, m
@@ -153,7 +153,8 @@ class _Blocks(NamedTuple):
             middles = (starts[:-1] + starts[1:]) // 2
             starts = np.insert(starts, range(1, len(starts)), middles)
 
-        # Kernels compute `_LANES` features at once: zeros fill them up to a multiple of that.
+        # Kernels compute `_LANES` features at once, so features that are always 0 are added until
+        # their number is a multiple of `_LANES`.
         n_missing_features = -points.shape[1] % _LANES
         padded = np.pad(points[order], ((0, 0), (0, n_missing_features)))
         lower = np.minimum.reduceat(padded, starts[:-1])  # of each block, (b, p)
@@ -170,7 +171,7 @@ class _Blocks(NamedTuple):
 def _sort_by_most_spread_feature(points: FloatArray, rows: IntArray) -> IntArray:
     """Sort some rows of `points` (m, p) by the feature that varies most among them."""
     features = points[rows]
-    # Mean absolute deviation, as outliers are frequent in raw values.
+    # The spread is the mean absolute deviation, as raw values often have outliers.
     spread = np.abs(features - features.mean(axis=0)).mean(axis=0)
     ascending = np.argsort(features[:, np.argmax(spread)], kind="stable")
     return rows[ascending]

@@ -66,7 +66,7 @@ class PerTaskSurrogate(StoredSurrogate):
             model.check_covers(space)
 
     def value_grid(self, task: int) -> tuple[float, float] | None:
-        """Grid of the predictions of the task's surrogate."""
+        """Return the grid on which the predictions of the task's surrogate lie; None if none."""
         check_task(task, len(self.models))
         # The model has this one task, which is its number 0.
         return self.models[task].value_grid(0)

@@ -50,10 +50,10 @@ def import_object(text: str) -> object:
 
 
 def _find_attribute(module: ModuleType, name: str, place: str) -> object:
-    """The class, function or object of a name in a module; the name may have dots.
+    """Find a class, function or other object in a module by its name, which may have dots.
 
     Raises:
-        UnknownNameError: There is no such name in the place.
+        UnknownNameError: The module has no such name; the message calls the module `place`.
     """
     item: object = module
     for part in name.split("."):
@@ -79,7 +79,8 @@ def _import_module(name: str) -> ModuleType:
         raise
     except Exception as error:
         missing = getattr(error, "name", None) or ""  # the module that an ImportError is about
-        # With the dots, only the module itself or a package that it is in is a beginning.
+        # True if the missing module is the one to import, or a package that contains it. The dots
+        # keep "a.bc" from counting as a module in "a.b".
         is_missing_itself = f"{name}.".startswith(f"{missing}.")
         if not (isinstance(error, ImportError) and is_missing_itself):
             raise _import_error(name, error) from error
@@ -88,7 +89,7 @@ def _import_module(name: str) -> ModuleType:
 
 
 def _import_file(path: Path) -> ModuleType:
-    """Import a file, under its own name unless another module has it.
+    """Import a file as a module, which has the file's name unless another module has that name.
 
     Raises:
         UnknownNameError: There is no such file.
@@ -112,7 +113,7 @@ def _import_file(path: Path) -> ModuleType:
 
 
 def _load_file(name: str, path: Path) -> ModuleType:
-    """Import a file under a name; if it raises, there is no such module."""
+    """Import a file as a module of a given name; if it raises, the module is forgotten again."""
     spec = cast("ModuleSpec", importlib.util.spec_from_file_location(name, path))
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # before it runs, as Python does: the module may look itself up

@@ -14,7 +14,10 @@ so in the processes of `multiprocessing`, and in those of methods."""
 
 
 def derive_name(optimiser: object) -> str:
-    """Name of a class or function, with its module unless that is the user's program.
+    """Derive a method's name from a class or function.
+
+    It is the name of the class or function, after that of its module unless the module is the
+    user's program.
 
     Optuna's own samplers are named as users import them, such as "optuna.TPESampler".
 
@@ -34,7 +37,7 @@ def derive_name(optimiser: object) -> str:
 
 
 def read_summary(optimiser: object) -> str:
-    """First line of the docstring of a class or function, "" if it has none."""
+    """Return the first line of the docstring of a class or function; "" if there is none."""
     is_class_or_function = isinstance(optimiser, type) or hasattr(optimiser, "__qualname__")
     if not is_class_or_function:
         # An object, such as a partial function, has the docstring of its class.
@@ -58,8 +61,8 @@ def is_sampler_class(kind: type) -> bool:
 def pop_pending(pending: list[tuple[Config, T]], config: Config) -> T | None:
     """Remove a configuration from those in flight, and return what was stored with it.
 
-    Several configurations in flight may be equal, so the identical object is looked for first.
-    None: the configuration is not in flight.
+    Several configurations in flight may be equal, so the same object is preferred to an equal one.
+    The result is None if the configuration is not in flight.
     """
     for is_same in (is_, eq):  # the operators `is` and `==`
         for index, (candidate, _) in enumerate(pending):

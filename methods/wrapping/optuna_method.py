@@ -24,9 +24,9 @@ class OptunaMethod(Method):
     """
 
     def start_study(self, sampler: BaseSampler) -> Self:
-        """Start the study, in memory; the method itself is returned, and can now be asked.
+        """Start a study in memory with a sampler, and return this method, which can now be asked.
 
-        This is no part of the constructor, which has the same arguments for all methods.
+        The constructor cannot do this, as constructors of all methods have the same arguments.
         """
         # Trials that were asked for and not told yet, with their configurations.
         self._pending: list[tuple[Config, Trial]] = []
@@ -67,7 +67,7 @@ class OptunaMethod(Method):
         for parameter, coded in zip(self.space.parameters, row, strict=True):
             if math.isnan(coded):  # inactive
                 continue
-            is_ordinal = _is_ordinal(parameter)  # the study has its index, not its value
+            is_ordinal = _is_ordinal(parameter)  # the study has the index of an ordinal's choice
             params[parameter.name] = int(coded) if is_ordinal else parameter.value(coded)
             distributions[parameter.name] = _distribution(parameter)
 
@@ -86,7 +86,10 @@ def _is_ordinal(parameter: Parameter) -> bool:
 
 
 def _suggest(trial: Trial, parameter: Parameter) -> Value:
-    """Suggest a native value; of an ordinal by its index, so that the sampler knows the order."""
+    """Let a trial suggest a native value of a hyperparameter.
+
+    An ordinal is suggested by the index of its choice, so that the sampler knows the order.
+    """
     if not _is_ordinal(parameter):
         return suggest(trial, parameter)
     index: int = trial.suggest_int(parameter.name, 0, len(parameter.choices) - 1)
