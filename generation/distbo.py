@@ -71,7 +71,10 @@ class SourceMethod(BayesianOptimisation):
 def make_source_runs(
     defined: Definition, model: Surrogate, budget: SourceBudget, request: Request
 ) -> list[RawEvaluations]:
-    """Make the source run of every task: its history in the paper, determined by seed and task."""
+    """Make the source run of every task, which is its history in the paper.
+
+    A source run is determined by the seed of the request and the task.
+    """
     runs = []
     for task in range(len(defined.tasks)):
         runs.append(_make_source_run(defined, model, budget, task, request.seed))
@@ -123,10 +126,18 @@ def _make_source_run(
 def _search_best_value(
     defined: Definition, model: Surrogate, run: RawEvaluations, task: int, seed: int
 ) -> float:
-    """Search the best value of a task, starting from its source run and a Sobol sequence.
+    """Search the best value of a task, and return the best that was found.
 
-    Rounds of random moves in the unit cube from the best configuration so far, the incumbent,
-    become smaller from round to round.
+    The search starts from the best configuration, the incumbent, of the source run and a Sobol
+    sequence. Each round makes random moves from the incumbent in the unit cube, which become
+    smaller from round to round; a better configuration becomes the incumbent.
+
+    Args:
+        defined: The benchmark.
+        model: Evaluates configurations.
+        run: The source run of the task.
+        task: Number of the task.
+        seed: Seed of the search.
     """
     space = defined.space
     compute_losses = defined.objective.losses  # to be minimised
@@ -262,7 +273,7 @@ def _train_on_all_tasks(
 
 
 def _fetch_files(benchmark: RealBenchmark, local: Path | None) -> None:
-    """Put the published data into the cache, from a local folder or by downloading."""
+    """Put the published data into the cache, from a local folder or by a download."""
     for file in benchmark.files:
         if local is not None:
             file.store(local / Path(file.name).name)

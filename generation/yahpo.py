@@ -262,7 +262,7 @@ def read_evaluations(path: Path, space: SearchSpace) -> EvaluatedConfigurations:
 def _are_rows_in_order(
     values: FloatArray, fraction_of_row: FloatArray, fractions: FloatArray
 ) -> bool:
-    """Whether all rows of a configuration are adjacent, one for each fraction, ascending.
+    """Return whether all rows of a configuration are adjacent, one for each fraction, ascending.
 
     Args:
         values: Configuration of each row, (n K, d).

@@ -52,7 +52,7 @@ def beside(
     panels = []
     for chart in charts:
         panel = chart.copy()
-        panel.config = alt.Undefined  # only the whole may have a theme
+        panel.config = alt.Undefined  # Vega-Lite allows a theme for the whole only, not for parts
         panels.append(panel)
 
     with warnings.catch_warnings():
@@ -126,7 +126,7 @@ def posterior(
 
 
 def _draw_posterior(belief: "pd.DataFrame", evaluations: "pd.DataFrame") -> alt.LayerChart:
-    """The true function, the mean and interval of the model, and the evaluations."""
+    """Draw the true function, the model's mean and interval, and the evaluations."""
     low = float(belief["truth"].min())
     high = float(belief["truth"].max())
     margin = 0.4 * (high - low)  # intervals that go further are cut
@@ -149,7 +149,7 @@ def _draw_posterior(belief: "pd.DataFrame", evaluations: "pd.DataFrame") -> alt.
 
 
 def _draw_bases(bases: "pd.DataFrame") -> alt.Chart:
-    """Basis functions; the larger its weight, the darker a line."""
+    """Draw the basis functions as lines: the larger the weight of one, the darker its line."""
     colours = alt.Scale(range=[GRID, SEQUENCE[0]], domain=[0, 1])
     lines = alt.Chart(bases).mark_line(strokeWidth=1.4)
     return lines.encode(
@@ -196,7 +196,7 @@ def by_task(
 
 
 def _mean_layers(base: alt.Chart, looks: Mapping[str, Any], *, bars: bool) -> list[alt.Chart]:
-    """Layers of means and of their errors, the upper layer last.
+    """Make the layers of means and of their errors, the upper layer last.
 
     Errors, and means as points, are left out where the mean is above the plotted range. Bars are
     cut there.
@@ -219,7 +219,7 @@ def _mean_layers(base: alt.Chart, looks: Mapping[str, Any], *, bars: bool) -> li
 
 
 def _arrow_layer(base: alt.Chart) -> alt.Chart:
-    """Arrows at the upper end of the plotted range, where a mean or an error goes beyond it.
+    """Make the layer of arrows at the upper end of the plotted range, where anything is beyond it.
 
     `base` is a chart of the columns that `_cut_at_top` gives; `arrow` is the colour of an arrow, or
     "" where there is none.
@@ -307,13 +307,17 @@ def strips(
 
 
 def _share_axis(title: str) -> alt.Y:
-    """A linear axis from 0, in percent."""
+    """Make a linear axis that begins at 0 and has labels in percent."""
     scale = alt.Scale(domainMin=0)
     return alt.Y("value:Q", title=title, scale=scale, axis=alt.Axis(format=".0%"))
 
 
 def _ratio_axis(values: "pd.Series[float]", title: str) -> alt.Y:
-    """A logarithmic axis of ratios, at least from 1/2 to 2, with ticks at powers of two."""
+    """Make a logarithmic axis of ratios with ticks at powers of two.
+
+    It contains all values, and at least the range from 1/2 to 2.
+    """
+    # A margin of 5 % keeps points off the ends.
     low = min(values.min(), 0.5) / 1.05
     high = max(values.max(), 2.0) * 1.05
     scale = alt.Scale(type="log", domain=[low, high], nice=False)

@@ -84,7 +84,11 @@ class Finding:
 
     @property
     def support(self) -> float:
-        """The difference in units of `half_width`; 0 if the error is unknown."""
+        """The difference in units of `half_width`; 0 if the error is unknown.
+
+        Above 1 the interval is above 0, and below -1 it is below 0. Where nothing is random, the
+        support is infinite.
+        """
         if math.isnan(self.difference) or math.isnan(self.half_width):
             return 0.0
         if self.half_width == 0:
@@ -115,7 +119,7 @@ class Finding:
 
 
 def find_weakest(findings: Iterable[Finding]) -> Finding:
-    """Find the part that decides a claim of several parts, all of which must hold."""
+    """Return the finding with the least support: it decides a claim whose parts must all hold."""
     return min(findings, key=lambda finding: finding.support)
 
 
@@ -139,12 +143,12 @@ class Claim:
 
     @property
     def outcome(self) -> Outcome:
-        """Whether it holds everywhere."""
+        """Whether the claim holds on all subjects, by the finding with the least support."""
         return find_weakest(self.findings).outcome
 
     @property
     def verdict(self) -> str:
-        """Whether it holds, by the findings: "fails", or such as "2 of 3 hold, 1 is undecided"."""
+        """The outcomes of all findings in words: "fails", or "2 of 3 hold, 1 is undecided"."""
         outcomes = [finding.outcome for finding in self.findings]
         if len(set(outcomes)) == 1:
             return outcomes[0].value
@@ -198,7 +202,7 @@ def iter_scores(
     *,
     by_task: bool = False,
 ) -> Iterator[tuple[str, Scores]]:
-    """Iterate over a measure on each benchmark, or on each task, with the name of either."""
+    """Yield the name of each benchmark with a measure on it, or of each task if `by_task`."""
     for comparison in comparisons:
         if by_task:
             yield from evidence.measure_by_task(comparison, measure).items()
@@ -216,7 +220,17 @@ def compare_pair(
     form: str = ".1f",
     margin: float = 0.0,
 ) -> Finding:
-    """Compare a method with a rival after a trial, paired by seed: is it better?"""
+    """Check that a method is better than a rival after a trial; their runs are paired by seed.
+
+    Args:
+        subject: The subject of the finding.
+        scores: Scores of several methods; lower is better.
+        first: The method.
+        rival: The rival.
+        trial: The trial, counted from 1.
+        form: Format of the scores.
+        margin: How much worse than the rival counts as no worse.
+    """
     gaps = compare_methods(scores, rival, first, trial=trial)  # (S, T); positive: it is better
     means = mean_of_methods(scores, trial)
     n_seeds, n_tasks = gaps.shape
@@ -231,7 +245,7 @@ def compare_pair(
 
 
 def mean_of_methods(scores: Scores, trial: int) -> dict[str, float]:
-    """Mean over tasks and seeds after a trial, by method."""
+    """Return the mean score of each method over tasks and seeds after a trial, by its name."""
     means = scores.over_tasks(trial=trial).mean
     return dict(zip(scores.methods, means.tolist(), strict=True))
 
@@ -244,9 +258,9 @@ def cheaper(
     *,
     factor: float = 1.0,
 ) -> list[Finding]:
-    """Check that suggestions of one method are at least `factor` times faster than every rival's.
+    """Check that one method suggests at least `factor` times as fast as every rival.
 
-    The differences are of logarithms of times, seed by seed.
+    The differences are those of logarithms of CPU times, seed by seed.
     """
     findings = []
     for comparison in comparisons:

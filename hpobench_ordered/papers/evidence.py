@@ -82,7 +82,7 @@ class Landscape:
 
     @classmethod
     def of(cls, benchmark: Benchmark) -> "Landscape":
-        """All configurations of a small discrete space, else a fixed random sample."""
+        """Choose the configurations: all of a small discrete space, else a fixed random sample."""
         space = benchmark.space
         if space.size <= MAX_ENUMERATED and not space.conditions:
             axes = [np.arange(p.lower, p.upper + 1) for p in space.parameters]
@@ -112,7 +112,7 @@ class Landscape:
 
 
 def count_everything(values: FloatArray) -> FloatArray:
-    """Count all tasks and seeds of a quantity, shape (A, S, T, M)."""
+    """Return a quantity, (A, S, T, M), unchanged: all tasks count."""
     return values
 
 
@@ -152,7 +152,10 @@ class Evidence:
         return tuple(cell for cell in self._cells[benchmark] if cell.method.name == method)
 
     def task_label(self, benchmark: str, task: int) -> str:
-        """A task's number, from 1 as in papers, and its name if that differs."""
+        """Return a task's number, from 1 as in papers, with its name if it has a proper one.
+
+        The name of a task without a proper one is its number from 0.
+        """
         name = self.benchmark(benchmark).tasks[task].name
         return f"{task + 1}" if name == str(task) else f"{task + 1} ({name})"
 
@@ -184,7 +187,7 @@ class Evidence:
                 return incumbents(self._stack_methods(comparison, "regret"))
 
     def measure_by_task(self, comparison: MethodComparison, measure: Measure) -> dict[str, Scores]:
-        """A measure by name of the task, where all tasks count."""
+        """Return a measure of the methods on each task, by its name; all tasks must count."""
         scores = self.measure(comparison, measure)
         number_of_tasks = scores.values.shape[2]
         tasks = self.benchmark(comparison.benchmark).tasks[:number_of_tasks]
@@ -197,11 +200,14 @@ class Evidence:
         return self._counted(self.losses(comparison))
 
     def ranks_of_means(self, comparison: MethodComparison) -> Scores:
-        """Ranks of losses averaged over seeds; the tasks that count stand for seeds."""
+        """Rank the methods by losses averaged over seeds, on each task that counts.
+
+        In the result, errors are over tasks: the tasks take the place of seeds.
+        """
         return ranks_of_means(self.counted_losses(comparison), comparison.methods)
 
     def configurations(self, benchmark: str, method: str) -> "pd.DataFrame":
-        """The configurations a method tried: seed, task, trial, and a column per hyperparameter."""
+        """Tabulate what a method tried: seed, task, trial, and a column per hyperparameter."""
         seed_of_key = {cell.key: cell.seed for cell in self.cells(benchmark, method)}
         trials = self._store.configurations(seed_of_key)
         with_seed = trials.assign(seed=trials["key"].map(seed_of_key))
@@ -241,7 +247,10 @@ class Evidence:
         return timings[timings["method_cpu_seconds"].notna()]
 
     def _stack_methods(self, comparison: MethodComparison, column: str) -> FloatArray:
-        """A column of the results of a comparison, shape (A, S, T, M)."""
+        """Return the losses or the regrets of a comparison's methods, (A, S, T, M).
+
+        Runs that have not been read yet are read now.
+        """
         benchmark, protocol = comparison.benchmark, comparison.protocol
         missing = [
             method
@@ -254,7 +263,10 @@ class Evidence:
         return np.stack([array[column] for array in arrays])
 
     def _read(self, benchmark: str, methods: Sequence[str], protocol: Protocol | None) -> None:
-        """Read loss and regret of all runs of methods, under one protocol or any."""
+        """Read losses and regrets of all runs of methods, under one protocol or all (None).
+
+        They are kept by benchmark, method and protocol; fallbacks are counted.
+        """
         keys = []
         for method in methods:
             for cell in self.cells(benchmark, method):

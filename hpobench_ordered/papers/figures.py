@@ -1,4 +1,4 @@
-"""Curves over trials that several papers show, drawn by `plotting` from tables of the results.
+"""Curves over trials that several papers show, drawn by `reporting.charts`.
 
 A figure's function takes the results and the comparisons of the figure, from top to bottom, and the
 paper's choices. Figures of one paper alone stand in that paper's folder.
@@ -116,7 +116,7 @@ def mean_curves(
 
 
 def mean_over_tasks(scores: Scores) -> tuple[FloatArray, FloatArray]:
-    """Mean over tasks and seeds, and two standard errors over seeds, (A, M) each."""
+    """Return means over tasks and seeds, and two standard errors over seeds, (A, M) each."""
     trials = range(1, scores.values.shape[-1] + 1)
     after_trials = [scores.over_tasks(trial=trial) for trial in trials]
     mean = np.stack([means.mean for means in after_trials], axis=-1)
@@ -125,7 +125,10 @@ def mean_over_tasks(scores: Scores) -> tuple[FloatArray, FloatArray]:
 
 
 def deviation_over_runs(scores: Scores) -> FloatArray:
-    """Standard deviation over seeds and tasks, (A, M); NaN with a single run."""
+    """Return standard deviations over runs, (A, M); NaN if there is one run.
+
+    A run is a task with a seed.
+    """
     number_of_methods, *_, number_of_trials = scores.values.shape
     runs = scores.values.reshape(number_of_methods, -1, number_of_trials)
     if runs.shape[1] == 1:
@@ -134,7 +137,7 @@ def deviation_over_runs(scores: Scores) -> FloatArray:
 
 
 def draw_times(evidence: Evidence, comparison: MethodComparison, *, name: str) -> Content:
-    """Draw the time of a suggestion of every method."""
+    """Draw the mean CPU time that each method of a comparison takes for a suggestion."""
     import pandas as pd
 
     methods = comparison.methods
@@ -145,7 +148,7 @@ def draw_times(evidence: Evidence, comparison: MethodComparison, *, name: str) -
 
 
 def name_comparisons(comparisons: Comparisons) -> list[str]:
-    """Unique names of comparisons: the benchmark, with the first method if necessary."""
+    """Name each comparison by its benchmark, and by its first method where several have that."""
     benchmarks = [comparison.benchmark for comparison in comparisons]
     names = []
     for comparison in comparisons:

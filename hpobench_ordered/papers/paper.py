@@ -43,7 +43,7 @@ Check = Callable[[Evidence, Comparisons], Iterable[Claim]]
 
 
 def claim_nothing(_: Evidence, __: Comparisons) -> Iterable[Claim]:
-    """Claim nothing of a figure that can be checked."""
+    """Return no claims: the paper says nothing of the figure that can be checked."""
     return ()
 
 
@@ -83,7 +83,7 @@ class Setting:
 
 
 def run_on_benchmark_itself(benchmark: str, seeds: Sequence[int]) -> dict[str, tuple[int, ...]]:
-    """Put the runs with all seeds on the benchmark itself."""
+    """Return the benchmark itself as the only one that is run on, with all seeds."""
     return {benchmark: tuple(seeds)}
 
 
@@ -110,13 +110,17 @@ class Paper:
     runs_on: Callable[[str, Sequence[int]], dict[str, tuple[int, ...]]] = run_on_benchmark_itself
 
     def setting_of(self, benchmark: str) -> Setting:
-        """How methods are run on a benchmark."""
+        """Return how methods are run on a benchmark: its exception, or else the paper's setting."""
         return self.exceptions.get(benchmark, self.setting)
 
     def select(
         self, *, figures: Iterable[int] = (), tables: Iterable[int] = ()
     ) -> tuple[Exhibit, ...]:
-        """Find figures and tables by their numbers; default: all of them."""
+        """Select figures and tables by their numbers; without any number, select all.
+
+        Raises:
+            ExperimentError: The paper has no such figure or table.
+        """
         wanted = [(FIGURE, number) for number in figures]
         wanted += [(TABLE, number) for number in tables]
         if not wanted:
@@ -134,7 +138,7 @@ class Paper:
 
 
 def experiments(exhibits: Iterable[Exhibit]) -> dict[str, tuple[str, ...]]:
-    """The methods to run on each benchmark, none if only the benchmark is shown."""
+    """List the methods to run on each benchmark, none if only the benchmark is shown."""
     methods_of_benchmark: dict[str, list[str]] = {}
     for comparison in combine_comparisons(exhibits):
         methods_of_benchmark.setdefault(comparison.benchmark, []).extend(comparison.methods)
@@ -142,7 +146,11 @@ def experiments(exhibits: Iterable[Exhibit]) -> dict[str, tuple[str, ...]]:
 
 
 def combine_comparisons(exhibits: Iterable[Exhibit]) -> tuple[MethodComparison, ...]:
-    """The comparisons to run, one per benchmark and protocol with all methods there."""
+    """Combine the comparisons of figures and tables, so that no method is run twice.
+
+    Returns:
+        A comparison for each benchmark and protocol, with all methods that any of them has there.
+    """
     methods_of_place: dict[tuple[str, Protocol | None], list[str]] = {}
     for exhibit in exhibits:
         for comparison in exhibit.needs:

@@ -83,7 +83,7 @@ def ignore_progress(step: str, done: int, total: int) -> None:
 def choose_surrogates(
     paper: Paper, exhibits: Sequence[Exhibit], surrogate: str | None
 ) -> dict[str, str]:
-    """The surrogate of each benchmark that is needed, checked to be ready.
+    """Choose the surrogate of each benchmark that is needed, and check that its files are there.
 
     Args:
         paper: The paper.
@@ -118,7 +118,7 @@ def choose_settings(
     seeds: tuple[int, ...] | None,
     workers_simulated: int,
 ) -> dict[str, Setting]:
-    """The paper's setting on each benchmark, with what the user chose instead.
+    """Choose the setting of each benchmark: the paper's, with what the user chose instead.
 
     Args:
         paper: The paper.
@@ -148,10 +148,11 @@ def choose_settings(
 
 
 def generate_missing_benchmarks(setup: Setup, workers: int, show_progress: Progress) -> None:
-    """Generate missing source runs of benchmarks whose data depend on the seed."""
+    """Generate the source runs that are missing, of benchmarks whose data are drawn by a seed."""
     missing = []
     for benchmark, methods in experiments(setup.exhibits).items():
         names = setup.runs_on(benchmark) if methods else ()
+        # The benchmark itself comes with the package; those of other seeds have names of their own.
         drawn_by_seed = [name for name in names if name != benchmark]
         missing += [name for name in drawn_by_seed if benchmark_spec(name).recorded is None]
 
@@ -163,7 +164,7 @@ def generate_missing_benchmarks(setup: Setup, workers: int, show_progress: Progr
 
 
 def run_experiments(setup: Setup, workers: int, show_progress: Progress) -> dict[str, list[Cell]]:
-    """Run what is not finished; gives the runs by benchmark.
+    """Run what is not finished, and return all runs by benchmark.
 
     Raises:
         MethodError: A run failed.
@@ -177,7 +178,7 @@ def run_experiments(setup: Setup, workers: int, show_progress: Progress) -> dict
 
 
 def plan_runs(setup: Setup) -> dict[str, list[Cell]]:
-    """The runs by benchmark, none for figures that only show a benchmark."""
+    """Plan the runs by benchmark; a benchmark that is only shown needs none."""
     cells_of_benchmark: dict[str, list[Cell]] = {}
     for comparison in combine_comparisons(setup.exhibits):
         if not comparison.methods:
@@ -197,7 +198,7 @@ def plan_runs(setup: Setup) -> dict[str, list[Cell]]:
 
 
 def require_all_finished(store: Store, cells: Sequence[Cell]) -> None:
-    """Raise a MethodError if any run failed."""
+    """Raise a `MethodError` with the message of the first run that failed, if any did."""
     failures = store.records.failures()
     for cell in cells:
         if cell.key in failures:
@@ -230,7 +231,7 @@ def make_exhibits(
 
 
 def encode_content(name: str, content: Content) -> dict[str, bytes]:
-    """The files of a figure or table, by name."""
+    """Return the files of a figure or table, by name: a CSV, and images if it has a chart."""
     files = {f"{name}.csv": csv_of(content.data)}
     if content.chart is not None:
         svg = svg_of(content.chart)
@@ -239,7 +240,7 @@ def encode_content(name: str, content: Content) -> dict[str, bytes]:
 
 
 def write_files(folder: Path, data_of_name: Mapping[str, bytes]) -> None:
-    """Write files into a folder, which is created; a StoreError if that fails."""
+    """Write files into a folder, which is created; raise a `StoreError` if that fails."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, data in data_of_name.items():

@@ -51,7 +51,7 @@ class Setup:
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """The files that are written, except for runs."""
+        """Paths of all files of the reproduction besides the stored runs."""
         names = [SUMMARY, GALLERY, CLAIMS]
         for exhibit in self.exhibits:
             suffixes = ("csv",) if exhibit.kind == TABLE else ("png", "svg", "csv")

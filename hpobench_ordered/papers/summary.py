@@ -34,7 +34,7 @@ Rows = list[tuple[str, ...]]
 
 
 def summary(result: Reproduction) -> bytes:
-    """The one-page summary, as Markdown."""
+    """Return the summary as Markdown: settings, claims, tables and times."""
     setup = result.setup
     lines = [f"# {setup.paper.citation}", "", *_describe_setup(result), ""]
     claims = list(chain.from_iterable(result.claims.values()))
@@ -68,7 +68,7 @@ def gallery(result: Reproduction) -> bytes:
 
 
 def claims_csv(result: Reproduction) -> bytes:
-    """The findings, one per row."""
+    """Return the findings of all claims as CSV, one per row."""
     import pandas as pd
 
     rows = []
@@ -85,13 +85,13 @@ def claims_csv(result: Reproduction) -> bytes:
 
 
 def csv_of(frame: "pd.DataFrame") -> bytes:
-    """A table as CSV."""
+    """Return a table as CSV."""
     text: str = frame.to_csv(index=False)
     return text.encode()
 
 
 def claim_rows(result: Reproduction) -> Rows:
-    """The claims, one per row, with `CLAIM_HEADER`."""
+    """Return the claims, one per row, with the columns of `CLAIM_HEADER`."""
     claims = iter_claims(result, result.setup.exhibits)
     return [_claim_row(exhibit, claim, line_break="\n") for exhibit, claim in claims]
 
@@ -99,14 +99,14 @@ def claim_rows(result: Reproduction) -> Rows:
 def iter_claims(
     result: Reproduction, exhibits: Iterable[Exhibit]
 ) -> Iterator[tuple[Exhibit, Claim]]:
-    """Iterate over the claims of figures and tables."""
+    """Yield each claim of some figures and tables, with the figure or table that it is about."""
     for exhibit in exhibits:
         for claim in result.claims[exhibit.name]:
             yield exhibit, claim
 
 
 def entry_rows(table: "pd.DataFrame") -> Rows:
-    """The numbers of a table beside the published ones, one per row, with `ENTRY_HEADER`."""
+    """Return a table's numbers beside the published ones, with the columns of `ENTRY_HEADER`."""
     rows: Rows = []
     for entry in table.itertuples():
         published = _format_estimate(entry.paper, entry.paper_lower, entry.paper_upper)
@@ -119,7 +119,10 @@ def entry_rows(table: "pd.DataFrame") -> Rows:
 
 
 def time_rows(result: Reproduction) -> Rows:
-    """CPU time per method, one per row, with `TIME_HEADER`; empty if none is recorded."""
+    """Return the CPU times, one method per row and then all together, as `TIME_HEADER` names them.
+
+    There are no rows if no time is recorded.
+    """
     if not result.cells:
         return []
     keys = [cell.key for cell in result.cells]
@@ -132,7 +135,7 @@ def time_rows(result: Reproduction) -> Rows:
 
 
 def _describe_setup(result: Reproduction) -> list[str]:
-    """The settings and versions, a line each."""
+    """Return the lines of a list that say what was made, how it was run and with which versions."""
     setup = result.setup
     is_whole_paper = len(setup.exhibits) == len(setup.paper.exhibits)
     titles = ", ".join(exhibit.title for exhibit in setup.exhibits)
@@ -155,7 +158,7 @@ def _describe_setup(result: Reproduction) -> list[str]:
 
 
 def _describe_settings(setup: Setup) -> list[str]:
-    """Seeds and protocol, one line per setting with the benchmarks that it is used on."""
+    """Return a line per setting: its benchmarks, seeds and protocol."""
     benchmarks_of_setting: dict[str, list[str]] = {}
     for comparison in combine_comparisons(setup.exhibits):
         setting = setup.settings[comparison.benchmark]
@@ -173,7 +176,7 @@ def _describe_settings(setup: Setup) -> list[str]:
 
 
 def _describe_benchmarks(setup: Setup) -> str:
-    """The benchmarks with versions, by surrogate."""
+    """Return the benchmarks with versions in words, grouped by the surrogates they are run on."""
     identities_of_surrogate: dict[str, list[str]] = {}
     for benchmark, surrogate in sorted(setup.surrogates.items()):
         identity = benchmark_spec(benchmark).id
@@ -186,7 +189,10 @@ def _describe_benchmarks(setup: Setup) -> str:
 
 
 def _count_outcomes(claims: Sequence[Claim]) -> str:
-    """Sentences with numbers of claims by outcome, those chosen afterwards separately."""
+    """Say how many claims have which outcome.
+
+    Claims about trials that were chosen when the results were known are counted separately.
+    """
     planned = [claim.outcome for claim in claims if not claim.afterwards]
     afterwards = [claim.outcome for claim in claims if claim.afterwards]
     sentences = []
@@ -206,7 +212,7 @@ def _count_outcomes(claims: Sequence[Claim]) -> str:
 
 
 def _claim_row(exhibit: Exhibit, claim: Claim, *, line_break: str) -> tuple[str, ...]:
-    """The cells of a claim; where findings differ, those that do not hold are marked."""
+    """Return a claim's row of a table; if only some findings hold, those that do not are marked."""
     findings = claim.findings
     is_mixed = len({finding.outcome for finding in findings}) > 1
     lines = []
@@ -220,6 +226,7 @@ def _claim_row(exhibit: Exhibit, claim: Claim, *, line_break: str) -> tuple[str,
 
 
 def _time_row(method: str, timings: "pd.DataFrame") -> tuple[str, ...]:
+    """Return the CPU time of a method's runs as a row of a table, as `TIME_HEADER` names it."""
     number_of_runs = len(timings)
     suggestions = int(timings["suggestions"].sum())
     cpu_seconds = float(timings["method_cpu_seconds"].sum())
@@ -233,7 +240,7 @@ def _time_row(method: str, timings: "pd.DataFrame") -> tuple[str, ...]:
 
 
 def _format_estimate(value: float, lower: float, upper: float) -> str:
-    """A number with its interval, if it has one; "-" if there is no number."""
+    """Format a number with its interval; an unknown interval is left out, an unknown number "-"."""
     if math.isnan(value):
         return "-"
     if math.isnan(lower):
@@ -242,7 +249,7 @@ def _format_estimate(value: float, lower: float, upper: float) -> str:
 
 
 def _format_claims(result: Reproduction, exhibits: Iterable[Exhibit]) -> list[str]:
-    """The table of claims and an empty line, nothing if there are no claims."""
+    """Return the lines of the table of claims and an empty line; no lines without any claim."""
     claims = iter_claims(result, exhibits)
     rows = [_claim_row(exhibit, claim, line_break="<br>") for exhibit, claim in claims]
     if not rows:
@@ -251,6 +258,6 @@ def _format_claims(result: Reproduction, exhibits: Iterable[Exhibit]) -> list[st
 
 
 def _format_table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[str]:
-    """The lines of a table in Markdown."""
+    """Return the lines of a table in Markdown."""
     rule = ("---",) * len(header)
     return [f"| {' | '.join(cells)} |" for cells in (header, rule, *rows)]

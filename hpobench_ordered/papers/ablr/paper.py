@@ -51,9 +51,11 @@ def _learned(name: str, source: str) -> MethodSpec:
     )
 
 
-def check_main(evidence: Evidence, needs: Comparisons, *, measure: Measure) -> Iterator[Claim]:
+def check_main(
+    evidence: Evidence, comparisons: Comparisons, *, measure: Measure
+) -> Iterator[Claim]:
     """Yield the claims of the text on figures 1 to 4, in regret or rank."""
-    compare = partial(ahead, evidence, needs, measure=measure)
+    compare = partial(ahead, evidence, comparisons, measure=measure)
     yield Claim(
         "B.3",
         "Both GP transfers are ahead of plain GP",
@@ -81,50 +83,50 @@ check_regrets = partial(check_main, measure=Measure.REGRET)
 check_ranks = partial(check_main, measure=Measure.RANK)
 
 
-def check_svm(evidence: Evidence, needs: Comparisons) -> Iterator[Claim]:
+def check_svm(evidence: Evidence, comparisons: Comparisons) -> Iterator[Claim]:
     """Check results on support vector machines (figure 1)."""
-    yield from check_regrets(evidence, needs)
+    yield from check_regrets(evidence, comparisons)
     yield Claim(
         "B.3",
         "BOHAMIANN with transfer takes longer than ABLR with transfer",
-        cheaper(evidence, needs, TRANSFER, ["bohamiann-ctx"]),
+        cheaper(evidence, comparisons, TRANSFER, ["bohamiann-ctx"]),
     )
 
 
-def check_quadratic(evidence: Evidence, needs: Comparisons) -> Iterator[Claim]:
+def check_quadratic(evidence: Evidence, comparisons: Comparisons) -> Iterator[Claim]:
     """Check results on quadratic functions (figure 5)."""
-    yield from check_regrets(evidence, needs)
+    yield from check_regrets(evidence, comparisons)
     rivals = (*NO_TRANSFER, *GP_TRANSFER)
     yield Claim(
         "B.3",
         "ABLR with transfer ranks best of all",
-        ahead(evidence, needs, [TRANSFER], rivals, trial=TRIALS, measure=Measure.RANK),
+        ahead(evidence, comparisons, [TRANSFER], rivals, trial=TRIALS, measure=Measure.RANK),
     )
 
 
-def check_networks(evidence: Evidence, needs: Comparisons) -> Iterator[Claim]:
+def check_networks(evidence: Evidence, comparisons: Comparisons) -> Iterator[Claim]:
     """Check methods with networks on quadratic functions (figure 6)."""
     rivals = ("ablr", "bohamiann", "bohamiann-ctx")
     for trial in (EARLY, TRIALS):
         yield Claim(
             "B.3",
             f"After {trial} trials ABLR with transfer is ahead of the other methods with networks",
-            ahead(evidence, needs, [TRANSFER], rivals, trial=trial, measure=Measure.REGRET),
+            ahead(evidence, comparisons, [TRANSFER], rivals, trial=trial, measure=Measure.REGRET),
         )
 
 
 def check_embeddings(
-    evidence: Evidence, needs: Comparisons, *, measure: Measure, two_stage: str
+    evidence: Evidence, comparisons: Comparisons, *, measure: Measure, two_stage: str
 ) -> Iterator[Claim]:
     """Yield the claims on learned embeddings (figures 7 to 10).
 
     Args:
         evidence: The results.
-        needs: The comparison of the figure.
+        comparisons: The comparison of the figure.
         measure: What is compared.
         two_stage: Name of the method whose embeddings are learned on the other benchmark.
     """
-    compare = partial(ahead, evidence, needs, trial=TRIALS, measure=measure)
+    compare = partial(ahead, evidence, comparisons, trial=TRIALS, measure=measure)
     margin = MARGINS[measure]
     yield Claim(
         "B.4",

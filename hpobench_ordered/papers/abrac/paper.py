@@ -64,7 +64,7 @@ class MTBohamiann(RandomFirst, ContextBohamiann):
 
 def claim_ahead(
     evidence: Evidence,
-    needs: Comparisons,
+    comparisons: Comparisons,
     sentence: str,
     rivals: Sequence[str],
     measure: Measure,
@@ -77,7 +77,7 @@ def claim_ahead(
 
     Args:
         evidence: The results.
-        needs: The comparisons that the claim is about.
+        comparisons: The comparisons that the claim is about.
         sentence: The claim in words.
         rivals: The methods that should be behind.
         measure: What is compared.
@@ -86,28 +86,28 @@ def claim_ahead(
         by_task: Whether each task has a finding of its own.
     """
     findings = ahead(
-        evidence, needs, [first], rivals, trial=trial, measure=measure, by_task=by_task
+        evidence, comparisons, [first], rivals, trial=trial, measure=measure, by_task=by_task
     )
     return Claim("5", sentence, findings, afterwards=trial in AFTERWARDS)
 
 
 def claim_best_ranks(
-    evidence: Evidence, needs: Comparisons, rivals: Sequence[str]
+    evidence: Evidence, comparisons: Comparisons, rivals: Sequence[str]
 ) -> Iterator[Claim]:
     """Yield the claims that ABRAC ranks best, after the last trial and after two earlier ones."""
     for trial in (*AFTERWARDS, TRIALS):
         sentence = f"After {trial} trials ABRAC ranks best"
-        yield claim_ahead(evidence, needs, sentence, rivals, Measure.RANK, trial=trial)
+        yield claim_ahead(evidence, comparisons, sentence, rivals, Measure.RANK, trial=trial)
 
 
-def check_components(evidence: Evidence, needs: Comparisons) -> Iterator[Claim]:
+def check_components(evidence: Evidence, comparisons: Comparisons) -> Iterator[Claim]:
     """Yield the claims on the components of ABRAC, in regret and rank (figure 2).
 
     Each component alone is compared with ABLR without either, and both together with each alone.
     """
     components = {"Nested dropout": "abrac-fixed", "An adaptive head": "ablr-sgd-adapt"}
     for trial in (*AFTERWARDS, TRIALS):
-        claim = partial(claim_ahead, evidence, needs, trial=trial)
+        claim = partial(claim_ahead, evidence, comparisons, trial=trial)
         is_last_trial = trial == TRIALS  # which sentences do not mention
         after = "" if is_last_trial else f" after {trial} trials"
         for component, method in components.items():
@@ -118,55 +118,55 @@ def check_components(evidence: Evidence, needs: Comparisons) -> Iterator[Claim]:
         yield claim(together, tuple(components.values()), Measure.RANK)
 
 
-def check_forrester(evidence: Evidence, needs: Comparisons) -> Iterator[Claim]:
+def check_forrester(evidence: Evidence, comparisons: Comparisons) -> Iterator[Claim]:
     """Yield the claims on Forrester functions (figure 3)."""
-    yield from claim_best_ranks(evidence, needs, (*RIVALS, BOHAMIANN))
+    yield from claim_best_ranks(evidence, comparisons, (*RIVALS, BOHAMIANN))
     sentence = f"After {EARLY} trials ABRAC is ahead of MT-GP-BO and ABLR"
-    yield claim_ahead(evidence, needs, sentence, (MT_GP, ABLR), Measure.REGRET, trial=EARLY)
+    yield claim_ahead(evidence, comparisons, sentence, (MT_GP, ABLR), Measure.REGRET, trial=EARLY)
     sentence = "The variants with a fixed network are worse"
-    yield claim_ahead(evidence, needs, sentence, FIXED, Measure.REGRET)
+    yield claim_ahead(evidence, comparisons, sentence, FIXED, Measure.REGRET)
 
 
-def check_quadratic(evidence: Evidence, needs: Comparisons) -> Iterator[Claim]:
+def check_quadratic(evidence: Evidence, comparisons: Comparisons) -> Iterator[Claim]:
     """Yield the claims on quadratic functions, in rank, regret and time (figure 5)."""
     rivals = (*RIVALS, "ablr-rks")
-    yield from claim_best_ranks(evidence, needs, rivals)
-    yield claim_ahead(evidence, needs, "ABRAC's regret is lowest", rivals, Measure.REGRET)
+    yield from claim_best_ranks(evidence, comparisons, rivals)
+    yield claim_ahead(evidence, comparisons, "ABRAC's regret is lowest", rivals, Measure.REGRET)
     sentence = "ABRAC is more than 100 times faster than ABLR and GPs"
-    yield Claim("5", sentence, cheaper(evidence, needs, ABRAC, (ABLR, MT_GP), factor=100))
+    yield Claim("5", sentence, cheaper(evidence, comparisons, ABRAC, (ABLR, MT_GP), factor=100))
 
 
-def check_networks(evidence: Evidence, needs: Comparisons) -> Iterator[Claim]:
+def check_networks(evidence: Evidence, comparisons: Comparisons) -> Iterator[Claim]:
     """Return the claims on ranks over all data sets of networks (figure 6)."""
-    return claim_best_ranks(evidence, needs, NETWORK_RIVALS)
+    return claim_best_ranks(evidence, comparisons, NETWORK_RIVALS)
 
 
-def check_each_network(evidence: Evidence, needs: Comparisons) -> Iterator[Claim]:
+def check_each_network(evidence: Evidence, comparisons: Comparisons) -> Iterator[Claim]:
     """Yield the claim on ranks on each data set of networks by itself (figure 7)."""
     sentence = "ABRAC ranks best on every data set"
-    yield claim_ahead(evidence, needs, sentence, NETWORK_RIVALS, Measure.RANK, by_task=True)
+    yield claim_ahead(evidence, comparisons, sentence, NETWORK_RIVALS, Measure.RANK, by_task=True)
 
 
-def check_machines(evidence: Evidence, needs: Comparisons) -> Iterator[Claim]:
+def check_machines(evidence: Evidence, comparisons: Comparisons) -> Iterator[Claim]:
     """Yield the claims on support vector machines, in rank and AUC (figure 8)."""
-    yield from claim_best_ranks(evidence, needs, RIVALS)
+    yield from claim_best_ranks(evidence, comparisons, RIVALS)
     sentence = "ABRAC's AUC is ahead of the others' but ABLR's"
-    yield claim_ahead(evidence, needs, sentence, (RANDOM, MT_GP, *FIXED), Measure.REGRET)
+    yield claim_ahead(evidence, comparisons, sentence, (RANDOM, MT_GP, *FIXED), Measure.REGRET)
 
 
 def check_posteriors(
-    evidence: Evidence, needs: Comparisons, *, rivals: Sequence[str], fixed: int, own: int
+    evidence: Evidence, comparisons: Comparisons, *, rivals: Sequence[str], fixed: int, own: int
 ) -> Iterator[Claim]:
     """Yield the claims on posteriors, which are means over all tasks (figures 1, 4 and 9).
 
     Args:
         evidence: The results.
-        needs: The comparison, of which only the benchmark counts.
+        comparisons: The comparison, of which only the benchmark counts.
         rivals: The methods that ABRAC is compared with.
         fixed: Number of random evaluations, the same for all methods.
         own: Number of further evaluations, which each method chooses itself.
     """
-    compare = partial(has_lowest, evidence, needs, fixed=fixed, own=own)
+    compare = partial(has_lowest, evidence, comparisons, fixed=fixed, own=own)
     yield Claim(
         "5",
         "ABRAC's posterior mean is nearest to the function",

@@ -12,7 +12,7 @@ from hpobench_ordered.papers.evidence import Comparisons, Evidence, Measure
 def is_near_optimum(
     evidence: Evidence, comparisons: Comparisons, method: str, *, trial: int, margin: float
 ) -> list[Finding]:
-    """Check that the regret of a method is less than a margin."""
+    """Check that the mean regret of a method after a trial is less than a margin."""
     form = FORMATS[Measure.REGRET]
     findings = []
     for benchmark, scores in iter_scores(evidence, comparisons, Measure.REGRET):
@@ -45,7 +45,7 @@ def only_one_finds(
     findings = []
     for method in (finder, *others):
         similarities = similarities_of_runs(evidence, comparison.benchmark, method, trials)
-        has_model = np.isfinite(similarities).all(axis=(0, 2))
+        has_model = np.isfinite(similarities).all(axis=(0, 2))  # in all runs, (M,)
         mean_of_run = similarities[:, has_model].mean(axis=1)  # (S, n)
         mean = mean_of_run.mean(axis=0)
 
@@ -58,6 +58,6 @@ def only_one_finds(
             f"{sources[best_rival]}, the right one first in {count} of {len(mean_of_run)} runs"
         )
         if method != finder:
-            lead_of_run = -lead_of_run
+            lead_of_run = -lead_of_run  # the claim is that others do not find it
         findings.append(Finding.from_samples(method, sentence, lead_of_run, form=".2f"))
     return findings

@@ -6,7 +6,7 @@ from hpobench_ordered.papers.paper import Content
 
 
 def illustration(evidence: Evidence, comparisons: Comparisons) -> Content:
-    """The objective of every task of a benchmark with one hyperparameter."""
+    """Draw the objective of every task over a benchmark's only hyperparameter."""
     import pandas as pd
 
     landscape = evidence.landscape(comparisons[0].benchmark)

@@ -67,35 +67,47 @@ GPS = ("dist-gp", "manual-gp", "multi-gp")
 
 
 def count_runs_as_seeds(values: FloatArray) -> FloatArray:
-    """Treat every run, a task and a seed, as a seed of one task, shape (A, S T, 1, M)."""
+    """Treat each run, which is a task with a seed, as a seed of one task.
+
+    Args:
+        values: A quantity, (A, S, T, M).
+
+    Returns:
+        The same values in the shape (A, S T, 1, M).
+    """
     return values.reshape(len(values), -1, 1, values.shape[-1])
 
 
 def draw_by_seed(benchmark: str, seeds: Sequence[int]) -> dict[str, tuple[int, ...]]:
-    """Runs on a generated benchmark: seed 0 on NAME, seed S on NAME-seed-S."""
+    """Return the benchmarks to run on, each with its seeds.
+
+    A generated benchmark draws its data by the seed: seed 0 is run on NAME itself, any other seed S
+    on NAME-seed-S. All seeds of another benchmark are run on the benchmark itself.
+    """
     if benchmark not in GENERATED:
         return {benchmark: tuple(seeds)}
     return {f"{benchmark}-seed-{seed}" if seed else benchmark: (seed,) for seed in seeds}
 
 
 def _method_name(kind: str, model: str, benchmark: str) -> str:
-    """Name of a method; one without transfer has the number of its random trials at the end."""
+    """Return a method's name; without transfer, it ends in the number of its random trials."""
     if kind == "none":
         return f"none-{model}-{RANDOM_TRIALS[benchmark]}"
     return f"{kind}-{model}"
 
 
 def _method_names(kinds: Sequence[str], model: str, benchmark: str) -> tuple[str, ...]:
+    """Return the names of methods of several kinds with the same model."""
     return tuple(_method_name(kind, model, benchmark) for kind in kinds)
 
 
 def _all(model: str, benchmark: str) -> MethodComparison:
-    """All methods with a model, and random search."""
+    """Return the comparison of all methods with a model and of random search on a benchmark."""
     return MethodComparison(benchmark, (*_method_names(KINDS, model, benchmark), RANDOM))
 
 
 def _joint(model: str, benchmark: str) -> MethodComparison:
-    """DistBO without the joint embedding, and with it."""
+    """Return the comparison of distBO without the joint embedding and with it."""
     return MethodComparison(benchmark, (f"dist-{model}", f"dist-{model}-joint"))
 
 
@@ -150,7 +162,7 @@ def _compared(
     check: Check = claim_nothing,
     ranks: bool = True,
 ) -> Exhibit:
-    """A figure of values, and by default ranks, after every trial."""
+    """Make a figure of the best values after every trial and, unless `ranks` is false, of ranks."""
     return Exhibit(
         number,
         caption=f"{VALUES}{f'; {RANKS}' if ranks else ''}.",
@@ -170,7 +182,10 @@ def _similarities(
     check: Check = claim_nothing,
     values: bool = False,
 ) -> Exhibit:
-    """A figure of similarities, of distGP alone if the best values are drawn beside them."""
+    """Make a figure of the similarities that methods estimate.
+
+    It shows all methods of `GPS`; if `values`, it shows best values beside those of distGP alone.
+    """
     caption = "Similarity of each source task to the target, mean over runs"
     if values:
         caption = f"Left: {VALUES.lower()}. Right: {caption.lower()}"
@@ -196,7 +211,18 @@ def claim_ahead(
     rivals: Sequence[str] = (),
     trial: int,
 ) -> Claim:
-    """Claim that kinds of methods are ahead of others; default: distBO of all."""
+    """Make the claim that kinds of methods are ahead of other kinds with the same model.
+
+    Args:
+        evidence: The results.
+        section: Section of the paper.
+        sentence: The claim in words, without the trial.
+        model: The model, a key of the methods' names.
+        benchmark: The benchmark.
+        firsts: Kinds of the methods that should be ahead; default: distBO.
+        rivals: Kinds of the methods that should be behind; default: all others, and random search.
+        trial: The trial, counted from 1.
+    """
     comparison = _all(model, benchmark)
     better = _method_names(firsts, model, benchmark)
     worse = _method_names(rivals, model, benchmark)
@@ -223,9 +249,9 @@ def check_toy(evidence: Evidence, _: Comparisons, *, model: str) -> Iterator[Cla
     yield claim_ahead(evidence, "5.1", sentence, model, TOY, rivals=("multi", "none"), trial=FEW)
 
 
-def check_toy_with_manual(evidence: Evidence, needs: Comparisons) -> Iterator[Claim]:
+def check_toy_with_manual(evidence: Evidence, comparisons: Comparisons) -> Iterator[Claim]:
     """Check distBLR on the toy example, and the methods that are told the mean (figure 7)."""
-    yield from check_toy(evidence, needs, model=BLR)
+    yield from check_toy(evidence, comparisons, model=BLR)
     for model in MODELS:
         yield claim_near_optimum(evidence, "manual", model)
 
@@ -262,13 +288,13 @@ def check_joint(
         yield Claim("C.1", sentence, findings)
 
 
-def check_similarities(evidence: Evidence, needs: Comparisons) -> Iterator[Claim]:
+def check_similarities(evidence: Evidence, comparisons: Comparisons) -> Iterator[Claim]:
     """Check which methods find the source task that is like the target (figure 10)."""
     yield Claim(
         "5.2",
         f"In its first {EARLY} trials distGP takes the second source task, the one of the target's "
         "process, for the most similar; manualGP and multiGP do not",
-        only_one_finds(evidence, needs, "dist-gp", GPS[1:], source=1, trials=EARLY),
+        only_one_finds(evidence, comparisons, "dist-gp", GPS[1:], source=1, trials=EARLY),
     )
 
 

@@ -38,9 +38,9 @@ from hpobench_ordered.runtime.threads import one_thread
 
 @one_thread()
 def compute_similarities(cell: Cell, trials: int) -> FloatArray:
-    """Repeat the first trials of a run on its first target; gives k, shape (trials, n).
+    """Repeat the first trials of a run on its first target, and return similarities k, (trials, n).
 
-    Its method has `similarities()`, those of the last fit, shape (n,).
+    The method must have a function `similarities`, which returns those of its last fit, (n,).
     """
     source = load(str(cell.source), surrogate=cell.surrogate)
     assignment = cell.protocol.assignment(
@@ -60,14 +60,14 @@ def compute_similarities(cell: Cell, trials: int) -> FloatArray:
 def similarities_of_runs(
     evidence: Evidence, benchmark: str, method: str, trials: int
 ) -> FloatArray:
-    """Similarities k of every run of a method, shape (S, M, n), from files or computed."""
+    """Return the similarities k of all runs of a method, (S, M, n), from files or computed."""
     folder = evidence.folder / "similarities"
     cells = evidence.cells(benchmark, method)
     return np.stack([read_or_compute(cell, trials, folder) for cell in cells])
 
 
 def read_or_compute(cell: Cell, trials: int, folder: Path) -> FloatArray:
-    """Similarities of a run, from a file that is written if missing."""
+    """Read the similarities k of a run from its file, which is computed and written if missing."""
     path = folder / f"{cell.key}-{trials}.npy"
     if not path.exists():
         content = BytesIO()
@@ -79,7 +79,7 @@ def read_or_compute(cell: Cell, trials: int, folder: Path) -> FloatArray:
 
 
 def name_sources(evidence: Evidence, comparison: MethodComparison) -> list[str]:
-    """Names of the source tasks of runs with one target."""
+    """Return the names of the source tasks: all tasks but the only target of the runs."""
     benchmark = comparison.benchmark
     trials = evidence.configurations(benchmark, comparison.methods[0])
     (target,) = trials["task"].unique()

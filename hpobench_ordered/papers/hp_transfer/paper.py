@@ -52,18 +52,22 @@ class TPETwin(TPE):
 
 
 def _after(old_budget: int) -> Adjustment:
+    """Return the protocol in which TPE makes `old_budget` trials before the adjustment."""
     return Adjustment(first_trials=old_budget, trials=TRIALS, first_method=REFERENCE)
 
 
 def _without_transfer(*methods: str) -> tuple[MethodComparison, ...]:
-    """Methods that do not use the old step."""
+    """Return the comparisons of methods that do not use the trials before the adjustment.
+
+    Their runs are the same for all old budgets, so that only one is run.
+    """
     return tuple(MethodComparison(name, methods, _after(OLD_BUDGETS[0])) for name in BENCHMARKS)
 
 
-def _needs(
+def _compare_with_reference(
     *methods: str, old_budgets: tuple[int, ...] = OLD_BUDGETS
 ) -> tuple[MethodComparison, ...]:
-    """Methods for each old budget, and the reference."""
+    """Return the comparisons of methods for each old budget, and those of the reference."""
     comparisons = [*_without_transfer(REFERENCE)]
     for old_budget, benchmark in product(old_budgets, BENCHMARKS):
         comparisons.append(MethodComparison(benchmark, methods, _after(old_budget)))
@@ -73,44 +77,45 @@ def _needs(
 compare_speed = partial(is_faster, reference=REFERENCE)
 
 
-def check_speedups(evidence: Evidence, needs: Comparisons, *, before: str) -> Iterator[Claim]:
+def check_speedups(evidence: Evidence, comparisons: Comparisons, *, before: str) -> Iterator[Claim]:
     """Check which methods are faster (figures 2 to 4)."""
     for name, method in (("Transfer TPE", TRANSFER), ("Best-first", BEST_FIRST)):
-        findings = compare_speed(evidence, needs, method, [REFERENCE])
+        findings = compare_speed(evidence, comparisons, method, [REFERENCE])
         yield Claim("D", f"{name} is faster than TPE {before}", findings)
     yield Claim(
         "D",
         f"Both together are faster than each alone {before}",
-        compare_speed(evidence, needs, BOTH, [TRANSFER, BEST_FIRST]),
+        compare_speed(evidence, comparisons, BOTH, [TRANSFER, BEST_FIRST]),
     )
 
 
-def check_failures(evidence: Evidence, needs: Comparisons) -> Iterator[Claim]:
+def check_failures(evidence: Evidence, comparisons: Comparisons) -> Iterator[Claim]:
     """Check which methods often fail (figure 6)."""
     for name, method in (("Dropping the unimportant", DROP), ("Only optimising the new", ONLY_NEW)):
         yield Claim(
             "E",
             f"{name} often fails to reach what TPE does, in {OFTEN:.0%} of the runs or more",
-            often_fails(evidence, needs, method, share=OFTEN, reference=REFERENCE),
+            often_fails(evidence, comparisons, method, share=OFTEN, reference=REFERENCE),
         )
 
 
-def check_twin(evidence: Evidence, needs: Comparisons) -> Iterator[Claim]:
+def check_twin(evidence: Evidence, comparisons: Comparisons) -> Iterator[Claim]:
     """Check TPE against itself (figure 7)."""
     yield Claim(
         "F",
         f"TPE is as fast as with other random numbers, to a factor of {LEVEL}",
-        is_level(evidence, needs, TWIN, factor=LEVEL, reference=REFERENCE),
+        is_level(evidence, comparisons, TWIN, factor=LEVEL, reference=REFERENCE),
     )
 
 
-def check_random_search(evidence: Evidence, needs: Comparisons) -> Iterator[Claim]:
+def check_random_search(evidence: Evidence, comparisons: Comparisons) -> Iterator[Claim]:
     """Check random search (figure 8)."""
-    findings = compare_speed(evidence, needs, REFERENCE, [RANDOM])
+    findings = compare_speed(evidence, comparisons, REFERENCE, [RANDOM])
     yield Claim("G", "Random search is slower than TPE", findings)
 
 
 def _speedups(number: int, old_budget: int) -> Exhibit:
+    """Make the figure of speed-ups after an old budget."""
     methods = (TRANSFER, BEST_FIRST, BOTH)
     before = f"after {old_budget} trials before the adjustment"
     return Exhibit(
@@ -120,7 +125,7 @@ def _speedups(number: int, old_budget: int) -> Exhibit:
         "with 10, 20 and 40 trials.",
         says="Transfer TPE and best-first need fewer trials than TPE on average, and fewest "
         "together.",
-        needs=_needs(*methods, old_budgets=(old_budget,)),
+        needs=_compare_with_reference(*methods, old_budgets=(old_budget,)),
         make=partial(speedups_by_benchmark, reference=REFERENCE, methods=methods),
         check=partial(check_speedups, before=before),
     )
@@ -129,13 +134,14 @@ def _speedups(number: int, old_budget: int) -> Exhibit:
 def _failures(
     number: int, *methods: str, says: str, caption: str = "", check: Check = claim_nothing
 ) -> Exhibit:
+    """Make a figure of failure rates; `caption` is added to the text that all of them have."""
     return Exhibit(
         number,
         caption="Share of the runs that do not reach, in "
         f"{TRIALS} trials, what TPE reaches on average with 10, 20 and 40: a point per benchmark, "
         f"the mean over its tasks, and a line their mean.{caption}",
         says=says,
-        needs=_needs(*(method for method in methods if method != REFERENCE)),
+        needs=_compare_with_reference(*(method for method in methods if method != REFERENCE)),
         make=partial(
             by_reference_budget, reference=REFERENCE, methods=methods, measure=FAILURE_RATE
         ),
@@ -144,6 +150,7 @@ def _failures(
 
 
 def _control(number: int, method: str, *, says: str, check: Check) -> Exhibit:
+    """Make the figure of a method that, like TPE, does not use the old trials."""
     return Exhibit(
         number,
         caption="Speed-up over TPE: a point per benchmark, the geometric mean over its tasks, and "

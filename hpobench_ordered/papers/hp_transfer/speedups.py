@@ -37,9 +37,9 @@ SUBJECT = "subject"
 def speedup_table(
     evidence: Evidence, comparisons: Comparisons, *, reference: str
 ) -> "pd.DataFrame":
-    """Speed-ups over a reference, and failure rates of all methods.
+    """Tabulate the speed-ups of all methods over a reference, and their failure rates.
 
-    One row per old budget, benchmark, method, task and budget of the reference.
+    The table has a row for each old budget, benchmark, method, task and budget of the reference.
     """
     import pandas as pd
 
@@ -77,7 +77,10 @@ def speedups_by_benchmark(
     reference: str,
     methods: Sequence[str],
 ) -> Content:
-    """Speed-ups on every task by benchmark, after one old budget; a panel per reference budget."""
+    """Draw speed-ups on all tasks by benchmark, with one panel per budget of the reference.
+
+    The comparisons must have one old budget.
+    """
     import pandas as pd
 
     table = speedup_table(evidence, comparisons, reference=reference)
@@ -108,7 +111,7 @@ def by_reference_budget(
     methods: Sequence[str],
     measure: str,
 ) -> Content:
-    """The means of benchmarks by budget of the reference, a panel an old budget."""
+    """Draw means of benchmarks by the reference's budget, with one panel per old budget."""
     table = speedup_table(evidence, comparisons, reference=reference)
     of_tasks = table[table["method"].isin(methods)]
     drawn = mean_over(of_tasks, measure, ["benchmark", "method", *BUDGETS])
@@ -184,7 +187,7 @@ def compare_speedups(
 def often_fails(
     evidence: Evidence, comparisons: Comparisons, method: str, *, share: float, reference: str
 ) -> list[Finding]:
-    """Check that a share of a method's runs never reaches the reference, on average.
+    """Check that on average at least a share of a method's runs never reaches the reference.
 
     Errors are over benchmarks.
     """
@@ -200,7 +203,10 @@ def often_fails(
 
 
 def mean_over(table: "pd.DataFrame", measure: str, labels: Sequence[str]) -> "pd.DataFrame":
-    """Means of a measure by label, in the order of the labels; of speed-ups geometric ones."""
+    """Return the mean of a measure for each combination of labels; speed-ups have geometric means.
+
+    The rows are in the order in which the combinations first occur in the table.
+    """
     is_geometric = measure == SPEEDUP
     values = np.log(table[measure]) if is_geometric else table[measure]
     means = table.assign(**{measure: values}).groupby([*labels], sort=False)[measure].mean()
@@ -212,9 +218,10 @@ def mean_over(table: "pd.DataFrame", measure: str, labels: Sequence[str]) -> "pd
 def iter_means(
     evidence: Evidence, comparisons: Comparisons, measure: str, reference: str
 ) -> Iterator[tuple[str, "pd.DataFrame"]]:
-    """Iterate over pairs of budgets, with a measure's means over tasks (benchmarks, methods).
+    """Yield each pair of an old budget and one of the reference, with a measure's means over tasks.
 
-    A pair has a name such as "20 trials before, tpe with 10".
+    A pair has a name such as "20 trials before, tpe with 10". Rows of means are benchmarks, columns
+    are methods.
     """
     table = speedup_table(evidence, comparisons, reference=reference)
     subjects = f"{reference} with " + table["reference_budget"].astype(str)
@@ -227,12 +234,13 @@ def iter_means(
 
 
 def _with_means(drawn: "pd.DataFrame", measure: str) -> "pd.DataFrame":
-    """The values with a column of their means."""
+    """Return the values with a column of means, each that of a method in its group and panel."""
     labels = ["panel", "group", "method"]
     means = mean_over(drawn, measure, labels).rename(columns={measure: "mean"})
     return drawn.merge(means, on=labels)
 
 
 def _old_budget(comparison: MethodComparison) -> int:
+    """Return the number of trials before the adjustment."""
     assert isinstance(comparison.protocol, Adjustment)
     return comparison.protocol.first_trials

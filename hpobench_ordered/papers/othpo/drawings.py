@@ -1,4 +1,4 @@
-"""The figures of Hellan et al. (2023): tables of the results, drawn by `plotting`.
+"""The figures of Hellan et al. (2023): tables of the results, drawn by `reporting.charts`.
 
 Each function takes the results and the comparisons of a figure, from top to bottom, and the paper's
 choices: trials, methods, tasks (from 0), and `top`, the upper end of the plotted range. The data

@@ -198,21 +198,21 @@ XGBOOST_PAIRS = (
 )
 
 
-def order_matters(evidence: Evidence, needs: Comparisons) -> Claim:
+def order_matters(evidence: Evidence, comparisons: Comparisons) -> Claim:
     """Make the claim that the order of tasks matters: shuffling it makes a method worse."""
     return Claim(
         "G.1",
         "After one trial simple-ordered is ahead of simple-ordered-shuffled",
-        ahead(evidence, needs, ["simple-ordered"], ["simple-ordered-shuffled"], trial=1),
+        ahead(evidence, comparisons, ["simple-ordered"], ["simple-ordered-shuffled"], trial=1),
     )
 
 
-def optimisation_matters(evidence: Evidence, needs: Comparisons) -> Claim:
+def optimisation_matters(evidence: Evidence, comparisons: Comparisons) -> Claim:
     """Make the claim that Bayesian optimisation matters: a method is worse without it."""
     return Claim(
         "G.1",
         "From trial 10 on simple-previous is ahead of simple-previous-no-bo",
-        stays_ahead(evidence, needs, "simple-previous", "simple-previous-no-bo", since=10),
+        stays_ahead(evidence, comparisons, "simple-previous", "simple-previous-no-bo", since=10),
     )
 
 
@@ -226,32 +226,32 @@ def check_drift(evidence: Evidence, _: Comparisons) -> Iterator[Claim]:
         )
 
 
-def check_first_trial(evidence: Evidence, needs: Comparisons) -> Iterator[Claim]:
+def check_first_trial(evidence: Evidence, comparisons: Comparisons) -> Iterator[Claim]:
     """Check which methods are ahead after one trial (figure 5)."""
     yield Claim(
         "5.4",
         "After one trial simple-ordered and simple-previous are ahead of every standard transfer "
         "method (transfer-bo included)",
-        ahead(evidence, needs, BEST_TWO, STANDARD, trial=1),
+        ahead(evidence, comparisons, BEST_TWO, STANDARD, trial=1),
     )
     yield Claim(
         "5.4",
         "After one trial every transfer method is ahead of bo and random-search",
-        ahead(evidence, needs, (*STANDARD, *SIMPLE), NO_TRANSFER, trial=1),
+        ahead(evidence, comparisons, (*STANDARD, *SIMPLE), NO_TRANSFER, trial=1),
     )
-    yield order_matters(evidence, needs)
+    yield order_matters(evidence, comparisons)
 
 
-def check_three_methods(evidence: Evidence, needs: Comparisons) -> Iterator[Claim]:
+def check_three_methods(evidence: Evidence, comparisons: Comparisons) -> Iterator[Claim]:
     """Check simple-ordered, transfer-bo and cts (figure 6)."""
     yield Claim(
         "5.3",
         "After one trial simple-ordered is ahead of transfer-bo and cts",
-        ahead(evidence, needs, ["simple-ordered"], ["cts", "transfer-bo"], trial=1),
+        ahead(evidence, comparisons, ["simple-ordered"], ["cts", "transfer-bo"], trial=1),
     )
     best_method = {NEWSVENDOR: "transfer-bo", XGBOOST: "cts", SVM: "simple-ordered"}
     findings = []
-    for comparison in needs:
+    for comparison in comparisons:
         method = best_method[comparison.benchmark]
         rivals = [other for other in best_method.values() if other != method]
         findings += ahead(evidence, [comparison], [method], rivals, trial=10)
@@ -263,97 +263,97 @@ def check_three_methods(evidence: Evidence, needs: Comparisons) -> Iterator[Clai
     )
 
 
-def check_best_two(evidence: Evidence, needs: Comparisons) -> Iterator[Claim]:
+def check_best_two(evidence: Evidence, comparisons: Comparisons) -> Iterator[Claim]:
     """Check simple-ordered against simple-previous (figure 7)."""
     yield Claim(
         "5.4",
         "After one trial simple-ordered and simple-previous are very similar",
-        alike_on_tasks(evidence, needs, *BEST_TWO, trial=1, margin=HARDLY, share=ALMOST_ALL),
+        alike_on_tasks(evidence, comparisons, *BEST_TWO, trial=1, margin=HARDLY, share=ALMOST_ALL),
     )
     yield Claim(
         "5.4",
         "simple-ordered is slightly better on early tasks, simple-previous on later ones",
-        early_and_late(evidence, needs, *BEST_TWO, trial=1),
+        early_and_late(evidence, comparisons, *BEST_TWO, trial=1),
     )
 
 
-def check_order(evidence: Evidence, needs: Comparisons) -> Iterator[Claim]:
+def check_order(evidence: Evidence, comparisons: Comparisons) -> Iterator[Claim]:
     """Check the importance of the order (figure 11)."""
     pair = ("simple-ordered", "simple-ordered-shuffled")
-    yield order_matters(evidence, needs)
+    yield order_matters(evidence, comparisons)
     yield Claim(
         "G.1",
         "simple-ordered is ahead of simple-ordered-shuffled on almost all tasks",
-        ahead_on_tasks(evidence, needs, *pair, trial=1, share=ALMOST_ALL),
+        ahead_on_tasks(evidence, comparisons, *pair, trial=1, share=ALMOST_ALL),
     )
 
 
-def check_optimisation(evidence: Evidence, needs: Comparisons) -> Iterator[Claim]:
+def check_optimisation(evidence: Evidence, comparisons: Comparisons) -> Iterator[Claim]:
     """Check the importance of Bayesian optimisation (figure 12)."""
     pair = ("simple-previous", "simple-previous-no-bo")
     yield Claim(
         "G.1",
         "simple-previous is ahead of simple-previous-no-bo on almost all tasks",
-        ahead_on_tasks(evidence, needs, *pair, trial=1, share=ALMOST_ALL),
+        ahead_on_tasks(evidence, comparisons, *pair, trial=1, share=ALMOST_ALL),
     )
-    yield optimisation_matters(evidence, needs)
+    yield optimisation_matters(evidence, comparisons)
 
 
-def check_ranks(evidence: Evidence, needs: Comparisons) -> Iterator[Claim]:
+def check_ranks(evidence: Evidence, comparisons: Comparisons) -> Iterator[Claim]:
     """Check ranks (figure 13)."""
     yield Claim(
         "G.2",
         "simple-ordered or simple-previous rank best at the beginning, and are overtaken by "
         "transfer-bo or cts later",
-        overtaken(evidence, needs, BEST_TWO, ("cts", "transfer-bo")),
+        overtaken(evidence, comparisons, BEST_TWO, ("cts", "transfer-bo")),
     )
 
 
-def check_after_ten(evidence: Evidence, needs: Comparisons) -> Iterator[Claim]:
+def check_after_ten(evidence: Evidence, comparisons: Comparisons) -> Iterator[Claim]:
     """Check scores after ten trials and later (figure 14)."""
-    yield optimisation_matters(evidence, needs)
+    yield optimisation_matters(evidence, comparisons)
 
 
-def check_leads(evidence: Evidence, needs: Comparisons) -> Iterator[Claim]:
+def check_leads(evidence: Evidence, comparisons: Comparisons) -> Iterator[Claim]:
     """Check leads over trials (figure 15)."""
     yield Claim(
         "5.5",
         "The lead of simple-ordered and simple-previous over standard transfer is largest at the "
         "beginning",
-        lead_shrinks(evidence, needs, BEST_TWO, STANDARD, trials=(1, 10, 25)),
+        lead_shrinks(evidence, comparisons, BEST_TWO, STANDARD, trials=(1, 10, 25)),
     )
 
 
-def check_dre(evidence: Evidence, needs: Comparisons) -> Iterator[Claim]:
+def check_dre(evidence: Evidence, comparisons: Comparisons) -> Iterator[Claim]:
     """Check dre-ordered against methods that do not use the order (figure 18)."""
     yield Claim(
         "G.7",
         "After one trial dre-ordered is ahead of the methods that do not use the order",
-        ahead(evidence, needs, ["dre-ordered"], NOT_ORDERED, trial=1),
+        ahead(evidence, comparisons, ["dre-ordered"], NOT_ORDERED, trial=1),
     )
 
 
-def check_dre_between(evidence: Evidence, needs: Comparisons) -> Iterator[Claim]:
+def check_dre_between(evidence: Evidence, comparisons: Comparisons) -> Iterator[Claim]:
     """Check dre-ordered against methods that use the order (figure 19)."""
     ends = ("simple-previous", "simple-previous-no-bo")
     yield Claim(
         "G.7",
         "dre-ordered is between simple-previous and simple-previous-no-bo",
-        between(evidence, needs, "dre-ordered", *ends, trials=(1, 10)),
+        between(evidence, comparisons, "dre-ordered", *ends, trials=(1, 10)),
     )
 
 
-def check_downstream(evidence: Evidence, needs: Comparisons) -> Iterator[Claim]:
+def check_downstream(evidence: Evidence, comparisons: Comparisons) -> Iterator[Claim]:
     """Check the objective in its own units (table 4)."""
     yield Claim(
         "5.6",
         "After one trial simple-ordered varies less between seeds than cts",
-        is_positive(evidence, needs, REDUCTION, pair=PAIR, trial=1),
+        is_positive(evidence, comparisons, REDUCTION, pair=PAIR, trial=1),
     )
     yield Claim(
         "5.6",
         "After one trial simple-ordered's mean is better than that of cts",
-        is_positive(evidence, needs, IMPROVEMENT, pair=PAIR, trial=1),
+        is_positive(evidence, comparisons, IMPROVEMENT, pair=PAIR, trial=1),
     )
 
 
