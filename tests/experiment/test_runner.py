@@ -325,7 +325,7 @@ def optimise_and_record(simulated_workers: int) -> tuple[Task, Outcome]:
 
 
 class RecordsCalls(Method):
-    """Writes down what it is asked and told; asks for the number of its suggestion."""
+    """A method that records its calls, and suggests the number of each suggestion."""
 
     calls: list[str] = []  # noqa: RUF012
 
@@ -505,7 +505,7 @@ def test_results_have_timings_of_their_cells(timed_cells_and_store):
 
 
 class ImportsSlowModule(Method):
-    """Its first suggestion imports a module that computes for 0.2 CPU seconds."""
+    """A method whose first suggestion imports a module that computes for 0.2 CPU seconds."""
 
     def ask(self) -> Config:
         import slow_module  # noqa: F401  found in the folder of the test

@@ -51,7 +51,7 @@ def suggest(method: ZeroShot, count: int = 25) -> FloatArray:
 
 
 def compute_distances(values: FloatArray, optimum: float = 0.2) -> FloatArray:
-    """Distances from an optimum with both coordinates at the same value."""
+    """Compute distances from the optimum, both of whose coordinates have the same value."""
     return np.hypot(*(values - optimum).T)
 
 

@@ -33,7 +33,7 @@ def make_trials(*, seeds_of_few: int) -> pd.DataFrame:
 
 
 def make_scores(*, seeds_of_few: int) -> list[BenchmarkScores]:
-    """Scores of these trials."""
+    """Compute the scores of the trials that `make_trials` returns."""
     scores, unscored = score_benchmarks(make_trials(seeds_of_few=seeds_of_few))
     assert unscored == []
     return scores
@@ -61,7 +61,7 @@ def test_fewer_seeds_change_no_other_score(seeds_of_few):
 
 @pytest.mark.parametrize("seeds_of_few", [1, 3])
 def test_few_seeds_have_no_interval(seeds_of_few):
-    """Fewer than five seeds have no interval over seeds; others have one, which is not a point."""
+    """A method with fewer than five seeds has no interval; others have one of some width."""
     board = make_board(seeds_of_few=seeds_of_few)
     for measure in ("score", "regret", "rank"):
         widths = board[f"{measure}_high"] - board[f"{measure}_low"]

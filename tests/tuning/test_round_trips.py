@@ -71,7 +71,7 @@ def histories(draw: st.DrawFn) -> list[Evaluations]:
 
 
 def assert_equal(read: tuple[Evaluations, ...], history: list[Evaluations]) -> None:
-    """Check for the same tasks, configurations, values and failures."""
+    """Check that two histories have the same tasks, configurations, values and failures."""
     assert [evaluations.task for evaluations in read] == ["May", "June"]
     for evaluations, expected in zip(read, history, strict=True):
         assert evaluations.is_on(expected.space)

@@ -177,7 +177,7 @@ def test_files_count_and_not_the_session(project, monkeypatch, workers):
 
 @pytest.mark.slow
 def test_new_process_refuses_files_edited_meanwhile(project):
-    """A file is edited after a process has loaded it: that one goes on, but no other one starts."""
+    """A file is edited: a process that loaded it before makes the run, a new process fails."""
     with closing(Children()) as old_children, closing(Children()) as new_children:
         (cell,) = plan(
             benchmarks=["newsvendor"],
@@ -244,7 +244,7 @@ def test_typed_class_is_run_again(tmp_path):
 
 @pytest.mark.slow
 def test_class_of_script_works_in_pool_of_user(tmp_path):
-    """In such a process the user's program is called `__mp_main__`."""
+    """A class of a script can be run in a user's process pool, whose script is `__mp_main__`."""
     (tmp_path / "script.py").write_text(
         textwrap.dedent("""
             import multiprocessing

@@ -24,7 +24,7 @@ from hpobench_ordered.tuning import as_method_spec
 
 @pytest.fixture
 def tasks():
-    """An earlier task, and the one to optimise."""
+    """An earlier task, and the current task."""
     return toy_benchmark(conditional_space(), tasks=2).tasks
 
 
@@ -51,7 +51,7 @@ def test_class_gives_name_and_summary():
 
 
 def test_options_replace_name_and_summary():
-    """They are used instead of the name and the docstring of the class."""
+    """A name and a summary that are passed replace those that follow from the class."""
     spec = as_method_spec(Sampling, name="mine", summary="One line.", changed_spaces=True)
     assert spec.name == "mine"
     assert spec.summary == "One line."
@@ -103,7 +103,7 @@ def test_factory_of_any_keyword_gets_all(arguments):
 
 
 def test_factory_that_makes_no_optimiser_fails(arguments):
-    """It returns the number 3, which suggests nothing."""
+    """A factory that returns something that suggests nothing, here the number 3, is refused."""
     spec = as_method_spec(lambda: 3, name="three")
 
     with pytest.raises(MethodError, match="but returned 3"):
