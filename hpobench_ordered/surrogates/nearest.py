@@ -142,8 +142,8 @@ class _Blocks(NamedTuple):
     def of(cls, points: FloatArray) -> Self:
         """Sort points (m, p) into blocks of at most `POINTS_PER_BLOCK` neighbours.
 
+        Each block is sorted by its most spread feature and cut in the middle. This is repeated
         until all blocks are small enough, so their number is a power of two.
-        all blocks are small enough, so their number is a power of two.
         """
         order = np.arange(len(points))  # original indices of the points, block by block
         starts = np.array([0, len(points)])  # first place of each block in `order` and, last, m
