@@ -15,6 +15,9 @@ MODULES_WITH_TRAINED_NETWORKS = {
 }
 """Their methods compile and train a network, which takes long."""
 
+FIRST_OF_TRAINED_NETWORKS = ("ablr", "abrac", "dist-blr", "fsbo")
+"""A method of each of these modules; the others are variants of these."""
+
 MODULES_WITH_SAMPLED_NETWORKS = {"hpobench_ordered.methods.bohamiann"}
 """Their methods sample the weights of networks, which takes longer still."""
 
@@ -29,19 +32,21 @@ def by_speed(
 
     Args:
         names: The methods.
-        trained: Mark of methods that train a network. Those that sample networks are always long.
+        trained: Mark of one method of each module whose methods train a network. Its variants, and
+            methods that sample networks, are always long.
         further: Further marks, by method.
     """
-    mark_of_module = dict.fromkeys(MODULES_WITH_TRAINED_NETWORKS, trained)
-    mark_of_module |= dict.fromkeys(MODULES_WITH_SAMPLED_NETWORKS, pytest.mark.long)
+    modules_with_networks = MODULES_WITH_TRAINED_NETWORKS | MODULES_WITH_SAMPLED_NETWORKS
     further_marks = further or {}
 
     parameters = []
     for name in names:
         marks = []
         module = method_spec(name).method.__module__
-        if module in mark_of_module:
-            marks.append(mark_of_module[module])
+        if name in FIRST_OF_TRAINED_NETWORKS:
+            marks.append(trained)
+        elif module in modules_with_networks:
+            marks.append(pytest.mark.long)
         if name in further_marks:
             marks.append(further_marks[name])
         parameters.append(pytest.param(name, marks=marks))
