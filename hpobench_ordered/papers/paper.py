@@ -49,7 +49,7 @@ def claim_nothing(_: Evidence, __: Comparisons) -> Iterable[Claim]:
 
 @dataclass(frozen=True, slots=True)
 class Exhibit:
-    """A figure or table of a paper, made from the comparisons that it `needs`.
+    """A figure or table of a paper, made from the comparisons that it `comparisons`.
 
     `caption` describes ours, `says` what the paper says of its own; both are in our own words.
     """
@@ -57,7 +57,7 @@ class Exhibit:
     number: int
     caption: str
     says: str
-    needs: tuple[MethodComparison, ...]
+    comparisons: tuple[MethodComparison, ...]
     make: Callable[[Evidence, Comparisons], Content]
     check: Check = claim_nothing
     kind: str = FIGURE
@@ -153,7 +153,7 @@ def combine_comparisons(exhibits: Iterable[Exhibit]) -> tuple[MethodComparison, 
     """
     methods_of_place: dict[tuple[str, Protocol | None], list[str]] = {}
     for exhibit in exhibits:
-        for comparison in exhibit.needs:
+        for comparison in exhibit.comparisons:
             place = (comparison.benchmark, comparison.protocol)
             methods_of_place.setdefault(place, []).extend(comparison.methods)
     return tuple(

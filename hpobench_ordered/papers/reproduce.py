@@ -220,10 +220,10 @@ def make_exhibits(
     data = {}
     for number_done, exhibit in enumerate(setup.exhibits):
         show_progress("figures and tables", number_done, len(setup.exhibits))
-        content = exhibit.make(evidence, exhibit.needs)
+        content = exhibit.make(evidence, exhibit.comparisons)
         write_files(setup.folder, encode_content(exhibit.name, content))
         data[exhibit.name] = content.data
-        claims[exhibit.name] = tuple(exhibit.check(evidence, exhibit.needs))
+        claims[exhibit.name] = tuple(exhibit.check(evidence, exhibit.comparisons))
     show_progress("figures and tables", len(setup.exhibits), len(setup.exhibits))
 
     cells = tuple(chain.from_iterable(cells_of_benchmark.values()))

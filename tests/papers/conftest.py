@@ -31,28 +31,30 @@ NO_METHODS = (MethodComparison(BENCHMARK),)
 BOTH_METHODS = (MethodComparison(BENCHMARK, (WITHOUT_TRANSFER, WITH_TRANSFER)),)
 
 
-def check_ranks(evidence, needs):
+def check_ranks(evidence, comparisons):
     """Claim two opposite things of the method with transfer."""
-    compare = partial(ahead, evidence, needs, trial=1, measure=Measure.RANK)
+    compare = partial(ahead, evidence, comparisons, trial=1, measure=Measure.RANK)
     yield Claim("1", "transfer is ahead", compare([WITH_TRANSFER], [WITHOUT_TRANSFER]))
     yield Claim("1", "and behind", compare([WITHOUT_TRANSFER], [WITH_TRANSFER]))
 
 
-def check_share(evidence, needs):
+def check_share(evidence, comparisons):
     """Claim that the method with transfer is ahead on half of the tasks."""
-    findings = ahead_on_tasks(evidence, needs, WITH_TRANSFER, WITHOUT_TRANSFER, trial=1, share=0.5)
+    findings = ahead_on_tasks(
+        evidence, comparisons, WITH_TRANSFER, WITHOUT_TRANSFER, trial=1, share=0.5
+    )
     yield Claim("2", "on most tasks", findings)
 
 
-def check_tasks(evidence, needs):
+def check_tasks(evidence, comparisons):
     """Claim that the method with transfer is ahead on each task."""
-    compare = partial(ahead, evidence, needs, trial=1, measure=Measure.RANK, by_task=True)
+    compare = partial(ahead, evidence, comparisons, trial=1, measure=Measure.RANK, by_task=True)
     yield Claim("3", "on each task", compare([WITH_TRANSFER], [WITHOUT_TRANSFER]))
 
 
-def check_times(evidence, needs):
+def check_times(evidence, comparisons):
     """Claim that random search is cheaper, as if this had been chosen afterwards."""
-    findings = cheaper(evidence, needs, WITHOUT_TRANSFER, [WITH_TRANSFER])
+    findings = cheaper(evidence, comparisons, WITHOUT_TRANSFER, [WITH_TRANSFER])
     yield Claim("3", "cheaper", findings, afterwards=True)
 
 

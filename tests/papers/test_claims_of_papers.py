@@ -25,7 +25,7 @@ def invent_evidence(chosen: Paper) -> EvidenceWithTimes:
     rng = np.random.default_rng(0)
     evidence = EvidenceWithTimes(counted=chosen.counted)
     for exhibit in chosen.exhibits:
-        for comparison in exhibit.needs:
+        for comparison in exhibit.comparisons:
             for method in comparison.methods:
                 runs = {"loss": rng.random((3, 9, 50)), "regret": rng.random((3, 9, 50))}
                 evidence.add_runs(
@@ -34,7 +34,7 @@ def invent_evidence(chosen: Paper) -> EvidenceWithTimes:
     return evidence
 
 
-def invent_belief(benchmark: str, task: int, method: str, *, fixed: int, own: int) -> object:
+def invent_belief(benchmark: str, task: int, method: str, *, n_random: int, n_own: int) -> object:
     """A belief with other properties for each task and method."""
     return SimpleNamespace(error=task + len(method), used=task * len(method))
 
@@ -47,7 +47,7 @@ def test_claims_are_checked_on_invented_results(name, monkeypatch):
 
     claims = []
     for exhibit in chosen.exhibits:
-        claims.extend(exhibit.check(evidence, exhibit.needs))
+        claims.extend(exhibit.check(evidence, exhibit.comparisons))
 
     assert len(claims) == NUMBERS_OF_CLAIMS[name]
     for claim in claims:

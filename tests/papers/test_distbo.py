@@ -79,7 +79,7 @@ def list_comparisons() -> list[MethodComparison]:
     """Which methods the paper compares on which benchmarks, in any figure."""
     comparisons: list[MethodComparison] = []
     for figure in DISTBO.exhibits:
-        comparisons.extend(figure.needs)
+        comparisons.extend(figure.comparisons)
     return comparisons
 
 
@@ -129,7 +129,7 @@ def test_claims_hold_only_where_true(as_in_paper, outcome):
     for figure in DISTBO.exhibits:
         if figure.number == 10:
             continue
-        for claim in figure.check(evidence, figure.needs):
+        for claim in figure.check(evidence, figure.comparisons):
             assert {finding.outcome for finding in claim.findings} == {outcome}, claim.sentence
             figures_with_findings.add(figure.number)
     assert figures_with_findings == {1, 2, 3, 4, 5, 7, 9, 11, 12, 13}
@@ -338,9 +338,9 @@ def make_paper_on_similarities() -> Paper:
     for name, method in FINDERS.items():
         methods[name] = hbo.MethodSpec(name, method, summary="Compares.", source="tests")
 
-    def check(evidence, needs):
+    def check(evidence, comparisons):
         """Make three claims; the last is about a source task that neither method finds."""
-        find = partial(only_one_finds, evidence, needs, trials=3)
+        find = partial(only_one_finds, evidence, comparisons, trials=3)
         yield Claim("1", "true", find("finder", ["misled"], source=SOURCE_OF_FINDER))
         yield Claim("1", "exchanged", find("misled", ["finder"], source=SOURCE_OF_FINDER))
         yield Claim("1", "of another task", find("finder", ["misled"], source=5))

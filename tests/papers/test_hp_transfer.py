@@ -38,13 +38,13 @@ def make_small_paper(*figures: int) -> Paper:
     """The paper with only these figures, on one of its benchmarks, with few tasks and trials."""
     exhibits = []
     for figure in HP_TRANSFER.select(figures=figures):
-        needs = []
-        for comparison in figure.needs:
+        comparisons = []
+        for comparison in figure.comparisons:
             if comparison.benchmark == BENCHMARK:
                 assert isinstance(comparison.protocol, Adjustment)
                 old_budget = comparison.protocol.first_trials
-                needs.append(replace(comparison, protocol=SMALL_PROTOCOLS[old_budget]))
-        exhibits.append(replace(figure, needs=tuple(needs)))
+                comparisons.append(replace(comparison, protocol=SMALL_PROTOCOLS[old_budget]))
+        exhibits.append(replace(figure, comparisons=tuple(comparisons)))
     return replace(HP_TRANSFER, exhibits=tuple(exhibits))
 
 

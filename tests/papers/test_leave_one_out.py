@@ -76,7 +76,7 @@ def test_posterior_is_close_to_evaluations():
     It misses them by less than a third of the function's standard deviation, and uses some of its
     basis functions, with weights relative to the largest.
     """
-    belief = fit_belief("forrester", task=2, method="abrac", fixed=8, own=1)
+    belief = fit_belief("forrester", task=2, method="abrac", n_random=8, n_own=1)
 
     assert len(belief.points) == 8 + 1
     values = hbo.load("forrester").tasks[2].evaluate_many(belief.points[:, None])

@@ -15,7 +15,7 @@ from hpobench_ordered.papers.paper import Check, Content, Exhibit, MethodCompari
 
 def make_figure(
     number: int,
-    needs: Sequence[MethodComparison],
+    comparisons: Sequence[MethodComparison],
     make: Callable[..., Content],
     check: Check = claim_nothing,
 ) -> Exhibit:
@@ -24,7 +24,7 @@ def make_figure(
         number=number,
         caption=f"caption {number}.",
         says=f"What figure {number} shows.",
-        needs=tuple(needs),
+        comparisons=tuple(comparisons),
         make=make,
         check=check,
     )

@@ -147,7 +147,7 @@ def check_embeddings(
 
 def _figure(
     number: int,
-    needs: tuple[MethodComparison, ...],
+    comparisons: tuple[MethodComparison, ...],
     *,
     says: str,
     check: Check,
@@ -162,7 +162,7 @@ def _figure(
         number,
         caption=f"{captions[measure]}, mean over tasks and seeds ± two standard errors over seeds.",
         says=says,
-        needs=needs,
+        comparisons=comparisons,
         make=partial(progress, measures=(measure,)),
         check=check,
     )
@@ -182,8 +182,8 @@ def _embeddings(number: int, benchmark: str, measure: Measure) -> Exhibit:
     two_stage = TWO_STAGE[benchmark]
     methods = (*NO_TRANSFER, TRANSFER, CONTEXT, EMBEDDED, two_stage)
     check = partial(check_embeddings, measure=measure, two_stage=two_stage)
-    needs = (MethodComparison(benchmark, methods),)
-    return _figure(number, needs, measure=measure, says=COMPETITIVE, check=check)
+    comparisons = (MethodComparison(benchmark, methods),)
+    return _figure(number, comparisons, measure=measure, says=COMPETITIVE, check=check)
 
 
 FIGURES = (

@@ -155,7 +155,12 @@ def check_machines(evidence: Evidence, comparisons: Comparisons) -> Iterator[Cla
 
 
 def check_posteriors(
-    evidence: Evidence, comparisons: Comparisons, *, rivals: Sequence[str], fixed: int, own: int
+    evidence: Evidence,
+    comparisons: Comparisons,
+    *,
+    rivals: Sequence[str],
+    n_random: int,
+    n_own: int,
 ) -> Iterator[Claim]:
     """Yield the claims on posteriors, which are means over all tasks (figures 1, 4 and 9).
 
@@ -163,10 +168,10 @@ def check_posteriors(
         evidence: The results.
         comparisons: The comparison, of which only the benchmark counts.
         rivals: The methods that ABRAC is compared with.
-        fixed: Number of random evaluations, the same for all methods.
-        own: Number of further evaluations, which each method chooses itself.
+        n_random: Number of random evaluations, the same for all methods.
+        n_own: Number of further evaluations, which each method chooses itself.
     """
-    compare = partial(has_lowest, evidence, comparisons, fixed=fixed, own=own)
+    compare = partial(has_lowest, evidence, comparisons, n_random=n_random, n_own=n_own)
     yield Claim(
         "5",
         "ABRAC's posterior mean is nearest to the function",
@@ -180,20 +185,20 @@ def check_posteriors(
 
 
 def _posteriors(
-    number: int, methods: tuple[str, ...], *, fixed: int, own: int, says: str
+    number: int, methods: tuple[str, ...], *, n_random: int, n_own: int, says: str
 ) -> Exhibit:
     """Make a figure of posteriors, with claims that the first method is better than the others.
 
     Args:
         number: Number of the figure.
         methods: The methods, a row each.
-        fixed: Number of random evaluations, the same for all methods.
-        own: Number of further evaluations, which each method chooses itself.
+        n_random: Number of random evaluations, the same for all methods.
+        n_own: Number of further evaluations, which each method chooses itself.
         says: What the paper says of the figure.
     """
-    evaluations = f"{fixed} random evaluations, the same for all methods"
-    if own:
-        evaluations += f", and {own} of the method's own"
+    evaluations = f"{n_random} random evaluations, the same for all methods"
+    if n_own:
+        evaluations += f", and {n_own} of the method's own"
     return Exhibit(
         number,
         caption=f"The first task after {evaluations}. "
@@ -201,9 +206,9 @@ def _posteriors(
         "standard deviations of the function. Right: basis functions, darker with more weight. "
         "Claims are on all tasks.",
         says=says,
-        needs=(MethodComparison(FORRESTER),),
-        make=partial(posteriors, methods=methods, task=0, fixed=fixed, own=own),
-        check=partial(check_posteriors, rivals=methods[1:], fixed=fixed, own=own),
+        comparisons=(MethodComparison(FORRESTER),),
+        make=partial(posteriors, methods=methods, task=0, n_random=n_random, n_own=n_own),
+        check=partial(check_posteriors, rivals=methods[1:], n_random=n_random, n_own=n_own),
     )
 
 
@@ -211,8 +216,8 @@ FIGURES = (
     _posteriors(
         1,
         (ABRAC, ABLR),
-        fixed=3,
-        own=2,
+        n_random=3,
+        n_own=2,
         says="ABLR overfits, as it has many basis functions; ABRAC, which uses few, does not.",
     ),
     Exhibit(
@@ -221,7 +226,7 @@ FIGURES = (
         "fits it with the heads by marginal likelihood.",
         says="Nested dropout and adaptive heads each improve on ABLR with a network trained by "
         "SGD; both together are best.",
-        needs=(MethodComparison(FORRESTER, COMPONENTS),),
+        comparisons=(MethodComparison(FORRESTER, COMPONENTS),),
         make=progress,
         check=check_components,
     ),
@@ -230,15 +235,15 @@ FIGURES = (
         caption=f"{MEANS}, on Forrester functions.",
         says="ABRAC adapts quickly: after five evaluations its regret is acceptable, while "
         f"MT-GP-BO and ABLR need more. {SAYS_WORSE}",
-        needs=SYNTHETIC,
+        comparisons=SYNTHETIC,
         make=progress,
         check=check_forrester,
     ),
     _posteriors(
         4,
         (ABRAC, ABLR, *FIXED),
-        fixed=3,
-        own=2,
+        n_random=3,
+        n_own=2,
         says="ABLR overfits, the variants with a fixed network take everything for noise; ABRAC's "
         "model is meaningful.",
     ),
@@ -248,7 +253,7 @@ FIGURES = (
         "method by suggestion, its training included.",
         says="ABRAC outperforms all others; only ABLR SGD fixed reaches it after 45 trials. It is "
         "more than 100 times faster than ABLR and GPs.",
-        needs=QUADRATICS,
+        comparisons=QUADRATICS,
         make=partial(progress, times=True),
         check=check_quadratic,
     ),
@@ -256,7 +261,7 @@ FIGURES = (
         6,
         caption="Mean ranks over the four data sets ± two standard errors over seeds.",
         says="ABRAC outperforms all others, which hardly improve on random search.",
-        needs=NETWORKS,
+        comparisons=NETWORKS,
         make=partial(progress, measures=(Measure.RANK,)),
         check=check_networks,
     ),
@@ -265,7 +270,7 @@ FIGURES = (
         caption="Mean regret and mean rank on each data set ± two standard errors over seeds.",
         says="ABRAC ranks best on every data set; its regret is lowest but on naval propulsion, "
         "where no method improves much on random search.",
-        needs=NETWORKS,
+        comparisons=NETWORKS,
         make=partial(progress, by_task=True),
         check=check_each_network,
     ),
@@ -273,15 +278,15 @@ FIGURES = (
         8,
         caption=f"{MEANS}; regret is the distance of the AUC from the best one known.",
         says="ABRAC outperforms all others in rank; only ABLR reaches a comparable AUC.",
-        needs=MACHINES,
+        comparisons=MACHINES,
         make=progress,
         check=check_machines,
     ),
     _posteriors(
         9,
         (ABRAC, ABLR, *FIXED),
-        fixed=5,
-        own=0,
+        n_random=5,
+        n_own=0,
         says="The same after five evaluations that are the same for all methods.",
     ),
 )

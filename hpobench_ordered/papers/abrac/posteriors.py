@@ -72,20 +72,20 @@ class Belief:
 
 @cache
 @one_thread()
-def fit_belief(benchmark: str, task: int, method: str, *, fixed: int, own: int) -> Belief:
+def fit_belief(benchmark: str, task: int, method: str, *, n_random: int, n_own: int) -> Belief:
     """Fit a method's model to evaluations of a task, and predict the function on the grid.
 
     Args:
         benchmark: Name of the benchmark, which has one hyperparameter.
         task: Number of the task.
         method: Name of the method.
-        fixed: Number of random evaluations; these and the history are the same for all methods.
-        own: Number of further evaluations, which the method chooses itself.
+        n_random: Number of random evaluations; these and the history are the same for all methods.
+        n_own: Number of further evaluations, which the method chooses itself.
     """
     source = load(benchmark)
     space = source.space
     target = source.tasks[task]
-    optimiser = run_method(source, task, method, fixed=fixed, own=own)
+    optimiser = run_method(source, task, method, n_random=n_random, n_own=n_own)
 
     losses = optimiser.evaluated_losses()
     inputs = optimiser.make_inputs(optimiser.evaluated_units())
@@ -108,22 +108,24 @@ def fit_belief(benchmark: str, task: int, method: str, *, fixed: int, own: int) 
     )
 
 
-def run_method(source: Benchmark, task: int, method: str, *, fixed: int, own: int) -> "LinearHead":
+def run_method(
+    source: Benchmark, task: int, method: str, *, n_random: int, n_own: int
+) -> "LinearHead":
     """Run a method on a task from random evaluations on, and return it with all it was told.
 
     Args:
         source: The benchmark, whose other tasks are the history.
         task: Number of the task.
         method: Name of the method.
-        fixed: Number of random configurations that it is told first, the same for all methods.
-        own: Number of configurations that it then suggests itself.
+        n_random: Number of random configurations that it is told first, the same for all methods.
+        n_own: Number of configurations that it then suggests itself.
     """
     target = source.tasks[task]
     space = source.space
     rng = np.random.default_rng([task, 0])  # of history and random configurations
     other_tasks = [other for other in source.tasks if other.index != task]
     history = [source.evaluations(other.index, rng=rng) for other in other_tasks]
-    random_configs = space.configs(space.decode(space.sample_unit(rng, fixed)))
+    random_configs = space.configs(space.decode(space.sample_unit(rng, n_random)))
     optimiser = cast(
         "LinearHead",
         method_spec(method).method(
@@ -131,12 +133,12 @@ def run_method(source: Benchmark, task: int, method: str, *, fixed: int, own: in
             rng=np.random.default_rng([task, 1]),  # other numbers than those of `rng`
             history=history,
             context=target.context,
-            budget=fixed + own,
+            budget=n_random + n_own,
         ),
     )
     for config in random_configs:
         optimiser.tell(config, target.objective.loss(target.evaluate(config)))
-    for _ in range(own):
+    for _ in range(n_own):
         config = optimiser.ask()
         optimiser.tell(config, target.objective.loss(target.evaluate(config)))
     return optimiser
@@ -157,8 +159,8 @@ def posteriors(
     *,
     methods: Sequence[str],
     task: int,
-    fixed: int,
-    own: int,
+    n_random: int,
+    n_own: int,
 ) -> Content:
     """Draw the posterior and the basis functions of each method on one task, a row per method."""
     import pandas as pd
@@ -167,7 +169,7 @@ def posteriors(
     rows = []
     tables = []
     for method in methods:
-        belief = fit_belief(benchmark, task, method, fixed=fixed, own=own)
+        belief = fit_belief(benchmark, task, method, n_random=n_random, n_own=n_own)
         line = pd.DataFrame(
             {
                 "x": belief.x,
@@ -193,8 +195,8 @@ def has_lowest(
     first: str,
     rivals: Sequence[str],
     *,
-    fixed: int,
-    own: int,
+    n_random: int,
+    n_own: int,
 ) -> list[Finding]:
     """Check that a property of `Belief` is lower for a method than for each of its rivals.
 
@@ -206,15 +208,15 @@ def has_lowest(
         quantity: Name of the property, one of `QUANTITIES`.
         first: The method.
         rivals: The methods that it is compared with.
-        fixed: Number of random evaluations.
-        own: Number of evaluations that the method chose.
+        n_random: Number of random evaluations.
+        n_own: Number of evaluations that the method chose.
     """
     benchmark = comparisons[0].benchmark
     number_of_tasks = len(evidence.benchmark(benchmark).tasks)
     values_of_method = {}  # the property on each task, (tasks,)
     for method in (first, *rivals):
         beliefs = [
-            fit_belief(benchmark, task, method, fixed=fixed, own=own)
+            fit_belief(benchmark, task, method, n_random=n_random, n_own=n_own)
             for task in range(number_of_tasks)
         ]
         values_of_method[method] = np.array([getattr(belief, quantity) for belief in beliefs])

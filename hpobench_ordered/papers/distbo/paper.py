@@ -157,7 +157,7 @@ _drawn_values = partial(progress, measures=(Measure.VALUE,), over_runs=True)
 
 def _compared(
     number: int,
-    *needs: MethodComparison,
+    *comparisons: MethodComparison,
     says: str,
     check: Check = claim_nothing,
     ranks: bool = True,
@@ -167,7 +167,7 @@ def _compared(
         number,
         caption=f"{VALUES}{f'; {RANKS}' if ranks else ''}.",
         says=says,
-        needs=needs,
+        comparisons=comparisons,
         make=_drawn if ranks else _drawn_values,
         check=check,
     )
@@ -194,7 +194,7 @@ def _similarities(
         number,
         caption=f"{caption}.",
         says=says,
-        needs=(comparison,),
+        comparisons=(comparison,),
         make=partial(similarity_curves, methods=methods, trials=trials, values=values),
         check=check,
     )
@@ -366,7 +366,7 @@ FIGURES = (
         6,
         caption="The objective of every task, with the data of seed 0.",
         says="An illustration of the toy example.",
-        needs=(MethodComparison(TOY),),
+        comparisons=(MethodComparison(TOY),),
         make=illustration,
     ),
     _compared(

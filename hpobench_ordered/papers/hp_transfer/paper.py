@@ -125,7 +125,7 @@ def _speedups(number: int, old_budget: int) -> Exhibit:
         "with 10, 20 and 40 trials.",
         says="Transfer TPE and best-first need fewer trials than TPE on average, and fewest "
         "together.",
-        needs=_compare_with_reference(*methods, old_budgets=(old_budget,)),
+        comparisons=_compare_with_reference(*methods, old_budgets=(old_budget,)),
         make=partial(speedups_by_benchmark, reference=REFERENCE, methods=methods),
         check=partial(check_speedups, before=before),
     )
@@ -141,7 +141,7 @@ def _failures(
         f"{TRIALS} trials, what TPE reaches on average with 10, 20 and 40: a point per benchmark, "
         f"the mean over its tasks, and a line their mean.{caption}",
         says=says,
-        needs=_compare_with_reference(*(method for method in methods if method != REFERENCE)),
+        comparisons=_compare_with_reference(*(method for method in methods if method != REFERENCE)),
         make=partial(
             by_reference_budget, reference=REFERENCE, methods=methods, measure=FAILURE_RATE
         ),
@@ -157,7 +157,7 @@ def _control(number: int, method: str, *, says: str, check: Check) -> Exhibit:
         "a line their geometric mean. The old budget makes no difference to either, so there "
         "is one panel.",
         says=says,
-        needs=_without_transfer(REFERENCE, method),
+        comparisons=_without_transfer(REFERENCE, method),
         make=partial(by_reference_budget, reference=REFERENCE, methods=(method,), measure=SPEEDUP),
         check=check,
     )

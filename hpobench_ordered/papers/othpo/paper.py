@@ -135,7 +135,7 @@ def _landscapes(
         number,
         caption=caption,
         says=says,
-        needs=tuple(MethodComparison(name) for name in benchmarks),
+        comparisons=tuple(MethodComparison(name) for name in benchmarks),
         make=partial(landscapes, slices=slices, common_scale=common_scale),
         check=check,
     )
@@ -147,16 +147,16 @@ def _bars(
     trial: int,
     says: str,
     check: Check,
-    needs: tuple[MethodComparison, ...] = MAIN,
+    comparisons: tuple[MethodComparison, ...] = MAIN,
 ) -> Exhibit:
-    methods = len(needs[0].methods)
+    methods = len(comparisons[0].methods)
     return Exhibit(
         number,
         caption=f"Normalised scores ± two standard errors after trial {trial}, among {methods} "
         "methods, on the tasks that the paper shows; black arrow: the mean is above the plotted "
         "range, grey arrow: the error is.",
         says=says,
-        needs=needs,
+        comparisons=comparisons,
         make=partial(bars, trial=trial, tops=TOPS[trial], tasks=SHOWN),
         check=check,
     )
@@ -164,7 +164,7 @@ def _bars(
 
 def _points(
     number: int,
-    needs: tuple[MethodComparison, ...],
+    comparisons: tuple[MethodComparison, ...],
     methods: tuple[str, ...],
     *,
     trials: tuple[int, ...] = (1,),
@@ -178,8 +178,10 @@ def _points(
         "history; scores are among all methods that were run on the benchmark"
         + ("." if "dre-ordered" in methods else ", dre-ordered apart."),
         says=says,
-        needs=needs,
-        make=partial(points, trials=trials, methods=methods, columns=4 if needs is YAHPO else 3),
+        comparisons=comparisons,
+        make=partial(
+            points, trials=trials, methods=methods, columns=4 if comparisons is YAHPO else 3
+        ),
         check=check,
     )
 
@@ -438,7 +440,7 @@ FIGURES = (
         "history, which are averaged; 1 is best, ties share their mean rank.",
         says="simple-ordered and simple-previous do very well at the beginning and are then "
         "overtaken by transfer-bo or cts.",
-        needs=MAIN,
+        comparisons=MAIN,
         make=partial(rank_curves, methods=("cts", "transfer-bo", *BEST_TWO)),
         check=check_ranks,
     ),
@@ -460,7 +462,7 @@ FIGURES = (
         caption="Mean normalised score over trials (log scale) among ten methods, on the tasks of "
         "figure 5; scores above 400 are not shown.",
         says="simple-ordered starts well and does not improve much with more trials.",
-        needs=MAIN,
+        comparisons=MAIN,
         make=partial(curves, tasks=SHOWN, top=400),
     ),
     Exhibit(
@@ -469,7 +471,7 @@ FIGURES = (
         "crosses: the 10 best of 1000 random configurations.",
         says="The first evaluations of simple-ordered and simple-previous are much more "
         "concentrated than the others'; after the first five they explore widely.",
-        needs=(MethodComparison(SVM, ("cts", "transfer-bo", *BEST_TWO)),),
+        comparisons=(MethodComparison(SVM, ("cts", "transfer-bo", *BEST_TWO)),),
         make=partial(
             locations,
             item=Slice(SVM, *AXES["yahpo-svm"], tasks=(4, 19)),
@@ -480,7 +482,7 @@ FIGURES = (
     _bars(
         18,
         trial=1,
-        needs=WITH_DRE,
+        comparisons=WITH_DRE,
         says="dre-ordered beats the methods that do not use the order.",
         check=check_dre,
     ),
@@ -513,7 +515,7 @@ TABLES = (
         "the tasks with history, ± two standard errors between tasks.",
         says="simple-ordered improves the mean on all three benchmarks, and its standard error is "
         "smaller.",
-        needs=DOWNSTREAM,
+        comparisons=DOWNSTREAM,
         make=partial(compare_downstream, pair=PAIR, trial=1, published=PUBLISHED),
         check=check_downstream,
     ),
