@@ -22,9 +22,9 @@ from hpobench_ordered.data.artifact import ArtifactWriter
 from hpobench_ordered.data.surrogate import Surrogate
 from hpobench_ordered.errors import ArtifactError
 from hpobench_ordered.generation.base import EvaluationSource, Generator, Option, Request
-from hpobench_ordered.surrogates.best import DRAWS, NOT_OPTIMAL, best_known
+from hpobench_ordered.surrogates.best import DRAWS, NOT_OPTIMAL, search_best_values
 from hpobench_ordered.surrogates.bundle import BENCHMARK, CARD, definition_to_json, read_card
-from hpobench_ordered.surrogates.card import Card, versions_of
+from hpobench_ordered.surrogates.card import Card, find_versions
 
 LIMIT_OF_SEARCH = (
     f"Best known values are the best of {DRAWS} random configurations and a local refinement, on "
@@ -70,7 +70,7 @@ def _search_best_values(
     n_tasks = len(defined.tasks)
     # The forest is on the search space of the flow, of which that of the step is a part.
     forest_on_space_of_step = adjustment.embed(step, forest)
-    search = best_known(
+    search = search_best_values(
         forest_on_space_of_step, defined.space, defined.objective, n_tasks=n_tasks, rng=rng
     )
     best_values = []
@@ -101,7 +101,7 @@ def _make_card(adjustment: SpaceAdjustment, request: Request) -> Card:
             LIMIT_OF_SEARCH,
         ),
         command=request.command(adjustment.name),
-        versions=versions_of("hpobench-ordered", "numpy"),
+        versions=find_versions("hpobench-ordered", "numpy"),
         seed=request.seed,
         size=0,  # there is no file of a surrogate
         comparisons={},

@@ -28,7 +28,7 @@ from hpobench_ordered.data.extras import import_extra
 from hpobench_ordered.generation.base import EvaluationSource, Generator, Request
 from hpobench_ordered.surrogates import SurrogateType
 from hpobench_ordered.surrogates.bundle import BundledSurrogate, write_bundle
-from hpobench_ordered.surrogates.card import Card, versions_of
+from hpobench_ordered.surrogates.card import Card, find_versions
 from hpobench_ordered.surrogates.table import TableSurrogate
 
 N_ITEMS = 3
@@ -169,7 +169,7 @@ def generate(request: Request) -> Path:
             "Every evaluation uses the same random numbers: there is no noise between evaluations.",
         ),
         command=f"hpobench-ordered generate {NAME}",
-        versions=versions_of("numpy", "mrg32k3a"),
+        versions=find_versions("numpy", "mrg32k3a"),
     )
     write_bundle(request.folder, defined, [surrogate], card)
     return request.folder

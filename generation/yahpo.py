@@ -52,7 +52,7 @@ from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.surrogates.artifacts import CardTexts
 from hpobench_ordered.surrogates.coding import space_coding
 from hpobench_ordered.surrogates.fitting import ForestRecipe
-from hpobench_ordered.surrogates.forest import interpolate
+from hpobench_ordered.surrogates.forest import find_task_mixes
 from hpobench_ordered.surrogates.onnx import Layout, OnnxSurrogate
 from hpobench_ordered.surrogates.pipeline import FOLDS
 
@@ -342,7 +342,7 @@ def _write(
         coding=space_coding(defined.space),
         recipe=recipe,
         rng=rng,
-        mixes=interpolate(evaluated.fractions, FRACTIONS),
+        mixes=find_task_mixes(evaluated.fractions, FRACTIONS),
     )
     report = replace(report, command=request.command(defined.name, "--from DATA"))
     return write_forest(request, defined, forest, report)

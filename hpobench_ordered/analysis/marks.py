@@ -33,7 +33,7 @@ from hpobench_ordered.data.local import local_folder
 from hpobench_ordered.data.specs import BenchmarkSpec
 from hpobench_ordered.data.writing import write_atomically
 from hpobench_ordered.errors import ArtifactError
-from hpobench_ordered.surrogates.card import versions_of
+from hpobench_ordered.surrogates.card import find_versions
 
 FILE_NAME = "marks.json"
 N_CONFIGURATIONS = 4000
@@ -162,7 +162,7 @@ def write_marks(path: Path, marks: Sequence[tuple[SourceOfMarks, Marks]], *, com
 
     content = {
         "command": command,
-        "versions": versions_of("hpobench-ordered", "numpy"),
+        "versions": find_versions("hpobench-ordered", "numpy"),
         "configurations": N_CONFIGURATIONS,
         "seed": SEED,
         "benchmarks": dict(sorted(entries.items())),

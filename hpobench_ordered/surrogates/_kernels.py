@@ -78,16 +78,17 @@ def encode(values: FloatArray, table: FloatArray) -> FloatArray:
 
 @compiled
 def box_distances(x: FloatArray, lower: FloatArray, upper: FloatArray, total: FloatArray) -> None:
-    """Write the squared distances of x (p,) to boxes (p, b) into total (b,).
+    """Compute the squared distance of x (p,) to each of b boxes, and write it into `total`, (b,).
 
-    `lower` and `upper` (p, b) are the boxes' corners; p is a multiple of `LANES`. Inside of a box
-    the distance is 0.
+    `lower` and `upper`, (p, b), are the corners of the boxes. A point in a box has the distance 0.
 
-    Rounding is monotone and terms are summed in the order of `point_distances`, so the computed
-    distance to a box never exceeds that to a point in it: the search may skip boxes by it.
+    Each pass of the outer loop adds the squares of the next four features; the first pass
+    overwrites `total`. Four features are written out, not looped over, so that the compiler
+    vectorises the loop over boxes. The number p of features is a multiple of four.
 
-    `LANES` = 4 features are unrolled, so that the compiler vectorises the loop over boxes. The
-    first four overwrite `total`, the following ones add to it.
+    The distance to a box never exceeds that to a point in it, even after rounding: terms are summed
+    in the same order as in `point_distances`, and rounding is monotone. So the search can skip
+    boxes that are further away than a point.
     """
     for j in range(0, x.shape[0], LANES):
         x0, x1, x2, x3 = x[j], x[j + 1], x[j + 2], x[j + 3]
@@ -104,11 +105,14 @@ def box_distances(x: FloatArray, lower: FloatArray, upper: FloatArray, total: Fl
 def point_distances(
     x: FloatArray, points: FloatArray, begin: int, size: int, total: FloatArray
 ) -> None:
-    """Write the squared distances of x (p,) to `size` points, from `begin` on, into total (size,).
+    """Compute the squared distances of x (p,) to some points, and write them into `total`.
 
-    Every column of `points` (p, m) is a point; p is a multiple of `LANES` = 4. So many features are
-    unrolled, so that the compiler vectorises the loop over points. The first four overwrite
-    `total`, the following ones add to it.
+    A column of `points`, (p, m), is a point. Distances to the `size` points from column `begin` on
+    are written into the first `size` places of `total`.
+
+    Each pass of the outer loop adds the squares of the next four features; the first pass
+    overwrites `total`. Four features are written out, not looped over, so that the compiler
+    vectorises the loop over points. The number p of features is a multiple of four.
     """
     for j in range(0, x.shape[0], LANES):
         x0, x1, x2, x3 = x[j], x[j + 1], x[j + 2], x[j + 3]
@@ -132,14 +136,21 @@ def nearest_point(
     bounds: FloatArray,
     distances: FloatArray,
 ) -> int:
-    """Find the original index of the point nearest to x (p,); of ties the lowest.
+    """Find the point that is nearest to x (p,), and return its original index.
 
-    p is a multiple of `LANES`, the number of features that distances are unrolled by.
+    Of equally near points it is the lowest index. Points are sorted into b blocks of neighbours. A
+    block is skipped if its bounding box is further away than the nearest point found so far;
+    usually two or three blocks are searched.
 
-    Distances to the blocks' bounding boxes tell which blocks must be searched, usually two or
-    three. `points` (p, m) are stored block by block, block k from `starts[k]`, `starts` (b + 1,),
-    with original indices `order` (m,); `lower` and `upper` (p, b) are the corners of the bounding
-    boxes; `bounds` (b,) and `distances` (as long as the largest block) are scratch.
+    Args:
+        x: Features of a configuration, (p,); p is a multiple of four.
+        points: Features of the points, block by block, a column each, (p, m).
+        order: Original index of each point, (m,).
+        starts: First point of each block and, last, m, (b + 1,).
+        lower: Smallest features in each block, (p, b).
+        upper: Largest features in each block, (p, b).
+        bounds: Room for the distance to each block's box, (b,).
+        distances: Room for the distances to the points of a block, as many as the largest has.
     """
     blocks = lower.shape[1]
     box_distances(x, lower, upper, bounds)
@@ -179,11 +190,11 @@ def nearest(
     lower: FloatArray,
     upper: FloatArray,
 ) -> IntArray:
-    """Find the original indices (n,) of the points nearest to configurations.
+    """Find for each configuration the nearest point, and return the points' original indices, (n,).
 
     Args:
         values: The configurations, (n, d).
-        table: The coding, one row a feature; p may be larger than the number of its rows.
+        table: The coding, one row a feature; `points` may have more features, which are zeros.
         points: The points' features, sorted into b blocks of neighbours, (p, m).
         order: Original index of each point, (m,).
         starts: First point of each block and, last, m, (b + 1,).
@@ -219,11 +230,14 @@ def forest_predict(
     high: int,
     weight: float,
 ) -> FloatArray:
-    """Predictions (n,) of configurations (n, d), linear between the outputs `low` and `high`.
+    """Predict the objective of configurations, (n,), by interpolation between two outputs.
 
-    Each row takes as many steps as the tree is deep: faster than a branch that stops at a leaf,
-    which the processor cannot predict. A row that is at a leaf stays there, as a leaf's children
-    are the leaf itself. Sums of codes are integers, hence exact.
+    A tree's leaf has a code for each output, a whole number. The prediction of an output is a
+    linear function of the sum of these codes over all trees.
+
+    All rows of a block take as many steps as the tree is deep. This is faster than to stop at a
+    leaf, since the processor cannot predict when a row reaches one. A row that is at a leaf stays
+    there, as a leaf's children are the leaf itself.
 
     Args:
         values: The configurations, (n, d).
@@ -323,10 +337,10 @@ def forest_predict_one(
 def mix(
     sum_low: int, sum_high: int, units: FloatArray, low: int, high: int, weight: float
 ) -> float:
-    """Compute the value linear between the outputs `low` and `high` from their sums of codes.
+    """Interpolate between the predictions of two outputs of a forest.
 
-    A forest's leaves store the values of its K outputs as whole numbers, codes. A prediction sums
-    the codes of all trees' leaves, and turns the sum into the output's value.
+    A forest's leaves store the values of its K outputs as whole numbers, codes. The sum of the
+    codes of all trees' leaves, times a factor and plus an offset, is the output's prediction.
 
     Args:
         sum_low: Sum of the codes of output `low`.

@@ -24,10 +24,10 @@ from hpobench_ordered.surrogates.base import check_task
 X = TypeVar("X", float, FloatArray)
 """A number, or an array of them."""
 
-CELLS = 4096
-"""Cells of the grid on which minima of a Forrester function are bracketed."""
-HALVINGS = 60
-"""Bisections of a bracket: beyond double precision."""
+GRID_CELLS = 4096
+"""The minima of a Forrester function are searched on a grid of so many cells."""
+BISECTIONS = 60
+"""Steps of a bisection: more than double precision can resolve."""
 
 
 @dataclass(eq=False)
@@ -35,20 +35,22 @@ class _Coefficients:
     """A function with three coefficients a task, (T, 3)."""
 
     coefficients: FloatArray
+    # The rows of `coefficients` as plain numbers, with which single predictions are faster.
     _abc_of_tasks: tuple[tuple[float, float, float], ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Check the coefficients, and store them as numbers, too, for single predictions."""
+        """Check the coefficients, and store them as plain numbers, too, for single predictions."""
         coefficients = read_only(self.coefficients)
         if coefficients.shape[1:] != (3,) or not np.isfinite(coefficients).all():
             raise ValueError(f"coefficients must be finite, (T, 3), but got {coefficients.shape}")
         self.coefficients = coefficients
-        self._abc_of_tasks = tuple(map(tuple, coefficients.tolist()))
+        self._abc_of_tasks = tuple((a, b, c) for a, b, c in coefficients.tolist())
 
     def __reduce__(self) -> tuple[type[Self], tuple[FloatArray]]:
+        """Pickle the coefficients alone: unpickling calls the class with them, checks included."""
         return type(self), (self.coefficients,)
 
-    def _coefficients_of(self, task: int) -> tuple[float, float, float]:
+    def _get_coefficients(self, task: int) -> tuple[float, float, float]:
         """Return the coefficients a, b and c of a task, after checking its index."""
         check_task(task, len(self._abc_of_tasks))
         return self._abc_of_tasks[task]
@@ -61,35 +63,38 @@ class ForresterSurrogate(_Coefficients):
 
     def predict(self, values: FloatArray, task: int) -> FloatArray:
         """Compute (a x - 2)^2 sin(b x - 4) + c for many configurations x, shape (n, 1) to (n,)."""
-        a, b, c = self._coefficients_of(task)
+        a, b, c = self._get_coefficients(task)
         x = np.asarray(values, dtype=np.float64)[:, 0]
+        phases = b * x - 4.0
         # One by one, as in `predict_one`, which must give the same bits: numpy may round the sines
         # of an array differently.
-        sines = np.array([math.sin(phase) for phase in (b * x - 4.0).tolist()])
-        return _forrester_value(x, sines, a, c)
+        sines = np.array([math.sin(phase) for phase in phases.tolist()])
+        return _compute_forrester(x, sines, a, c)
 
     def predict_one(self, row: FloatArray, task: int) -> float:
         """Compute the value of one configuration, shape (1,).
 
         It equals `predict(row[None], task)[0]` to the last bit.
         """
-        a, b, c = self._coefficients_of(task)
+        a, b, c = self._get_coefficients(task)
         x = float(row[0])
-        return _forrester_value(x, math.sin(b * x - 4.0), a, c)
+        phase = b * x - 4.0
+        return _compute_forrester(x, math.sin(phase), a, c)
 
     def minima(self) -> list[float]:
-        """List the minimum of every task, slightly (about 1e-12) below all values of `predict`.
+        """Return a lower bound of the values of every task, about 1e-12 below the exact minimum.
 
-        Twice a bound of the rounding error is subtracted from the lowest value at the local minima,
-        so that no rounded value can be below the minimum.
+        `predict` rounds, so that some of its values may be slightly below the exact minimum. The
+        bound is below these, too, so that no configuration is better than the best known value.
         """
-        minima = []
-        for task, (a, b, c) in enumerate(self._abc_of_tasks):  # the coefficients of each task
-            candidates = _find_local_minima(a, b)
-            lowest = float(self.predict(candidates[:, None], task).min())
-            # Twice the bound: the lowest value may be too high, and any other one too low.
-            minima.append(lowest - 2.0 * _rounding_error_bound(a, b, c))
-        return minima
+        bounds = []
+        for task, (a, b, c) in enumerate(self._abc_of_tasks):
+            local_minima = _find_local_minima(a, b)  # configurations x
+            lowest_value = float(self.predict(local_minima[:, None], task).min())
+            # Twice the error: `lowest_value` may be too high, and the value elsewhere too low.
+            largest_error = _bound_rounding_error(a, b, c)
+            bounds.append(lowest_value - 2.0 * largest_error)
+        return bounds
 
 
 class QuadraticSurrogate(_Coefficients):
@@ -103,102 +108,123 @@ class QuadraticSurrogate(_Coefficients):
 
     def predict(self, values: FloatArray, task: int) -> FloatArray:
         """Compute a x'x + b 1'x + c for many configurations x, shape (n, 5) to (n,)."""
-        a, b, c = self._coefficients_of(task)
-        columns = list(np.asarray(values, dtype=np.float64).T)  # one array a hyperparameter
-        return _quadratic_value(columns, a, b, c)
+        a, b, c = self._get_coefficients(task)
+        coordinates = list(np.asarray(values, dtype=np.float64).T)  # five arrays, (n,) each
+        return _compute_quadratic(coordinates, a, b, c)
 
     def predict_one(self, row: FloatArray, task: int) -> float:
         """Compute the value of one configuration, shape (5,).
 
         It equals `predict(row[None], task)[0]` to the last bit.
         """
-        a, b, c = self._coefficients_of(task)
+        a, b, c = self._get_coefficients(task)
         coordinates: list[float] = row.tolist()
-        return _quadratic_value(coordinates, a, b, c)
+        return _compute_quadratic(coordinates, a, b, c)
 
     def minima(self) -> list[float]:
-        """List the minimum of every task, at x_j = -b / (2 a).
+        """Return the minimum of every task, the value where all x_j = -b / (2 a).
 
-        That is within the bounds -10 and 10 where |b| <= 20 a.
+        This configuration is within the bounds -10 and 10 if |b| <= 20 a, which the benchmark's
+        coefficients satisfy.
         """
-        return [_quadratic_minimum(self.dimension, a, b, c) for a, b, c in self._abc_of_tasks]
+        minima = []
+        for a, b, c in self._abc_of_tasks:
+            minima.append(_compute_quadratic_minimum(self.dimension, a, b, c))
+        return minima
 
 
-def _forrester_value(x: X, sine: X, a: float, c: float) -> X:
-    """Compute a Forrester function (a x - 2)^2 sin(b x - 4) + c from x and sin(b x - 4), `sine`."""
+def _compute_forrester(x: X, sine: X, a: float, c: float) -> X:
+    """Compute the Forrester function (a x - 2)^2 sin(b x - 4) + c.
+
+    `x` and `sine`, which is sin(b x - 4), are numbers for one configuration, or arrays for many.
+    """
     amplitude = a * x - 2.0
     return amplitude * amplitude * sine + c
 
 
-def _rounding_error_bound(a: float, b: float, c: float) -> float:
-    """Compute how far a computed value of a Forrester function may be from the exact one, at most.
+def _bound_rounding_error(a: float, b: float, c: float) -> float:
+    """Compute the largest rounding error that a value of a Forrester function can have.
 
     The function is q^2 sin(w) + c with the amplitude q = a x - 2 and the phase w = b x - 4, for x
-    in [0, 1]. A rounding changes a number by a share of u = 2^-53 at most. With A = |a| + 2, which
-    |q| does not exceed, errors of the function are at most, in units of u:
+    in [0, 1]. Each operation changes its result by at most the share u = 2^-53 of this result. The
+    errors of the steps add up. With A = |a| + 2, the largest possible |q|, each step's error
+    changes the function by at most the following multiple of u:
 
-        A^2 (2 |b| + 4)  from w: |b| by the product, |b| + 4 by the difference
-        A^2 2            from the sine, which is off by a unit in the last place
-        A^2 4            from q: |a| by the product, A by the difference, 2 A in all; q is squared
-        A^2 2            from the two products in q q sin(w)
-        A^2 + |c|        from the sum
+        phase       A^2 (2 |b| + 4)  the product is off by |b|, the difference by |b| + 4
+        sine        A^2 2            it is off by one unit in the last place
+        amplitude   A^2 4            q is off by 2 A, and it is squared
+        products    A^2 2            there are two in q q sin(w)
+        sum         A^2 + |c|        this is the largest possible result
     """
     largest_amplitude = abs(a) + 2.0
-    multiple_of_square = 2.0 * abs(b) + (4.0 + 2.0 + 4.0 + 2.0 + 1.0)
-    bound_in_roundoffs = largest_amplitude**2 * multiple_of_square + abs(c)
-    return bound_in_roundoffs * 2.0**-53
+    # The phase has 2 |b| + 4, the other steps have 2, 4, 2 and 1, each times the squared amplitude.
+    error_in_squares = 2.0 * abs(b) + (4.0 + 2.0 + 4.0 + 2.0 + 1.0)
+    error_in_units = largest_amplitude**2 * error_in_squares + abs(c)
+    unit_roundoff = 2.0**-53
+    return error_in_units * unit_roundoff
 
 
-def _quadratic_value(columns: Sequence[X], a: float, b: float, c: float) -> X:
+def _compute_quadratic(coordinates: Sequence[X], a: float, b: float, c: float) -> X:
     """Compute the quadratic function f(x) = sum_j (a x_j^2 + b x_j) + c.
 
     With the square completed it is f(x) = a sum_j (x_j - m)^2 + minimum, where m = -b / (2 a) is
     each coordinate of the minimum. In this form no rounded value is below the minimum.
 
-    `columns` has the value of each coordinate x_j: numbers for one configuration, arrays (n,) for n
-    of them, like the result.
+    Args:
+        coordinates: The coordinates x_j: numbers for one configuration, or arrays (n,) for n
+            configurations. The result is of the same type.
+        a: Coefficient of the squares, positive.
+        b: Coefficient of the coordinates.
+        c: Constant.
     """
-    offset = b / (2.0 * a)  # -m
-    distances = [x + offset for x in columns]  # x_j - m
+    minus_m = b / (2.0 * a)
+    distances = [x + minus_m for x in coordinates]  # x_j - m
+    # A loop, since Python's and numpy's sums may add numbers in different orders.
     squared_distance = distances[0] * distances[0]
     for distance in distances[1:]:
         squared_distance = squared_distance + distance * distance
-    return a * squared_distance + _quadratic_minimum(len(columns), a, b, c)
+    minimum = _compute_quadratic_minimum(len(coordinates), a, b, c)
+    return a * squared_distance + minimum
 
 
-def _quadratic_minimum(d: int, a: float, b: float, c: float) -> float:
-    """Compute the minimum of a x'x + b 1'x + c over x in d dimensions."""
+def _compute_quadratic_minimum(d: int, a: float, b: float, c: float) -> float:
+    """Compute the lowest value of a x'x + b 1'x + c over all x with d coordinates."""
     return c - d * b * b / (4.0 * a)
 
 
 def _find_local_minima(a: float, b: float) -> FloatArray:
     """Find points close to every local minimum of a Forrester function on [0, 1], shape (m,).
 
-    The function is (a x - 2)^2 sin(b x - 4), up to a constant. Local minima of a grid of `CELLS`
-    cells are refined by `HALVINGS` bisections on the sign of the derivative. The grid's own minima
-    are returned too, since a minimum may be at an end of the interval.
+    The function is (a x - 2)^2 sin(b x - 4); its constant does not move the minima. The points of
+    a fine grid that are lower than their neighbours are refined by bisection.
     """
-    grid = np.linspace(0.0, 1.0, CELLS + 1)
+    grid = np.linspace(0.0, 1.0, GRID_CELLS + 1)
     values = (a * grid - 2.0) ** 2 * np.sin(b * grid - 4.0)
-    padded = np.pad(values, 1, constant_values=np.inf)  # neighbours of the two ends
-    is_minimum = (values <= padded[:-2]) & (values <= padded[2:])
-    cells = np.flatnonzero(is_minimum)
+    # Beyond the two ends of the interval the function counts as infinite.
+    padded = np.pad(values, 1, constant_values=np.inf)
+    left_neighbours = padded[:-2]
+    right_neighbours = padded[2:]
+    is_grid_minimum = (values <= left_neighbours) & (values <= right_neighbours)
+    grid_minima = np.flatnonzero(is_grid_minimum)  # indices of grid points
 
-    # A minimum lies between the neighbours of a grid point; bisection halves this interval.
-    low = grid[np.maximum(cells - 1, 0)]
-    high = grid[np.minimum(cells + 1, CELLS)]
-    for _ in range(HALVINGS):
+    # A minimum lies between the neighbours of a grid point. Where the function rises in the middle
+    # of this interval, the minimum is in the left half, otherwise in the right half.
+    low = grid[np.maximum(grid_minima - 1, 0)]
+    high = grid[np.minimum(grid_minima + 1, GRID_CELLS)]
+    for _ in range(BISECTIONS):
         middle = (low + high) / 2.0
-        is_rising = _forrester_slope(middle, a, b) > 0.0
+        is_rising = _compute_forrester_slope(middle, a, b) > 0.0
         low = np.where(is_rising, low, middle)
         high = np.where(is_rising, middle, high)
-    return np.concatenate([grid[cells], low, high])
+    # Grid points are returned, too, since bisection does not find a minimum at an end of [0, 1].
+    return np.concatenate([grid[grid_minima], low, high])
 
 
-def _forrester_slope(x: FloatArray, a: float, b: float) -> FloatArray:
-    """Compute the derivative of q^2 sin(w) with q = a x - 2 and w = b x - 4.
+def _compute_forrester_slope(x: FloatArray, a: float, b: float) -> FloatArray:
+    """Compute the derivative of the Forrester function q^2 sin(w) at points x.
 
-    It is q (2 a sin(w) + b q cos(w)).
+    With the amplitude q = a x - 2 and the phase w = b x - 4, the derivative is
+    2 a q sin(w) + b q^2 cos(w) = q (2 a sin(w) + b q cos(w)).
     """
     amplitude = a * x - 2.0
     phase = b * x - 4.0

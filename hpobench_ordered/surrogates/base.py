@@ -39,12 +39,17 @@ class SurrogateType(Enum):
 
     @property
     def surrogate_class(self) -> "type[StoredSurrogate]":
-        """The class of this kind, imported from its module; a value is MODULE:CLASS."""
-        module, name = self.value.split(":")
-        return cast("type[StoredSurrogate]", getattr(import_module(module), name))
+        """The class of this kind, imported from its module when it is first used."""
+        module_name, class_name = self.value.split(":")  # a value is MODULE:CLASS
+        module = import_module(module_name)
+        return cast("type[StoredSurrogate]", getattr(module, class_name))
 
     def from_arrays(self, arrays: Mapping[str, NDArray[Any]]) -> "StoredSurrogate":
-        """Build a surrogate of this kind; `ArtifactError` if arrays are missing or do not fit."""
+        """Build a surrogate of this kind from the arrays of its `to_arrays`, by name.
+
+        Raises:
+            ArtifactError: Arrays are missing, or do not fit together.
+        """
         try:
             return self.surrogate_class.from_arrays(arrays)
         except (LookupError, TypeError, ValueError) as error:
@@ -54,7 +59,7 @@ class SurrogateType(Enum):
 
 
 def check_task(task: int, count: int) -> None:
-    """Raise an `IndexError` unless a task is the index of one of `count` tasks."""
+    """Raise an `IndexError` unless `task` is the index of one of `count` tasks."""
     if not 0 <= task < count:
         raise IndexError(f"task must be from 0 to {count - 1}, but got {task}")
 
@@ -69,7 +74,7 @@ class StoredSurrogate(ABC):
 
     @property
     def kind(self) -> SurrogateType:
-        """What kind of model it is."""
+        """Kind of the model that predicts, `STORED_AS` unless it combines several models."""
         return self.STORED_AS
 
     @property
@@ -84,40 +89,41 @@ class StoredSurrogate(ABC):
 
     @abstractmethod
     def predict(self, values: FloatArray, task: int) -> FloatArray:
-        """See `Surrogate.predict`."""
+        """Predict the objective of configurations, coded values (n, d), on a task, (n,)."""
 
     @abstractmethod
     def predict_one(self, row: FloatArray, task: int) -> float:
-        """See `Surrogate.predict_one`."""
+        """Predict one configuration, shape (d,); equals `predict(row[None], task)[0]` exactly."""
 
     def value_grid(self, task: int) -> tuple[float, float] | None:
-        """Return the grid on which all predictions of a task lie; None if there is none.
+        """Return the evenly spaced grid on which all predictions of a task lie, if there is one.
 
         With a grid, predictions can be stored as whole numbers.
 
         Returns:
-            Base and unit: every prediction is exactly base + unit * count, computed in double
-            precision, with a whole number count. None, the default, if there is no grid.
+            Base and unit of the grid: every prediction is exactly base + unit * count, computed in
+            double precision, where count is a whole number. None, the default, if predictions lie
+            on no grid.
         """
         return None
 
     @abstractmethod
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """All of the surrogate as arrays for an npz file without pickle."""
+        """Return the whole surrogate as arrays, by name, for an npz file without pickle."""
 
     @classmethod
     @abstractmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """Inverse of `to_arrays`."""
+        """Build the surrogate from the arrays that `to_arrays` returns."""
 
     def __reduce__(self) -> tuple[Callable[..., Self], tuple[dict[str, NDArray[Any]]]]:
-        """Pickle it as its arrays: everything else is computed from them again."""
+        """Pickle the surrogate as its arrays: unpickling computes everything else from them."""
         return type(self).from_arrays, (self.to_arrays(),)
 
     def check_covers(self, space: "SearchSpace") -> None:
         """Raise a `ValueError` unless the surrogate has a value for each configuration of a space.
 
-        Most surrogates have a value for every configuration, so nothing is checked by default.
+        By default nothing is checked, since most surrogates have a value for any configuration.
         """
         return
 
@@ -127,10 +133,10 @@ def load_stored(
 ) -> StoredSurrogate:
     """Build a surrogate from arrays of unknown origin, and check that it fits a benchmark.
 
-    Compiled kernels do not check bounds: types and dimensions are therefore checked first.
+    Types and dimensions of the arrays are checked first, as compiled kernels do not check bounds.
 
     Args:
-        kind: Kind of the surrogate whose arrays they are.
+        kind: Kind of the surrogate.
         arrays: The arrays by name, as read from a file.
         space: Search space of the benchmark.
         n_tasks: Number of tasks of the benchmark.
@@ -138,13 +144,13 @@ def load_stored(
     Raises:
         ValueError: The arrays are not those of a surrogate of this kind, space and number of tasks.
     """
-    expected = dict(kind.surrogate_class.ARRAYS)  # types and dimensions, by name
-    if kind is SurrogateType.PER_TASK:  # made of one surrogate a task, of another kind
-        inner = SurrogateType[str(arrays["kind"])]
-        if inner is SurrogateType.PER_TASK:
+    allowed_arrays = dict(kind.surrogate_class.ARRAYS)  # types and dimensions, by name
+    if kind is SurrogateType.PER_TASK:  # has the arrays of one surrogate for each task, too
+        kind_of_tasks = SurrogateType[str(arrays["kind"])]
+        if kind_of_tasks is SurrogateType.PER_TASK:
             raise ValueError("a task's surrogate must not be of kind PER_TASK")
-        expected |= inner.surrogate_class.ARRAYS
-    check_arrays(arrays, expected)
+        allowed_arrays |= kind_of_tasks.surrogate_class.ARRAYS
+    check_arrays(arrays, allowed_arrays)
 
     model = kind.from_arrays(arrays)
     model.check_covers(space)

@@ -17,78 +17,97 @@ NOT_OPTIMAL = (
     "refinement, on the forest itself; a longer search may find better ones."
 )
 INCUMBENTS = 64
-"""Best configurations that a round starts from."""
+"""Each round starts from this many best configurations."""
 NEIGHBOURS = 32
-"""New configurations around each of them, per round."""
+"""Each round makes this many new configurations around each of them."""
 STEPS = tuple(0.2 * 0.5**k for k in range(10))
 """Standard deviation of a move in the unit cube, round by round."""
 
 
-def best_known(
+def search_best_values(
     surrogate: Surrogate,
     space: SearchSpace,
     objective: Objective,
     *,
     n_tasks: int,
     rng: np.random.Generator,
-    known: FloatArray | None = None,
+    start: FloatArray | None = None,
     draws: int = DRAWS,
 ) -> Iterator[float]:
-    """Yield the best value on each task that a search finds, in the objective's units.
+    """Search the best value of each task, and yield it in the objective's units.
 
-    It is at least as good as those of the `known` configurations, coded values (k, d).
-
-    The best `INCUMBENTS` random and known configurations are moved by Gaussian steps in the unit
-    cube, shorter from round to round; each round keeps the best of old and new. Losses are values
-    of the objective to be minimised: the values themselves or, if large values are good, their
-    negatives.
-    """
-    drawn = space.decode(space.sample_unit(rng, draws))
-    candidates = drawn if known is None else np.concatenate([known, drawn])
-    for task in range(n_tasks):
-        losses = objective.losses(surrogate.predict(candidates, task))
-        best, best_losses = _select_best(candidates, losses)
-        for step in STEPS:  # standard deviation of moves, shorter from round to round
-            moved = _sample_neighbours(space, best, step, rng)
-            losses = objective.losses(surrogate.predict(moved, task))
-            best, best_losses = _select_best(
-                np.concatenate([best, moved]), np.concatenate([best_losses, losses])
-            )
-
-        best_values = objective.values(best_losses)
-        yield float(best_values[0])
-
-
-def _select_best(values: FloatArray, losses: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Select the `INCUMBENTS` configurations of lowest loss; of equal ones the first.
+    For each task the search evaluates random configurations and those of `start`. In each of ten
+    rounds it then moves the `INCUMBENTS` best ones at random, and continues with the best of the
+    old and the moved ones. Moves become shorter from round to round.
 
     Args:
-        values: Configurations, coded values, (n, d).
+        surrogate: Evaluates configurations.
+        space: The search space.
+        objective: Whether small or large values are good.
+        n_tasks: Number of tasks of the surrogate.
+        rng: Draws configurations and moves.
+        start: Configurations, coded values (k, d), which no value found is worse than.
+        draws: Number of random configurations, the same for all tasks.
+    """
+    candidates = space.decode(space.sample_unit(rng, draws))
+    if start is not None:
+        candidates = np.concatenate([start, candidates])
+
+    for task in range(n_tasks):
+        losses = objective.losses(surrogate.predict(candidates, task))
+        incumbents, incumbent_losses = _select_best(candidates, losses)
+        for step in STEPS:
+            moved = _move_at_random(space, incumbents, step, rng)
+            moved_losses = objective.losses(surrogate.predict(moved, task))
+            incumbents, incumbent_losses = _select_best(
+                np.concatenate([incumbents, moved]),
+                np.concatenate([incumbent_losses, moved_losses]),
+            )
+
+        # Best first; as values they are in the objective's units, and large ones may be good.
+        incumbent_values = objective.values(incumbent_losses)
+        yield float(incumbent_values[0])
+
+
+def _select_best(configurations: FloatArray, losses: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Select the `INCUMBENTS` configurations of lowest loss; of equally good ones the first.
+
+    Args:
+        configurations: Coded values, (n, d).
         losses: Their losses, (n,).
 
     Returns:
-        The configurations and their losses, best first.
+        The selected configurations and their losses, best first.
     """
-    order = np.argsort(losses, kind="stable")[:INCUMBENTS]
-    return values[order], losses[order]
+    rows = np.argsort(losses, kind="stable")[:INCUMBENTS]
+    return configurations[rows], losses[rows]
 
 
-def _sample_neighbours(
-    space: SearchSpace, values: FloatArray, step: float, rng: np.random.Generator
+def _move_at_random(
+    space: SearchSpace, configurations: FloatArray, step: float, rng: np.random.Generator
 ) -> FloatArray:
-    """Move each configuration `NEIGHBOURS` times, in about half of its hyperparameters.
+    """Make `NEIGHBOURS` random variants of each configuration, (n `NEIGHBOURS`, d).
 
-    Numbers move by a Gaussian step in the unit cube, of standard deviation `step`; categoricals and
-    inactive hyperparameters are drawn anew. Values are coded, (n, d) to (n `NEIGHBOURS`, d).
+    A variant differs in about half of the hyperparameters. Numbers move by a Gaussian step in the
+    unit cube; categoricals and inactive hyperparameters are drawn anew.
+
+    Args:
+        space: The search space.
+        configurations: Coded values, NaN where inactive, (n, d).
+        step: Standard deviation of a step.
+        rng: Draws which hyperparameters change, and how.
     """
-    unit = np.repeat(space.encode(values), NEIGHBOURS, axis=0)
+    unit = np.repeat(space.encode(configurations), NEIGHBOURS, axis=0)
     is_inactive = np.isnan(unit)
-    is_categorical = np.array([p.kind is Kind.CATEGORICAL for p in space.parameters])
+    is_categorical = np.array(
+        [parameter.kind is Kind.CATEGORICAL for parameter in space.parameters]
+    )
 
     drawn_anew = rng.random(unit.shape)
     moved = np.clip(unit + step * rng.standard_normal(unit.shape), 0.0, 1.0)
-    moved = np.where(is_categorical | is_inactive, drawn_anew, moved)
+    changed = np.where(is_categorical | is_inactive, drawn_anew, moved)
 
     # Inactive ones always get a value: they may become active when another hyperparameter changes.
     is_changed = (rng.random(unit.shape) < 0.5) | is_inactive
-    return space.decode(np.where(is_changed, moved, unit))
+    # Where they stay inactive, decoding makes them NaN again.
+    return space.decode(np.where(is_changed, changed, unit))

@@ -87,27 +87,31 @@ def write_bundle(
         folder: Folder of the artifact.
         definition: The benchmark: its space, objective and tasks.
         surrogates: Surrogates to store, each in a file of its own.
-        card: The quality card; the size of the arrays is added here.
+        card: The quality card, except for the size of the arrays, which is known when they are
+            written.
         evaluations: Evaluations of each task to store; None to store none.
         runs: Evaluations of each task that a method made, to store as history; None for none.
     """
     with ArtifactWriter(folder) as writer:
-        size = 0  # bytes of all arrays
+        size = 0  # bytes of all files of arrays
         if runs is not None:
             size += writer.write_arrays(RUNS, _raw_to_arrays(runs, definition))
         if evaluations is not None:
             size += writer.write_arrays(EVALUATIONS, _raw_to_arrays(evaluations, definition))
-        described = {}
+
+        descriptions = {}  # of the surrogates, for `benchmark.json`
         for surrogate in surrogates:
             file = f"{surrogate.name}.npz"
             size += writer.write_arrays(file, surrogate.model.to_arrays())
-            described[surrogate.name] = {
+            descriptions[surrogate.name] = {
                 "type": surrogate.model.STORED_AS.name,
                 "summary": surrogate.summary,
                 "file": file,
                 "best_values": list(surrogate.best_values),
             }
-        writer.write_json(BENCHMARK, {**definition_to_json(definition), "surrogates": described})
+
+        content = {**definition_to_json(definition), "surrogates": descriptions}
+        writer.write_json(BENCHMARK, content)
         writer.write_json(CARD, replace(card, size=size).to_json())
 
 
@@ -128,13 +132,16 @@ def write_runs(
     with ArtifactWriter(folder) as writer:
         writer.write_arrays(RUNS, _raw_to_arrays(runs, definition))
         no_surrogates: dict[str, Any] = {}
-        # With surrogates, each has best values of its own; here they are those of the benchmark.
-        content = {BEST_VALUES: list(best_values), "surrogates": no_surrogates}
-        writer.write_json(BENCHMARK, {**definition_to_json(definition), **content})
+        content = {
+            **definition_to_json(definition),
+            BEST_VALUES: list(best_values),
+            "surrogates": no_surrogates,
+        }
+        writer.write_json(BENCHMARK, content)
 
 
 def read_best_values(artifact: Artifact) -> list[float]:
-    """Best known value of each task of a benchmark whose models are trained on demand.
+    """Read the best known value of each task of a benchmark whose models are trained on demand.
 
     Raises:
         ArtifactError: The file is malformed.
@@ -167,13 +174,13 @@ def bundled_spec(
         family: Name of the benchmark's family.
     """
     artifact = Artifact.packaged(name)
-    # Files are only read when something is used: `define` and the surrogates' loaders do that.
+    # No file is read yet. The definition, a surrogate or the history is read when it is used.
     return BenchmarkSpec(
         name=name,
         version=version,
         summary=summary,
-        define=partial(_define, artifact, version, name),
-        surrogates=(*_list_options(artifact, surrogates), *more),
+        define=partial(_read_expected_definition, artifact, version, name),
+        surrogates=(*_list_surrogate_options(artifact, surrogates), *more),
         artifact=artifact,
         recorded=_find_history(artifact, is_recorded=is_recorded, has_runs=has_runs),
         family=family,
@@ -204,8 +211,8 @@ def generated_spec(
         name=name,
         version=version,
         summary=summary,
-        define=partial(_define_generated, artifact, version, name, planned),
-        surrogates=_list_options(artifact, surrogates, is_user_generated=True),
+        define=partial(_read_or_plan_definition, artifact, version, name, planned),
+        surrogates=_list_surrogate_options(artifact, surrogates, is_user_generated=True),
         artifact=artifact if artifact.exists else None,
         is_local=True,
         recorded=RecordedHistory(artifact),
@@ -227,17 +234,20 @@ def folder_spec(folder: Path) -> BenchmarkSpec:
     if not content.surrogates:
         raise ArtifactError(f"{BENCHMARK} in {folder} lists no surrogate")
 
-    summary_of_surrogate = {name: s.summary for name, s in content.surrogates.items()}
-    files = artifact.sums()  # hashes by file
-    # Files of evaluations: those behind the surrogates, and those that a method made.
-    recorded = _find_history(artifact, is_recorded=EVALUATIONS in files, has_runs=RUNS in files)
-    any_name = None  # whatever name the artifact states
+    summaries = {}
+    for name, description in content.surrogates.items():
+        summaries[name] = description.summary
+    hash_of_file = artifact.sums()
+    recorded = _find_history(
+        artifact, is_recorded=EVALUATIONS in hash_of_file, has_runs=RUNS in hash_of_file
+    )
+    any_name = None  # the name in the artifact may differ from the folder's
     return BenchmarkSpec(
         name=folder.as_posix(),
         version=content.version,
         summary=content.summary,
-        define=partial(_define, artifact, content.version, any_name),
-        surrogates=_list_options(artifact, summary_of_surrogate),
+        define=partial(_read_expected_definition, artifact, content.version, any_name),
+        surrogates=_list_surrogate_options(artifact, summaries),
         artifact=artifact,
         recorded=recorded,
     )
@@ -246,14 +256,15 @@ def folder_spec(folder: Path) -> BenchmarkSpec:
 def _find_history(
     artifact: Artifact, *, is_recorded: bool, has_runs: bool
 ) -> "RecordedHistory | None":
-    """Find the evaluations of an artifact that serve as history; None if it holds none.
-
-    A `RecordedHistory` reads one file of evaluations of either kind.
+    """Find the evaluations of an artifact that serve as history, read when they are used.
 
     Args:
         artifact: The artifact.
         is_recorded: Whether it holds the raw evaluations that surrogates were fitted to.
         has_runs: Whether it holds evaluations that a method made, which are preferred.
+
+    Returns:
+        A history that reads the file of these evaluations; None if there is no such file.
     """
     if has_runs:
         return RecordedHistory(artifact, RUNS)
@@ -262,7 +273,7 @@ def _find_history(
     return None
 
 
-def _list_options(
+def _list_surrogate_options(
     artifact: Artifact,
     surrogates: Mapping[str, str],
     *,
@@ -286,19 +297,24 @@ def _list_options(
 
 def read_definition(artifact: Artifact) -> Definition:
     """Read search space, objective and tasks from an artifact; `ArtifactError` if malformed."""
-    with _reading(f"{BENCHMARK} of {artifact}"):  # turns errors into an `ArtifactError`
+    with _report_malformed(f"{BENCHMARK} of {artifact}"):
         return definition_from_json(artifact.read_json(BENCHMARK))
 
 
-def _define(artifact: Artifact, version: int, name: str | None) -> Definition:
-    """Read a benchmark's definition from its artifact.
+def _read_expected_definition(artifact: Artifact, version: int, name: str | None) -> Definition:
+    """Read a benchmark's definition from its artifact, and check its name and version.
+
+    Args:
+        artifact: The artifact.
+        version: Version that the benchmark must have.
+        name: Name that the benchmark must have; None allows any.
 
     Raises:
-        ArtifactError: It has another version or, unless None, another name than these.
+        ArtifactError: The benchmark has another version or name.
     """
     definition = read_definition(artifact)
     expected_name = definition.name if name is None else name
-    if (definition.name, definition.version) != (expected_name, version):
+    if definition.name != expected_name or definition.version != version:
         raise ArtifactError(
             f"{artifact} holds {definition.name}@{definition.version} instead of "
             f"{expected_name}@{version}; generate it again"
@@ -306,11 +322,20 @@ def _define(artifact: Artifact, version: int, name: str | None) -> Definition:
     return definition
 
 
-def _define_generated(
+def _read_or_plan_definition(
     artifact: Artifact, version: int, name: str, planned: Callable[[], Definition]
 ) -> Definition:
-    """Read the definition of a generated artifact; before it is generated, the planned one."""
-    return _define(artifact, version, name) if artifact.exists else planned()
+    """Read a definition from an artifact or, before users have generated it, make the planned one.
+
+    Args:
+        artifact: The artifact, which may not exist yet.
+        version: Version that the artifact must have.
+        name: Name of the benchmark that the artifact must have.
+        planned: Makes the planned definition.
+    """
+    if artifact.exists:
+        return _read_expected_definition(artifact, version, name)
+    return planned()
 
 
 def read_card(artifact: Artifact) -> Card:
@@ -320,7 +345,10 @@ def read_card(artifact: Artifact) -> Card:
 
 def find_card(artifact: Artifact | None) -> Card | None:
     """Read the quality card of an artifact; None if there is no artifact, or no card in it."""
-    if artifact is None or CARD not in artifact.sums():  # the names of its files
+    if artifact is None:
+        return None
+    hash_of_file = artifact.sums()
+    if CARD not in hash_of_file:
         return None
     return read_card(artifact)
 
@@ -357,35 +385,53 @@ class RecordedHistory:
 
 
 def read_evaluations(artifact: Artifact, file: str = EVALUATIONS) -> tuple[RawEvaluations, ...]:
-    """Read raw evaluations from a file of an artifact, one set per task.
+    """Read the raw evaluations of each task from a file of an artifact.
 
-    `RAW_ARRAYS` are the names of a set's arrays, such as "values"; `STORED_ARRAYS` says what types
-    and dimensions they must have.
+    Raises:
+        ArtifactError: The file is malformed, or has configurations outside of the search space.
     """
     definition = read_definition(artifact)
     arrays = artifact.read_arrays(file)
     evaluations = []
-    with _reading(f"{file} of {artifact}"):  # turns errors into an `ArtifactError`
-        check_arrays(arrays, STORED_ARRAYS)
+    with _report_malformed(f"{file} of {artifact}"):
+        check_arrays(arrays, STORED_ARRAYS)  # of the right types and dimensions
         for task in range(len(definition.tasks)):
-            # An array that all tasks share is stored once, without the task's index.
-            arrays_of_task = {
-                name: arrays[name] if name in arrays else arrays[f"{task}/{name}"]
-                for name in RAW_ARRAYS
-            }
-            raw = RawEvaluations(**arrays_of_task)
-            definition.space.values(raw.values)  # raises an error if the space does not allow one
+            raw = RawEvaluations(**_select_arrays_of_task(arrays, task))
+            definition.space.values(raw.values)  # checks that they are in the search space
             evaluations.append(raw)
     return tuple(evaluations)
+
+
+def _select_arrays_of_task(
+    arrays: Mapping[str, NDArray[Any]], task: int
+) -> dict[str, NDArray[Any]]:
+    """Select the arrays of one task's raw evaluations from those that `_raw_to_arrays` returns.
+
+    Args:
+        arrays: Arrays by name: TASK/NAME, or NAME for an array that all tasks share.
+        task: Index of the task.
+
+    Returns:
+        The arrays by NAME alone, such as "values".
+    """
+    arrays_of_task = {}
+    for name in RAW_ARRAYS:
+        is_shared = name in arrays
+        arrays_of_task[name] = arrays[name] if is_shared else arrays[f"{task}/{name}"]
+    return arrays_of_task
 
 
 def _raw_to_arrays(
     evaluations: Sequence[RawEvaluations], definition: Definition
 ) -> dict[str, NDArray[Any]]:
-    """Collect the arrays of each task's evaluations for an npz file, by name.
+    """Collect the arrays of the tasks' evaluations by name, for an npz file.
 
     Names are TASK/NAME with the index of a task, or NAME for an array that all tasks share, such as
     their configurations.
+
+    Args:
+        evaluations: The evaluations of each task.
+        definition: The benchmark, which says how many tasks there must be.
     """
     if len(evaluations) != len(definition.tasks):
         raise ValueError(
@@ -412,7 +458,7 @@ def _load_surrogate(artifact: Artifact, name: str) -> tuple[Surrogate, Sequence[
     """
     content = _read_content(artifact)
     definition = read_definition(artifact)
-    with _reading(f"surrogate {name!r} of {artifact}"):  # turns errors into an `ArtifactError`
+    with _report_malformed(f"surrogate {name!r} of {artifact}"):
         stored = content.surrogates[name]
         model = load_stored(
             SurrogateType[stored.type],
@@ -425,15 +471,15 @@ def _load_surrogate(artifact: Artifact, name: str) -> tuple[Surrogate, Sequence[
 
 def _read_content(artifact: Artifact) -> BundleContent:
     """Read what `benchmark.json` holds besides the definition; `ArtifactError` if malformed."""
-    with _reading(f"{BENCHMARK} of {artifact}"):  # turns errors into an `ArtifactError`
+    with _report_malformed(f"{BENCHMARK} of {artifact}"):
         return msgspec.convert(artifact.read_json(BENCHMARK), BundleContent)
 
 
 @contextmanager
-def _reading(subject: str) -> Iterator[None]:
-    """Turn errors that malformed content causes in a block into an `ArtifactError`.
+def _report_malformed(subject: str) -> Iterator[None]:
+    """Turn the errors that malformed content causes within a `with` block into an `ArtifactError`.
 
-    `subject` is what the block reads, for the message.
+    `subject` says, for the message, what the block reads.
     """
     try:
         yield
@@ -450,20 +496,28 @@ def definition_to_json(definition: Definition) -> dict[str, Any]:
         "summary": definition.summary,
         "objective": {**asdict(objective), "direction": objective.direction.value},
         "provenance": asdict(definition.provenance),
-        "tasks": [{"name": t.name, "context": dict(t.context)} for t in definition.tasks],
+        "tasks": [{"name": task.name, "context": dict(task.context)} for task in definition.tasks],
         "space": definition.space.to_json(),
     }
 
 
 def definition_from_json(content: Mapping[str, Any]) -> Definition:
-    """Read a definition from JSON; one of the errors `MALFORMED` if it is malformed."""
+    """Build a definition from the JSON that `definition_to_json` returns.
+
+    Malformed content raises one of the errors that `MALFORMED` lists.
+    """
+    # msgspec builds all but the search space, whose type it does not know.
     definition = msgspec.convert(content, Definition, dec_hook=_decode_space)
-    names = {task.name for task in definition.tasks}
-    if not names or len(names) < len(definition.tasks):
+    different_names = {task.name for task in definition.tasks}
+    if not different_names or len(different_names) < len(definition.tasks):
         raise ValueError("there must be tasks, with different names")
     return definition
 
 
 def _decode_space(kind: type[Any], description: Any) -> SearchSpace:
-    """Read the search space in a definition; msgspec calls this for types that it does not know."""
+    """Build the search space of a definition from its JSON.
+
+    msgspec calls this for each attribute of a type `kind` that it does not know, which is only the
+    search space.
+    """
     return read_space(description)

@@ -26,14 +26,15 @@ from hpobench_ordered.surrogates import SurrogateType
 def r_squared(truth: FloatArray, predicted: FloatArray) -> FloatArray:
     """Compute the coefficient of determination R2 of each of T outputs, (T,).
 
-    Both arguments have the outputs of n configurations, (n, T). R2 of a constant true output is 1
-    if it is predicted exactly, else minus infinity.
+    Both arguments have the outputs of n configurations, (n, T). If the truth is constant, R2 is 1
+    where it is predicted exactly, else minus infinity.
     """
-    residual = np.sum((truth - predicted) ** 2, axis=0)
-    total = np.sum((truth - truth.mean(axis=0)) ** 2, axis=0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        unexplained_share = residual / total
-    unexplained_share[residual == 0.0] = 0.0  # also where the total is 0
+    residual_squares = np.sum((truth - predicted) ** 2, axis=0)
+    total_squares = np.sum((truth - truth.mean(axis=0)) ** 2, axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):  # the total of a constant truth is 0
+        unexplained_share = residual_squares / total_squares
+    is_exact = residual_squares == 0.0
+    unexplained_share[is_exact] = 0.0  # instead of 0 / 0 for a constant truth
     return np.asarray(1.0 - unexplained_share)
 
 
@@ -50,11 +51,11 @@ def rank_correlation(truth: FloatArray, predicted: FloatArray) -> FloatArray:
     predicted_ranks = rankdata(predicted, axis=0)
     predicted_ranks -= predicted_ranks.mean(axis=0)
 
-    # All three without the factor 1 / n, which cancels.
+    # These are sums instead of means, as the factor 1 / n cancels in the correlation.
     covariance = np.sum(true_ranks * predicted_ranks, axis=0)
     true_variance = np.sum(true_ranks * true_ranks, axis=0)
     predicted_variance = np.sum(predicted_ranks * predicted_ranks, axis=0)
-    with np.errstate(invalid="ignore"):  # 0 / 0 of constant outputs
+    with np.errstate(invalid="ignore"):  # constant outputs give 0 / 0, which is NaN
         correlation: FloatArray = covariance / np.sqrt(true_variance * predicted_variance)
     return correlation
 
@@ -62,21 +63,33 @@ def rank_correlation(truth: FloatArray, predicted: FloatArray) -> FloatArray:
 def top_decile_overlap(
     truth: FloatArray, predicted: FloatArray, *, direction: Direction
 ) -> FloatArray:
-    """Compute which share of the best tenth is also in the predicted best tenth, of each output.
+    """Compute for each output which share of the best tenth is in the predicted best tenth, too.
 
-    The tenth has at least one configuration. Of equally good configurations the first are used.
-    The arguments have the T outputs of n configurations, (n, T); the result has shape (T,).
+    The best tenth of the configurations has at least one configuration. Of equally good ones the
+    first are used.
+
+    Args:
+        truth: Values of n configurations for T outputs, (n, T).
+        predicted: Their predictions, (n, T).
+        direction: Whether small or large values are good.
+
+    Returns:
+        The share for each output, from 0 to 1, (T,).
     """
-    tenth = max(1, len(truth) // 10)
-    # The sign, -1 if large values are good, makes low values the good ones.
-    is_truly_best = _are_lowest(direction.losses(truth), tenth)
-    is_predicted_best = _are_lowest(direction.losses(predicted), tenth)
-    overlap: FloatArray = (is_truly_best & is_predicted_best).sum(axis=0) / tenth
+    size_of_tenth = max(1, len(truth) // 10)
+    # Low losses are good, whatever the direction.
+    is_truly_best = _find_lowest(direction.losses(truth), size_of_tenth)
+    is_predicted_best = _find_lowest(direction.losses(predicted), size_of_tenth)
+    is_in_both = is_truly_best & is_predicted_best
+    overlap: FloatArray = is_in_both.sum(axis=0) / size_of_tenth
     return overlap
 
 
-def _are_lowest(losses: FloatArray, k: int) -> BoolArray:
-    """Whether each loss is among the k lowest of its column, (n, T)."""
+def _find_lowest(losses: FloatArray, k: int) -> BoolArray:
+    """Find out which losses are among the k lowest of their column; of equal ones the first.
+
+    Losses and result have shape (n, T).
+    """
     lowest_rows = np.argsort(losses, axis=0, kind="stable")[:k]
     is_lowest = np.zeros(losses.shape, dtype=np.bool_)
     np.put_along_axis(is_lowest, lowest_rows, True, axis=0)
@@ -86,18 +99,23 @@ def _are_lowest(losses: FloatArray, k: int) -> BoolArray:
 def upper_half_correlation(
     truth: FloatArray, predicted: FloatArray, *, direction: Direction
 ) -> FloatArray:
-    """Compute Spearman's correlation among the truly better half, for each of T outputs, (T,).
+    """Compute Spearman's correlation on the truly better half of the configurations.
 
-    Both arguments have the outputs of n configurations, (n, T). The half has at least two
-    configurations, as a correlation needs.
+    Args:
+        truth: Values of n configurations for T outputs, (n, T). Each output has a better half of
+            its own.
+        predicted: Their predictions, (n, T).
+        direction: Whether small or large values are good.
+
+    Returns:
+        The correlation for each output, (T,).
     """
-    half = max(2, len(truth) // 2)
+    size_of_half = max(2, len(truth) // 2)  # a correlation needs two configurations
     losses = direction.losses(truth)
-    better_rows = np.argsort(losses, axis=0, kind="stable")[:half]
-    return rank_correlation(
-        np.take_along_axis(truth, better_rows, axis=0),
-        np.take_along_axis(predicted, better_rows, axis=0),
-    )
+    better_rows = np.argsort(losses, axis=0, kind="stable")[:size_of_half]
+    truth_of_half = np.take_along_axis(truth, better_rows, axis=0)
+    predicted_of_half = np.take_along_axis(predicted, better_rows, axis=0)
+    return rank_correlation(truth_of_half, predicted_of_half)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,13 +142,15 @@ def measure_quality(
     """
     if truth.shape != predicted.shape:
         raise ValueError(f"predictions must have shape {truth.shape}, but got {predicted.shape}")
-    measures = (  # each of all outputs, in the order of the fields of `TaskQuality`
-        r_squared(truth, predicted).tolist(),
-        rank_correlation(truth, predicted).tolist(),
-        top_decile_overlap(truth, predicted, direction=direction).tolist(),
-        upper_half_correlation(truth, predicted, direction=direction).tolist(),
+    # Each measure has a value for each output, (T,).
+    r2 = r_squared(truth, predicted).tolist()
+    spearman = rank_correlation(truth, predicted).tolist()
+    top_decile = top_decile_overlap(truth, predicted, direction=direction).tolist()
+    upper_half = upper_half_correlation(truth, predicted, direction=direction).tolist()
+    return tuple(
+        TaskQuality(*quality)
+        for quality in zip(names, r2, spearman, top_decile, upper_half, strict=True)
     )
-    return tuple(TaskQuality(*row) for row in zip(names, *measures, strict=True))
 
 
 @dataclass(frozen=True)
@@ -154,25 +174,32 @@ class Card:
     comparisons: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """The card as JSON, which `from_json` reads; non-finite numbers become strings ("nan")."""
+        """Return the card as JSON, which `from_json` reads.
+
+        Non-finite numbers, which JSON lacks, become strings such as "nan".
+        """
         attributes = {field.name: getattr(self, field.name) for field in fields(self)}
         return {
             **attributes,
-            # The others are of types that JSON lacks.
+            # These attributes are of types that JSON lacks, or hold non-finite numbers.
             "surrogate": self.surrogate.name,
-            "figures": [_make_finite(asdict(output)) for output in self.figures],
+            "figures": [_replace_non_finite(asdict(quality)) for quality in self.figures],
             "limits": list(self.limits),
             "versions": dict(self.versions),
-            "comparisons": _make_finite(self.comparisons),
+            "comparisons": _replace_non_finite(self.comparisons),
         }
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Self:
-        """Inverse of `to_json`; an `ArtifactError` if the content is malformed.
+        """Read a card from the JSON that `to_json` makes.
 
         Cards of older versions lack some entries, which get a default.
+
+        Raises:
+            ArtifactError: The content is malformed.
         """
         try:
+            # The file has the name of the kind, such as "FOREST", but msgspec expects its value.
             surrogate = SurrogateType[content["surrogate"]]
             # Not strict, as numbers that JSON lacks are strings such as "nan".
             return msgspec.convert({**content, "surrogate": surrogate.value}, cls, strict=False)
@@ -203,8 +230,9 @@ class Card:
         values of all measures are good. A measure that an old card lacks is None, and left out.
         """
         for attribute, label in _MEASURES.items():  # such as "r2" and "R2"
-            values = [getattr(quality, attribute) for quality in self.figures]  # one a task
-            if None not in values:
+            values = [getattr(quality, attribute) for quality in self.figures]  # one for each task
+            is_missing = None in values
+            if not is_missing:
                 worst = np.min(values)
                 yield f"{label} {worst:.3f} (mean {np.mean(values):.3f})"
 
@@ -217,19 +245,25 @@ _MEASURES = {
 }
 
 
-def _make_finite(content: Any) -> Any:
-    """Replace non-finite numbers, which JSON lacks, by strings such as "nan"."""
+def _replace_non_finite(content: Any) -> Any:
+    """Replace non-finite numbers, which JSON lacks, by strings such as "nan".
+
+    Mappings, lists and tuples are copied with all that they contain; tuples become lists.
+    """
     if isinstance(content, Mapping):
-        return {key: _make_finite(value) for key, value in content.items()}
+        return {key: _replace_non_finite(value) for key, value in content.items()}
     if isinstance(content, list | tuple):
-        return [_make_finite(value) for value in content]
+        return [_replace_non_finite(value) for value in content]
     if isinstance(content, float) and not math.isfinite(content):
         return repr(float(content))
     return content
 
 
-def versions_of(*packages: str) -> dict[str, str]:
-    """Find the versions of Python and of packages; "not installed" for missing ones."""
+def find_versions(*packages: str) -> dict[str, str]:
+    """Find the versions of Python and of installed packages, by name.
+
+    The version of a package that is missing is "not installed".
+    """
     versions = {"python": python_version()}
     for package in packages:
         try:

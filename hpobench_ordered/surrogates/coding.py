@@ -32,8 +32,8 @@ _LARGEST_FEATURE = 1e150  # squared distances of larger features overflow
 
 
 @cache
-def kernels() -> ModuleType:
-    """The compiled kernels, imported on demand since importing numba takes long."""
+def load_kernels() -> ModuleType:
+    """Import the module of compiled kernels, on demand since importing numba takes long."""
     from hpobench_ordered.surrogates import _kernels
 
     return _kernels
@@ -44,12 +44,22 @@ _KINDS_OF_TWO = (FeatureKind.LOG_PRODUCT, FeatureKind.LOG_RATIO)
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """One feature of a configuration, before standardisation as its kind says."""
+    """One feature of a configuration: (raw value - mean) / scale.
+
+    Attributes:
+        kind: How the raw value is computed from one or two hyperparameters.
+        column: Column of the hyperparameter in coded values.
+        operand: Column of the second hyperparameter, or index of the choice that a one-hot feature
+            indicates.
+        inactive: Raw value where one of the hyperparameters is inactive.
+        mean: Mean of the raw values.
+        scale: Standard deviation of the raw values.
+    """
 
     kind: FeatureKind
-    column: int  # of the values
-    operand: int = 0  # column of the second hyperparameter, or index of the choice
-    inactive: float = 0.0  # raw value where it is inactive
+    column: int
+    operand: int = 0
+    inactive: float = 0.0
     mean: float = 0.0
     scale: float = 1.0
 
@@ -60,6 +70,13 @@ class Feature:
         if not (self.scale > 0 and math.isfinite(self.mean) and math.isfinite(self.inactive)):
             raise ValueError(f"mean and inactive must be finite, scale positive: {self}")
 
+    @property
+    def columns(self) -> tuple[int, ...]:
+        """Columns of the one or two hyperparameters that the feature is computed from."""
+        if self.kind in _KINDS_OF_TWO:
+            return self.column, self.operand
+        return (self.column,)
+
 
 @dataclass(frozen=True)
 class Coding:
@@ -68,17 +85,25 @@ class Coding:
     features: tuple[Feature, ...]
 
     def __post_init__(self) -> None:
+        """Raise a `ValueError` if there is no feature."""
         if not self.features:
             raise ValueError("a coding needs at least one feature")
 
     def __len__(self) -> int:
+        """Return the number of features, p."""
         return len(self.features)
 
     @cached_property
     def table(self) -> FloatArray:
-        """The features as numbers, for kernels and storage, (p, 6), read-only."""
-        # The compiled kernels read the columns in this order.
-        rows = [(f.kind, f.column, f.operand, f.inactive, f.mean, f.scale) for f in self.features]
+        """The features as numbers, one row each, for kernels and storage; read-only, (p, 6).
+
+        Compiled kernels read the columns in this order: kind, column, operand, inactive, mean,
+        scale.
+        """
+        rows = []
+        for feature in self.features:
+            numbers = (feature.kind, feature.column, feature.operand)
+            rows.append((*numbers, feature.inactive, feature.mean, feature.scale))
         table = np.array(rows, dtype=np.float64)
         table.flags.writeable = False
         return table
@@ -89,21 +114,25 @@ class Coding:
         if table.ndim != 2 or table.shape[1] != _TABLE_COLUMNS:
             raise ValueError(f"a coding must have {_TABLE_COLUMNS} columns, but got {table.shape}")
         features = []
-        for kind, column, operand, inactive, mean, scale in table.tolist():  # all are floats
+        for kind, column, operand, inactive, mean, scale in table.tolist():
+            # All numbers of the table are floats, also those that stand for whole numbers.
             feature_kind = FeatureKind(int(kind))
             features.append(Feature(feature_kind, int(column), int(operand), inactive, mean, scale))
         return cls(tuple(features))
 
     def encode(self, values: FloatArray) -> FloatArray:
         """Compute the features (n, p) of configurations, coded values (n, d), by compiled code."""
-        features: FloatArray = kernels().encode(self.checked(values), self.table)
+        features: FloatArray = load_kernels().encode(self.to_kernel_input(values), self.table)
         return features
 
-    def checked(self, values: FloatArray) -> FloatArray:
-        """Return configurations, coded values, as the C-contiguous array that kernels expect.
+    def to_kernel_input(self, values: FloatArray) -> FloatArray:
+        """Return coded values of configurations as the array that compiled kernels expect.
+
+        It is C-contiguous, of type float64. Its shape is checked, since kernels do not check
+        bounds.
 
         Raises:
-            ValueError: They are not of shape (n, `width`) or wider; kernels do not check bounds.
+            ValueError: The shape is not (n, `width`) or wider.
         """
         values = np.ascontiguousarray(values, dtype=np.float64)
         if values.ndim != 2 or values.shape[1] < self.width:
@@ -112,16 +141,9 @@ class Coding:
 
     @cached_property
     def width(self) -> int:
-        """Number of leading columns of the values that the features need.
-
-        A feature of two hyperparameters (`_KINDS_OF_TWO`: products, ratios) has the second's column
-        as its `operand`.
-        """
-        columns = [feature.column for feature in self.features]
-        second_columns = [
-            feature.operand for feature in self.features if feature.kind in _KINDS_OF_TWO
-        ]
-        return 1 + max(columns + second_columns)
+        """Number of hyperparameters that a configuration must have for the features."""
+        last_column = max(max(feature.columns) for feature in self.features)
+        return last_column + 1
 
     def check_finite(self, space: "SearchSpace") -> None:
         """Check that every configuration of a space has finite features, not too large to square.
@@ -132,36 +154,27 @@ class Coding:
         if self.width != space.dimension:
             return  # refused by the caller, with both dimensions in the message
         for feature in self.features:
-            columns = [feature.column]
-            if feature.kind in _KINDS_OF_TWO:  # products and ratios have a second hyperparameter
-                columns.append(feature.operand)
-            parameters = [space.parameters[column] for column in columns]
-
+            parameters = [space.parameters[column] for column in feature.columns]
             is_logarithm = feature.kind in (*_KINDS_OF_TWO, FeatureKind.LOG)
             if is_logarithm and any(parameter.lower <= 0 for parameter in parameters):
                 raise ValueError(f"{feature} is a logarithm of what may be 0 or less")
 
-            # Before it is standardised, a feature is a number of the configuration, or a logarithm
-            # of one or two numbers, which is below 1000 for all floats: none exceeds the largest of
-            # these bounds.
-            bounds = [1e3]
-            for parameter in parameters:
-                bounds += [abs(parameter.lower), abs(parameter.upper)]
-            largest = (max(bounds) + abs(feature.inactive) + abs(feature.mean)) / feature.scale
+            largest_raw = _bound_raw_values(parameters)
+            largest = (largest_raw + abs(feature.inactive) + abs(feature.mean)) / feature.scale
             if largest > _LARGEST_FEATURE:  # its square would exceed the largest float
                 raise ValueError(f"{feature} overflows")
 
-    def standardised(self, values: FloatArray) -> Self:
-        """Return the same coding, with features that are standardised over values (n, d).
+    def standardise(self, values: FloatArray) -> Self:
+        """Return a copy of the coding whose features are standardised over configurations.
 
-        Each feature then has mean 0 and standard deviation 1 (divided by n) on these values.
+        On these configurations, coded values (n, d), each feature has the mean 0 and the standard
+        deviation 1 (divided by n). A constant feature is 0.
         """
         raw_features = [replace(feature, mean=0.0, scale=1.0) for feature in self.features]
         raw_values = type(self)(tuple(raw_features)).encode(values)
         means = raw_values.mean(axis=0).tolist()
         deviations = raw_values.std(axis=0).tolist()
 
-        # A feature is (raw value - mean) / scale.
         features = []
         for feature, mean, deviation in zip(raw_features, means, deviations, strict=True):
             scale = deviation if deviation > 0 else 1.0  # a constant feature is only centred
@@ -177,17 +190,18 @@ def space_coding(
     ratios: Iterable[Sequence[str]] = (),
     also_raw: Iterable[str] = (),
 ) -> Coding:
-    """Code a search space: a feature per number, one per choice of each categorical, and extras.
+    """Make the coding of a search space, whose features are not standardised.
 
-    Inactive numbers get the middle of their range, inactive categoricals zeros; the features of
-    their parents tell that they are inactive.
+    A number has one feature, and a categorical has an indicator of each choice. Inactive numbers
+    are coded as the middle of their range and inactive categoricals as zeros, since the features of
+    the hyperparameters in their conditions tell that they are inactive.
 
     Args:
         space: The search space.
         log_scales: Whether log-scaled numbers are coded as logarithms.
-        products: Pairs of numbers whose product's logarithm is a further feature.
-        ratios: Pairs of numbers whose ratio's logarithm is a further feature.
-        also_raw: Numbers that are a further feature as they are.
+        products: Names of pairs of numbers. The logarithm of each product is a further feature.
+        ratios: Names of pairs of numbers. The logarithm of each ratio is a further feature.
+        also_raw: Names of numbers that are a further feature as they are, without a logarithm.
     """
     features: list[Feature] = []
     for column, parameter in enumerate(space.parameters):
@@ -197,8 +211,8 @@ def space_coding(
         else:
             features.append(_code_number(parameter, column, log=log_scales and parameter.log))
 
-    # Where one of the two numbers is inactive, a product or ratio is that of the middles of both
-    # ranges. On the log scale, a product is a sum and a ratio is a difference.
+    # The logarithm of a product is a sum, and that of a ratio a difference. Where one of the two
+    # numbers is inactive, both are taken to be in the middle of their log-scaled ranges.
     column_of_name = {name: column for column, name in enumerate(space.names)}
     for first, second in products:
         middle = _find_middle(space[first], log=True) + _find_middle(space[second], log=True)
@@ -213,17 +227,30 @@ def space_coding(
     return Coding(tuple(features))
 
 
+def _bound_raw_values(parameters: Iterable[Parameter]) -> float:
+    """Return a bound of the absolute raw value of a feature of one or two hyperparameters.
+
+    A raw value is either a hyperparameter itself, or a sum or difference of logarithms of two.
+    """
+    # The logarithm of any positive float is between -745 and 710.
+    bound_of_two_logarithms = 2e3
+    bounds = [bound_of_two_logarithms]
+    for parameter in parameters:
+        bounds += [abs(parameter.lower), abs(parameter.upper)]
+    return max(bounds)
+
+
 def _code_number(parameter: Parameter, column: int, *, log: bool) -> Feature:
     """Make the feature of a number: the number itself, or its logarithm if `log` is set.
 
-    Where the number is inactive, the feature is the middle of the range.
+    Where the number is inactive, the raw value is the middle of the range.
     """
     kind = FeatureKind.LOG if log else FeatureKind.IDENTITY
     return Feature(kind, column, inactive=_find_middle(parameter, log=log))
 
 
 def _find_middle(parameter: Parameter, *, log: bool) -> float:
-    """Find the middle of a range; if `log` is set, the middle between the bounds' logarithms."""
+    """Compute the middle between the bounds; if `log` is set, between the bounds' logarithms."""
     if log:
         return (math.log(parameter.lower) + math.log(parameter.upper)) / 2
     return (parameter.lower + parameter.upper) / 2

@@ -9,7 +9,7 @@ Notation:
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Self, cast
+from typing import NamedTuple, Self, cast
 
 import numpy as np
 
@@ -20,6 +20,21 @@ from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.conditions import Condition
 from hpobench_ordered.space.parameters import Parameter
 from hpobench_ordered.surrogates.base import check_task
+
+
+class _ColumnMap(NamedTuple):
+    """Where a hyperparameter of the whole space gets its value from, if the part tunes it.
+
+    Attributes:
+        whole: Column in the whole space.
+        part: Column in the part.
+        codes: Code in the whole space of each choice in the part; None if the number in the part is
+            that in the whole space.
+    """
+
+    whole: int
+    part: int
+    codes: list[float] | None
 
 
 @dataclass(eq=False)
@@ -37,32 +52,34 @@ class EmbeddedSurrogate:
     part: SearchSpace
     fixed: Mapping[str, Value]  # in the whole space's terms
     tasks: tuple[int, ...]  # index in `inner` of each task
-    _template: list[float] = field(init=False, repr=False)  # fixed values, coded, (D,)
-    # Column of the whole space, column of the part, and codes of choices, see `_find_codes`.
-    _columns_of_part: tuple[tuple[int, int, list[float] | None], ...] = field(
-        init=False, repr=False
-    )
+    # A configuration of the whole space, coded, (D,): the fixed values, and 0 for tuned ones.
+    _template: list[float] = field(init=False, repr=False)
+    _column_maps: tuple[_ColumnMap, ...] = field(init=False, repr=False)  # of tuned ones
+    # Conditions with the column of the hyperparameter that they make inactive, parents first.
     _conditions: tuple[tuple[int, Condition], ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         """Plan how a configuration of the part becomes one of the whole space, column by column.
 
-        `fixed` are the values of the hyperparameters that the part does not tune.
+        Raises:
+            InvalidSpaceError: A hyperparameter of the whole space is neither tuned nor fixed, or
+                both.
         """
         fixed: Config = {**self.part.constants, **self.fixed}
         _check_names(self.whole, self.part, fixed)
 
-        self._template = []  # coded fixed values, and 0 for what the part tunes
-        # Of what the part tunes: columns in both spaces, and codes of choices or None.
-        columns_of_part = []
+        self._template = []
+        column_maps = []
         for column, parameter in enumerate(self.whole.parameters):
             name = parameter.name
-            self._template.append(_code(parameter, fixed[name]) if name in fixed else 0.0)
-            if name in self.part.names:
+            if name in fixed:
+                self._template.append(_code_value(parameter, fixed[name]))
+            else:
+                self._template.append(0.0)  # replaced by the value in the part
                 column_in_part = self.part.names.index(name)
-                code_of_choice = _find_codes(parameter, self.part[name])
-                columns_of_part.append((column, column_in_part, code_of_choice))
-        self._columns_of_part = tuple(columns_of_part)
+                codes = _translate_codes(parameter, self.part[name])
+                column_maps.append(_ColumnMap(column, column_in_part, codes))
+        self._column_maps = tuple(column_maps)
 
         # Parents come before children, as a condition needs to know whether its parent is active.
         conditions = []
@@ -72,7 +89,7 @@ class EmbeddedSurrogate:
         self._conditions = tuple(conditions)
 
     def __reduce__(self) -> tuple[type[Self], tuple[object, ...]]:
-        """Pickle the arguments: everything else is computed from them again."""
+        """Pickle the arguments alone: unpickling computes everything else from them."""
         return type(self), (self.inner, self.whole, self.part, self.fixed, self.tasks)
 
     @property
@@ -90,48 +107,40 @@ class EmbeddedSurrogate:
 
         They are mapped to the whole space, on which the surrogate `inner` predicts.
         """
-        return self.inner.predict(self.embed(values), self._inner_task(task))
+        check_task(task, len(self.tasks))
+        return self.inner.predict(self.embed(values), self.tasks[task])
 
     def predict_one(self, row: FloatArray, task: int) -> float:
         """Predict one configuration, shape (d,); equals `predict(row[None], task)[0]` exactly.
 
-        The configuration of the part becomes one of the whole space, (D,), as in `embed` but with
-        plain numbers, which is faster for a single one.
+        This is `predict` with plain numbers, which are faster for a single configuration.
         """
-        values = row.tolist()
-        coded = self._template.copy()  # the fixed values; those of the part follow
-        # For each column that the part tunes: the part's column, and codes of choices or None.
-        for column, column_in_part, code_of_choice in self._columns_of_part:
-            value = values[column_in_part]
-            if code_of_choice is None:  # a number, or a choice with the same code in both spaces
-                coded[column] = value
-            else:
-                coded[column] = code_of_choice[int(value)]
-        for column, condition in self._conditions:  # parents before children
-            if not condition.holds_for(coded):
-                coded[column] = math.nan  # inactive
-        return self.inner.predict_one(np.array(coded), self._inner_task(task))
+        check_task(task, len(self.tasks))
+        numbers_in_part = row.tolist()
+        numbers_in_whole = self._template.copy()  # has the fixed values already
+        for whole, part, codes in self._column_maps:
+            number = numbers_in_part[part]
+            # With `codes`, the number is the index of a choice in the part.
+            numbers_in_whole[whole] = number if codes is None else codes[int(number)]
+        # Parents come before children, so a parent that is inactive is already NaN.
+        for column, condition in self._conditions:
+            if not condition.holds_for(numbers_in_whole):
+                numbers_in_whole[column] = math.nan  # marks it as inactive
+        return self.inner.predict_one(np.array(numbers_in_whole), self.tasks[task])
 
     def embed(self, values: FloatArray) -> FloatArray:
         """Map coded values of the part, (n, d), to coded values of the whole space, (n, D)."""
-        # The fixed values; those of the part follow.
-        coded = np.tile(self._template, (len(values), 1))
-        for column, column_in_part, code_of_choice in self._columns_of_part:
-            of_part = values[:, column_in_part]
-            if code_of_choice is None:  # a number, or a choice with the same code in both spaces
-                coded[:, column] = of_part
-            else:  # the whole space may list more choices, or in another order
-                coded[:, column] = np.array(code_of_choice)[of_part.astype(np.int64)]
+        embedded = np.tile(self._template, (len(values), 1))  # has the fixed values already
+        for whole, part, codes in self._column_maps:
+            numbers = values[:, part]
+            if codes is None:
+                embedded[:, whole] = numbers
+            else:  # the numbers are indices of choices in the part
+                embedded[:, whole] = np.array(codes)[numbers.astype(np.int64)]
         if self._conditions:
-            is_active = self.whole.active(coded)
-            coded[~is_active] = np.nan
-        return coded
-
-    def _inner_task(self, task: int) -> int:
-        """Return the index of a task in the surrogate on the whole space, after checking it."""
-        check_task(task, len(self.tasks))
-        # `tasks` has the index in `inner` of each task.
-        return self.tasks[task]
+            is_active = self.whole.active(embedded)
+            embedded[~is_active] = np.nan
+        return embedded
 
 
 def _check_names(whole: SearchSpace, part: SearchSpace, fixed: Config) -> None:
@@ -143,20 +152,23 @@ def _check_names(whole: SearchSpace, part: SearchSpace, fixed: Config) -> None:
     if part.conditions:
         raise InvalidSpaceError(f"a part must not have conditions, but got {list(part.conditions)}")
     names = [*part.names, *fixed]
-    if sorted(names) == sorted(whole.names):
-        return
-    wrong = set(names) ^ set(whole.names)  # in only one of them
-    if not wrong:  # a name occurs twice
-        wrong = {name for name in names if names.count(name) > 1}
-    raise InvalidSpaceError(
-        f"each of {list(whole.names)} must be either tunable or fixed: see {sorted(wrong)}"
-    )
+    missing_or_unknown = set(names) ^ set(whole.names)
+    tuned_and_fixed = {name for name in names if names.count(name) > 1}
+    wrong_names = missing_or_unknown or tuned_and_fixed
+    if wrong_names:
+        raise InvalidSpaceError(
+            f"each of {list(whole.names)} must be either tunable or fixed: see "
+            f"{sorted(wrong_names)}"
+        )
 
 
-def _code(parameter: Parameter, value: Value) -> float:
-    """Code a value as a number: a choice by its index, a number as it is.
+def _code_value(parameter: Parameter, value: Value) -> float:
+    """Code a fixed value as a number: a choice by its index, a number as it is.
 
-    Numbers may be out of bounds: the surrogate extrapolates.
+    A number may be out of bounds, where the surrogate extrapolates.
+
+    Raises:
+        InvalidConfigError: The value is no choice of a categorical, or not a number.
     """
     if parameter.choices:
         return parameter.code(value)
@@ -167,15 +179,24 @@ def _code(parameter: Parameter, value: Value) -> float:
     return float(cast("float", value))
 
 
-def _find_codes(whole: Parameter, part: Parameter) -> list[float] | None:
-    """Find the code, in the whole space, of each choice of a hyperparameter of the part.
+def _translate_codes(whole: Parameter, part: Parameter) -> list[float] | None:
+    """Translate the codes of a hyperparameter's choices in the part to those in the whole space.
 
-    None for a number, and if all choices have the same codes in both spaces.
+    A code is the index of a choice; the whole space may list more choices, or in another order.
+
+    Args:
+        whole: The hyperparameter in the whole space.
+        part: The same hyperparameter in the part.
+
+    Returns:
+        The code in the whole space of each choice in the part. None for a number, and if the codes
+        of all choices are the same in both spaces: then nothing must be translated.
     """
     if not part.choices:
         if whole.choices:
             raise InvalidSpaceError(f"{whole.name} must be {whole.describe()}, but got a number")
         return None
-    codes = [_code(whole, choice) for choice in part.choices]
-    is_unchanged = codes == list(range(len(codes)))
-    return None if is_unchanged else codes
+    codes_in_part = list(range(len(part.choices)))
+    codes_in_whole = [_code_value(whole, choice) for choice in part.choices]
+    is_unchanged = codes_in_whole == codes_in_part
+    return None if is_unchanged else codes_in_whole

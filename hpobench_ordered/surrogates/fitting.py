@@ -13,7 +13,7 @@ reaches the same leaf as in scikit-learn. Predictions differ by at most half a s
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,9 +42,10 @@ class ForestRecipe:
     output_weights: tuple[float, ...] | None = None
 
     def describe(self) -> str:
-        """Describe the forest for its card."""
-        leaves = "single configurations in leaves"
-        if self.min_samples_leaf > 1:
+        """Describe the forest in a sentence for its card."""
+        if self.min_samples_leaf == 1:
+            leaves = "single configurations in leaves"
+        else:
             leaves = f"at least {self.min_samples_leaf} configurations a leaf"
         trees = f"{self.trees} extremely randomised trees"
         return f"The average of {trees}, {leaves}: constant between splits."
@@ -71,39 +72,48 @@ def fit_forest(
     """
     if targets.ndim != 2 or len(targets) != len(values) or not np.isfinite(targets).all():
         raise ValueError(f"targets must be finite, ({len(values)}, K), but got {targets.shape}")
-    x = coding.encode(values).astype(np.float32)
-    # Splits reduce the squared error of all outputs together: outputs of equal scale count equally
-    # in them, and those with a larger weight more.
-    mean, deviation = targets.mean(axis=0), targets.std(axis=0)
-    scale = np.where(deviation > 0, deviation, 1.0) / _output_weights(recipe, targets.shape[1])
-    scaled = (targets - mean) / scale
+    n_outputs = targets.shape[1]
+    features = coding.encode(values).astype(np.float32)
+
+    # Splits reduce the squared error of all outputs together. So that outputs count equally, or by
+    # their weights, they are standardised and multiplied by the weights.
+    mean = targets.mean(axis=0)
+    deviation = targets.std(axis=0)
+    divisor = np.where(deviation > 0, deviation, 1.0)  # a constant output is only centred
+    scale = divisor / _get_output_weights(recipe, n_outputs)
+    scaled_targets = (targets - mean) / scale
+
     model = _build_ensemble(recipe, seed, workers)
-    # scikit-learn insists on one dimension for one output.
-    model.fit(x, scaled[:, 0] if scaled.shape[1] == 1 else scaled)
-    nodes, feature, threshold, leaves = _extract_trees(model)
-    codes, offset, step = _quantise(mean + scale * leaves)  # in the objective's own units
+    if n_outputs == 1:
+        model.fit(features, scaled_targets[:, 0])  # scikit-learn warns of a single column
+    else:
+        model.fit(features, scaled_targets)
+
+    trees = _extract_trees(model)
+    leaves_in_own_units = mean + scale * trees.leaves
+    codes, offset, step = _quantise(leaves_in_own_units)
     return ForestSurrogate(
         coding=coding,
-        nodes=nodes,
-        feature=feature,
-        threshold=threshold,
+        nodes=trees.nodes,
+        feature=trees.feature,
+        threshold=trees.threshold,
         codes=codes,
         offset=offset,
         step=step,
-        tasks=tuple(TaskMix(k, k) for k in range(targets.shape[1])),  # a task for each output
+        tasks=tuple(TaskMix(output, output) for output in range(n_outputs)),  # each is a task
     )
 
 
-def _output_weights(recipe: ForestRecipe, outputs: int) -> FloatArray:
-    """Return how much each of a number of outputs counts in choosing splits; default: 1 each.
+def _get_output_weights(recipe: ForestRecipe, n_outputs: int) -> FloatArray:
+    """Return the weight of each output in the choice of splits; 1 each if the recipe has none.
 
     Raises:
         ValueError: The recipe has weights for another number of outputs, or not positive ones.
     """
     if recipe.output_weights is None:
-        return np.ones(outputs)
-    if len(recipe.output_weights) != outputs or min(recipe.output_weights) <= 0:
-        raise ValueError(f"the recipe needs {outputs} positive output weights")
+        return np.ones(n_outputs)
+    if len(recipe.output_weights) != n_outputs or min(recipe.output_weights) <= 0:
+        raise ValueError(f"the recipe needs {n_outputs} positive output weights")
     return np.array(recipe.output_weights)
 
 
@@ -120,19 +130,31 @@ def _build_ensemble(recipe: ForestRecipe, seed: int, workers: int) -> "ExtraTree
     )
 
 
-def _extract_trees(
-    model: "ExtraTreesRegressor",
-) -> tuple[NDArray[np.int32], NDArray[np.uint8], NDArray[np.float32], FloatArray]:
-    """Extract the nodes of a fitted forest of t trees, one tree after the other, depth first.
+class _Trees(NamedTuple):
+    """The nodes of t trees with l leaves, one tree after the other, each depth first.
 
-    Trees have q nodes in all, of which l are leaves and so l - t inner nodes.
+    A tree has one inner node less than leaves, so there are l - t inner nodes, and q = 2 l - t
+    nodes in all.
 
-    Returns:
-        Number of nodes of each tree (t,); feature that each node splits on, `LEAF` in leaves (q,);
-        threshold of each inner node (l - t,); values of the K outputs in each leaf (l, K).
+    Attributes:
+        nodes: Number of nodes of each tree, (t,).
+        feature: Feature that each node splits on, `LEAF` in leaves, (q,).
+        threshold: Threshold of each inner node, (l - t,).
+        leaves: Values of the K outputs in each leaf, (l, K).
     """
+
+    nodes: NDArray[np.int32]
+    feature: NDArray[np.uint8]
+    threshold: NDArray[np.float32]
+    leaves: FloatArray
+
+
+def _extract_trees(model: "ExtraTreesRegressor") -> _Trees:
+    """Extract the trees of scikit-learn's fitted forest."""
     trees = [estimator.tree_ for estimator in model.estimators_]
-    features, thresholds, leaves = [], [], []
+    features = []
+    thresholds = []
+    leaves = []
     for tree in trees:
         is_inner = tree.children_left >= 0  # leaves have the child -1
         # Depth first: the left child of a node comes right after it.
@@ -140,31 +162,40 @@ def _extract_trees(
             raise ValueError("this version of scikit-learn does not store trees depth first")
         features.append(np.where(is_inner, tree.feature, LEAF))
         thresholds.append(tree.threshold[is_inner])
-        leaves.append(tree.value[~is_inner, :, 0])  # (nodes, K, 1): the last axis is of classes
-    return (
-        np.array([tree.node_count for tree in trees], dtype=np.int32),
-        np.concatenate(features).astype(np.uint8),
-        _round_down(np.concatenate(thresholds)),
-        np.concatenate(leaves),
+        # `value` has shape (nodes, K, 1): its last axis is the one of classes in classification.
+        leaves.append(tree.value[~is_inner, :, 0])
+    return _Trees(
+        nodes=np.array([tree.node_count for tree in trees], dtype=np.int32),
+        feature=np.concatenate(features).astype(np.uint8),
+        threshold=_round_down(np.concatenate(thresholds)),
+        leaves=np.concatenate(leaves),
     )
 
 
 def _round_down(exact: FloatArray) -> NDArray[np.float32]:
-    """Round to float32 downwards: find the largest float32 number that is at most each number."""
+    """Round each number down to the largest float32 number that is not above it.
+
+    A float32 feature is at most the exact threshold just if it is at most the rounded one.
+    """
     nearest = exact.astype(np.float32)
     next_below = np.nextafter(nearest, np.float32(-np.inf))
     return np.where(nearest > exact, next_below, nearest)
 
 
 def _quantise(leaves: FloatArray) -> tuple[NDArray[np.uint16], FloatArray, FloatArray]:
-    """Code the values of K outputs in l leaves, (l, K), as whole numbers from 0 to `MAX_CODE`.
+    """Code values in leaves as whole numbers from 0 to `MAX_CODE`, which take less room.
+
+    A value is about offset + step * code. Each output has an offset and a step of its own, its
+    lowest value and a share of its range.
+
+    Args:
+        leaves: Values of K outputs in l leaves, (l, K).
 
     Returns:
-        Codes (K, l), and of each output the offset (K,) and the step (K,): a value is about
-        offset + step * code.
+        Codes (K, l), offsets (K,), and steps (K,).
     """
     offset = leaves.min(axis=0)
     step = (leaves.max(axis=0) - offset) / MAX_CODE
     divisor = np.where(step > 0, step, 1.0)  # a constant output has step 0, and only the code 0
-    codes = np.rint((leaves - offset) / divisor)
-    return np.ascontiguousarray(codes.T.astype(np.uint16)), offset, step
+    codes = np.rint((leaves - offset) / divisor).astype(np.uint16)
+    return np.ascontiguousarray(codes.T), offset, step

@@ -17,22 +17,20 @@ step, 1/131070 of the output's range.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hpobench_ordered._typing import FloatArray, IntArray
+from hpobench_ordered._typing import BoolArray, FloatArray, IntArray
 from hpobench_ordered.data.arrays import StoredArray, read_only
 from hpobench_ordered.surrogates.base import StoredSurrogate, SurrogateType, check_task
-from hpobench_ordered.surrogates.coding import Coding, kernels
-
-if TYPE_CHECKING:
-    pass
+from hpobench_ordered.surrogates.coding import Coding, load_kernels
 
 LEAF = 255
 """Stored feature of a leaf."""
-_ARRAYS = ("nodes", "feature", "threshold", "codes", "offset", "step")
+_TREE_ARRAYS = ("nodes", "feature", "threshold", "codes", "offset", "step")
+"""Names of the fields of `ForestSurrogate` that are arrays, and are stored as they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +48,7 @@ class TaskMix:
     weight: float = 0.0
 
 
-def interpolate(fitted: Sequence[float], contexts: Sequence[float]) -> tuple[TaskMix, ...]:
+def find_task_mixes(fitted: Sequence[float], contexts: Sequence[float]) -> tuple[TaskMix, ...]:
     """Find the two outputs of a forest that each task lies between, for linear interpolation.
 
     Args:
@@ -60,7 +58,7 @@ def interpolate(fitted: Sequence[float], contexts: Sequence[float]) -> tuple[Tas
     Returns:
         For each task, the outputs below and above it, and the weight of the latter.
     """
-    if any(a >= b for a, b in pairwise(fitted)):
+    if any(context >= next_context for context, next_context in pairwise(fitted)):
         raise ValueError(f"contexts of outputs must increase, but got {list(fitted)}")
     mixes = []
     for context in contexts:
@@ -68,7 +66,7 @@ def interpolate(fitted: Sequence[float], contexts: Sequence[float]) -> tuple[Tas
             raise ValueError(f"{context} must be within {fitted[0]} to {fitted[-1]}")
         high = int(np.searchsorted(fitted, context))  # first output at or above the task
         if fitted[high] == context:
-            mixes.append(TaskMix(high, high))
+            mixes.append(TaskMix(high, high))  # the task is an output itself
         else:
             low = high - 1
             weight_of_high = (context - fitted[low]) / (fitted[high] - fitted[low])
@@ -101,58 +99,70 @@ class ForestSurrogate(StoredSurrogate):
     offset: FloatArray  # value of code 0, (K,)
     step: FloatArray  # value from one code to the next, (K,)
     tasks: tuple[TaskMix, ...]  # T of them
-    # The trees as the compiled kernels for batches and for single rows take them.
+    # Arguments of the compiled kernels for batches and for single rows, in the kernels' order.
     _trees_for_batch: tuple[NDArray[Any], ...] = field(init=False, repr=False)
     _trees_for_row: tuple[NDArray[Any], ...] = field(init=False, repr=False)
-    _mixes: tuple[tuple[int, int, float], ...] = field(init=False, repr=False)  # `tasks` as tuples
+    # For each task: low output, high output, weight of the high one; plain numbers for kernels.
+    _mixes: tuple[tuple[int, int, float], ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Check the arrays, and link the nodes of trees as the compiled kernels need them."""
-        for name in _ARRAYS:  # names of the fields that are arrays
-            stored_type = self.ARRAYS[name].types[0]
+        """Check the arrays, and prepare the arguments of the compiled kernels.
+
+        Raises:
+            ValueError: The arrays are not those of whole trees, or do not fit together.
+        """
+        for name in _TREE_ARRAYS:
+            (stored_type,) = self.ARRAYS[name].types
             setattr(self, name, read_only(getattr(self, name), stored_type))
         self._check_nodes()
         self._check_thresholds_and_outputs()
 
-        # Root of each tree, both children of each node, and the number of each leaf.
-        roots, child, leaf = _link_nodes(self.nodes, self.feature)
-        # Kernels index the arrays by node, so leaves need a feature and a threshold, too. Both are
-        # 0 there and never used.
-        is_inner = self.feature != LEAF
-        threshold = np.zeros(self.feature.shape, dtype=np.float32)
-        threshold[is_inner] = self.threshold
-        feature = np.where(is_inner, self.feature, 0).astype(np.uint8)
+        roots, children, leaf_numbers = _link_nodes(self.nodes, self.feature)
+        feature, threshold = self._spread_over_nodes()
         # A value is offset + step * (mean of the codes over trees), which equals
         # offset + (step / number of trees) * (sum of the codes).
-        units = np.stack((self.offset, self.step / len(roots)), axis=1)
+        offset_and_factor = np.stack((self.offset, self.step / len(roots)), axis=1)
 
-        # The arguments of the two compiled kernels, in the kernels' order. Only the kernel for
-        # batches needs the depth of each tree.
-        trees = (self.coding.table, feature, threshold, child, roots)
-        leaves = (leaf, self.codes, units)
-        self._trees_for_batch = (*trees, _measure_depths(roots, child), *leaves)
+        trees = (self.coding.table, feature, threshold, children, roots)
+        leaves = (leaf_numbers, self.codes, offset_and_factor)
+        # In a batch all rows take as many steps as the tree is deep; a single row stops at a leaf.
+        depths = _measure_depths(roots, children)
+        self._trees_for_batch = (*trees, depths, *leaves)
         self._trees_for_row = (*trees, *leaves)
         self._mixes = tuple((mix.low, mix.high, mix.weight) for mix in self.tasks)
+
+    def _spread_over_nodes(self) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
+        """Return the feature and the threshold of every node, (q,) each.
+
+        Kernels index both arrays by node. Leaves need neither, and have zeros.
+        """
+        is_inner = self.feature != LEAF
+        feature = np.where(is_inner, self.feature, 0).astype(np.uint8)
+        threshold = np.zeros(self.feature.shape, dtype=np.float32)
+        threshold[is_inner] = self.threshold  # stored for inner nodes only
+        return feature, threshold
 
     def _check_nodes(self) -> None:
         """Raise a `ValueError` unless the nodes are whole trees, stored depth first.
 
         `nodes` has the number of nodes of each tree, `feature` what each node splits on (`LEAF` in
-        leaves), `codes` a column for each leaf.
+        leaves), and `codes` a column for each leaf.
         """
-        n_leaves = self.codes.shape[1]
-        is_leaf = self.feature == LEAF
         last_nodes = np.cumsum(self.nodes) - 1  # index of each tree's last node
         lacks_nodes = len(self.nodes) == 0 or self.nodes.min() < 1
         if lacks_nodes or last_nodes[-1] != len(self.feature) - 1:
             raise ValueError("the numbers of nodes do not add up")
 
-        # Read depth first, a tree is complete once it has one leaf more than inner nodes, so the
-        # surplus of leaves is k for the first time after k trees.
-        surplus = np.maximum.accumulate(np.cumsum(np.where(is_leaf, 1, -1)))
+        # Read depth first, a tree is complete as soon as it has one leaf more than inner nodes. So
+        # k trees are complete where leaves outnumber inner nodes by k for the first time.
+        is_leaf = self.feature == LEAF
+        leaves_minus_inner_nodes = np.cumsum(np.where(is_leaf, 1, -1))  # up to each node
+        n_complete_trees = np.maximum.accumulate(leaves_minus_inner_nodes)
         n_trees = np.arange(1, len(self.nodes) + 1)
-        completed_at = np.searchsorted(surplus, n_trees)
-        if is_leaf.sum() != n_leaves or not np.array_equal(completed_at, last_nodes):
+        nodes_that_complete = np.searchsorted(n_complete_trees, n_trees)  # the k-th tree
+
+        n_leaves = self.codes.shape[1]
+        if is_leaf.sum() != n_leaves or not np.array_equal(nodes_that_complete, last_nodes):
             raise ValueError("the nodes are not whole trees, stored depth first")
 
     def _check_thresholds_and_outputs(self) -> None:
@@ -190,9 +200,9 @@ class ForestSurrogate(StoredSurrogate):
         A compiled kernel walks down the trees, and interpolates between the two outputs that the
         task lies between.
         """
-        low_output, high_output, weight_of_high = self._mix(task)
-        values = self.coding.checked(values)
-        predictions: FloatArray = kernels().forest_predict(
+        low_output, high_output, weight_of_high = self._get_mix(task)
+        values = self.coding.to_kernel_input(values)
+        predictions: FloatArray = load_kernels().forest_predict(
             values, *self._trees_for_batch, low_output, high_output, weight_of_high
         )
         return predictions
@@ -203,10 +213,10 @@ class ForestSurrogate(StoredSurrogate):
         A compiled kernel walks down the trees, and interpolates between the two outputs that the
         task lies between.
         """
-        low_output, high_output, weight_of_high = self._mix(task)
+        low_output, high_output, weight_of_high = self._get_mix(task)
         if row.shape[0] < self.coding.width:  # kernels do not check bounds
             raise ValueError(f"a row needs {self.coding.width} values, but got {row.shape}")
-        prediction: float = kernels().forest_predict_one(
+        prediction: float = load_kernels().forest_predict_one(
             row, *self._trees_for_row, low_output, high_output, weight_of_high
         )
         return prediction
@@ -220,18 +230,18 @@ class ForestSurrogate(StoredSurrogate):
         Returns:
             The base and the unit.
         """
-        low, high, _ = self._mix(task)
-        is_between_outputs = low != high
+        low_output, high_output, _ = self._get_mix(task)
+        is_between_outputs = low_output != high_output
         if is_between_outputs:
             return None
-        return float(self.offset[high]), float(self.step[high] / len(self.nodes))
+        output = high_output
+        n_trees = len(self.nodes)
+        return float(self.offset[output]), float(self.step[output] / n_trees)
 
-    def _mix(self, task: int) -> tuple[int, int, float]:
-        """Return how the value of a task is mixed from the outputs of the forest, as numbers.
+    def _get_mix(self, task: int) -> tuple[int, int, float]:
+        """Return the two outputs that a task lies between, and the weight of the second one.
 
-        Returns:
-            The indices of the two outputs that the task lies between, and the weight of the second
-            one. Both indices are the same if the task is an output itself.
+        Outputs are indices. Both are the same if the task is an output itself.
         """
         check_task(task, len(self._mixes))
         return self._mixes[task]
@@ -239,23 +249,25 @@ class ForestSurrogate(StoredSurrogate):
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Return all of the forest as arrays, which `from_arrays` reads.
 
-        These are the coding, the trees (`_ARRAYS`), and for each task the two outputs that it lies
-        between with the weight of the second.
+        These are the coding, the trees, and for each task the two outputs that it lies between,
+        with the weight of the second.
         """
+        trees = {name: getattr(self, name) for name in _TREE_ARRAYS}
+        outputs_of_tasks = [(mix.low, mix.high) for mix in self.tasks]
+        weights = [mix.weight for mix in self.tasks]
         return {
             "coding": self.coding.table,
-            **{name: getattr(self, name) for name in _ARRAYS},
-            "task_outputs": np.array([(m.low, m.high) for m in self.tasks], dtype=np.int32),
-            "task_weights": np.array([m.weight for m in self.tasks], dtype=np.float64),
+            **trees,
+            "task_outputs": np.array(outputs_of_tasks, dtype=np.int32),
+            "task_weights": np.array(weights, dtype=np.float64),
         }
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """Inverse of `to_arrays`: builds the forest from its coding, trees and tasks."""
+        """Build the forest from the arrays that `to_arrays` returns: coding, trees and tasks."""
         coding = Coding.from_table(arrays["coding"])
-        trees = {name: arrays[name] for name in _ARRAYS}  # fields that are stored as they are
+        trees = {name: arrays[name] for name in _TREE_ARRAYS}
 
-        # A task lies between two outputs of the forest.
         outputs_of_tasks = arrays["task_outputs"].tolist()
         weights = arrays["task_weights"].tolist()
         tasks = []
@@ -278,26 +290,16 @@ def _link_nodes(
         each leaf among all leaves (q,).
     """
     is_leaf = feature == LEAF
-    numbers = np.arange(len(feature))
+    node_numbers = np.arange(len(feature))
 
-    # Nodes are stored depth first: the left child of a node comes right after it, and the right
-    # child after the whole left subtree. The right child is found by counting, at each node, how
-    # many subtrees are still to be read. A leaf lowers this number by one. An inner node raises it
-    # by one, as it adds two subtrees and ends one. After the left subtree the number is again that
-    # of the node itself. So the right child is the next node with the same number.
-    changes = np.where(is_leaf, -1, 1)
-    n_missing = np.concatenate(([0], np.cumsum(changes)[:-1]))  # the first tree's root counts as 0
-    order = np.argsort(n_missing, kind="stable")  # nodes of the same number are adjacent here
-    next_of_same_number = np.zeros(len(feature), dtype=np.int64)
-    next_of_same_number[order[:-1]] = order[1:]
-
-    # Leaves are their own children, so that a walk stays there.
-    left_child = np.where(is_leaf, numbers, numbers + 1)
-    right_child = np.where(is_leaf, numbers, next_of_same_number)
-    children = np.stack((left_child, right_child), axis=1)
+    # Depth first, the left child comes right after its parent. Leaves are their own children, so
+    # that a walk down the tree stays there.
+    left_children = np.where(is_leaf, node_numbers, node_numbers + 1)
+    right_children = np.where(is_leaf, node_numbers, _find_right_children(is_leaf))
+    children = np.stack((left_children, right_children), axis=1)
 
     roots = np.concatenate(([0], np.cumsum(nodes)[:-1]))
-    leaf_numbers = np.cumsum(is_leaf) - is_leaf
+    leaf_numbers = np.cumsum(is_leaf) - is_leaf  # the number of leaves before each node
     return (
         roots.astype(np.uint32),
         children.ravel().astype(np.uint32),
@@ -305,21 +307,47 @@ def _link_nodes(
     )
 
 
-def _measure_depths(roots: NDArray[np.uint32], child: NDArray[np.uint32]) -> IntArray:
+def _find_right_children(is_leaf: BoolArray) -> IntArray:
+    """Find the right child of each inner node, in trees that are stored depth first.
+
+    The right child of a node comes after the whole left subtree. It is found by counting how many
+    subtrees are still to be read when the walk reaches a node. A leaf lowers this number by one. An
+    inner node raises it by one, as it adds two subtrees and is one itself. At the right child, the
+    whole left subtree has been read, and the number is one less than at the left child: that of the
+    parent. So the right child is the next node with the same number as its parent.
+
+    Args:
+        is_leaf: Whether each node is a leaf, (q,).
+
+    Returns:
+        Index of each node's right child, (q,); entries of leaves mean nothing.
+    """
+    changes = np.where(is_leaf, -1, 1)
+    n_unread = np.concatenate(([0], np.cumsum(changes)[:-1]))  # relative to the first root
+    nodes_by_number = np.argsort(n_unread, kind="stable")  # those of one number in their order
+    next_of_same_number = np.zeros(len(is_leaf), dtype=np.int64)
+    next_of_same_number[nodes_by_number[:-1]] = nodes_by_number[1:]
+    return next_of_same_number
+
+
+def _measure_depths(roots: NDArray[np.uint32], children: NDArray[np.uint32]) -> IntArray:
     """Measure the depth of each tree, (t,), by walking down all trees level by level.
 
     Args:
         roots: Root of each tree, ascending, (t,).
-        child: Left and right child of node i at 2 i and 2 i + 1; leaves are their own, (2 q,).
+        children: Left and right child of node i at 2 i and 2 i + 1; leaves are their own children,
+            (2 q,).
     """
     depths = np.zeros(len(roots), dtype=np.int64)
-    children = child.reshape(-1, 2)
-    level = roots
+    children_of_node = children.reshape(-1, 2)
+    level = roots  # nodes at the same depth, of all trees
     while True:
-        is_leaf = children[level, 0] == level
-        level = level[~is_leaf]
-        if len(level) == 0:
+        is_leaf = children_of_node[level, 0] == level
+        inner_nodes = level[~is_leaf]
+        if len(inner_nodes) == 0:
             return depths
-        trees = np.searchsorted(roots, level, side="right") - 1  # that the nodes belong to
-        depths[trees] += 1  # adds 1 to each tree once, even if it has several nodes on this level
-        level = children[level].ravel()
+        # Nodes of a tree are numbered from its root on. Every tree with inner nodes on this level
+        # has one more level; the assignment counts the tree once, even if it has several of them.
+        trees_with_inner_nodes = np.searchsorted(roots, inner_nodes, side="right") - 1
+        depths[trees_with_inner_nodes] += 1
+        level = children_of_node[inner_nodes].ravel()

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from hpobench_ordered._typing import FloatArray, IntArray
 from hpobench_ordered.data.arrays import StoredArray, read_only
 from hpobench_ordered.surrogates.base import StoredSurrogate, SurrogateType, check_task
-from hpobench_ordered.surrogates.coding import Coding, kernels, space_coding
+from hpobench_ordered.surrogates.coding import Coding, load_kernels, space_coding
 
 if TYPE_CHECKING:
     from hpobench_ordered.space import SearchSpace
@@ -54,11 +54,17 @@ class NearestSurrogate(StoredSurrogate):
             raise ValueError("points and targets must be finite")
         self.points = points
         self.targets = targets
-        self._blocks = _Blocks.of(points)
+        self._blocks = _sort_into_blocks(points)
 
     @classmethod
     def from_evaluations(cls, values: FloatArray, targets: FloatArray, *, coding: Coding) -> Self:
-        """Store configurations (m, d), NaN where inactive, with their objective values (m, T)."""
+        """Build a surrogate that stores evaluations.
+
+        Args:
+            values: Configurations, coded values, NaN where inactive, (m, d).
+            targets: Their objective values on each task, (m, T).
+            coding: How features are computed, in which distances are measured.
+        """
         return cls(coding, coding.encode(values), targets)
 
     @property
@@ -82,55 +88,75 @@ class NearestSurrogate(StoredSurrogate):
     def predict(self, values: FloatArray, task: int) -> FloatArray:
         """Predict the objective of many configurations, shape (n, d) to (n,)."""
         check_task(task, self.targets.shape[1])
-        nearest_rows = self._find_nearest(self.coding.checked(values))  # as an array for kernels
+        nearest_rows = self._find_nearest(self.coding.to_kernel_input(values))
         predictions: FloatArray = self.targets[nearest_rows, task]
         return predictions
 
     def predict_one(self, row: FloatArray, task: int) -> float:
         """Predict one configuration, shape (d,); equals `predict(row[None], task)[0]` exactly."""
         check_task(task, self.targets.shape[1])
-        if row.shape[0] < self.coding.width:
+        if row.shape[0] < self.coding.width:  # kernels do not check bounds
             raise ValueError(f"a row needs {self.coding.width} values, but got {row.shape}")
         nearest_row = self._find_nearest(row[None])[0]
         return float(self.targets[nearest_row, task])
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """See `StoredSurrogate.to_arrays`."""
+        """Return coding, stored features and targets as arrays, which `from_arrays` reads."""
         return {"coding": self.coding.table, "points": self.points, "targets": self.targets}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """Inverse of `to_arrays`."""
+        """Build the surrogate from the arrays that `to_arrays` returns."""
         return cls(Coding.from_table(arrays["coding"]), arrays["points"], arrays["targets"])
 
     def _find_nearest(self, values: FloatArray) -> IntArray:
-        """Find for configurations (n, d) the rows of the nearest stored ones in `targets`, (n,).
+        """Find the stored configuration that is nearest to each configuration.
 
-        A compiled kernel computes the features of `values` by the table of the coding. It compares
-        them with the stored points, which `_blocks` holds sorted into blocks of neighbours with
-        their bounding boxes, so that few points need to be searched.
+        A compiled kernel computes features, and compares them with those of stored configurations.
+
+        Args:
+            values: Configurations, coded values, (n, d).
+
+        Returns:
+            Rows of the nearest stored configurations in `points` and `targets`, (n,).
         """
-        coding_table = self.coding.table  # one row a feature
-        nearest_rows: IntArray = kernels().nearest(values, coding_table, *self._blocks)
+        blocks = self._blocks  # the stored features, sorted so that few need to be compared
+        nearest_rows: IntArray = load_kernels().nearest(
+            values,
+            self.coding.table,
+            blocks.points,
+            blocks.order,
+            blocks.starts,
+            blocks.lower,
+            blocks.upper,
+        )
         return nearest_rows
 
 
 def authors_coding(space: "SearchSpace", values: FloatArray) -> Coding:
-    """Make the coding of Hellan et al. (2023), appendix B: raw values, standardised over `values`.
+    """Make the coding of Hellan et al. (2023), appendix B, which ignores the space's log scales.
 
-    `values` are configurations, (m, d). Without log scales the upper ends of log-scaled ranges
-    dominate distances: `log_coding` is better.
+    Features are the raw values, standardised over the configurations `values`, (m, d). The upper
+    ends of log-scaled ranges dominate distances between such features: `log_coding` is better.
     """
-    return space_coding(space, log_scales=False).standardised(values)
+    return space_coding(space, log_scales=False).standardise(values)
 
 
 def log_coding(space: "SearchSpace", values: FloatArray) -> Coding:
     """Make the coding with the log scales of the space, standardised over `values` (m, d)."""
-    return space_coding(space).standardised(values)
+    return space_coding(space).standardise(values)
 
 
 class _Blocks(NamedTuple):
-    """Points sorted into blocks of neighbours; see `_kernels.nearest_point`."""
+    """Points sorted into b blocks of neighbours, as `_kernels.nearest_point` searches them.
+
+    Attributes:
+        points: Features of the points, block by block, a column each, (p, m).
+        order: Original index of each point, (m,).
+        starts: First point of each block and, last, the number of points m, (b + 1,).
+        lower: Smallest features in each block, (p, b).
+        upper: Largest features in each block, (p, b).
+    """
 
     points: FloatArray
     order: IntArray
@@ -138,40 +164,42 @@ class _Blocks(NamedTuple):
     lower: FloatArray
     upper: FloatArray
 
-    @classmethod
-    def of(cls, points: FloatArray) -> Self:
-        """Sort points (m, p) into blocks of at most `POINTS_PER_BLOCK` neighbours.
 
-        Each block is sorted by its most spread feature and cut in the middle. This is repeated
-        until all blocks are small enough, so their number is a power of two.
-        """
-        order = np.arange(len(points))  # original indices of the points, block by block
-        starts = np.array([0, len(points)])  # first place of each block in `order` and, last, m
-        while np.diff(starts).max() > POINTS_PER_BLOCK:
-            for begin, end in pairwise(starts):
-                order[begin:end] = _sort_by_most_spread_feature(points, order[begin:end])
-            middles = (starts[:-1] + starts[1:]) // 2
-            starts = np.insert(starts, range(1, len(starts)), middles)
+def _sort_into_blocks(points: FloatArray) -> _Blocks:
+    """Sort points (m, p) into blocks of at most `POINTS_PER_BLOCK` neighbours.
 
-        # Kernels compute `_LANES` features at once, so features that are always 0 are added until
-        # their number is a multiple of `_LANES`.
-        n_missing_features = -points.shape[1] % _LANES
-        padded = np.pad(points[order], ((0, 0), (0, n_missing_features)))
-        lower = np.minimum.reduceat(padded, starts[:-1])  # of each block, (b, p)
-        upper = np.maximum.reduceat(padded, starts[:-1])
-        return cls(
-            points=np.ascontiguousarray(padded.T),
-            order=order,
-            starts=starts,
-            lower=np.ascontiguousarray(lower.T),
-            upper=np.ascontiguousarray(upper.T),
-        )
+    Each block is sorted by its most spread feature and cut in the middle. This is repeated until
+    all blocks are small enough, so their number is a power of two.
+    """
+    order = np.arange(len(points))  # original indices of the points, block by block
+    starts = np.array([0, len(points)])  # first place of each block in `order` and, last, m
+    while np.diff(starts).max() > POINTS_PER_BLOCK:
+        for begin, end in pairwise(starts):
+            order[begin:end] = _sort_by_most_spread_feature(points, order[begin:end])
+        middles = (starts[:-1] + starts[1:]) // 2
+        starts = np.insert(starts, range(1, len(starts)), middles)
+
+    # Kernels compute `_LANES` features at once, so features that are always 0 are added until
+    # their number is a multiple of `_LANES`.
+    n_missing_features = -points.shape[1] % _LANES
+    padded = np.pad(points[order], ((0, 0), (0, n_missing_features)))
+    first_rows = starts[:-1]  # `reduceat` reduces the rows from each of these to the next
+    lower = np.minimum.reduceat(padded, first_rows)  # (b, p)
+    upper = np.maximum.reduceat(padded, first_rows)
+    return _Blocks(
+        points=np.ascontiguousarray(padded.T),
+        order=order,
+        starts=starts,
+        lower=np.ascontiguousarray(lower.T),
+        upper=np.ascontiguousarray(upper.T),
+    )
 
 
 def _sort_by_most_spread_feature(points: FloatArray, rows: IntArray) -> IntArray:
-    """Sort some rows of `points` (m, p) by the feature that varies most among them."""
+    """Sort some rows of `points` (m, p) by the feature that varies most among these rows."""
     features = points[rows]
-    # The spread is the mean absolute deviation, as raw values often have outliers.
-    spread = np.abs(features - features.mean(axis=0)).mean(axis=0)
-    ascending = np.argsort(features[:, np.argmax(spread)], kind="stable")
+    # The spread is the mean absolute deviation, which outliers change less than the variance.
+    deviations = np.abs(features - features.mean(axis=0))
+    most_spread = np.argmax(deviations.mean(axis=0))  # index of a feature
+    ascending = np.argsort(features[:, most_spread], kind="stable")
     return rows[ascending]

@@ -40,6 +40,8 @@ BLOCK = 256
 """Rows evaluated at once: enough for the matrix products, few enough for the cache."""
 INACTIVE = "#na#"
 """Name of an inactive categorical in YAHPO's encoding; an inactive number is 0."""
+FIXED = -1
+"""Stands for the column of an input that is not tuned."""
 THREADS_VARIABLE = "OMP_NUM_THREADS"
 """Environment variable of the limit of threads that joblib sets in its workers."""
 
@@ -57,29 +59,44 @@ class Layout:
 
 @dataclass(eq=False, repr=False)
 class OnnxSurrogate:
-    """One output column of a published network, for the tasks of one benchmark."""
+    """One output column of a published network, for the tasks of one benchmark.
+
+    An input of the network is either a hyperparameter or fixed. The column of an input is that of
+    the hyperparameter in coded values, or `FIXED`.
+
+    Attributes:
+        model: The network, as in an ONNX file.
+        target: Column of the network's output that is the objective.
+        categorical_columns: Column of each categorical input, (a,).
+        categorical_codes: The network's code of each choice of a categorical input and, last, the
+            code for an inactive or fixed input, (a, m + 1).
+        continuous_columns: Column of each continuous input, (b,).
+        fixed_numbers: For each task the values of fixed continuous inputs; those of the other
+            inputs are not used, (t, b).
+    """
 
     model: bytes
-    target: int  # column of the output
-    cat_source: NDArray[np.int64]  # column of `values` of each categorical input, or -1, (a,)
-    cat_codes: NDArray[np.int32]  # of each choice and, last, if inactive or fixed, (a, m + 1)
-    cont_source: NDArray[np.int64]  # column of `values` of each continuous input, or -1, (b,)
-    cont_fixed: NDArray[np.float32]  # other continuous inputs of each task, (t, b)
-    _session: "InferenceSession | None" = field(default=None, init=False)
+    target: int
+    categorical_columns: NDArray[np.int64]
+    categorical_codes: NDArray[np.int32]
+    continuous_columns: NDArray[np.int64]
+    fixed_numbers: NDArray[np.float32]
+    _session: "InferenceSession | None" = field(default=None, init=False)  # started when needed
 
     def __post_init__(self) -> None:
-        """List where each input of the network comes from, for single configurations.
+        """Collect what is known of each input of the network, for single configurations.
 
         These are plain lists, with which one configuration is coded faster than with arrays.
         """
-        # Of each categorical input: its column of the values, or -1 if fixed, and its codes.
-        self._cat_plan = list(zip(self.cat_source.tolist(), self.cat_codes.tolist(), strict=True))
-
-        # Of each task, for each continuous input: its column, or -1 and then the fixed value.
-        columns = self.cont_source.tolist()
-        self._cont_plans = []
-        for fixed_values in self.cont_fixed.tolist():
-            self._cont_plans.append(list(zip(columns, fixed_values, strict=True)))
+        # For each categorical input: its column, and its codes.
+        self._categorical_inputs = list(
+            zip(self.categorical_columns.tolist(), self.categorical_codes.tolist(), strict=True)
+        )
+        # For each task and continuous input: its column, and its fixed number.
+        columns = self.continuous_columns.tolist()
+        self._continuous_inputs = []
+        for fixed_numbers in self.fixed_numbers.tolist():
+            self._continuous_inputs.append(list(zip(columns, fixed_numbers, strict=True)))
 
     @classmethod
     def for_space(
@@ -116,17 +133,16 @@ class OnnxSurrogate:
             )
         n_tasks = len(next(iter(varied.values()))) if varied else 1
         constants = {name: [value] * n_tasks for name, value in fixed.items()}
-        placeholders = dict.fromkeys(space.names, [0.0] * n_tasks)  # overwritten when predicting
+        placeholders = dict.fromkeys(space.names, [0.0] * n_tasks)  # replaced when predicting
         values_of_tasks = {**placeholders, **constants, **varied}
-        cont_values = [values_of_tasks[name] for name in layout.continuous]
-        column_in_space = {name: column for column, name in enumerate(space.names)}
+        fixed_numbers = [values_of_tasks[name] for name in layout.continuous]  # (b, t)
         return cls(
             model,
             target=layout.targets.index(target),
-            cat_source=np.array([column_in_space.get(name, -1) for name in layout.categorical]),
-            cat_codes=_code_choices(space, layout.categorical, encoding, fixed),
-            cont_source=np.array([column_in_space.get(name, -1) for name in layout.continuous]),
-            cont_fixed=np.array(cont_values, np.float32).T,
+            categorical_columns=_find_columns(layout.categorical, space),
+            categorical_codes=_code_choices(space, layout.categorical, encoding, fixed),
+            continuous_columns=_find_columns(layout.continuous, space),
+            fixed_numbers=np.array(fixed_numbers, np.float32).T,
         )
 
     def predict(self, values: FloatArray, task: int) -> FloatArray:
@@ -135,132 +151,140 @@ class OnnxSurrogate:
         They are padded to a multiple of `GROUP` rows, as onnxruntime rounds those of an incomplete
         group differently, and cut into blocks of `BLOCK` rows, which several threads evaluate.
         """
-        check_task(task, len(self._cont_plans))  # one plan a task
+        n_tasks = len(self._continuous_inputs)
+        check_task(task, n_tasks)
         n = len(values)
         n_padded = math.ceil(n / GROUP) * GROUP
-        x_cat = np.zeros((n_padded, len(self.cat_source)), dtype=np.int32)
-        x_cont = np.zeros((n_padded, len(self.cont_source)), dtype=np.float32)
-        self._fill(x_cat[:n], x_cont[:n], values, task)
+        x_cat = np.zeros((n_padded, len(self.categorical_columns)), dtype=np.int32)
+        x_cont = np.zeros((n_padded, len(self.continuous_columns)), dtype=np.float32)
+        self._write_inputs(x_cat[:n], x_cont[:n], values, task)
 
-        blocks = [slice(start, start + BLOCK) for start in range(0, n_padded, BLOCK)]
-        inputs = [{"x_cat": x_cat[rows], "x_cont": x_cont[rows]} for rows in blocks]
-        outputs = self._run_blocks(inputs)
-        no_rows = np.zeros(0)  # so that an empty batch can be joined, too
-        return np.concatenate([no_rows, *outputs])[:n]
+        inputs_of_blocks = []
+        for start in range(0, n_padded, BLOCK):
+            rows = slice(start, start + BLOCK)
+            inputs_of_blocks.append({"x_cat": x_cat[rows], "x_cont": x_cont[rows]})
+        outputs_of_blocks = self._evaluate_blocks(inputs_of_blocks)
+        no_rows = np.zeros(0)  # so that there is something to join if there are no blocks
+        padded_outputs = np.concatenate([no_rows, *outputs_of_blocks])
+        return padded_outputs[:n]
 
     def predict_one(self, row: FloatArray, task: int) -> float:
         """Predict one configuration, shape (d,); equals `predict(row[None], task)[0]` exactly.
 
-        An input of the network is a hyperparameter, whose value is in a column of `row`, NaN if
-        inactive, or is fixed and has the column -1. `_cat_plan` has the column and the codes of
-        each categorical input: a code for each choice and, last, the one of an inactive or fixed
-        input. `_cont_plans` has, for each task, the column and the fixed value of each continuous
-        input; of a hyperparameter the fixed value is not used.
+        The configuration becomes the network's inputs as in `_write_inputs`, but with plain
+        numbers, which are faster for a single one.
         """
-        check_task(task, len(self._cont_plans))  # one plan a task
-        values = row.tolist()
-        is_active = [not math.isnan(value) for value in values]
+        n_tasks = len(self._continuous_inputs)
+        check_task(task, n_tasks)
+        values = row.tolist()  # NaN where inactive
 
         categorical = []
-        for column, codes in self._cat_plan:
-            is_tunable = column >= 0
-            if is_tunable and is_active[column]:
-                choice = int(values[column])  # its index
-                categorical.append(codes[choice])
+        for column, codes in self._categorical_inputs:
+            if column == FIXED or math.isnan(values[column]):
+                categorical.append(codes[-1])  # the code for a fixed or inactive input
             else:
-                categorical.append(codes[-1])
+                index_of_choice = int(values[column])
+                categorical.append(codes[index_of_choice])
 
         continuous = []
-        for column, fixed in self._cont_plans[task]:
-            is_tunable = column >= 0
-            if is_tunable:
-                continuous.append(values[column] if is_active[column] else 0.0)  # as YAHPO does
+        for column, fixed_number in self._continuous_inputs[task]:
+            if column == FIXED:
+                continuous.append(fixed_number)
+            elif math.isnan(values[column]):
+                continuous.append(0.0)  # YAHPO passes 0 for an inactive number
             else:
-                continuous.append(fixed)
+                continuous.append(values[column])
 
-        # `GROUP` equal rows: onnxruntime rounds an incomplete group of rows differently, and the
-        # result shall be that of the configuration in any batch.
+        # The row is repeated `GROUP` times, since onnxruntime rounds an incomplete group of rows
+        # differently: the result must be that of the configuration in any batch.
         x_cat = np.array([categorical] * GROUP, dtype=np.int32)
         x_cont = np.array([continuous] * GROUP, dtype=np.float32)
         inputs = {
             "x_cat": x_cat.reshape(GROUP, len(categorical)),
             "x_cont": x_cont.reshape(GROUP, len(continuous)),
         }
-        return float(self._run(inputs)[0])
+        return float(self._evaluate(inputs)[0])
 
-    def _fill(
+    def _write_inputs(
         self, x_cat: NDArray[np.int32], x_cont: NDArray[np.float32], values: FloatArray, task: int
     ) -> None:
-        """Code values as the network's inputs, and write them to two arrays.
+        """Write the network's inputs for configurations into two arrays.
 
-        An input of the network is a hyperparameter or fixed. `cat_source` (a,) and `cont_source`
-        (b,) have the column of `values` of each categorical and continuous input, -1 for a fixed
-        one. A row of `cat_codes` (a, choices + 1) has the code of each choice of an input and, in
-        the last column, the code that it has where it is inactive or fixed. `cont_fixed` (tasks, b)
-        has the values of fixed continuous inputs; those of the others are not used.
+        A categorical input is the network's code of the choice, or its code for an inactive or
+        fixed input. A continuous input is the number, 0 if it is inactive, or a fixed number.
 
         Args:
-            x_cat: Codes of the network's categorical inputs, (n, a).
-            x_cont: Its continuous inputs, (n, b).
+            x_cat: Receives the categorical inputs, (n, a).
+            x_cont: Receives the continuous inputs, (n, b).
             values: Configurations, NaN where inactive, (n, d).
-            task: Index of the task, which fixes some of the continuous inputs.
+            task: Index of the task, which has fixed numbers of its own.
         """
-        sources = zip(self.cat_source, self.cat_codes, strict=True)
-        for k, (column, codes) in enumerate(sources):
-            x_cat[:, k] = codes[-1]  # stays where the input is inactive or fixed
-            is_tunable = column >= 0
-            if is_tunable:
+        for k, column in enumerate(self.categorical_columns):
+            codes = self.categorical_codes[k]  # of each choice and, last, for inactive or fixed
+            x_cat[:, k] = codes[-1]
+            if column != FIXED:
                 is_active = ~np.isnan(values[:, column])
-                choices = values[is_active, column].astype(np.int64)  # their indices
-                x_cat[is_active, k] = codes[choices]
+                indices_of_choices = values[is_active, column].astype(np.int64)
+                x_cat[is_active, k] = codes[indices_of_choices]
 
-        x_cont[:] = self.cont_fixed[task]
-        is_number_tunable = self.cont_source >= 0
-        numbers = values[:, self.cont_source[is_number_tunable]]
-        # The network is given 0 for an inactive number.
-        x_cont[:, is_number_tunable] = np.nan_to_num(numbers, nan=0.0)
+        x_cont[:] = self.fixed_numbers[task]
+        is_tuned = self.continuous_columns != FIXED
+        numbers = values[:, self.continuous_columns[is_tuned]]
+        x_cont[:, is_tuned] = np.nan_to_num(numbers, nan=0.0)
 
-    def _run_blocks(self, inputs: list[dict[str, NDArray[Any]]]) -> list[NDArray[Any]]:
-        """Evaluate the network on each block of rows, on several threads if there are several."""
-        n_threads = min(len(inputs), _available_threads())
-        if n_threads <= 1:
-            return [self._run(block) for block in inputs]
-        self._ready_session()  # before the threads, which would each start one
-        with ThreadPoolExecutor(n_threads) as pool:
-            return list(pool.map(self._run, inputs))
+    def _evaluate_blocks(self, inputs: list[dict[str, NDArray[Any]]]) -> list[NDArray[Any]]:
+        """Evaluate the network on each block of rows, on several threads if there are several.
 
-    def _run(self, inputs: dict[str, NDArray[Any]]) -> NDArray[Any]:
-        """Evaluate the network on a multiple of `GROUP` rows, to values of the target, (n,).
-
-        `inputs` are the arrays "x_cat" and "x_cont", which have a row for each configuration.
+        `inputs` and the result, values of the target, have an item for each block.
         """
-        session = self._ready_session()
-        all_outputs = session.run(None, inputs)  # None: no names of outputs, so all
-        output = np.asarray(all_outputs[0])  # a network has only one
-        return output[:, self.target]
+        n_threads = min(len(inputs), _count_available_threads())
+        if n_threads <= 1:
+            return [self._evaluate(block) for block in inputs]
+        self._get_session()  # starts it before the threads, each of which would start one
+        with ThreadPoolExecutor(n_threads) as pool:
+            return list(pool.map(self._evaluate, inputs))
 
-    def _ready_session(self) -> "InferenceSession":
+    def _evaluate(self, inputs: dict[str, NDArray[Any]]) -> NDArray[Any]:
+        """Evaluate the network on n rows, a multiple of `GROUP`, and return the target's values.
+
+        Args:
+            inputs: The arrays "x_cat" and "x_cont", which have a row for each configuration.
+
+        Returns:
+            Predicted values of the target, (n,).
+        """
+        session = self._get_session()
+        all_outputs = None  # instead of names of outputs
+        (output, *_) = session.run(all_outputs, inputs)  # a network has one output of all targets
+        targets = np.asarray(output)
+        return targets[:, self.target]
+
+    def _get_session(self) -> "InferenceSession":
         """Return the session that evaluates the network; the first call in a process starts it."""
         if self._session is None:
-            self._session = _start(self.model, len(self.cat_source), len(self.cont_source))
+            self._session = _start_session(
+                self.model, len(self.categorical_columns), len(self.continuous_columns)
+            )
         return self._session
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what is pickled: all but the session."""
-        # Sessions do not pickle: the other process starts its own at its first prediction.
+        """Return what is pickled: all attributes but the session, which cannot be pickled.
+
+        A process that unpickles the surrogate starts a session at its first prediction.
+        """
         return {**self.__dict__, "_session": None}
 
 
 def check_network(model: bytes, layout: Layout) -> None:
-    """Check that bytes are a network with the inputs of a layout, by starting it.
+    """Check that bytes are a network with the inputs of a layout, by starting a session with it.
 
     Raises:
-        ArtifactError: They are not.
+        ArtifactError: The bytes are no network, or the network has other inputs.
     """
-    _start(model, len(layout.categorical), len(layout.continuous))
+    _start_session(model, len(layout.categorical), len(layout.continuous))
 
 
-def _start(network: bytes, n_categorical: int, n_continuous: int) -> "InferenceSession":
+def _start_session(network: bytes, n_categorical: int, n_continuous: int) -> "InferenceSession":
     """Start a session of onnxruntime, which evaluates a network.
 
     Args:
@@ -269,7 +293,7 @@ def _start(network: bytes, n_categorical: int, n_continuous: int) -> "InferenceS
         n_continuous: Number of continuous inputs that it must have.
 
     Raises:
-        ArtifactError: It cannot be read, or has other inputs.
+        ArtifactError: The network cannot be read, or has other inputs.
     """
     onnxruntime = import_extra(
         "onnxruntime", package="onnxruntime", extra="onnx", purpose="a published network"
@@ -283,32 +307,46 @@ def _start(network: bytes, n_categorical: int, n_continuous: int) -> "InferenceS
         session: InferenceSession = onnxruntime.InferenceSession(
             network, options, providers=["CPUExecutionProvider"]
         )
-        inputs = {tensor.name: tuple(tensor.shape[1:]) for tensor in session.get_inputs()}
+        inputs = session.get_inputs()
     except Exception as error:  # onnxruntime's errors share no other base class
         raise ArtifactError(f"the network cannot be read: {error}") from None
-    expected = {"x_cat": (n_categorical,), "x_cont": (n_continuous,)}
-    if inputs != expected:
-        raise ArtifactError(f"the network has inputs {inputs} instead of {expected}")
+
+    # The first axis is that of configurations.
+    shapes = {tensor.name: tuple(tensor.shape[1:]) for tensor in inputs}
+    expected_shapes = {"x_cat": (n_categorical,), "x_cont": (n_continuous,)}
+    if shapes != expected_shapes:
+        raise ArtifactError(f"the network has inputs {shapes} instead of {expected_shapes}")
     return session
+
+
+def _find_columns(names: Sequence[str], space: SearchSpace) -> NDArray[np.int64]:
+    """Find the column of each input of a network in coded values; `FIXED` if it is not tuned."""
+    column_of_name = {name: column for column, name in enumerate(space.names)}
+    return np.array([column_of_name.get(name, FIXED) for name in names], dtype=np.int64)
 
 
 def _code_choices(
     space: SearchSpace, names: Sequence[str], encoding: Encoding, fixed: Mapping[str, Value]
 ) -> NDArray[np.int32]:
-    """Find the network's codes of each choice of its categorical inputs, (a, m + 1).
-
-    A row has the codes of the input's choices, at most m, in the order of the space and, in the
-    last column, that of an inactive input; a fixed input has its own code throughout.
+    """Find the network's codes of the choices of its categorical inputs.
 
     Args:
         space: The search space.
-        names: Names of the a categorical inputs.
+        names: Names of the categorical inputs.
         encoding: The network's code of each choice, by input.
         fixed: Values of inputs that are not tuned.
+
+    Returns:
+        A row for each input, which has the code of each choice, in the order of the search space,
+        and, in the last column, the code of an inactive input. A fixed input has the code of its
+        value in all columns, (a, m + 1).
+
+    Raises:
+        ArtifactError: The encoding lacks an input or a choice.
     """
     codes_of_inputs: list[list[int]] = []
     for name in names:
-        # The last one is that of an inactive input, which YAHPO's encoding names `INACTIVE`.
+        # YAHPO's encoding lists `INACTIVE` among the choices.
         choices = [fixed[name]] if name in fixed else [*space[name].choices, INACTIVE]
         try:
             codes_of_inputs.append([encoding[name][str(choice)] for choice in choices])
@@ -318,13 +356,13 @@ def _code_choices(
     width = max((len(codes) for codes in codes_of_inputs), default=1)
     table = np.zeros((len(names), width), dtype=np.int32)
     for row, codes in zip(table, codes_of_inputs, strict=True):
-        # The code of an inactive input is in the last column, too, of rows with fewer choices.
+        # Inputs with fewer choices than others have their last code in the remaining columns.
         row[:] = codes[-1]
         row[: len(codes)] = codes
     return table
 
 
-def _available_threads() -> int:
+def _count_available_threads() -> int:
     """Count the threads that this process may use: joblib's limit in its workers, or all cores.
 
     joblib sets the limit as the environment variable OMP_NUM_THREADS (`THREADS_VARIABLE`).

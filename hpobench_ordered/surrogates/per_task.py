@@ -33,16 +33,16 @@ class PerTaskSurrogate(StoredSurrogate):
         kinds = {model.STORED_AS for model in self.models}
         dimensions = {model.dimension for model in self.models}
         if len(kinds) > 1 or SurrogateType.PER_TASK in kinds:
-            names = sorted(kind.name for kind in kinds)
+            names_of_kinds = sorted(kind.name for kind in kinds)
             raise ValueError(
-                f"tasks need surrogates of one kind, of one task each, but got {names}"
+                f"tasks need surrogates of one kind, of one task each, but got {names_of_kinds}"
             )
         if len(dimensions) > 1:
             raise ValueError(f"surrogates must have one dimension, but got {sorted(dimensions)}")
 
     @property
     def kind(self) -> SurrogateType:
-        """Kind of the tasks' surrogates."""
+        """Kind of the tasks' surrogates, which all have the same."""
         return self.models[0].STORED_AS
 
     @property
@@ -58,7 +58,7 @@ class PerTaskSurrogate(StoredSurrogate):
     def check_covers(self, space: "SearchSpace") -> None:
         """Raise a `ValueError` unless every configuration of a space has a value.
 
-        That is checked for the surrogate of each task, which must have this one task only.
+        The surrogate of each task must have this one task only, and cover the space.
         """
         for model in self.models:
             if model.n_tasks != 1:
@@ -66,7 +66,11 @@ class PerTaskSurrogate(StoredSurrogate):
             model.check_covers(space)
 
     def value_grid(self, task: int) -> tuple[float, float] | None:
-        """Return the grid on which the predictions of the task's surrogate lie; None if none."""
+        """Return the grid on which all predictions of a task lie; None if there is none.
+
+        Returns:
+            Base and unit: every prediction is base + unit * count with a whole number count.
+        """
         check_task(task, len(self.models))
         # The model has this one task, which is its number 0.
         return self.models[task].value_grid(0)
@@ -86,19 +90,32 @@ class PerTaskSurrogate(StoredSurrogate):
         return model.predict_one(row, 0)
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the surrogates' kind (named `_KIND`), and the arrays of each, named TASK/ARRAY."""
+        """Return the whole surrogate as arrays, by name, which `from_arrays` reads.
+
+        The array "kind" has the kind of the tasks' surrogates. Names of the other arrays are
+        TASK/ARRAY, with the index of a task and the name of an array of its surrogate.
+        """
         arrays: dict[str, NDArray[Any]] = {_KIND: np.array(self.kind.name)}
         for task, model in enumerate(self.models):
-            arrays |= {f"{task}/{name}": array for name, array in model.to_arrays().items()}
+            for name, array in model.to_arrays().items():
+                arrays[f"{task}/{name}"] = array
         return arrays
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """Inverse of `to_arrays`: the kind of all surrogates, and arrays named TASK/ARRAY."""
+        """Build the surrogate from the arrays that `to_arrays` returns.
+
+        A malformed array, or one of a task that does not exist, raises a `ValueError` or a
+        `LookupError`.
+        """
         kind = SurrogateType[str(arrays[_KIND])]
         arrays_of_tasks: dict[int, dict[str, NDArray[Any]]] = {}
-        for key in arrays.keys() - {_KIND}:  # all but the kind
-            task, _, name = key.partition("/")
-            arrays_of_tasks.setdefault(int(task), {})[name] = arrays[key]
-        models = [kind.from_arrays(arrays_of_tasks[task]) for task in range(len(arrays_of_tasks))]
+        for task_and_name in arrays.keys() - {_KIND}:  # such as "3/points"
+            task_as_text, _, name = task_and_name.partition("/")
+            arrays_of_task = arrays_of_tasks.setdefault(int(task_as_text), {})
+            arrays_of_task[name] = arrays[task_and_name]
+
+        models = []
+        for task in range(len(arrays_of_tasks)):
+            models.append(kind.from_arrays(arrays_of_tasks[task]))
         return cls(tuple(models))

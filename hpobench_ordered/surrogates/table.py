@@ -9,7 +9,7 @@ Notation:
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,9 +40,13 @@ class TableSurrogate(StoredSurrogate):
     lower: tuple[int, ...]  # l
     codes: NDArray[Any]  # objective * D, (T, m_1, ..., m_d); float64 if that is not integer
     divisor: int = 1  # D; dividing is correctly rounded, hence exact
-    _flat_values: FloatArray = field(init=False, repr=False)  # (T, m_1 ... m_d)
-    _views_of_tasks: tuple[memoryview, ...] = field(init=False, repr=False)  # of _flat_values
-    _lowest_and_sizes: tuple[tuple[int, int], ...] = field(init=False, repr=False)  # l_j, m_j
+    # Objective of each task and place in the grid, (T, m_1 * ... * m_d). Places count through the
+    # grid with the last hyperparameter fastest.
+    _flat_values: FloatArray = field(init=False, repr=False)
+    # The rows of `_flat_values`; single numbers are read faster from memoryviews than from arrays.
+    _views_of_tasks: tuple[memoryview, ...] = field(init=False, repr=False)
+    # Lowest value and number of values of each hyperparameter.
+    _lowest_and_sizes: tuple[tuple[int, int], ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         """Check the table, and compute what lookups need: values by task and place in the grid."""
@@ -54,31 +58,37 @@ class TableSurrogate(StoredSurrogate):
         if self.divisor < 1:
             raise ValueError(f"the divisor must be at least 1, but got {self.divisor}")
 
-        # Codes (T, m_1, ..., m_d) become values (T, m_1 ... m_d): the last one varies fastest.
         codes = np.array(self.codes, order="C")
-        flat = codes.reshape(len(codes), -1) / float(self.divisor)
+        flat_codes = codes.reshape(len(codes), -1)
+        flat_values = flat_codes / float(self.divisor)
         codes.flags.writeable = False
-        flat.flags.writeable = False
+        flat_values.flags.writeable = False
+
         self.codes = codes
-        self._flat_values = flat
-        # The values of each task as a memoryview: single numbers are read faster from these.
-        self._views_of_tasks = tuple(values_of_task.data for values_of_task in flat)
-        # Lowest value and number of values of each hyperparameter.
+        self._flat_values = flat_values
+        self._views_of_tasks = tuple(values_of_task.data for values_of_task in flat_values)
         self._lowest_and_sizes = tuple(zip(self.lower, codes.shape[1:], strict=True))
 
     @classmethod
     def from_values(cls, values: FloatArray, *, lower: Sequence[int]) -> Self:
-        """Tabulate objective values (T, m_1, ..., m_d) as compactly as possible without loss."""
+        """Tabulate objective values as compactly as possible without loss.
+
+        Values with few decimals are stored as integers, which take less room, with a power of ten
+        as their divisor. Other values are stored as they are.
+
+        Args:
+            values: Value of each task and configuration of the grid, (T, m_1, ..., m_d).
+            lower: Lowest value of each of the d hyperparameters.
+        """
         exact = np.asarray(values, dtype=np.float64)
         if not np.isfinite(exact).all():
             raise ValueError("a table's values must be finite")
-        lowest_values = tuple(int(bound) for bound in lower)
-        # Values with few decimals are whole numbers times a power of ten: integers take less room.
-        for divisor in _DIVISORS:
+        corner = tuple(int(lowest) for lowest in lower)
+        for divisor in _DIVISORS:  # 1, 10, ..., 10 000
             codes = _code_as_integers(exact, divisor)
             if codes is not None:
-                return cls(lowest_values, codes, divisor)
-        return cls(lowest_values, exact)
+                return cls(corner, codes, divisor)
+        return cls(corner, exact)
 
     @property
     def dimension(self) -> int:
@@ -92,17 +102,24 @@ class TableSurrogate(StoredSurrogate):
 
     def check_covers(self, space: "SearchSpace") -> None:
         """Raise a `ValueError` unless every configuration of a space is in the table."""
-        # Lowest and highest value of each hyperparameter in the table.
-        grid = [(low, low + size - 1) for low, size in zip(self.lower, self.shape, strict=True)]
+        grid = list(zip(self.lower, self.upper, strict=True))  # bounds of each hyperparameter
         is_discrete = all(parameter.is_discrete for parameter in space.parameters)
-        has_inactive = bool(space.conditions)  # inactive hyperparameters are on no grid
-        is_covered = is_discrete and not has_inactive
+        has_conditions = bool(space.conditions)  # inactive hyperparameters are on no grid
         # A space of another dimension is refused later, with both dimensions in the message.
-        for parameter, (lowest, highest) in zip(space.parameters, grid, strict=False):
-            is_within = lowest <= parameter.lower <= parameter.upper <= highest
-            is_covered = is_covered and is_within
-        if not is_covered:
+        is_within_bounds = all(
+            lowest <= parameter.lower and parameter.upper <= highest
+            for parameter, (lowest, highest) in zip(space.parameters, grid, strict=False)
+        )
+        if has_conditions or not (is_discrete and is_within_bounds):
             raise ValueError(f"the search space must be within the table's grid {grid}")
+
+    @property
+    def upper(self) -> tuple[int, ...]:
+        """Highest value of each hyperparameter."""
+        highest_values = []
+        for lowest, size in zip(self.lower, self.shape, strict=True):
+            highest_values.append(lowest + size - 1)
+        return tuple(highest_values)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -115,31 +132,42 @@ class TableSurrogate(StoredSurrogate):
         return self._flat_values.reshape(self.codes.shape)
 
     def predict(self, values: FloatArray, task: int) -> FloatArray:
-        """Look up many configurations, whole numbers, shape (n, d) to (n,)."""
+        """Look up many configurations, shape (n, d) to (n,).
+
+        Raises:
+            InvalidConfigError: A configuration is not on the grid of integers.
+        """
         check_task(task, self.n_tasks)
-        offsets = values - np.array(self.lower, dtype=np.float64)  # `lower`: the grid's corner
-        with np.errstate(invalid="ignore"):  # infinities are refused below
-            is_on_grid = (offsets >= 0) & (offsets < self.shape) & (offsets % 1 == 0)
+        # Positions on the grid, from 0 on, of each configuration and hyperparameter.
+        positions = values - np.array(self.lower, dtype=np.float64)
+        with np.errstate(invalid="ignore"):  # infinity % 1 is NaN, which is not on the grid
+            is_within = (positions >= 0) & (positions < self.shape)
+            is_on_grid = is_within & (positions % 1 == 0)
         if not is_on_grid.all():
             first_wrong_row = np.argmin(is_on_grid.all(axis=1))
-            self._refuse(values[first_wrong_row])  # raises an error
+            raise self._make_off_grid_error(values[first_wrong_row])
 
         # Places in the task's row of the flat table, where the last hyperparameter is fastest.
-        places = np.ravel_multi_index(tuple(offsets.T.astype(np.int64)), self.shape)
+        positions_of_parameters = tuple(positions.T.astype(np.int64))
+        places = np.ravel_multi_index(positions_of_parameters, self.shape)
         predictions: FloatArray = self._flat_values[task, places]
         return predictions
 
     def predict_one(self, row: FloatArray, task: int) -> float:
-        """Look up one configuration, shape (d,); equals `predict(row[None], task)[0]` exactly."""
+        """Look up one configuration, shape (d,); equals `predict(row[None], task)[0]` exactly.
+
+        Raises:
+            InvalidConfigError: The configuration is not on the grid of integers.
+        """
         check_task(task, self.n_tasks)
-        place = 0.0  # of the configuration in the flat table: the last hyperparameter is fastest
-        # `_lowest_and_sizes` has the lowest value and the number of values of each hyperparameter.
+        # Place in the task's row of the flat table, where the last hyperparameter is fastest.
+        place = 0.0
         for value, (lowest, size) in zip(row.tolist(), self._lowest_and_sizes, strict=True):
-            offset = value - lowest
-            is_on_grid = 0 <= offset < size and offset % 1 == 0
+            position = value - lowest  # on the grid, from 0 on
+            is_on_grid = 0 <= position < size and position % 1 == 0
             if not is_on_grid:
-                self._refuse(row)  # raises an error
-            place = place * size + offset
+                raise self._make_off_grid_error(row)
+            place = place * size + position
         values_of_task = self._views_of_tasks[task]
         prediction: float = values_of_task[int(place)]
         return prediction
@@ -154,31 +182,34 @@ class TableSurrogate(StoredSurrogate):
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """Inverse of `to_arrays`."""
+        """Build the table from the arrays that `to_arrays` returns."""
         lower = tuple(arrays["lower"].tolist())
         return cls(lower, arrays["codes"], int(arrays["divisor"]))
 
-    def _refuse(self, row: FloatArray) -> NoReturn:
-        """Raise an error for a configuration that is not on the grid."""
-        upper = [low + size - 1 for low, size in zip(self.lower, self.shape, strict=True)]
-        raise InvalidConfigError(
-            f"{row.tolist()} is not on the grid of integers from {list(self.lower)} to {upper}"
+    def _make_off_grid_error(self, row: FloatArray) -> InvalidConfigError:
+        """Make the error for a configuration, shape (d,), that is not on the grid."""
+        return InvalidConfigError(
+            f"{row.tolist()} is not on the grid of integers from {list(self.lower)} to "
+            f"{list(self.upper)}"
         )
 
 
 def _code_as_integers(values: FloatArray, divisor: int) -> NDArray[Any] | None:
-    """Code values as integers of the smallest type, such that code / divisor is exactly the value.
+    """Code values as integers such that code / divisor is exactly the value.
 
-    None if there are no such integers.
+    Returns:
+        The integers, of the smallest type that they fit; None if there are no such integers.
     """
-    with np.errstate(over="ignore"):  # infinity is refused below like other large numbers
+    with np.errstate(over="ignore"):  # a product may be infinite, which fits no type
         integers = np.rint(values * divisor)
     for code_type in _CODE_TYPES:  # int8, int16, int32
         limits = np.iinfo(code_type)
-        if integers.min() < limits.min or integers.max() > limits.max:
+        fits_type = limits.min <= integers.min() and integers.max() <= limits.max
+        if not fits_type:
             continue
         codes: NDArray[Any] = integers.astype(code_type)
-        # Bytes, since a negative zero equals zero but would not be restored.
-        if (codes / float(divisor)).tobytes() == values.tobytes():
+        restored = codes / float(divisor)
+        # Bytes are compared, since -0.0 equals 0.0 but an integer restores only the latter.
+        if restored.tobytes() == values.tobytes():
             return codes
     return None

@@ -10,7 +10,7 @@ import hpobench_ordered as hbo
 from hpobench_ordered.benchmarks.registry import suites
 from hpobench_ordered.generation.base import generators
 from hpobench_ordered.surrogates import pipeline
-from hpobench_ordered.surrogates.best import best_known
+from hpobench_ordered.surrogates.best import search_best_values
 
 PRICES_OF_9 = {"price_0": 9, "price_1": 9, "price_2": 9}
 """A configuration of newsvendor, which has three prices from 0 to 20."""
@@ -69,7 +69,7 @@ def small_wide_suite(monkeypatch):
     """Reduces the suite `wide` to four benchmarks: two with an artifact, two without."""
     monkeypatch.setitem(suites(), "wide", ("newsvendor", *WITHOUT_ARTIFACT, "yahpo-svm-40966"))
     # The best value of a task is searched among few configurations, which takes less time.
-    monkeypatch.setattr(pipeline, "best_known", partial(best_known, draws=200))
+    monkeypatch.setattr(pipeline, "search_best_values", partial(search_best_values, draws=200))
 
 
 @pytest.mark.slow

@@ -21,7 +21,7 @@ from hpobench_ordered.generation import adjustments
 from hpobench_ordered.generation.adjustments import generate
 from hpobench_ordered.generation.base import Request
 from hpobench_ordered.surrogates import bundle
-from hpobench_ordered.surrogates.best import best_known
+from hpobench_ordered.surrogates.best import search_best_values
 from hpobench_ordered.surrogates.coding import space_coding
 from hpobench_ordered.surrogates.fitting import ForestRecipe, fit_forest
 from hpobench_ordered.testing import check_benchmark
@@ -70,7 +70,7 @@ def write_flow(folder: Path, adjustment: SpaceAdjustment, *, optimum: float = 0.
 @pytest.fixture(autouse=True)
 def quick_search(monkeypatch):
     """Make the search for best values, on which artifacts depend, short."""
-    monkeypatch.setattr(adjustments, "best_known", partial(best_known, draws=1000))
+    monkeypatch.setattr(adjustments, "search_best_values", partial(search_best_values, draws=1000))
 
 
 def make_adjustment(packaged_adjustment: SpaceAdjustment, tmp_path: Path) -> SpaceAdjustment:

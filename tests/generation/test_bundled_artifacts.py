@@ -7,7 +7,7 @@ import pytest
 from hpobench_ordered.data.artifact import Artifact
 from hpobench_ordered.generation.base import generator
 from hpobench_ordered.surrogates.bundle import CARD, read_card
-from hpobench_ordered.surrogates.card import versions_of
+from hpobench_ordered.surrogates.card import find_versions
 
 FOLDER_OF_NAME = {
     "newsvendor": None,
@@ -48,7 +48,7 @@ def test_bundled_files_are_generated_again(name, folder, request, tmp_path):
     bundled = Artifact.packaged(name)
     versions = read_card(bundled).versions
     packages = versions.keys() - {"python"}
-    if versions_of(*packages) != versions:
+    if find_versions(*packages) != versions:
         pytest.skip(f"the card names the versions it was made with: {dict(versions)}")
     local = None
     if folder is not None:

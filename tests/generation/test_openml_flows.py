@@ -31,7 +31,7 @@ from hpobench_ordered.generation._openml.tasks import (
 )
 from hpobench_ordered.generation._raw import About, read_raw, write_raw
 from hpobench_ordered.surrogates import pipeline
-from hpobench_ordered.surrogates.best import best_known
+from hpobench_ordered.surrogates.best import search_best_values
 from hpobench_ordered.surrogates.bundle import read_card, read_definition, read_evaluations
 from hpobench_ordered.surrogates.fitting import ForestRecipe
 from hpobench_ordered.testing import check_benchmark
@@ -103,7 +103,7 @@ def less_work():
     """Make forests small and the search for best known values short."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(openml_flows, "FOREST_RECIPE", ForestRecipe(trees=15, min_samples_leaf=1))
-        patch.setattr(pipeline, "best_known", partial(best_known, draws=3000))
+        patch.setattr(pipeline, "search_best_values", partial(search_best_values, draws=3000))
         yield
 
 

@@ -22,7 +22,7 @@ from hpobench_ordered.generation import yahpo
 from hpobench_ordered.generation.base import Request
 from hpobench_ordered.generation.yahpo import GENERATORS, find_evaluations, read_evaluations
 from hpobench_ordered.surrogates import pipeline
-from hpobench_ordered.surrogates.best import best_known
+from hpobench_ordered.surrogates.best import search_best_values
 from hpobench_ordered.testing import check_benchmark
 
 # Scenario and instance of the paper's benchmarks with published evaluations; those of ranger are
@@ -46,7 +46,7 @@ def yahpo_folder(shared, tmp_path, monkeypatch):
 @pytest.fixture
 def quick_search(monkeypatch):
     """Make the search for the best known values short."""
-    monkeypatch.setattr(pipeline, "best_known", partial(best_known, draws=200))
+    monkeypatch.setattr(pipeline, "search_best_values", partial(search_best_values, draws=200))
 
 
 def generate(
@@ -263,7 +263,7 @@ def test_generated_forests_conform(yahpo_folder, tmp_path, monkeypatch, name):
     The search for best values is short, but long enough for the checks.
     """
     monkeypatch.setenv(LOCAL_VARIABLE, str(tmp_path))
-    monkeypatch.setattr(pipeline, "best_known", partial(best_known, draws=20_000))
+    monkeypatch.setattr(pipeline, "search_best_values", partial(search_best_values, draws=20_000))
 
     generate(name, tmp_path, yahpo_folder)
 

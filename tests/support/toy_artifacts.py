@@ -24,7 +24,7 @@ from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.parameters import Parameter
 from hpobench_ordered.surrogates import SurrogateType
 from hpobench_ordered.surrogates.bundle import BundledSurrogate, read_card, write_bundle
-from hpobench_ordered.surrogates.card import Card, TaskQuality, versions_of
+from hpobench_ordered.surrogates.card import Card, TaskQuality, find_versions
 from hpobench_ordered.surrogates.coding import space_coding
 from hpobench_ordered.surrogates.forest import LEAF, ForestSurrogate, TaskMix
 from hpobench_ordered.surrogates.nearest import NearestSurrogate, log_coding
@@ -125,7 +125,7 @@ def make_card(tasks: Iterable[str] = TASKS, **changes: Any) -> Card:
         figures=tuple(quality_of_tasks),
         limits=("A toy.",),
         command="none",
-        versions=versions_of("numpy"),
+        versions=find_versions("numpy"),
     )
     return replace(card, **changes)
 

@@ -8,7 +8,7 @@ import pytest
 import hpobench_ordered as hbo
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.space import Compare, Comparison
-from hpobench_ordered.surrogates.best import best_known
+from hpobench_ordered.surrogates.best import search_best_values
 
 KIND = 2
 """Column of `kind`, whose choices are coded as a = 0, b = 1 and c = 2."""
@@ -57,14 +57,14 @@ def find_best_values(
     The search starts from 500 random configurations and, if there are some, from known ones.
     """
     is_hill = direction is hbo.Direction.MAXIMIZE
-    best_values = best_known(
+    best_values = search_best_values(
         Hill(sign=1.0 if is_hill else -1.0),
         SPACE,
         hbo.Objective("height", "m", direction),
         n_tasks=3,
         rng=np.random.default_rng(seed),
         draws=500,
-        known=known_configs,
+        start=known_configs,
     )
     return list(best_values)
 

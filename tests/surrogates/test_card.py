@@ -18,11 +18,11 @@ from hpobench_ordered.errors import ArtifactError
 from hpobench_ordered.surrogates.card import (
     Card,
     TaskQuality,
+    find_versions,
     r_squared,
     rank_correlation,
     top_decile_overlap,
     upper_half_correlation,
-    versions_of,
 )
 
 
@@ -176,7 +176,7 @@ def test_numbers_that_json_lacks_round_trip():
 
 def test_versions_name_missing_packages():
     """Versions are of Python, and of packages that are asked for."""
-    versions = versions_of("numpy", "no-such-package")
+    versions = find_versions("numpy", "no-such-package")
 
     assert versions["numpy"] == np.__version__
     assert versions["no-such-package"] == "not installed"

@@ -82,7 +82,7 @@ def test_standardised_features_have_unit_variance(seed):
     """Over the configurations that a coding is standardised for, its features also have mean 0."""
     values = sample_configurations(seed)
 
-    coding = CODING_WITH_PRODUCT.standardised(values)
+    coding = CODING_WITH_PRODUCT.standardise(values)
 
     features = coding.encode(values)
     np.testing.assert_allclose(features.mean(axis=0), 0, atol=1e-12)
@@ -92,7 +92,7 @@ def test_standardised_features_have_unit_variance(seed):
 @given(SEEDS)
 def test_coding_round_trips_through_table(seed):
     """A coding is stored as a table of numbers, of which each row describes a feature."""
-    coding = CODING_WITH_PRODUCT.standardised(sample_configurations(seed))
+    coding = CODING_WITH_PRODUCT.standardise(sample_configurations(seed))
 
     assert Coding.from_table(coding.table) == coding
 
@@ -102,7 +102,7 @@ def test_constant_feature_is_only_centred():
     always_seven = np.full((3, 1), 7.0)
     unchanged_number = Coding((Feature(FeatureKind.IDENTITY, 0),))
 
-    coding = unchanged_number.standardised(always_seven)
+    coding = unchanged_number.standardise(always_seven)
 
     assert coding.encode(np.array([[7.0], [8.0]])).tolist() == [[0], [1]]
 

@@ -14,7 +14,7 @@ from hpobench_ordered.surrogates import SurrogateType
 from hpobench_ordered.surrogates.card import r_squared
 from hpobench_ordered.surrogates.coding import Coding, Feature, FeatureKind
 from hpobench_ordered.surrogates.fitting import ForestRecipe, _build_ensemble, fit_forest
-from hpobench_ordered.surrogates.forest import LEAF, ForestSurrogate, TaskMix, interpolate
+from hpobench_ordered.surrogates.forest import LEAF, ForestSurrogate, TaskMix, find_task_mixes
 from hpobench_ordered.surrogates.pipeline import SurrogateFit
 
 # Of configurations by `make_evaluations`: a number on a log scale, a number, and a choice.
@@ -148,7 +148,7 @@ def test_fitted_tasks_need_no_mix():
     """
     fitted_contexts = (0.05, 0.25, 1.0)
 
-    tasks = interpolate(fitted_contexts, fitted_contexts)
+    tasks = find_task_mixes(fitted_contexts, fitted_contexts)
 
     assert tasks == (
         TaskMix(low=0, high=0, weight=0.0),
@@ -164,7 +164,7 @@ def test_fitted_tasks_need_no_mix():
 def test_context_that_does_not_fit_is_refused(fitted_contexts, context, message):
     """The context is outside the fitted ones, or the fitted ones do not increase."""
     with pytest.raises(ValueError, match=message):
-        interpolate(fitted_contexts, (context,))
+        find_task_mixes(fitted_contexts, (context,))
 
 
 def test_tasks_between_outputs_are_linear():
@@ -176,7 +176,7 @@ def test_tasks_between_outputs_are_linear():
     forest = fit_forest(values, targets, coding=CODING, recipe=SMALL_RECIPE, seed=3)
     contexts = (0.05, 0.1, 0.25, 0.7, 1.0)
 
-    tasks = interpolate((0.05, 0.25, 1.0), contexts)
+    tasks = find_task_mixes((0.05, 0.25, 1.0), contexts)
 
     interpolated = replace(forest, tasks=tasks)
     at = {context: interpolated.predict(values, task) for task, context in enumerate(contexts)}
@@ -298,7 +298,7 @@ def test_quality_does_not_depend_on_memory_layout():
     r2_by_layout = []
     for make_contiguous in (np.ascontiguousarray, np.asfortranarray):
         fit = SurrogateFit.of_all_tasks(fit_small_forest, values, make_contiguous(targets), seed=0)
-        true_targets = fit.truth()
+        true_targets = fit.compute_truth()
         r2_by_layout.append(r_squared(true_targets, predicted).tolist())
 
     with_contiguous_rows, with_contiguous_columns = r2_by_layout

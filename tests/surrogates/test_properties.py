@@ -14,7 +14,7 @@ from hpobench_ordered.surrogates.base import StoredSurrogate
 from hpobench_ordered.surrogates.coding import space_coding
 from hpobench_ordered.surrogates.embedded import EmbeddedSurrogate
 from hpobench_ordered.surrogates.fitting import ForestRecipe, fit_forest
-from hpobench_ordered.surrogates.forest import ForestSurrogate, TaskMix, interpolate
+from hpobench_ordered.surrogates.forest import ForestSurrogate, TaskMix, find_task_mixes
 from hpobench_ordered.surrogates.nearest import NearestSurrogate
 from hpobench_ordered.surrogates.per_task import PerTaskSurrogate
 from hpobench_ordered.surrogates.table import TableSurrogate
@@ -50,7 +50,7 @@ def make_mixed_forest() -> ForestSurrogate:
     Eleven tasks are between neighbours, outputs 0 and 1 or 1 and 2; the last one mixes 2 and 0.
     """
     forest = make_forest(TARGETS[:, :3])
-    between_neighbours = interpolate((0.0, 1.0, 2.0), np.linspace(0, 2, TASKS - 1))
+    between_neighbours = find_task_mixes((0.0, 1.0, 2.0), np.linspace(0, 2, TASKS - 1))
     between_last_and_first = TaskMix(low=2, high=0, weight=0.5)
     return replace(forest, tasks=(*between_neighbours, between_last_and_first))
 

@@ -212,10 +212,10 @@ def _warn_if_poor(fit: "BenchmarkFit") -> None:
     They do if their cross-validated top-decile overlap, the mean over tasks, is at most
     `CHANCE_OVERLAP`.
     """
-    overlap = float(np.mean([task.top_decile for task in fit.figures]))
+    overlap = float(np.mean([task.top_decile for task in fit.quality_of_tasks]))
     if overlap <= CHANCE_OVERLAP:
         warnings.warn(
-            f"the nearest neighbours of {fit.defined.name} tell good configurations from "
+            f"the nearest neighbours of {fit.definition.name} tell good configurations from "
             f"others no better than chance: a cross-validated top-decile overlap of {overlap:.2f}, "
             'on average over the tasks; try from_evaluations(..., surrogate="forest"), or more '
             "evaluations",

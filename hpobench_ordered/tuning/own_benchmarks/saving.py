@@ -74,7 +74,7 @@ def save(benchmark: Benchmark, folder: str | Path, *, overwrite: bool = False) -
     if is_artifact(folder) and not overwrite:
         if _is_same(folder, raw, fit):
             return folder
-        _check_replaceable(folder, fit.defined)
+        _check_replaceable(folder, fit.definition)
     return _write(folder, benchmark.surrogate, fit, raw)
 
 
@@ -84,7 +84,7 @@ def _is_same(folder: Path, raw: Sequence[RawEvaluations], fit: "BenchmarkFit") -
     Its definition, evaluations, kind of surrogate and seed must be the same.
     """
     artifact = Artifact(folder)
-    if EVALUATIONS not in artifact.sums() or read_definition(artifact) != fit.defined:
+    if EVALUATIONS not in artifact.sums() or read_definition(artifact) != fit.definition:
         return False
     card = read_card(artifact)
     if (card.surrogate, card.seed) != (fit.model.kind, fit.seed):
@@ -130,7 +130,7 @@ def _write(
     if fit.model.kind is SurrogateType.FOREST:
         limits = [ForestRecipe().describe(), NOT_OPTIMAL]
     report = CardTexts(
-        source=fit.defined.provenance.source,
+        source=fit.definition.provenance.source,
         command="hpobench_ordered.save",
         limits=limits,
         summaries={surrogate: limits[0]},
