@@ -298,7 +298,7 @@ class DropUnimportant(PartlyFixed):
         Importances are total effects in a functional analysis of variance of a forest, which is
         fitted to the finite evaluations.
         """
-        from hpobench_ordered.methods._anova import importance
+        from hpobench_ordered.methods._anova import estimate_effects
 
         old_space = old.change.old
         is_finite = np.isfinite(old.evaluations.losses)
@@ -306,7 +306,7 @@ class DropUnimportant(PartlyFixed):
             return set()
 
         unit = old_space.encode(old.evaluations.values[is_finite])
-        importances = importance(
+        importances = estimate_effects(
             old_space.features(unit),
             old.evaluations.losses[is_finite],
             rng=self.rng,

@@ -11,7 +11,12 @@ from hypothesis import strategies as st
 from sklearn.tree import DecisionTreeRegressor
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.methods._anova import Leaves, forest_effects, importance, read_leaves
+from hpobench_ordered.methods._anova import (
+    Leaves,
+    average_effects,
+    estimate_effects,
+    read_leaves,
+)
 
 INF = np.inf
 HYPERPARAMETER_OF_COLUMN = np.array([0, 1, 2, 2, 2])
@@ -120,7 +125,7 @@ def test_effects_agree_with_predictions_on_grid(seed):
     losses = first * is_first_choice + second**2 + generator.normal(size=30) / 5
     tree = fit_tree(x, losses)
 
-    effects = forest_effects([read_leaves(tree.tree_)], HYPERPARAMETER_OF_COLUMN)
+    effects = average_effects([read_leaves(tree.tree_)], HYPERPARAMETER_OF_COLUMN)
 
     main, total = compute_effects_by_prediction(tree)
     rounding = 1e-12
@@ -145,7 +150,7 @@ def test_leaves_without_choice_do_not_count():
     )
     hyperparameter_of_column = np.array([0, 0])
 
-    effects = forest_effects([leaves], hyperparameter_of_column)
+    effects = average_effects([leaves], hyperparameter_of_column)
 
     assert effects.main.tolist() == effects.total.tolist() == [0.0]
 
@@ -161,7 +166,7 @@ def test_effects_of_ishigamis_function():
     values = np.sin(a) + 7 * np.sin(b) ** 2 + 0.1 * c**4 * np.sin(a)
     leaves = read_leaves(fit_tree(x, values).tree_)
 
-    effects = forest_effects([leaves], groups=np.arange(3))
+    effects = average_effects([leaves], groups=np.arange(3))
 
     published_main, published_total = [0.3139, 0.4424, 0], [0.5576, 0.4424, 0.2437]
     error_of_grid = 0.005
@@ -175,7 +180,7 @@ def test_equal_losses_have_no_effects(n, value):
     """All n losses have the same value."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # such as of a division by zero
-        effects = importance(make_rng().random((n, 3)), np.full(n, value), rng=make_rng())
+        effects = estimate_effects(make_rng().random((n, 3)), np.full(n, value), rng=make_rng())
     assert effects.main.tolist() == effects.total.tolist() == [0.0, 0.0, 0.0]
 
 
@@ -189,8 +194,8 @@ def test_unit_of_losses_does_not_matter(unit):
     products = x[:, 0] * x[:, 1]
     whole_losses = np.round(8 * products)
 
-    expected = importance(x, whole_losses, rng=make_rng())
-    effects = importance(x, whole_losses * unit, rng=make_rng())
+    expected = estimate_effects(x, whole_losses, rng=make_rng())
+    effects = estimate_effects(x, whole_losses * unit, rng=make_rng())
 
     assert expected.total[0] > 0.2  # so that not all effects are 0
     assert effects.total.tolist() == expected.total.tolist()
@@ -206,7 +211,7 @@ def test_effects_are_fractions(seed, n, highest_loss):
     x = draw_numbers_and_choice(generator, n)
     losses = generator.integers(0, highest_loss + 1, size=n).astype(float)
 
-    effects = importance(x, losses, rng=generator, groups=HYPERPARAMETER_OF_COLUMN, trees=5)
+    effects = estimate_effects(x, losses, rng=generator, groups=HYPERPARAMETER_OF_COLUMN, trees=5)
 
     rounding = 1e-9
     assert effects.main.min() >= 0
