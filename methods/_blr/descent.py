@@ -79,14 +79,14 @@ def minimise(
 ) -> tuple[float, FloatArray]:
     """Minimise an objective in a box by L-BFGS, starting at x.
 
-    The Hessian matrix is estimated from the last `MEMORY` steps (Nocedal and Wright 2006, algorithm
-    7.5).
+    Each iteration chooses a direction from the gradient and the last `MEMORY` steps, searches a
+    lower value along it, and remembers the step (Nocedal and Wright 2006, algorithm 7.5).
 
     Args:
-        objective: Value and gradient (k,) at a point (k,); the line search steps back from points
-            where the value is infinite.
+        objective: Computes value and gradient (k,) at a point (k,). Where the value is infinite,
+            the search along a direction steps back.
         x: Starting point, shape (k,).
-        bounds: Lowest and highest values, shape (k,).
+        bounds: Lowest and highest values, shape (k,) each.
         evaluations: Largest number of evaluations of the objective.
         tolerance: Smallest gain of an iteration to continue.
 
@@ -95,28 +95,42 @@ def minimise(
     """
     start = np.clip(x, *bounds)
     point = Point(start, *objective(start))
-    steps: deque[Step] = deque(maxlen=MEMORY)  # those that the Hessian is estimated from
+    last_steps: deque[Step] = deque(maxlen=MEMORY)  # the oldest is dropped when it is full
     remaining = evaluations - 1
     while remaining > 0 and math.isfinite(point.value):
-        direction = _find_direction(point, bounds, steps)
+        direction = _find_direction(point, bounds, last_steps)
         trial, used = _search_line(objective, point, direction, bounds, evaluations=remaining)
         remaining -= used
         gain = point.value - trial.value
-        if not gain > 0.0:  # even the shortest step gains nothing, or the value is NaN
+        has_gained = gain > 0.0  # not if the value is NaN
+        if not has_gained:
             break
 
-        step = trial.x - point.x
-        change = trial.gradient - point.gradient
-        curvature = inner(step, change)
-        norms = math.sqrt(inner(step, step) * inner(change, change))
-        # Steps of negative curvature would make the estimate of the Hessian indefinite, and its
-        # directions lead upwards.
-        if curvature > MIN_CURVATURE * norms:
-            steps.append(Step(step, change, curvature))
+        _remember_step(last_steps, point, trial)
         point = trial
         if gain < tolerance:
             break
     return point.value, point.x
+
+
+def _remember_step(last_steps: deque[Step], point: Point, next_point: Point) -> None:
+    """Append the step from a point to the next one, if it can improve the estimate of the Hessian.
+
+    The curvature along the step must be positive. Otherwise the estimate of the Hessian matrix
+    would not be positive definite, and directions computed from it could lead upwards.
+
+    Args:
+        last_steps: The steps that the Hessian is estimated from, oldest first; changed in place.
+        point: Where the step starts.
+        next_point: Where it ends.
+    """
+    step = next_point.x - point.x
+    change = next_point.gradient - point.gradient
+    curvature = inner(step, change)
+    norms = math.sqrt(inner(step, step) * inner(change, change))  # |step| |change|
+    is_positive = curvature > MIN_CURVATURE * norms  # by more than rounding errors
+    if is_positive:
+        last_steps.append(Step(step, change, curvature))
 
 
 def _search_line(
@@ -134,15 +148,16 @@ def _search_line(
     shorter than `MIN_LENGTH`, relative to the first one.
 
     Args:
-        objective: Value and gradient (k,) at a point (k,).
+        objective: Computes value and gradient (k,) at a point (k,).
         point: Where the search starts.
-        direction: The first step to try, shape (k,); steps that leave the box are projected to it.
-        bounds: Lowest and highest values, shape (k,).
+        direction: The first step to try, shape (k,). A step that leaves the box ends at the nearest
+            point of the box.
+        bounds: Lowest and highest values, shape (k,) each.
         evaluations: Largest number of evaluations of the objective.
 
     Returns:
-        The last point tried, and the number of evaluations used. It is no better than the start if
-        evaluations ran out or steps became too short.
+        The last point tried, and the number of evaluations used. The point is no better than the
+        start if evaluations ran out or steps became too short.
     """
     length = 1.0
     used = 0
@@ -154,7 +169,7 @@ def _search_line(
 
         gain = point.value - trial.value
         expected_gain = -inner(point.gradient, x - point.x)  # if the slope were constant
-        leads_down = expected_gain > 0.0  # the projection to the box may have turned the step
+        leads_down = expected_gain > 0.0  # clipping to the box may have turned the step
         if leads_down and gain >= ARMIJO * expected_gain:
             break
 
@@ -166,66 +181,86 @@ def _search_line(
 
 
 def _choose_shortening(gain: float, expected_gain: float) -> float:
-    """Choose the factor by which a step that gained too little is shortened, from 0.1 to 0.5.
+    """Choose the factor, from 0.1 to 0.5, by which a step that gained too little is shortened.
 
-    It leads to the minimum of the parabola through the value and the slope at the start of the
-    step and the value at its end. Where that value is not finite, or the parabola has no minimum,
-    it is 0.1.
+    The shortened step ends at the minimum of a parabola. The parabola has the objective's value and
+    slope at the start of the step, and its value at the end. If the value at the end is not finite,
+    or the parabola has no minimum, the factor is 0.1.
 
     Args:
-        gain: How much lower the value is at the end of the step; negative if it is higher.
-        expected_gain: The same if the slope stayed as it is at the start.
+        gain: The objective at the start minus the objective at the end of the step.
+        expected_gain: What the gain would be if the slope at the start were constant.
     """
     has_minimum = gain < expected_gain  # the parabola bends upwards
     if not math.isfinite(gain) or not has_minimum:
         return 0.1
-    share_of_step = 0.5 * expected_gain / (expected_gain - gain)  # where the minimum is
+    # The parabola gains s expected_gain - s^2 (expected_gain - gain) after the share s of the step.
+    # This is largest at the share
+    share_of_step = 0.5 * expected_gain / (expected_gain - gain)
     return min(max(share_of_step, 0.1), 0.5)
 
 
 def _find_direction(
-    point: Point, bounds: tuple[FloatArray, FloatArray], steps: Sequence[Step]
+    point: Point, bounds: tuple[FloatArray, FloatArray], last_steps: Sequence[Step]
 ) -> FloatArray:
     """Compute the direction of descent: minus the inverse Hessian matrix times the gradient, (k,).
 
-    The matrix is estimated from the last steps, without being stored, by the two-loop recursion
-    (Nocedal and Wright 2006, algorithm 7.4): q is the gradient first, and in the end the product.
-    Coordinates along which a descent would leave the box stay as they are. A `Step` holds the
-    step, the change of the gradient over it, and the product of both, its curvature.
+    Coordinates along which a descent would leave the box stay as they are.
 
     Args:
         point: Where the direction starts.
-        bounds: Lowest and highest values, shape (k,).
-        steps: The last steps with the changes of the gradient, oldest first.
+        bounds: Lowest and highest values, shape (k,) each.
+        last_steps: The steps that the Hessian is estimated from, oldest first.
     """
     is_free = _can_descend(point, bounds)  # whether each coordinate may change
-    q = np.where(is_free, point.gradient, 0.0)
-    if not steps:  # nothing to estimate from: steepest descent, at most 1 long
-        return -q / max(1.0, math.sqrt(inner(q, q)))
-
-    weights = []  # of the steps, newest first
-    for step, change, curvature in reversed(steps):
-        weight = inner(step, q) / curvature
-        weights.append(weight)
-        q = q - weight * change
-
-    # The first estimate, which the steps then refine: the identity matrix, scaled by the newest.
-    _, change, curvature = steps[-1]
-    q = q * (curvature / inner(change, change))
-
-    for (step, change, curvature), weight in zip(steps, reversed(weights), strict=True):
-        q = q + (weight - inner(change, q) / curvature) * step
-    direction: FloatArray = -np.where(is_free, q, 0.0)
+    free_gradient = np.where(is_free, point.gradient, 0.0)
+    if not last_steps:  # nothing to estimate from: steepest descent, by a step of length 1 at most
+        length = math.sqrt(inner(free_gradient, free_gradient))
+        return -free_gradient / max(1.0, length)
+    direction: FloatArray = -np.where(
+        is_free, _multiply_by_inverse_hessian(free_gradient, last_steps), 0.0
+    )
     return direction
 
 
-def _can_descend(point: Point, bounds: tuple[FloatArray, FloatArray]) -> BoolArray:
-    """Whether a descent from a point along each coordinate stays in the box, shape (k,).
+def _multiply_by_inverse_hessian(vector: FloatArray, last_steps: Sequence[Step]) -> FloatArray:
+    """Multiply a vector (k,) by the inverse Hessian matrix as L-BFGS estimates it.
 
-    A descent goes against the gradient: where that is negative, the coordinate rises.
+    The two-loop recursion (Nocedal and Wright 2006, algorithm 7.4) needs no matrix. The estimate
+    begins with a multiple of the identity matrix; each step refines it so that it maps the
+    change of the gradient over the step to the step itself.
+
+    Args:
+        vector: The vector.
+        last_steps: The steps that the matrix is estimated from, at least one, oldest first.
+    """
+    product = vector  # q, then r in the book
+    weights = []  # of the steps, newest first
+    for step, change, curvature in reversed(last_steps):
+        weight = inner(step, product) / curvature
+        weights.append(weight)
+        product = product - weight * change
+
+    # The multiple of the identity matrix, scaled by the curvature of the newest step.
+    _, newest_change, newest_curvature = last_steps[-1]
+    product = product * (newest_curvature / inner(newest_change, newest_change))
+
+    for (step, change, curvature), weight in zip(last_steps, reversed(weights), strict=True):
+        correction = weight - inner(change, product) / curvature
+        product = product + correction * step
+    return product
+
+
+def _can_descend(point: Point, bounds: tuple[FloatArray, FloatArray]) -> BoolArray:
+    """Whether a descent from a point along each coordinate alone stays in the box, shape (k,).
+
+    A descent goes against the gradient: it raises a coordinate whose derivative is negative, and
+    lowers a coordinate whose derivative is positive.
     """
     lower, upper = bounds
-    stays_above = (point.x > lower) | (point.gradient < 0.0)
-    stays_below = (point.x < upper) | (point.gradient > 0.0)
+    is_above_lower = point.x > lower
+    is_below_upper = point.x < upper
+    stays_above = is_above_lower | (point.gradient < 0.0)
+    stays_below = is_below_upper | (point.gradient > 0.0)
     can_descend: BoolArray = stays_above & stays_below
     return can_descend

@@ -70,13 +70,13 @@ class Precisions:
 
         A high precision holds the weight of a feature near 0: the feature is off. If each weight
         has its own precision, all features are off at first, so that the fit turns on few of them.
-        With a prior on the precisions all are on at first: from where all are off, the descent
-        would end in a local minimum with a larger error.
+        With a prior on the precisions, all features are on at first: a descent that starts with all
+        of them off would end in a local minimum with a larger error.
 
         Args:
-            count: Number of precisions of weights: 1 if all have the same.
-            spread: Standard deviation of the prior on their logarithms, as in `Head.fit`; infinite
-                without a prior.
+            count: Number of precisions of weights: 1 if all weights have the same precision.
+            spread: Standard deviation of the prior on the logarithms of the precisions, as in
+                `Head.fit`; infinite without a prior.
         """
         has_separate_precisions = count > 1
         has_prior = math.isfinite(spread)
@@ -93,7 +93,7 @@ class Head:
     Args:
         Phi: Features of the evaluations, shape (n, d).
         y: Their standardised losses, shape (n,).
-        precisions: Of weights and noise.
+        precisions: Precisions of weights and noise.
 
     Raises:
         ModelError: A matrix has no Cholesky factor.
@@ -102,29 +102,31 @@ class Head:
     def __init__(self, Phi: FloatArray, y: FloatArray, precisions: Precisions) -> None:
         """Compute the posterior of the weights, given features Phi (n, d) and losses y (n,).
 
-        The prior precision of the weights is alpha, and the precision of the noise is beta.
+        With scaled features Phi~ = Phi alpha^(-1/2), all weights have the prior precision 1. The
+        posterior mean of the weights is beta K^-1 Phi~^T y with the matrix
+        K = I + beta Phi~^T Phi~ (d, d), where beta is the precision of the noise. With few
+        evaluations, n <= d, it is faster to compute the same as beta Phi~^T E^-1 y with
+        E = I + beta Phi~ Phi~^T (n, n).
         """
         self.precisions = precisions
         self._Phi = Phi
         self._y = y
         self._beta = math.exp(precisions.log_beta)
         self._scales = exponentials(-0.5 * precisions.log_alpha)  # alpha^(-1/2)
-        scaled_Phi = Phi * self._scales  # Phi~: with these all weights have precision 1
+        scaled_Phi = Phi * self._scales  # Phi~
         n, d = Phi.shape
         self._has_more_evaluations = n > d
-
-        # The posterior mean of the weights can be computed in two ways,
-        #     beta K^-1 Phi~^T y  with  K = I + beta Phi~^T Phi~  (d, d), or
-        #     beta Phi~^T E^-1 y  with  E = I + beta Phi~ Phi~^T  (n, n).
-        # R is the upper Cholesky factor of the smaller matrix.
+        # The upper Cholesky factor of the smaller matrix: of K with more evaluations, else of E.
         self._R = factor(scaled_Phi, self._beta)
+
         if self._has_more_evaluations:  # K = R^T R
-            half_solved = _solve_transposed(self._R, scaled_Phi.T @ y)  # R^-T Phi~^T y
-            solved = _solve(self._R, half_solved)  # K^-1 Phi~^T y
+            Phi_y = scaled_Phi.T @ y
+            solved = _solve(self._R, _solve_transposed(self._R, Phi_y))  # K^-1 Phi~^T y
         else:  # E = R^T R
-            self._V = _solve_transposed(self._R, scaled_Phi)  # R^-T Phi~; predictions need it, too
-            solved = _solve_transposed(self._R, y) @ self._V  # (R^-T y)^T V = y^T E^-1 Phi~
-        self.weights: FloatArray = self._beta * solved
+            self._V = _solve_transposed(self._R, scaled_Phi)  # R^-T Phi~; `predict` needs it, too
+            solved_y = _solve_transposed(self._R, y)  # R^-T y
+            solved = solved_y @ self._V  # Phi~^T R^-1 R^-T y = Phi~^T E^-1 y
+        self.weights: FloatArray = self._beta * solved  # posterior mean, (d,)
 
     @classmethod
     def fit(
@@ -140,43 +142,28 @@ class Head:
             y: Standardised losses, shape (n,).
             start: Starting point, with the number of precisions of weights to fit.
             spread: Standard deviation of a normal prior on each log alpha, whose mean is the mean
-                of all log alpha.
+                of all log alpha; infinite without a prior.
 
         Raises:
             ModelError: The fit does not reach a finite value.
         """
-        precision_count = len(start.log_alpha)  # 1, or d
 
         def objective(x: FloatArray) -> tuple[float, FloatArray]:
             """Compute minus the log posterior of the precisions, and its gradient.
 
-            x has the log precisions of the weights, log alpha, and then that of the noise, log
-            beta. The likelihood is that of losses y at features Phi. Each log alpha has a normal
-            prior around the mean of all, with standard deviation `spread`.
+            x has the logarithms of the precisions of the weights, and last that of the noise.
             """
-            log_alpha = x[:-1]
-            log_beta = float(x[-1])
-            likelihood = compute_likelihood(Phi, y, log_alpha, log_beta)
-            grad_alpha = likelihood.grad_alpha  # one derivative for each feature
-            if precision_count == 1:  # all features have the same alpha
-                grad_alpha = grad_alpha.sum(keepdims=True)
+            return _negative_log_posterior(Phi, y, x, spread)
 
-            # Without a prior, spread is infinite and the deviations are 0.
-            deviations = (log_alpha - log_alpha.mean()) / spread
-            minus_log_prior = 0.5 * float(np.sum(deviations**2))
-            # The mean depends on log alpha, too, but deviations from a mean sum to 0, and so do the
-            # terms that this adds.
-            gradient_of_prior = deviations / spread
-
-            value = likelihood.rho + minus_log_prior  # rho is minus the log likelihood
-            gradient = np.append(grad_alpha + gradient_of_prior, likelihood.grad_beta)
-            return value, gradient
-
-        # A weight's standard deviation is alpha^(-1/2), here at least 1 / n: log alpha is at most
+        precision_count = len(start.log_alpha)  # 1, or d
+        lowest_log_alpha, highest_log_alpha = LOG_ALPHA_BOUNDS
+        lowest_log_beta, highest_log_beta = LOG_BETA_BOUNDS
+        # A weight's standard deviation, alpha^(-1/2), is at least 1 / n where log alpha is at most
         # 2 log n. A single evaluation counts as two.
-        highest_log_alpha = min(LOG_ALPHA_BOUNDS[1], 2.0 * math.log(max(len(y), 2)))
-        lower = np.append(np.full(precision_count, LOG_ALPHA_BOUNDS[0]), LOG_BETA_BOUNDS[0])
-        upper = np.append(np.full(precision_count, highest_log_alpha), LOG_BETA_BOUNDS[1])
+        n = max(len(y), 2)
+        highest_log_alpha = min(highest_log_alpha, 2.0 * math.log(n))
+        lower = np.append(np.full(precision_count, lowest_log_alpha), lowest_log_beta)
+        upper = np.append(np.full(precision_count, highest_log_alpha), highest_log_beta)
         _, best = minimise(
             objective,
             np.append(start.log_alpha, start.log_beta),
@@ -184,7 +171,7 @@ class Head:
             evaluations=MAX_EVALUATIONS,
             tolerance=TOLERANCE,
         )
-        return cls(Phi, y, Precisions(best[:-1], float(best[-1])))
+        return cls(Phi, y, Precisions(log_alpha=best[:-1], log_beta=float(best[-1])))
 
     def predict(self, Phi: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Compute the posterior mean (m,) and standard deviation (m,) of the noise-free losses.
@@ -192,22 +179,42 @@ class Head:
         Args:
             Phi: Features of the configurations to predict, shape (m, d).
         """
-        scaled_Phi = Phi * self._scales  # as those of the evaluations were scaled
+        scaled_Phi = Phi * self._scales  # as the features of the evaluations were scaled
         mean = scaled_Phi @ self.weights
-
-        # The variance of a prediction is phi^T C phi, with its scaled features phi and the
-        # posterior covariance C of the weights. `__init__` has computed what C follows from.
-        if self._has_more_evaluations:  # C = (R^T R)^-1: the variance is |R^-T phi|^2
-            solved = _solve_transposed(self._R, scaled_Phi.T)
-            variance = np.einsum("ij,ij->j", solved, solved)
-        else:  # C = I - beta V^T V: the variance is |phi|^2 - beta |V phi|^2
-            projected = self._V @ scaled_Phi.T
-            prior_variance = np.einsum("ij,ij->i", scaled_Phi, scaled_Phi)
-            explained_variance = self._beta * np.einsum("ij,ij->j", projected, projected)
-            variance = prior_variance - explained_variance
-
+        if self._has_more_evaluations:
+            variance = self._compute_variance_by_weights(scaled_Phi)
+        else:
+            variance = self._compute_variance_by_evaluations(scaled_Phi)
         # Rounding may give a variance below 0.
         return mean, np.sqrt(np.maximum(variance, 0.0))
+
+    def _compute_variance_by_weights(self, scaled_Phi: FloatArray) -> FloatArray:
+        """Compute posterior variances (m,) with more evaluations than features.
+
+        Then K = R^T R is the inverse covariance of the weights, and the variance at features phi is
+        phi^T K^-1 phi = |R^-T phi|^2.
+
+        Args:
+            scaled_Phi: Scaled features phi of m configurations, shape (m, d).
+        """
+        solved = _solve_transposed(self._R, scaled_Phi.T)  # R^-T phi in each column, (d, m)
+        variance: FloatArray = np.einsum("ij,ij->j", solved, solved)  # squared length of columns
+        return variance
+
+    def _compute_variance_by_evaluations(self, scaled_Phi: FloatArray) -> FloatArray:
+        """Compute posterior variances (m,) with at most as many evaluations as features.
+
+        Then the covariance of the weights is I - beta V^T V (see the head of this module), and the
+        variance at features phi is |phi|^2 - beta |V phi|^2.
+
+        Args:
+            scaled_Phi: Scaled features phi of m configurations, shape (m, d).
+        """
+        projected = self._V @ scaled_Phi.T  # V phi in each column, (n, m)
+        prior_variance = np.einsum("ij,ij->i", scaled_Phi, scaled_Phi)  # |phi|^2
+        explained_variance = self._beta * np.einsum("ij,ij->j", projected, projected)
+        variance: FloatArray = prior_variance - explained_variance
+        return variance
 
     @property
     def noise_variance(self) -> float:
@@ -217,11 +224,10 @@ class Head:
     def with_fantasies(self, Phi: FloatArray) -> tuple[Self, FloatArray]:
         """Condition also on pending evaluations, as if they gave the posterior mean.
 
-        They are added to the evaluations that this head is conditioned on, `_Phi` (n, d) and `_y`
-        (n,).
+        They are appended to the evaluations that this head is conditioned on.
 
         Args:
-            Phi: Their features, shape (k, d).
+            Phi: Features of the k pending evaluations, shape (k, d).
 
         Returns:
             The new head, with the same precisions, and the losses that the pending evaluations
@@ -233,15 +239,50 @@ class Head:
         return type(self)(all_Phi, all_y, self.precisions), assumed_losses
 
 
+def _negative_log_posterior(
+    Phi: FloatArray, y: FloatArray, x: FloatArray, spread: float
+) -> tuple[float, FloatArray]:
+    """Compute minus the log posterior of the precisions, up to a constant, and its gradient.
+
+    Args:
+        Phi: Features, shape (n, d).
+        y: Standardised losses, shape (n,).
+        x: Logarithms of the precisions: log alpha of the weights, one for all or one for each, and
+            last log beta of the noise.
+        spread: Standard deviation of a normal prior on each log alpha, whose mean is the mean of
+            all log alpha; infinite without a prior.
+
+    Returns:
+        The value, and the gradient, shaped as x.
+    """
+    log_alpha = x[:-1]
+    log_beta = float(x[-1])
+    likelihood = compute_likelihood(Phi, y, log_alpha, log_beta)
+    grad_alpha = likelihood.grad_alpha  # one derivative for each feature
+    has_common_precision = len(log_alpha) == 1
+    if has_common_precision:
+        grad_alpha = grad_alpha.sum(keepdims=True)
+
+    # Without a prior, the spread is infinite and the deviations are 0.
+    deviations = (log_alpha - log_alpha.mean()) / spread
+    minus_log_prior = 0.5 * float(np.sum(deviations**2))
+    # The mean depends on log alpha, too. This adds nothing to the gradient, as deviations from a
+    # mean sum to 0.
+    grad_prior = deviations / spread
+
+    value = likelihood.rho + minus_log_prior  # rho is minus the log likelihood
+    return value, np.append(grad_alpha + grad_prior, likelihood.grad_beta)
+
+
 def _solve(R: FloatArray, B: FloatArray) -> FloatArray:
-    """Solve R X = B for X, with upper triangular R, by LAPACK."""
+    """Solve R X = B for X, with an upper triangular R (k, k) and B of k rows, by LAPACK."""
     solution: FloatArray
     solution, _ = dtrtrs(R, B, trans=0)
     return solution
 
 
 def _solve_transposed(R: FloatArray, B: FloatArray) -> FloatArray:
-    """Solve R^T X = B for X, with upper triangular R, by LAPACK."""
+    """Solve R^T X = B for X, with an upper triangular R (k, k) and B of k rows, by LAPACK."""
     solution: FloatArray
-    solution, _ = dtrtrs(R, B, trans=1)  # of R transposed
+    solution, _ = dtrtrs(R, B, trans=1)  # 1: with R transposed
     return solution

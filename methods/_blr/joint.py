@@ -52,47 +52,49 @@ class Parameters:
 
     @classmethod
     def initial(cls, z: FloatArray, embedded: FloatArray) -> "Parameters":
-        """Make the parameters before a fit: the same precisions for every task.
+        """Make the parameters before a fit: every task has the same precisions.
 
         Args:
             z: Parameters of the feature map, shape (size,).
-            embedded: Embeddings of the tasks, shape (T, k); k is 0 where none are learned.
+            embedded: Embeddings of the tasks, shape (tasks, k); k is 0 where none are learned.
         """
         task_count = len(embedded)
-        log_alpha, log_beta = (
-            START_WITH_FEATURES_ON  # logarithms of the precisions of weights and noise
-        )
+        # Logarithms of the precisions of weights and noise.
+        log_alpha, log_beta = START_WITH_FEATURES_ON
         return cls(z, embedded, np.full(task_count, log_alpha), np.full(task_count, log_beta))
 
-    def precisions_of(self, t: int) -> Precisions:
-        """Select the precisions of weights and noise of task t; of the last task if t is -1.
+    def precisions_of(self, task: int) -> Precisions:
+        """Select the precisions of weights and noise of one task.
 
-        Their logarithms are `log_alpha` and `log_beta`, (tasks,) each.
+        Args:
+            task: Index of the task; -1 is the last one, as in a list.
         """
-        log_alpha = self.log_alpha[[t]]  # shape (1,): one precision for all weights of the task
-        return Precisions(log_alpha, float(self.log_beta[t]))
+        log_alpha = self.log_alpha[[task]]  # shape (1,): one precision for all weights of the task
+        return Precisions(log_alpha, float(self.log_beta[task]))
 
     def median_precisions(self, task_count: int) -> Precisions:
-        """Compute medians of the precisions of the first tasks, to start a fit of another task.
+        """Compute medians of the first tasks' precisions, from which a fit of another task starts.
 
         They are medians of the logarithms of the precisions of weights, alpha, and of noise, beta.
 
         Args:
-            task_count: Number of these tasks, which leaves out the current one, the last.
+            task_count: Number of the first tasks; callers leave out the current task, the last one.
         """
         log_alpha = np.median(self.log_alpha[:task_count])
         log_beta = np.median(self.log_beta[:task_count])
         return Precisions(np.array([log_alpha]), float(log_beta))
 
-    def with_precisions(self, t: int, precisions: Precisions) -> "Parameters":
-        """Copy these parameters with other precisions of task t; of the last task if t is -1.
+    def with_precisions(self, task: int, precisions: Precisions) -> "Parameters":
+        """Copy these parameters with other precisions of one task.
 
-        They are stored as logarithms: `log_alpha` of weights and `log_beta` of noise, (tasks,).
+        Args:
+            task: Index of the task; -1 is the last one, as in a list.
+            precisions: Its new precisions, with one precision for all weights.
         """
         log_alpha = self.log_alpha.copy()
         log_beta = self.log_beta.copy()
-        log_alpha[t] = precisions.log_alpha[0]  # the only one, for all weights of the task
-        log_beta[t] = precisions.log_beta
+        log_alpha[task] = precisions.log_alpha[0]
+        log_beta[task] = precisions.log_beta
         return replace(self, log_alpha=log_alpha, log_beta=log_beta)
 
 
@@ -104,13 +106,15 @@ def fit_jointly(
     *,
     evaluations: int,
 ) -> Parameters:
-    """Fit all parameters by L-BFGS, to minimise the sum of the tasks' minus log likelihood, rho.
+    """Fit the parameters of the feature map and of all tasks together, by L-BFGS.
+
+    The fit minimises the sum of the tasks' minus log likelihood.
 
     Args:
         phi: The feature map.
         inputs: Inputs of each task's evaluations, shape (n, number of inputs). The embedding of the
             task, which is one of the fitted parameters, is not among them: it is put before them.
-        losses: Their standardised losses, shape (n,).
+        losses: Standardised losses of each task's evaluations, shape (n,).
         start: Starting point.
         evaluations: Largest number of evaluations of the sum and its gradient.
 
@@ -121,24 +125,27 @@ def fit_jointly(
     def objective(x: FloatArray) -> tuple[float, FloatArray]:
         """Compute the sum of the tasks' minus log likelihood, and its gradient.
 
-        x are the parameters to fit, joined to one vector; `start` has their shapes.
+        x has all parameters, joined to one vector; `start` has their shapes.
         """
         try:
             return value_and_gradient(phi, inputs, losses, _split(x, start))
-        except ModelError:  # the descent steps back from an infinite value
+        except ModelError:  # no Cholesky factor: the descent steps back from an infinite value
             return np.inf, np.zeros(len(x))
 
-    x = _join(start)
-    bounds = _make_bounds(start)
-    # The fit ends when an iteration gains less than `TOLERANCE`.
-    _, best = minimise(objective, x, bounds, evaluations=evaluations, tolerance=TOLERANCE)
+    _, best = minimise(
+        objective,
+        _join(start),
+        _make_bounds(start),
+        evaluations=evaluations,
+        tolerance=TOLERANCE,  # an iteration that gains less is the last one
+    )
     return _split(best, start)
 
 
 def _make_bounds(parameters: Parameters) -> tuple[FloatArray, FloatArray]:
-    """Make the lowest and highest values of the joined parameters x: only precisions are bounded.
+    """Make the lowest and the highest values of the joined parameters, shaped as by `_join`.
 
-    The precisions of weights, alpha, and of noise, beta, are bounded by their logarithms.
+    Only the logarithms of the precisions are bounded.
     """
     lowest_log_alpha, highest_log_alpha = LOG_ALPHA_BOUNDS
     lowest_log_beta, highest_log_beta = LOG_BETA_BOUNDS
@@ -165,32 +172,33 @@ def value_and_gradient(
     losses: Sequence[FloatArray],
     parameters: Parameters,
 ) -> tuple[float, FloatArray]:
-    """Compute the sum of the tasks' rho, minus log likelihood, and its gradient.
+    """Compute the sum of the tasks' minus log likelihood, and its gradient.
 
     Args:
         phi: The feature map.
         inputs: Inputs of each task's evaluations, shape (n, number of inputs), without the
             embedding of the task, which is put before them.
-        losses: Their standardised losses, shape (n,).
-        parameters: Parameters z of the feature map, an embedding of each task, which is also an
-            input, and the precisions of the tasks' weights and noise.
+        losses: Standardised losses of each task's evaluations, shape (n,).
+        parameters: Parameters z of the feature map, an embedding of each task, and the precisions
+            of each task's weights and noise.
 
     Returns:
-        The sum, and its gradient with respect to the parameters, laid out as by `_join`.
+        The sum, and its gradient with respect to the parameters, joined as by `_join`.
 
     Raises:
         ModelError: A matrix of a task has no Cholesky factor.
     """
-    counts = [len(y) for y in losses]
-    embedded = parameters.embedded  # (tasks, k): a task's is an input of all its evaluations
+    embedded = parameters.embedded  # (tasks, k)
+    counts = [len(y) for y in losses]  # evaluations of each task
+    # The evaluations of all tasks, one task after the other. The first inputs are the embedding of
+    # the task.
     X = np.hstack([np.repeat(embedded, counts, axis=0), np.concatenate(inputs)])
-    # Features Phi, and the function that propagates a gradient back from Phi to the parameters z
-    # and to the embeddings, which are the first inputs.
+    # The features of all evaluations, and the function that propagates a gradient back from the
+    # features to z and to the first inputs.
     Phi, pull_back = linearise(phi, parameters.z, X, first=embedded.shape[1])
 
-    # Rows of each task in X and Phi, which hold the tasks one after the other.
     ends = np.cumsum(counts)
-    rows = [slice(end - n, end) for end, n in zip(ends, counts, strict=True)]
+    rows_of_task = [slice(end - n, end) for end, n in zip(ends, counts, strict=True)]
 
     total = 0.0
     grad_Phi = np.empty(Phi.shape)
@@ -199,40 +207,52 @@ def value_and_gradient(
     for t, y in enumerate(losses):
         if not len(y):  # the current task before its first evaluation adds nothing
             continue
+        rows = rows_of_task[t]
         precisions = parameters.precisions_of(t)
-        task = compute_likelihood(Phi[rows[t]], y, precisions.log_alpha, precisions.log_beta)
-        total += task.rho
-        grad_Phi[rows[t]] = task.grad_features
-        grad_alpha[t] = task.grad_alpha.sum()  # all weights of a task have the same alpha
-        grad_beta[t] = task.grad_beta
+        likelihood = compute_likelihood(Phi[rows], y, precisions.log_alpha, precisions.log_beta)
+        total += likelihood.rho
+        grad_Phi[rows] = likelihood.grad_features
+        grad_alpha[t] = likelihood.grad_alpha.sum()  # all weights of a task have the same alpha
+        grad_beta[t] = likelihood.grad_beta
 
-    grad_z, grad_embedded_inputs = pull_back(grad_Phi)
+    grad_z, grad_first_inputs = pull_back(grad_Phi)
+    # An embedding is an input of all evaluations of its task, so their gradients are summed.
     grad_embedded = np.zeros_like(embedded)
-    for t in range(len(counts)):
-        grad_embedded[t] = grad_embedded_inputs[rows[t]].sum(axis=0)
-    return total, np.concatenate([grad_z, grad_embedded.ravel(), grad_alpha, grad_beta])
+    for t, rows in enumerate(rows_of_task):
+        grad_embedded[t] = grad_first_inputs[rows].sum(axis=0)
+    gradient = _join(Parameters(grad_z, grad_embedded, grad_alpha, grad_beta))
+    return total, gradient
 
 
 def _join(parameters: Parameters) -> FloatArray:
-    """Join the parameters to one vector x, as an optimiser needs it.
+    """Join the parameters to one vector, as an optimiser needs it.
 
-    Those of the feature map, z, come first; then the tasks' embeddings, log alpha and log beta.
+    The parameters of the feature map come first; then the tasks' embeddings, the logarithms of the
+    precisions of weights, and those of noise. `_split` takes them apart again.
     """
-    of_tasks = (parameters.embedded.ravel(), parameters.log_alpha, parameters.log_beta)
-    return np.concatenate([parameters.z, *of_tasks])
+    return np.concatenate(
+        [
+            parameters.z,
+            parameters.embedded.ravel(),
+            parameters.log_alpha,
+            parameters.log_beta,
+        ]
+    )
 
 
-def _split(x: FloatArray, like: Parameters) -> Parameters:
-    """Split a vector x, as `_join` lays it out, into parameters shaped as those of `like`.
+def _split(x: FloatArray, shapes: Parameters) -> Parameters:
+    """Split a vector of all parameters, joined by `_join`, into its parts.
 
-    x has z, the tasks' embeddings, log alpha (tasks,) and log beta (tasks,), one after the other.
+    Args:
+        x: The vector: z, the tasks' embeddings, log alpha and log beta, one after the other.
+        shapes: Any parameters whose parts have the shapes of the result.
     """
-    z_end = len(like.z)
-    embedded_end = z_end + like.embedded.size
-    alpha_end = embedded_end + len(like.log_alpha)
+    z_end = len(shapes.z)
+    embedded_end = z_end + shapes.embedded.size
+    alpha_end = embedded_end + len(shapes.log_alpha)
     return Parameters(
         z=x[:z_end],
-        embedded=x[z_end:embedded_end].reshape(like.embedded.shape),
+        embedded=x[z_end:embedded_end].reshape(shapes.embedded.shape),
         log_alpha=x[embedded_end:alpha_end],
         log_beta=x[alpha_end:],
     )

@@ -33,7 +33,7 @@ As d rho = 1/2 tr(Sigma^-1 dSigma) - 1/2 (beta r)^T dSigma (beta r) and w = Phi~
     d rho / d log alpha_i = -1/2 sum_n Phi~_ni (d rho / d Phi~)_ni,     summed where one is for all
     d rho / d log beta    = 1/2 (beta |r|^2 + gamma - n),  gamma = d - tr K^-1 = n - tr E^-1
 
-gamma being MacKay's (1992) effective number of parameters (`effective`).
+gamma being MacKay's (1992) effective number of parameters (`effective_parameters`).
 """
 
 import math
@@ -76,9 +76,10 @@ def compute_likelihood(
 ) -> Likelihood:
     """Compute minus the log marginal likelihood of one task, rho, and its gradient.
 
-    With scaled features Phi~ = Phi alpha^(-1/2), the matrix to factorise is the smaller one of
-    K = I + beta Phi~^T Phi~ (d, d) and E = I + beta Phi~ Phi~^T (n, n). The gradient follows from
-    the mean w of the weights, the residuals r = y - Phi~ w, and M = Phi~ K^-1 = E^-1 Phi~.
+    Bayesian linear regression on scaled features Phi~ = Phi alpha^(-1/2) has two forms, with the
+    matrices K = I + beta Phi~^T Phi~ (d, d) and E = I + beta Phi~ Phi~^T (n, n). The smaller matrix
+    is inverted. The gradient follows from the posterior mean w of the weights, the residuals
+    r = y - Phi~ w, and M = Phi~ K^-1 = E^-1 Phi~. The head of this module has the formulas.
 
     Args:
         Phi: Features, shape (n, d).
@@ -89,8 +90,8 @@ def compute_likelihood(
     Raises:
         ModelError: A matrix has no Cholesky factor.
     """
-    scales = exponentials(-0.5 * log_alpha)
     beta = math.exp(log_beta)
+    scales = exponentials(-0.5 * log_alpha)  # alpha^(-1/2), (1,) or (d,)
     scaled_Phi = Phi * scales
     n, d = scaled_Phi.shape
     R = factor(scaled_Phi, beta)
@@ -99,27 +100,28 @@ def compute_likelihood(
 
     y_row = y[None]
     y_column = y[:, None]
-    if n > d:
+    if n > d:  # the inverse is K^-1
         M = product(scaled_Phi, inverse)
-        w = beta * product(product(y_row, scaled_Phi), inverse)
+        w = beta * product(product(y_row, scaled_Phi), inverse)  # a row, beta y^T Phi~ K^-1
         r = y_column - product(scaled_Phi, w.T)
-    else:
+    else:  # the inverse is E^-1
         M = product(inverse, scaled_Phi)
         r = product(inverse, y_column)
         w = beta * product(r.T, scaled_Phi)
 
-    # `scales` may be one number for all features; here there is one for each.
-    grad_features, grad_alpha = _compute_gradient(scaled_Phi, M, r, w, beta, np.full(d, scales))
+    scale_of_feature = np.full(d, scales)  # also where all features have the same scale
+    grad_features, grad_alpha = _compute_gradient(scaled_Phi, M, r, w, beta, scale_of_feature)
+
     y_times_r = float(product(y_row, r)[0, 0])
     squared_r = float(product(r.T, r)[0, 0])
-    # The effective number of parameters, d - tr K^-1 or, which is the same, n - tr E^-1.
-    effective = len(inverse) - float(np.trace(inverse))
-    # Half of log |K| = log |E| is the sum of the logarithms on the diagonal of R.
+    half_log_determinant = sum_log_diagonal(R)  # of K, which is that of E
+    # MacKay's effective number of parameters is d - tr K^-1, or, which is the same, n - tr E^-1.
+    effective_parameters = len(inverse) - float(np.trace(inverse))
     return Likelihood(
-        rho=-0.5 * n * log_beta + sum_log_diagonal(R) + 0.5 * beta * y_times_r,
+        rho=-0.5 * n * log_beta + half_log_determinant + 0.5 * beta * y_times_r,
         grad_features=grad_features,
         grad_alpha=grad_alpha,
-        grad_beta=0.5 * (beta * squared_r + effective - n),
+        grad_beta=0.5 * (beta * squared_r + effective_parameters - n),
     )
 
 
@@ -163,23 +165,25 @@ def _compute_gradient(
 
 
 def factor(scaled_Phi: FloatArray, beta: float) -> FloatArray:
-    """Compute the upper Cholesky factor R of the smaller one of two precision matrices.
+    """Compute the upper Cholesky factor R of the smaller one of two matrices, K and E.
 
     With more evaluations than features, n > d, the matrix is K = I + beta Phi~^T Phi~, shape
     (d, d), else E = I + beta Phi~ Phi~^T, shape (n, n).
 
     Args:
-        scaled_Phi: Phi~, features divided by the square roots of their precisions, shape (n, d).
+        scaled_Phi: Phi~, features divided by the square roots of their weights' precisions, shape
+            (n, d).
         beta: Precision of the noise.
 
     Raises:
         ModelError: The matrix has no Cholesky factor.
     """
     n, d = scaled_Phi.shape
-    # `gram` of A is A^T A.
-    K_or_E = gram(scaled_Phi) if n > d else gram(scaled_Phi.T.copy())
+    has_more_evaluations = n > d
+    A = scaled_Phi if has_more_evaluations else scaled_Phi.T.copy()
+    K_or_E = gram(A)  # A^T A: Phi~^T Phi~ or Phi~ Phi~^T
     K_or_E *= beta
-    K_or_E.flat[:: len(K_or_E) + 1] += 1.0  # the identity matrix
+    K_or_E.flat[:: len(K_or_E) + 1] += 1.0  # the diagonal of the identity matrix
     is_positive_definite, R = cholesky(K_or_E)
     if not is_positive_definite:
         raise ModelError("the precision matrix is not numerically positive definite")

@@ -13,6 +13,7 @@ from hpobench_ordered.methods.bo import group_features
 from hpobench_ordered.space.parameters import Kind
 
 if TYPE_CHECKING:
+    from hpobench_ordered.data.history import Evaluations
     from hpobench_ordered.methods._blr.heads import Head
     from hpobench_ordered.methods._networks.features import FeatureMap
 
@@ -76,43 +77,37 @@ class LinearHead(ModelBased):
 
         y = standardise(self.evaluated_losses())
         head = self.fit_head(self.make_inputs(self.evaluated_units()), y)
-        best = float(y.min())
+        lowest_loss = float(y.min())
         if self._pending:  # asked for, but not evaluated yet: assumed to give the posterior mean
             pending_inputs = self.make_inputs(self.pending_units())
             head, assumed_losses = head.with_fantasies(self.features(pending_inputs))
-            best = min(best, float(assumed_losses.min()))
+            lowest_loss = min(lowest_loss, float(assumed_losses.min()))
 
         def score(unit: FloatArray) -> FloatArray:
             """Compute log expected improvement (m,) of candidates in the unit cube, (m, d).
 
-            The head predicts losses from features, outputs of the feature map.
+            The head predicts losses from the outputs of the feature map.
             """
-            mean, sd = head.predict(self.features(self.make_inputs(unit)))
-            return log_expected_improvement(mean, sd, best)
+            inputs = self.make_inputs(unit)
+            mean, sd = head.predict(self.features(inputs))
+            return log_expected_improvement(mean, sd, lowest_loss)
 
         return score
 
     def prepare_sources(self) -> tuple[list[FloatArray], list[FloatArray]]:
         """Compute the inputs and the losses of the previous tasks that have finite losses.
 
-        More than `MAX_SOURCES` evaluations are subsampled. This also sets `_context`, the
-        standardised context of the current task, which is a part of its inputs.
+        This also sets `_context`, the standardised context of the current task, which later inputs
+        of this task contain.
 
         Returns:
-            Inputs (n, p) and standardised losses (n,) of the evaluations of each task.
+            For each previous task, the inputs (n, p) of its evaluations, and their losses (n,),
+            standardised task by task.
         """
         from hpobench_ordered.methods._gp.model import standardise
 
-        tasks = replace_failed_evaluations(self.history) if self.uses_history else []
-        evaluation_count = sum(map(len, tasks))
-        if evaluation_count > MAX_SOURCES:
-            # The limit is for all tasks together; a single task may use it up.
-            counts = draw_sample_counts(
-                tasks, max_per_task=MAX_SOURCES, max_total=MAX_SOURCES, rng=self.rng
-            )
-            tasks = sample_standardised(tasks, counts, self.rng)
-
-        # A context maps names of quantities to numbers. The current task's comes last.
+        tasks = self._choose_source_evaluations()
+        # The contexts of the current and the previous tasks are standardised together.
         if self.uses_context:
             contexts = [*(task.context for task in tasks), self.context]
         else:
@@ -122,16 +117,36 @@ class LinearHead(ModelBased):
         inputs = []
         losses = []
         for task, context in zip(tasks, source_contexts, strict=True):
-            losses.append(standardise(task.losses))  # among those that are used
-            # Configurations in the unit cube.
+            losses.append(standardise(task.losses))
             unit = self.space.canonical(self.space.encode(task.values))
             inputs.append(self._scale_and_append_context(unit, context))
         return inputs, losses
 
-    def make_inputs(self, unit: FloatArray) -> FloatArray:
-        """Compute inputs (m, p) of the feature map for configurations on this task.
+    def _choose_source_evaluations(self) -> "Sequence[Evaluations]":
+        """Choose the evaluations of previous tasks to use, a random part if there are too many.
 
-        They are features of the configurations, and this task's standardised context, `_context`.
+        More than `MAX_SOURCES` evaluations of all tasks together are too many. A method without
+        history uses none.
+        """
+        if not self.uses_history:
+            return []
+        tasks = replace_failed_evaluations(self.history)
+        evaluation_count = sum(map(len, tasks))
+        if evaluation_count <= MAX_SOURCES:
+            return tasks
+        counts = draw_sample_counts(
+            tasks,
+            max_per_task=MAX_SOURCES,  # a single task may use up the limit of all
+            max_total=MAX_SOURCES,
+            rng=self.rng,
+        )
+        return sample_standardised(tasks, counts, self.rng)
+
+    def make_inputs(self, unit: FloatArray) -> FloatArray:
+        """Compute inputs (m, p) of the feature map for configurations on the current task.
+
+        They are features of the configurations, and this task's standardised context, `_context`,
+        which `prepare_sources` has set.
 
         Args:
             unit: The configurations in the unit cube, shape (m, number of hyperparameters).
@@ -139,9 +154,9 @@ class LinearHead(ModelBased):
         return self._scale_and_append_context(unit, self._context)
 
     def features(self, X: FloatArray) -> FloatArray:
-        """Compute the outputs (m, d) of the feature map `phi` for its inputs X (m, p).
+        """Compute the features (m, d) of inputs X (m, p): the outputs of the feature map.
 
-        The map's parameters are `z`.
+        The map is `phi`, and its parameters are `z`.
         """
         from hpobench_ordered.methods._networks.features import compute_features
 
@@ -150,9 +165,9 @@ class LinearHead(ModelBased):
     def _scale_and_append_context(self, unit: FloatArray, context: FloatArray) -> FloatArray:
         """Compute inputs (m, p) of the feature map for configurations on a task.
 
-        They are the features of the configuration, scaled to [-1, 1], and the context of the task.
-        One-hot columns of choices and the context are scaled down, so that they have less
-        influence than numbers.
+        They are the features of the configuration, scaled to [-1, 1], with which networks learn
+        faster than with [0, 1], and the context of the task. One-hot columns of choices and the
+        context are scaled down, so that they have less influence than numbers.
 
         Args:
             unit: The configurations in the unit cube, shape (m, number of hyperparameters).
@@ -161,27 +176,33 @@ class LinearHead(ModelBased):
         is_choice = [p.kind is Kind.CATEGORICAL for p in self.space.parameters]
         scale_of_parameter = np.where(is_choice, CHOICE_SCALE, 1.0)
         parameter_of_column = group_features(self.space)  # a categorical has several columns
-        scales = scale_of_parameter[parameter_of_column]
+        scale_of_column = scale_of_parameter[parameter_of_column]
+
         features = self.region.features(unit)  # in [0, 1]
-        centred = 2.0 * features - 1.0  # in [-1, 1], with which networks learn faster
-        context_columns = np.broadcast_to(CONTEXT_SCALE * context, (len(unit), len(context)))
-        return np.concatenate([scales * centred, context_columns], axis=1)
+        centred = 2.0 * features - 1.0  # in [-1, 1]
+        scaled_context = CONTEXT_SCALE * context
+        context_columns = np.broadcast_to(scaled_context, (len(unit), len(context)))
+        return np.concatenate([scale_of_column * centred, context_columns], axis=1)
 
 
 def standardise_contexts(contexts: Sequence[Mapping[str, float]]) -> FloatArray:
-    """Standardise over all tasks the q context quantities that all of them have, (tasks, q).
+    """Standardise the quantities of contexts to mean 0 and variance 1 over the tasks.
 
-    Columns are in the order of the last task's context; q may be 0.
+    Only the q quantities that all tasks have are used; q may be 0.
 
     Args:
         contexts: Context of each task: its quantities by name.
+
+    Returns:
+        A row for each task, and a column for each quantity, in the order of the last task's
+        context, shape (tasks, q).
     """
     from hpobench_ordered.methods._gp.model import standardise
 
     columns = []
     for name in contexts[-1]:
-        is_shared = all(name in context for context in contexts)
-        if is_shared:
+        is_in_all = all(name in context for context in contexts)
+        if is_in_all:
             values = [float(context[name]) for context in contexts]
             columns.append(standardise(np.array(values)))
     if not columns:
