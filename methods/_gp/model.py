@@ -53,7 +53,8 @@ class Kernel:
     """A Matern-5/2 kernel with one length scale for each hyperparameter.
 
     Attributes:
-        groups: Length scale that each feature column belongs to, shape (p,), values 0 to g - 1.
+        groups: Index of the length scale of each feature, from 0 to g - 1, shape (p,). The features
+            of a categorical, one for each choice, share one.
     """
 
     groups: IntArray
@@ -107,7 +108,14 @@ class TaskPriors:
 
 @dataclass(frozen=True, slots=True)
 class PriorArrays:
-    """Mean, precision and bounds of theta, each of its shape."""
+    """Normal priors on hyperparameters, as arrays with an entry for each hyperparameter.
+
+    Attributes:
+        mean: Means.
+        precision: One over the variances; 0 for a flat prior.
+        lower: Smallest values allowed.
+        upper: Largest values allowed.
+    """
 
     mean: FloatArray
     precision: FloatArray
@@ -116,10 +124,7 @@ class PriorArrays:
 
     @classmethod
     def stack(cls, priors: Sequence[LogPrior]) -> "PriorArrays":
-        """Stack priors as arrays, in their order.
-
-        The precision is 1 over the variance, so that it is 0 for a flat prior.
-        """
+        """Stack the priors of single hyperparameters as arrays, in their order."""
         return cls(
             mean=np.array([prior.mean for prior in priors]),
             precision=np.array([1.0 / prior.sd**2 for prior in priors]),
@@ -157,7 +162,7 @@ class GaussianProcess:
     """
 
     def __init__(self, X: FloatArray, y: FloatArray, *, kernel: Kernel, theta: FloatArray) -> None:
-        """Condition on losses y (n,) at features X (n, p).
+        """Condition on losses y (n,) at features X (n, p), by factorising their covariance.
 
         theta has the log length scales, log signal variance and log noise variance.
         """
@@ -171,9 +176,9 @@ class GaussianProcess:
         K = compiled.cross_covariance(X, X, kernel.groups, theta, self._length_scale_count)
         K.flat[:: len(y) + 1] += noise_variance  # on the diagonal
 
-        # Predictions need the upper Cholesky factor R of the covariance K = R^T R, and
-        # alpha = K^-1 y.
-        module = _faster_module(len(y))
+        # What predictions need of the covariance K: its upper Cholesky factor R, with K = R^T R,
+        # and alpha = K^-1 y.
+        module = _choose_faster_module(len(y))
         is_positive_definite, self._R = module.cholesky(K)
         if not is_positive_definite:
             raise ModelError("the covariance matrix is not numerically positive definite")
@@ -204,16 +209,17 @@ class GaussianProcess:
         Raises:
             ModelError: No start leads to a finite log posterior.
         """
-        g = kernel.length_scales  # their number
-        prior = stack_priors(priors, g)
-        # Squared differences of all pairs of rows of X, (g, n, n), are the same for all theta.
-        S = compiled.squared_differences(X, kernel.groups, g)
+        length_scale_count = kernel.length_scales
+        prior = stack_priors(priors, length_scale_count)
+        # Squared differences of all pairs of rows of X, (g, n, n). They do not depend on theta, so
+        # they are computed once.
+        S = compiled.squared_differences(X, kernel.groups, length_scale_count)
 
         best_theta = starts[0]
-        lowest = math.inf
-        module = _faster_module(len(y))
+        lowest_value = math.inf
+        module = _choose_faster_module(len(y))
         for start in starts:
-            theta, negative_log_posterior = module.fit(
+            theta, value = module.fit(  # the value is minus the log posterior of theta
                 S,
                 y,
                 start,
@@ -222,31 +228,28 @@ class GaussianProcess:
                 prior.mean,
                 prior.precision,
                 MAX_ITERATIONS,
-                TOLERANCE,  # an iteration that gains less is the last one
+                TOLERANCE,
             )
-            if negative_log_posterior < lowest:
+            if value < lowest_value:
                 best_theta = theta
-                lowest = negative_log_posterior
-        if not math.isfinite(lowest):
-            raise ModelError(f"the log posterior of the hyperparameters is {-lowest}")
+                lowest_value = value
+        if not math.isfinite(lowest_value):
+            raise ModelError(f"the log posterior of the hyperparameters is {-lowest_value}")
         return cls(X, y, kernel=kernel, theta=best_theta)
 
     def log_marginal_likelihood(self) -> float:
-        """Compute the log marginal likelihood of the observations.
+        """Compute the log marginal likelihood of the observations, for these hyperparameters.
 
-        It is the log posterior of the hyperparameters under flat priors. `_R` is the upper Cholesky
-        factor of the covariance K of the observations, and `_alpha` is K^-1 y with their losses
-        `_y`.
+        Under flat priors, whose precision is 0, it equals the log posterior of the hyperparameters,
+        which the compiled function computes.
         """
-        zeros = np.zeros(len(self.theta))  # mean and precision of a flat prior
+        zeros = np.zeros(len(self.theta))
         return -compiled.negative_log_posterior_from(
             self._y, self._R, self._alpha, self.theta, zeros, zeros
         )
 
     def predict(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Predict the noise-free function at new features X.
-
-        The process was conditioned on n observations when it was made.
+        """Predict the noise-free function at new features, from the observations.
 
         Args:
             X: Features, shape (m, p), C-contiguous.
@@ -255,7 +258,7 @@ class GaussianProcess:
             Posterior mean (m,) and standard deviation (m,); 0 if the variance is below rounding
             errors.
         """
-        module = _faster_module(len(self._y))  # depends on the size of the Cholesky factor
+        module = _choose_faster_module(len(self._y))
         mean, variance = module.predict(
             self._X,  # features of the observations
             self._R,  # upper Cholesky factor of their covariance K
@@ -281,30 +284,37 @@ class GaussianProcess:
         Raises:
             ModelError: The covariance matrix has no Cholesky factor.
         """
-        groups = self._kernel.groups  # index of the length scale of each feature
-        theta = self.theta  # g log length scales, then the log signal variance
-        g = self._length_scale_count
-        # Of the n observations, whose features are `_X`, and the points, (n, m).
-        cross = compiled.cross_covariance(self._X, X, groups, theta, g)
-        # alpha is K^-1 y, with the covariance K and the losses y of the observations.
-        mean = self._alpha @ cross
-
-        # Rasmussen and Williams (2006), equation 2.24: the prior covariance minus what the
-        # observations explain, cross^T K^-1 cross, where their covariance is K = R^T R.
-        solved = dtrtrs(self._R.T, cross, lower=1)[0]  # R^-T cross, (n, m)
-        prior_covariance = compiled.cross_covariance(X, X, groups, theta, g)
-        covariance = prior_covariance - solved.T @ solved
-
+        mean, covariance = self._predict_jointly(X)
         # Against rounding errors: a small share of the signal variance is added to the diagonal.
-        signal_variance = math.exp(theta[g])
-        covariance.flat[:: len(X) + 1] += SAMPLED_JITTER * signal_variance
-        # Compiled code is faster for small matrices, LAPACK for large ones.
-        module = _faster_module(len(X))
+        log_signal_variance = self.theta[self._length_scale_count]
+        covariance.flat[:: len(X) + 1] += SAMPLED_JITTER * math.exp(log_signal_variance)
+
+        module = _choose_faster_module(len(X))
         is_positive_definite, R = module.cholesky(covariance)
         if not is_positive_definite:
             raise ModelError("the covariance matrix is not numerically positive definite")
         sampled: FloatArray = mean + normal @ R
         return sampled
+
+    def _predict_jointly(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Predict the posterior mean (m,) and covariance (m, m) of the noise-free function.
+
+        The covariance is the prior covariance minus what the observations explain,
+        cross^T K^-1 cross = |R^-T cross|^2, with the covariance K = R^T R of the observations
+        (Rasmussen and Williams 2006, equation 2.24).
+
+        Args:
+            X: Features of m points, shape (m, p), C-contiguous.
+        """
+        groups = self._kernel.groups
+        g = self._length_scale_count
+        cross = compiled.cross_covariance(self._X, X, groups, self.theta, g)  # (n, m)
+        mean = self._alpha @ cross
+
+        solved, _ = dtrtrs(self._R.T, cross, lower=1)  # R^-T cross, (n, m)
+        prior_covariance = compiled.cross_covariance(X, X, groups, self.theta, g)
+        covariance: FloatArray = prior_covariance - solved.T @ solved
+        return mean, covariance
 
     def predict_leave_one_out(self) -> tuple[FloatArray, FloatArray]:
         """Predict each observation from all others, with the same hyperparameters.
@@ -317,7 +327,7 @@ class GaussianProcess:
         Returns:
             Mean (n,) and standard deviation (n,) of the noise-free function.
         """
-        inverse, _ = dpotri(self._R.T, lower=1)  # K^-1, from the Cholesky factor R of K
+        inverse, _ = dpotri(self._R.T, lower=1)  # lower triangle of K^-1, from its factor R
         inverse_diagonal = np.diag(inverse)
         mean: FloatArray = self._y - self._alpha / inverse_diagonal
         noise_variance = math.exp(self.theta[-1])
@@ -328,23 +338,23 @@ class GaussianProcess:
     def with_fantasies(self, pending: FloatArray) -> tuple["GaussianProcess", FloatArray]:
         """Condition also on pending evaluations, as if they gave the posterior mean.
 
-        The mean stays as it is, the standard deviation shrinks around them ("kriging believer",
-        Ginsbourger, Le Riche and Carraro 2010). They are added to the observations, `_X` (n, p) and
-        `_y` (n,); the hyperparameters are not fitted again.
+        The mean stays as it is, and the standard deviation shrinks around them ("kriging believer",
+        Ginsbourger, Le Riche and Carraro 2010). The hyperparameters are not fitted again.
 
         Args:
             pending: Features of the pending configurations, shape (k, p), C-contiguous.
 
         Returns:
-            The process, and the losses that pending evaluations are assumed to give, (k,).
+            The new process, and the losses that the pending evaluations are assumed to give, (k,).
 
         Raises:
             ModelError: The covariance matrix has no Cholesky factor.
         """
-        mean, _ = self.predict(pending)
+        assumed_losses, _ = self.predict(pending)
         X = np.concatenate([self._X, pending])
-        y = np.concatenate([self._y, mean])
-        return GaussianProcess(X, y, kernel=self._kernel, theta=self.theta), mean
+        y = np.concatenate([self._y, assumed_losses])
+        process = GaussianProcess(X, y, kernel=self._kernel, theta=self.theta)
+        return process, assumed_losses
 
 
 def standardise(losses: FloatArray) -> FloatArray:
@@ -352,7 +362,7 @@ def standardise(losses: FloatArray) -> FloatArray:
     return compiled.standardise(losses)
 
 
-def _faster_module(n: int) -> ModuleType:
+def _choose_faster_module(n: int) -> ModuleType:
     """Choose the module whose `cholesky`, `fit` and `predict` are faster for n observations.
 
     `compiled` is faster for few, up to `COMPILED_LIMIT`, and `lapack` for many. Their results are
@@ -360,6 +370,6 @@ def _faster_module(n: int) -> ModuleType:
     """
     if n <= COMPILED_LIMIT:
         return compiled
-    from hpobench_ordered.methods._gp import lapack
+    from hpobench_ordered.methods._gp import lapack  # scipy's optimiser loads slowly
 
     return lapack

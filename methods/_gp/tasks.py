@@ -37,9 +37,10 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
+from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg.lapack import dpotri, dtrtrs  # made by f2py
+from scipy.linalg.lapack import dtrtrs  # made by f2py
 
 from hpobench_ordered._typing import FloatArray, IntArray
 from hpobench_ordered.methods._gp import compiled, lapack
@@ -61,35 +62,42 @@ FIRST_EXACT = 128
 
 @cache
 def stack_task_priors(priors: TaskPriors, length_scales: int, tasks: int) -> PriorArrays:
-    """Stack the priors of all hyperparameters x as arrays.
+    """Stack the priors of all hyperparameters x as arrays, in the order of x.
 
-    They are ordered as x: log length scales, log signal variance, log memory, log novelty, log
-    noise variance, log scale of each task.
+    They are log length scales, log signal variance, log memory, log novelty, log noise variance,
+    and the log scale of each task.
 
     Args:
-        priors: The priors.
+        priors: The priors; all length scales have the same, and so have all tasks.
         length_scales: Number of length scales.
         tasks: Number of tasks.
     """
     base = priors.base
     priors_of_length_scales = [base.length_scale] * length_scales
-    priors_of_tasks = [priors.memory, priors.novelty]
-    priors_of_theta = [*priors_of_length_scales, base.signal, *priors_of_tasks, base.noise]
-    priors_of_scales = [priors.scale] * tasks
-    return PriorArrays.stack([*priors_of_theta, *priors_of_scales])
+    priors_of_task_scales = [priors.scale] * tasks
+    return PriorArrays.stack(
+        [
+            *priors_of_length_scales,
+            base.signal,
+            priors.memory,
+            priors.novelty,
+            base.noise,
+            *priors_of_task_scales,
+        ]
+    )
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Observations:
-    """Observations of several tasks.
+    """Observations of several tasks, those of a task one after the other; the current task is last.
 
     Attributes:
         X: Features, shape (n, p), C-contiguous.
         y: Losses, shape (n,).
-        counts: Observations of each task, shape (T,).
+        counts: Number of observations of each task, shape (T,).
         distances: Distances of tasks, D, shape (T, T).
-        kernel: The length scales' columns.
-        level: Prior variance of a level, c.
+        kernel: The kernel of configurations, which knows the length scale of each feature.
+        level: Prior variance of a task's level, c: of what all its losses share.
     """
 
     X: FloatArray
@@ -106,41 +114,49 @@ class Observations:
 
     @property
     def first_log_scale(self) -> int:
-        """Index in x of the first task's log scale: g log length scales and four others precede."""
+        """Index of the first task's log scale among the hyperparameters x.
+
+        The log length scales come before it, and four others: log signal variance, log memory, log
+        novelty and log noise variance.
+        """
         return self.g + 4
 
     @property
     def level_covariance(self) -> FloatArray:
-        """Covariance of the tasks' levels, which are independent, shape (T, T).
-
-        A task's level is what all its losses share; its prior variance is `level`.
-        """
+        """Covariance of the tasks' levels, which are independent, shape (T, T)."""
         return self.level * np.eye(len(self.counts))
 
     def scale_losses(self, x: FloatArray) -> FloatArray:
-        """Divide the losses by the scales of their tasks: z, shape (n,).
+        """Divide each loss by the scale of its task, shape (n,).
 
-        The logarithms of these scales are the last hyperparameters in x.
+        Args:
+            x: Hyperparameters, of which the log scales of the tasks are the last.
         """
         log_scales = x[self.first_log_scale :]
-        z: FloatArray = self.y * np.repeat(np.exp(-log_scales), self.counts)
-        return z
+        inverse_scales = np.exp(-log_scales)
+        scaled_losses: FloatArray = self.y * np.repeat(inverse_scales, self.counts)
+        return scaled_losses
 
     def expand_to_observations(self, task_matrix: FloatArray) -> FloatArray:
-        """Expand a matrix (T, T) with an entry for each pair of tasks to pairs of observations.
+        """Expand a matrix with an entry for each pair of tasks to all pairs of observations.
 
-        Every pair of observations, (n, n), gets the entry of their tasks. Observations are grouped
-        by task, `counts` of each.
+        Args:
+            task_matrix: Shape (T, T).
+
+        Returns:
+            For each pair of observations, the entry of their tasks, shape (n, n).
         """
         return task_matrix.repeat(self.counts, axis=0).repeat(self.counts, axis=1)
 
     def sum_over_tasks(self, observation_matrix: FloatArray) -> FloatArray:
-        """Sum a matrix of pairs of observations (n, n) over the observations of each pair of tasks.
+        """Sum a matrix of all pairs of observations to a matrix of all pairs of tasks.
 
-        Observations are grouped by task, `counts` of each.
+        Args:
+            observation_matrix: Shape (n, n).
 
         Returns:
-            The sums, shape (T, T); 0 for a task without observations.
+            For each pair of tasks, the sum over the observations of both, shape (T, T); 0 for a
+            task without observations.
         """
         first_rows = np.cumsum(self.counts) - self.counts  # of each task
         # `reduceat` sums from each start to the next one, but cannot sum over nothing.
@@ -169,15 +185,16 @@ def couple_tasks(x: FloatArray, distances: FloatArray, g: int) -> FloatArray:
         g: Number of length scales.
     """
     log_signal_variance, log_memory, log_novelty = x[g : g + 3]
+    # Minus the logarithm of the correlation; exp(-log_memory) is one over the memory.
     decay = distances * math.exp(-log_memory)
     decay += mark_other_tasks(len(distances)) * math.exp(log_novelty)
-    B: FloatArray = np.exp(log_signal_variance - decay)
-    return B
+    covariance: FloatArray = np.exp(log_signal_variance - decay)
+    return covariance
 
 
-def mark_other_tasks(tasks: int) -> FloatArray:
+def mark_other_tasks(task_count: int) -> FloatArray:
     """Make a matrix of 1 for pairs of different tasks, and 0 on the diagonal, (tasks, tasks)."""
-    return 1.0 - np.eye(tasks)
+    return 1.0 - np.eye(task_count)
 
 
 def negative_log_posterior(
@@ -185,8 +202,8 @@ def negative_log_posterior(
 ) -> tuple[float, FloatArray]:
     """Compute minus the log posterior of x, up to a constant, and its gradient, shaped as x.
 
-    The model is of losses divided by the scales of their tasks, z. Their covariance is
-    K = B M + c [same task] + v I, with the covariance B of the tasks, the correlation M of the
+    The losses divided by the scales of their tasks, z, are normal with the covariance
+    K = B M + c [same task] + v I: the covariance B of the tasks, the correlation M of the
     configurations, the variance c of a task's level, and the noise variance v. The likelihood is
     that of the losses y and not of z, which scales could make arbitrarily likely.
 
@@ -200,62 +217,142 @@ def negative_log_posterior(
     Returns:
         The value, infinite if K has no Cholesky factor, and the gradient.
     """
-    g = observed.g
-    log_scales = x[observed.first_log_scale :]
-    # The correlation is a covariance of signal variance 1 without noise.
-    M, F = compiled.covariance(S, _make_single_task_theta(x, g, log_noise=-math.inf))
-    B = couple_tasks(x, observed.distances, g)
-    B_of_pairs = observed.expand_to_observations(B)  # (n, n)
-    F *= B_of_pairs  # dK / d log l_k = F S_k / l_k^2, with the length scales l_k
-    K = B_of_pairs * M
-    K += observed.expand_to_observations(observed.level_covariance)
-    K.flat[:: len(K) + 1] += math.exp(x[g + 3])  # noise, on the diagonal
-    is_positive_definite, R = lapack.cholesky(K)
+    covariance = _compute_covariance(observed, S, x)
+    is_positive_definite, R = lapack.cholesky(covariance.K)
     if not is_positive_definite:
         return math.inf, np.zeros(len(x))
 
     z = observed.scale_losses(x)
     alpha = compiled.solve(R, z)  # K^-1 z
     value = compiled.negative_log_posterior_from(z, R, alpha, x, prior.mean, prior.precision)
-    value += float(observed.counts @ log_scales)  # log of the determinant of dy / dz
+    # The density of y is that of z divided by the scale of each loss.
+    log_scales = x[observed.first_log_scale :]
+    value += float(observed.counts @ log_scales)
 
-    # Gradient of the log likelihood of y, in the order of x: the derivative in a parameter t is
-    # 1/2 tr((alpha alpha^T - K^-1) dK/dt), which is summed over the entries of K.
-    inverse = dpotri(R.T, lower=1)[0].T  # K^-1, upper triangle
-    theta = _make_single_task_theta(x, g, log_noise=x[g + 3])
-    grad_theta = compiled.likelihood_gradient(S, K, F, inverse, alpha, theta)
-    grad_K_times_M = (np.outer(alpha, alpha) - inverse) * M  # M's lower triangle is 0
-    grad_K_times_M.flat[:: len(K) + 1] *= 0.5  # an entry above the diagonal stands for two
-    grad_log_B = observed.sum_over_tasks(grad_K_times_M) * B
-    grad_memory = np.vdot(grad_log_B, observed.distances) * math.exp(-x[g + 1])
-    grad_novelty = -np.vdot(grad_log_B, mark_other_tasks(len(B))) * math.exp(x[g + 2])
-    grad_log_scales = _sum_by_task(alpha * z, observed.counts) - observed.counts
-    gradient = np.concatenate(
+    inverse = lapack.invert_from_factor(R)
+    grad_likelihood = np.concatenate(
         [
-            grad_theta[:g],
-            [grad_log_B.sum(), grad_memory, grad_novelty, grad_theta[g + 1]],
-            grad_log_scales,
+            _differentiate_covariance(observed, S, x, covariance, inverse, alpha),
+            # For a log scale a: dz/da = -z for the losses of its task, and the log density of each
+            # is lower by a.
+            _sum_by_task(alpha * z, observed.counts) - observed.counts,
         ]
     )
-    return value, prior.precision * (x - prior.mean) - gradient
+    grad_minus_log_prior = prior.precision * (x - prior.mean)
+    return value, grad_minus_log_prior - grad_likelihood
+
+
+class Covariance(NamedTuple):
+    """The covariance of the observations, and what its derivatives are made of.
+
+    Attributes:
+        B: Covariance of the tasks, shape (T, T).
+        M: Matern-5/2 correlation of the configurations, upper triangle, shape (n, n).
+        F: A factor of K's derivatives: dK / d log l_k = F S_k / l_k^2, elementwise, with the length
+            scales l_k and squared differences S_k; upper triangle, shape (n, n).
+        K: Covariance of the scaled losses, valid in the upper triangle, shape (n, n).
+    """
+
+    B: FloatArray
+    M: FloatArray
+    F: FloatArray
+    K: FloatArray
+
+
+def _compute_covariance(observed: Observations, S: FloatArray, x: FloatArray) -> Covariance:
+    """Compute the covariance K = B M + c [same task] + v I of the scaled losses.
+
+    B is the covariance of their tasks, M the correlation of their configurations, c the variance of
+    a task's level, and v the variance of the noise.
+
+    Args:
+        observed: The observations.
+        S: Squared differences of their features, shape (g, n, n).
+        x: The hyperparameters: g log length scales, log signal variance, log memory, log novelty,
+            log noise variance, log scale of each task.
+    """
+    g = observed.g
+    noise_variance = math.exp(x[g + 3])
+    # The correlation is a covariance of signal variance 1 without noise.
+    M, F = compiled.covariance(S, _make_single_task_theta(x, g, log_noise=-math.inf))
+    B = couple_tasks(x, observed.distances, g)
+    B_of_pairs = observed.expand_to_observations(B)  # (n, n)
+    F *= B_of_pairs  # the derivatives of M become those of B M
+    K = B_of_pairs * M
+    K += observed.expand_to_observations(observed.level_covariance)
+    K.flat[:: len(K) + 1] += noise_variance  # on the diagonal
+    return Covariance(B, M, F, K)
+
+
+def _differentiate_covariance(
+    observed: Observations,
+    S: FloatArray,
+    x: FloatArray,
+    covariance: Covariance,
+    inverse: FloatArray,
+    alpha: FloatArray,
+) -> FloatArray:
+    """Compute the gradient of the log likelihood for the hyperparameters of the covariance K.
+
+    The derivative for a hyperparameter t is 1/2 tr(Q dK/dt) with Q = alpha alpha^T - K^-1
+    (Rasmussen and Williams 2006, equation 5.9): half the sum of Q dK/dt over all entries.
+
+    Args:
+        observed: The observations.
+        S: Squared differences of their features, shape (g, n, n).
+        x: The hyperparameters: g log length scales, log signal variance, log memory, log novelty,
+            log noise variance, log scale of each task.
+        covariance: K, and what it is made of.
+        inverse: K^-1, upper triangle, shape (n, n).
+        alpha: K^-1 z with the scaled losses z, shape (n,).
+
+    Returns:
+        The derivatives for the g + 4 hyperparameters before the log scales, in their order.
+    """
+    B, M, F, K = covariance
+    g = observed.g
+    log_memory, log_novelty, log_noise = x[g + 1 : g + 4]
+    # Length scales and noise, as for a single task; its signal variance, which is 1, is left out.
+    theta = _make_single_task_theta(x, g, log_noise=log_noise)
+    grad_theta = compiled.likelihood_gradient(S, K, F, inverse, alpha, theta)
+    *grad_length_scales, _, grad_noise = grad_theta
+
+    # The others enter K by the covariance B of the tasks: K = B M + ..., elementwise.
+    grad_B_of_pairs = (np.outer(alpha, alpha) - inverse) * M  # M's lower triangle is 0
+    grad_B_of_pairs.flat[:: len(K) + 1] *= 0.5  # an entry above the diagonal stands for two
+    grad_log_B = observed.sum_over_tasks(grad_B_of_pairs) * B
+    # log B = log signal variance - distance / memory - novelty [other task]
+    grad_signal = grad_log_B.sum()
+    grad_memory = np.vdot(grad_log_B, observed.distances) * math.exp(-log_memory)
+    grad_novelty = -np.vdot(grad_log_B, mark_other_tasks(len(B))) * math.exp(log_novelty)
+    return np.array([*grad_length_scales, grad_signal, grad_memory, grad_novelty, grad_noise])
 
 
 def _make_single_task_theta(x: FloatArray, g: int, *, log_noise: float) -> FloatArray:
-    """Make the hyperparameters of a process of a single task, with the g length scales of x.
+    """Make the hyperparameters (g + 2,) of a process of a single task with signal variance 1.
 
-    They are the log length scales, the log signal variance, which is 0, as the covariance of the
-    tasks has the signal variance, and the log noise variance.
+    The signal variance of several tasks is part of their covariance instead.
+
+    Args:
+        x: Hyperparameters of several tasks, of which the g log length scales come first.
+        g: Number of length scales.
+        log_noise: Log noise variance; -inf for no noise.
     """
     log_signal = 0.0
     return np.concatenate([x[:g], [log_signal, log_noise]])
 
 
 def _sum_by_task(values: FloatArray, counts: IntArray) -> FloatArray:
-    """Sum values (n,) of observations, `counts` of each task one after the other; shape (T,)."""
+    """Sum values of observations by task, shape (T,); 0 for tasks without observations.
+
+    Args:
+        values: A value for each observation, those of a task one after the other, shape (n,).
+        counts: Number of observations of each task, shape (T,).
+    """
     ends = np.cumsum(counts)
-    # Differences of running sums, which also hold for tasks without observations.
+    starts = ends - counts
     running_sums = np.concatenate([[0.0], np.cumsum(values)])
-    sums: FloatArray = running_sums[ends] - running_sums[ends - counts]
+    sums: FloatArray = running_sums[ends] - running_sums[starts]
     return sums
 
 
@@ -265,7 +362,8 @@ class Fit:
 
     Attributes:
         x: The hyperparameters.
-        H: Estimate of the inverse Hessian matrix of the objective.
+        H: Estimate of the inverse Hessian matrix of minus the log posterior there, which is
+            minimised.
     """
 
     x: FloatArray
@@ -275,13 +373,14 @@ class Fit:
     def start(cls, observed: Observations, prior: PriorArrays) -> "Fit":
         """Start at the mean of the priors, with a guess of the inverse Hessian matrix there.
 
-        The guess is diagonal. The objective is minus the log posterior: the priors contribute their
-        precisions to the curvature, and the log likelihood about `CURVATURE`.
+        The guess is diagonal: one over the curvature along each hyperparameter. To the curvature of
+        minus the log posterior, the priors contribute their precisions, and the likelihood about
+        `CURVATURE`.
         """
         curvature = prior.precision + compiled.CURVATURE
-        # In the log likelihood, squared losses of a task are multiplied by exp(-2 a) / 2, where a
-        # is the log of the task's scale. The second derivative of their sum in a is about twice
-        # their number, as scaled losses have a variance of about 1.
+        # Along the log scale a of a task, the likelihood contributes more: it has the sum of
+        # squared losses times exp(-2 a) / 2, whose second derivative in a is twice the number of
+        # losses, if scaled losses have the variance 1.
         curvature[observed.first_log_scale :] += 2.0 * observed.counts
         return cls(prior.mean, np.diag(1.0 / curvature))
 
@@ -312,18 +411,20 @@ def descend(
     for _ in range(steps):
         direction = _find_direction(H, x, gradient, prior)
         slope = float(direction @ gradient)  # negative: what a step of length 1 would gain
-        if slope > -TOLERANCE * 0.1:  # nearly stationary
+        is_nearly_stationary = slope > -TOLERANCE * 0.1
+        if is_nearly_stationary:
             break
 
         length = 1.0
         while True:  # shorten the step until it gains enough
             trial = np.clip(x + length * direction, prior.lower, prior.upper)
             new_value, new_gradient = objective(trial)
-            has_gained = new_value <= value + compiled.ARMIJO * length * slope
-            if has_gained or length < MIN_LENGTH:
+            gains_enough = new_value <= value + compiled.ARMIJO * length * slope
+            if gains_enough or length < MIN_LENGTH:
                 break
             length *= compiled.SHORTENING
-        if not new_value < value:  # even the shortest step gains nothing, or gives NaN
+        has_gained = new_value < value  # not if even the shortest step gains nothing, or gives NaN
+        if not has_gained:
             break
 
         compiled.update_inverse_hessian(H, trial - x, new_gradient - gradient)
@@ -337,10 +438,16 @@ def descend(
 def _find_direction(
     H: FloatArray, x: FloatArray, gradient: FloatArray, prior: PriorArrays
 ) -> FloatArray:
-    """Compute a quasi-Newton step -H gradient from x, at most `MAX_STEP` along a coordinate.
+    """Compute a quasi-Newton step from x, minus H times the gradient, at most `MAX_STEP` long.
 
-    H estimates the inverse Hessian matrix. Coordinates that are at a bound of the prior and would
-    cross it stay as they are.
+    The length is that along the coordinate that changes most. Coordinates that are at a bound of
+    the prior and would cross it stay as they are.
+
+    Args:
+        H: Estimate of the inverse Hessian matrix, shape (k, k).
+        x: Where the step starts, shape (k,).
+        gradient: Gradient at x, shape (k,).
+        prior: Has the bounds of x.
     """
     would_fall_below = (x <= prior.lower) & (gradient > 0.0)
     would_rise_above = (x >= prior.upper) & (gradient < 0.0)
@@ -348,10 +455,10 @@ def _find_direction(
     # The gradient along blocked coordinates must not move the others either, through H.
     free_gradient = np.where(is_blocked, 0.0, gradient)
     step = np.where(is_blocked, 0.0, -H @ free_gradient)
-    longest = float(np.abs(step).max())
-    if longest <= compiled.MAX_STEP:
+    length = float(np.abs(step).max())
+    if length <= compiled.MAX_STEP:
         return step
-    return step * (compiled.MAX_STEP / longest)
+    return step * (compiled.MAX_STEP / length)
 
 
 def fit_hyperparameters(
@@ -396,7 +503,7 @@ class TaskProcess:
         """Condition on observations, for hyperparameters x, by factorising their covariance.
 
         The covariance K of losses, divided by their tasks' scales, has three parts: the correlation
-        of the configurations times the covariance B of the tasks; the variance of a task's level,
+        of the configurations times the covariance of the tasks; the variance of a task's level,
         for two observations of one task; and noise on the diagonal.
         """
         self._set_hyperparameters(observed, x)
@@ -407,7 +514,9 @@ class TaskProcess:
         is_positive_definite, R = lapack.cholesky(K)
         if not is_positive_definite:
             raise ModelError("the covariance matrix is not numerically positive definite")
-        self._L = R.T  # lower Cholesky factor, stored by columns as LAPACK expects
+        # What predictions need of K: its lower Cholesky factor, stored by columns as LAPACK
+        # expects, and K^-1 z with the losses z, divided by the scales of their tasks.
+        self._L = R.T
         self._alpha = compiled.solve(R, observed.scale_losses(x))
 
     def _set_hyperparameters(self, observed: Observations, x: FloatArray) -> None:
@@ -422,28 +531,37 @@ class TaskProcess:
         self._noise_variance = math.exp(log_noise_variance)
 
     def _correlate(self, X: FloatArray, others: FloatArray) -> FloatArray:
-        """Compute correlations (k, m) of configurations of features (k, p) and others (m, p)."""
+        """Compute Matern-5/2 correlations (k, m) of configurations and others, without tasks.
+
+        Args:
+            X: Features of configurations, shape (k, p).
+            others: Features of the others, shape (m, p).
+        """
         g = self.observed.g  # number of length scales, which come first in x
-        theta = np.append(self.x[:g], 0.0)  # signal variance 1
+        log_signal_variance = 0.0  # a covariance of signal variance 1 is a correlation
+        theta = np.append(self.x[:g], log_signal_variance)
         return compiled.cross_covariance(X, others, self.observed.kernel.groups, theta, g)
 
     def _cross_covariance(self, X: FloatArray) -> FloatArray:
-        """Compute covariances (n, m) of the observations and the current task at features (m, p).
+        """Compute covariances of the observations and the current task at some configurations.
 
-        The current task is the last one, so that B[-1] has its covariances with all tasks.
+        Args:
+            X: Features of m configurations, shape (m, p).
+
+        Returns:
+            A row for each observation, and a column for each configuration, shape (n, m).
         """
         counts = self.observed.counts  # of each task's observations, which are grouped by task
+        covariance_of_tasks = self._B[-1]  # of the current task, which comes last, with each task
         cross = self._correlate(self.observed.X, X)
-        cross *= np.repeat(self._B[-1], counts)[:, None]
+        cross *= np.repeat(covariance_of_tasks, counts)[:, None]
+        # Only observations of the current task share its level.
         first_of_current_task = len(cross) - counts[-1]
-        cross[first_of_current_task:] += self.observed.level  # only its own level is shared
+        cross[first_of_current_task:] += self.observed.level
         return cross
 
     def predict(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Predict the noise-free losses of the current task, divided by its scale.
-
-        `_L` is the Cholesky factor of the covariance K of the observations, and `_alpha` is K^-1 z
-        with their losses z, divided by the scales of their tasks.
 
         Args:
             X: Features, shape (m, p), C-contiguous.
@@ -454,7 +572,8 @@ class TaskProcess:
         """
         cross = self._cross_covariance(X)
         mean = self._alpha @ cross
-        return mean, self._compute_deviation(self._L, cross)
+        sd = self._compute_deviation(self._L, cross)  # it overwrites `cross`
+        return mean, sd
 
     def score_candidates(self, X: FloatArray, best: float, *, slack: float) -> FloatArray:
         """Compute the log expected improvement of candidates, exactly where it may be the largest.
@@ -462,8 +581,6 @@ class TaskProcess:
         Posterior variances take most of the time. A variance that is conditioned on a part of the
         observations is an upper bound, and gives an upper bound of the expected improvement. A
         candidate cannot be the best if even its bound is too small; then the bound is its score.
-        `_L` is the Cholesky factor of the covariance K of all observations, and `_alpha` is K^-1 z
-        with their losses z.
 
         Args:
             X: Features of the candidates, shape (m, p), C-contiguous.
@@ -476,36 +593,39 @@ class TaskProcess:
         """
         cross = self._cross_covariance(X)
         mean = self._alpha @ cross
-        if len(self._L) <= 2 * BOUNDING_OBSERVATIONS:  # a bound would not save time
-            return log_expected_improvement(mean, self._compute_deviation(self._L, cross), best)
+        has_few_observations = len(self._L) <= 2 * BOUNDING_OBSERVATIONS
+        if has_few_observations:  # bounds would not save time
+            sd = self._compute_deviation(self._L, cross)
+            return log_expected_improvement(mean, sd, best)
 
-        # Bounds: conditioned on the last observations only, those of the nearest tasks. Their rows
+        def score_exactly(candidates: IntArray) -> FloatArray:
+            """Compute the exact log expected improvement of some candidates, by their indices."""
+            sd = self._compute_deviation(self._L, cross[:, candidates])
+            return log_expected_improvement(mean[candidates], sd, best)
+
+        # Bounds, conditioned on the last observations only, those of the nearest tasks. Their rows
         # are copied, as `_compute_deviation` overwrites them.
-        last = slice(-BOUNDING_OBSERVATIONS, None)
-        largest_deviation = self._compute_deviation(self._bounding_factor, cross[last].copy())
-        scores = log_expected_improvement(mean, largest_deviation, best)
-
-        def make_exact(rows: IntArray) -> None:
-            """Replace the scores of candidates `rows`, upper bounds, by exact ones, in place.
-
-            They are log expected improvements, computed with exact standard deviations.
-            """
-            deviation = self._compute_deviation(self._L, cross[:, rows])
-            scores[rows] = log_expected_improvement(mean[rows], deviation, best)
+        last_rows = cross[-BOUNDING_OBSERVATIONS:].copy()
+        largest_sd = self._compute_deviation(self._bounding_factor, last_rows)
+        scores = log_expected_improvement(mean, largest_sd, best)
 
         # First the `FIRST_EXACT` largest bounds, whose exact scores mostly rule out the others.
         most_promising = np.argsort(-scores, kind="stable")[:FIRST_EXACT]
-        make_exact(most_promising)
+        scores[most_promising] = score_exactly(most_promising)
         is_undecided = scores >= scores[most_promising].max() - slack
         is_undecided[most_promising] = False
-        make_exact(np.flatnonzero(is_undecided))
+        undecided = np.flatnonzero(is_undecided)
+        scores[undecided] = score_exactly(undecided)
         return scores
 
     @cached_property
     def _bounding_factor(self) -> FloatArray:
-        """Lower Cholesky factor of the covariance of the last few (`BOUNDING_OBSERVATIONS`)."""
+        """Lower Cholesky factor of the covariance of the last `BOUNDING_OBSERVATIONS` observations.
+
+        The covariance of all observations is L L^T, so that of the last ones is the product of the
+        last rows of L.
+        """
         last_rows = self._L[-BOUNDING_OBSERVATIONS:]
-        # L is the factor of the covariance of all, L L^T; that of the last is a corner of it.
         is_positive_definite, R = lapack.cholesky(last_rows @ last_rows.T)
         if not is_positive_definite:
             raise ModelError("the covariance matrix is not numerically positive definite")
@@ -514,15 +634,17 @@ class TaskProcess:
     def _compute_deviation(self, L: FloatArray, cross: FloatArray) -> FloatArray:
         """Compute posterior standard deviations (m,) on the current task; overwrites `cross`.
 
+        The variance is the prior variance minus what observations explain, |L^-1 k|^2 with their
+        covariances k.
+
         Args:
             L: Lower Cholesky factor of the covariance of observations, shape (n, n).
-            cross: Their covariances with the current task at the candidates, shape (n, m).
+            cross: Their covariances with the current task at m candidates, shape (n, m).
         """
-        # Variances of the current task, which comes last in the covariance B of the tasks: of the
-        # process, and of the task's level.
-        prior_variance = self._B[-1, -1] + self.observed.level
-        solved = lapack.solve_forward(L, cross)
-        explained_variance = np.einsum("ji,ji->j", solved, solved)
+        process_variance = self._B[-1, -1]  # of the current task, which comes last
+        prior_variance = process_variance + self.observed.level
+        solved = lapack.solve_forward(L, cross)  # L^-1 k in a row for each candidate, (m, n)
+        explained_variance = np.einsum("ji,ji->j", solved, solved)  # squared length of each row
         # Rounding may give a variance below 0.
         deviation: FloatArray = np.sqrt(np.maximum(prior_variance - explained_variance, 0.0))
         return deviation
@@ -536,9 +658,10 @@ class TaskProcess:
 
     def scale_current_losses(self) -> FloatArray:
         """Divide the losses of the current task by its scale, as in predictions; shape (n,)."""
-        z = self.observed.scale_losses(self.x)
+        scaled_losses = self.observed.scale_losses(self.x)
         current_count = self.observed.counts[-1]  # the current task comes last
-        return z[len(z) - current_count :]
+        first_of_current_task = len(scaled_losses) - current_count
+        return scaled_losses[first_of_current_task:]
 
     def with_fantasies(self, pending: FloatArray) -> tuple["TaskProcess", FloatArray]:
         """Condition also on pending evaluations of the current task.
@@ -549,21 +672,22 @@ class TaskProcess:
             pending: Features of the pending configurations, shape (k, p), C-contiguous.
 
         Returns:
-            The process, and the losses, divided by the task's scale, that the pending evaluations
-            are assumed to give, (k,).
+            The new process, and the losses that the pending evaluations are assumed to give,
+            divided by the task's scale, (k,).
 
         Raises:
             ModelError: The covariance matrix has no Cholesky factor.
         """
-        mean, _ = self.predict(pending)
+        assumed_scaled_losses, _ = self.predict(pending)
         log_scale = self.x[-1]  # of the current task, which comes last
-        y = np.append(self.observed.y, mean * math.exp(log_scale))
-        return self.with_observations(pending, y), mean
+        assumed_losses = assumed_scaled_losses * math.exp(log_scale)
+        y = np.append(self.observed.y, assumed_losses)
+        return self.with_observations(pending, y), assumed_scaled_losses
 
     def with_observations(self, X: FloatArray, y: FloatArray) -> "TaskProcess":
         """Condition also on further observations of the current task.
 
-        Rows are appended to the Cholesky factor, which takes O(n^2) instead of O(n^3) time.
+        The Cholesky factor is extended, which takes O(n^2) instead of O(n^3) time.
 
         Args:
             X: Their features, shape (k, p), C-contiguous.
@@ -572,27 +696,9 @@ class TaskProcess:
         Raises:
             ModelError: The covariance matrix has no Cholesky factor.
         """
-        n, k = len(self.observed.X), len(X)
-        # The covariance among the further observations; the current task comes last in B.
-        K_of_further = self._correlate(X, X) * self._B[-1, -1] + self.observed.level
-        K_of_further.flat[:: k + 1] += self._noise_variance  # on the diagonal
-
-        # The new lower factor consists of blocks:  L      0
-        #                                          rows   corner^T
-        # with rows = (L^-1 cross)^T (k, n), and corner the upper factor of what remains of the
-        # further observations' covariance.
-        cross = self._cross_covariance(X)  # of all earlier and the further observations, (n, k)
-        rows = dtrtrs(self._L, cross, lower=1)[0].T
-        is_positive_definite, corner = lapack.cholesky(K_of_further - rows @ rows.T)
-        if not is_positive_definite:
-            raise ModelError("the covariance matrix is not numerically positive definite")
-        L = np.zeros((n + k, n + k), order="F")
-        L[:n, :n] = self._L
-        L[n:, :n] = rows
-        L[n:, n:] = corner.T
-
+        L = self._extend_factor(X)
         counts = self.observed.counts.copy()
-        counts[-1] += k
+        counts[-1] += len(X)
         all_X = np.concatenate([self.observed.X, X])
         observed = replace(self.observed, X=all_X, y=y, counts=counts)
         # Made without __init__, which would factorise the whole covariance again.
@@ -601,3 +707,43 @@ class TaskProcess:
         process._L = L
         process._alpha = compiled.solve(L.T, observed.scale_losses(self.x))
         return process
+
+    def _extend_factor(self, X: FloatArray) -> FloatArray:
+        """Compute the lower Cholesky factor with further observations of the current task.
+
+        It consists of blocks:
+
+            L      0
+            rows   corner
+
+        with rows = (L^-1 cross)^T, where `cross` has the covariances of earlier and further
+        observations, and the lower factor `corner` of what the rows do not explain of the further
+        observations' covariance.
+
+        Args:
+            X: Features of the k further observations, shape (k, p), C-contiguous.
+
+        Returns:
+            The factor, stored by columns, shape (n + k, n + k).
+
+        Raises:
+            ModelError: The covariance matrix has no Cholesky factor.
+        """
+        process_variance = self._B[-1, -1]  # of the current task, which comes last
+        K_of_further = self._correlate(X, X) * process_variance + self.observed.level
+        K_of_further.flat[:: len(X) + 1] += self._noise_variance  # on the diagonal
+
+        cross = self._cross_covariance(X)  # (n, k)
+        solved, _ = dtrtrs(self._L, cross, lower=1)  # L^-1 cross
+        rows = solved.T
+        is_positive_definite, corner_transposed = lapack.cholesky(K_of_further - rows @ rows.T)
+        if not is_positive_definite:
+            raise ModelError("the covariance matrix is not numerically positive definite")
+
+        n = len(self._L)
+        total = n + len(X)
+        L = np.zeros((total, total), order="F")
+        L[:n, :n] = self._L
+        L[n:, :n] = rows
+        L[n:, n:] = corner_transposed.T
+        return L
