@@ -24,30 +24,38 @@ MAX_WEIGHTED = 500
 
 
 def compute_centre(task: Evaluations) -> float:
-    """Compute the centre of an earlier task's losses: about their median over the space.
+    """Compute the weighted median of a task's losses, an estimate of the median over the space.
 
-    An optimiser makes many evaluations where losses are nearly the best, so that the plain median
-    would be too low. Therefore each evaluation has a weight: the volume around it, which is the
-    distance to the nearest other evaluation to the power of d. Of more than `MAX_WEIGHTED`
-    evaluations all have the same weight; an optimiser seldom makes so many. If the evaluations are
-    random, the centre is their median, apart from chance.
+    An optimiser makes many evaluations where losses are nearly the best, so that their plain median
+    is lower than the median loss of configurations drawn at random from the space. Each evaluation
+    is therefore weighted by the volume of the space around it (`weigh_by_volume`).
 
     Args:
         task: Finite evaluations of the task.
 
     Returns:
-        The smallest loss such that those up to it have half of the weight.
+        The smallest loss of the task such that the evaluations with this loss or a lower one have
+        at least half of the total weight.
     """
-    order = np.argsort(task.losses, kind="stable")
-    weight_up_to = np.cumsum(weigh_by_volume(task)[order])
-    row = np.searchsorted(weight_up_to, weight_up_to[-1] / 2.0)
-    return float(task.losses[order[row]])
+    ascending_rows = np.argsort(task.losses, kind="stable")
+    ascending_losses = task.losses[ascending_rows]
+    ascending_weights = weigh_by_volume(task)[ascending_rows]
+
+    cumulative_weights = np.cumsum(ascending_weights)
+    total_weight = cumulative_weights[-1]
+    position_of_median = np.searchsorted(cumulative_weights, total_weight / 2.0)
+    return float(ascending_losses[position_of_median])
 
 
 def weigh_by_volume(task: Evaluations) -> FloatArray:
-    """Weigh evaluations by the volume around them, (n,); see `compute_centre`.
+    """Weigh each of n evaluations by the volume of the search space around it, (n,).
 
-    Distances are Euclidean, of features. The largest weight is 1.
+    Where evaluations are dense, each stands for a small part of the space and has a low weight. The
+    volume around an evaluation is taken to be its distance to the nearest other one, to the power
+    of the number of hyperparameters. Weights are divided by the largest one.
+
+    All weights are 1 if there is a single evaluation, if all configurations are the same, or if
+    there are more than `MAX_WEIGHTED` evaluations: so many are seldom made by an optimiser.
 
     Args:
         task: Evaluations of one task.
@@ -55,19 +63,21 @@ def weigh_by_volume(task: Evaluations) -> FloatArray:
     from scipy.spatial import KDTree
 
     equal_weights = np.ones(len(task))
-    has_others = len(task) > 1
-    if not has_others or len(task) > MAX_WEIGHTED:
+    if len(task) < 2 or len(task) > MAX_WEIGHTED:
         return equal_weights
+
     space = task.space
-    features = space.features(space.canonical(space.encode(task.values)))  # (n, p)
-    # The nearest one is the configuration itself, the second one another.
-    distances_to_second, _ = KDTree(features).query(features, k=[2])  # (n, 1)
-    distances = distances_to_second[:, 0]
-    largest = distances.max()
-    if not largest:  # all are the same configuration
+    unit = space.canonical(space.encode(task.values))  # points of the unit cube
+    features = space.features(unit)  # (n, p)
+    # `k=[2]` asks for the second nearest point alone, as the nearest one to each is itself.
+    distances_to_second_nearest, _ = KDTree(features).query(features, k=[2])  # (n, 1)
+    distances = distances_to_second_nearest[:, 0]
+    largest_distance = distances.max()
+    if largest_distance == 0.0:  # all are the same configuration
         return equal_weights
-    # Divided by the largest first, so that powers do not underflow.
-    weights: FloatArray = (distances / largest) ** space.dimension
+
+    # Divided by the largest before the power is computed, which could underflow to 0 otherwise.
+    weights: FloatArray = (distances / largest_distance) ** space.dimension
     return weights
 
 
@@ -80,47 +90,64 @@ def compute_median(losses: FloatArray) -> float:
 
 
 def compute_units(losses: Sequence[FloatArray], centres: Sequence[float]) -> list[float]:
-    """Compute the unit of each task's losses: half the distance of the best from the centre.
+    """Compute the unit in which each task's losses are measured from their centre.
 
-    If that is 0, the unit is the root mean square of half the distances of all losses from the
-    centre. If all losses of a task are equal, its unit is the geometric mean of the other tasks'
-    units, or 1 if the losses of each task are equal.
+    A task's own unit is that of `compute_unit`, which is 0 if all losses of the task are equal. The
+    task then gets the geometric mean of the other tasks' units, or 1 if no task has a unit.
 
     Args:
         losses: Finite losses of each task, shape (n,).
         centres: The centre of each task's losses.
+
+    Returns:
+        A positive unit for each task.
     """
-    units = []
+    own_units = []
     for losses_of_task, centre in zip(losses, centres, strict=True):
-        units.append(compute_unit(losses_of_task, centre))
-    log_units = [math.log(unit) for unit in units if unit]  # 0 where all losses are equal
-    typical_unit = math.exp(sum(log_units) / len(log_units)) if log_units else 1.0
-    return [unit or typical_unit for unit in units]
+        own_units.append(compute_unit(losses_of_task, centre))
+
+    positive_units = [unit for unit in own_units if unit > 0.0]
+    substitute = compute_geometric_mean(positive_units) if positive_units else 1.0
+    units = []
+    for unit in own_units:
+        units.append(unit if unit > 0.0 else substitute)
+    return units
+
+
+def compute_geometric_mean(values: Sequence[float]) -> float:
+    """Compute the geometric mean of at least one positive value."""
+    logarithms = [math.log(value) for value in values]
+    return math.exp(sum(logarithms) / len(logarithms))
 
 
 def compute_unit(losses: FloatArray, centre: float) -> float:
     """Compute the unit of one task's losses (n,): half the distance of the best from the centre.
 
-    If that is 0, it is the root mean square of half the distances of all losses from the centre,
-    which is 0 if all are equal.
+    If the best loss is the centre itself, the unit is the root mean square of half the distances of
+    all losses from the centre. It is 0 if all losses are equal to the centre.
     """
     # Losses are halved first: the difference of two finite losses may overflow, that of halves not.
     half_distances = np.abs(losses / 2.0 - centre / 2.0)
-    distance_of_best = float(half_distances[losses.argmin()])
+    half_distance_of_best = float(half_distances[losses.argmin()])
+    if half_distance_of_best > 0.0:
+        return half_distance_of_best
+
     largest = float(half_distances.max())
-    if distance_of_best or not largest:
-        return distance_of_best
+    if largest == 0.0:
+        return 0.0
     # Divided by the largest first, so that squares neither overflow nor underflow.
-    return largest * math.sqrt(np.mean((half_distances / largest) ** 2))
+    scaled_distances = half_distances / largest
+    return largest * math.sqrt(np.mean(scaled_distances**2))
 
 
 def standardise_robustly(losses: FloatArray, centre: float, unit: float) -> FloatArray:
-    """Subtract the centre from losses (n,), divide by twice the unit, and clip.
+    """Compute (loss - centre) / (2 unit) for each loss (n,), clipped at +-`MAX_DISTANCE`.
 
-    Losses and centre are halved instead of doubling the unit, as the difference of two large losses
-    may overflow. The result is between -`MAX_DISTANCE` and `MAX_DISTANCE`, so that a few bad losses
-    do not dominate the model.
+    Clipping keeps a few very bad losses from dominating the model.
     """
-    with np.errstate(over="ignore"):  # infinity is clipped
-        y: FloatArray = (losses / 2.0 - centre / 2.0) / unit
-    return np.clip(y, -MAX_DISTANCE, MAX_DISTANCE)
+    # Losses and centre are halved instead of doubling the unit, as the difference of two large
+    # losses may overflow.
+    half_differences = losses / 2.0 - centre / 2.0
+    with np.errstate(over="ignore"):  # a quotient that overflows is infinite, and then clipped
+        standardised: FloatArray = half_differences / unit
+    return np.clip(standardised, -MAX_DISTANCE, MAX_DISTANCE)

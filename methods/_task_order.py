@@ -23,40 +23,50 @@ NEIGHBOURS = 3
 
 
 def compute_order_p_value(best_points: FloatArray, rng: np.random.Generator) -> float:
-    """Compute the p-value of a permutation test whether the order of tasks matters.
+    """Compute the p-value of a permutation test of the hypothesis that task order says nothing.
 
-    If it matters, the best configurations of successive tasks are close to each other: the path
-    through the best configurations, from task to task, is shorter than in most other orders.
+    If the order matters, the best configurations of successive tasks are close to each other: the
+    path through the best configurations, from task to task, is shorter than in most other orders.
 
     Args:
         best_points: Features of the best configuration of each task, oldest first, shape (t, p).
         rng: Draws `PERMUTATIONS` random orders.
 
     Returns:
-        Share of orders with a path that is not longer, among random ones and the actual one. It is
-        low if the order matters.
+        The share of orders whose path is not longer than that of the actual order, among the random
+        orders and the actual one itself. It is low if the order matters.
     """
     from scipy.spatial.distance import cdist
 
-    distances = cdist(best_points, best_points)
+    distances = cdist(best_points, best_points)  # of all pairs of tasks, (t, t)
     actual_order = np.arange(len(best_points))
-    actual_length = measure_path(distances, actual_order)
-    random_lengths = [
-        measure_path(distances, rng.permutation(actual_order)) for _ in range(PERMUTATIONS)
-    ]
-    not_longer = sum(length <= actual_length for length in random_lengths)
-    return (1 + not_longer) / (1 + PERMUTATIONS)
+    actual_length = compute_path_length(distances, actual_order)
+
+    not_longer_count = 1  # the actual order
+    for _ in range(PERMUTATIONS):
+        random_order = rng.permutation(actual_order)
+        if compute_path_length(distances, random_order) <= actual_length:
+            not_longer_count += 1
+    order_count = 1 + PERMUTATIONS
+    return not_longer_count / order_count
 
 
-def measure_path(distances: FloatArray, order: IntArray) -> float:
-    """Measure the path through all tasks in an order, (t,), by their distances, (t, t)."""
-    return float(distances[order[:-1], order[1:]].sum())
+def compute_path_length(distances: FloatArray, order: IntArray) -> float:
+    """Compute the length of the path that visits all tasks in an order.
+
+    Args:
+        distances: Distances of all pairs of tasks, shape (t, t).
+        order: Indices of the tasks in the order of the visits, shape (t,).
+    """
+    step_starts = order[:-1]
+    step_ends = order[1:]
+    return float(distances[step_starts, step_ends].sum())
 
 
 def find_best_on_average(
     candidates: FloatArray, points: Sequence[FloatArray], losses: Sequence[FloatArray]
 ) -> int:
-    """Find the candidate with the lowest mean of the losses predicted on each task.
+    """Find the candidate whose predicted loss is lowest on average over the tasks.
 
     Args:
         candidates: Features of candidates, shape (m, p).
@@ -64,28 +74,31 @@ def find_best_on_average(
         losses: Their losses, on a scale that is common to all tasks, shapes (n,).
 
     Returns:
-        Its row; the first of equally good ones.
+        The row of this candidate in `candidates`; the first of equally good ones.
     """
-    predicted = [
-        predict_from_neighbours(candidates, task_points, task_losses)
-        for task_points, task_losses in zip(points, losses, strict=True)
-    ]
-    return int(np.mean(predicted, axis=0).argmin())
+    predicted_losses = []  # of all candidates (m,), for each task
+    for task_points, task_losses in zip(points, losses, strict=True):
+        predicted_losses.append(predict_from_neighbours(candidates, task_points, task_losses))
+    mean_over_tasks = np.mean(predicted_losses, axis=0)
+    return int(mean_over_tasks.argmin())
 
 
 def predict_from_neighbours(
     candidates: FloatArray, points: FloatArray, losses: FloatArray
 ) -> FloatArray:
-    """Predict losses (m,) of candidates (m, p): the mean of the `NEIGHBOURS` nearest evaluations.
+    """Predict the loss of each candidate (m,): the mean over its `NEIGHBOURS` nearest evaluations.
 
     Args:
-        candidates: Features of candidates.
-        points: Features of evaluated configurations, shape (n, p).
+        candidates: Features of candidates, shape (m, p).
+        points: Features of evaluated configurations, shape (n, p). If there are fewer than
+            `NEIGHBOURS`, the mean is over all of them.
         losses: Their losses, shape (n,).
     """
     from scipy.spatial import KDTree
 
-    neighbours = min(NEIGHBOURS, len(points))
-    _, nearest = KDTree(points).query(candidates, k=range(1, neighbours + 1))  # (m, neighbours)
-    predicted: FloatArray = losses[nearest].mean(axis=1)
+    neighbour_count = min(NEIGHBOURS, len(points))
+    # As a range of ranks from 1, the nearest: one number k = 1 would give a result without columns.
+    neighbour_ranks = range(1, neighbour_count + 1)
+    _, neighbour_rows = KDTree(points).query(candidates, k=neighbour_ranks)  # (m, neighbours)
+    predicted: FloatArray = losses[neighbour_rows].mean(axis=1)
     return predicted

@@ -72,48 +72,70 @@ class Density:
     def log(self, unit: FloatArray) -> FloatArray:
         """Compute the log density (m,) at configurations in the unit cube, (m, d).
 
-        Smaller densities than `MIN_DENSITY` are replaced by it, so that ratios are finite.
+        A density below `MIN_DENSITY` is replaced by `MIN_DENSITY`, so that its logarithm is finite.
         """
         return log_density(unit, self.data, self.choices, self.bandwidths)
 
     def sample(
         self, rng: np.random.Generator, m: int, *, width_factor: float = SAMPLING_WIDTH
     ) -> FloatArray:
-        """Draw around randomly chosen configurations, shape (m, d).
+        """Draw m configurations, each from the kernel around one that is chosen at random.
 
-        Numbers are drawn from a normal distribution truncated to [0, 1], `width_factor` times as
-        wide as the kernel. A choice is kept with probability 1 minus its bandwidth, and otherwise
-        drawn uniformly. Hyperparameters that are inactive, NaN, in the chosen configuration are
-        drawn uniformly, too.
+        A number is drawn from a normal distribution that is truncated to [0, 1] and `width_factor`
+        times as wide as the kernel. A categorical keeps its choice with the probability 1 minus its
+        bandwidth, and is drawn uniformly otherwise. A hyperparameter that is inactive, NaN, in the
+        chosen configuration is drawn uniformly, too.
 
         Args:
             rng: Draws the configurations.
             m: Number of configurations.
-            width_factor: Factor of the bandwidths of numbers.
+            width_factor: Factor by which the bandwidths of numbers are multiplied.
 
         Returns:
             Points of the unit cube, shape (m, d), with a value also where a hyperparameter is
             inactive.
         """
         n, d = self.data.shape
-        centres = self.data[rng.integers(n, size=m)]
+        chosen_rows = rng.integers(n, size=m)
+        centres = self.data[chosen_rows]  # NaN where inactive
         uniform = rng.random((m, d))
         keeps_choice = rng.random((m, d)) < 1.0 - self.bandwidths
 
-        # Numbers: the distribution function of a truncated normal, inverted at uniform numbers.
-        # `ndtr` is the distribution function of the standard normal, and `ndtri` its inverse.
         sd = width_factor * self.bandwidths
-        lowest = ndtr((0.0 - centres) / sd)
-        highest = ndtr((1.0 - centres) / sd)
-        quantiles = ndtri(lowest + uniform * (highest - lowest))
-        numbers = np.clip(centres + sd * quantiles, 0.0, 1.0)
+        numbers = invert_truncated_normal(uniform, centres, sd)
+        # Every choice has an equal part of the unit interval, so that a uniform value draws one.
+        choices = np.where(keeps_choice, centres, uniform)
 
-        # A uniform unit value stands for each choice with the same probability.
-        categories = np.where(keeps_choice, centres, uniform)
-        if_active = np.where(self.choices > 0, categories, numbers)
+        is_categorical = self.choices > 0
+        drawn_if_active = np.where(is_categorical, choices, numbers)
         is_inactive = np.isnan(centres)
-        drawn: FloatArray = np.where(is_inactive, uniform, if_active)
+        drawn: FloatArray = np.where(is_inactive, uniform, drawn_if_active)
         return drawn
+
+
+def invert_truncated_normal(
+    probability: FloatArray, mean: FloatArray, sd: FloatArray
+) -> FloatArray:
+    """Compute quantiles of normal distributions that are truncated to [0, 1].
+
+    At uniform random probabilities these are draws from the truncated distributions.
+
+    Args:
+        probability: Probabilities, shape (m, d).
+        mean: Means before truncation, shape (m, d); where they are NaN, so is the result.
+        sd: Standard deviations before truncation, shape (d,).
+
+    Returns:
+        The quantiles in [0, 1], shape (m, d).
+    """
+    # `ndtr` is the distribution function of the standard normal, and `ndtri` its inverse.
+    probability_below_0 = ndtr((0.0 - mean) / sd)
+    probability_below_1 = ndtr((1.0 - mean) / sd)
+    truncated_probability = probability_below_1 - probability_below_0
+    standard_quantiles = ndtri(probability_below_0 + probability * truncated_probability)
+    # Clipped, as a quantile may lie outside by a rounding error.
+    quantiles: FloatArray = np.clip(mean + sd * standard_quantiles, 0.0, 1.0)
+    return quantiles
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -125,10 +147,11 @@ class ParzenModel:
 
     @classmethod
     def fit(cls, unit: FloatArray, losses: FloatArray, choices: IntArray) -> Self:
-        """Split evaluations and fit both densities.
+        """Split evaluations into good and bad ones, and fit a density to each group.
 
-        The share `GOOD_SHARE` with the lowest losses is good, at least d + 1 (Falkner et al. 2018)
-        and at most half of the evaluations; of equal losses the first.
+        Good are the share `GOOD_SHARE` with the lowest losses, but at least d + 1 evaluations
+        (Falkner et al. 2018), or half of all if they are too few for that. Of equal losses, the
+        earlier ones count as lower.
 
         Args:
             unit: At least two configurations in the unit cube, shape (n, d).
@@ -136,8 +159,8 @@ class ParzenModel:
             choices: Number of choices of each hyperparameter, 0 for numbers, shape (d,).
         """
         n, d = unit.shape
-        fewest = min(d + 1, n // 2)
-        good_count = max(fewest, int(GOOD_SHARE * n))
+        smallest_good_count = min(d + 1, n // 2)
+        good_count = max(smallest_good_count, int(GOOD_SHARE * n))
         best_first = np.argsort(losses, kind="stable")
         good_rows = best_first[:good_count]
         bad_rows = best_first[good_count:]
@@ -158,38 +181,45 @@ class ParzenModel:
 def count_needed_evaluations(dimension: int) -> int:
     """Count the evaluations needed for a model of `dimension` hyperparameters.
 
-    Either of its two densities, of good and of bad configurations, gets at least dimension + 1.
+    The model has two densities, of good and of bad configurations. Each is fitted to at least
+    dimension + 1 configurations.
     """
-    return 2 * (dimension + 1)
+    needed_for_each_density = dimension + 1
+    return 2 * needed_for_each_density
 
 
 def choose_bandwidths(data: FloatArray, choices: IntArray) -> FloatArray:
     """Choose a kernel's bandwidth for each hyperparameter by the normal reference rule, (d,).
 
-    It is h = 1.06 sd n^(-1 / (4 + d)), but at least `MIN_BANDWIDTH`, where sd is the standard
-    deviation of a number's values, or of the indices of a categorical's choices. The kernel of a
-    number has the standard deviation h; that of a categorical keeps the choice of a configuration
-    with probability 1 - h.
+    The rule is h = 1.06 sd n^(-1 / (4 + d)), where sd is the standard deviation of the values of a
+    number, or of the indices of a categorical's choices. The kernel of a number is a normal density
+    with the standard deviation h; the kernel of a categorical keeps the choice of a configuration
+    with the probability 1 - h. A bandwidth is at least `MIN_BANDWIDTH`.
 
     Args:
         data: Configurations in the unit cube, NaN where inactive, shape (n, d).
         choices: Number of choices of each hyperparameter, 0 for numbers, shape (d,).
     """
     n, d = data.shape
+    is_categorical = choices > 0
     is_active = ~np.isnan(data)
-    count = np.maximum(is_active.sum(axis=0), 1)  # so that nothing is divided by 0
-    mean = np.where(is_active, data, 0.0).sum(axis=0) / count
-    variance = np.where(is_active, (data - mean) ** 2, 0.0).sum(axis=0) / count
+    # At least 1, so that nothing is divided by 0.
+    active_count = np.maximum(is_active.sum(axis=0), 1)
+    mean = np.where(is_active, data, 0.0).sum(axis=0) / active_count
+    squared_deviations = np.where(is_active, (data - mean) ** 2, 0.0)
+    sd_of_unit_values = np.sqrt(squared_deviations.sum(axis=0) / active_count)
 
-    # Unit values of neighbouring choices are 1 / c apart and their indices 1, so that the standard
-    # deviation of the indices is c times as large.
-    c = np.where(choices > 0, choices, 1)
+    # The unit values of a categorical with c choices are 1 / c apart and the indices are 1 apart,
+    # so that the standard deviation of the indices is c times as large.
+    indices_per_unit = np.where(is_categorical, choices, 1)
     shrinkage = max(n, 1) ** (-1.0 / (4.0 + d))  # also defined without configurations
-    h = 1.06 * np.sqrt(variance) * c * shrinkage
-    # A larger h would make the configuration's own choice less likely than the others: with
-    # h = (c - 1) / c all c choices are equally likely.
-    upper_bound = np.where(choices > 0, (c - 1.0) / c, np.inf)
-    bounded: FloatArray = np.minimum(np.maximum(h, MIN_BANDWIDTH), upper_bound)
+    bandwidths = 1.06 * sd_of_unit_values * indices_per_unit * shrinkage
+
+    # With the bandwidth (c - 1) / c all c choices are equally likely. A larger one would make the
+    # configuration's own choice less likely than the others. Numbers have no such bound.
+    share_of_other_choices = (indices_per_unit - 1.0) / indices_per_unit
+    upper_bounds = np.where(is_categorical, share_of_other_choices, np.inf)
+    bounded: FloatArray = np.minimum(np.maximum(bandwidths, MIN_BANDWIDTH), upper_bounds)
     return bounded
 
 
