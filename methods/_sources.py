@@ -48,30 +48,36 @@ class FromSources(BayesianOptimisation):
     max_per_task = MAX_PER_TASK
 
     def prepare(self) -> None:
-        """Choose the evaluations of earlier tasks to use.
+        """Draw the evaluations of earlier tasks that the models use.
 
-        They are `max_per_task` ones of each task at random, with standardised losses, in the
-        current search space.
+        Of each task at most `max_per_task` evaluations are drawn, with standardised losses. They
+        are converted to the current search space before.
         """
-        tasks = replace_failed_evaluations(convert_history(self.history, self.space, self.rng))
+        converted = convert_history(self.history, self.space, self.rng)
+        tasks = replace_failed_evaluations(converted)  # of each task with a finite loss
         counts = [self.max_per_task] * len(tasks)  # a task with fewer gives all
+        # The chosen evaluations of each earlier task, oldest first.
         self._tasks = sample_standardised(tasks, counts, self.rng)
-        super().prepare()  # chooses initial configurations, for which methods may use `_tasks`
-        if tasks:  # they take the place of initial random trials
+        # This chooses the initial configurations, for which some methods need `_tasks`.
+        super().prepare()
+        if tasks:
+            # Models of earlier tasks make initial random trials unnecessary.
             self.random_trials = 0
 
     @cached_property
     def sources(self) -> list[tuple[FloatArray, FloatArray]]:
         """Features (n, p) and standardised losses (n,) of every earlier task, oldest first.
 
-        They belong to the evaluations that `prepare` has chosen.
+        They are those of the evaluations that `prepare` has drawn. The features are computed when
+        they are first used, and only once.
         """
-        sources = []
+        features_and_losses = []
         for task in self._tasks:
-            # In the unit cube, discrete values in the middle of their bins, NaN where inactive.
+            # Points of the unit cube: discrete values are in the middle of their bins, and inactive
+            # hyperparameters are NaN.
             unit = self.space.canonical(self.space.encode(task.values))
-            sources.append((self.features(unit), task.losses))
-        return sources
+            features_and_losses.append((self.features(unit), task.losses))
+        return features_and_losses
 
     @cached_property
     def kernel(self) -> "Kernel":
@@ -91,24 +97,28 @@ class FromSources(BayesianOptimisation):
         return GaussianProcess.fit(X, y, kernel=self.kernel, starts=[prior_mean], priors=Priors())
 
     def fit_target(self, X: FloatArray, y: FloatArray) -> "GaussianProcess":
-        """Fit the process of this task to features (n, p) and losses (n,); n may be 0.
+        """Fit the Gaussian process of the current task, which may have no evaluations yet.
 
-        A fit starts at the hyperparameters that the last one has found, `_theta`.
+        The search for the kernel's hyperparameters starts at those of the last fit, `_theta`.
+
+        Args:
+            X: Features of the evaluated configurations, shape (n, p).
+            y: Their standardised losses, shape (n,).
         """
-        if not len(y):
-            # Without evaluations the priors alone decide. What they give is not remembered, so
-            # that the first fit to evaluations starts from the mean of the priors.
+        if len(y) == 0:
+            # The priors alone decide. What they give is not remembered, so that the first fit to
+            # evaluations starts at the means of the priors.
             return self.fit_source(X, y)
-        target = self._fit(X, y)
-        self._theta = target.theta  # the next fit starts here
-        return target
+        process = self._fit(X, y)  # the fit of `bo`, which starts at `_theta`
+        self._theta = process.theta
+        return process
 
     def make_scorer(self) -> Scorer:
         """Fit this task's part of the model, and make the function that scores candidates.
 
-        The score is the log expected improvement. For the first suggestion there is no loss to
-        improve on, so that it is minus the predicted mean. Without evaluations of earlier tasks it
-        is the score of `bo`.
+        The score is the log expected improvement on the lowest loss so far. For the first
+        suggestion there is no loss to improve on, so that the score is minus the predicted mean.
+        Without evaluations of earlier tasks it is the score of `bo`.
         """
         has_earlier_evaluations = bool(self._tasks)
         if not has_earlier_evaluations:
@@ -116,23 +126,27 @@ class FromSources(BayesianOptimisation):
 
         X, y = self.observations()  # features and standardised losses of this task
         predict, losses = self.fit_posterior(X, y)
-        is_first_suggestion = not self.evaluation_count and not self._pending
+        is_first_suggestion = self.evaluation_count == 0 and not self._pending
         if is_first_suggestion:
-
-            def score_by_mean(unit: FloatArray) -> FloatArray:
-                """Compute minus the predicted mean (m,) of candidates in the unit cube, (m, d)."""
-                mean, _ = predict(self.features(unit))
-                return -mean
-
-            return score_by_mean
+            return self._make_mean_scorer(predict)
 
         # Pending evaluations, asked for but not told yet, are assumed to give the predicted mean.
         pending_X = self.features(self.pending_units())
         pending_losses, _ = predict(pending_X)
+        lowest_loss = float(np.concatenate([losses, pending_losses]).min())
         if self._pending:
             predict = self.condition_on_pending(pending_X)
-        best = float(np.concatenate([losses, pending_losses]).min())
-        return self.make_acquisition(predict, best)
+        return self.make_acquisition(predict, lowest_loss)
+
+    def _make_mean_scorer(self, predict: Predict) -> Scorer:
+        """Make the function that scores candidates by minus their predicted mean loss."""
+
+        def score(unit: FloatArray) -> FloatArray:
+            """Compute minus the predicted mean (m,) of candidates in the unit cube, (m, d)."""
+            mean, _ = predict(self.features(unit))
+            return -mean
+
+        return score
 
     def make_acquisition(self, predict: Predict, best: float) -> Scorer:
         """Make the function that scores candidates by their log expected improvement.
@@ -152,25 +166,28 @@ class FromSources(BayesianOptimisation):
 
     @abstractmethod
     def fit_posterior(self, X: FloatArray, y: FloatArray) -> tuple[Predict, FloatArray]:
-        """Fit the part of the model that depends on this task.
+        """Fit the part of the model that depends on the current task.
 
         Args:
-            X: Features of its evaluations, shape (n, p).
+            X: Features of this task's evaluations, shape (n, p).
             y: Their standardised losses, shape (n,).
 
         Returns:
-            The prediction function, and the losses (n,) in the predictions' units.
+            A function that predicts means and standard deviations at features (m, p), and the
+            losses (n,) on the scale of these predictions, which may differ from that of y.
         """
 
     @abstractmethod
     def condition_on_pending(self, pending_X: FloatArray) -> Predict:
-        """Condition also on pending evaluations, as if they gave the posterior mean.
+        """Condition the model of the last `fit_posterior` also on pending evaluations.
+
+        These were asked for and not told yet. They are assumed to give the posterior mean.
 
         Args:
             pending_X: Features of the pending configurations, shape (k, p).
 
         Returns:
-            The prediction function.
+            The prediction function of the model that is conditioned on both.
         """
 
 
@@ -179,88 +196,99 @@ class Ensemble(FromSources):
 
     @cached_property
     def processes(self) -> "list[GaussianProcess]":
-        """The process of every earlier task."""
+        """The Gaussian process of every earlier task, oldest first; fitted only once."""
         return [self.fit_source(X, y) for X, y in self.sources]
 
     @abstractmethod
     def compute_weights(
         self, X: FloatArray, y: FloatArray, target: "GaussianProcess"
     ) -> FloatArray:
-        """Compute how much each task's process counts in the ensemble; each method has its rule.
-
-        Returns:
-            Weights of the T tasks, the earlier ones and, last, this one, shape (T,).
+        """Compute the weight of each task's process in the ensemble, by the rule of the method.
 
         Args:
             X: Features of this task's evaluations, shape (n, p).
             y: Their standardised losses, shape (n,).
             target: The process of this task.
+
+        Returns:
+            Weights of the processes of the earlier tasks, oldest first, and of this task, last,
+            shape (T,). They need not have the sum 1.
         """
 
     @abstractmethod
     def combine_sds(self, weights: FloatArray, sds: FloatArray) -> FloatArray:
-        """Compute the standard deviation (m,) of the ensemble.
-
-        Only processes with a positive weight are passed, K of them, this task's last.
+        """Compute the ensemble's standard deviation (m,) from those of its processes.
 
         Args:
-            weights: Their weights, shape (K,).
+            weights: Weights of the K processes whose weight is positive, of sum 1; this task's
+                process comes last. Shape (K,).
             sds: Their standard deviations at m configurations, shape (K, m).
         """
 
     def fit_posterior(self, X: FloatArray, y: FloatArray) -> tuple[Predict, FloatArray]:
-        """Fit this task's process and compute all weights.
+        """Fit this task's process, and weigh the processes of all tasks.
 
-        Sets `used_processes`, those with a positive weight, this task's last, and `used_weights`,
-        their weights divided by their sum.
+        Sets `used_processes`, which are those with a positive weight, this task's last, and
+        `used_weights`, their weights divided by their sum.
 
         Args:
             X: Features of this task's evaluations, shape (n, p).
             y: Their standardised losses, shape (n,).
 
         Returns:
-            The ensemble's prediction function, and y: predictions are in its units.
+            The ensemble's prediction function, and y, as predictions are on its scale.
         """
         target = self.fit_target(X, y)
-        weights = self.compute_weights(X, y, target)  # this task's comes last
-        processes = [*self.processes, target]
-        used = np.flatnonzero(weights)  # indices; predictions of the others are not needed
-        self.used_weights = weights[used] / weights.sum()
-        self.used_processes = [processes[i] for i in used]
+        weights = self.compute_weights(X, y, target)  # earlier tasks, then this one
+        processes = [*self.processes, target]  # in the same order
+        # Processes of weight 0 need not predict.
+        used_indices = np.flatnonzero(weights)
+        self.used_weights = weights[used_indices] / weights.sum()
+        self.used_processes = [processes[i] for i in used_indices]
         return self._predict, y
 
     def condition_on_pending(self, pending_X: FloatArray) -> Predict:
-        """Condition every process on pending evaluations, as if they gave what it predicts.
+        """Condition every process on pending evaluations, as if they gave the mean it predicts.
+
+        The conditioned processes replace `used_processes`, those with a positive weight.
 
         Args:
             pending_X: Features of the pending configurations, shape (k, p).
 
         Returns:
-            The prediction function of the ensemble of these processes.
+            The prediction function of the ensemble of the conditioned processes.
         """
-        conditioned = []
-        for process in self.used_processes:  # those with a positive weight
-            with_pending, _ = process.with_fantasies(pending_X)
-            conditioned.append(with_pending)
-        self.used_processes = conditioned
+        conditioned_processes = []
+        for process in self.used_processes:
+            conditioned, _ = process.with_fantasies(pending_X)
+            conditioned_processes.append(conditioned)
+        self.used_processes = conditioned_processes
         return self._predict
 
     def _predict(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Predict the ensemble's mean (m,) and standard deviation (m,) at features X (m, p).
 
-        The mean is the weighted sum of the means of the processes with a positive weight.
+        The mean is the weighted sum of the means of the processes with a positive weight,
+        `used_processes`. Each method has a rule of its own for the standard deviation.
         """
-        predictions = [process.predict(X) for process in self.used_processes]
-        means, sds = np.stack(predictions, axis=1)  # of every process, (processes, m) each
-        return self.used_weights @ means, self.combine_sds(self.used_weights, sds)
+        means = []
+        sds = []
+        for process in self.used_processes:
+            mean, sd = process.predict(X)
+            means.append(mean)
+            sds.append(sd)
+        ensemble_mean = self.used_weights @ np.stack(means)
+        ensemble_sd = self.combine_sds(self.used_weights, np.stack(sds))
+        return ensemble_mean, ensemble_sd
 
 
 def find_ordered_pairs(y: FloatArray) -> tuple[IntArray, IntArray]:
-    """Find all pairs (j, k) of losses y (n,) with y_j < y_k; equal losses are no pair.
+    """Find all pairs of losses y (n,) of which one is lower than the other.
 
     Returns:
-        Indices j and indices k, each of shape (number of pairs,).
+        For each pair the index of the lower loss and the index of the higher loss, two arrays of
+        shape (number of pairs,). Equal losses are not a pair.
     """
-    is_ordered = y[:, None] < y  # entry (j, k): whether y_j < y_k
-    lower, higher = np.nonzero(is_ordered)
+    is_lower = y[:, None] < y[None, :]  # entry (j, k): whether y_j < y_k
+    lower, higher = np.nonzero(is_lower)
     return lower, higher
