@@ -26,7 +26,7 @@ from hpobench_ordered.methods._blr.method import LinearHead
 from hpobench_ordered.methods.base import MethodKind, MethodSpec
 
 if TYPE_CHECKING:
-    from hpobench_ordered.methods._blr.heads import Head
+    from hpobench_ordered.methods._blr.heads import Head, Precisions
 
 HIDDEN = (50, 50, 50)
 """Tanh units of each layer; the last one gives the features. The supplement names no network."""
@@ -54,6 +54,16 @@ class Effort(NamedTuple):
     most: int
     least: int
 
+    def limit_likelihood_evaluations(self, configuration_count: int) -> int:
+        """Compute how often a fit to so many configurations may evaluate the likelihood.
+
+        The time of an evaluation is proportional to the number of configurations. With more than
+        `MANY_CONFIGURATIONS` of them the number of evaluations falls in inverse proportion, so that
+        the time of the fit stays the same, but not below `least`.
+        """
+        affordable = self.most * MANY_CONFIGURATIONS // max(1, configuration_count)
+        return min(self.most, max(self.least, affordable))
+
 
 EFFORT_BEFOREHAND = Effort(200, 60)
 """Effort of the fit to the previous tasks."""
@@ -79,31 +89,33 @@ class ABLR(LinearHead):
     def prepare(self) -> None:
         """Make the network, and fit it to the previous tasks if there are any.
 
-        Its inputs are the task's embedding, which has no elements in most variants, then the p
-        inputs from `make_inputs`.
+        The network's inputs are the elements of the task's embedding, which is empty in most
+        variants, then the p inputs from `make_inputs`: a configuration and perhaps the context.
         """
         from hpobench_ordered.methods._blr.joint import Parameters
         from hpobench_ordered.methods._networks.features import Network, pad_input_count
 
         super().prepare()
+        # For each previous task: inputs (n, p) and standardised losses (n,) of its evaluations.
         self._source_inputs, self._source_losses = self.prepare_sources()
-        no_inputs = self.make_inputs(np.empty((0, self.space.dimension)))  # (0, p)
+        no_configurations = np.empty((0, self.space.dimension))
+        no_inputs = self.make_inputs(no_configurations)  # (0, p)
         network_input_count = self.embedding + no_inputs.shape[1]
         # Inputs are padded with zeros, so that search spaces share compiled programs. `HIDDEN` has
-        # the units of each layer.
+        # the number of units of each layer.
         self.phi = Network(pad_input_count(network_input_count), HIDDEN)
 
         task_count = len(self._source_inputs) + 1  # the current task comes last
-        z = self.phi.initial(self.rng, network_input_count)
+        initial_z = self.phi.initial(self.rng, network_input_count)  # of the network
         # Embeddings are random at first, and then learned.
         embeddings = EMBEDDING_SD * self.rng.standard_normal((task_count, self.embedding))
-        # Parameters of the network and of all tasks: those to start from, and those fitted last.
-        self._start = Parameters.initial(z, embeddings)
+        # Parameters of the network and of all tasks: random ones, and those fitted last.
+        self._start = Parameters.initial(initial_z, embeddings)
         self._parameters = self._start
-        self._count_at_last_fit = 0  # evaluations of the current task that the last fit used
+        # Number of evaluations of the current task that the last fit of all tasks used.
+        self._count_at_last_fit = 0
         if self._source_inputs:
             no_losses = np.empty(0)  # the current task has no evaluations yet
-            # An effort limits how often a fit may evaluate the likelihood.
             self._fit_all_tasks(no_inputs, no_losses, EFFORT_BEFOREHAND)
 
     def features(self, X: FloatArray) -> FloatArray:
@@ -113,84 +125,108 @@ class ABLR(LinearHead):
         """
         embedding = self._parameters.embedded[-1]  # the current task comes last
         embedding_columns = np.broadcast_to(embedding, (len(X), len(embedding)))
-        return super().features(np.hstack([embedding_columns, X]))
+        network_inputs = np.hstack([embedding_columns, X])
+        return super().features(network_inputs)
 
     def fit_head(self, X: FloatArray, y: FloatArray) -> "Head":
-        """Fit the current task's head; sometimes first fit the network and all tasks' heads.
+        """Fit the network and all tasks' heads if this is due, then the current task's head.
 
-        A head is a Bayesian linear regression on the network's outputs, with two parameters, the
-        precisions of its weights and of the noise. `_parameters` has those of all tasks, the
-        current one last, and of the network; `_start` has their random values before any fit.
-
-        - Without previous tasks, everything is fitted at each call, from `_start`.
-        - With previous tasks, everything is fitted only when this task's evaluations have grown by
-          the factor `GROWTH` since the last such fit, from the `_parameters` so far. At the other
-          calls the network stays as it is.
+        A head is a Bayesian linear regression on the network's outputs. It has two parameters to
+        fit: the precision of its weights and the precision of the noise.
 
         Args:
             X: Inputs of the current task's evaluations, shape (n, p).
             y: Their standardised losses, shape (n,).
+
+        Returns:
+            The head of the current task.
 
         Raises:
             ModelError: The fit of the head fails.
         """
         from hpobench_ordered.methods._blr.heads import Head
 
-        # An effort limits how often a fit of all tasks may evaluate the likelihood.
-        previous_task_count = len(self._source_inputs)
-        if previous_task_count == 0:
-            # Always from the random network: one that is fitted for long to few evaluations is
-            # overconfident.
-            self._parameters = self._start
-            self._fit_all_tasks(X, y, EFFORT_ALONE)
-            initial_precisions = self._parameters.precisions_of(-1)  # of this task
+        if self._source_inputs:
+            initial_precisions = self._update_network(X, y)
         else:
-            has_grown = len(y) >= GROWTH * self._count_at_last_fit
-            if has_grown:
-                self._fit_all_tasks(X, y, EFFORT_ONLINE)
-                self._count_at_last_fit = len(y)
-            # The medians over the previous tasks, of which there is at least one.
-            initial_precisions = self._parameters.median_precisions(previous_task_count)
-
+            initial_precisions = self._fit_network_anew(X, y)
         head = Head.fit(self.features(X), y, initial_precisions)
-        # The next fit of all tasks starts from this task's newest precisions.
+        # The next fit of all tasks starts from the newest precisions of this task, the last one.
         self._parameters = self._parameters.with_precisions(-1, head.precisions)
         return head
 
-    def _fit_all_tasks(self, X: FloatArray, y: FloatArray, effort: Effort) -> None:
-        """Continue the fit of the network and of each task's head to all tasks.
+    def _fit_network_anew(self, X: FloatArray, y: FloatArray) -> "Precisions":
+        """Fit the network and the head to the current task alone, from the random `_start`.
 
-        The fit starts from `_parameters` and replaces them. It uses the evaluations of the previous
-        tasks, `_source_inputs` and `_source_losses`, and those of this task.
+        The fit does not continue from the last one, because a network that is fitted to few
+        evaluations for long is overconfident.
 
         Args:
             X: Inputs of the current task's evaluations, shape (n, p).
             y: Their standardised losses, shape (n,).
-            effort: How often the joint likelihood may be evaluated: `most` times, fewer with many
-                configurations, but at least `least`.
+
+        Returns:
+            The fitted precisions of this task's head.
+        """
+        self._parameters = self._start
+        self._fit_all_tasks(X, y, EFFORT_ALONE)
+        return self._parameters.precisions_of(-1)  # the current task comes last
+
+    def _update_network(self, X: FloatArray, y: FloatArray) -> "Precisions":
+        """Fit the network and all tasks' heads again, if this task has clearly more evaluations.
+
+        That is, if their number has grown by the factor `GROWTH` since the last fit of all tasks.
+        Otherwise the network stays as it is.
+
+        Args:
+            X: Inputs of the current task's evaluations, shape (n, p).
+            y: Their standardised losses, shape (n,).
+
+        Returns:
+            The medians of the precisions over the previous tasks' heads.
+        """
+        if len(y) >= GROWTH * self._count_at_last_fit:
+            self._fit_all_tasks(X, y, EFFORT_ONLINE)
+            self._count_at_last_fit = len(y)
+        previous_task_count = len(self._source_inputs)
+        return self._parameters.median_precisions(previous_task_count)
+
+    def _fit_all_tasks(self, X: FloatArray, y: FloatArray, effort: Effort) -> None:
+        """Fit the network and the heads of all tasks together, starting from `_parameters`.
+
+        The fitted parameters replace `_parameters`. The fit uses the evaluations of the previous
+        tasks, `_source_inputs` and `_source_losses`, and those of the current one.
+
+        Args:
+            X: Inputs of the current task's evaluations, shape (n, p).
+            y: Their standardised losses, shape (n,).
+            effort: How often the fit may evaluate the joint likelihood.
         """
         from hpobench_ordered.methods._blr.joint import fit_jointly
 
         inputs = [*self._source_inputs, X]
         losses = [*self._source_losses, y]
-
-        # An evaluation of the likelihood takes time proportional to the number of configurations:
-        # with more than `MANY_CONFIGURATIONS` there are fewer evaluations.
         configuration_count = sum(len(task_losses) for task_losses in losses)
-        affordable = effort.most * MANY_CONFIGURATIONS // max(1, configuration_count)
-        likelihood_evaluations = min(effort.most, max(effort.least, affordable))
         self._parameters = fit_jointly(
-            self.phi, inputs, losses, self._parameters, evaluations=likelihood_evaluations
+            self.phi,
+            inputs,
+            losses,
+            self._parameters,
+            evaluations=effort.limit_likelihood_evaluations(configuration_count),
         )
 
     @property
     def z(self) -> FloatArray:
-        """Current parameters of the network, shape (size,)."""
+        """Parameters of the network as fitted last, its weights in one array, shape (size,)."""
         return self._parameters.z
 
     @property
     def embeddings(self) -> FloatArray:
-        """Learned embeddings (T, k): of T - 1 previous tasks with finite losses, then this task."""
+        """Learned embeddings of the tasks as fitted last, shape (T, k).
+
+        A row describes a task by k numbers. The first T - 1 rows are those of the previous tasks
+        with finite losses, and the last one is that of the current task.
+        """
         return self._parameters.embedded
 
 

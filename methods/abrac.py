@@ -57,21 +57,23 @@ class FixedNetwork(LinearHead):
     def prepare(self) -> None:
         """Make the network, and train it if there are previous tasks.
 
-        Sets the feature map `phi`, its parameters `_z`, which stay as they are from now on, and
-        the precisions `_start` that every fit of the head starts from.
+        The network stays as it is from then on.
         """
         from hpobench_ordered.methods._blr.heads import Precisions
 
         super().prepare()
         source_inputs, source_losses = self.prepare_sources()
         no_configurations = np.empty((0, self.space.dimension))
-        input_count = self.make_inputs(no_configurations).shape[1]  # p
+        no_inputs = self.make_inputs(no_configurations)  # (0, p)
+        input_count = no_inputs.shape[1]
         self.phi = self.make_feature_map(input_count)
+        # The network's parameters, (size,): random ones unless there are previous tasks.
         self._z = self.phi.initial(self.rng, input_count)
 
         # The head has a weight for each feature of the network; all may share one precision.
         precision_count = self.phi.feature_count if self.has_separate_precisions else 1
-        self._start = Precisions.initial(precision_count, spread=self.spread)
+        # Every fit of the head starts from these.
+        self._initial_precisions = Precisions.initial(precision_count, spread=self.spread)
         if source_inputs:
             self._z = self.train_network(self._z, source_inputs, source_losses)
 
@@ -87,19 +89,19 @@ class FixedNetwork(LinearHead):
 
     @property
     def z(self) -> FloatArray:
-        """Parameters of the network, shape (size,)."""
+        """Parameters of the network, its weights in one array, shape (size,)."""
         return self._z
 
     def train_network(
         self, z: FloatArray, inputs: list[FloatArray], losses: list[FloatArray]
     ) -> FloatArray:
-        """Train the network by gradient descent on the squared error.
+        """Train the network by stochastic gradient descent on the squared error of the losses.
 
-        With nested dropout, a step uses only the first features of each evaluation, a random number
-        of them, so that the first become the most important.
+        With nested dropout, a step uses only the first features of the network, a random number for
+        each evaluation. As the first features are used most often, they become the most important.
 
         Args:
-            z: Its parameters at the start, shape (size,).
+            z: Parameters of the network at the start, shape (size,).
             inputs: Inputs of each previous task's evaluations, shape (n, p).
             losses: Their standardised losses, shape (n,).
 
@@ -113,19 +115,24 @@ class FixedNetwork(LinearHead):
     def fit_head(self, X: FloatArray, y: FloatArray) -> "Head":
         """Fit the head to this task; the network stays as it was trained on the previous tasks.
 
-        The head is a Bayesian linear regression on the network's outputs. Its fit starts from the
-        precisions `_start`; `spread` is the standard deviation of a prior on their logarithms.
+        The head is a Bayesian linear regression on the network's outputs. The precisions of its
+        weights and of the noise are fitted; `spread` is the standard deviation of a prior on the
+        logarithms of the weights' precisions, infinite if there is no prior.
 
         Args:
             X: Inputs of the current task's evaluations, shape (n, p).
             y: Their standardised losses, shape (n,).
+
+        Returns:
+            The fitted head.
 
         Raises:
             ModelError: The fit fails.
         """
         from hpobench_ordered.methods._blr.heads import Head
 
-        return Head.fit(self.features(X), y, self._start, spread=self.spread)
+        Phi = self.features(X)  # outputs of the network, (n, d)
+        return Head.fit(Phi, y, self._initial_precisions, spread=self.spread)
 
 
 class ABRAC(FixedNetwork):
@@ -169,8 +176,8 @@ class ABLRLikelihood(FixedNetwork):
     ) -> FloatArray:
         """Fit the network, and a head for each previous task, to the tasks' marginal likelihood.
 
-        It also sets the precisions `_start` that fits of the current task's head start from: the
-        medians of the precisions of the previous tasks' heads.
+        The medians of the precisions of these heads become `_initial_precisions`, from which every
+        fit of the current task's head starts.
 
         Args:
             z: Parameters of the network at the start, shape (size,).
@@ -184,9 +191,9 @@ class ABLRLikelihood(FixedNetwork):
 
         task_count = len(inputs)
         no_embeddings = np.zeros((task_count, 0))  # the network has no learned inputs
-        start = Parameters.initial(z, no_embeddings)
-        fitted = fit_jointly(self.phi, inputs, losses, start, evaluations=self.evaluations)
-        self._start = fitted.median_precisions(task_count)
+        initial = Parameters.initial(z, no_embeddings)
+        fitted = fit_jointly(self.phi, inputs, losses, initial, evaluations=self.evaluations)
+        self._initial_precisions = fitted.median_precisions(task_count)
         return fitted.z
 
 

@@ -48,7 +48,7 @@ class Bohamiann(ModelBased):
     searches_near_best = True
 
     def prepare(self) -> None:
-        """Start without a network."""
+        """Set up the search; the network is made for the first suggestion that needs it."""
         super().prepare()
         self._network: BayesianNetwork | None = None
 
@@ -62,43 +62,45 @@ class Bohamiann(ModelBased):
         from hpobench_ordered.methods._networks.bayesian import BayesianNetwork
 
         X, y = self.observations()
-        if not len(y):  # without losses no configuration is better than another
+        if len(y) == 0:  # without losses no configuration is better than another
             return lambda unit: self.rng.random(len(unit))
         if self._network is None:
-            self._network = BayesianNetwork(X.shape[1], self.rng)
+            input_count = X.shape[1]
+            self._network = BayesianNetwork(input_count, self.rng)
         network = self._network
 
         pending_X = self.features(self.pending_units())
         pending_y = np.zeros(len(pending_X))  # the mean of standardised losses
         network.fit(np.concatenate([X, pending_X]), np.concatenate([y, pending_y]))
-        best = self.incumbent(network, y)
+        lowest_loss = self.incumbent(network, y)
 
         def score(unit: FloatArray) -> FloatArray:
             """Compute log expected improvement (m,) of candidates in the unit cube, (m, d)."""
             mean, sd = network.predict(self.features(unit))
-            return log_expected_improvement(mean, sd, best)
+            return log_expected_improvement(mean, sd, lowest_loss)
 
         return score
 
     def observations(self) -> tuple[FloatArray, FloatArray]:
-        """Return features (n, p) and losses (n,) of the latest evaluations, for the model.
+        """Return features (n, p) and standardised losses (n,) that the network is fitted to.
 
-        There are at most `MAX_CURRENT`. Losses are standardised over all evaluations of the task,
-        also those left out.
+        They are those of the latest `MAX_CURRENT` evaluations of this task, or of all if there are
+        fewer. Losses are standardised over all evaluations, including those that are left out.
         """
         from hpobench_ordered.methods._gp.model import standardise
 
-        y = standardise(self.evaluated_losses())
+        standardised_losses = standardise(self.evaluated_losses())
+        latest_losses = standardised_losses[-MAX_CURRENT:]
         latest_units = self.evaluated_units()[-MAX_CURRENT:]
-        return self.features(latest_units), y[-MAX_CURRENT:]
+        return self.features(latest_units), latest_losses
 
     def incumbent(self, network: "BayesianNetwork", y: FloatArray) -> float:
-        """Find the standardised loss to improve on: the lowest so far.
+        """Find the standardised loss that a suggestion should improve on: the lowest so far.
 
         Args:
-            network: The model. It is not needed here; subclasses whose task may have no evaluations
-                yet predict the loss with it.
-            y: Standardised losses it was fitted to, shape (n,).
+            network: The model. It is not needed here; a subclass whose task may have no evaluations
+                yet predicts the loss with it.
+            y: Standardised losses of the evaluations on this task, shape (n,).
         """
         return float(y.min())
 
@@ -118,39 +120,39 @@ class ContextBohamiann(TaskByTask, Bohamiann):
     def choose_source_evaluations(
         self, tasks: Sequence[Evaluations], task_features: FloatArray
     ) -> Sequence[Evaluations]:
-        """Draw evaluations of each task at random; all, if they are few enough.
+        """Draw at most `MAX_SOURCES` evaluations of the previous tasks together, at random.
 
         Args:
             tasks: Finite evaluations of the previous tasks.
-            task_features: Not used here: the context is an input of the model alone.
+            task_features: Not used here, as the choice does not depend on the tasks' contexts.
 
         Returns:
-            Evaluations of each task with losses standardised, `MAX_SOURCES` at most of all tasks.
+            The drawn evaluations of each task, with standardised losses.
         """
-        # The limit is for all tasks together; a single task may use it up.
+        # A single task has no other limit than all tasks together.
         counts = draw_sample_counts(
             tasks, max_per_task=MAX_SOURCES, max_total=MAX_SOURCES, rng=self.rng
         )
         return sample_standardised(tasks, counts, self.rng)
 
     def observations(self) -> tuple[FloatArray, FloatArray]:
-        """Join the evaluations that the model is fitted to, the current task's last.
+        """Return inputs (N + n, p) and losses (N + n,) that the network is fitted to.
 
-        The parent class has the evaluations of the current task alone.
-
-        Returns:
-            Features (N + n, p) and losses (N + n,), standardised task by task, of N evaluations of
-            other tasks and n of the current one.
+        They are those of N evaluations of other tasks, followed by n evaluations of the current
+        task. Losses are standardised task by task.
         """
         X, y = super().observations()
         return self.prepend_sources(X, y)
 
     def incumbent(self, network: "BayesianNetwork", y: FloatArray) -> float:
-        """Find the lowest loss on this task; before its first evaluation, the lowest predicted one.
+        """Find the standardised loss that a suggestion should improve on.
+
+        It is the lowest loss on this task so far. Before the first evaluation of this task it is
+        the lowest loss that the network predicts for the configurations of the other tasks.
 
         Args:
-            network: The model.
-            y: Losses that it was fitted to, N of other tasks and then n of this one, (N + n,).
+            network: The network, fitted to y.
+            y: Losses of N evaluations of other tasks, followed by n of this one, shape (N + n,).
         """
 
         def predict_mean(X: FloatArray) -> FloatArray:
