@@ -35,70 +35,78 @@ class Box(Region):
     """
 
     def __init__(self, space: SearchSpace, values: FloatArray) -> None:
-        """Find the range of each hyperparameter's values, the sides of the box.
+        """Make the smallest box around configurations.
 
-        `values` (k, d) are coded: numbers as they are, choices as their index, NaN where inactive.
-        A side has a lower bound and a width in the unit interval.
+        Args:
+            space: The search space.
+            values: The configurations as coded values, shape (k, d): numbers as they are, choices
+                as their index, NaN where inactive.
         """
         super().__init__(space)
+        # The range of each hyperparameter in the box.
         self._sides = []
         for parameter, column in zip(space.parameters, values.T, strict=True):
             active_values = column[~np.isnan(column)]
             self._sides.append(_Side.around(parameter, active_values))
+        # Lower bounds and widths of the sides in the unit cube, (d,).
         self._lower = np.array([side.lower for side in self._sides])
         self._width = np.array([side.width for side in self._sides])
 
-        # Attributes of `Region`: the number of configurations, and of each hyperparameter whether
-        # it varies, the middle, and the bounds. Numbers stay off the edges of the box by a margin,
-        # as rounding could decode a number at an edge to one outside.
-        margin = MARGIN_SHARE * self._width
+        # The other attributes are described with `Region`.
         self.size = math.prod(side.size for side in self._sides)
         self.is_searched = np.array([side.size > 1 for side in self._sides])
         self.middle = np.array([side.middle for side in self._sides])
+        # Numbers keep a distance from the edges of the box, as rounding could decode a number at an
+        # edge to one outside.
+        margin = MARGIN_SHARE * self._width
         self.lowest = self._lower + margin
         self.highest = self._lower + self._width - margin
 
     def draw(self, rng: np.random.Generator, n: int) -> FloatArray:
         """Draw n configurations in the unit cube, (n, d), uniformly from the box.
 
-        Numbers are drawn between the edges of their sides, choices among those in the box.
+        A number is drawn between the bounds of its side, and a choice among those in the box.
         """
         uniform = rng.random((n, self.space.dimension))
-        unit: FloatArray = self._lower + uniform * self._width  # numbers within their sides
+        unit: FloatArray = self._lower + uniform * self._width  # right for numbers
         for j, side in enumerate(self._sides):
-            if side.choices is not None:  # a categorical, with the unit values of its choices
-                # Its side is the whole unit interval, of which each choice gets an equal part.
-                choice = (unit[:, j] * len(side.choices)).astype(np.int64)
-                unit[:, j] = side.choices[choice]
+            if side.choices is not None:  # categorical
+                unit[:, j] = _draw_choices(side.choices, uniform[:, j])
         return unit
 
     def mask_choices_outside(self, unit: FloatArray) -> FloatArray:
-        """Set configurations in the unit cube, (n, d), to NaN where a choice is not in the box.
+        """Replace choices that are not in the box by NaN.
 
-        `_sides` has the range of each hyperparameter in the box.
+        Args:
+            unit: Configurations in the unit cube, shape (n, d).
+
+        Returns:
+            A copy of them. Numbers stay as they are, also those outside the box.
         """
         masked = unit.copy()
         for j, side in enumerate(self._sides):
-            if side.choices is not None:  # a categorical, with the unit values of its choices
+            if side.choices is not None:  # categorical: the unit values of the choices in the box
                 is_outside = ~np.isin(unit[:, j], side.choices)
                 masked[is_outside, j] = np.nan
         return masked
 
     def features(self, unit: FloatArray) -> FloatArray:
-        """Compute features (n, p) of configurations in the unit cube, (n, d).
+        """Compute features for a model, (n, p), of configurations in the unit cube, (n, d).
 
-        Numbers are scaled so that the box, from `_lower` on and `_width` wide, becomes [0, 1].
+        Each side of the box is stretched to the unit interval before, so that features of
+        configurations in the box use all of [0, 1].
         """
-        is_flat = self._width == 0.0  # numbers fixed by the box get the middle, 0.5
-        width = np.where(is_flat, 1.0, self._width)
-        scaled = np.where(is_flat, 0.5, (unit - self._lower) / width)
-        return super().features(scaled)
+        has_no_width = self._width == 0.0  # the box has a single value of the hyperparameter
+        nonzero_width = np.where(has_no_width, 1.0, self._width)  # nothing is divided by 0
+        stretched = (unit - self._lower) / nonzero_width
+        stretched = np.where(has_no_width, 0.5, stretched)
+        return super().features(stretched)
 
     def levels(self) -> Sequence[FloatArray]:
-        """List the coded values of each hyperparameter in the box, which must be finite.
+        """List the coded values that each hyperparameter has in the box.
 
-        `_sides` has the range of each hyperparameter. Coded values are whole numbers then:
-        integers, or indices of ordinals and choices.
+        The box must be finite, that is without a range of a continuous hyperparameter. Coded values
+        are integers as they are, and choices as their index.
         """
         return [side.values for side in self._sides]
 
@@ -123,16 +131,23 @@ class _Side:
 
     @property
     def middle(self) -> float:
-        """Unit value of the middle of the range; choices have none, so that the first is used."""
+        """Unit value of the middle of the range; of a categorical that of the first choice in it.
+
+        Choices have no order and so no middle. The middle stands for hyperparameters with a single
+        value, where the first choice is the only one.
+        """
         if self.choices is not None:
             return float(self.choices[0])
         return self.lower + 0.5 * self.width
 
     @classmethod
     def around(cls, parameter: Parameter, values: FloatArray) -> "_Side":
-        """Make the smallest range around coded values (k,); with k = 0 the whole range.
+        """Make the smallest range of a hyperparameter that contains some of its values.
 
-        Coded values are numbers as they are, and choices as their index.
+        Args:
+            parameter: The hyperparameter.
+            values: The coded values, shape (k,): numbers as they are, choices as their index. If
+                there are none, the range is the whole one.
         """
         if parameter.kind is Kind.CATEGORICAL:
             return cls._around_choices(parameter, values)
@@ -142,39 +157,68 @@ class _Side:
 
     @classmethod
     def _around_choices(cls, parameter: Parameter, values: FloatArray) -> "_Side":
-        """Make the range of the choices with these indices (k,); with k = 0 of all choices.
+        """Make the range that has some of the choices of a categorical.
 
-        Its `choices` are their unit values and its `values` the indices themselves.
+        Args:
+            parameter: The categorical.
+            values: Indices of the choices, shape (k,), possibly repeated. If there are none, the
+                range has all choices.
         """
-        occurring = np.unique(values) if len(values) else np.arange(parameter.size)
-        # The side is the whole unit interval, of which each choice gets an equal part.
+        all_indices = np.arange(parameter.size)
+        indices = np.unique(values) if len(values) else all_indices
+        # Choices have no bounds: the range is the whole unit interval.
         return cls(
             lower=0.0,
             width=1.0,
-            choices=parameter.encode(occurring),
-            values=occurring,
-            size=float(len(occurring)),
+            choices=parameter.encode(indices),
+            values=indices,
+            size=float(len(indices)),
         )
 
     @classmethod
     def _around_numbers(cls, parameter: Parameter, values: FloatArray) -> "_Side":
-        """Make the smallest range around numbers (k,), k >= 1.
+        """Make the smallest range that contains numbers, or indices of an ordinal.
 
-        Its `values` are all that an integer can take; of a continuous range they are the two ends,
-        and its `size`, the number of values, is infinite.
+        The range lists all values of a discrete hyperparameter, but of a continuous one only its
+        bounds, as the number of values is infinite there unless both bounds are equal.
+
+        Args:
+            parameter: The hyperparameter.
+            values: The numbers, shape (k,), k >= 1.
         """
         smallest, largest = values.min(), values.max()
         if parameter.is_discrete:
-            levels = np.arange(smallest, largest + 1)
-            size = float(len(levels))
-            half_bin = 0.5  # the range has whole bins of the unit interval
+            values_in_range = np.arange(smallest, largest + 1)
+            size = float(len(values_in_range))
+            # Each value is the middle of a bin of width 1; the range has whole bins.
+            bounds = np.array([smallest - 0.5, largest + 0.5])
         else:
-            levels = np.unique([smallest, largest])
-            size = math.inf if len(levels) > 1 else 1.0
-            half_bin = 0.0
-        ends = np.array([smallest - half_bin, largest + half_bin])
-        lower, upper = parameter.encode(ends).tolist()  # in the unit interval
-        return cls(lower=lower, width=upper - lower, choices=None, values=levels, size=size)
+            values_in_range = np.unique([smallest, largest])
+            size = math.inf if smallest < largest else 1.0
+            bounds = np.array([smallest, largest])
+        lower, upper = parameter.encode(bounds).tolist()  # in the unit interval
+        return cls(
+            lower=lower,
+            width=upper - lower,
+            choices=None,
+            values=values_in_range,
+            size=size,
+        )
+
+
+def _draw_choices(choices: FloatArray, uniform: FloatArray) -> FloatArray:
+    """Draw choices with equal probabilities.
+
+    Args:
+        choices: Unit values of the k choices, shape (k,).
+        uniform: Uniform random numbers in [0, 1), shape (n,).
+
+    Returns:
+        Unit values of the drawn choices, shape (n,).
+    """
+    # Each choice gets an equal part of the unit interval.
+    indices = (uniform * len(choices)).astype(np.int64)
+    return choices[indices]
 
 
 class BoundingBox(BayesianOptimisation):
@@ -185,13 +229,18 @@ class BoundingBox(BayesianOptimisation):
     """
 
     def choose_region(self) -> Region:
-        """Choose the box around the tasks' best configurations, or else the whole space.
+        """Choose the box around the best configurations of the previous tasks.
 
-        Without two different ones the box would be a single point, or none.
+        It is the whole space if there are no two different ones, as the box would be a single point
+        then, or could not be made at all.
         """
         tasks = remove_failed_evaluations(self.history)
-        # Coded values (d,) of the best configuration of each task.
-        optima = [task.values[np.argmin(task.losses)] for task in tasks]
+        optima = []  # coded values (d,) of the best configuration of each task
+        for task in tasks:
+            best_row = np.argmin(task.losses)
+            optima.append(task.values[best_row])
+
+        # Compared by their bytes, as NaN, an inactive hyperparameter, is not equal to itself.
         distinct_optima = {optimum.tobytes() for optimum in optima}
         if len(distinct_optima) < 2:
             return super().choose_region()

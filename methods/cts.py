@@ -41,19 +41,20 @@ MAX_EVALUATIONS = 20_000
 
 
 def compute_normal_scores(losses: FloatArray, rng: np.random.Generator) -> FloatArray:
-    """Map the losses of one task to z = Phi^-1(F(loss)) (Salinas et al. 2020).
+    """Transform the losses of one task by their ranks to a standard normal distribution.
 
-    F is the empirical distribution function, winsorised to [delta, 1 - delta] with
-    delta = 1 / (4 n^(1/4) sqrt(pi log n)). As in the authors' implementation, F is the share of the
-    losses that rank lower, where ties are ordered at random.
+    The normal score of a loss is z = Phi^-1(F(loss)) (Salinas et al. 2020), where Phi is the
+    standard normal distribution function. F is the share of losses of lower rank, as in the
+    authors' implementation. It is clipped to [delta, 1 - delta], so that scores are finite, with
+    delta = 1 / (4 n^(1/4) sqrt(pi log n)).
 
     Args:
-        losses: Losses, shape (n,) with n >= 1; infinite where the evaluation failed, which is a tie
-            of the worst.
-        rng: Breaks ties.
+        losses: Losses, shape (n,) with n >= 1; infinite where the evaluation failed. Failed
+            evaluations are equally bad and worse than all others.
+        rng: Orders equal losses at random.
 
     Returns:
-        z, shape (n,); 0, the median, if n = 1.
+        The normal scores z, shape (n,); 0, the median, if n = 1.
     """
     from scipy.special import ndtri
 
@@ -61,15 +62,17 @@ def compute_normal_scores(losses: FloatArray, rng: np.random.Generator) -> Float
     if n == 1:
         return np.zeros(1)
 
-    ascending = np.sort(losses)
-    lower_count = np.searchsorted(ascending, losses, side="left")
-    lower_or_equal_count = np.searchsorted(ascending, losses, side="right")
-    # A loss may have any rank among its equals; without ties there is only one.
+    ascending_losses = np.sort(losses)
+    lower_count = np.searchsorted(ascending_losses, losses, side="left")
+    lower_or_equal_count = np.searchsorted(ascending_losses, losses, side="right")
+    # A loss gets a random rank among those of its equals; without equals there is only one. The
+    # lowest rank is 0.
     rank = rng.integers(lower_count, lower_or_equal_count)
 
     delta = 1.0 / (4.0 * n**0.25 * math.sqrt(math.pi * math.log(n)))
-    z: FloatArray = ndtri(np.clip(rank / n, delta, 1.0 - delta))
-    return z
+    share_lower = np.clip(rank / n, delta, 1.0 - delta)
+    normal_scores: FloatArray = ndtri(share_lower)  # the inverse of Phi
+    return normal_scores
 
 
 class CopulaThompsonSampling(ModelBased):
@@ -88,23 +91,21 @@ class CopulaThompsonSampling(ModelBased):
     random_trials = 0
 
     def prepare(self) -> None:
-        """Fit the model, and draw the candidates, a block in the unit cube (m, d).
-
-        The model is a mean, `_model`, and a standard deviation, `_sd`, of the normal scores of
-        losses.
-        """
+        """Fit the model to the previous tasks, and draw the candidates of all suggestions."""
         super().prepare()
         tasks = [task for task in self.history if np.isfinite(task.losses).any()]
-        self._model: BoostedTrees | None = None  # None without finite losses
+        # The model of normal scores: trees for the mean, and a constant standard deviation.
+        self._model: BoostedTrees | None = None  # None if the history holds no finite loss
         if tasks:
             self._model, self._sd = self._fit(tasks)
 
-        # All suggestions choose among the same candidates, so their means are computed once.
+        # Candidates in the unit cube, (m, d), and the means of their normal scores, (m,). All
+        # suggestions choose among these, so that their means are computed only once.
         self._first_block = next(iter_candidate_blocks(self.region, self.rng, size=CANDIDATES))
         self._mean_of_first_block = self._predict_mean(self._first_block)
 
     def iter_candidates(self) -> Iterator[FloatArray]:
-        """Yield the candidates drawn at the start, `_first_block`; others if all were tried.
+        """Yield the candidates that `prepare` has drawn, then others in case all were tried.
 
         Yields:
             Configurations in the unit cube, shape (m, d).
@@ -113,66 +114,77 @@ class CopulaThompsonSampling(ModelBased):
         yield from super().iter_candidates()
 
     def make_scorer(self) -> Scorer:
-        """Make a function that draws the normal score z of each candidate; its score is -z.
+        """Make the function that scores candidates by a random draw from the model.
 
-        z is normal, with a mean that the model predicts and the standard deviation `_sd`.
+        The model says that the normal score z of a candidate's loss is normal, with a mean that
+        depends on the candidate and a constant standard deviation. As low losses have low z, the
+        score to be maximised is minus a draw of z.
 
         Raises:
-            ModelError: The history holds no finite loss.
+            ModelError: The history holds no finite loss, so that there is no model.
         """
         if self._model is None:
             raise ModelError("the history holds no finite loss")
 
         def score(unit: FloatArray) -> FloatArray:
-            """Draw minus the normal score z (m,) of the loss of candidates in the unit cube.
-
-            z has the mean that the model predicts and the standard deviation `_sd`.
-            """
-            # The candidates of the start are the same array at each suggestion, so "is" recognises
-            # them, and their means, the slow part, are not computed again.
-            is_first_block = unit is self._first_block
-            mean = self._mean_of_first_block if is_first_block else self._predict_mean(unit)
-            # Much faster than `rng.normal` of a whole array of means, and equal.
-            return -(mean + self._sd * self.rng.standard_normal(len(mean)))
+            """Draw z of each candidate in the unit cube (m, d) from the model; return -z (m,)."""
+            # `iter_candidates` yields the very array `_first_block`, so that `is` recognises it.
+            # The means, the slow part, are not predicted again.
+            if unit is self._first_block:
+                mean = self._mean_of_first_block
+            else:
+                mean = self._predict_mean(unit)
+            # This is what `rng.normal(mean, self._sd)` would draw, but much faster.
+            z = mean + self._sd * self.rng.standard_normal(len(mean))
+            return -z
 
         return score
 
     def _predict_mean(self, unit: FloatArray) -> FloatArray:
-        """Predict the mean of the normal scores z (m,) at configurations in the unit cube, (m, d).
+        """Predict the mean normal score of the loss, (m,), of configurations in the unit cube.
 
-        Without a model it is 0, the median of normal scores.
+        Without a model it is 0, the median of all normal scores.
+
+        Args:
+            unit: The configurations, shape (m, d).
         """
         if self._model is None:
             return np.zeros(len(unit))
         return self._model.predict(self.region.features(unit))
 
     def _fit(self, tasks: "Sequence[Evaluations]") -> "tuple[BoostedTrees, float]":
-        """Fit the mean of the normal scores z; estimate their sd from held-out residuals.
+        """Fit a model to the normal scores of the losses of all previous tasks together.
 
-        z maps the losses of each task, by their ranks, to a standard normal distribution. The share
-        `HELD_OUT` of the evaluations is held out.
+        Boosted trees predict the mean normal score of a configuration. The standard deviation is
+        estimated from their errors on the share `HELD_OUT` of the evaluations, to which the trees
+        are not fitted.
 
         Args:
-            tasks: Evaluations of the previous tasks, not all of which failed.
+            tasks: Evaluations of the previous tasks, each with a finite loss.
 
         Returns:
-            The model of the mean, and the standard deviation.
+            The trees, and the standard deviation.
         """
         from hpobench_ordered.methods._boosting.model import BoostedTrees
 
         values = np.concatenate([task.values for task in tasks])
         X = self.region.features(self.space.encode(values))
-        z = np.concatenate([compute_normal_scores(task.losses, self.rng) for task in tasks])
+        # Scores are ranks within each task, so that tasks of different scales can be joined.
+        scores_of_tasks = [compute_normal_scores(task.losses, self.rng) for task in tasks]
+        z = np.concatenate(scores_of_tasks)
 
-        rows = self.rng.permutation(len(z))[:MAX_EVALUATIONS]  # a fit to more takes too long
-        held_out_count = math.ceil(HELD_OUT * len(rows))
+        used_rows = self.rng.permutation(len(z))[:MAX_EVALUATIONS]  # a fit to more takes too long
+        held_out_count = math.ceil(HELD_OUT * len(used_rows))
         if held_out_count >= 2:
-            held_out, fitted = np.split(rows, [held_out_count])
-        else:  # one residual has no standard deviation
-            held_out = fitted = rows
-        model = BoostedTrees.fit(X[fitted], z[fitted])
-        residuals = z[held_out] - model.predict(X[held_out])
-        return model, float(np.std(residuals))
+            held_out_rows = used_rows[:held_out_count]
+            fitted_rows = used_rows[held_out_count:]
+        else:
+            # A single error has no standard deviation, so that no evaluation is held out.
+            held_out_rows = used_rows
+            fitted_rows = used_rows
+        model = BoostedTrees.fit(X[fitted_rows], z[fitted_rows])
+        errors = z[held_out_rows] - model.predict(X[held_out_rows])
+        return model, float(np.std(errors))
 
 
 SPECS = (

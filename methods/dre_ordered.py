@@ -23,13 +23,14 @@ MIN_EVALUATIONS = 6
 
 
 def is_good(losses: FloatArray) -> BoolArray:
-    """Whether each loss (n,) is below the gamma-quantile of all, shape (n,).
+    """Return for each loss (n,) whether it is below the quantile of all losses at `GAMMA`.
 
-    `GAMMA` is about the share of good ones. Any threshold between two neighbouring losses gives the
-    same split as an interpolated quantile; the upper loss is used, because interpolation may
-    overflow.
+    So about the share `GAMMA` of the evaluations counts as good.
     """
-    return losses < np.quantile(losses, GAMMA, method="higher")
+    # Where the quantile lies between two losses, numpy would interpolate, which may overflow. The
+    # higher one of the two splits the losses in the same way.
+    threshold = np.quantile(losses, GAMMA, method="higher")
+    return losses < threshold
 
 
 class DREOrdered(ModelBased):
@@ -45,15 +46,16 @@ class DREOrdered(ModelBased):
     random_trials = MIN_EVALUATIONS
 
     def initial_configurations(self) -> Sequence[Config]:
-        """Choose the initial configurations, those of the method simple-ordered.
+        """Choose `TRANSFERRED` of the best configurations of the previous tasks.
 
-        They are `TRANSFERRED` of the best of the previous tasks, converted to this search space.
+        They are those with which the method simple-ordered starts, converted to this search space.
         """
-        sources = convert_history(self.history, self.space, self.rng)
-        return self.space.configs(order_configurations(sources, count=TRANSFERRED))
+        previous_tasks = convert_history(self.history, self.space, self.rng)
+        coded_values = order_configurations(previous_tasks, count=TRANSFERRED)
+        return self.space.configs(coded_values)
 
     def iter_candidates(self) -> Iterator[FloatArray]:
-        """Yield a block of `CANDIDATES` random configurations, then others if all were tried.
+        """Yield a block of `CANDIDATES` random configurations, then others in case all were tried.
 
         Yields:
             Configurations in the unit cube, shape (m, number of hyperparameters).
@@ -62,19 +64,17 @@ class DREOrdered(ModelBased):
         yield from super().iter_candidates()
 
     def make_scorer(self) -> Scorer:
-        """Fit the classifier of this task's evaluations, good (1) or not (0).
+        """Fit a classifier to this task's evaluations, and make the function that scores by it.
 
-        The score is its log odds of being good, that is below the gamma-quantile of the losses.
+        The classifier learns which evaluations are good, that is among the lowest losses. The score
+        of a candidate is the log odds, as predicted by the classifier, that it is good.
         """
         from hpobench_ordered.methods._boosting.model import BoostedTrees, Loss
 
-        good = is_good(self.evaluated_losses())
-        model = BoostedTrees.fit(
-            self.region.features(self.evaluated_units()),
-            good.astype(np.float64),
-            loss=Loss.LOGISTIC,
-        )
-        return lambda unit: model.predict(self.region.features(unit))
+        X = self.region.features(self.evaluated_units())
+        labels = is_good(self.evaluated_losses()).astype(np.float64)  # 1 if good, 0 if not
+        classifier = BoostedTrees.fit(X, labels, loss=Loss.LOGISTIC)
+        return lambda unit: classifier.predict(self.region.features(unit))
 
 
 SPECS = (
