@@ -12,7 +12,6 @@ x         (size,)     parameters: those of the network, then theta
 S         (1, n, n)   squared distances of the rows of Phi
 K, F      (n, n)      covariance of y and its slopes, as in `_gp.compiled`
 alpha     (n,)        K^-1 y
-M         (n, n)      gradient of minus the log likelihood with respect to S
 ========  ==========  =============================================================================
 
 Wistuba and Grabocka (2021), sections 3 and 4.
@@ -72,7 +71,7 @@ class DeepKernel:
 
     @classmethod
     def draw(cls, input_count: int, rng: np.random.Generator) -> "DeepKernel":
-        """Draw an untrained network, and make a kernel on its outputs.
+        """Draw the random weights of an untrained network, and make a kernel on its outputs.
 
         Args:
             input_count: Number of inputs, without padding.
@@ -81,7 +80,7 @@ class DeepKernel:
         from hpobench_ordered.methods._networks.features import Network, pad_input_count
 
         phi = Network(pad_input_count(input_count), HIDDEN)  # units of each layer
-        output_count = HIDDEN[-1]
+        output_count = HIDDEN[-1]  # units of the last layer
         # Outputs lie in [-1, 1], so that two configurations have a distance of about the root of
         # the number of outputs.
         log_length_scale = 0.5 * math.log(output_count)
@@ -94,11 +93,8 @@ class DeepKernel:
 
     @property
     def theta(self) -> FloatArray:
-        """Log length scale, log signal variance and log noise variance of the kernel, (3,).
-
-        They are the last `THETA_SIZE` of the parameters x.
-        """
-        return self.x[-THETA_SIZE:]
+        """Log length scale, log signal variance and log noise variance of the kernel, (3,)."""
+        return self.x[-THETA_SIZE:]  # the network's weights come before
 
     def features(self, X: FloatArray) -> FloatArray:
         """Compute the network's outputs (m, d), which are the inputs of the kernel.
@@ -132,44 +128,77 @@ class DeepKernel:
         rate: float,
         max_log_scale: float = 0.0,
     ) -> "DeepKernel":
-        """Continue the training with steps of Adam, each on a random part of a random task.
+        """Train the network and its kernel further, by steps of Adam on random batches.
 
-        A step decreases minus the log likelihood of a batch. Its losses are multiplied by a random
-        factor first, as the scale of a new task's losses is not known.
+        A batch holds evaluations of one task. A step decreases minus the log likelihood of their
+        losses, which are multiplied by a random factor before, as the scale of a new task's losses
+        is not known.
 
         Args:
             tasks: Features (n, p) and standardised losses (n,) of each task.
             rng: Draws the batches and the factors.
             steps: Number of steps.
             rate: Initial learning rate, with cosine decay to 0.
-            max_log_scale: Largest absolute logarithm of the factor; without one it is 1.
+            max_log_scale: Largest absolute value of the factor's logarithm; with 0 the losses stay
+                as they are.
 
         Returns:
-            The trained kernel; this one stays as it is.
+            The trained network and kernel; those of this object stay as they are.
         """
         from hpobench_ordered.methods._gp.model import Priors, stack_priors
 
-        bounds = stack_priors(Priors(), 1)  # of a kernel with one length scale
-        x = self.x.copy()
-        mean = np.zeros(len(x))  # running mean of the gradients
-        square = np.zeros(len(x))  # running mean of their squares
+        priors = stack_priors(Priors(), 1)  # of a kernel with one length scale
+        x = self.x.copy()  # weights of the network, then theta
+        adam = Adam(len(x))
         for step in range(steps):
             X, y = tasks[int(rng.integers(len(tasks)))]
-            rows = rng.permutation(len(y))[:BATCH]
-            scale = math.exp(rng.uniform(-max_log_scale, max_log_scale))
-            _, gradient = negative_log_likelihood(self.phi, x, X[rows], scale * y[rows])
+            batch_rows = rng.permutation(len(y))[:BATCH]
+            loss_factor = math.exp(rng.uniform(-max_log_scale, max_log_scale))
+            _, gradient = negative_log_likelihood(
+                self.phi, x, X[batch_rows], loss_factor * y[batch_rows]
+            )
 
-            mean = MEAN_DECAY * mean + (1.0 - MEAN_DECAY) * gradient
-            square = SQUARE_DECAY * square + (1.0 - SQUARE_DECAY) * gradient**2
-            # Both started at 0 and are too small by these factors at first.
-            mean_correction = 1.0 - MEAN_DECAY ** (step + 1)
-            square_correction = 1.0 - SQUARE_DECAY ** (step + 1)
             decayed_rate = 0.5 * rate * (1.0 + math.cos(math.pi * step / steps))
-            decayed_rate *= math.sqrt(square_correction) / mean_correction
-            x -= decayed_rate * mean / (np.sqrt(square) + EPSILON)
-            # The kernel's hyperparameters stay in the box of `bo`'s priors.
-            x[-THETA_SIZE:] = np.clip(x[-THETA_SIZE:], bounds.lower, bounds.upper)
+            x -= adam.compute_step(gradient, decayed_rate)
+            # The kernel's hyperparameters stay within the bounds that they have in `bo`.
+            x[-THETA_SIZE:] = np.clip(x[-THETA_SIZE:], priors.lower, priors.upper)
         return DeepKernel(self.phi, x)
+
+
+class Adam:
+    """Computes the steps of Adam (Kingma and Ba 2015), a method of stochastic gradient descent.
+
+    Args:
+        size: Number of parameters.
+    """
+
+    def __init__(self, size: int) -> None:
+        """Start before the first step."""
+        # Running means of the gradients and of their squares, (size,).
+        self._mean = np.zeros(size)
+        self._mean_of_squares = np.zeros(size)
+        self._step_count = 0
+
+    def compute_step(self, gradient: FloatArray, rate: float) -> FloatArray:
+        """Compute the step to subtract from the parameters, (size,).
+
+        It is the running mean of the gradients times the learning rate, divided by the root of the
+        running mean of their squares.
+
+        Args:
+            gradient: Gradient at the parameters, shape (size,).
+            rate: Learning rate of this step.
+        """
+        self._step_count += 1
+        self._mean = MEAN_DECAY * self._mean + (1.0 - MEAN_DECAY) * gradient
+        self._mean_of_squares = (
+            SQUARE_DECAY * self._mean_of_squares + (1.0 - SQUARE_DECAY) * gradient**2
+        )
+        # Running means start at 0, so that they are too small by these factors at first.
+        mean_bias = 1.0 - MEAN_DECAY**self._step_count
+        square_bias = 1.0 - SQUARE_DECAY**self._step_count
+        corrected_rate = rate * (math.sqrt(square_bias) / mean_bias)
+        return corrected_rate * self._mean / (np.sqrt(self._mean_of_squares) + EPSILON)
 
 
 def output_kernel() -> "Kernel":
@@ -177,8 +206,9 @@ def output_kernel() -> "Kernel":
     from hpobench_ordered.methods._gp.model import Kernel
 
     output_count = HIDDEN[-1]  # units of the last layer
-    group_of_output = np.zeros(output_count, dtype=np.int64)  # all have the only length scale
-    return Kernel(group_of_output)
+    # A kernel is made from the index of each input's length scale.
+    length_scale_of_output = np.zeros(output_count, dtype=np.int64)
+    return Kernel(length_scale_of_output)
 
 
 def negative_log_likelihood(
@@ -201,34 +231,58 @@ def negative_log_likelihood(
     """
     from hpobench_ordered.methods._gp import compiled
     from hpobench_ordered.methods._networks.features import linearise
-    from hpobench_ordered.methods._products import product
 
     weights = x[:-THETA_SIZE]
     theta = x[-THETA_SIZE:]
+    inputs = 2.0 * X - 1.0  # in [-1, 1]
     # Outputs Phi (n, d), and the function that propagates a gradient back from Phi to the weights.
-    Phi, pull_back = linearise(phi, weights, 2.0 * X - 1.0)
+    Phi, pull_back = linearise(phi, weights, inputs)
     S = compiled.squared_differences(Phi, output_kernel().groups, 1)  # squared distances (1, n, n)
-    # The covariance K, and F = -2 dK / d r^2 with the scaled squared distances
-    # r^2 = S exp(-2 theta[0]).
-    K, F = compiled.covariance(S, theta)
+    K, F = compiled.covariance(S, theta)  # and its slopes F, which the gradients need
     is_positive, R = compiled.cholesky(K)
     if not is_positive:
         raise ModelError("the covariance matrix is not numerically positive definite")
     alpha = compiled.solve(R, y)  # K^-1 y
-    inverse = compiled.inverse_from_factor(R)
-    flat = np.zeros(THETA_SIZE)  # mean and precision of no prior on theta
-    value = compiled.negative_log_posterior_from(y, R, alpha, theta, flat, flat)
+    K_inverse = compiled.inverse_from_factor(R)
 
-    # The gradient with respect to K is half of K^-1 - alpha alpha^T, and M that with respect to S.
-    # F and the inverse are valid above the diagonal alone, as in `_gp.compiled`.
-    minus_twice_grad_K = np.outer(alpha, alpha) - inverse
-    M = 0.25 * math.exp(-2.0 * theta[0]) * minus_twice_grad_K * np.triu(F, 1)
-    M += M.T
-    # d|u - v|^2 / du is 2 (u - v), for each of the two places that the distance has in S.
-    grad_outputs = 4.0 * (M.sum(axis=1)[:, None] * Phi - product(M, Phi))
+    # The compiled function includes a prior of theta, which a precision of 0 removes.
+    flat = np.zeros(THETA_SIZE)
+    value = compiled.negative_log_posterior_from(y, R, alpha, theta, flat, flat)
+    grad_outputs = compute_output_gradient(Phi, F, K_inverse, alpha, theta)
     grad_weights, _ = pull_back(grad_outputs)
-    grad_theta = -compiled.likelihood_gradient(S, K, F, inverse, alpha, theta)
+    grad_theta = -compiled.likelihood_gradient(S, K, F, K_inverse, alpha, theta)
     return value, np.concatenate([grad_weights, grad_theta])
+
+
+def compute_output_gradient(
+    Phi: FloatArray, F: FloatArray, K_inverse: FloatArray, alpha: FloatArray, theta: FloatArray
+) -> FloatArray:
+    """Compute the gradient (n, d) of minus the log likelihood with respect to the outputs Phi.
+
+    By the chain rule: the likelihood depends on the covariance matrix K, which depends on the
+    squared distances S of the outputs, with r^2 = S / length_scale^2.
+
+    Args:
+        Phi: Outputs of the network, shape (n, d).
+        F: Slopes -2 dK / d(r^2) of the covariance, shape (n, n); valid above the diagonal alone.
+        K_inverse: Inverse of K, shape (n, n); valid on and above the diagonal alone.
+        alpha: K^-1 y, shape (n,).
+        theta: Log length scale, log signal variance and log noise variance.
+    """
+    from hpobench_ordered.methods._products import product
+
+    # With respect to K the gradient is (K^-1 - alpha alpha^T) / 2.
+    minus_twice_grad_K = np.outer(alpha, alpha) - K_inverse
+    # With respect to S: dK / dS is -F / (2 length_scale^2).
+    inverse_squared_length_scale = math.exp(-2.0 * theta[0])
+    grad_S = 0.25 * inverse_squared_length_scale * minus_twice_grad_K * np.triu(F, 1)
+    grad_S += grad_S.T
+    # With respect to Phi: the squared distance of rows u and v has the gradient 2 (u - v) with
+    # respect to u, and occurs twice in S.
+    weighted_rows = grad_S.sum(axis=1)[:, None] * Phi
+    weighted_other_rows = product(grad_S, Phi)
+    gradient: FloatArray = 4.0 * (weighted_rows - weighted_other_rows)
+    return gradient
 
 
 class FSBO(FromSources):
@@ -241,12 +295,10 @@ class FSBO(FromSources):
 
     @cached_property
     def trained_kernel(self) -> DeepKernel:
-        """Network and kernel, trained on the evaluations of the earlier tasks.
-
-        The losses of a step are multiplied by a random factor, at most exp(`MAX_LOG_SCALE`).
-        """
-        X, _ = self.sources[0]  # features and losses of a task; all have the same features
-        untrained = DeepKernel.draw(X.shape[1], self.rng)
+        """Network and kernel, trained once on the evaluations of all earlier tasks."""
+        X_of_first_task, _ = self.sources[0]  # all tasks have the same features
+        input_count = X_of_first_task.shape[1]
+        untrained = DeepKernel.draw(input_count, self.rng)
         return untrained.train(
             self.sources,
             self.rng,
@@ -256,45 +308,52 @@ class FSBO(FromSources):
         )
 
     def initial_configurations(self) -> Sequence[Config]:
-        """Choose configurations that are together good on the earlier tasks.
+        """Choose `INITIAL_TRIALS` configurations that complement each other on the earlier tasks.
 
-        Candidates are the best configuration of each earlier task, and `RANDOM_CANDIDATES` random
-        ones. `INITIAL_TRIALS` are chosen greedily, to minimise the mean over the tasks of the
-        lowest loss that is predicted for any of them. `_tasks` has the earlier tasks' evaluations,
-        and `sources` the same as features and losses for models.
+        The candidates are the best configuration of each earlier task, and random ones. They are
+        chosen one by one, so that the lowest loss predicted for any of the chosen ones is as low as
+        possible on average over the tasks.
         """
-        if not self._tasks:  # there is nothing to choose by
+        if not self._tasks:  # no evaluations of earlier tasks
             return ()
-        best = np.stack([task.values[task.losses.argmin()] for task in self._tasks])
-        random = self.space.decode(self.region.sample_unit(self.rng, RANDOM_CANDIDATES))
-        candidates = np.concatenate([best, random])
-        # Equal configurations have one point in the unit cube, whatever their inactive values.
+        candidates = self._draw_initial_candidates()  # coded values
+        # The point of the unit cube that represents each configuration.
         unit = self.space.canonical(self.space.encode(candidates))
-        X = self.features(unit)  # inputs of the network
-        Phi = self.trained_kernel.features(X)  # its outputs, inputs of the process
+        Phi = self.trained_kernel.features(self.features(unit))  # outputs of the network
 
-        predicted_means = []  # losses of all candidates, for each task
+        predicted_losses = []  # of all candidates, (m,), on each task
         for task_X, task_y in self.sources:
-            mean, _ = self.trained_kernel.condition(task_X, task_y).predict(Phi)
-            predicted_means.append(mean)
-        chosen = choose_portfolio(np.array(predicted_means), count=INITIAL_TRIALS)
-        return self.space.configs(candidates[chosen])
+            process = self.trained_kernel.condition(task_X, task_y)
+            mean, _ = process.predict(Phi)
+            predicted_losses.append(mean)
+        chosen_rows = choose_portfolio(np.array(predicted_losses), count=INITIAL_TRIALS)
+        return self.space.configs(candidates[chosen_rows])
+
+    def _draw_initial_candidates(self) -> FloatArray:
+        """Join the best configuration of each earlier task and `RANDOM_CANDIDATES` random ones.
+
+        Returns:
+            Coded values, shape (m, number of hyperparameters).
+        """
+        best_of_tasks = np.stack([task.values[task.losses.argmin()] for task in self._tasks])
+        random_units = self.region.sample_unit(self.rng, RANDOM_CANDIDATES)
+        return np.concatenate([best_of_tasks, self.space.decode(random_units)])
 
     def fit_posterior(self, X: FloatArray, y: FloatArray) -> tuple[Predict, FloatArray]:
-        """Continue the training on this task's evaluations, and condition a process on them.
+        """Fine-tune the network on this task's evaluations, and condition a process on them.
 
-        Sets the network with its kernel, `_deep_kernel`, and the process, `_process`.
+        Sets the network with its kernel, `_deep_kernel`, and the Gaussian process, `_process`.
 
         Args:
             X: Features of the evaluated configurations, shape (n, p); n may be 0.
             y: Their standardised losses, shape (n,).
 
         Returns:
-            The prediction function, and the losses, which keep their units.
+            The prediction function, and y, as predictions are on its scale.
         """
-        # Each time anew from the network and kernel of the earlier tasks, in fewer, smaller steps.
+        # Every time it starts from what the earlier tasks have taught, not from the last time.
         self._deep_kernel = self.trained_kernel
-        if len(y):
+        if len(y) > 0:
             self._deep_kernel = self._deep_kernel.train(
                 [(X, y)], self.rng, steps=FINE_TUNING_STEPS, rate=FINE_LEARNING_RATE
             )
@@ -302,13 +361,13 @@ class FSBO(FromSources):
         return self._predict, y
 
     def condition_on_pending(self, pending_X: FloatArray) -> Predict:
-        """Condition also on pending evaluations, as if they gave the posterior mean.
+        """Condition the process also on pending evaluations, as if they gave its posterior mean.
 
         Args:
             pending_X: Features of the pending configurations, shape (k, p).
 
         Returns:
-            The prediction function, of the process that is conditioned.
+            The prediction function of the process that is conditioned on both.
         """
         # The process takes outputs of the network as inputs.
         pending_Phi = self._deep_kernel.features(pending_X)
@@ -318,10 +377,10 @@ class FSBO(FromSources):
     def _predict(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Predict mean (m,) and standard deviation (m,) of the loss at features X (m, p).
 
-        The process, `_process`, takes the outputs of the network, which `_deep_kernel` computes, as
-        its inputs.
+        The network maps the features to its outputs, which are the inputs of the Gaussian process.
         """
-        return self._process.predict(self._deep_kernel.features(X))
+        outputs = self._deep_kernel.features(X)
+        return self._process.predict(outputs)
 
 
 SPECS = (
