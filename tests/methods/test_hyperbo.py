@@ -143,10 +143,10 @@ def test_posterior_conditions_prior():
     mean, _sd = predict(candidates)
 
     prior = method.prior
-    residuals = rescaled_losses - prior.mean(X)
+    residuals = rescaled_losses - prior.predict_mean(X)
     process = GaussianProcess(X, residuals, kernel=KERNEL, theta=prior.theta)
     mean_of_residuals, _sd = process.predict(candidates)
-    assert_allclose(mean, prior.mean(candidates) + mean_of_residuals)
+    assert_allclose(mean, prior.predict_mean(candidates) + mean_of_residuals)
 
 
 def test_losses_get_expected_mean_and_variance():
