@@ -65,7 +65,8 @@ class AfterChange(ModelBased):
     """
 
     def prepare(self) -> None:
-        """Extract the usable part of the history, evaluations before the change, as `old`."""
+        """Extract what can be transferred from the history, then set up the search."""
+        # Evaluations from before the change; None if nothing can be transferred.
         self.old = self._extract_old_step()
         # This chooses the region and the initial configurations, for which `old` is needed.
         super().prepare()
@@ -73,24 +74,32 @@ class AfterChange(ModelBased):
     def convert_best(self, old: OldStep) -> FloatArray:
         """Convert the best old configuration to coded values of the new space, (d,).
 
-        Coded values are numbers as they are, and choices as their index. They are NaN for
-        hyperparameters that only the new space has.
+        Only configurations that the new space allows count. Coded values are numbers as they are,
+        and choices as their index. They are NaN for hyperparameters that only the new space has.
         """
-        best_of_ranking = old.ranking[:1]  # the ranking is best first
-        best: FloatArray = old.change.to_new(best_of_ranking)[0]
+        best_of_ranking = old.ranking[:1]  # (1, k), as the ranking is best first
+        converted = old.change.to_new(best_of_ranking)  # (1, d)
+        best: FloatArray = converted[0]
         return best
 
     def complete(self, values: FloatArray) -> FloatArray:
-        """Complete coded values (d,): draw those that are NaN and active from the prior.
+        """Replace missing values of a configuration by random ones.
 
-        The prior is uniform on a hyperparameter's scale. Hyperparameters that the completed others
-        make inactive become NaN.
+        Args:
+            values: Coded values, shape (d,), NaN where a value is missing.
+
+        Returns:
+            The completed coded values, shape (d,). Where they make a hyperparameter inactive, it is
+            NaN.
         """
         parameters = self.space.parameters
-        unit = self.rng.random(len(parameters))
-        # All are drawn: only the completed values tell which hyperparameters are active.
-        drawn = [parameter.decode(u) for parameter, u in zip(parameters, unit, strict=True)]
-        completed: FloatArray = np.where(np.isnan(values), drawn, values)
+        # Values are drawn for all hyperparameters, uniformly on the scale of each, because only the
+        # completed values tell which hyperparameters are active.
+        uniform = self.rng.random(len(parameters))
+        random_values = []
+        for parameter, number in zip(parameters, uniform, strict=True):
+            random_values.append(parameter.decode(number))
+        completed: FloatArray = np.where(np.isnan(values), random_values, values)
         is_active = self.space.active(completed[None])[0]
         completed[~is_active] = np.nan
         return completed
@@ -99,62 +108,75 @@ class AfterChange(ModelBased):
         """Rank the last task's configurations that lie in the shared space, best first.
 
         Returns:
-            The ranking, or None if there is nothing to transfer: no history, no shared
-            hyperparameter, or no configuration in the shared space.
+            The ranking with the evaluations that it comes from, or None if there is nothing to
+            transfer: no history, no shared hyperparameter, or no configuration in the shared space.
+
+        Warns:
+            UserWarning: The old and the new space share no hyperparameter.
+            HistoryWarning: No old configuration lies in the shared space.
         """
         if not self.history:
             return None
-        last = self.history[-1]
-        change = SpaceChange.between(last.space, self.space)
+        last_task = self.history[-1]
+        change = SpaceChange.between(last_task.space, self.space)
         if not change.shared:
             warnings.warn(
-                f"the search space shares no hyperparameter with the one of {last.task!r}: nothing "
-                f"can be transferred. {'; '.join(change.describe())}",
+                "the search space shares no hyperparameter with the one of "
+                f"{last_task.task!r}: nothing can be transferred. {'; '.join(change.describe())}",
                 stacklevel=2,
             )
             return None
-        shared = last.in_shared(change)  # evaluations whose values the new space allows, too
-        if not len(shared):
-            if len(last):
+
+        # Evaluations whose values of the shared hyperparameters the new space allows, too.
+        allowed = last_task.in_shared(change)
+        if not len(allowed):
+            if len(last_task):
                 warnings.warn(
-                    f"the search space allows no configuration of {last.task!r}: nothing can be "
-                    "transferred",
+                    f"the search space allows no configuration of {last_task.task!r}: nothing can "
+                    "be transferred",
                     HistoryWarning,
                     stacklevel=2,
                 )
             return None
-        best_first = np.argsort(shared.losses, kind="stable")  # those that failed come last
-        lacks_best = bool(last.losses.min() < shared.losses.min())
-        return OldStep(last, change, shared.values[best_first], lacks_best)
+        best_first = np.argsort(allowed.losses, kind="stable")  # failed ones, infinite, come last
+        return OldStep(
+            evaluations=last_task,
+            change=change,
+            ranking=allowed.values[best_first],
+            lacks_best=bool(last_task.losses.min() < allowed.losses.min()),
+        )
 
 
 class BestFirst(AfterChange):
     """Begins with the best old configuration; draws new hyperparameters from the prior."""
 
     def initial_configurations(self) -> Sequence[Config]:
-        """Choose the best old configuration; its new hyperparameters are drawn from the prior.
+        """Return the best old configuration, with random values of its new hyperparameters.
 
-        Without usable evaluations from before the change (`old`) there is none.
+        It is the best of those that the new space allows. If nothing can be transferred from before
+        the change, there is no initial configuration.
 
         Warns:
-            HistoryWarning: The new space does not allow the best one of all, but only others.
+            HistoryWarning: The new space does not allow the best of all old configurations.
         """
         if self.old is None:
             return ()
         if self.old.lacks_best:
-            self._warn_of_other_first(self.old)
+            self._warn_that_best_is_refused(self.old)
         best_values = self.convert_best(self.old)  # NaN for new hyperparameters
         completed_values = self.complete(best_values)
         return self.space.configs(completed_values[None])
 
-    def _warn_of_other_first(self, old: OldStep) -> None:
-        """Warn that the first suggestion is not the best old configuration, and why."""
+    def _warn_that_best_is_refused(self, old: OldStep) -> None:
+        """Warn that the new space does not allow the best old configuration, and say why."""
         best = old.evaluations.best or {}
-        refused = []  # empty if the best lacks a hyperparameter that is always active now
+        # Values that the new space does not allow. There are none if the best configuration lacks a
+        # hyperparameter that is always active now.
+        refused_values = []
         for name in old.change.shared:
             if name in best and not allows(self.space[name], best[name]):
-                refused.append(f"{name} = {best[name]!r}")
-        reason = f" ({', '.join(refused)})" if refused else ""
+                refused_values.append(f"{name} = {best[name]!r}")
+        reason = f" ({', '.join(refused_values)})" if refused_values else ""
         warnings.warn(
             f"the search space does not allow the best configuration of {old.evaluations.task!r}"
             f"{reason}: the best of those that it allows is suggested first",
@@ -177,34 +199,43 @@ class Transfer(AfterChange):
     def prepare(self) -> None:
         """Fit a model to the ranks of old configurations in the shared space.
 
-        The shared space has the hyperparameters and values that the old and the new space have.
-        These are lines 1 to 4 of the paper's algorithm 1.
+        The shared space has the hyperparameters and values that the old and the new space have in
+        common. These are lines 1 to 4 of the paper's algorithm 1.
         """
         super().prepare()
-        self._shared: ModelBased | None = None  # the method whose model is fitted to the ranks
-        if self.old is None or len(self.old.ranking) < 2:  # a model needs two configurations
+        # The method on the shared space; None if there are too few configurations for its model.
+        self._shared: ModelBased | None = None
+        if self.old is None or len(self.old.ranking) < 2:
             return
         shared_space = self.old.change.shared_space()
         self._shared = self.shared_method(
             space=shared_space, rng=self.rng, history=(), context={}, budget=self.budget
         )
-        for rank, config in enumerate(shared_space.configs(self.old.ranking)):
-            self._shared.tell(config, float(rank))  # the rank stands for the loss
-        # Scores configurations of the shared space by the model.
+        best_first = shared_space.configs(self.old.ranking)
+        for rank, config in enumerate(best_first):
+            self._shared.tell(config, float(rank))  # the rank takes the place of the loss
+        # The model's scores, higher for better ones, of configurations of the shared space.
         self._score: Scorer = self._shared.make_scorer()
 
     def _suggest_before_model(self) -> FloatArray:
-        """Suggest an untried configuration, coded values (d,), by the model of the shared space.
+        """Suggest an untried configuration while there is no model of the new space yet.
 
-        These are lines 6 to 15 of the paper's algorithm 1, for the trials before there is a model
-        of the new space: the share `random_fraction` of them is random. `old` has the evaluations
-        from before the change; the model, `_shared`, was fitted to their ranks.
+        Candidates of the shared space are extended to the new space, the one with the best score of
+        the old model first, until one is untried. With the probability `random_fraction`, or
+        without an old model, the configuration is random. These are lines 6 to 15 of the paper's
+        algorithm 1.
+
+        Returns:
+            Coded values, shape (d,).
         """
-        if self.old is None or self._shared is None or self.rng.random() < self.random_fraction:
+        if self.old is None or self._shared is None:  # nothing to transfer
+            return self._draw_untried()
+        if self.rng.random() < self.random_fraction:
             return self._draw_untried()
 
         candidates = next(self._shared.iter_candidates())  # in the unit cube of the shared space
-        best_first = np.argsort(-self._score(candidates), kind="stable")
+        scores = self._score(candidates)
+        best_first = np.argsort(-scores, kind="stable")
         for row in best_first:
             candidate = candidates[row : row + 1]
             shared_values = self._shared.space.decode(candidate)
@@ -214,24 +245,30 @@ class Transfer(AfterChange):
         return self._draw_untried()
 
     def _extend_to_new_space(self, old: OldStep, shared_values: FloatArray) -> FloatArray:
-        """Extend a configuration of the shared space (1, k) to the new space, coded values (d,).
+        """Extend a configuration of the shared space to one of the new space.
 
-        Where the range of a shared hyperparameter has grown, the model knows nothing of the added
-        part. A value from there replaces the shared one with a probability p: the added part's
-        share of the new range (lines 11 and 12 of the paper's algorithm 1). Hyperparameters that
-        the old space did not have are drawn from the prior.
+        Where the range of a shared hyperparameter has grown, the old model knows nothing of the
+        added part. A random value of the added part therefore replaces the shared one, with a
+        probability that is the added part's share of the new range (lines 11 and 12 of the paper's
+        algorithm 1). Hyperparameters that only the new space has are drawn at random.
+
+        Args:
+            old: What is known from before the change.
+            shared_values: Coded values of the configuration, shape (1, k).
+
+        Returns:
+            Coded values of the extended configuration, shape (d,).
         """
         change = old.change
-        # NaN for hyperparameters that the old space did not have.
+        # NaN for hyperparameters that only the new space has.
         values: FloatArray = change.to_new(shared_values)[0]
         for j, name in enumerate(self.space.names):
             if name not in change.shared:
                 continue
-            p = change.new_share(name)
-            if self.rng.random() < p:
-                values[j] = change.draw_only_new(name, self.rng)  # from the added part
-        # Hyperparameters that are NaN are drawn.
-        return self.complete(values)
+            added_share = change.new_share(name)
+            if self.rng.random() < added_share:
+                values[j] = change.draw_only_new(name, self.rng)
+        return self.complete(values)  # draws what is NaN
 
 
 class PartlyFixed(AfterChange):
@@ -240,29 +277,30 @@ class PartlyFixed(AfterChange):
     def choose_region(self) -> Region:
         """Choose the part of the space with the fixed hyperparameters at their best old values.
 
-        Without usable evaluations from before the change (`old`) it is the whole space.
+        It is the whole space if nothing can be transferred from before the change.
         """
         if self.old is None:
             return super().choose_region()
         best_values = self.convert_best(self.old)
-        # NaN: the box does not restrict the hyperparameter.
+        # A box does not restrict a hyperparameter that is NaN.
         fixed_values = np.where(self.are_fixed(self.old), best_values, np.nan)
         return Box(self.space, fixed_values[None])
 
     def ask(self) -> Config:
-        """Suggest a configuration.
-
-        If the values of all hyperparameters are fixed, it is the best old configuration each time.
-        """
-        if self.old is None or self.region.is_searched.any():
+        """Suggest a configuration; the best old one each time if all hyperparameters are fixed."""
+        if self.old is None:
+            return super().ask()
+        all_are_fixed = not self.region.is_searched.any()
+        if not all_are_fixed:
             return super().ask()
         best_values = self.convert_best(self.old)
         return self.space.configs(best_values[None])[0]
 
     def are_fixed(self, old: OldStep) -> BoolArray:
-        """Whether each hyperparameter of the new space stays at its best old value, shape (d,).
+        """Return for each hyperparameter of the new space whether it is fixed, shape (d,).
 
-        All hyperparameters that both spaces have are fixed; subclasses may fix fewer.
+        Those that both spaces have are fixed, at their values in the best old configuration.
+        Subclasses may fix fewer.
         """
         return np.array([name in old.change.shared for name in self.space.names])
 
@@ -282,21 +320,24 @@ class DropUnimportant(PartlyFixed):
     """
 
     def are_fixed(self, old: OldStep) -> BoolArray:
-        """Whether each hyperparameter of the new space stays at its best old value, shape (d,).
+        """Return for each hyperparameter of the new space whether it is fixed, shape (d,).
 
-        These are the ones that both spaces have and whose importance in the old step was below
-        average.
+        Those are fixed, at their values in the best old configuration, that both spaces have and
+        whose importance before the change was below average.
         """
-        unimportant = self._find_unimportant(old)  # names
-        is_unimportant: BoolArray = np.array([name in unimportant for name in self.space.names])
+        unimportant_names = self._find_unimportant(old)
+        is_unimportant: BoolArray = np.array(
+            [name in unimportant_names for name in self.space.names]
+        )
         is_shared = super().are_fixed(old)
         return is_unimportant & is_shared
 
     def _find_unimportant(self, old: OldStep) -> set[str]:
         """Find the names of old hyperparameters whose importance is below the mean.
 
-        Importances are total effects in a functional analysis of variance of a forest, which is
-        fitted to the finite evaluations.
+        A forest is fitted to the finite evaluations from before the change. The importance of a
+        hyperparameter is its share of the variance of the forest's predictions, including its
+        interactions with others (the total effect in a functional analysis of variance).
         """
         from hpobench_ordered.methods._anova import estimate_effects
 
@@ -306,12 +347,13 @@ class DropUnimportant(PartlyFixed):
             return set()
 
         unit = old_space.encode(old.evaluations.values[is_finite])
-        importances = estimate_effects(
+        effects = estimate_effects(
             old_space.features(unit),
             old.evaluations.losses[is_finite],
             rng=self.rng,
             groups=group_features(old_space),  # the hyperparameter of each feature
-        ).total  # with interactions
+        )
+        importances = effects.total  # with interactions, one for each hyperparameter
         # Equal importances may differ from their mean by rounding errors.
         is_below_mean = importances < importances.mean() - ROUNDING
         return {old_space.names[j] for j in np.flatnonzero(is_below_mean)}
