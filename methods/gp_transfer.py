@@ -37,23 +37,23 @@ class GPTransfer(TaskByTask, MultiTaskGP):
     """
 
     def observations(self) -> tuple[FloatArray, FloatArray]:
-        """Join the evaluations that the model is fitted to, the current task's last.
+        """Return inputs (N + n, p) and losses (N + n,) that the model is fitted to.
 
-        The parent class has the evaluations of the current task alone.
-
-        Returns:
-            Model inputs (N + n, p) and losses (N + n,), standardised task by task, of N evaluations
-            of other tasks and n of the current one.
+        They are those of N evaluations of other tasks, followed by n evaluations of the current
+        task. Losses are standardised task by task.
         """
         X, y = super().observations()
         return self.prepend_sources(X, y)
 
     def incumbent(self, model: "GaussianProcess", y: FloatArray) -> float:
-        """Find the lowest loss on this task; before its first evaluation, the lowest predicted one.
+        """Find the standardised loss that a suggestion should improve on.
+
+        It is the lowest loss on this task so far. Before the first evaluation of this task it is
+        the lowest loss that the model predicts for the configurations of the other tasks.
 
         Args:
-            model: The model.
-            y: Losses that it was fitted to, N of other tasks and then n of this one, (N + n,).
+            model: The process, fitted to y.
+            y: Losses of N evaluations of other tasks, followed by n of this one, shape (N + n,).
         """
 
         def predict_mean(X: FloatArray) -> FloatArray:
@@ -82,12 +82,12 @@ class GPTransferClosest(GPTransfer):
             task_features: Features of these tasks and, last, of the current one, shape (T, q).
 
         Returns:
-            Evaluations of each task with losses standardised, none but of the closest.
+            The drawn evaluations of each task, with standardised losses; none of the other tasks.
         """
-        counts = [0] * len(tasks)  # evaluations to draw of each task: none of the other tasks
+        counts = [0] * len(tasks)  # number of evaluations to draw of each task
         if tasks:
             closest = find_last_closest_task(task_features)
-            counts[closest] = MAX_SOURCES
+            counts[closest] = MAX_SOURCES  # if it has fewer, all are drawn
         return sample_standardised(tasks, counts, self.rng)
 
 
@@ -105,10 +105,10 @@ class GPTransferSubsample(GPTransfer):
 
         Args:
             tasks: Finite evaluations of the previous tasks.
-            task_features: Not used here: the context is an input of the model alone.
+            task_features: Not used here, as the choice does not depend on the tasks' contexts.
 
         Returns:
-            Evaluations of each task with losses standardised.
+            The drawn evaluations of each task, with standardised losses.
         """
         counts = draw_sample_counts(
             tasks, max_per_task=MAX_PER_TASK, max_total=MAX_SOURCES, rng=self.rng
@@ -117,16 +117,22 @@ class GPTransferSubsample(GPTransfer):
 
 
 def find_last_closest_task(task_features: FloatArray) -> int:
-    """Find the previous task with the smallest L1 distance of features; of several, the last.
+    """Find the previous task that is closest to the current one by the L1 distance of features.
 
     Args:
-        task_features: Features of the tasks, the current one last, shape (T, q), T >= 2.
+        task_features: Features of the previous tasks and, last, of the current one, shape (T, q),
+            T >= 2.
+
+    Returns:
+        The row of this task; of several that are equally close, the last.
     """
-    distances = np.abs(task_features[:-1] - task_features[-1]).sum(axis=1)
-    comparable = distances.round(9)  # tasks at equal distances may differ in the last bits
-    # `argmin` finds the first of several equal ones, and so, in reverse order, the last.
-    steps_from_end = int(np.argmin(comparable[::-1]))
-    return len(comparable) - 1 - steps_from_end
+    previous_features = task_features[:-1]
+    current_features = task_features[-1]
+    distances = np.abs(previous_features - current_features).sum(axis=1)  # (T - 1,)
+    # Rounded, as equal distances may differ in the last bits.
+    rounded_distances = distances.round(9)
+    closest_rows = np.flatnonzero(rounded_distances == rounded_distances.min())
+    return int(closest_rows[-1])
 
 
 SPECS = (

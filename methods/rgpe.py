@@ -52,14 +52,18 @@ class RGPE(Ensemble):
     def compute_weights(
         self, X: FloatArray, y: FloatArray, target: "GaussianProcess"
     ) -> FloatArray:
-        """Estimate the probability (T,) that each process ranks this task's evaluations best.
+        """Estimate the probability that each task's process ranks this task's evaluations best.
 
-        `processes` are those of the T - 1 earlier tasks; this task's comes last.
+        Samples are drawn from all processes. The probability is the share of the samples in which a
+        process orders the fewest pairs of evaluations wrongly.
 
         Args:
             X: Features of this task's evaluations, shape (n, p).
             y: Their standardised losses, shape (n,).
             target: The process of this task.
+
+        Returns:
+            The probabilities, of the earlier tasks' `processes` and, last, of `target`, shape (T,).
         """
         process_count = len(self.processes) + 1
         if len(y) < MIN_RANKED:  # too few to learn weights from: all are equal
@@ -69,102 +73,123 @@ class RGPE(Ensemble):
         ranked_rows = self.rng.permutation(len(y))[:MAX_RANKED]
         ranked_X = X[ranked_rows]
         ranked_y = y[ranked_rows]
-        # Random numbers for `SAMPLES` samples of each process at these configurations.
+        # Standard normal numbers, from which samples of each process are made.
         normal = self.rng.standard_normal((process_count, SAMPLES, len(ranked_rows)))
         normal_of_earlier = normal[:-1]
         normal_of_target = normal[-1]
 
-        # A sample's ranking loss is the number of pairs of evaluations that it orders wrongly.
-        losses = []  # of all samples of each process, (SAMPLES,)
-        for process, draws in zip(self.processes, normal_of_earlier, strict=True):
-            samples = process.sample(ranked_X, draws)
-            losses.append(compute_ranking_losses(samples, ranked_y))
+        ranking_losses = []  # of the samples of each process, (SAMPLES,)
+        for process, normal_of_process in zip(self.processes, normal_of_earlier, strict=True):
+            samples = process.sample(ranked_X, normal_of_process)
+            ranking_losses.append(compute_ranking_losses(samples, ranked_y))
 
-        # This task's process was fitted to these evaluations and would rank them too well: it
-        # predicts each of them from the others.
+        # This task's process was fitted to these evaluations and would rank them too well.
+        # Therefore it predicts each of them from the others.
         mean, sd = target.predict_leave_one_out()
         target_samples = mean[ranked_rows] + sd[ranked_rows] * normal_of_target
-        losses.append(compute_left_out_ranking_losses(target_samples, ranked_y))
-        return compute_ranking_weights(np.array(losses))
+        ranking_losses.append(compute_left_out_ranking_losses(target_samples, ranked_y))
+        return compute_ranking_weights(np.array(ranking_losses))
 
     def make_acquisition(self, predict: Predict, best: float) -> Scorer:
-        """Score by the improvement on the lowest prediction for a tried configuration.
+        """Make the function that scores candidates by their log expected improvement.
 
-        The score is the log of its expected value.
+        The improvement is that on the lowest loss which the ensemble predicts for a configuration
+        that was evaluated or is pending.
 
         Args:
             predict: The prediction function of the ensemble.
-            best: Lowest standardised loss of this task; not used, as the ensemble's mean, which
-                mixes standardised tasks, is on a scale of its own.
+            best: Lowest standardised loss of this task. It is not used, as it cannot be compared
+                with the ensemble's predictions: these are means over tasks that were standardised
+                separately.
         """
         tried_units = np.concatenate([self.evaluated_units(), self.pending_units()])
-        means_of_tried, _ = predict(self.features(tried_units))
-        lowest_prediction = float(means_of_tried.min())
+        predicted_means, _ = predict(self.features(tried_units))
+        lowest_prediction = float(predicted_means.min())
         return super().make_acquisition(predict, lowest_prediction)
 
     def combine_sds(self, weights: FloatArray, sds: FloatArray) -> FloatArray:
         """Compute the standard deviation (m,) of a weighted sum of independent processes.
 
+        Its variance is the sum of the processes' variances times their squared weights.
+
         Args:
             weights: Weights of the processes, shape (K,).
             sds: Their standard deviations at m configurations, shape (K, m).
         """
-        combined: FloatArray = np.sqrt(weights**2 @ sds**2)
-        return combined
+        variance = weights**2 @ sds**2
+        combined_sd: FloatArray = np.sqrt(variance)
+        return combined_sd
 
 
 def compute_ranking_losses(samples: FloatArray, y: FloatArray) -> FloatArray:
-    """Count the pairs of evaluations whose order each sample of a process gets wrong, shape (S,).
+    """Compute the ranking loss of each sample of a process: how many pairs it orders wrongly.
 
-    Each counts twice, as the paper sums over the pairs (j, k) and (k, j). Pairs of equal losses do
-    not count.
+    A pair counts twice, as the paper sums over the pairs (j, k) and (k, j). Pairs of equal losses
+    do not count.
 
     Args:
         samples: S samples of a process at n evaluated configurations, shape (S, n).
         y: Losses of these evaluations, shape (n,).
+
+    Returns:
+        The ranking losses, shape (S,).
     """
-    better, worse = find_ordered_pairs(y)  # indices of both evaluations of each pair
-    is_misranked = samples[:, better] >= samples[:, worse]
-    losses: FloatArray = 2.0 * is_misranked.sum(axis=1)
-    return losses
+    # Indices of both evaluations of each pair, the one with the lower loss first.
+    better, worse = find_ordered_pairs(y)
+    is_misranked = samples[:, better] >= samples[:, worse]  # (S, number of pairs)
+    ranking_losses: FloatArray = 2.0 * is_misranked.sum(axis=1)
+    return ranking_losses
 
 
 def compute_left_out_ranking_losses(samples: FloatArray, y: FloatArray) -> FloatArray:
-    """Count the pairs of evaluations that samples of the current task's process misrank, (S,).
+    """Compute the ranking loss of each sample of the current task's process.
 
-    The process knows these evaluations, so each is left out once: what is predicted for it from the
-    others is compared with their losses. A pair is tested twice, with either evaluation left out.
+    The process was fitted to the evaluations that it is to rank. Therefore each evaluation is left
+    out once, and a sample of it, predicted from the others, is compared with their actual losses. A
+    pair is tested twice: with the better evaluation left out, and with the worse one. The ranking
+    loss is the number of these tests with a wrong order.
 
     Args:
         samples: S samples of n evaluations, each predicted from the n - 1 others, shape (S, n).
         y: Losses of these evaluations, shape (n,).
+
+    Returns:
+        The ranking losses, shape (S,).
     """
-    better, worse = find_ordered_pairs(y)  # indices of both evaluations of each pair
-    # Where the better one is left out, its sample should be below the loss of the worse one.
-    errors_on_better = (samples[:, better] >= y[worse]).sum(axis=1)
-    errors_on_worse = (samples[:, worse] <= y[better]).sum(axis=1)
-    losses: FloatArray = (errors_on_better + errors_on_worse).astype(np.float64)
-    return losses
+    # Indices of both evaluations of each pair, the one with the lower loss first.
+    better, worse = find_ordered_pairs(y)
+    is_wrong_without_better = samples[:, better] >= y[worse]  # (S, number of pairs)
+    is_wrong_without_worse = samples[:, worse] <= y[better]
+    error_counts = is_wrong_without_better.sum(axis=1) + is_wrong_without_worse.sum(axis=1)
+    ranking_losses: FloatArray = error_counts.astype(np.float64)
+    return ranking_losses
 
 
 def compute_ranking_weights(losses: FloatArray) -> FloatArray:
-    """Compute the share (T,) of the samples in which each process has the lowest ranking loss.
+    """Compute each process's weight: the share of samples in which its ranking loss is lowest.
 
-    A sample in which several processes have the lowest is divided evenly among them. A process
-    whose median loss is above a high quantile, `DILUTION_QUANTILE`, of the losses of the current
-    task's process gets weight 0: many such processes, each the best in a few samples by chance,
-    would dilute the weights of the good.
+    If several processes have the lowest ranking loss in a sample, it is shared evenly among them.
+
+    A process is left out, with the weight 0, if its median ranking loss is above the quantile
+    `DILUTION_QUANTILE` of the current task's process. Many such poor processes, each the best in a
+    few samples by chance, would dilute the weights of the good ones.
 
     Args:
-        losses: Ranking losses of the processes, the current task's last, shape (T, S).
+        losses: Ranking losses of T processes, the current task's last, in S samples, shape (T, S).
+
+    Returns:
+        The weights, of sum 1, shape (T,).
     """
     losses_of_target = losses[-1]
-    limit = np.quantile(losses_of_target, DILUTION_QUANTILE)
-    is_left_out = np.median(losses, axis=1) > limit
+    largest_median = np.quantile(losses_of_target, DILUTION_QUANTILE)
+    is_left_out = np.median(losses, axis=1) > largest_median
     is_left_out[-1] = False  # the current task's process always takes part
-    allowed_losses = np.where(is_left_out[:, None], np.inf, losses)
-    is_best = allowed_losses == allowed_losses.min(axis=0)  # in each sample, (T, S)
-    share_of_sample = is_best / is_best.sum(axis=0)
+
+    # With an infinite ranking loss, a process is the best in no sample.
+    comparable_losses = np.where(is_left_out[:, None], np.inf, losses)
+    is_best = comparable_losses == comparable_losses.min(axis=0)  # in each sample, (T, S)
+    best_count = is_best.sum(axis=0)  # of processes, in each sample
+    share_of_sample = is_best / best_count
     weights: FloatArray = share_of_sample.mean(axis=1)
     return weights
 

@@ -43,30 +43,35 @@ class TSTR(Ensemble):
     def compute_weights(
         self, X: FloatArray, y: FloatArray, target: "GaussianProcess"
     ) -> FloatArray:
-        """Compute weights (T,) of the earlier tasks' `processes` and, last, of this task's.
+        """Compute the weight of each task's process from its distance to the current task.
 
-        The distance of an earlier task is the share of the pairs of this task's evaluations that
-        its process misranks; the Epanechnikov kernel turns distances into weights, which are 0 from
-        the distance `BANDWIDTH` on.
+        The distance of an earlier task is the share of the pairs of this task's evaluations whose
+        order its process predicts wrongly. The lower the distance, the higher the weight, which is
+        0 from the distance `BANDWIDTH` on (the Epanechnikov kernel).
 
         Args:
             X: Features of this task's evaluations, shape (n, p).
             y: Their standardised losses, shape (n,).
-            target: The process of this task, which is not needed: its distance is 0 by definition.
+            target: The process of this task, which is not needed, as its distance is 0.
+
+        Returns:
+            Weights of the earlier tasks' `processes` and, last, of `target`, shape (T,).
         """
         distances = []
         for process in self.processes:
             predicted_losses, _ = process.predict(X)
             distances.append(compute_share_of_misranked_pairs(predicted_losses, y))
         distances.append(0.0)  # from this task to itself
-        return evaluate_epanechnikov_kernel(np.array(distances) / BANDWIDTH)
+        relative_distances = np.array(distances) / BANDWIDTH
+        return evaluate_epanechnikov_kernel(relative_distances)
 
     def combine_sds(self, weights: FloatArray, sds: FloatArray) -> FloatArray:
         """Return the standard deviation (m,) of this task's process alone, as in the paper.
 
         Args:
-            weights: Weights of the processes, shape (K,); not used.
-            sds: Their standard deviations at m configurations, shape (K, m), this task's last.
+            weights: Weights of K processes, shape (K,); not used.
+            sds: Standard deviations of the processes, this task's last, at m configurations, shape
+                (K, m).
         """
         sd_of_target: FloatArray = sds[-1]
         return sd_of_target
@@ -83,11 +88,12 @@ class TAFR(TSTR):
     def make_acquisition(self, predict: Predict, best: float) -> Scorer:
         """Make the function that scores candidates by the log of the weighted mean improvement.
 
-        `used_processes` are the processes with a positive weight, this task's last, and
-        `used_weights` their weights, of sum 1; `fit_posterior` has set both.
+        The mean is over the processes that have a positive weight, `used_processes`. These are
+        processes of earlier tasks and, last, that of this task. Their weights have the sum 1.
 
         Args:
-            predict: Prediction of their weighted mean; not used, as each predicts for itself.
+            predict: Predicts the weighted mean of the losses. It is not used, as each process
+                predicts an improvement of its own.
             best: Lowest standardised loss of this task so far.
         """
         from hpobench_ordered.methods._gp.acquisition import log_expected_improvement
@@ -95,8 +101,8 @@ class TAFR(TSTR):
         *sources, target = self.used_processes
         *source_weights, target_weight = self.used_weights
 
-        # An earlier task's process has its own scale of losses: the improvement that it predicts is
-        # over its own lowest prediction for a configuration tried on this task.
+        # An earlier task's process has its own scale of losses. The improvement that it predicts is
+        # therefore over its own lowest prediction for a configuration tried on this task.
         tried_units = np.concatenate([self.evaluated_units(), self.pending_units()])
         tried_X = self.features(tried_units)
         lowest_predictions = []
@@ -107,33 +113,32 @@ class TAFR(TSTR):
         def score(unit: FloatArray) -> FloatArray:
             """Compute the log of the weighted mean improvement (m,) of candidates in the unit cube.
 
-            An earlier task's process, one of `sources`, predicts an improvement where its mean is
-            below its own lowest prediction for a configuration tried on this task. For this task's
-            process, `target`, it is the expected improvement.
+            The processes of earlier tasks, `sources`, predict improvements where their means are
+            below their lowest predictions for tried configurations. The improvement of this task's
+            process, `target`, is the expected one.
             """
             X = self.features(unit)
-            means = np.empty((len(sources), len(X)))
+            improvements = np.empty((len(sources), len(X)))  # predicted by each earlier process
             for i, process in enumerate(sources):
-                means[i], _ = process.predict(X)
-            lowest = np.array(lowest_predictions)[:, None]  # of each process
-            improvements = np.maximum(lowest - means, 0.0)
+                mean, _ = process.predict(X)
+                improvements[i] = np.maximum(lowest_predictions[i] - mean, 0.0)
             source_part = np.array(source_weights) @ improvements
             with np.errstate(divide="ignore"):  # the log of no improvement is -inf
                 log_source_part = np.log(source_part)
 
-            # The sum of both parts is computed from their logarithms, as expected improvements may
-            # be too small for a float.
             target_mean, target_sd = target.predict(X)
             log_improvement = log_expected_improvement(target_mean, target_sd, best)
             log_target_part = np.log(target_weight) + log_improvement
-            log_mean: FloatArray = np.logaddexp(log_source_part, log_target_part)
-            return log_mean
+            # The log of the sum of both parts is computed from their logarithms, as expected
+            # improvements may be too small for a float.
+            log_sum: FloatArray = np.logaddexp(log_source_part, log_target_part)
+            return log_sum
 
         return score
 
 
 def compute_share_of_misranked_pairs(predicted_losses: FloatArray, losses: FloatArray) -> float:
-    """Compute the share of the pairs of evaluations whose order predictions get wrong.
+    """Compute the share of the pairs of evaluations whose order the predictions get wrong.
 
     Pairs of equal losses do not count. Without any pair the share is 0.
 
@@ -141,7 +146,8 @@ def compute_share_of_misranked_pairs(predicted_losses: FloatArray, losses: Float
         predicted_losses: Predictions for n evaluations, shape (n,).
         losses: Their true losses, shape (n,).
     """
-    better, worse = find_ordered_pairs(losses)  # indices of both evaluations of each pair
+    # Indices of both evaluations of each pair, the one with the lower loss first.
+    better, worse = find_ordered_pairs(losses)
     pair_count = len(better)
     if pair_count == 0:
         return 0.0
@@ -150,13 +156,13 @@ def compute_share_of_misranked_pairs(predicted_losses: FloatArray, losses: Float
 
 
 def evaluate_epanechnikov_kernel(distances: FloatArray) -> FloatArray:
-    """Compute 3/4 (1 - t^2) of each distance t; 0 where t is above 1.
+    """Compute the kernel 3/4 (1 - t^2) of each distance t, which is 0 for t above 1.
 
     Args:
         distances: Distances in units of the kernel's bandwidth, shape (T,).
     """
-    weights: FloatArray = 0.75 * np.maximum(1.0 - distances**2, 0.0)
-    return weights
+    kernel_values: FloatArray = 0.75 * np.maximum(1.0 - distances**2, 0.0)
+    return kernel_values
 
 
 PAPER = "Wistuba, Schilling and Schmidt-Thieme"
