@@ -79,43 +79,49 @@ class MetaTPE(TPE):
     """
 
     def prepare(self) -> None:
-        """Choose evaluations of earlier tasks, and split each task's into good and bad ones.
+        """Draw evaluations of each earlier task, and split them into good and bad ones.
 
-        At most `MAX_PER_TASK` evaluations of each task are used, drawn at random.
+        At most `MAX_PER_TASK` evaluations of each task are used.
         """
-        history = replace_failed_evaluations(convert_history(self.history, self.space, self.rng))
+        converted = convert_history(self.history, self.space, self.rng)
+        history = replace_failed_evaluations(converted)
         # A single evaluation cannot be split.
         self._earlier_tasks = [task for task in history if len(task) > 1]
-        super().prepare()  # asks for the initial configurations, which are drawn from these tasks
+        # This asks for the initial configurations, which are drawn from `_earlier_tasks`.
+        super().prepare()
 
-        # The evaluations of each earlier task, split.
-        counts = [MAX_PER_TASK] * len(self._earlier_tasks)
+        counts = [MAX_PER_TASK] * len(self._earlier_tasks)  # a task with fewer gives all
         samples = sample_standardised(self._earlier_tasks, counts, self.rng)
-        self._sources = [self._split(self.space.encode(s.values), s.losses) for s in samples]
+        # The drawn evaluations of each earlier task, split.
+        self._sources: list[SplitTask] = []
+        for sample in samples:
+            unit = self.space.encode(sample.values)
+            self._sources.append(self._split(unit, sample.losses))
+
         if self._sources:
-            self.random_trials = 0  # a model of the earlier tasks needs none
-            self.random_fraction = RANDOM_SHARE  # of suggestions
-            # Random configurations on which the tasks' densities are compared, without
+            self.random_trials = 0  # there is a model before the first trial
+            self.random_fraction = RANDOM_SHARE
+            # Random configurations on which the tasks' densities are compared, without the
             # hyperparameters that have a single value.
-            unit = self.region.sample_unit(self.rng, POINT_COUNT)
-            self._points = unit[:, self._is_searched]
+            random_units = self.region.sample_unit(self.rng, POINT_COUNT)
+            self._points = random_units[:, self._is_searched]
 
     def initial_configurations(self) -> Sequence[Config]:
-        """Draw some of the best configurations of the earlier tasks, `_earlier_tasks`.
+        """Draw some of the best configurations of the earlier tasks.
 
-        Their number is the share `INITIAL_SHARE` of the budget. They are drawn from as few of the
-        best of each task as suffice.
+        Their number is the share `INITIAL_SHARE` of the budget, at least one. They are drawn from
+        the best few configurations of each task: as few as are enough for that number.
         """
         if not self._earlier_tasks:
             return ()
         initial_count = max(1, math.floor(INITIAL_SHARE * self.budget))
-        best_count = math.ceil(initial_count / len(self._earlier_tasks))
-        best_values = []
+        count_per_task = math.ceil(initial_count / len(self._earlier_tasks))
+        best_values = []  # coded values of the best configurations, for each task
         for task in self._earlier_tasks:
-            best_rows = np.argsort(task.losses, kind="stable")[:best_count]
-            best_values.append(task.values[best_rows])
-        chosen_values = self.rng.permutation(np.concatenate(best_values))[:initial_count]
-        return self.space.configs(chosen_values)
+            best_first = np.argsort(task.losses, kind="stable")
+            best_values.append(task.values[best_first[:count_per_task]])
+        shuffled_values = self.rng.permutation(np.concatenate(best_values))
+        return self.space.configs(shuffled_values[:initial_count])
 
     def make_scorer(self) -> Scorer:
         """Fit the mixtures of the tasks' densities, and make the function that scores candidates.
@@ -127,20 +133,30 @@ class MetaTPE(TPE):
         if not self._sources:
             return super().make_scorer()
         tasks = list(self._sources)
-        current = None  # before its first evaluation, the current task has no densities to mix
-        if self.evaluation_count:
+        if self.evaluation_count > 0:
             current = self._split(self.evaluated_units(), self.evaluated_losses())
             tasks.append(current)
+            weights = compute_task_weights(self._compute_similarities(current))
+        else:
+            # The current task has no densities yet, so that only those of earlier tasks are mixed.
+            # Nothing tells the earlier tasks apart: all have the same weight.
+            equal_similarities = np.ones(len(self._sources))
+            weights = compute_task_weights(equal_similarities)[:-1]
 
-        # Of the earlier tasks; all are 1 as long as there is nothing to compare them with.
-        similarities = self._compute_similarities(current)
-        # One for each of `tasks`: the current task's weight is left out if it has no densities.
-        weights = compute_task_weights(similarities, task_count=len(tasks))
         good = Mixture([self._fit_density(task.good) for task in tasks], weights)
         bad = Mixture([self._fit_density(task.bad) for task in tasks], weights)
         self._good = good  # candidates are drawn from it
-        is_searched = self._is_searched  # hyperparameters with one value are not in the densities
-        return lambda unit: good.log(unit[:, is_searched]) - bad.log(unit[:, is_searched])
+        is_searched = self._is_searched
+
+        def score(unit: FloatArray) -> FloatArray:
+            """Compute the log ratio (m,) of both densities at candidates in the unit cube, (m, d).
+
+            Hyperparameters with a single value are not in the densities.
+            """
+            searched = unit[:, is_searched]
+            return good.log(searched) - bad.log(searched)
+
+        return score
 
     def iter_candidates(self) -> Iterator[FloatArray]:
         """Yield draws around each task's good configurations; if all were tried, random ones.
@@ -151,36 +167,38 @@ class MetaTPE(TPE):
             Configurations in the unit cube, shape (m, number of hyperparameters).
         """
         if self._sources:
-            # From each task's density of good configurations.
+            # `_good` is the mixture that `make_scorer` has fitted to good configurations.
             drawn = self._good.sample_each(self.rng, CANDIDATES_PER_TASK)
-            # Densities have only the hyperparameters with more than one value, where `_is_searched`
-            # is true. The others have their single value in the middle of the region.
+            # The mixture has only the hyperparameters with more than one value, where
+            # `_is_searched` is true. The others have their single value in the middle of the
+            # region.
             unit = np.tile(self.region.middle, (len(drawn), 1))
             unit[:, self._is_searched] = drawn
             # `canonical` moves discrete values to the middle of their bins, and makes inactive ones
             # NaN.
             yield self.region.canonical(unit)
-        # With earlier tasks these are random: TPE's own model, of the current task alone, is not
-        # fitted then, and without it TPE draws at random.
+        # TPE draws around good configurations of its own model, which is not fitted if there are
+        # earlier tasks. Without a model it draws at random.
         yield from super().iter_candidates()
 
-    def _compute_similarities(self, current: SplitTask | None) -> FloatArray:
-        """Compute the similarity (T - 1,) of the earlier tasks, `_sources`, to the current one.
+    def _compute_similarities(self, current: SplitTask) -> FloatArray:
+        """Compute the similarity of each earlier task, of `_sources`, to the current one, (T - 1,).
 
-        Tasks are similar if the densities of their good configurations overlap. With few
-        evaluations, densities can be estimated in few hyperparameters only, so that tasks are
-        compared in the most important ones.
+        Tasks are similar if the densities of their good configurations overlap. From few
+        evaluations a density can be estimated in few hyperparameters only. Tasks are therefore
+        compared in the most important ones, whose number grows with the logarithm of the number of
+        evaluations.
 
         Args:
-            current: The current task; None if it has no evaluations.
+            current: The current task. If it has a single evaluation, all similarities are 1, as
+                that is not enough for a comparison.
         """
-        if current is None or self.evaluation_count < 2:  # nothing to compare with
+        if self.evaluation_count < 2:
             return np.ones(len(self._sources))
 
-        # Their number grows with the logarithm of the number of evaluations.
         parameter_count = max(1, math.floor(math.log(self.evaluation_count, LOG_BASE)))
         columns = np.sort(self.importance[:parameter_count])
-        points = self._points[:, columns]  # random ones, on which densities are compared
+        points = self._points[:, columns]  # random ones, at which densities are compared
         current_density = self._evaluate_density(current.good, columns, points)
         similarities = []
         for task in self._sources:
@@ -192,56 +210,58 @@ class MetaTPE(TPE):
         """Split configurations into the share `GOOD_SHARE` with the lowest losses, and the others.
 
         Args:
-            unit: Configurations in the unit cube, with all hyperparameters; those that have only
-                one value, where `_is_searched` is false, are left out.
+            unit: Configurations in the unit cube, shape (n, number of hyperparameters).
             losses: Their losses, shape (n,).
+
+        Returns:
+            The two parts, without the hyperparameters that have a single value.
         """
         best_first = np.argsort(losses, kind="stable")
         searched = np.ascontiguousarray(unit[best_first][:, self._is_searched])
         good_count = math.ceil(GOOD_SHARE * len(searched))
-        return SplitTask(searched[:good_count], searched[good_count:])
+        return SplitTask(good=searched[:good_count], bad=searched[good_count:])
 
     def _fit_density(self, data: FloatArray) -> "Density":
-        """Fit a kernel density to configurations (N, d), and add a uniform kernel, the prior.
-
-        `_choices` is the number of choices of each hyperparameter, 0 for numbers, (d,).
-        """
-        return add_prior(fit_density(data, self._choices))
+        """Fit a kernel density to configurations (N, d), and add a uniform kernel, the prior."""
+        density = fit_density(data, self._choices)
+        return add_prior(density)
 
     def _evaluate_density(
         self, data: FloatArray, columns: IntArray, points: FloatArray
     ) -> FloatArray:
-        """Evaluate the density of configurations (N, d) in some hyperparameters.
-
-        `_choices` is the number of choices of each hyperparameter, 0 for numbers, (d,).
+        """Fit a density to configurations in k of the hyperparameters, and evaluate it at m points.
 
         Args:
-            data: The configurations.
-            columns: Indices of these hyperparameters, shape (k,).
-            points: Where it is evaluated, shape (m, k).
+            data: The configurations, shape (N, d).
+            columns: Indices of the hyperparameters, shape (k,).
+            points: The points, in these hyperparameters alone, shape (m, k).
 
         Returns:
-            The density (m,) at each point.
+            The density at each point, shape (m,).
         """
-        density = fit_density(data[:, columns], self._choices[columns])
-        return np.exp(density.log(np.ascontiguousarray(points)))
+        choices = self._choices[columns]  # number of choices of each; 0 for numbers
+        density = fit_density(data[:, columns], choices)
+        log_density = density.log(np.ascontiguousarray(points))
+        return np.exp(log_density)
 
     @cached_property
     def importance(self) -> IntArray:
-        """Indices of the hyperparameters, the most important first.
+        """Indices of the searched hyperparameters, the most important first, shape (d,).
 
         A hyperparameter is important if the good configurations of earlier tasks concentrate at
-        some of its values, so that their density there varies much over random points.
+        some of its values, so that their density varies much between random values.
         """
-        total_variance = np.zeros(len(self._choices))  # of the densities of all earlier tasks
+        total_variance = np.zeros(len(self._choices))  # the sum over the earlier tasks
         for j in range(len(total_variance)):
-            column = self._points[:, j]  # values of hyperparameter j, NaN where it is inactive
-            active_points = column[~np.isnan(column)][:, None]
-            if not len(active_points):
+            random_values = self._points[:, j]  # of hyperparameter j, NaN where it is inactive
+            active_values = random_values[~np.isnan(random_values)]
+            if not len(active_values):
                 continue
+            points = active_values[:, None]  # in this hyperparameter alone
             for task in self._sources:
-                density = self._evaluate_density(task.good, np.array([j]), active_points)
-                total_variance[j] += np.var(density / density.mean())
+                density = self._evaluate_density(task.good, np.array([j]), points)
+                relative_density = density / density.mean()
+                total_variance[j] += np.var(relative_density)
         return np.argsort(-total_variance, kind="stable")
 
 
@@ -260,29 +280,30 @@ class Mixture:
 
     @property
     def shares(self) -> FloatArray:
-        """Share of each task's density in the mixture, shape (T,).
+        """Share of each task's density in the mixture, shape (T,), of sum 1.
 
         It is proportional to the task's weight times its number of configurations.
         """
-        weighted_counts = self.weights * [len(density.data) for density in self.densities]
+        counts = [len(density.data) for density in self.densities]
+        weighted_counts = self.weights * counts
         shares: FloatArray = weighted_counts / weighted_counts.sum()
         return shares
 
     def log(self, unit: FloatArray) -> FloatArray:
-        """Compute the log density (m,) at configurations in the unit cube, (m, d).
+        """Compute the log density (m,) of the mixture at configurations in the unit cube, (m, d).
 
-        It is the log of the densities' sum, weighted by their shares in the mixture.
+        The density of the mixture is the sum of the tasks' densities times their shares.
         """
-        unit = np.ascontiguousarray(unit)
-        total = np.zeros(len(unit))
+        unit = np.ascontiguousarray(unit)  # as compiled code requires
+        mixture_density = np.zeros(len(unit))
         for share, density in zip(self.shares, self.densities, strict=True):
-            total += share * np.exp(density.log(unit))
-        logs: FloatArray = np.log(total)
-        return logs
+            mixture_density += share * np.exp(density.log(unit))
+        log_density: FloatArray = np.log(mixture_density)
+        return log_density
 
     def sample_each(self, rng: np.random.Generator, m: int) -> FloatArray:
-        """Draw m points of the unit cube from each density, (T m, d), grouped by density."""
-        # From the densities as they are, and not from wider ones as in TPE.
+        """Draw m points of the unit cube from each task's density; join them, shape (T m, d)."""
+        # The factor 1 draws from the densities themselves; TPE draws from wider ones.
         drawn = [density.sample(rng, m, width_factor=1.0) for density in self.densities]
         return np.concatenate(drawn)
 
@@ -304,44 +325,49 @@ def fit_density(data: FloatArray, choices: IntArray) -> "Density":
 def add_prior(density: "Density") -> "Density":
     """Add a kernel that is uniform over the search space, as if it were one more configuration.
 
-    So each density is positive everywhere, even one without configurations, and rules no region
-    out. A configuration without any active hyperparameter, all NaN, has the uniform kernel.
+    The density is then positive everywhere, so that no region is ruled out. It is defined even
+    without a configuration.
     """
     from hpobench_ordered.methods._tpe import Density
 
-    inactive = np.full((1, density.data.shape[1]), np.nan)
-    return Density(np.concatenate([density.data, inactive]), density.choices, density.bandwidths)
+    # The kernel of an inactive hyperparameter, NaN, is uniform. So is the kernel of a configuration
+    # whose hyperparameters are all inactive.
+    dimension = density.data.shape[1]
+    all_inactive = np.full((1, dimension), np.nan)
+    data = np.concatenate([density.data, all_inactive])
+    return Density(data, density.choices, density.bandwidths)
 
 
 def compute_similarity(p: FloatArray, q: FloatArray) -> float:
-    """Compute the similarity of two densities, known up to a factor at uniform points, (m,) each.
+    """Compute the similarity of two densities: their overlap divided by their union.
 
-    It is the overlap of the normalised densities divided by their union, which are 1 - D and 1 + D
-    for a total variation distance D.
+    For normalised densities these are 1 - D and 1 + D, where D is the total variation distance.
+
+    Args:
+        p: One density at m uniformly distributed points, shape (m,); a factor does not matter.
+        q: The other one at the same points, shape (m,).
     """
     normalised_p = p / p.sum()
     normalised_q = q / q.sum()
-    distance = 0.5 * float(np.abs(normalised_p - normalised_q).sum())  # total variation
-    overlap = max(0.0, 1.0 - distance)
-    union = 1.0 + distance
+    total_variation = 0.5 * float(np.abs(normalised_p - normalised_q).sum())
+    overlap = max(0.0, 1.0 - total_variation)  # rounding may make it negative
+    union = 1.0 + total_variation
     return overlap / union
 
 
-def compute_task_weights(similarities: FloatArray, task_count: int) -> FloatArray:
-    """Compute the weights of the tasks, shape (task_count,).
+def compute_task_weights(similarities: FloatArray) -> FloatArray:
+    """Compute the weights of T tasks: T - 1 earlier ones and, last, the current one, shape (T,).
 
-    The weight of an earlier task is its similarity divided by the number T of tasks, and the
-    weight of the current task is 1 minus the sum of the others.
+    The weight of an earlier task is its similarity divided by T. The weight of the current task is
+    1 minus the sum of the others.
 
     Args:
-        similarities: Similarities of the earlier tasks, shape (T - 1,).
-        task_count: T, or T - 1 to leave out the current task, whose weight comes last.
+        similarities: Similarities of the earlier tasks to the current one, shape (T - 1,).
     """
-    T = len(similarities) + 1
-    earlier_weights = similarities / T
+    task_count = len(similarities) + 1
+    earlier_weights = similarities / task_count
     current_weight = 1.0 - earlier_weights.sum()
-    weights = np.append(earlier_weights, current_weight)
-    return weights[:task_count]
+    return np.append(earlier_weights, current_weight)
 
 
 SPECS = (

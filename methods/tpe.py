@@ -29,36 +29,49 @@ class TPE(ModelBased):
     random_fraction = RANDOM_FRACTION
 
     def prepare(self) -> None:
-        """Determine which hyperparameters are searched, and from when on there is a model.
+        """Determine which hyperparameters are in the model, and how many evaluations it needs.
 
-        Until then, for `random_trials` results, suggestions are random.
+        Suggestions are random for that number of trials, `random_trials`.
         """
         from hpobench_ordered.methods._coding import count_choices
         from hpobench_ordered.methods._tpe import count_needed_evaluations
 
         super().prepare()
-        # Which hyperparameters have more than one value, (d,).
+        # Whether each hyperparameter has more than one value; the others are not in the model.
         self._is_searched = self.region.is_searched
-        self._choices = count_choices(self.space.parameters)[self._is_searched]  # 0 for numbers
-        self.random_trials = count_needed_evaluations(len(self._choices))
-        # The last model, which candidates are drawn from.
+        # Number of choices of each hyperparameter in the model; 0 for numbers.
+        self._choices = count_choices(self.space.parameters)[self._is_searched]
+        searched_count = len(self._choices)
+        self.random_trials = count_needed_evaluations(searched_count)
+        # The model as fitted last, from which candidates are drawn; None before the first fit.
         self._model: ParzenModel | None = None
 
     def make_scorer(self) -> Scorer:
-        """Fit the densities of good and bad configurations; the score is their log ratio."""
+        """Fit the densities of good and bad configurations, and make the function that scores.
+
+        The score of a candidate is the logarithm of the ratio of both densities there.
+        """
         from hpobench_ordered.methods._tpe import ParzenModel
 
-        is_searched = self._is_searched  # hyperparameters with one value are not in the model
-        unit = self.evaluated_units()[:, is_searched]
-        model = ParzenModel.fit(unit, self.evaluated_losses(), self._choices)
+        is_searched = self._is_searched
+        evaluated = self.evaluated_units()[:, is_searched]
+        model = ParzenModel.fit(evaluated, self.evaluated_losses(), self._choices)
         self._model = model  # candidates are drawn from it
-        return lambda unit: model.score(np.ascontiguousarray(unit[:, is_searched]))
+
+        def score(unit: FloatArray) -> FloatArray:
+            """Compute the log ratio (m,) of both densities at candidates in the unit cube, (m, d).
+
+            Hyperparameters with a single value are not in the model.
+            """
+            return model.score(np.ascontiguousarray(unit[:, is_searched]))
+
+        return score
 
     def iter_candidates(self) -> Iterator[FloatArray]:
-        """Yield candidates around good configurations; if all of these were tried, random ones.
+        """Yield candidates around good configurations, then random ones in case all were tried.
 
-        `CANDIDATES` are drawn from the density of good configurations of the last model; before
-        there is one, all candidates are random.
+        The former are `CANDIDATES` draws from the model's density of good configurations. Before
+        there is a model, all candidates are random.
 
         Yields:
             Configurations in the unit cube, shape (m, d).

@@ -42,20 +42,13 @@ def test_similarity_of_densities(p, q, expected):
     assert similarity == pytest.approx(expected)
 
 
-@pytest.mark.parametrize(
-    ("similarities", "task_count", "expected"),
-    [
-        pytest.param([1.0, 0.4, 0.0], 4, [0.25, 0.1, 0.0, 0.65], id="with the current task"),
-        pytest.param([1.0, 1.0, 1.0], 3, [0.25, 0.25, 0.25], id="without it"),
-    ],
-)
-def test_weights_of_tasks(similarities, task_count, expected):
+def test_weights_of_tasks():
     """The weight of an earlier task is its similarity over the number of tasks, here four.
 
-    The fourth, the current one, comes last and gets the rest of 1, if its weight is asked for.
+    The fourth, the current one, comes last and gets the rest of 1.
     """
-    weights = meta_tpe.compute_task_weights(np.array(similarities), task_count)
-    assert_allclose(weights, expected)
+    weights = meta_tpe.compute_task_weights(np.array([1.0, 0.4, 0.0]))
+    assert_allclose(weights, [0.25, 0.1, 0.0, 0.65])
 
 
 def test_similar_task_has_more_weight():
