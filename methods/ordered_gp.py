@@ -117,40 +117,76 @@ class Sources:
                 nearest task last.
             rng: Draws the random ones.
         """
-        # The totals of evaluations are divided evenly among the tasks.
+        # The total of evaluations is divided evenly among the tasks.
         max_per_task = MAX_SOURCES // len(tasks)
-        max_fitted_per_task = MAX_FITTED_SOURCES // len(tasks)
+        rows_of_tasks = [choose_good_and_random(task.losses, max_per_task, rng) for task in tasks]
+        values = [task.values[rows] for task, rows in zip(tasks, rows_of_tasks, strict=True)]
+        losses, units = standardise_chosen_losses(tasks, rows_of_tasks)
+        fitted_rows, fitted_counts = choose_fitted_rows(losses, rng)
 
-        # Lists have an entry for each task.
-        chosen_rows = [choose_good_and_random(task.losses, max_per_task, rng) for task in tasks]
-        # Centres and units are those of all of a task's losses, not only of those chosen.
-        centres = [compute_centre(task) for task in tasks]
-        units = compute_units([task.losses for task in tasks], centres)
-        values = []
-        losses = []
-        for task, rows, centre, unit in zip(tasks, chosen_rows, centres, units, strict=True):
-            values.append(task.values[rows])
-            losses.append(standardise_robustly(task.losses[rows], centre, unit))
-        counts = np.array([len(rows) for rows in chosen_rows])
-
-        # Of those chosen, the ones that hyperparameters are fitted to: rows within each task, and
-        # among the chosen evaluations of all tasks.
-        fitted_of_task = [choose_good_and_random(y, max_fitted_per_task, rng) for y in losses]
-        first_rows = np.cumsum(counts) - counts
-        fitted_rows = [first + rows for first, rows in zip(first_rows, fitted_of_task, strict=True)]
-
-        best_values = np.stack([task.values[task.losses.argmin()] for task in reversed(tasks)])
+        nearest_first = tuple(reversed(tasks))
+        best_values = np.stack([task.values[task.losses.argmin()] for task in nearest_first])
         space = tasks[0].space
         return cls(
             points=space.canonical(space.encode(np.concatenate(values))),
             losses=np.concatenate(losses),
-            counts=counts,
-            fitted_rows=np.concatenate(fitted_rows),
-            fitted_counts=np.array([len(rows) for rows in fitted_of_task]),
+            counts=np.array([len(rows) for rows in rows_of_tasks]),
+            fitted_rows=fitted_rows,
+            fitted_counts=fitted_counts,
             best_points=space.canonical(space.encode(best_values)),
             best_values=best_values,
             nearest_unit=units[-1],
         )
+
+
+def standardise_chosen_losses(
+    tasks: Sequence[Evaluations], rows_of_tasks: Sequence[IntArray]
+) -> tuple[list[FloatArray], list[float]]:
+    """Standardise some losses of each task robustly.
+
+    The centre and the unit of a task's losses are computed from all of its losses.
+
+    Args:
+        tasks: Finite evaluations of each task.
+        rows_of_tasks: Rows of the chosen evaluations of each task, shape (n,).
+
+    Returns:
+        The standardised losses (n,) of each task, and the unit of each task's losses.
+    """
+    centres = [compute_centre(task) for task in tasks]
+    units = compute_units([task.losses for task in tasks], centres)
+    standardised_losses = []
+    for task, rows, centre, unit in zip(tasks, rows_of_tasks, centres, units, strict=True):
+        standardised_losses.append(standardise_robustly(task.losses[rows], centre, unit))
+    return standardised_losses, units
+
+
+def choose_fitted_rows(
+    losses_of_tasks: Sequence[FloatArray], rng: np.random.Generator
+) -> tuple[IntArray, IntArray]:
+    """Choose the evaluations to which the model's hyperparameters are fitted.
+
+    There are at most `MAX_FITTED_SOURCES`, of each task the same number: some of the best, and
+    random others.
+
+    Args:
+        losses_of_tasks: Losses of each task, shape (n,).
+        rng: Draws the random ones.
+
+    Returns:
+        Rows of the chosen evaluations when those of all tasks are joined, and how many there are of
+        each task, shape (T - 1,).
+    """
+    max_per_task = MAX_FITTED_SOURCES // len(losses_of_tasks)
+    chosen_rows = []
+    counts = []
+    first_row = 0  # of the task's evaluations among those of all tasks
+    for losses in losses_of_tasks:
+        rows_in_task = choose_good_and_random(losses, max_per_task, rng)
+        chosen_rows.append(first_row + rows_in_task)
+        counts.append(len(rows_in_task))
+        first_row += len(losses)
+    return np.concatenate(chosen_rows), np.array(counts)
 
 
 class OrderedGP(BayesianOptimisation):
@@ -192,50 +228,75 @@ class OrderedGP(BayesianOptimisation):
     near_candidates = 1000
 
     def prepare(self) -> None:
-        """Choose the evaluations of earlier tasks to use, and start without a model."""
-        history = replace_failed_evaluations(convert_history(self.history, self.space, self.rng))
+        """Choose the evaluations of earlier tasks to use, and test whether their order matters."""
+        converted = convert_history(self.history, self.space, self.rng)
+        history = replace_failed_evaluations(converted)
+        nearest_tasks = self._choose_nearest_tasks(history)
+        self.sources: Sources | None = None  # None without an earlier task
+        if nearest_tasks:
+            self.sources = Sources.choose(nearest_tasks, self.rng)
+        super().prepare()
+        if self.sources:
+            # The model of earlier tasks makes initial random trials unnecessary.
+            self.random_trials = 0
+        self._find_whether_order_matters(history)
+
+        self._process: TaskProcess | None = None  # the model; None before the first suggestion
+        # The last fit of the hyperparameters, from which the next one continues.
+        self._last_fit: Fit | None = None
+        # Rows of this task's evaluations that the model uses.
+        self._used_rows: IntArray = np.empty(0, dtype=np.int64)
+        # Number of this task's evaluations when the model was updated last.
+        self._conditioned_count = 0
+        # Number of this task's evaluations at which the hyperparameters are fitted again.
+        self._next_fit_count = 0
+
+    def _choose_nearest_tasks(self, history: Sequence[Evaluations]) -> list[Evaluations]:
+        """Choose the `max_earlier_tasks` tasks that are nearest to the current one.
+
+        Sets `_distances`, the distances (T, T) of all pairs of the chosen tasks and the current
+        one, which comes last, and `_task_inputs`, their inputs (T, q) of the model.
+
+        Returns:
+            The chosen tasks, the nearest one last.
+        """
         contexts = [task.context for task in history]
         distances = compute_task_distances(contexts, self.context)
         distances_from_current = distances[-1, :-1]
         # Farthest first; of equally near tasks, the latest comes last.
         nearest_last = np.argsort(-distances_from_current, kind="stable")
-        earlier_rows = nearest_last[-self.max_earlier_tasks :]  # of the tasks in the model
+        chosen_rows = nearest_last[-self.max_earlier_tasks :]
+
         current_row = len(history)
-        model_rows = np.append(earlier_rows, current_row)
-        # Of the tasks in the model, the current one last: distances (T, T), and inputs (T, q).
+        model_rows = np.append(chosen_rows, current_row)
         self._distances = distances[np.ix_(model_rows, model_rows)]
         self._task_inputs = compute_task_inputs(contexts, self.context)[model_rows]
+        return [history[row] for row in chosen_rows]
 
-        self.sources: Sources | None = None  # None without an earlier task
-        if len(earlier_rows):
-            self.sources = Sources.choose([history[row] for row in earlier_rows], self.rng)
-        super().prepare()
-        if self.sources:  # they take the place of initial random trials
-            self.random_trials = 0
+    def _find_whether_order_matters(self, history: Sequence[Evaluations]) -> None:
+        """Test whether the order of earlier tasks matters, if contexts do not tell.
 
-        self.order_p_value: float | None = None
+        Sets `order_p_value`. If the order does not matter, also sets `_best_on_average`, the
+        configuration that is best on average over the tasks.
+        """
+        self.order_p_value: float | None = None  # None if the order is not tested
         # Coded values, (d,); None if the order of tasks matters or is not tested.
         self._best_on_average: FloatArray | None = None
+
+        contexts = [task.context for task in history]
         table = tabulate_contexts(contexts, self.context)  # (tasks, common quantities)
         have_contexts_that_differ = bool((table != table[0]).any())
-        if not have_contexts_that_differ and len(history) >= MIN_TESTED_TASKS:
-            tasks = history[-MAX_TESTED_TASKS:]
-            self.order_p_value = self._test_order(tasks)
-            if self.order_p_value > MAX_P_VALUE:
-                self._best_on_average = self._find_best_on_average(tasks)
-
-        self._process: TaskProcess | None = None  # the model
-        self._last_fit: Fit | None = None  # of the hyperparameters; the next one continues from it
-        # Of this task's evaluations: the rows that the model uses, their number when the model was
-        # updated last, and their number at which it will be refitted.
-        self._used_rows: IntArray = np.empty(0, dtype=np.int64)
-        self._conditioned_count = 0
-        self._next_fit_count = 0
+        if have_contexts_that_differ or len(history) < MIN_TESTED_TASKS:
+            return
+        latest_tasks = history[-MAX_TESTED_TASKS:]
+        self.order_p_value = self._test_order(latest_tasks)
+        if self.order_p_value > MAX_P_VALUE:
+            self._best_on_average = self._find_best_on_average(latest_tasks)
 
     def _test_order(self, tasks: Sequence[Evaluations]) -> float:
-        """Compute the p-value of a test whether the order of earlier tasks matters; low if it does.
+        """Return the p-value of a test whether the order of tasks matters, and write it to the log.
 
-        The result is also written to the log.
+        It is low if the order matters.
         """
         best_values = np.stack([task.values[task.losses.argmin()] for task in tasks])
         p_value = compute_order_p_value(self._encode_features(best_values), self.rng)
@@ -244,30 +305,38 @@ class OrderedGP(BayesianOptimisation):
         return p_value
 
     def _find_best_on_average(self, tasks: Sequence[Evaluations]) -> FloatArray:
-        """Find the configuration that is best on average over tasks, as coded values (d,).
+        """Find the configuration whose loss is lowest on average over tasks.
 
-        Candidates are some of the best configurations of each task.
+        Candidates are the `AVERAGED_CANDIDATES` best configurations of each task. What each would
+        give on the other tasks is predicted from at most `MAX_AVERAGED` evaluations of each.
+
+        Returns:
+            Coded values of the configuration, shape (d,).
         """
-        candidates = []
-        points = []
-        losses = []
-        centres = [compute_centre(task) for task in tasks]
-        units = compute_units([task.losses for task in tasks], centres)
-        for task, centre, unit in zip(tasks, centres, units, strict=True):
+        rows_of_tasks = [
+            choose_good_and_random(task.losses, MAX_AVERAGED, self.rng) for task in tasks
+        ]
+        standardised_losses, _ = standardise_chosen_losses(tasks, rows_of_tasks)
+        losses = [self.transform_losses(y) for y in standardised_losses]
+
+        candidates = []  # coded values of the best configurations of each task
+        points = []  # features of the used evaluations of each task
+        for task, rows in zip(tasks, rows_of_tasks, strict=True):
             best_first = np.argsort(task.losses, kind="stable")
             candidates.append(task.values[best_first[:AVERAGED_CANDIDATES]])
-            rows = choose_good_and_random(task.losses, MAX_AVERAGED, self.rng)
             points.append(self._encode_features(task.values[rows]))
-            standardised = standardise_robustly(task.losses[rows], centre, unit)
-            losses.append(self.transform_losses(standardised))
         candidate_values = np.concatenate(candidates)
         row = find_best_on_average(self._encode_features(candidate_values), points, losses)
         best: FloatArray = candidate_values[row]
         return best
 
     def _encode_features(self, values: FloatArray) -> FloatArray:
-        """Features (m, p) of configurations given as coded values, (m, d)."""
-        return self.region.features(self.space.canonical(self.space.encode(values)))
+        """Compute features (m, number of features) of configurations, coded values (m, d).
+
+        Coded values are numbers as they are, and choices as their index.
+        """
+        unit = self.space.canonical(self.space.encode(values))  # points of the unit cube
+        return self.region.features(unit)
 
     @property
     def task_correlations(self) -> FloatArray:
@@ -284,23 +353,34 @@ class OrderedGP(BayesianOptimisation):
         return nearest_last[::-1]
 
     def features(self, unit: FloatArray) -> FloatArray:
-        """Inputs of the model (m, p) for configurations in the unit cube, (m, d), on this task."""
-        return self._join_inputs(unit, np.tile(self._task_inputs[-1], (len(unit), 1)))
+        """Compute inputs of the model (m, p) for configurations in the unit cube, (m, d).
+
+        They are the features of a configuration, followed by the inputs that describe the current
+        task, which are the same for all.
+        """
+        current_task_inputs = np.tile(self._task_inputs[-1], (len(unit), 1))
+        return self._join_inputs(unit, current_task_inputs)
 
     def _join_inputs(self, unit: FloatArray, task_inputs: FloatArray) -> FloatArray:
-        """Join features of configurations (m, d) and the inputs of their tasks, (m, q): (m, p)."""
-        return np.concatenate([super().features(unit), task_inputs], axis=1)
+        """Compute inputs of the model (m, p) for configurations on any tasks.
+
+        Args:
+            unit: The configurations in the unit cube, shape (m, d).
+            task_inputs: The inputs that describe the task of each, shape (m, q).
+        """
+        configuration_features = super().features(unit)
+        return np.concatenate([configuration_features, task_inputs], axis=1)
 
     def group_features(self) -> IntArray:
-        """Index of the length scale of each input of the model, (p,).
+        """Return the index of the length scale of each input of the model, (p,).
 
-        Each hyperparameter has one, and each context quantity.
+        Each hyperparameter has a length scale, and so has each context quantity.
         """
-        quantities = self._task_inputs.shape[1]
-        return append_task_groups(super().group_features(), quantities)
+        quantity_count = self._task_inputs.shape[1]
+        return append_task_groups(super().group_features(), quantity_count)
 
     def priors(self) -> "TaskPriors":
-        """Priors of the model's hyperparameters."""
+        """Return the priors of the model's hyperparameters, those of `TaskPriors` by default."""
         from hpobench_ordered.methods._gp.model import TaskPriors
 
         return TaskPriors()
@@ -309,43 +389,60 @@ class OrderedGP(BayesianOptimisation):
         """Condition the model, and make the function that scores candidates.
 
         The score is the log expected improvement on the lowest loss so far. For the first
-        suggestion there is no loss to improve on, so that it is minus the posterior mean.
+        suggestion there is no loss to improve on, so that the score is minus the posterior mean.
+        Without an earlier task it is the score of `bo`.
         """
         if self.sources is None:
             return super().make_scorer()
 
         process = self._update_process(self.sources)
-        is_first_suggestion = not self.evaluation_count and not self._pending
+        is_first_suggestion = self.evaluation_count == 0 and not self._pending
         if is_first_suggestion:
+            return self._make_mean_scorer(process)
 
-            def score_by_mean(unit: FloatArray) -> FloatArray:
-                """Compute minus the posterior mean (m,) of candidates in the unit cube, (m, d)."""
-                mean, _ = process.predict(self.features(unit))
-                return -mean
-
-            return score_by_mean
-
-        if self.evaluation_count:
-            best = float(process.scale_current_losses().min())  # in the units of predictions
-        else:  # the lowest loss that is predicted for the earlier tasks' best configurations
-            predicted_means, _ = process.predict(self.features(self.sources.best_points))
-            best = float(predicted_means.min())
+        lowest_loss = self._find_lowest_loss(process, self.sources)
         if self._pending:  # they count as evaluated, as if they had given the posterior mean
             process, pending_means = process.with_fantasies(self.features(self.pending_units()))
-            best = min(best, float(pending_means.min()))
-        # Scores that cannot decide may be rough, which saves time. Those within the distance
-        # `slack` of the largest are exact, as candidates near good configurations are chosen only
-        # if their score is larger than others by `LOG_ADVANTAGE`.
-        return lambda unit: process.score_candidates(self.features(unit), best, slack=LOG_ADVANTAGE)
+            lowest_loss = min(lowest_loss, float(pending_means.min()))
+
+        def score(unit: FloatArray) -> FloatArray:
+            """Compute log expected improvement (m,) of candidates in the unit cube, (m, d)."""
+            # Low scores cannot decide and may be rough, which saves time. Those within the distance
+            # `slack` of the largest are exact, as candidates near good configurations are chosen
+            # only if their score is larger than others by `LOG_ADVANTAGE`.
+            return process.score_candidates(self.features(unit), lowest_loss, slack=LOG_ADVANTAGE)
+
+        return score
+
+    def _make_mean_scorer(self, process: "TaskProcess") -> Scorer:
+        """Make the function that scores candidates by minus their posterior mean loss."""
+
+        def score(unit: FloatArray) -> FloatArray:
+            """Compute minus the posterior mean (m,) of candidates in the unit cube, (m, d)."""
+            mean, _ = process.predict(self.features(unit))
+            return -mean
+
+        return score
+
+    def _find_lowest_loss(self, process: "TaskProcess", sources: Sources) -> float:
+        """Find the lowest loss of this task so far, on the scale of the model's predictions.
+
+        Before the first evaluation, it is the lowest loss that the model predicts on this task for
+        the best configurations of the earlier tasks.
+        """
+        if self.evaluation_count > 0:
+            return float(process.scale_current_losses().min())
+        predicted_means, _ = process.predict(self.features(sources.best_points))
+        return float(predicted_means.min())
 
     def transform_losses(self, y: FloatArray) -> FloatArray:
-        """Transform standardised losses y (n,) to log(1 + y) above the centre, which is 0.
+        """Compress the standardised losses y (n,) above their centre, 0, to log(1 + y).
 
-        Losses below the centre stay as they are. How bad a bad configuration is says little about
-        where the good ones are.
+        Losses below the centre stay as they are. The reason is that it says little about the place
+        of the good configurations how bad a bad one is.
         """
-        compressed = np.log1p(np.maximum(y, 0.0))  # no logarithm of a negative number
-        return np.where(y > 0.0, compressed, y)
+        logarithms = np.log1p(np.maximum(y, 0.0))  # no logarithm of a negative number
+        return np.where(y > 0.0, logarithms, y)
 
     def iter_candidates(self) -> Iterator[FloatArray]:
         """Yield blocks of candidates in the unit cube, (m, d); see `iter_candidate_blocks`.
@@ -361,23 +458,24 @@ class OrderedGP(BayesianOptimisation):
     ) -> FloatArray:
         """Choose the best candidate that was not tried, coded values (d,).
 
-        In the early trials, the best configurations of the earlier tasks are the only candidates,
-        until all of them were tried. The exception is a candidate that the model is sure to be
-        better. If the order of the earlier tasks does not matter, the first trial is the
-        configuration that is best on average over them.
+        If the order of the earlier tasks does not matter, the first trial is the configuration that
+        is best on average over them. In the other early trials, the candidates are the best
+        configurations of the earlier tasks, until all of them were tried. Another configuration
+        takes their place only if the model is sure that it is better.
 
         Args:
             scorer: Scores candidates in the unit cube.
-            near_best: Candidates near good configurations, also there.
+            near_best: Candidates near good configurations, in the unit cube.
         """
-        trials = self.evaluation_count + len(self._pending)
-        if trials == 0 and self._best_on_average is not None:
+        trial_count = self.evaluation_count + len(self._pending)
+        if trial_count == 0 and self._best_on_average is not None:
             return self._best_on_average
-        if self.sources and trials < self.early_trials:
+        if self.sources and trial_count < self.early_trials:
             # The same configurations in two forms: points of the unit cube, which are scored, and
             # coded values, which are suggested.
             scores = scorer(self.sources.best_points)
-            for row in np.argsort(-scores, kind="stable"):
+            best_first = np.argsort(-scores, kind="stable")
+            for row in best_first:
                 values: FloatArray = self.sources.best_values[row]
                 if values not in self._tried:
                     better = self._find_surely_better(self.sources.best_points[row], near_best)
@@ -387,19 +485,20 @@ class OrderedGP(BayesianOptimisation):
     def _find_surely_better(
         self, point: FloatArray, near_best: FloatArray | None
     ) -> FloatArray | None:
-        """Find a candidate that is surely better than a point and all evaluations of this task.
+        """Find a candidate that is surely better than a configuration and this task's evaluations.
 
-        It is the untried one with the lowest sum of posterior mean and standard deviation, if that
-        is below the posterior mean of the point and below the lowest loss. The model is trusted
-        only if the nearest task is nearly the same as the current one (`TRUSTED_CORRELATION`):
-        where tasks differ, its deviations are too small.
+        The candidate is surely better if the sum of its posterior mean and standard deviation is
+        below the posterior mean of the configuration and below the lowest loss of this task. Only
+        the untried candidate with the lowest sum is looked at. The model is trusted only if the
+        nearest task is nearly the same as the current one (`TRUSTED_CORRELATION`): where tasks
+        differ, its standard deviations are too small.
 
         Args:
-            point: A point in the unit cube, (d,).
+            point: The configuration in the unit cube, shape (d,).
             near_best: Candidates near good configurations, beside the random ones.
 
         Returns:
-            Its coded values, (d,); None if there is none, or the model is not trusted.
+            The coded values of the candidate, (d,); None if there is none.
         """
         process = self._process
         if process is None or not self.evaluation_count:
@@ -411,28 +510,28 @@ class OrderedGP(BayesianOptimisation):
         unit = next(self.iter_candidates())  # a block of random candidates
         if near_best is not None:
             unit = np.concatenate([unit, near_best])
-        means, deviations = process.predict(self.features(unit))
-        highest_likely = means + deviations
-        untried = self._tried.find_best_untried(unit, -highest_likely)
-        if untried is None:
+        means, sds = process.predict(self.features(unit))
+        upper_bounds = means + sds
+        best_untried = self._tried.find_best_untried(unit, -upper_bounds)
+        if best_untried is None:  # all candidates were tried
             return None
-        row, values = untried
+        row, values = best_untried
         (mean_of_point,), _ = process.predict(self.features(point[None]))
         lowest_loss = process.scale_current_losses().min()
-        is_better = highest_likely[row] < min(mean_of_point, lowest_loss)
-        return values if is_better else None
+        is_surely_better = upper_bounds[row] < min(mean_of_point, lowest_loss)
+        return values if is_surely_better else None
 
     def _draw_near_best(self) -> FloatArray | None:
         """Draw candidates near the best configurations of this task and of earlier ones.
 
-        Centres are the `CENTRES` best of this task, and the best of each earlier one.
+        They are drawn around the `CENTRES` best configurations of this task, and around the best
+        one of each earlier task. Without an earlier task they are those of `bo`.
 
         Returns:
-            Candidates in the unit cube (m, d), or None where they do not help: on a plateau, where
-            an earlier one was exactly as good as a known configuration, or if this search is
-            switched off, as it is for small spaces.
+            Candidates in the unit cube, (m, d). None in a small space, where all configurations are
+            candidates, and on a plateau, where many configurations are equally good.
         """
-        if self.sources is None:  # no earlier task
+        if self.sources is None:
             return super()._draw_near_best()
         if not self._searches_near_best or self._is_on_plateau:
             return None
@@ -442,13 +541,13 @@ class OrderedGP(BayesianOptimisation):
         return draw_near(self.region, centres, self._near_rng, count=self.near_candidates)
 
     def _update_process(self, sources: Sources) -> "TaskProcess":
-        """Condition the model on new evaluations, and refit it every `FIT_INTERVAL` of them.
+        """Bring the model up to date with the evaluations told so far, and return it.
+
+        Its hyperparameters are fitted at the first call, and again after every `FIT_INTERVAL`
+        evaluations; in between it is only conditioned on the new evaluations.
 
         Args:
             sources: The evaluations of earlier tasks.
-
-        Returns:
-            The model, conditioned on all evaluations told so far; it is stored for the next call.
         """
         is_fit_due = self.evaluation_count >= self._next_fit_count
         if self._process is None or is_fit_due:
@@ -466,35 +565,36 @@ class OrderedGP(BayesianOptimisation):
         return self._process
 
     def _refit_process(self, sources: Sources) -> "TaskProcess":
-        """Choose evaluations of this task, fit the hyperparameters, and condition the model."""
+        """Choose evaluations of this task, fit the hyperparameters, and condition a new model."""
         from hpobench_ordered.methods._gp.tasks import TaskProcess, fit_hyperparameters
 
-        # Which evaluations of this task the model uses until the next fit.
+        # Until the next fit, the model uses these evaluations of this task, and later ones.
         self._used_rows = choose_good_and_random(self.evaluated_losses(), MAX_CURRENT, self.rng)
         observed = self._collect_observations(sources)
         # A later fit continues from the last one, so that few steps suffice.
+        steps = FIRST_STEPS if self._last_fit is None else LATER_STEPS
         self._last_fit = fit_hyperparameters(
-            select_fitted_part(observed, sources),
-            self.priors(),
-            self._last_fit,
-            steps=LATER_STEPS if self._last_fit else FIRST_STEPS,
+            select_fitted_part(observed, sources), self.priors(), self._last_fit, steps=steps
         )
         return TaskProcess(observed, self._last_fit.x)
 
     def _extend_process(self, sources: Sources, process: "TaskProcess") -> "TaskProcess":
         """Condition the model also on the evaluations since the last update, without a fit."""
         # Observations are those of earlier tasks, then the used ones of this task.
-        first_new_row = len(sources.points) + len(self._used_rows)
+        old_observation_count = len(sources.points) + len(self._used_rows)
         new_rows = np.arange(self._conditioned_count, self.evaluation_count)
         self._used_rows = np.append(self._used_rows, new_rows)
         observed = self._collect_observations(sources)
-        # All losses are passed, as new ones change how they are standardised.
-        return process.with_observations(observed.X[first_new_row:], observed.y)
+        new_X = observed.X[old_observation_count:]
+        # All losses are passed, the old ones, too, as new losses change how all are standardised.
+        return process.with_observations(new_X, observed.y)
 
     def _collect_observations(self, sources: Sources) -> "Observations":
-        """Join the earlier tasks' evaluations and the used ones of this task.
+        """Join the evaluations of the earlier tasks and the used ones of this task.
 
-        All losses together are scaled to a standard deviation of 1, which the priors assume.
+        This task's losses are standardised by their median and the unit of the nearest task, as a
+        few losses do not determine a unit. All losses together are scaled to a standard deviation
+        of 1, which the priors assume.
         """
         from hpobench_ordered.methods._gp.model import Kernel
         from hpobench_ordered.methods._gp.tasks import Observations
@@ -505,13 +605,16 @@ class OrderedGP(BayesianOptimisation):
         current_losses = standardise_robustly(
             used_losses, compute_median(used_losses), sources.nearest_unit
         )
+
         # The earlier tasks come first, the current one last, as in `counts` and `distances`.
         y = self.transform_losses(np.concatenate([sources.losses, current_losses]))
+        sd = y.std() or 1.0  # 1 if all losses are equal
         points = np.concatenate([sources.points, self.evaluated_units()[self._used_rows]])
         counts = np.append(sources.counts, len(current_losses))
+        task_inputs = np.repeat(self._task_inputs, counts, axis=0)  # of each evaluation's task
         return Observations(
-            X=self._join_inputs(points, np.repeat(self._task_inputs, counts, axis=0)),
-            y=y / (y.std() or 1.0),  # unchanged if all are equal
+            X=self._join_inputs(points, task_inputs),
+            y=y / sd,
             counts=counts,
             distances=self._distances,
             kernel=self._kernel,
@@ -520,10 +623,10 @@ class OrderedGP(BayesianOptimisation):
 
 
 def select_fitted_part(observed: "Observations", sources: Sources) -> "Observations":
-    """Select the observations that the hyperparameters are fitted to.
+    """Select the observations to which the hyperparameters are fitted.
 
-    They are some of the earlier tasks' (`Sources.fitted_rows`) and all of this task's, which come
-    last.
+    They are some of the earlier tasks' observations, those at `Sources.fitted_rows`, and all of
+    this task's, which come last.
     """
     current_rows = np.arange(len(sources.points), len(observed.y))
     rows = np.append(sources.fitted_rows, current_rows)
@@ -536,9 +639,9 @@ def compute_task_distances(
 ) -> FloatArray:
     """Compute the distances of all pairs of T tasks, those of the history and the current one.
 
-    Tasks are ranked by each context quantity that all of them have; the distance is the mean
-    difference of ranks. Without such a quantity it is the difference of the tasks' indices, which
-    is the same as with a single quantity that grows from task to task.
+    Tasks are ranked by each context quantity that all of them have. The distance of two tasks is
+    the mean of the absolute differences of their ranks. Without such a quantity it is the
+    difference of their indices in the history.
 
     Args:
         history: Contexts of the earlier tasks, oldest first.
@@ -547,12 +650,13 @@ def compute_task_distances(
     Returns:
         Distances, shape (T, T), the current task last.
     """
-    table = tabulate_contexts(history, context)
-    has_shared_context = table.shape[1] > 0
-    if not has_shared_context:
-        table = np.arange(float(len(table)))[:, None]  # the tasks' indices
-    ranks = np.stack([rank_values(column) for column in table.T])  # (quantities, tasks)
-    rank_differences = np.abs(ranks[:, :, None] - ranks[:, None, :])
+    table = tabulate_contexts(history, context)  # (T, common quantities)
+    has_common_quantity = table.shape[1] > 0
+    if not has_common_quantity:
+        indices = np.arange(float(len(table)))
+        table = indices[:, None]  # the index takes the place of a quantity
+    ranks = np.stack([rank_values(quantity) for quantity in table.T])  # (quantities, T)
+    rank_differences = np.abs(ranks[:, :, None] - ranks[:, None, :])  # (quantities, T, T)
     distances: FloatArray = rank_differences.mean(axis=0)
     return distances
 
@@ -560,49 +664,55 @@ def compute_task_distances(
 def compute_task_inputs(
     history: Sequence[Mapping[str, float]], context: Mapping[str, float]
 ) -> FloatArray:
-    """Compute the model's inputs of all tasks, those of the history and the current one.
+    """Compute the inputs of the model that describe each task of the history and the current one.
 
-    They are the context quantities that all tasks have, standardised, if there are at least
-    `MIN_INPUTS`. A single one only orders the tasks, as a date does: a drift continues from the
-    last task, which a smooth function of time does not express. Without earlier tasks there are
-    none.
+    They are the standardised context quantities that all tasks have, if there are at least
+    `MIN_INPUTS` of them. A single quantity, such as a date, is no input but only orders the tasks:
+    a drift continues from the last task, which a smooth function of the date does not express.
+    Without earlier tasks there are no inputs.
 
     Args:
         history: Contexts of the earlier tasks, oldest first.
         context: Context of the current task.
 
     Returns:
-        The inputs, shape (T, q), the current task last; q is 0 if there are none.
+        The inputs, shape (T, q), the current task last; q is 0 if there are no inputs.
     """
-    table = tabulate_contexts(history, context)
-    if not history or table.shape[1] < MIN_INPUTS:
-        return np.empty((len(table), 0))
+    table = tabulate_contexts(history, context)  # (T, common quantities)
+    task_count, quantity_count = table.shape
+    if not history or quantity_count < MIN_INPUTS:
+        return np.empty((task_count, 0))
     return standardise_contexts(table)
 
 
 def rank_values(values: FloatArray) -> IntArray:
-    """Rank values (n,) from 0, ascending; equal values have equal ranks, without gaps."""
+    """Rank values (n,) from 0 for the lowest; equal values share a rank, and no rank is skipped."""
+    # `np.unique` also gives the index of each value among the sorted distinct ones: its rank.
     _, ranks = np.unique(values, return_inverse=True)
     return ranks
 
 
 def choose_good_and_random(losses: FloatArray, count: int, rng: np.random.Generator) -> IntArray:
-    """Choose the best and random other losses; return their indices, ascending.
+    """Choose the lowest losses and random others; return the indices of those chosen, ascending.
 
-    The share `GOOD_SHARE` of those chosen are the best.
+    The lowest losses make up the share `GOOD_SHARE` of those chosen. All losses are chosen if there
+    are no more than `count`.
 
     Args:
         losses: The losses, shape (n,).
-        count: Number of losses to choose; one if it is 0, so that no task is left without any.
-        rng: Draws the others; not used if all losses are chosen.
+        count: Number of losses to choose. If it is 0, one is chosen nevertheless, so that no task
+            is left without a loss.
+        rng: Draws the others.
     """
     count = max(1, count)
     if len(losses) <= count:
         return np.arange(len(losses))
-    order = np.argsort(losses, kind="stable")
+    best_first = np.argsort(losses, kind="stable")
     good_count = math.ceil(GOOD_SHARE * count)
-    others = rng.permutation(order[good_count:])[: count - good_count]
-    return np.sort(np.append(order[:good_count], others))
+    good = best_first[:good_count]
+    random_order = rng.permutation(best_first[good_count:])
+    others = random_order[: count - good_count]
+    return np.sort(np.append(good, others))
 
 
 SPECS = (
