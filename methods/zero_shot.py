@@ -13,12 +13,12 @@ R        (t, m)  ranks within each task, 1 for the best
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hpobench_ordered._typing import BoolArray, Config, FloatArray, IntArray
+from hpobench_ordered._typing import BoolArray, Config, FloatArray
 from hpobench_ordered.methods._candidates import Region, configuration_key, iter_candidate_blocks
 from hpobench_ordered.methods._model_based import DesignOnly, replace_failed_evaluations
 from hpobench_ordered.methods.base import MethodSpec
@@ -50,7 +50,7 @@ class ZeroShot(DesignOnly):
     def initial_configurations(self) -> Sequence[Config]:
         """Choose the portfolio: configurations that complement each other on the previous tasks.
 
-        There are as many as trials; none without previous tasks.
+        There is one for each trial; without previous tasks there are none.
         """
         tasks = replace_failed_evaluations(self.history)
         if not tasks:
@@ -60,65 +60,72 @@ class ZeroShot(DesignOnly):
 
 
 def choose_portfolio(R: FloatArray, *, count: int) -> list[int]:
-    """Choose candidates greedily to minimise the portfolio's mean rank.
+    """Choose candidates one by one, so that the portfolio of those chosen has a low mean rank.
 
-    The rank of a portfolio on a task is that of its best member. The next member minimises the mean
-    of these ranks over the tasks; ties are broken by lower mean rank, then by order. If no
-    candidate lowers the mean, another portfolio is started from the remaining ones, as in Syne
-    Tune's implementation.
+    The rank of a portfolio on a task is that of its best member. Each new member minimises the mean
+    of these ranks over the tasks. If several do, the one with the lowest mean rank of its own is
+    chosen, then the first. If no candidate lowers the portfolio's mean rank, another portfolio is
+    started from the remaining candidates, as in Syne Tune's implementation.
 
     Args:
-        R: Ranks of m candidates on each of t tasks, shape (t, m).
-        count: Size of the portfolio.
+        R: Ranks of m candidates on each of t tasks, shape (t, m). Predicted losses serve as well.
+        count: Number of candidates to choose.
 
     Returns:
-        Columns of R, at most m, in the order in which they are chosen.
+        Columns of R in the order in which they are chosen; all m if `count` is larger.
     """
-    candidate_means = R.mean(axis=0)  # later inf for those that are chosen
-    no_ranks = np.full((len(R), 1), np.inf)  # of an empty portfolio on each task
-    portfolio_ranks = no_ranks
+    # Mean rank of each candidate; inf for those that are chosen, so that none is chosen twice.
+    candidate_means = R.mean(axis=0)
+    empty_portfolio = np.full((len(R), 1), np.inf)  # its rank on each task
+    portfolio_ranks = empty_portfolio
     chosen: list[int] = []
     for _ in range(min(count, R.shape[1])):
-        # Mean rank of the portfolio if a candidate is added, for each candidate.
-        means_with_candidate = np.minimum(R, portfolio_ranks).mean(axis=0)
-        means_with_candidate[chosen] = np.inf  # they cannot be chosen again
-        if means_with_candidate.min() >= portfolio_ranks.mean():  # another portfolio
-            portfolio_ranks = no_ranks
-            means_with_candidate = candidate_means
+        # Mean rank of the portfolio with one more member, for each candidate.
+        extended_means = np.minimum(R, portfolio_ranks).mean(axis=0)
+        extended_means[chosen] = np.inf
+        is_improvable = extended_means.min() < portfolio_ranks.mean()
+        if not is_improvable:  # start another portfolio
+            portfolio_ranks = empty_portfolio
+            extended_means = candidate_means
 
-        tied = np.flatnonzero(means_with_candidate == means_with_candidate.min())
-        best = int(tied[np.argmin(candidate_means[tied])])
+        equally_good = np.flatnonzero(extended_means == extended_means.min())
+        best = int(equally_good[np.argmin(candidate_means[equally_good])])
         chosen.append(best)
         portfolio_ranks = np.minimum(portfolio_ranks, R[:, [best]])
-        candidate_means[best] = np.inf  # nor can it start another portfolio
+        candidate_means[best] = np.inf
     return chosen
 
 
 def rank_rows(L: FloatArray) -> FloatArray:
     """Rank the losses (t, m) within each row, from 1 for the lowest; ties get their mean rank."""
-    rows = []
+    ranks = []
     for losses in L:
-        _, group, group_sizes = np.unique(losses, return_inverse=True, return_counts=True)
-        # Equal losses are a group; groups are in ascending order, and hold successive ranks.
-        highest_ranks = np.cumsum(group_sizes)
-        mean_ranks = highest_ranks - 0.5 * (group_sizes - 1)
-        rows.append(mean_ranks[group])
-    return np.array(rows)
+        # Equal losses are a group. Groups are in ascending order.
+        _, group_of_loss, group_sizes = np.unique(losses, return_inverse=True, return_counts=True)
+        # The members of a group have successive ranks, of which they get the mean.
+        highest_rank_of_group = np.cumsum(group_sizes)
+        mean_rank_of_group = highest_rank_of_group - 0.5 * (group_sizes - 1)
+        ranks.append(mean_rank_of_group[group_of_loss])
+    return np.array(ranks)
 
 
 def _choose_configurations(
     tasks: "Sequence[Evaluations]", space: SearchSpace, rng: np.random.Generator, *, count: int
 ) -> FloatArray:
-    """Choose the configurations to suggest, coded values (at most count, d), in their order.
+    """Choose the configurations to suggest, in the order of the suggestions.
 
-    Those of several tasks minimise the mean rank over the tasks; of a single task they are the
-    configurations of lowest loss.
+    With several previous tasks they form a portfolio of low mean rank over the tasks. With a single
+    one they are those that it evaluated, sorted by loss; if these are too few, those of lowest
+    predicted loss follow.
 
     Args:
         tasks: Finite evaluations of the previous tasks.
         space: The search space.
         rng: Draws random candidates, and subsamples large tasks.
         count: Number of configurations to choose.
+
+    Returns:
+        Coded values, at most `count` rows of length d.
     """
     # The best configurations of the tasks, `CANDIDATES` at most.
     candidates = order_configurations(tasks, count=CANDIDATES)
@@ -129,12 +136,14 @@ def _choose_configurations(
     # Losses (tasks, candidates), and which of them were measured; the others are predicted.
     L, is_measured = _collect_losses(tasks, candidates, space, rng)
     if len(tasks) == 1:
-        # Measured ones first, whatever is predicted for the others; by loss within both groups.
-        losses, is_predicted = L[0], ~is_measured[0]
-        order = np.lexsort((losses, is_predicted))[:count]  # the last key is the primary one
+        losses = L[0]
+        is_predicted = ~is_measured[0]
+        # Sorted by the last key, measured ones first, and within equal ones by loss.
+        order = np.lexsort((losses, is_predicted))
+        chosen_rows = order[:count]
     else:
-        order = np.array(choose_portfolio(rank_rows(L), count=count))
-    return candidates[order]
+        chosen_rows = np.array(choose_portfolio(rank_rows(L), count=count))
+    return candidates[chosen_rows]
 
 
 def _add_random_configurations(
@@ -150,13 +159,15 @@ def _add_random_configurations(
     Returns:
         Coded values, shape (m, d), those of the previous tasks first.
     """
-    # Random points of the unit cube; all configurations if there are few.
-    block = next(iter_candidate_blocks(Region(space), rng, size=CANDIDATES))
-    random_configurations = space.decode(block)
-    distinct: dict[bytes, FloatArray] = {}  # by key, those of the previous tasks first
-    for row in np.concatenate([configurations, random_configurations]):
-        distinct[configuration_key(row)] = row
-    return np.array(list(distinct.values())[:CANDIDATES])
+    # Random points of the unit cube, (`CANDIDATES`, d); all configurations if there are fewer.
+    random_units = next(iter_candidate_blocks(Region(space), rng, size=CANDIDATES))
+    random_configurations = space.decode(random_units)
+    # Equal configurations have the same key. A dict keeps the place of the first of them.
+    configuration_of_key: dict[bytes, FloatArray] = {}
+    for configuration in np.concatenate([configurations, random_configurations]):
+        configuration_of_key[configuration_key(configuration)] = configuration
+    distinct = list(configuration_of_key.values())
+    return np.array(distinct[:CANDIDATES])
 
 
 def _collect_losses(
@@ -174,51 +185,63 @@ def _collect_losses(
         rng: Subsamples large tasks for the fit.
 
     Returns:
-        Standardised losses of m candidates on t tasks, (t, m), and whether each of them was
-        measured, (t, m).
+        Losses of m candidates on t tasks, standardised task by task, (t, m), and whether each of
+        them was measured, (t, m).
     """
     from hpobench_ordered.methods._boosting.model import BoostedTrees
     from hpobench_ordered.methods._gp.model import standardise
 
-    column_of_key = {configuration_key(row): column for column, row in enumerate(candidates)}
-    X = space.features(space.encode(candidates))
+    candidate_X = space.features(space.encode(candidates))
+    row_of_key = {configuration_key(candidate): row for row, candidate in enumerate(candidates)}
     max_per_task = math.ceil(MAX_EVALUATIONS / len(tasks))
 
     L = np.empty((len(tasks), len(candidates)))
     is_measured = np.zeros(L.shape, dtype=np.bool_)
     for i, task in enumerate(tasks):
         losses = standardise(task.losses)
-
-        fitted = np.arange(len(task))
+        fitted_rows = np.arange(len(task))
         if len(task) > max_per_task:  # larger fits would take too long
-            fitted = rng.permutation(len(task))[:max_per_task]
-        task_X = space.features(space.encode(task.values[fitted]))
-        L[i] = BoostedTrees.fit(task_X, losses[fitted]).predict(X)
+            fitted_rows = rng.permutation(len(task))[:max_per_task]
+        X = space.features(space.encode(task.values[fitted_rows]))
+        predicted_losses = BoostedTrees.fit(X, losses[fitted_rows]).predict(candidate_X)
 
-        # -1: no candidate; such an evaluation is in the fit, but no candidate's measurement.
-        columns = [column_of_key.get(configuration_key(row), -1) for row in task.values]
-        mean_losses, is_measured[i] = _average_by_column(np.array(columns), losses, len(candidates))
-        L[i, is_measured[i]] = mean_losses[is_measured[i]]
+        measured_losses, is_measured[i] = _average_measurements(
+            task.values, losses, row_of_key, candidate_count=len(candidates)
+        )
+        L[i] = np.where(is_measured[i], measured_losses, predicted_losses)
     return L, is_measured
 
 
-def _average_by_column(
-    columns: IntArray, losses: FloatArray, count: int
+def _average_measurements(
+    values: FloatArray,
+    losses: FloatArray,
+    row_of_key: Mapping[bytes, int],
+    *,
+    candidate_count: int,
 ) -> tuple[FloatArray, BoolArray]:
-    """Average the measurements of each candidate, which may be repeated or missing.
+    """Average the measured losses of each candidate on a task, which may be repeated or missing.
 
     Args:
-        columns: Candidate of each measurement, -1 if it is none of them, shape (n,).
-        losses: The measurements, shape (n,).
-        count: Number of candidates, m.
+        values: Coded values of the evaluated configurations, shape (n, d). Those that are no
+            candidates do not count.
+        losses: Their losses, shape (n,).
+        row_of_key: The row of each candidate, by its `configuration_key`.
+        candidate_count: Number of candidates, m.
 
     Returns:
         Mean loss of each candidate (m,), 0 if it was not measured, and whether it was, (m,).
     """
-    is_candidate = columns >= 0
-    measured_columns = columns[is_candidate]
-    repeats = np.bincount(measured_columns, minlength=count)
-    totals = np.bincount(measured_columns, weights=losses[is_candidate], minlength=count)
+    measured_rows = []  # candidate of each loss that was measured for one
+    measured_losses = []
+    for configuration, loss in zip(values, losses, strict=True):
+        key = configuration_key(configuration)
+        if key in row_of_key:
+            measured_rows.append(row_of_key[key])
+            measured_losses.append(loss)
+
+    rows = np.array(measured_rows, dtype=np.int64)
+    repeats = np.bincount(rows, minlength=candidate_count)
+    totals = np.bincount(rows, weights=measured_losses, minlength=candidate_count)
     means = totals / np.maximum(repeats, 1)  # no division by 0 where there is no measurement
     return means, repeats > 0
 
