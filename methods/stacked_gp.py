@@ -37,50 +37,53 @@ LEVEL_IMPORTANCE = 1.0
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Level:
-    """A level of the stack.
+    """A level of the stack, the Gaussian process of one task.
 
     Attributes:
         process: The process of this task's residuals.
-        beta: Its share in the standard deviation.
+        beta: Share of this process in the stack's standard deviation; the stack below has the
+            rest.
     """
 
     process: "GaussianProcess"
     beta: float
 
-    @classmethod
-    def above(cls, count_below: int, process: "GaussianProcess", count: int) -> "Level":
-        """Make a level above another one, or the bottom of the stack.
 
-        Its share beta in the standard deviation is the share of its evaluations, weighted by
-        `LEVEL_IMPORTANCE`, in the evaluations of both levels. At the bottom it is 1, as there is no
-        level below.
+def compute_beta(count: int, *, count_below: int) -> float:
+    """Compute the share beta of a level in the standard deviation of the stack.
 
-        Args:
-            count_below: Evaluations of the level below; 0 at the bottom.
-            process: The process of this level.
-            count: Its evaluations.
-        """
-        if not count_below:
-            return cls(process, beta=1.0)
-        weighted_count = LEVEL_IMPORTANCE * count
-        return cls(process, beta=weighted_count / (weighted_count + count_below))
+    It is the share of the level's evaluations, weighted by `LEVEL_IMPORTANCE`, in those of this
+    level and the level below. At the bottom of the stack it is 1, as there is no level below.
+
+    Args:
+        count: Number of evaluations of the level.
+        count_below: Number of evaluations of the level below; 0 at the bottom.
+    """
+    if count_below == 0:
+        return 1.0
+    weighted_count = LEVEL_IMPORTANCE * count
+    return weighted_count / (weighted_count + count_below)
 
 
 def predict_stack(levels: Sequence[Level], X: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Predict mean (m,) and standard deviation (m,) of a stack at features X (m, p).
 
-    Each level predicts the residuals of those below, so means add up. From level to level, the
-    standard deviation is the weighted geometric mean of two: the level's own, with its share beta
-    as weight, and that of the stack below.
+    A level models the residuals that the levels below leave, so that the means of the levels add
+    up. The standard deviation is a weighted geometric mean of the level's own, with the weight
+    beta, and that of the stack below, with the weight 1 - beta.
+
+    Args:
+        levels: The levels, the lowest one first.
+        X: Features of configurations.
     """
-    mean = np.zeros(len(X))
-    sd = np.ones(len(X))  # any number: the lowest level has beta = 1, so that it does not count
+    stack_mean = np.zeros(len(X))
+    # Any positive number will do: the lowest level has the weight 1, and this one the weight 0.
+    stack_sd = np.ones(len(X))
     for level in levels:
         level_mean, level_sd = level.process.predict(X)
-        beta = level.beta
-        mean = mean + level_mean
-        sd = level_sd**beta * sd ** (1.0 - beta)
-    return mean, sd
+        stack_mean = stack_mean + level_mean
+        stack_sd = level_sd**level.beta * stack_sd ** (1.0 - level.beta)
+    return stack_mean, stack_sd
 
 
 class StackedGP(FromSources):
@@ -93,54 +96,63 @@ class StackedGP(FromSources):
 
     @cached_property
     def levels(self) -> list[Level]:
-        """Levels of the earlier tasks, oldest first, each of the residuals of those below.
+        """Levels of the earlier tasks, the oldest task first.
 
-        `sources` has features (n, p) and standardised losses (n,) of each earlier task. A level is
-        a Gaussian process with its share in the stack's standard deviation.
+        The process of each level is fitted to the residuals of its task's losses, which are the
+        losses minus the mean that the levels below predict.
         """
         levels: list[Level] = []
-        count_below = 0  # evaluations of the level below
-        for X, y in self.sources:
-            stack_mean, _ = predict_stack(levels, X)
-            process = self.fit_source(X, y - stack_mean)  # of the residuals
-            levels.append(Level.above(count_below, process, len(y)))
+        count_below = 0  # evaluations of the level below; the lowest level has none
+        for X, y in self.sources:  # features (n, p) and standardised losses (n,) of a task
+            mean_below, _ = predict_stack(levels, X)
+            process = self.fit_source(X, y - mean_below)
+            beta = compute_beta(len(y), count_below=count_below)
+            levels.append(Level(process, beta))
             count_below = len(y)
         return levels
 
     def fit_posterior(self, X: FloatArray, y: FloatArray) -> tuple[Predict, FloatArray]:
-        """Fit this task's level, the top one, to the residuals of the earlier tasks' levels.
+        """Fit this task's level, and put it on top of the levels of the earlier tasks.
+
+        Sets `_stack`, the levels of all tasks.
 
         Args:
             X: Features of the evaluated configurations, shape (n, p).
             y: Their standardised losses, shape (n,).
 
         Returns:
-            The prediction function, and the losses as they are.
+            The prediction function, and y, as predictions are on its scale.
         """
-        stack_mean, _ = predict_stack(self.levels, X)
-        process = self.fit_target(X, y - stack_mean)
-        _, losses_below = self.sources[-1]  # of the last earlier task
-        top = Level.above(len(losses_below), process, len(y))
-        self._stack = [*self.levels, top]
+        mean_below, _ = predict_stack(self.levels, X)
+        process = self.fit_target(X, y - mean_below)
+        _, losses_of_last_task = self.sources[-1]
+        beta = compute_beta(len(y), count_below=len(losses_of_last_task))
+        self._stack = [*self.levels, Level(process, beta)]
         return self._predict, y
 
     def condition_on_pending(self, pending_X: FloatArray) -> Predict:
-        """Condition also on pending evaluations at features (k, p), as if they gave the mean.
+        """Condition the stack also on pending evaluations, as if they gave its posterior mean.
 
-        The mean of the stack is a sum, so each level is conditioned on its own mean. The levels of
-        `_stack` are replaced by the conditioned ones.
+        The mean of the stack is the sum of the levels' means. Therefore each level is conditioned
+        on what it predicts itself. The conditioned levels replace those of `_stack`.
+
+        Args:
+            pending_X: Features of the pending configurations, shape (k, p).
+
+        Returns:
+            The prediction function of the conditioned stack.
         """
-        stack = []
+        conditioned_levels = []
         for level in self._stack:
             process, _ = level.process.with_fantasies(pending_X)
-            stack.append(Level(process, level.beta))
-        self._stack = stack
+            conditioned_levels.append(Level(process, level.beta))
+        self._stack = conditioned_levels
         return self._predict
 
     def _predict(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Predict mean (m,) and standard deviation (m,) of the loss at features X (m, p).
 
-        `_stack` has the levels of the earlier tasks and, on top, the level of this one.
+        The stack has the levels of the earlier tasks and, on top, the level of this task.
         """
         return predict_stack(self._stack, X)
 

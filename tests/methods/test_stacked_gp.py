@@ -8,7 +8,7 @@ from by_hand import make_method
 from numpy.testing import assert_allclose
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.methods.stacked_gp import Level, StackedGP, predict_stack
+from hpobench_ordered.methods.stacked_gp import Level, StackedGP, compute_beta, predict_stack
 
 POINTS = np.random.default_rng(0).random((15, 2))
 """Features of fifteen random configurations, at which stacks are compared."""
@@ -31,9 +31,9 @@ def make_stack() -> list[Level]:
     A level's weight, beta, is the share of its own evaluations in these and those of the level
     below: 1, 30 / (30 + 10) and 10 / (10 + 30).
     """
-    bottom = Level.above(0, ConstantProcess(mean=2.0, sd=0.5), 10)
-    middle = Level.above(10, ConstantProcess(mean=-0.5, sd=2.0), 30)
-    top = Level.above(30, ConstantProcess(mean=0.25, sd=4.0), 10)
+    bottom = Level(ConstantProcess(mean=2.0, sd=0.5), compute_beta(10, count_below=0))
+    middle = Level(ConstantProcess(mean=-0.5, sd=2.0), compute_beta(30, count_below=10))
+    top = Level(ConstantProcess(mean=0.25, sd=4.0), compute_beta(10, count_below=30))
     return [bottom, middle, top]
 
 
