@@ -13,18 +13,24 @@ class RandomSearch(Method):
     """Draws every configuration uniformly (log-uniformly on log scales), independently."""
 
     def prepare(self) -> None:
-        """Start with nothing drawn."""
+        """Start without configurations in stock."""
+        # Configurations that were drawn and not suggested yet.
         self._drawn = deque[Config]()
 
     def ask(self) -> Config:
-        """Return a random configuration, one of a block that is drawn together, which is faster."""
+        """Suggest a random configuration.
+
+        `DRAWN_TOGETHER` configurations are drawn together, which is faster, and then suggested one
+        by one.
+        """
         if not self._drawn:
             unit = self.space.sample_unit(self.rng, DRAWN_TOGETHER)
-            self._drawn = deque(self.space.configs(self.space.decode(unit)))
+            coded_values = self.space.decode(unit)
+            self._drawn = deque(self.space.configs(coded_values))
         return self._drawn.popleft()
 
     def tell(self, config: Config, loss: float) -> None:
-        """Ignore the result."""
+        """Ignore the loss, as suggestions do not depend on it."""
 
 
 SPECS = (

@@ -15,7 +15,7 @@ METHODS = "hpobench_ordered.methods"
 
 
 def list_methods() -> list[str]:
-    """Names of all methods, sorted.
+    """List the names of all methods, sorted.
 
     Examples:
         >>> import hpobench_ordered as hbo
@@ -26,7 +26,11 @@ def list_methods() -> list[str]:
 
 
 def method_spec(name: str) -> MethodSpec:
-    """Find a method's spec by name, else raise an `UnknownNameError`."""
+    """Find a method's spec by the name of the method.
+
+    Raises:
+        UnknownNameError: No method has this name.
+    """
     try:
         return _methods()[name]
     except KeyError:
@@ -35,4 +39,5 @@ def method_spec(name: str) -> MethodSpec:
 
 @cache
 def _methods() -> Mapping[str, MethodSpec]:
+    """Collect the specs of all methods by name, once in a process."""
     return specs_by_name(METHODS, "SPECS", MethodSpec)

@@ -118,10 +118,16 @@ def _wrap_optimiser(
     min_history: int,
     changed_spaces: bool,
 ) -> MethodSpec:
-    """Describe a class, or a function that makes optimisers, as a method."""
+    """Describe a class, or a function that makes optimisers, as a method.
+
+    The arguments are described with `as_method_spec`. Whether the method uses the history is seen
+    from whether the class or function has a parameter of that name.
+    """
     _check_optimiser(optimiser)
     keywords = _list_keywords(optimiser)
     uses_history = "history" in keywords
+    # A method that does not get the history need not care on which search space it is.
+    changed_spaces = changed_spaces or not uses_history
     return MethodSpec(
         name=name or derive_name(optimiser),
         method=FromFactory(cast("Callable[..., object]", optimiser), keywords, version),
@@ -129,7 +135,7 @@ def _wrap_optimiser(
         source=version or "user",
         min_history=min_history,
         uses_history=uses_history,
-        changed_spaces=changed_spaces or not uses_history,
+        changed_spaces=changed_spaces,
     )
 
 
@@ -158,33 +164,49 @@ class FromFactory:
         context: Mapping[str, float],
         budget: int,
     ) -> Method:
-        """Make the method of one task.
+        """Make the method of one task: call the class or function, and wrap what it makes.
 
         Raises:
             MethodError: The class or function makes something without ask() and tell().
         """
-        arguments: dict[str, Any] = {
+        method_arguments: dict[str, Any] = {
             "space": space,
             "rng": rng,
             "history": history,
             "context": context,
             "budget": budget,
         }
-        available = dict(arguments)
-        # A seed is drawn only if it is needed, as a draw changes what `rng` returns afterwards.
-        if SEED in self.keywords:
-            available[SEED] = int(rng.integers(SEED_LIMIT))
-        optimiser = self.make(**{name: available[name] for name in self.keywords})
+        factory_arguments = {}
+        for name in self.keywords:
+            if name == SEED:
+                # Drawn only if it is asked for, as a draw changes what `rng` returns afterwards.
+                factory_arguments[name] = int(rng.integers(SEED_LIMIT))
+            else:
+                factory_arguments[name] = method_arguments[name]
+        optimiser = self.make(**factory_arguments)
+        return _wrap_as_method(optimiser, method_arguments)
 
-        if isinstance(optimiser, Method):
-            return optimiser
-        if is_sampler_class(type(optimiser)):
-            from hpobench_ordered.methods.wrapping.optuna_method import OptunaMethod
 
-            return OptunaMethod(**arguments).start_study(cast("Any", optimiser))
-        method = AskTell(**arguments)
-        method.ask_function, method.tell_function = _find_ask_and_tell(optimiser)
-        return method
+def _wrap_as_method(optimiser: object, arguments: Mapping[str, Any]) -> Method:
+    """Wrap what a user's class or function has made as a method; a method is returned as it is.
+
+    Args:
+        optimiser: An object with ask() and tell(), a pair of such functions, or an Optuna sampler.
+        arguments: Arguments to make a method with, by `METHOD_ARGUMENTS`.
+
+    Raises:
+        MethodError: It is none of these.
+    """
+    if isinstance(optimiser, Method):
+        return optimiser
+    if is_sampler_class(type(optimiser)):
+        # Imported only here, as Optuna may not be installed.
+        from hpobench_ordered.methods.wrapping.optuna_method import OptunaMethod
+
+        return OptunaMethod(**arguments).start_study(cast("Any", optimiser))
+    method = AskTell(**arguments)
+    method.ask_function, method.tell_function = _find_ask_and_tell(optimiser)
+    return method
 
 
 class AskTell(Method):
@@ -198,32 +220,36 @@ class AskTell(Method):
     tell_function: Tell
 
     def prepare(self) -> None:
-        """Begin without configurations in flight, asked for and not told yet."""
+        """Begin without configurations that were asked for and not told yet."""
+        # Such configurations, as dicts, with the objects that `ask_function` returned for them.
         self._pending: list[tuple[Config, object]] = []
 
     def ask(self) -> Config:
-        """Ask for a configuration, and return it as a dict.
+        """Ask the wrapped optimiser for a configuration, and return it as a dict.
 
         A suggestion that is no mapping is returned as it is, and the runner refuses it.
         """
         suggestion = self.ask_function()
-        # A dict needs no conversion. Any other mapping is kept for `tell`, which passes it back.
-        if isinstance(suggestion, dict) or not isinstance(suggestion, Mapping):
+        is_other_mapping = isinstance(suggestion, Mapping) and not isinstance(suggestion, dict)
+        if not is_other_mapping:
             return cast("Config", suggestion)
-        config = dict(suggestion)
+        # The mapping is stored, so that `tell` can pass it back instead of the dict.
+        config = dict(cast("Mapping[str, Any]", suggestion))
         self._pending.append((config, suggestion))
         return config
 
     def tell(self, config: Config, loss: float) -> None:
-        """Tell the optimiser a loss, with the object that the optimiser itself had suggested."""
-        suggestion = pop_pending(self._pending, config)  # None for a dict, which is not kept
-        self.tell_function(config if suggestion is None else suggestion, loss)
+        """Tell the wrapped optimiser a loss, with the very object that it has suggested."""
+        suggestion = pop_pending(self._pending, config)
+        if suggestion is None:  # it suggested the dict itself
+            suggestion = config
+        self.tell_function(suggestion, loss)
 
 
 def _check_optimiser(optimiser: object) -> None:
     """Raise an `ExperimentError` unless a method can be made from what the user passed.
 
-    It must be a suitable class, see `_check_class`, or a function.
+    It must be a class that makes optimisers, as `_check_class` checks, or a function.
     """
     if isinstance(optimiser, type):
         _check_class(optimiser)
@@ -252,23 +278,25 @@ def _check_class(optimiser: type) -> None:
                 f"{optimiser.__name__} takes no seed; pass a function of a seed that makes it"
             )
         return
-    lacking = []
+
+    missing_functions = []
     if not callable(getattr(optimiser, "ask", None)):
-        lacking.append("ask()")
+        missing_functions.append("ask()")
     if not callable(getattr(optimiser, "tell", None)):
-        lacking.append("tell(config, loss)")
-    raise ExperimentError(f"the class {optimiser.__qualname__} has no {' and '.join(lacking)}")
+        missing_functions.append("tell(config, loss)")
+    missing = " and ".join(missing_functions)
+    raise ExperimentError(f"the class {optimiser.__qualname__} has no {missing}")
 
 
 def _single_object_error(optimiser: object) -> ExperimentError:
-    """Make the error for an object that was passed instead of its class.
+    """Make the error for an optimiser that was passed instead of its class.
 
-    All runs would share the state of the object.
+    All runs would share the state of the optimiser.
     """
-    kind = type(optimiser)
+    class_name = type(optimiser).__name__
     return ExperimentError(
-        f"{optimiser!r} is one object that all runs would share; pass its class {kind.__name__}, "
-        f"or with settings functools.partial({kind.__name__}, ...)"
+        f"{optimiser!r} is one object that all runs would share; pass its class {class_name}, "
+        f"or with settings functools.partial({class_name}, ...)"
     )
 
 
@@ -286,11 +314,12 @@ def _find_ask_and_tell(optimiser: object) -> tuple[Ask, Tell]:
         MethodError: The optimiser is neither an object with both functions nor a pair.
     """
     if _has_ask_and_tell(optimiser):
-        pair = cast("Any", optimiser)
-        return pair.ask, pair.tell
-    is_pair = isinstance(optimiser, tuple) and len(optimiser) == 2
-    if is_pair and all(map(callable, cast("Any", optimiser))):
-        return cast("tuple[Ask, Tell]", optimiser)
+        with_both = cast("Any", optimiser)
+        return with_both.ask, with_both.tell
+    if isinstance(optimiser, tuple) and len(optimiser) == 2:
+        ask, tell = optimiser
+        if callable(ask) and callable(tell):
+            return ask, tell
     raise MethodError(
         "a factory must return an object with ask() and tell(config, loss), a pair of functions "
         f"(ask, tell), or an Optuna sampler, but returned {optimiser!r}"
@@ -298,9 +327,9 @@ def _find_ask_and_tell(optimiser: object) -> tuple[Ask, Tell]:
 
 
 def _list_keywords(factory: object) -> tuple[str, ...]:
-    """List the arguments of methods that a class or function takes, by name.
+    """List the names of the arguments with which a user's class or function is called.
 
-    They are those among `METHOD_ARGUMENTS` and `SEED` that are its parameters. If it takes any
+    They are those of its parameters that are among `METHOD_ARGUMENTS` or `SEED`. If it takes any
     keyword (`**settings`), it gets all of `METHOD_ARGUMENTS`, but a seed only if it has a parameter
     of that name.
 
@@ -321,6 +350,7 @@ def _list_keywords(factory: object) -> tuple[str, ...]:
             raise _unavailable_argument_error(factory, parameter.name, available)
 
     if takes_any_keyword:
+        # A dict keeps the first of several equal names, in order.
         unique_names = dict.fromkeys([*METHOD_ARGUMENTS, *keywords])
         return tuple(unique_names)
     return tuple(keywords)

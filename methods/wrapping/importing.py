@@ -36,31 +36,39 @@ def import_object(text: str) -> object:
             is the cause.
         MissingExtraError: It is of Optuna, which is not installed.
     """
-    place, _, name = text.rpartition(":")
-    if not (place and name):
+    module_or_file, _, name = text.rpartition(":")
+    if not (module_or_file and name):
         raise ExperimentError(
             "an object to import must be 'package.module:name' or 'path/to/file.py:name', but "
             f"got {text!r}"
         )
-    if place.partition(".")[0] == OPTUNA.module:
-        OPTUNA.check(text)  # its error says how to install it
-    is_file = place.endswith(".py")
-    module = _import_file(Path(place).absolute()) if is_file else _import_module(place)
-    return _find_attribute(module, name, place)
+    package, _, _ = module_or_file.partition(".")
+    if package == OPTUNA.module:
+        OPTUNA.check(text)  # its error says how to install Optuna
+    if module_or_file.endswith(".py"):
+        module = _import_file(Path(module_or_file).absolute())
+    else:
+        module = _import_module(module_or_file)
+    return _find_attribute(module, name, module_or_file)
 
 
-def _find_attribute(module: ModuleType, name: str, place: str) -> object:
-    """Find a class, function or other object in a module by its name, which may have dots.
+def _find_attribute(module: ModuleType, dotted_name: str, module_or_file: str) -> object:
+    """Find a class, function or other object in a module.
+
+    Args:
+        module: The module.
+        dotted_name: Name of the object, such as "name" or "Class.name".
+        module_or_file: What the error message calls the module.
 
     Raises:
-        UnknownNameError: The module has no such name; the message calls the module `place`.
+        UnknownNameError: The module has no such name.
     """
     item: object = module
-    for part in name.split("."):
-        if not hasattr(item, part):
-            public = [attribute for attribute in dir(item) if not attribute.startswith("_")]
-            raise UnknownNameError(f"name of {place}", name, public)
-        item = getattr(item, part)
+    for name in dotted_name.split("."):
+        if not hasattr(item, name):
+            public_names = [attribute for attribute in dir(item) if not attribute.startswith("_")]
+            raise UnknownNameError(f"name of {module_or_file}", dotted_name, public_names)
+        item = getattr(item, name)
     return item
 
 
@@ -78,18 +86,28 @@ def _import_module(name: str) -> ModuleType:
     except MissingExtraError:  # its message says what to install
         raise
     except Exception as error:
-        missing = getattr(error, "name", None) or ""  # the module that an ImportError is about
-        # True if the missing module is the one to import, or a package that contains it. The dots
-        # keep "a.bc" from counting as a module in "a.b".
-        is_missing_itself = f"{name}.".startswith(f"{missing}.")
-        if not (isinstance(error, ImportError) and is_missing_itself):
+        if not _says_that_module_is_missing(error, name):
             raise _import_error(name, error) from error
     modules_here = [module.name for module in iter_modules([str(Path.cwd())])]
     raise UnknownNameError("module", name, modules_here)
 
 
+def _says_that_module_is_missing(error: Exception, name: str) -> bool:
+    """Whether an error says that there is no module of a name, or no package that contains it.
+
+    An error about another module, which the module itself imports, does not say so.
+    """
+    if not isinstance(error, ImportError):
+        return False
+    missing_module = error.name or ""  # an `ImportError` need not say which module it is about
+    # The dots keep "a.bc" from counting as a module in "a.b".
+    return f"{name}.".startswith(f"{missing_module}.")
+
+
 def _import_file(path: Path) -> ModuleType:
-    """Import a file as a module, which has the file's name unless another module has that name.
+    """Import a file as a module; a file that was imported before is not imported again.
+
+    The module has the name of the file, with a prefix if another module has that name.
 
     Raises:
         UnknownNameError: There is no such file.
@@ -113,10 +131,11 @@ def _import_file(path: Path) -> ModuleType:
 
 
 def _load_file(name: str, path: Path) -> ModuleType:
-    """Import a file as a module of a given name; if it raises, the module is forgotten again."""
+    """Run a file as a new module of a name; if it raises, the module is removed again."""
     spec = cast("ModuleSpec", importlib.util.spec_from_file_location(name, path))
     module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # before it runs, as Python does: the module may look itself up
+    # Registered before it runs, as Python does it: the module may look itself up.
+    sys.modules[name] = module
     try:
         cast("Loader", spec.loader).exec_module(module)
     except BaseException:
@@ -125,8 +144,9 @@ def _load_file(name: str, path: Path) -> ModuleType:
     return module
 
 
-def _import_error(place: str | Path, error: Exception) -> ExperimentError:
-    return ExperimentError(f"importing {place} raised {type(error).__name__}: {error}")
+def _import_error(module_or_file: str | Path, error: Exception) -> ExperimentError:
+    """Make the error that says what importing a user's module or file raised."""
+    return ExperimentError(f"importing {module_or_file} raised {type(error).__name__}: {error}")
 
 
 def _search_first(folder: Path) -> None:

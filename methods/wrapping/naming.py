@@ -1,4 +1,4 @@
-"""What wraps optimisers of others shares: their names, and configurations in flight."""
+"""What wraps optimisers of others shares: their names, and pending configurations."""
 
 from operator import eq, is_
 from typing import TypeVar
@@ -16,9 +16,7 @@ so in the processes of `multiprocessing`, and in those of methods."""
 def derive_name(optimiser: object) -> str:
     """Derive a method's name from a class or function.
 
-    It is the name of the class or function, after that of its module unless the module is the
-    user's program.
-
+    It is "module.name", or "name" alone if the module is the program that the user has started.
     Optuna's own samplers are named as users import them, such as "optuna.TPESampler".
 
     Raises:
@@ -40,7 +38,8 @@ def read_summary(optimiser: object) -> str:
     """Return the first line of the docstring of a class or function; "" if there is none."""
     is_class_or_function = isinstance(optimiser, type) or hasattr(optimiser, "__qualname__")
     if not is_class_or_function:
-        # An object, such as a partial function, has the docstring of its class.
+        # Another object, such as a partial function, has only the docstring of its class, which
+        # does not describe it.
         return ""
     docstring = optimiser.__doc__ or ""
     first_line, _, _ = docstring.strip().partition("\n")
@@ -48,25 +47,32 @@ def read_summary(optimiser: object) -> str:
 
 
 def is_sampler_class(kind: type) -> bool:
-    """Whether a class is an Optuna sampler.
+    """Whether a class is an Optuna sampler, that is derived from Optuna's class `BaseSampler`.
 
-    The bases are compared by name, as Optuna is slow to import and may not be installed.
+    Its base classes are compared by name, as Optuna is slow to import and may not be installed.
     """
-    return any(
-        base.__name__ == "BaseSampler" and base.__module__.startswith("optuna.samplers")
-        for base in kind.__mro__
-    )
+    for base in kind.__mro__:  # the class itself and its base classes
+        if base.__name__ == "BaseSampler" and base.__module__.startswith("optuna.samplers"):
+            return True
+    return False
 
 
 def pop_pending(pending: list[tuple[Config, T]], config: Config) -> T | None:
-    """Remove a configuration from those in flight, and return what was stored with it.
+    """Remove a configuration from the pending ones, and return what was stored with it.
 
-    Several configurations in flight may be equal, so the same object is preferred to an equal one.
-    The result is None if the configuration is not in flight.
+    Several pending configurations may be equal. The very object `config` is preferred to one that
+    is only equal.
+
+    Args:
+        pending: Configurations that were asked for and not told yet, with what is stored for each.
+        config: The configuration.
+
+    Returns:
+        What was stored with it; None if the configuration is not pending.
     """
-    for is_same in (is_, eq):  # the operators `is` and `==`
-        for index, (candidate, _) in enumerate(pending):
-            if is_same(candidate, config):
-                _, item = pending.pop(index)
-                return item
+    for is_match in (is_, eq):  # the operators `is` and `==`: first the same, then an equal one
+        for index, (candidate, stored) in enumerate(pending):
+            if is_match(candidate, config):
+                del pending[index]
+                return stored
     return None

@@ -24,19 +24,21 @@ class OptunaMethod(Method):
     """
 
     def start_study(self, sampler: BaseSampler) -> Self:
-        """Start a study in memory with a sampler, and return this method, which can now be asked.
+        """Start the study that the sampler works on, in memory, and return this method.
 
-        The constructor cannot do this, as constructors of all methods have the same arguments.
+        Only then can the method be asked. The constructor cannot start the study, as the
+        constructors of all methods have the same arguments, without a sampler.
         """
-        # Trials that were asked for and not told yet, with their configurations.
+        # Configurations that were asked for and not told yet, with their trials.
         self._pending: list[tuple[Config, Trial]] = []
         with quiet():
             self._study = optuna.create_study(sampler=sampler)
         return self
 
     def enqueue(self, config: Config) -> None:
-        """Have a configuration suggested before all that the sampler chooses, as Optuna does."""
-        params = self._make_finished_trial(config, 0.0).params
+        """Put a configuration in the queue of those that are suggested before the sampler's own."""
+        any_loss = 0.0  # the trial is made for its parameters, as Optuna writes them
+        params = self._make_finished_trial(config, any_loss).params
         with quiet():
             self._study.enqueue_trial(params)
 
@@ -49,7 +51,10 @@ class OptunaMethod(Method):
         return config
 
     def tell(self, config: Config, loss: float) -> None:
-        """Finish the trial of a configuration; add a trial if it was not asked for."""
+        """Finish the trial of a configuration, or add a trial if it was not asked for.
+
+        A loss that is not finite means that the evaluation failed.
+        """
         trial = pop_pending(self._pending, config)  # None if it was not asked for
         with quiet():
             if trial is None:
@@ -63,41 +68,44 @@ class OptunaMethod(Method):
         """Make the finished trial of a configuration, a failed one if the loss is not finite."""
         params: dict[str, Value] = {}
         distributions: dict[str, BaseDistribution] = {}
-        row = self.space.row(config).tolist()
-        for parameter, coded in zip(self.space.parameters, row, strict=True):
-            if math.isnan(coded):  # inactive
+        coded_values = self.space.row(config).tolist()
+        for parameter, coded_value in zip(self.space.parameters, coded_values, strict=True):
+            is_inactive = math.isnan(coded_value)
+            if is_inactive:
                 continue
-            is_ordinal = _is_ordinal(parameter)  # the study has the index of an ordinal's choice
-            params[parameter.name] = int(coded) if is_ordinal else parameter.value(coded)
-            distributions[parameter.name] = _distribution(parameter)
+            if _is_ordinal(parameter):
+                params[parameter.name] = int(coded_value)  # the index of the choice
+            else:
+                params[parameter.name] = parameter.value(coded_value)
+            distributions[parameter.name] = _make_distribution(parameter)
 
-        is_finite = math.isfinite(loss)
-        return create_trial(
-            state=TrialState.COMPLETE if is_finite else TrialState.FAIL,
-            value=loss if is_finite else None,
-            params=params,
-            distributions=distributions,
-        )
+        if math.isfinite(loss):
+            return create_trial(
+                state=TrialState.COMPLETE, value=loss, params=params, distributions=distributions
+            )
+        return create_trial(state=TrialState.FAIL, params=params, distributions=distributions)
 
 
 def _is_ordinal(parameter: Parameter) -> bool:
-    """Whether a hyperparameter has ordered choices, which Optuna does not know."""
+    """Whether a hyperparameter is an ordinal, a kind that Optuna does not have."""
     return parameter.kind is Kind.ORDINAL
 
 
 def _suggest(trial: Trial, parameter: Parameter) -> Value:
-    """Let a trial suggest a native value of a hyperparameter.
+    """Let a trial of Optuna suggest a value of a hyperparameter.
 
-    An ordinal is suggested by the index of its choice, so that the sampler knows the order.
+    For an ordinal it suggests the index of a choice, so that the sampler knows the order.
     """
-    if not _is_ordinal(parameter):
-        return suggest(trial, parameter)
-    index: int = trial.suggest_int(parameter.name, 0, len(parameter.choices) - 1)
-    return parameter.choices[index]
+    if _is_ordinal(parameter):
+        last_index = len(parameter.choices) - 1
+        index: int = trial.suggest_int(parameter.name, 0, last_index)
+        return parameter.choices[index]
+    return suggest(trial, parameter)
 
 
-def _distribution(parameter: Parameter) -> BaseDistribution:
-    """The distribution that `_suggest` draws from."""
-    if not _is_ordinal(parameter):
-        return make_distribution(parameter)
-    return IntDistribution(0, len(parameter.choices) - 1)
+def _make_distribution(parameter: Parameter) -> BaseDistribution:
+    """Make Optuna's distribution of the values that `_suggest` asks a trial for."""
+    if _is_ordinal(parameter):
+        last_index = len(parameter.choices) - 1
+        return IntDistribution(0, last_index)
+    return make_distribution(parameter)
