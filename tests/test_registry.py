@@ -122,6 +122,8 @@ LEARNERS_OF_YAHPO = ("svm", "aknn", "ranger", "glmnet")
             "othpo",
             {"newsvendor", "xgboost-mnist", *(f"rbv2_{learner}" for learner in LEARNERS_OF_YAHPO)},
         ),
+        # Both adjustments of a benchmark are evaluated on its surrogate.
+        ("adjustments", {"fcnet", "nas201", "openml-svm", "openml-xgboost"}),
     ],
 )
 def test_similar_benchmarks_share_a_family(suite, families):

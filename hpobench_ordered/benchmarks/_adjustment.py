@@ -179,6 +179,8 @@ class SpaceAdjustment:
                 for option in self.base.surrogates
                 if self._uses_surrogate(option)
             ),
+            # All adjustments of a base benchmark are evaluated on its surrogate.
+            family=self.base.family,
         )
 
     def _uses_surrogate(self, option: SurrogateOption) -> bool:

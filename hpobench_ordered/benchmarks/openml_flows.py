@@ -194,6 +194,7 @@ def _bundled(flow: Flow) -> BenchmarkSpec:
         summary=flow.summary,
         surrogates=SURROGATES,
         is_recorded=True,
+        family=flow.name,
     )
     training_data = DataSource(partial(_training_data, spec.define), tuple(FILES.values()))
     return replace(spec, data=training_data)

@@ -169,6 +169,7 @@ FCNET = BenchmarkSpec(
     define=fcnet_definition,
     surrogates=table_options(FCNET_TABLES),
     history_size=FCNET_HISTORY,
+    family=FCNET_NAME,
 )
 NAS201 = BenchmarkSpec(
     name=NAS201_NAME,
@@ -176,6 +177,7 @@ NAS201 = BenchmarkSpec(
     summary=NAS201_SUMMARY,
     define=nas201_definition,
     surrogates=table_options(NAS201_TABLES),
+    family=NAS201_NAME,
 )
 SPECS = (FCNET, NAS201)
 SUITES = tuple(("tabular", spec.name) for spec in SPECS)
