@@ -35,6 +35,8 @@ Examples:
   hpobench-ordered export results --reference --output table.tex
       a table for LaTeX, of the package's methods and those in results
   hpobench-ordered export --reference --suite retrain --output ranks.pdf --what ranks
+  hpobench-ordered export --reference --suite retrain --output best.csv --what incumbents
+      the best loss so far of each method, seed and task
 """
 
 
@@ -50,8 +52,9 @@ Examples:
     "--what",
     "content",
     type=click.Choice([*TABLES, *FIGURES]),
-    help="All trials; of these the incumbents, better than all before; the leaderboard; or a "
-    "figure.  [default: trials, leaderboard as .tex and .md, curves as .pdf, .svg and .png]",
+    help="All trials; of these the incumbents, better than all before, which reference results "
+    "have without configurations; the leaderboard; or a figure.  "
+    "[default: trials, leaderboard as .tex and .md, curves as .pdf, .svg and .png]",
 )
 def export(
     results: Path | None,
@@ -116,6 +119,8 @@ def _encode(results: Results, content: str, suffix: str) -> bytes:
 
     if content == "leaderboard":
         table = results.leaderboard(full=True)
+    elif content == "incumbents" and not results.joined.has_all_trials:
+        table = results.incumbents()
     else:
         table = results.frame(configurations=True)
         if content == "incumbents":

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hpobench_ordered.analysis.incumbent_trials import select_incumbents
 from hpobench_ordered.analysis.leaderboard import leaderboard
 from hpobench_ordered.analysis.scoring import BenchmarkScores
 from hpobench_ordered.data.benchmark import Benchmark
@@ -126,12 +127,28 @@ class Results:
         if not self.store.has_all_trials:
             raise ExperimentError(BEST_LOSSES_ONLY_MESSAGE)
         overview = make_overview(self.store, self.cells or None)  # no cells: the whole store
-        trials = self.store.read(overview.keys(State.DONE))
-        # Plain text is easier to handle than pandas' categories.
-        trials = trials.astype(dict.fromkeys(trials.select_dtypes("category"), object))
+        trials = without_categories(self.store.read(overview.keys(State.DONE)))
         if not configurations:
             return trials
         return add_configurations(trials, overview.runs, self.store)
+
+    def incumbents(self) -> "pd.DataFrame":
+        """The trials that are better than all before them on the same task of the same run.
+
+        The columns are those of `frame`. The best loss after m trials is that of the last row whose
+        trial is at most m. Reference results have these trials; if the results are compared with
+        others, the table covers both.
+
+        Examples:
+            >>> import hpobench_ordered as hbo
+            >>> incumbents = hbo.reference("newsvendor", methods=["bo"]).incumbents()
+            >>> first_ten = incumbents[incumbents["trial"] <= 10]
+            >>> best = first_ten.groupby(["method", "seed", "task"])["loss"].last()
+            >>> len(best)  # 10 seeds on 9 tasks
+            90
+        """
+        trials = self.joined.read(self.overview().keys(State.DONE))
+        return without_categories(select_incumbents(trials))
 
     def leaderboard(
         self, trial: int | None = None, *, full: bool = False, measured_only: bool = False
@@ -341,8 +358,8 @@ def _make_identify(
 def reference(*names: str, methods: Iterable[str] | None = None) -> Results:
     """Reference results of this package's methods, which are included in it.
 
-    They hold the best loss so far after each trial, enough for leaderboard, charts and report, and
-    no configurations.
+    They hold the best loss so far after each trial, enough for leaderboard, charts, report and
+    `Results.incumbents`, and no configurations.
 
     Args:
         names: Suites and benchmarks; default: all with results.
@@ -360,6 +377,11 @@ def reference(*names: str, methods: Iterable[str] | None = None) -> Results:
     """
     # Without cells, results are all runs that were read.
     return Results(read_reference(names, methods=methods), cells=())
+
+
+def without_categories(trials: "pd.DataFrame") -> "pd.DataFrame":
+    """Make plain texts of pandas' categories, as texts are easier to handle."""
+    return trials.astype(dict.fromkeys(trials.select_dtypes("category"), object))
 
 
 def add_configurations(

@@ -48,7 +48,8 @@ RESULTS_SUFFIX = ".parquet"
 
 BEST_LOSSES_ONLY_MESSAGE = (
     "reference results are the best losses so far, without configurations or other trials: they "
-    "allow leaderboard(), plot and report, but no frames, exports or landscapes"
+    "allow incumbents(), leaderboard(), plots and reports, and export --what incumbents or "
+    "leaderboard, but no frames of all trials or landscapes"
 )
 
 

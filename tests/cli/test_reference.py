@@ -171,6 +171,23 @@ def test_exported_incumbents_are_running_minima(export, finished_results):
     assert (improvements < 0).all()
 
 
+def test_incumbents_of_reference_are_exported(cli, folder):
+    """The file has the best losses so far, from which those after the last trial follow."""
+    words = ("--reference", "--suite", "tabular", "--what", "incumbents")
+    result = cli("export", *words, "--output", "best.parquet")
+
+    assert result.returncode == 0, result.stderr
+    exported = pd.read_parquet(folder / "best.parquet")
+    trials = read_reference(["tabular"]).read()
+    run_and_task = ["key", "task"]
+    pd.testing.assert_series_equal(
+        exported.groupby(run_and_task)["loss"].last(),
+        trials.groupby(run_and_task, observed=True)["loss"].min(),
+        check_index=False,
+        check_exact=True,
+    )
+
+
 @pytest.mark.parametrize(("file_name", "format"), [("table.tex", "latex"), ("a.md", "markdown")])
 def test_one_table_is_exported_for_paper(export, finished_results, file_name, format):
     assert export(file_name).read_text() == paper_table(finished_results, format)

@@ -412,6 +412,31 @@ def test_reference_has_no_frames(reference_bundle):
         hbo.reference("newsvendor").frame()
 
 
+def test_incumbents_equal_those_of_all_trials(results_with_all_trials, reference_bundle):
+    """The reference has the same runs, but of each only some trials."""
+    columns = ["benchmark", "method", "seed", "task", "task_name", "trial", "value", "loss"]
+    of_runs = results_with_all_trials.incumbents()[columns]
+
+    of_reference = hbo.reference(*BENCHMARKS).incumbents()[columns]
+
+    trial_of_task = columns[:6]
+    pd.testing.assert_frame_equal(
+        of_reference.sort_values(trial_of_task, ignore_index=True),
+        of_runs.sort_values(trial_of_task, ignore_index=True),
+        check_exact=True,
+        check_dtype=False,  # pandas has two types of texts
+    )
+
+
+def test_incumbents_cover_both_results(all_results, reference_bundle):
+    """The user's method is compared with the methods of the reference results."""
+    joined = hbo.Results(all_results.store, all_results.cells[-1:], read_reference(BENCHMARKS))
+
+    methods = set(joined.incumbents()["method"])
+
+    assert methods == {*METHODS_OF_REFERENCE, all_results.cells[-1].method.name}
+
+
 def test_unknown_benchmark_is_named(reference_bundle):
     with pytest.raises(UnknownNameError, match="did you mean 'newsvendor'"):
         hbo.reference("newsvender")
