@@ -67,6 +67,7 @@ def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: 
     if path == PurePosixPath("leaderboard.md"):
         return leaderboard_page.filled(markdown)
     if path.parent == PurePosixPath("methods"):
+        markdown = leaderboard_page.fill_comparison(markdown)
         return method_pages.filled(markdown, method_spec(path.stem))
     return public_names.filled(markdown)
 

@@ -33,6 +33,7 @@ from hpobench_ordered.benchmarks.registry import suites
 from hpobench_ordered.methods.registry import method_spec
 from hpobench_ordered.reporting.formats import number
 
+BESIDE_BEST_OTHER = "<!-- ordered-gp beside the best other method -->"
 LEADERBOARDS = "<!-- leaderboards -->"
 MISSING = "<!-- missing -->"
 SENTENCE = "<!-- sentence -->"
@@ -46,7 +47,7 @@ FIRST_SUITES = ("retrain", "othpo", "wide", "adjustments")
 OPEN_SUITES = ("retrain", "othpo")
 """Suites whose tables are shown at once; a click opens those of the others."""
 
-TRIALS = (1, 5, 10)
+TRIALS = (1, 5, 10, 25)
 """Trials after which tables have the ranks, in addition to the last."""
 
 FOLDER = "leaderboard"
@@ -97,7 +98,7 @@ ORDERED_COLUMNS = tuple(
     for suite in ("othpo", "retrain")
     for trial in (1, 5, 10, 25)
 )
-LEAVE_ONE_OUT_COLUMN = Column("leave-one-out 50", ("openml", "synthetic"), 50)
+LEAVE_ONE_OUT_COLUMN = Column("openml 50", ("openml",), 50)
 
 
 def filled(text: str) -> str:
@@ -233,7 +234,8 @@ def _table(scores: Sequence[BenchmarkScores]) -> str:
     """Methods by mean rank after the last trial, with the ranks after earlier ones."""
     last_trial = min(item.last_trial for item in scores)
     last_board = _overall(scores, last_trial)
-    early_boards = [_overall(scores, trial) for trial in TRIALS]
+    early_trials = [trial for trial in TRIALS if trial < last_trial]
+    early_boards = [_overall(scores, trial) for trial in early_trials]
 
     rows = []
     for method, row in last_board.iterrows():
@@ -243,7 +245,7 @@ def _table(scores: Sequence[BenchmarkScores]) -> str:
         )  # fmt: skip
         seeds = str(_count_seeds(scores, str(method)))
         rows.append((_link(str(method)), rank, score, *early_ranks, regret, seeds))
-    early_headers = [f">rank at {trial}" for trial in TRIALS]
+    early_headers = [f">rank at {trial}" for trial in early_trials]
     header = ("method", f">rank at {last_trial}", ">score", *early_headers, ">regret", ">seeds")
     return table(header, rows)
 
@@ -287,6 +289,34 @@ def _tools() -> str:
     names_in_results = [name + SUBMITTED_MARK for name in TOOLS]
     with_results = [name for name in names_in_results if name in read_submissions()]
     return _compare((*COMPARED_WITH_TOOLS, *with_results), ORDERED_COLUMNS)
+
+
+def fill_comparison(text: str) -> str:
+    """Replace the marker in the page of ordered-gp by its ranks beside the best other method's."""
+    if BESIDE_BEST_OTHER not in text:
+        return text
+    return text.replace(BESIDE_BEST_OTHER, _compare_with_best_other("ordered-gp"))
+
+
+def _compare_with_best_other(method: str) -> str:
+    """Make a table of a method's mean ranks and those of the best other method, with its name.
+
+    There is a row for each suite with results of the method and a column for each trial. Ranks are
+    those of the tables: among all methods with results on all benchmarks of the suite.
+    """
+    rows = []
+    for suite in _results():
+        scores = _scores(suite)
+        cells = []
+        for trial in TRIALS:
+            mean_ranks = _overall(scores, trial)["rank"]  # the best first
+            others = mean_ranks.drop(method)
+            best_other = plain(str(others.index[0]))
+            cells.append(f"{mean_ranks[method]:.1f} / {others.iloc[0]:.1f} {best_other}")
+        number_of_methods = str(len(BenchmarkGroup.for_means(scores).methods))
+        rows.append((f"`{suite}`", number_of_methods, *cells))
+    headers = ("suite", ">methods", *(f">after {trial}" for trial in TRIALS))
+    return table(headers, rows)
 
 
 def _compare(methods: Sequence[str], columns: Sequence[Column]) -> str:

@@ -1,10 +1,11 @@
 """Computes which method to use, for the package, the README and the pages.
 
 In each situation the method of lowest mean rank is recommended, among those that fit the situation,
-on the benchmarks and after the trial that `SITUATIONS` lists. A second method is named if it needs
-at most half of the time for a suggestion, and its rank differs from the first one's by no more than
-chance explains (`compare_with_leader`: seeds and tasks, 5 % for all together); of several such
-methods, the one of lowest mean rank.
+on the benchmarks and after the trial that `SITUATIONS` lists. All suites are of real data, as ranks
+on formulas would hide who leads on data sets. Other tools fit as methods of the package do. Every
+fitting method is named whose rank differs from the first one's by no more than chance explains: the
+test is that of verdicts (`compare_with_leader`: seeds and tasks, 5 % for all together). Of these,
+the one of lowest mean rank that needs at most half of the time for a suggestion is pointed out.
 
 `python docs/_build/recommend.py` writes `artifacts/recommendations.json` and the table in
 README.md. Run it after the reference results or docs/times.md have changed. The pages read the
@@ -29,11 +30,11 @@ from hpobench_ordered.analysis.leader_comparison import (
 )
 from hpobench_ordered.data.writing import write_atomically
 from hpobench_ordered.experiment.api import reference
-from hpobench_ordered.methods.base import MethodKind
 from hpobench_ordered.methods.registry import method_spec
 from hpobench_ordered.reporting.recommendations import (
     FILE,
     HEADERS,
+    NOTE,
     Recommendation,
     read_recommendations,
 )
@@ -55,6 +56,9 @@ MAX_MILLISECONDS = 0.1
 MAX_SHARE_OF_TIME = 0.5
 """A method is cheaper than another if its suggestions take at most this share of the time."""
 
+TOOLS_WITH_HISTORY = ("optuna-tpe-best-first*",)
+"""Other tools that use earlier tasks; the descriptions of submissions do not say so."""
+
 MillisecondsOfMethod = Mapping[str, float]
 """CPU milliseconds of a suggestion by method; methods that were not measured are missing."""
 
@@ -65,20 +69,16 @@ class Situation:
 
     Attributes:
         name: The situation in words.
-        suites: Suites whose reference results decide.
-        trial: The trial, counted from 1, after which ranks are compared.
+        suite: The suite whose reference results decide.
+        trial: The trial, counted from 1, after which ranks are compared; the tables of the
+            leaderboard have a column for it.
         fits: Whether a method, by its name, can be used in the situation.
     """
 
     name: str
-    suites: tuple[str, ...]
+    suite: str
     trial: int
     fits: Callable[[str, MillisecondsOfMethod], bool]
-
-
-def fits_without_order(method: str, milliseconds: MillisecondsOfMethod) -> bool:
-    """Whether a method does without an order of the earlier tasks."""
-    return method_spec(method).kind is not MethodKind.ORDERED
 
 
 def fits_always(method: str, milliseconds: MillisecondsOfMethod) -> bool:
@@ -88,6 +88,8 @@ def fits_always(method: str, milliseconds: MillisecondsOfMethod) -> bool:
 
 def ignores_history(method: str, milliseconds: MillisecondsOfMethod) -> bool:
     """Whether a method does not use earlier tasks."""
+    if is_submitted(method):
+        return method not in TOOLS_WITH_HISTORY
     return not method_spec(method).uses_history
 
 
@@ -97,29 +99,24 @@ def suggests_in_microseconds(method: str, milliseconds: MillisecondsOfMethod) ->
 
 
 SITUATIONS = (
-    Situation("earlier tasks in order, such as months", ("retrain",), 25, fits_always),
-    Situation(
-        "earlier tasks without an order, such as customers",
-        ("openml", "synthetic"),
-        25,
-        fits_without_order,
-    ),
-    Situation("the search space has changed", ("adjustments",), 25, fits_always),
-    Situation("only one or two trials", ("retrain",), 2, fits_always),
-    Situation("no earlier tasks", ("retrain",), 25, ignores_history),
-    Situation("suggestions in microseconds", ("retrain",), 25, suggests_in_microseconds),
+    Situation("earlier tasks in order, such as months", "retrain", 25, fits_always),
+    Situation("earlier tasks without an order, such as customers", "openml", 25, fits_always),
+    Situation("the search space has changed", "adjustments", 25, fits_always),
+    Situation("only one trial", "retrain", 1, fits_always),
+    Situation("no earlier tasks", "retrain", 25, ignores_history),
+    Situation("suggestions in microseconds", "retrain", 25, suggests_in_microseconds),
 )
 
 
 def recommend_methods(milliseconds: MillisecondsOfMethod) -> list[Recommendation]:
     """Compute a recommendation for each situation from the reference results."""
-    group_of_suites: dict[tuple[str, ...], BenchmarkGroup] = {}
+    group_of_suite: dict[str, BenchmarkGroup] = {}
     recommendations = []
     for situation in SITUATIONS:
-        if situation.suites not in group_of_suites:
-            scores, _ = reference(*situation.suites).scored()
-            group_of_suites[situation.suites] = BenchmarkGroup.for_means(scores)
-        group = group_of_suites[situation.suites]
+        if situation.suite not in group_of_suite:
+            scores, _ = reference(situation.suite).scored()
+            group_of_suite[situation.suite] = BenchmarkGroup.for_means(scores)
+        group = group_of_suite[situation.suite]
         recommendations.append(recommend_method(situation, group, milliseconds))
     return recommendations
 
@@ -127,21 +124,14 @@ def recommend_methods(milliseconds: MillisecondsOfMethod) -> list[Recommendation
 def recommend_method(
     situation: Situation, group: BenchmarkGroup, milliseconds: MillisecondsOfMethod
 ) -> Recommendation:
-    """Compute the recommendation for one situation from the results on its suites.
+    """Compute the recommendation for one situation from the results on its suite.
 
-    At least one of the group's methods must fit the situation. Submitted methods, which are not in
-    the package, are ranked but not recommended.
+    At least two of the group's methods must fit the situation, and the best of these must be in
+    the package: the table links to its page.
     """
     mean_ranks = group.by_family("rank", situation.trial).mean(axis=0)
-    fitting = [
-        a
-        for a, name in enumerate(group.methods)
-        if not is_submitted(name) and situation.fits(name, milliseconds)
-    ]
-    best, *others = sorted(fitting, key=lambda a: mean_ranks[a])
-    next_method = group.methods[others[0]] if others else ""
-    next_rank = float(mean_ranks[others[0]]) if others else float("nan")
-
+    fitting = [a for a, name in enumerate(group.methods) if situation.fits(name, milliseconds)]
+    best, second, *_ = sorted(fitting, key=lambda a: mean_ranks[a])
     within_error = find_methods_within_error(group, situation.trial, fitting)
     cheaper = [name for name in within_error if is_cheaper(name, group.methods[best], milliseconds)]
     return Recommendation(
@@ -149,11 +139,11 @@ def recommend_method(
         method=group.methods[best],
         rank=round(float(mean_ranks[best]), 4),
         methods=len(group.methods),
-        suites=situation.suites,
+        fitting=len(fitting),
+        suite=situation.suite,
         trial=situation.trial,
-        families=len(group.families),
-        next_method=next_method,
-        next_rank=round(next_rank, 4),
+        next_method=group.methods[second],
+        next_rank=round(float(mean_ranks[second]), 4),
         within_error=tuple(within_error),
         cheaper_method=cheaper[0] if cheaper else "",
     )
@@ -170,7 +160,10 @@ def find_methods_within_error(
         places: Places in `group.methods` of the methods to compare.
 
     Returns:
-        Their names, by mean rank, without the best; none if nothing can be tested.
+        Their names, by mean rank, without the best.
+
+    Raises:
+        ValueError: There are too few seeds and tasks for the test.
     """
     mean_ranks = group.by_family("rank", trial).mean(axis=0)[places]
     strata, borrowed_variances = seed_and_task_influences(group, trial)
@@ -180,7 +173,7 @@ def find_methods_within_error(
         borrowed_variances[places],
     )
     if comparison is None:
-        return []
+        raise ValueError("reference results have too few seeds and tasks for the test")
     names = []
     for number in np.argsort(mean_ranks, kind="stable"):
         if number != comparison.leader and not comparison.is_worse[number]:
@@ -213,13 +206,18 @@ def read_milliseconds(page: Path = ROOT / "docs" / "times.md") -> dict[str, floa
 
 
 def format_recommendations(recommendations: list[Recommendation], *, methods_folder: str) -> str:
-    """Make the table of recommendations; method pages are in the folder, which ends with "/"."""
+    """Make the table of recommendations, with the note on it below.
+
+    Args:
+        recommendations: The recommendations.
+        methods_folder: The folder with the pages of methods, which ends with "/".
+    """
     rows = []
     for recommendation in recommendations:
         situation, method, evidence, needs = map(plain, recommendation.row)
         link = f"[`{recommendation.method}`]({methods_folder}{recommendation.method}.md)"
         rows.append((situation, link, evidence, needs))
-    return table(HEADERS, rows)
+    return f"{table(HEADERS, rows)}\n\n{plain(NOTE)}"
 
 
 def fill_page(text: str, *, methods_folder: str) -> str:

@@ -18,7 +18,7 @@ from hpobench_ordered.cli._completion import (
     complete_suite,
 )
 from hpobench_ordered.cli._options import json_option
-from hpobench_ordered.cli._output import print_json, print_table, say
+from hpobench_ordered.cli._output import print_json, print_table, print_text, say
 from hpobench_ordered.data.benchmark import Definition
 from hpobench_ordered.data.specs import BenchmarkSpec, SurrogateOption
 from hpobench_ordered.errors import ArtifactError
@@ -165,11 +165,13 @@ def print_methods(*, as_json: bool) -> None:
         return
 
     # Imported here, as most commands do not need it and start faster without it.
-    from hpobench_ordered.reporting.recommendations import HEADERS, read_recommendations
+    from hpobench_ordered.reporting.recommendations import HEADERS, NOTE, read_recommendations
 
     # Situations may be broken into lines, so that names in the column of evidence need not be.
     rows_of_situations = [recommendation.row for recommendation in read_recommendations()]
     print_table(HEADERS, rows_of_situations, column_of_names=HEADERS.index("method"))
+    click.echo()
+    print_text(NOTE)
     for kind in MethodKind:
         click.echo(f"\n{kind.value}:")
         rows = []

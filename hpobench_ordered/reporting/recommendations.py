@@ -16,6 +16,13 @@ FILE = "recommendations.json"
 HEADERS = ("situation", "method", "evidence", "needs")
 """Titles of the columns of the table of recommendations."""
 
+NOTE = (
+    "Within error: not significantly worse with other seeds and other tasks of these benchmarks "
+    "(5 % for all methods together). These suites have too few families to speak of others. "
+    "*: another tool."
+)
+"""What readers of the table should know."""
+
 
 @dataclass(frozen=True, slots=True)
 class Recommendation:
@@ -26,11 +33,11 @@ class Recommendation:
         method: The method.
         rank: Its mean rank, lower is better.
         methods: Number of methods that are ranked, whether or not they fit the situation.
-        suites: The suites that the rank is on.
+        fitting: Number of methods that fit the situation.
+        suite: The suite that the rank is on.
         trial: The trial, counted from 1, that it is after.
-        families: Number of families of benchmarks that the rank is a mean over.
-        next_method: The method of next lowest rank that fits the situation; "" if there is none.
-        next_rank: Its mean rank; NaN if there is none.
+        next_method: The method of next lowest rank that fits the situation.
+        next_rank: Its mean rank.
         within_error: The fitting methods that are not significantly worse, by mean rank.
         cheaper_method: The first of these that is cheaper; "" if there is none.
     """
@@ -39,9 +46,9 @@ class Recommendation:
     method: str
     rank: float
     methods: int
-    suites: tuple[str, ...]
+    fitting: int
+    suite: str
     trial: int
-    families: int
     next_method: str
     next_rank: float
     within_error: tuple[str, ...]
@@ -50,15 +57,16 @@ class Recommendation:
     @property
     def evidence(self) -> str:
         """The evidence in one line."""
-        suites = " and ".join(self.suites)
+        # One decimal of ranks, or two if the best two ranks look the same with one
+        decimals = 2 if f"{self.rank:.1f}" == f"{self.next_rank:.1f}" else 1
         text = (
-            f"mean rank {self.rank:.1f} among {self.methods} methods after "
-            f"{format_count(self.trial, 'trial')} on {suites}"
+            f"mean rank {self.rank:.{decimals}f} among {self.methods} methods after "
+            f"{format_count(self.trial, 'trial')} on {self.suite}"
         )
-        if self.within_error:
-            text += f"; within error: {join_names(self.within_error)}"
-        elif self.next_method:
-            text += f"; next {self.next_method}, {self.next_rank:.1f}"
+        if self.fitting < self.methods:
+            text += f", best of the {self.fitting} that fit"
+        text += f"; next {self.next_method}, {self.next_rank:.{decimals}f}"
+        text += f"; within error: {join_names(self.within_error) if self.within_error else 'none'}"
         if self.cheaper_method:
             text += f"; of these much faster: {self.cheaper_method}"
         return text
@@ -79,7 +87,6 @@ def read_recommendations() -> list[Recommendation]:
     file = resources.files("hpobench_ordered") / "artifacts" / FILE
     recommendations = []
     for fields in json.loads(file.read_bytes()):
-        for name in ("suites", "within_error"):
-            fields[name] = tuple(fields[name])  # JSON has lists in place of tuples
+        fields["within_error"] = tuple(fields["within_error"])  # JSON has lists, no tuples
         recommendations.append(Recommendation(**fields))
     return recommendations

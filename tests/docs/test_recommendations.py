@@ -1,5 +1,7 @@
 """The table of which method to use: it follows from the results, and pages hold it."""
 
+from dataclasses import replace
+
 import pytest
 
 from hpobench_ordered.reporting.recommendations import read_recommendations
@@ -64,6 +66,38 @@ def test_cheaper_method_takes_half_of_the_time():
     assert recommend.is_cheaper("half", "slow", milliseconds)
     assert not recommend.is_cheaper("more than half", "slow", milliseconds)
     assert not recommend.is_cheaper("not measured", "slow", milliseconds)
+
+
+def test_best_configurations_first_are_history():
+    """Of other tools, one begins with the best configurations of earlier tasks."""
+    import recommend
+
+    assert recommend.ignores_history("optuna-tpe*", {})
+    assert not recommend.ignores_history("optuna-tpe-best-first*", {})
+
+
+def test_other_tools_are_runners_up():
+    """Without earlier tasks, a tool is next to bo, and the test does not tell them apart."""
+    of_situation = {item.situation: item for item in read_recommendations()}
+
+    recommendation = of_situation["no earlier tasks"]
+
+    assert recommendation.method == "bo"
+    assert recommendation.next_method == "optuna-gp*"
+    assert "optuna-gp*" in recommendation.within_error
+
+
+def test_close_ranks_have_two_decimals():
+    """Two decimals tell 7.27 and 7.32 apart; otherwise ranks have one."""
+    recommendation = read_recommendations()[0]
+
+    close = replace(recommendation, rank=7.274, next_rank=7.321, next_method="bo")
+    far = replace(recommendation, rank=7.274, next_rank=8.321, next_method="bo")
+
+    assert close.evidence.startswith("mean rank 7.27 among")
+    assert "; next bo, 7.32;" in close.evidence
+    assert far.evidence.startswith("mean rank 7.3 among")
+    assert far.evidence.endswith("; next bo, 8.3; within error: none")
 
 
 def test_short_times_are_called_microseconds():
