@@ -15,11 +15,11 @@ import numpy as np
 from hpobench_ordered._typing import Config, FloatArray
 from hpobench_ordered.benchmarks.distbo import (
     FOREST,
-    GENERATED,
-    REAL,
-    GeneratedBenchmark,
+    SEEDED,
     RealBenchmark,
+    SeededBenchmark,
     SourceBudget,
+    find_best_value,
     parse_seeded_name,
     runs_home,
 )
@@ -58,8 +58,10 @@ FIRST_STEP = 0.2
 """Standard deviation of a move in the unit cube in the first round."""
 SHRINKAGE = 0.8
 """Factor of the standard deviation from one round to the next."""
-SEARCH_STREAM = 1
-"""Part of the seed, so that the search and the source run draw different numbers."""
+RUN_STREAM, SEARCH_STREAM = 0, 1
+"""Parts of seeds, so that a source run and the search for a best value draw different numbers."""
+PACKAGED_SEED = 0
+"""Seed of the data that come with the package."""
 
 
 class SourceMethod(BayesianOptimisation):
@@ -68,22 +70,72 @@ class SourceMethod(BayesianOptimisation):
     searches_near_best = False
 
 
-def make_source_runs(
-    defined: Definition, model: Surrogate, budget: SourceBudget, request: Request
-) -> list[RawEvaluations]:
-    """Make the source run of every task, which is its history in the paper.
+def make_runs(
+    benchmark: SeededBenchmark, seed: int, request: Request
+) -> tuple[list[RawEvaluations], list[float]]:
+    """Make the source run of every task, which is its history in the paper, and best known values.
 
-    A source run is determined by the seed of the request and the task.
+    They are determined by the seed of the data, `seed`, and that of the request.
     """
-    runs = []
-    for task in range(len(defined.tasks)):
-        runs.append(_make_source_run(defined, model, budget, task, request.seed))
-        request.progress("source runs", task + 1, len(defined.tasks))
-    return runs
+    from joblib import Parallel, delayed
+
+    number_of_tasks = benchmark.number_of_tasks
+    parallel = Parallel(n_jobs=request.workers, return_as="generator")
+    calls = (
+        delayed(_make_run_and_best_value)(benchmark, seed, task, request.seed)
+        for task in range(number_of_tasks)
+    )
+    runs: list[RawEvaluations] = []
+    best_values: list[float] = []
+    for run, best_value in parallel(calls):
+        runs.append(run)
+        best_values.append(best_value)
+        request.progress("source runs and best values", len(runs), number_of_tasks)
+    return runs, best_values
+
+
+def _make_run_and_best_value(
+    benchmark: SeededBenchmark, seed: int, task: int, run_seed: int
+) -> tuple[RawEvaluations, float]:
+    """Make the source run of a task, and find its best known value.
+
+    Args:
+        benchmark: The benchmark.
+        seed: Seed of the task's data.
+        task: Number of the task.
+        run_seed: Seed of the run, and of the search for the best value.
+    """
+    defined = benchmark.define(seed)
+    model, _ = benchmark.load(seed, artifact=None)  # there is no artifact yet
+    # The seed of the data comes last: other data have another history.
+    rng = np.random.default_rng([run_seed, task, RUN_STREAM, seed])
+    run = _make_source_run(defined, model, benchmark.outline.source_budget, task, rng)
+    if benchmark.outline.highest is not None:  # the best value is known from a formula
+        return run, benchmark.outline.highest
+    if not _is_searched(benchmark, seed, task):
+        return run, find_best_value(run, defined.objective)
+    search_rng = np.random.default_rng([run_seed, task, SEARCH_STREAM, seed])
+    return run, _search_best_value(defined, model, run, task, search_rng)
+
+
+def _is_searched(benchmark: SeededBenchmark, seed: int, task: int) -> bool:
+    """Whether a best value is searched; else that of the source run is the best one known.
+
+    A search takes twice as many trainings as a source run. It is made on generated data of the
+    package, and for other seeds on the target, which comes last: the paper optimises no other task.
+    """
+    if isinstance(benchmark, RealBenchmark):
+        return False
+    is_target = task == benchmark.number_of_tasks - 1
+    return seed == PACKAGED_SEED or is_target
 
 
 def _make_source_run(
-    defined: Definition, model: Surrogate, budget: SourceBudget, task: int, seed: int
+    defined: Definition,
+    model: Surrogate,
+    budget: SourceBudget,
+    task: int,
+    rng: np.random.Generator,
 ) -> RawEvaluations:
     """Evaluate random configurations, then those that Bayesian optimisation suggests.
 
@@ -92,10 +144,9 @@ def _make_source_run(
         model: Evaluates configurations.
         budget: Numbers of evaluations: `evaluations` in all, the first `random` at random.
         task: Number of the task.
-        seed: Seed of the run.
+        rng: Draws configurations.
     """
     space = defined.space
-    rng = np.random.default_rng([seed, task])
     values = np.empty((budget.evaluations, space.dimension))
     objective = np.empty(budget.evaluations)
     # The first ones at random, all at once.
@@ -124,7 +175,11 @@ def _make_source_run(
 
 
 def _search_best_value(
-    defined: Definition, model: Surrogate, run: RawEvaluations, task: int, seed: int
+    defined: Definition,
+    model: Surrogate,
+    run: RawEvaluations,
+    task: int,
+    rng: np.random.Generator,
 ) -> float:
     """Search the best value of a task, and return the best that was found.
 
@@ -137,12 +192,10 @@ def _search_best_value(
         model: Evaluates configurations.
         run: The source run of the task.
         task: Number of the task.
-        seed: Seed of the search.
+        rng: Draws configurations and moves.
     """
     space = defined.space
     compute_losses = defined.objective.losses  # to be minimised
-    # With `SEARCH_STREAM` these are other random numbers than those of the source run.
-    rng = np.random.default_rng([seed, task, SEARCH_STREAM])
 
     sobol_values = space.decode(draw_sobol(space.dimension, SOBOL_CONFIGURATIONS, rng))
     values = np.concatenate([run.values, sobol_values])
@@ -164,44 +217,12 @@ def _search_best_value(
     return best_value
 
 
-def generate_runs(benchmark: GeneratedBenchmark, seed: int, request: Request) -> Path:
-    """Make source runs and best known values of a benchmark whose data are drawn by a seed."""
-    from joblib import Parallel, delayed
-
-    defined = benchmark.define(seed)
-    tasks = range(len(defined.tasks))
-    parallel = Parallel(n_jobs=request.workers, return_as="generator")
-    calls = (
-        delayed(_make_run_and_best_value)(benchmark, seed, task, request.seed) for task in tasks
-    )
-    runs: list[RawEvaluations] = []
-    best_values: list[float] = []
-    for run, best_value in parallel(calls):
-        runs.append(run)
-        best_values.append(best_value)
-        request.progress("source runs and best values", len(runs), len(tasks))
-
-    write_runs(request.folder, defined, runs, best_values)
+def generate_runs(benchmark: SeededBenchmark, seed: int, request: Request) -> Path:
+    """Make source runs and best known values of a benchmark with the data of a seed."""
+    _fetch_files(benchmark, request.local)
+    runs, best_values = make_runs(benchmark, seed, request)
+    write_runs(request.folder, benchmark.define(seed), runs, best_values)
     return request.folder
-
-
-def _make_run_and_best_value(
-    benchmark: GeneratedBenchmark, seed: int, task: int, run_seed: int
-) -> tuple[RawEvaluations, float]:
-    """Make the source run of a task, and find its best known value.
-
-    Args:
-        benchmark: The benchmark.
-        seed: Seed of the task's data.
-        task: Number of the task.
-        run_seed: Seed of the run, and of the search for the best value.
-    """
-    defined = benchmark.define(seed)
-    model, _ = benchmark.load(seed, artifact=None)  # there is no artifact yet
-    run = _make_source_run(defined, model, benchmark.outline.source_budget, task, run_seed)
-    if benchmark.highest is not None:  # the best value is known from a formula
-        return run, benchmark.highest
-    return run, _search_best_value(defined, model, run, task, run_seed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +242,8 @@ class TaskTrainer:
 
         `where` is part of the interface of trainers, and has no meaning here.
         """
-        model, _ = self.benchmark.load()  # trains a configuration to evaluate it
+        # It trains a configuration to evaluate it.
+        model, _ = self.benchmark.load(PACKAGED_SEED, artifact=None)
         row = SearchSpace(self.benchmark.outline.parameters).row(config)
         tasks = range(len(self.benchmark.tasks))
         return {"values": [model.predict_one(row, task) for task in tasks]}
@@ -231,13 +253,12 @@ def generate_forest(benchmark: RealBenchmark, request: Request) -> Path:
     """Train on published data, fit a forest, make source runs, and write the artifact."""
     _fetch_files(benchmark, request.local)
     name = benchmark.outline.name
-    defined = benchmark.define()
+    defined = benchmark.define(PACKAGED_SEED)
     n = request.configurations or CONFIGURATIONS[name]
     values = _design_configurations(defined.space, n, request.seed)
     targets = _train_on_all_tasks(benchmark, defined.space.configs(values), request)
 
-    model, _ = benchmark.load()  # it trains the configurations that it is asked for
-    runs = make_source_runs(defined, model, benchmark.outline.source_budget, request)
+    runs, _ = make_runs(benchmark, PACKAGED_SEED, request)
     report = CardTexts(
         source=defined.provenance.source,
         command=request.command(name, f"{Option.LOCAL.value} DATA"),
@@ -272,7 +293,7 @@ def _train_on_all_tasks(
     return np.array([outcome["values"] for outcome in outcomes], dtype=np.float64)
 
 
-def _fetch_files(benchmark: RealBenchmark, local: Path | None) -> None:
+def _fetch_files(benchmark: SeededBenchmark, local: Path | None) -> None:
     """Put the published data into the cache, from a local folder or by a download."""
     for file in benchmark.files:
         if local is not None:
@@ -310,29 +331,31 @@ def _put_shares_on_log_scale(space: SearchSpace) -> SearchSpace:
     return SearchSpace(parameters)
 
 
-def _make_runs_generator(benchmark: GeneratedBenchmark, seed: int) -> Generator:
-    """Make the generator of the source runs of a benchmark whose data are drawn by `seed`.
+def _make_generator(benchmark: SeededBenchmark, seed: int) -> Generator:
+    """Make the generator of a benchmark with the data of a seed.
 
-    Those of seed 0 come with the package; those of others are stored in the user's own folder.
+    The artifacts of seed 0 come with the package, on published data together with a forest. Those
+    of other seeds hold source runs, and are stored in the user's own folder.
     """
+    if isinstance(benchmark, RealBenchmark) and seed == PACKAGED_SEED:
+        source = base.EvaluationSource(
+            "Trains on the published data; --from is a folder that holds them.",
+            frozenset({Option.LOCAL, Option.SEED, Option.WORKERS, Option.CONFIGURATIONS}),
+            partial(generate_forest, benchmark),
+            min_configurations=FOLDS,
+        )
+        return Generator(benchmark.outline.name, {"train": source})
+
+    options = {Option.SEED, Option.WORKERS}
+    if benchmark.files:
+        options.add(Option.LOCAL)
     source = base.EvaluationSource(
         "Trains the models of every task's source run, and searches best values.",
-        frozenset({Option.SEED, Option.WORKERS}),
+        frozenset(options),
         partial(generate_runs, benchmark, seed),
     )
-    home = base.artifacts_folder if seed == 0 else runs_home
+    home = base.artifacts_folder if seed == PACKAGED_SEED else runs_home
     return Generator(benchmark.name(seed), {"train": source}, home=home)
-
-
-def _make_forest_generator(benchmark: RealBenchmark) -> Generator:
-    """Make the generator of a benchmark on published data."""
-    source = base.EvaluationSource(
-        "Trains on the published data; --from is a folder that holds them.",
-        frozenset({Option.LOCAL, Option.SEED, Option.WORKERS, Option.CONFIGURATIONS}),
-        partial(generate_forest, benchmark),
-        min_configurations=FOLDS,
-    )
-    return Generator(benchmark.outline.name, {"train": source})
 
 
 def _find_generator_of_seed(name: str) -> Generator | None:
@@ -341,13 +364,10 @@ def _find_generator_of_seed(name: str) -> Generator | None:
     if benchmark_and_seed is None:
         return None
     benchmark, seed = benchmark_and_seed
-    return _make_runs_generator(benchmark, seed)
+    return _make_generator(benchmark, seed)
 
 
-GENERATORS = (
-    *(_make_runs_generator(benchmark, 0) for benchmark in GENERATED.values()),
-    *(_make_forest_generator(benchmark) for benchmark in REAL.values()),
-)
+GENERATORS = tuple(_make_generator(benchmark, PACKAGED_SEED) for benchmark in SEEDED.values())
 FAMILIES = (
-    GeneratorFamily(f"NAME-seed-SEED, NAME one of {', '.join(GENERATED)}", _find_generator_of_seed),
+    GeneratorFamily(f"NAME-seed-SEED, NAME one of {', '.join(SEEDED)}", _find_generator_of_seed),
 )

@@ -265,15 +265,15 @@ PARKINSONS_FILE = RemoteFile(
 
 
 @lru_cache(maxsize=len(PROTEINS))
-def protein_data(task: int) -> TrainTestSplit:
-    """Data of a protein, split 60-40, stratified by class."""
+def protein_data(seed: int, task: int) -> TrainTestSplit:
+    """Data of a protein, split 60-40 at random, stratified by class; each seed is another split."""
     parse = partial(_parse_protein, name=list(PROTEINS)[task])
     rows = _read_rows(PROTEIN_FILES[task], parse, "distbo-protein-svm")
     x = rows[:, 1:-1]  # the first column is not used
     y = rows[:, -1]
 
     # The second part of the seed, 0 for proteins and 1 for patients, tells the families apart.
-    rng = np.random.default_rng([SPLIT_STREAM, 0, task])
+    rng = np.random.default_rng([SPLIT_STREAM, 0, task, seed])
     is_training = np.zeros(len(y), dtype=np.bool_)
     for label in (0.0, 1.0):
         shuffled = rng.permutation(np.flatnonzero(y == label))
@@ -288,18 +288,18 @@ def protein_data(task: int) -> TrainTestSplit:
 
 
 @lru_cache(maxsize=PATIENTS)
-def parkinsons_data(task: int) -> TrainTestSplit:
+def parkinsons_data(seed: int, task: int) -> TrainTestSplit:
     """Data of a patient, split 60-40, standardised, labels (total UPDRS) in [0, 1].
 
-    The features are the time of the recording and 16 voice measurements; age and sex are left out,
-    because they are constant for a patient.
+    Each seed is another random split. The features are the time of the recording and 16 voice
+    measurements; age and sex are left out, because they are constant for a patient.
     """
     recordings = _read_recordings()
     patient = recordings[:, 0]
     rows = recordings[patient == task + 1]
 
     # The second part of the seed, 0 for proteins and 1 for patients, tells the families apart.
-    rng = np.random.default_rng([SPLIT_STREAM, 1, task])
+    rng = np.random.default_rng([SPLIT_STREAM, 1, task, seed])
     rows = rows[rng.permutation(len(rows))]
 
     # Columns: patient, age, sex, time, motor UPDRS, total UPDRS, and then the voice measurements.

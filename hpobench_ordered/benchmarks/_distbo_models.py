@@ -255,19 +255,19 @@ def compute_auc(labels: FloatArray, scores: FloatArray) -> float:
     return round(float(pairs_in_order / (positives * negatives)), DECIMALS)
 
 
-def evaluate_parkinsons(task: int, row: FloatArray) -> float:
+def evaluate_parkinsons(seed: int, task: int, row: FloatArray) -> float:
     """R2 of kernel ridge regression with the kernel exp(-gamma |x - x'|^2), exact."""
     alpha, gamma = row
-    data = parkinsons_data(task)
+    data = parkinsons_data(seed, task)
     bandwidth = 1.0 / np.sqrt(2.0 * gamma)  # as gamma = 1 / (2 sigma^2)
     bandwidths = np.full(data.train.features.shape[1], bandwidth)
     return evaluate_ridge(data, np.concatenate([[alpha], bandwidths]))
 
 
-def evaluate_svm(task: int, row: FloatArray) -> float:
+def evaluate_svm(seed: int, task: int, row: FloatArray) -> float:
     """Accuracy of a support vector machine with the Jaccard kernel and C."""
-    data = protein_data(task)
-    train_kernel, test_kernel = _protein_kernels(task)
+    data = protein_data(seed, task)
+    train_kernel, test_kernel = _protein_kernels(seed, task)
     model: SVC = _import_sklearn("svm").SVC(
         C=float(row[0]), kernel="precomputed", random_state=SKLEARN_SEED
     )
@@ -275,9 +275,9 @@ def evaluate_svm(task: int, row: FloatArray) -> float:
     return compute_accuracy(_require_labels(data.test), model.predict(test_kernel))
 
 
-def evaluate_forest(task: int, row: FloatArray) -> float:
+def evaluate_forest(seed: int, task: int, row: FloatArray) -> float:
     """Accuracy of a random forest."""
-    data = protein_data(task)
+    data = protein_data(seed, task)
     n_trees, max_depth, min_samples_split, min_samples_leaf = row.tolist()
     model: RandomForestClassifier = _import_sklearn("ensemble").RandomForestClassifier(
         n_estimators=int(n_trees),
@@ -292,9 +292,9 @@ def evaluate_forest(task: int, row: FloatArray) -> float:
 
 
 @lru_cache(maxsize=7)
-def _protein_kernels(task: int) -> tuple[FloatArray, FloatArray]:
+def _protein_kernels(seed: int, task: int) -> tuple[FloatArray, FloatArray]:
     """Similarities of a protein's training points, and of test points with training points."""
-    data = protein_data(task)
+    data = protein_data(seed, task)
     train_kernel = compute_jaccard_similarity(data.train.features, data.train.features)
     test_kernel = compute_jaccard_similarity(data.test.features, data.train.features)
     for kernel in (train_kernel, test_kernel):

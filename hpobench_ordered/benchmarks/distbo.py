@@ -1,16 +1,17 @@
 """The benchmarks of distBO (Law et al. 2019): tasks whose training data methods may use.
 
 The data of sections 5.1, 5.2 and appendix C.4 are drawn with a seed, and every evaluation trains a
-model. The data of section 5.3 and appendix C.5 are real: the surrogate `forest` is fitted to
-evaluations made for this package, and `trained` trains on the published data, which must be fetched
-first.
+model. The data of section 5.3 and appendix C.5 are real: each seed splits them in another way, and
+the surrogate `trained` trains on the published data, which must be fetched first. For the split of
+seed 0, the surrogate `forest` is fitted to evaluations made for this package.
 
 In the paper all tasks but the target are sources, and every real task is the target in turn.
 """
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -22,13 +23,20 @@ from hpobench_ordered.data.benchmark import Definition, Provenance, TaskDefiniti
 from hpobench_ordered.data.extras import SKLEARN, Extra
 from hpobench_ordered.data.local import local_folder
 from hpobench_ordered.data.objective import Direction, Objective
+from hpobench_ordered.data.raw_evaluations import RawEvaluations
 from hpobench_ordered.data.remote import RemoteFile
 from hpobench_ordered.data.specs import BenchmarkSpec, SurrogateOption
 from hpobench_ordered.data.surrogate import Surrogate
 from hpobench_ordered.data.task_data import DataSource, TaskData
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.parameters import Parameter
-from hpobench_ordered.surrogates.bundle import RUNS, RecordedHistory, bundled_spec, read_best_values
+from hpobench_ordered.surrogates.bundle import (
+    RUNS,
+    RecordedHistory,
+    bundled_spec,
+    read_best_values,
+    read_evaluations,
+)
 
 PAPER = "Law et al. (2019)"
 
@@ -77,6 +85,7 @@ class BenchmarkOutline:
         objective: The objective.
         source_budget: How the paper made the evaluations of a source task.
         version: Its version.
+        highest: Best value of every task if known exactly, else None.
     """
 
     name: str
@@ -86,6 +95,7 @@ class BenchmarkOutline:
     objective: Objective
     source_budget: SourceBudget
     version: int = 1
+    highest: float | None = None
 
     @property
     def paper(self) -> str:
@@ -94,22 +104,42 @@ class BenchmarkOutline:
 
 
 @dataclass(frozen=True, slots=True)
-class GeneratedBenchmark:
-    """A benchmark whose data are drawn with a seed.
+class SeededBenchmark(ABC):
+    """A benchmark of which every seed has other data: other draws, or another split.
 
     Attributes:
         outline: The benchmark without its seed.
-        sizes: Number of training points of every task, the target last.
-        evaluate: Evaluates a configuration (d,), given seed and task.
+        evaluate: Evaluates a configuration (d,), given seed and task, by training a model.
         training_data: Training data, given seed and task.
-        highest: Best value of every task if known exactly, else None.
+        files: The published data files that must be fetched first.
     """
 
     outline: BenchmarkOutline
-    sizes: tuple[int, ...]
     evaluate: Callable[..., float]
     training_data: Callable[[int, int], TaskData]
-    highest: float | None = None
+    files: tuple[RemoteFile, ...] = field(kw_only=True, default=())
+
+    @property
+    @abstractmethod
+    def number_of_tasks(self) -> int:
+        """Number of tasks."""
+
+    @abstractmethod
+    def define(self, seed: int) -> Definition:
+        """Make the definition of the benchmark with a seed: search space, objective and tasks."""
+
+    @abstractmethod
+    def make_option(self, seed: int, artifact: Artifact | None) -> SurrogateOption:
+        """Make the option of the surrogate that trains a model at every evaluation.
+
+        Args:
+            seed: Seed of the data.
+            artifact: Holds the best known values; None if there are none.
+        """
+
+    @abstractmethod
+    def spec(self, seed: int) -> BenchmarkSpec:
+        """Make the spec of the benchmark with a seed."""
 
     def name(self, seed: int) -> str:
         """Name of the benchmark of that seed."""
@@ -117,32 +147,28 @@ class GeneratedBenchmark:
             return self.outline.name
         return f"{self.outline.name}-seed-{seed}"
 
-    def spec(self, seed: int) -> BenchmarkSpec:
-        """Spec of the benchmark with that seed."""
-        artifact = self._find_artifact(seed)
-        trains = self.highest is None
+    def spec_of_trainings(self, seed: int) -> BenchmarkSpec:
+        """Make the spec of the benchmark with a seed, whose only surrogate trains models."""
+        artifact = self.find_artifact(seed)
         return BenchmarkSpec(
             name=self.name(seed),
             version=self.outline.version,
             summary=self.outline.summary,
             define=partial(self.define, seed),
-            surrogates=(
-                SurrogateOption(
-                    LIVE,
-                    "A model trained each time." if trains else "The formula.",
-                    partial(self.load, seed, artifact),
-                    trains=trains,
-                ),
-            ),
+            surrogates=(self.make_option(seed, artifact),),
             artifact=artifact,
             is_local=artifact is not None and seed != 0,
             history_size=self.outline.source_budget.evaluations,
             recorded=None if artifact is None else RecordedHistory(artifact, RUNS),
-            data=DataSource(partial(self.training_data, seed)),
+            data=self.make_data_source(seed),
         )
 
-    def _find_artifact(self, seed: int) -> Artifact | None:
-        """The artifact with a seed's source runs; None if it is missing.
+    def make_data_source(self, seed: int) -> DataSource:
+        """Make the source of the tasks' training data."""
+        return DataSource(partial(self.training_data, seed), self.files)
+
+    def find_artifact(self, seed: int) -> Artifact | None:
+        """Find the artifact with a seed's source runs; None if it is missing.
 
         Seed 0 comes with the package, the other seeds are the user's own.
         """
@@ -152,8 +178,60 @@ class GeneratedBenchmark:
             artifact = Artifact(runs_home() / self.name(seed))
         return artifact if artifact.folder.is_dir() else None
 
+    def load(
+        self, seed: int, artifact: Artifact | None
+    ) -> tuple[Surrogate, Sequence[float | None]]:
+        """Make the surrogate that trains models, and read the best known value of every task.
+
+        Args:
+            seed: Seed of the data.
+            artifact: Holds the best known values, which are None without an artifact.
+        """
+        surrogate = models.TrainedSurrogate(
+            partial(self.evaluate, seed),
+            dimension=len(self.outline.parameters),
+            n_tasks=self.number_of_tasks,
+        )
+        if self.outline.highest is not None or artifact is None:
+            return surrogate, [self.outline.highest] * self.number_of_tasks
+        return surrogate, self.find_best_values(artifact)
+
+    def find_best_values(self, artifact: Artifact) -> list[float]:
+        """Find the best known value of every task that models were trained on."""
+        return read_best_values(artifact)
+
+
+@dataclass(frozen=True, slots=True)
+class GeneratedBenchmark(SeededBenchmark):
+    """A benchmark whose data are drawn with a seed.
+
+    Attributes:
+        sizes: Number of training points of every task, the target last.
+    """
+
+    sizes: tuple[int, ...]
+
+    @property
+    def number_of_tasks(self) -> int:
+        """Number of tasks, the target included."""
+        return len(self.sizes)
+
+    def spec(self, seed: int) -> BenchmarkSpec:
+        """Make the spec of the benchmark whose data are drawn with a seed."""
+        return self.spec_of_trainings(seed)
+
+    def make_option(self, seed: int, artifact: Artifact | None) -> SurrogateOption:
+        """Make the option of the only surrogate, a formula or a model trained each time."""
+        trains = self.outline.highest is None
+        return SurrogateOption(
+            LIVE,
+            "A model trained each time." if trains else "The formula.",
+            partial(self.load, seed, artifact),
+            trains=trains,
+        )
+
     def define(self, seed: int) -> Definition:
-        """Search space, objective and tasks."""
+        """Make the definition of the benchmark with a seed: search space, objective and tasks."""
         number_of_sources = len(self.sizes) - 1
         source_names = [f"source-{number}" for number in range(1, number_of_sources + 1)]
         names = [*source_names, "target"]
@@ -174,106 +252,105 @@ class GeneratedBenchmark:
             ),
         )
 
-    def load(
-        self, seed: int, artifact: Artifact | None
-    ) -> tuple[Surrogate, Sequence[float | None]]:
-        """The trained surrogate, and the best known value of every task."""
-        number_of_tasks = len(self.sizes)
-        # Without an artifact there are no best known values, unless they follow from the formula.
-        surrogate = models.TrainedSurrogate(
-            partial(self.evaluate, seed),
-            dimension=len(self.outline.parameters),
-            n_tasks=number_of_tasks,
-        )
-        if self.highest is not None or artifact is None:
-            return surrogate, [self.highest] * number_of_tasks
-        return surrogate, read_best_values(artifact)
-
 
 @dataclass(frozen=True, slots=True)
-class RealBenchmark:
-    """A benchmark on published data.
+class RealBenchmark(SeededBenchmark):
+    """A benchmark on published data, which are split at random: each seed is another split.
+
+    Seed 0 comes with the package, and also with a forest fitted to trainings on its split.
 
     Attributes:
-        outline: The benchmark.
         tasks: Names of the tasks.
-        evaluate: Trains on a task with a configuration (d,).
-        split: Training and test data of a task.
-        files: The published data files.
         origin: Source of the evaluations.
         licence: Licence of the evaluations.
         extra: Extra that must be installed for training.
     """
 
-    outline: BenchmarkOutline
     tasks: tuple[str, ...]
-    evaluate: Callable[..., float]
-    split: Callable[[int], data.TrainTestSplit]
-    files: tuple[RemoteFile, ...]
     origin: str
     licence: str
     extra: Extra | None = None
 
-    def spec(self) -> BenchmarkSpec:
-        """Its spec."""
+    @property
+    def number_of_tasks(self) -> int:
+        """Number of tasks."""
+        return len(self.tasks)
+
+    def spec(self, seed: int) -> BenchmarkSpec:
+        """Make the spec of the benchmark with a seed; seed 0 is the packaged one, with a forest."""
+        if seed != 0:
+            return self.spec_of_trainings(seed)
         bundled = bundled_spec(
             self.outline.name,
             version=self.outline.version,
             summary=self.outline.summary,
             surrogates={FOREST: "Random forest fitted to own trainings."},
-            more=(
-                SurrogateOption(
-                    TRAINED,
-                    "The model itself, trained at every evaluation.",
-                    self.load,
-                    self.files,
-                    self.extra,
-                    trains=True,
-                ),
-            ),
+            more=(self.make_option(seed, Artifact.packaged(self.outline.name)),),
             has_runs=True,
         )
         return replace(
             bundled,
             history_size=self.outline.source_budget.evaluations,
-            data=DataSource(self.training_data, self.files),
+            data=self.make_data_source(seed),
         )
 
-    def define(self) -> Definition:
-        """Search space, objective and tasks, for the artifact; reads the data.
+    def make_option(self, seed: int, artifact: Artifact | None) -> SurrogateOption:
+        """Make the option of the surrogate that trains a model at every evaluation."""
+        return SurrogateOption(
+            TRAINED,
+            "The model itself, trained at every evaluation.",
+            partial(self.load, seed, artifact),
+            self.files,
+            self.extra,
+            trains=True,
+        )
+
+    def find_best_values(self, artifact: Artifact) -> list[float]:
+        """Find the best value in the source run of every task; the forest has others."""
+        runs = read_evaluations(artifact, RUNS)
+        return [find_best_value(run, self.outline.objective) for run in runs]
+
+    def define(self, seed: int) -> Definition:
+        """Make the definition of the benchmark with a seed, for the artifact; reads the data.
 
         Raises:
             NotFetchedError: The data must be fetched first.
         """
+        split = "" if seed == 0 else f", split with seed {seed}"
         return Definition(
-            name=self.outline.name,
+            name=self.name(seed),
             version=self.outline.version,
             summary=self.outline.summary,
             space=SearchSpace(self.outline.parameters),
             objective=self.outline.objective,
             tasks=tuple(
-                TaskDefinition(name, {"train_size": len(self.training_data(task))})
+                TaskDefinition(name, {"train_size": len(self.training_data(seed, task))})
                 for task, name in enumerate(self.tasks)
             ),
-            provenance=Provenance(self.outline.paper, self.origin, self.licence),
+            provenance=Provenance(self.outline.paper, f"{self.origin}{split}", self.licence),
         )
 
-    def load(self) -> tuple[Surrogate, Sequence[float | None]]:
-        """The trained surrogate; best values are only searched on the forest."""
-        surrogate = models.TrainedSurrogate(
-            self.evaluate, dimension=len(self.outline.parameters), n_tasks=len(self.tasks)
-        )
-        return surrogate, [None] * len(self.tasks)
 
-    def training_data(self, task: int) -> TaskData:
-        """Training data of a task."""
-        return self.split(task).train
+def find_best_value(run: RawEvaluations, objective: Objective) -> float:
+    """Find the best objective value of a run."""
+    best_row = int(objective.losses(run.objective).argmin())
+    return float(run.objective[best_row])
 
 
 # Functions, not lambdas, as benchmarks are pickled for worker processes.
 def _counterexample_training_data(seed: int, task: int) -> TaskData:
     """Training data of a task of the counterexample."""
     return data.counterexample_data(seed, task).train
+
+
+def _parkinsons_training_data(seed: int, task: int) -> TaskData:
+    """Training data of a patient, in the split with a seed."""
+    return data.parkinsons_data(seed, task).train
+
+
+def _protein_training_data(seed: int, task: int) -> TaskData:
+    """Training data of a protein, in the split with a seed."""
+    return data.protein_data(seed, task).train
 
 
 def _classification_training_data(experiment: str, seed: int, task: int) -> TaskData:
@@ -301,11 +378,11 @@ TOY = GeneratedBenchmark(
         parameters=(Parameter.number("theta", -8, 8),),
         objective=Objective("value", "of the function", Direction.MAXIMIZE),
         source_budget=SourceBudget(random=10, guided=20),
+        highest=1.0,
     ),
     sizes=(data.TOY_POINTS,) * len(data.TOY_CENTRES),
     evaluate=models.evaluate_toy,
     training_data=data.toy_data,
-    highest=1.0,
 )
 COUNTEREXAMPLE = GeneratedBenchmark(
     BenchmarkOutline(
@@ -370,7 +447,7 @@ PARKINSONS = RealBenchmark(
     ),
     tasks=tuple(f"patient-{number}" for number in range(1, data.PATIENTS + 1)),
     evaluate=models.evaluate_parkinsons,
-    split=data.parkinsons_data,
+    training_data=_parkinsons_training_data,
     files=(data.PARKINSONS_FILE,),
     origin="own trainings on Parkinson's telemonitoring (Tsanas et al. 2009), UCI",
     licence="CC-BY-4.0",
@@ -386,7 +463,7 @@ PROTEIN_SVM = RealBenchmark(
     ),
     tasks=tuple(data.PROTEINS),
     evaluate=models.evaluate_svm,
-    split=data.protein_data,
+    training_data=_protein_training_data,
     files=data.PROTEIN_FILES,
     origin=_PROTEIN_ORIGIN,
     licence="BSD-3-Clause",
@@ -408,7 +485,7 @@ PROTEIN_FOREST = RealBenchmark(
     ),
     tasks=tuple(data.PROTEINS),
     evaluate=models.evaluate_forest,
-    split=data.protein_data,
+    training_data=_protein_training_data,
     files=data.PROTEIN_FILES,
     origin=_PROTEIN_ORIGIN,
     licence="BSD-3-Clause",
@@ -419,9 +496,13 @@ REAL = {
 }
 
 
+SEEDED: dict[str, SeededBenchmark] = {**GENERATED, **REAL}
+"""All benchmarks, by name without a seed."""
+
+
 @dataclass(frozen=True, slots=True)
 class DistboFamily:
-    """All seeds of the generated benchmarks; seed 0 if the name has none."""
+    """All seeds of the benchmarks."""
 
     pattern: str
 
@@ -434,18 +515,18 @@ class DistboFamily:
         return benchmark.spec(seed)
 
     def files(self) -> tuple[RemoteFile, ...]:
-        """No files need to be fetched."""
+        """List the files of the family: none, as those of the packaged benchmarks suffice."""
         return ()
 
 
-def parse_seeded_name(name: str) -> tuple[GeneratedBenchmark, int] | None:
-    """Split a name into the generated benchmark and its seed; None for other names."""
-    benchmarks = "|".join(GENERATED)
+def parse_seeded_name(name: str) -> tuple[SeededBenchmark, int] | None:
+    """Split a name into the benchmark and its seed; None for other names."""
+    benchmarks = "|".join(SEEDED)
     seed = "0|[1-9][0-9]{0,17}"  # at most 18 digits, so that it fits into 64 bits
     match = re.fullmatch(f"({benchmarks})-seed-({seed})", name)
     if match is None:
         return None
-    return GENERATED[match[1]], int(match[2])
+    return SEEDED[match[1]], int(match[2])
 
 
 def runs_home() -> Path:
@@ -453,9 +534,6 @@ def runs_home() -> Path:
     return local_folder() / SEEDS_FOLDER
 
 
-SPECS = (
-    *(generated.spec(0) for generated in GENERATED.values()),
-    *(real.spec() for real in REAL.values()),
-)
-FAMILIES = (DistboFamily(f"NAME-seed-SEED, NAME one of {', '.join(GENERATED)}"),)
+SPECS = tuple(benchmark.spec(0) for benchmark in SEEDED.values())
+FAMILIES = (DistboFamily(f"NAME-seed-SEED, NAME one of {', '.join(SEEDED)}"),)
 SUITES = tuple(("distbo", spec.name) for spec in SPECS)

@@ -33,7 +33,8 @@ from hpobench_ordered.surrogates.bundle import read_definition
 from hpobench_ordered.testing import check_benchmark
 
 # Law et al. (2019) use section and appendix numbers below. Real data are published files; those of
-# the other benchmarks, `distbo.GENERATED`, are drawn with a seed, 0 unless the name says otherwise.
+# the other benchmarks, `distbo.GENERATED`, are drawn with a seed. A seed also splits the real data;
+# it is 0 unless the name says otherwise.
 HEADER_OF_PARKINSONS = (
     "subject#,age,sex,test_time,motor_UPDRS,total_UPDRS,Jitter(%),Jitter(Abs),Jitter:RAP,"
     "Jitter:PPQ5,Jitter:DDP,Shimmer,Shimmer(dB),Shimmer:APQ3,Shimmer:APQ5,Shimmer:APQ11,"
@@ -512,7 +513,7 @@ def test_real_training_data_are_sixty_percent(name, read_train_and_test, n_featu
     for task in hbo.load(name).tasks:
         assert task.data is not None
         train_size = len(task.data)
-        test_size = len(read_train_and_test(task.index).test)
+        test_size = len(read_train_and_test(0, task.index).test)
 
         assert task.data.features.shape == (task.context["train_size"], n_features)
         share_of_training = train_size / (train_size + test_size)
@@ -539,7 +540,7 @@ def test_trained_surrogates_conform(name):
 def test_parkinsons_is_scikit_learns_ridge(patient):
     """The model of a patient is a kernel ridge regression, whose value is R2 on test data."""
     benchmark = hbo.load("distbo-parkinsons", surrogate="trained")
-    split = data.parkinsons_data(patient)
+    split = data.parkinsons_data(0, patient)
     rows = sample_rows(benchmark)
 
     r2_of_rows = benchmark.tasks[patient].evaluate_many(rows)
@@ -556,7 +557,7 @@ def test_protein_svm_is_scikit_learns():
     """The kernel of two molecules is one minus the Jaccard distance of their binary features."""
     benchmark = hbo.load("distbo-protein-svm", surrogate="trained")
     protein = 4
-    split = data.protein_data(protein)
+    split = data.protein_data(0, protein)
     x = split.train.features.astype(bool)
     x_test = split.test.features.astype(bool)
     train_kernel = 1 - cdist(x, x, "jaccard")
@@ -577,7 +578,7 @@ def test_protein_svm_is_scikit_learns():
 def test_protein_forest_is_scikit_learns():
     """The model of a protein is a random forest, whose value is the accuracy on test data."""
     benchmark = hbo.load("distbo-protein-forest", surrogate="trained")
-    split = data.protein_data(0)
+    split = data.protein_data(0, 0)
     for row in sample_rows(benchmark, 6):
         (accuracy,) = benchmark.tasks[0].evaluate_many(row[None])
 
@@ -591,6 +592,34 @@ def test_protein_forest_is_scikit_learns():
         )
         model.fit(split.train.features, split.train.labels)
         assert accuracy == accuracy_score(split.test.labels, model.predict(split.test.features))
+
+
+@pytest.mark.usefixtures("fetched")
+@pytest.mark.parametrize(
+    ("name", "split_data"),
+    [("distbo-parkinsons", data.parkinsons_data), ("distbo-protein-svm", data.protein_data)],
+)
+def test_seeds_split_real_data_anew(name, split_data):
+    """Another seed has as many points for training, but other ones; seed 0 is the packaged one."""
+    of_package = load_features(name, 3)
+    of_seed_1 = load_features(f"{name}-seed-1", 3)
+
+    assert np.array_equal(of_package, load_features(f"{name}-seed-0", 3))
+    assert of_package.shape == of_seed_1.shape
+    assert not np.array_equal(of_package, of_seed_1)
+    # All points are used by every seed: only the split differs.
+    assert len(split_data(0, 3).test) == len(split_data(1, 3).test)
+
+
+@pytest.mark.usefixtures("fetched")
+@pytest.mark.parametrize("name", ["distbo-parkinsons", "distbo-protein-svm"])
+def test_best_value_of_trained_models_is_that_of_run(name):
+    """The forest has best values of its own, which were searched on it."""
+    trained = hbo.load(name, surrogate="trained")
+    assert trained.recorded is not None
+    for task, run in zip(trained.tasks, trained.recorded(), strict=True):
+        assert task.best_value is not None
+        assert task.objective.loss(task.best_value) == run.losses.min()
 
 
 def test_points_without_features_are_similar():
@@ -735,11 +764,9 @@ def test_changed_files_are_refused(folder_of_texts, tmp_path, monkeypatch, file,
         file.store(changed_copy)
 
 
-@pytest.mark.parametrize(
-    "name", ["distbo-toy-seed-01", "distbo-parkinsons-seed-1", "distbo-seed-1"]
-)
+@pytest.mark.parametrize("name", ["distbo-toy-seed-01", "distbo-seed-1"])
 def test_other_names_are_unknown(name):
-    """No seed is written with a leading zero, and benchmarks of real data have no seed."""
+    """No seed is written with a leading zero, and every name has a benchmark's."""
     with pytest.raises(UnknownNameError):
         hbo.load(name)
     with pytest.raises(UnknownNameError):
@@ -774,6 +801,18 @@ def test_seed_without_runs_has_plain_identity(tmp_path, monkeypatch):
 def test_generated_runs_change_identity():
     """If a user generated runs, their hash follows the version, 1, after a plus sign."""
     assert benchmark_spec(TOY_OF_SEED_7).identity().startswith(f"{TOY_OF_SEED_7}@1+")
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("generated_runs")
+def test_seeds_have_other_random_configurations():
+    """A source run begins with ten random configurations, which each seed draws anew."""
+    packaged = hbo.load("distbo-toy")
+    of_seed_7 = hbo.load(TOY_OF_SEED_7)
+    assert packaged.recorded is not None
+    assert of_seed_7.recorded is not None
+    for run, other_run in zip(packaged.recorded(), of_seed_7.recorded(), strict=True):
+        assert not np.isin(run.values[:10], other_run.values[:10]).any()
 
 
 @pytest.mark.slow

@@ -12,6 +12,7 @@ from reproduction_support import InventedEvidence, make_figure
 
 import hpobench_ordered as hbo
 from hpobench_ordered._typing import Config, FloatArray
+from hpobench_ordered.benchmarks.distbo import REAL, TRAINED
 from hpobench_ordered.benchmarks.registry import benchmark_spec
 from hpobench_ordered.data.identity import BenchmarkIdentity
 from hpobench_ordered.methods.random_search import RandomSearch
@@ -189,18 +190,18 @@ def test_name_tells_number_of_random_trials():
     assert method.random_trials == 20
 
 
-def test_drawn_data_have_benchmark_of_each_seed():
-    """The toy example is drawn anew for each seed; its plain name is that of seed 0."""
-    seeds_of_benchmarks = DISTBO.runs_on("distbo-toy", (0, 3))
+@pytest.mark.parametrize("name", ["distbo-toy", "distbo-parkinsons"])
+def test_each_seed_has_benchmark_of_its_own(name):
+    """Data are drawn or split anew for each seed; the plain name is that of seed 0."""
+    seeds_of_benchmarks = DISTBO.runs_on(name, (0, 3))
 
-    assert seeds_of_benchmarks == {"distbo-toy": (0,), "distbo-toy-seed-3": (3,)}
+    assert seeds_of_benchmarks == {name: (0,), f"{name}-seed-3": (3,)}
 
 
-def test_recorded_data_have_one_benchmark():
-    """The data of distbo-parkinsons were recorded, so they are the same for all seeds."""
-    seeds_of_benchmarks = DISTBO.runs_on("distbo-parkinsons", (0, 3))
-
-    assert seeds_of_benchmarks == {"distbo-parkinsons": (0, 3)}
+def test_models_on_real_data_are_trained():
+    """Each seed splits the data anew, and only for seed 0 there is a forest to evaluate."""
+    for benchmark in REAL:
+        assert DISTBO.setting_of(benchmark).surrogate == TRAINED
 
 
 # -- a reproduction whose every seed has a benchmark of its own ------------------------------------

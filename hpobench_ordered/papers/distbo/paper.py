@@ -1,7 +1,7 @@
 """Law et al. (2019), "Hyperparameter Learning via Distributional Transfer": all its figures.
 
-Generated benchmarks draw data, and so source runs, anew for every seed. Where the text does not
-name the methods of a figure, they are our choice.
+Every seed has other data, drawn or split anew, and other source runs. Where the text does not name
+the methods of a figure, they are our choice.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,7 +11,7 @@ from itertools import product
 from typing import Any
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.benchmarks.distbo import GENERATED
+from hpobench_ordered.benchmarks.distbo import TRAINED
 from hpobench_ordered.experiment.protocols import LeaveOneOut
 from hpobench_ordered.methods._model_based import ModelBased
 from hpobench_ordered.methods.base import Method, MethodSpec
@@ -39,9 +39,9 @@ SETTINGS = {
     COUNTEREXAMPLE: Setting(LeaveOneOut(trials=50, tasks=(TARGET,)), tuple(range(6))),
     SIMILAR: Setting(LeaveOneOut(trials=100, tasks=(TARGET,)), tuple(range(2))),
     OTHER: Setting(LeaveOneOut(trials=100, tasks=(TARGET,)), tuple(range(2))),
-    PARKINSONS: Setting(LeaveOneOut(trials=17, tasks=PATIENTS), (0,)),
-    SVM: Setting(LeaveOneOut(trials=20), tuple(range(2))),
-    FOREST: Setting(LeaveOneOut(trials=20), tuple(range(2))),
+    PARKINSONS: Setting(LeaveOneOut(trials=17, tasks=PATIENTS), tuple(range(2)), TRAINED),
+    SVM: Setting(LeaveOneOut(trials=20), tuple(range(3)), TRAINED),
+    FOREST: Setting(LeaveOneOut(trials=20), tuple(range(2)), TRAINED),
 }
 """Trials are those of the paper; it has 30 seeds, 20 on the proteins, 10 to 20 on all patients."""
 
@@ -79,13 +79,11 @@ def count_runs_as_seeds(values: FloatArray) -> FloatArray:
 
 
 def draw_by_seed(benchmark: str, seeds: Sequence[int]) -> dict[str, tuple[int, ...]]:
-    """Return the benchmarks to run on, each with its seeds.
+    """Return the benchmarks to run on, each with its seed.
 
-    A generated benchmark draws its data by the seed: seed 0 is run on NAME itself, any other seed S
-    on NAME-seed-S. All seeds of another benchmark are run on the benchmark itself.
+    Each seed has other data, drawn or split by it, and another history: seed 0 is run on NAME
+    itself, any other seed S on NAME-seed-S.
     """
-    if benchmark not in GENERATED:
-        return {benchmark: tuple(seeds)}
     return {f"{benchmark}-seed-{seed}" if seed else benchmark: (seed,) for seed in seeds}
 
 
