@@ -1,16 +1,19 @@
-"""What all tests share: the folder of public data, and settings of the property tests."""
+"""What all tests share: folders, settings of the property tests, and the order of files."""
 
 import os
+import shutil
 import tempfile
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
+SCRATCH = Path(tempfile.mkdtemp(prefix="hpobench-ordered-tests-"))
+"""A folder of this process of tests, which is deleted when it ends."""
+
 # Before any test module is imported: some benchmarks ask for the folder when they are. The tests
 # neither see the user's benchmarks nor touch them.
-os.environ["HPOBENCH_ORDERED_BENCHMARKS"] = str(
-    Path(tempfile.mkdtemp(prefix="hpobench-ordered-tests-"), "benchmarks")
-)
+os.environ["HPOBENCH_ORDERED_BENCHMARKS"] = str(SCRATCH / "benchmarks")
 
 # Before NumPy is imported: threads of linear algebra that wait for each other would take most of
 # the time, above all beside another process of tests.
@@ -19,6 +22,26 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 QUICK = "not slow and not long"
 """The marks that `pytest` runs by default, as pyproject.toml says."""
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _temporary_folder(tmp_path_factory):
+    """Let the temporary folders that the package and other processes make be deleted at the end.
+
+    They are made in the scratch folder, while the folders `tmp_path` stay where pytest makes them.
+    """
+    tmp_path_factory.getbasetemp()  # makes pytest's own folder, before the place changes
+    folder = SCRATCH / "tmp"
+    folder.mkdir()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("TMPDIR", str(folder))
+        patched.setattr(tempfile, "tempdir", str(folder))
+        yield
+
+
+def pytest_unconfigure() -> None:
+    """Delete the scratch folder."""
+    shutil.rmtree(SCRATCH, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")
@@ -68,3 +91,19 @@ def pytest_configure(config: pytest.Config) -> None:
         suppress_health_check=[HealthCheck.too_slow],
     )
     settings.load_profile("project")
+
+
+@pytest.hookimpl(trylast=True)  # after pytest has left out the tests that are not asked for
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with files that have slow tests, and among them and the others with the longest.
+
+    So no process is left with a slow file when the others have finished.
+    """
+    number_of_tests = Counter(item.path for item in items)
+    files_with_slow_tests = {item.path for item in items if item.get_closest_marker("slow")}
+
+    def rank_of_file(item: pytest.Item) -> tuple[bool, int]:
+        has_slow_tests = item.path in files_with_slow_tests
+        return not has_slow_tests, -number_of_tests[item.path]
+
+    items.sort(key=rank_of_file)
