@@ -97,8 +97,9 @@ REASON_OF_METHOD = {
 """Methods that fail, and the recorded reason of their failure."""
 
 
-def run_bad_methods(folder: Path, *, is_worker_a_process: bool) -> hbo.Results:
-    """Run random search and methods that fail on a cluster of a single worker.
+@pytest.fixture(scope="module", params=[True, False], ids=["process", "thread"])
+def results_of_bad_methods(request, tmp_path_factory):
+    """Results of random search and of methods that fail, on a cluster of a single worker.
 
     The worker is a process of its own, or else a thread of this process.
     """
@@ -108,51 +109,44 @@ def run_bad_methods(folder: Path, *, is_worker_a_process: bool) -> hbo.Results:
     cluster = LocalCluster(
         n_workers=1,
         threads_per_worker=1,
-        processes=is_worker_a_process,
+        processes=request.param,
         dashboard_address=any_free_port,
     )
     with cluster, pytest.warns(FailedRunsWarning):
+        folder = tmp_path_factory.mktemp("bad_methods")
         return hbo.run(**settings, folder=folder, dask=cluster.scheduler_address)
 
 
-@pytest.mark.parametrize("is_worker_a_process", [True, False])
-def test_bad_methods_spare_their_worker(tmp_path, is_worker_a_process):
+def test_bad_methods_spare_their_worker(results_of_bad_methods):
     """Methods that fail, one of them by killing its process, are recorded with the reason.
 
     Random search, which runs on the same worker, finishes its trials.
     """
-    results = run_bad_methods(tmp_path, is_worker_a_process=is_worker_a_process)
-
-    reasons = {failure.method: failure.reason for failure in results.failures()}
+    failures = results_of_bad_methods.failures()
+    reasons = {failure.method: failure.reason for failure in failures}
     expected_reasons = {}
     for method, reason in REASON_OF_METHOD.items():
         expected_reasons[f"bad_methods.{method.__name__}"] = reason
     assert reasons == expected_reasons
 
     four_trials_on_three_tasks = 3 * 4
-    assert len(results.frame()) == four_trials_on_three_tasks
+    assert len(results_of_bad_methods.frame()) == four_trials_on_three_tasks
 
 
-def test_methods_run_in_processes_of_their_own(tmp_path):
+def test_methods_run_in_processes_of_their_own(results_of_bad_methods):
     """The method `SaysWhere` raises an error that names its process.
 
-    That is neither this one nor the worker, which is a thread of this one.
+    That is not this one, although the worker may be a thread of this one.
     """
-    results = run_bad_methods(tmp_path, is_worker_a_process=False)
-
-    (message,) = [
-        failure.message for failure in results.failures() if "SaysWhere" in failure.method
-    ]
+    failures = results_of_bad_methods.failures()
+    (message,) = [failure.message for failure in failures if "SaysWhere" in failure.method]
     assert "in process" in message
     assert f"process {os.getpid()} " not in message
 
 
-@pytest.mark.parametrize("is_worker_a_process", [True, False])
-def test_traceback_of_interrupt_leads_to_method(tmp_path, is_worker_a_process):
+def test_traceback_of_interrupt_leads_to_method(results_of_bad_methods):
     """The method `Interrupts` raises `KeyboardInterrupt`."""
-    results = run_bad_methods(tmp_path, is_worker_a_process=is_worker_a_process)
-
-    failures = {failure.method: failure for failure in results.failures()}
+    failures = {failure.method: failure for failure in results_of_bad_methods.failures()}
     assert "bad_methods.py" in failures["bad_methods.Interrupts"].traceback
 
 
