@@ -122,14 +122,16 @@ def name_of(page: Path) -> str:
 
 PAGE_ON_TUNING = ROOT / "docs" / "tuning.md"
 """A page whose Python reads files that its commands write; another test runs both in turn."""
+PAGE_ON_REPORTS = ROOT / "docs" / "report.md"
+"""A page that shows what its code prints; another test runs it, and compares that."""
 
 
 def find_pages_with_python() -> list[Path]:
-    """Find the pages whose Python can be run without the commands of the page."""
+    """Find the pages whose Python is run by itself: all but those that other tests run."""
     pages = []
     for page in PAGES:
         has_python = join_python_blocks(page.read_text()).strip() != ""
-        if has_python and page != PAGE_ON_TUNING:
+        if has_python and page not in (PAGE_ON_TUNING, PAGE_ON_REPORTS):
             pages.append(page)
     return pages
 
@@ -163,7 +165,7 @@ def test_python_of_page_runs(page, own_folder):
 @pytest.mark.slow
 def test_report_page_shows_table_of_its_code(own_folder):
     """The page shows the table in Markdown of the variable `result`."""
-    page = (ROOT / "docs" / "report.md").read_text()
+    page = PAGE_ON_REPORTS.read_text()
     script = own_folder / "page.py"
     script.write_text(join_python_blocks(page))
 

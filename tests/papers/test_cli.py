@@ -1,12 +1,10 @@
-"""The command `reproduce`, called in this process, where it takes long with a small paper."""
+"""The command `reproduce`, called in this process, where it refuses something."""
 
 import re
-import shutil
 
 import pytest
 from click.testing import CliRunner, Result
 
-from hpobench_ordered import papers
 from hpobench_ordered.cli import app
 from hpobench_ordered.errors import ExperimentError, NotFetchedError, UnknownNameError
 
@@ -14,28 +12,6 @@ from hpobench_ordered.errors import ExperimentError, NotFetchedError, UnknownNam
 def call_reproduce(*words: str) -> Result:
     """Call `hpobench-ordered reproduce` with these arguments."""
     return CliRunner().invoke(app, ["reproduce", *words])
-
-
-@pytest.mark.slow
-def test_reproduce_prints_results(small_paper, small_folder, tmp_path, monkeypatch):
-    """The output has a claim, its verdict, a table, and where the summary is.
-
-    The command runs in a copy of the folder with all runs, with the small paper in the place of the
-    package's papers.
-    """
-    folder = tmp_path / "copy"
-    shutil.copytree(small_folder / "results", folder / "results")
-    monkeypatch.setattr(papers, "paper", {"small": small_paper}.__getitem__)
-
-    words = ["small", "--figure", "2", "--table", "1", "--seeds", "12", "--output", str(folder)]
-    result = call_reproduce(*words)
-
-    assert result.exit_code == 0, result.output
-    for part in ("transfer is ahead", "holds", "Table 1: caption.", "summary.md"):
-        assert part in result.stdout
-    names = {path.name for path in folder.iterdir()}
-    assert {"figure-2.png", "figure-2.svg", "figure-2.csv", "table-1.csv", "results"} <= names
-    assert "figure-3.png" not in names
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,10 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from click.testing import CliRunner
 
+from hpobench_ordered import papers
+from hpobench_ordered.cli import app
 from hpobench_ordered.errors import ExperimentError, StoreError, UnknownNameError
 from hpobench_ordered.papers import list_papers, paper, reproduce
 from hpobench_ordered.papers.paper import experiments
@@ -176,6 +179,28 @@ def test_finished_runs_are_not_repeated(small_folder, small_paper, tmp_path):
     for name in ("figure-2.csv", "figure-2.svg", "figure-2.png", "figure-3.csv"):
         assert files[name] == files_of_all[name], name
     assert "Made: Figure 2, Figure 3." in (folder / "summary.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_command_prints_results(small_paper, small_folder, tmp_path, monkeypatch):
+    """The output has a claim, its verdict, a table, and where the summary is.
+
+    The command runs in a copy of the folder with all runs, with the small paper in the place of the
+    package's papers.
+    """
+    folder = tmp_path / "copy"
+    shutil.copytree(small_folder / "results", folder / "results")
+    monkeypatch.setattr(papers, "paper", {"small": small_paper}.__getitem__)
+
+    words = ["small", "--figure", "2", "--table", "1", "--seeds", "12", "--output", str(folder)]
+    result = CliRunner().invoke(app, ["reproduce", *words])
+
+    assert result.exit_code == 0, result.output
+    for part in ("transfer is ahead", "holds", "Table 1: caption.", "summary.md"):
+        assert part in result.stdout
+    names = {path.name for path in folder.iterdir()}
+    assert {"figure-2.png", "figure-2.svg", "figure-2.csv", "table-1.csv", "results"} <= names
+    assert "figure-3.png" not in names
 
 
 def test_selected_figure_runs_what_it_needs(small_paper, tmp_path):
