@@ -51,39 +51,32 @@ for name in methods:
             method.tell(method.ask(), float(loss))
     except HPOBenchOrderedError as error:
         assert type(error).__name__ == "MissingExtraError", error
-        print(name)
+        print(name, "needs", str(error).partition("needs the package ")[2].split("'")[1])
 """
-"""Runs methods as if some modules were not installed; prints those that raise an error."""
+"""Runs methods as if some modules were not installed; prints the package that one lacks."""
 
 
-def methods_that_fail_without(modules: str, methods: list[str]) -> set[str]:
-    """Find which methods raise `MissingExtraError` where modules are not installed."""
+def find_missing_packages(modules: str, methods: list[str]) -> dict[str, str]:
+    """Find the package that `MissingExtraError` names, by method, where modules are missing."""
     command = [sys.executable, "-c", SCRIPT_THAT_TRIES_METHODS, modules, ",".join(methods)]
     process = subprocess.run(command, check=True, capture_output=True, text=True)
-    return set(process.stdout.split())
-
-
-@pytest.fixture
-def extras_of_method():
-    """The optional packages that each registered method needs, by its name."""
-    return {name: method_spec(name).extras for name in list_methods()}
+    return dict(line.split(" needs ") for line in process.stdout.splitlines())
 
 
 @pytest.mark.slow
-def test_methods_that_need_jax_say_so(extras_of_method):
-    """Without JAX, the methods with a neural network raise `MissingExtraError`, and no others."""
-    neural = {name for name, extras in extras_of_method.items() if NEURAL in extras}
+def test_methods_name_their_missing_package():
+    """Without JAX and scikit-learn, methods that need one say so, and all others work."""
+    needed_packages = {}
+    for name in list_methods():
+        extras = {NEURAL, SKLEARN}.intersection(method_spec(name).extras)
+        if extras:
+            needed_packages[name] = {extra.package for extra in extras}
 
-    assert methods_that_fail_without("jax,jaxlib", list(extras_of_method)) == neural
+    missing_package = find_missing_packages("jax,jaxlib,sklearn", list_methods())
 
-
-@pytest.mark.slow
-def test_methods_that_need_sklearn_say_so(extras_of_method):
-    """Only methods without a network are tried: the others need JAX as well."""
-    not_neural = [name for name, extras in extras_of_method.items() if NEURAL not in extras]
-    of_sklearn = {name for name in not_neural if SKLEARN in extras_of_method[name]}
-
-    assert methods_that_fail_without("sklearn", not_neural) == of_sklearn
+    assert missing_package.keys() == needed_packages.keys()
+    for name, package in missing_package.items():
+        assert package in needed_packages[name]
 
 
 @pytest.fixture
