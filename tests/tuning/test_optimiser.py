@@ -383,8 +383,7 @@ def tune_until_nine_trials(storage: Path, killed_in_trial: int) -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("file", ["tuning.db", "tuning.log"])
-def test_killed_processes_lose_nothing(tmp_path, file):
+def test_killed_processes_lose_nothing(tmp_path):
     """Nine trials are the same whether or not processes are killed in trials 1, 4 and 8 of them.
 
     A process is killed after a trial was suggested and before its result is told.
@@ -392,7 +391,7 @@ def test_killed_processes_lose_nothing(tmp_path, file):
     undisturbed, task = make_tuner("bo")
     tune(undisturbed, task, trials=9)
 
-    storage = tmp_path / file
+    storage = tmp_path / "tuning.db"
     for killed_in_trial in (1, 4, 8):
         assert tune_until_nine_trials(storage, killed_in_trial) == -signal.SIGKILL
     assert tune_until_nine_trials(storage, killed_in_trial=NEVER) == 0

@@ -394,38 +394,6 @@ def test_unused_suggestion_comes_next():
     assert suggest_config(next_trial, task.space) == first
 
 
-SCRIPT_OF_TEN_SLOW_TRIALS = """
-import sys, time
-sys.path[:0] = {folders!r}
-from test_optuna_tuning import *
-study, task = make_study_and_task("simple-ordered", storage={storage!r}, shared=True)
-def slow(trial):
-    value = objective_of(task)(trial)
-    time.sleep(0.3)
-    return value
-study.optimize(slow, n_trials=10)
-"""
-
-
-@pytest.mark.slow
-def test_simultaneous_processes_seldom_suggest_duplicates(tmp_path):
-    """Two processes that ask at the same moment may not see each other's trial yet.
-
-    Four duplicates are therefore allowed. If samplers did not count running trials as pending, a
-    quarter of all suggestions would be duplicates.
-    """
-    storage = f"sqlite:///{tmp_path}/tuning.db"
-    make_study_and_task("simple-ordered", storage=storage, shared=True)
-    script = SCRIPT_OF_TEN_SLOW_TRIALS.format(folders=FOLDERS, storage=storage)
-    workers = [subprocess.Popen([sys.executable, "-c", script]) for _ in range(3)]
-    assert [worker.wait() for worker in workers] == [0, 0, 0]
-
-    study = optuna.load_study(study_name="tuning", storage=storage)
-    n_suggestions = 3 * 10  # of three processes, ten each
-    n_duplicates = n_suggestions - count_distinct(configs_of(study))
-    assert n_duplicates <= 4
-
-
 def test_missing_values_are_told_as_defaults():
     """Some of twelve trials of another sampler have no x; the method is told its default, 0.5."""
 

@@ -12,6 +12,7 @@ import optuna
 import pandas as pd
 import pytest
 from ConfigSpace import ConfigurationSpace
+from joblib import parallel_config
 from optuna.storages import InMemoryStorage
 from scipy import stats
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -489,13 +490,13 @@ def test_killed_search_ends_like_an_undisturbed_one(tmp_path):
     assert records == read_records(f"sqlite:///{undisturbed}/tuning.db")
 
 
-@pytest.mark.slow
 def test_n_jobs_does_not_change_the_search():
-    """One process or two fit the candidates of a batch."""
+    """One thread or two fit the candidates of a batch; processes would take long to start."""
     options = {"task": "May", "n_iter": 7, "batch_size": 3}
     storage_of_one, storage_of_two = InMemoryStorage(), InMemoryStorage()
     with_one_job = make_search(storage_of_one, n_jobs=1, **options).fit(X, Y)
-    with_two_jobs = make_search(storage_of_two, n_jobs=2, **options).fit(X, Y)
+    with parallel_config(backend="threading"):
+        with_two_jobs = make_search(storage_of_two, n_jobs=2, **options).fit(X, Y)
     assert_same_candidates(with_one_job, with_two_jobs)
     assert read_records(storage_of_one) == read_records(storage_of_two)
 
@@ -610,7 +611,7 @@ def record_2000_evaluations(space):
     return storage
 
 
-@pytest.mark.slow
+@pytest.mark.long  # it measures a time, while other tests run
 def test_suggestion_after_2000_evaluations_takes_less_than_a_second():
     """The time is the average over 20 suggestions of a search with 2000 earlier evaluations."""
     space = dict.fromkeys("abcdef", (0.0, 1.0))
