@@ -532,7 +532,7 @@ def test_trained_surrogates_conform(name):
 
     # The process is started here, as it then uses this test's cache of downloads.
     with ProcessPoolExecutor(1, get_context("spawn")) as other_process:
-        check_benchmark(trained, configurations=6, executor=other_process)
+        check_benchmark(trained, configurations=3, executor=other_process)
 
 
 @pytest.mark.usefixtures("fetched")

@@ -211,7 +211,7 @@ def test_impossible_export_is_misuse(cli, finished_results, words, message):
     assert_fails(cli("export", store, "--output", *words), MISUSE, message)
 
 
-@pytest.mark.slow
+@pytest.mark.long  # it can only change with reference results, or the choice of benchmarks
 @pytest.mark.parametrize(
     ("suites", "least_correlation"),
     [(("othpo", "retrain"), 0.95), (("othpo",), 0.9), (("retrain",), 0.9)],

@@ -9,7 +9,7 @@ from hpobench_ordered.reporting.recommendations import read_recommendations
 pytestmark = pytest.mark.usefixtures("builders")
 
 
-@pytest.mark.slow
+@pytest.mark.long  # they change with reference results, which are made for releases
 def test_stored_recommendations_follow_from_results():
     """The stored recommendations are what reference results and times of suggestions give now.
 

@@ -42,14 +42,16 @@ def read_trials_of_runs(folder: Path) -> dict[str, str]:
     return trials_of_runs
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("workers", [1, 2])
+# A child process breaks in the same way with one worker and on Dask, so two workers tell most.
+@pytest.mark.parametrize(
+    "workers", [pytest.param(1, marks=pytest.mark.long), pytest.param(2, marks=pytest.mark.slow)]
+)
 def test_misbehaving_break_only_own_runs(trials_of_good_methods, tmp_path, workers):
     """A dozen methods that misbehave run between good ones, whose trials stay."""
     run_between_good_methods(trials_of_good_methods, tmp_path, workers=workers)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_misbehaving_break_only_own_runs_on_dask(trials_of_good_methods, tmp_path):
     """The same on two Dask workers."""
     from distributed import LocalCluster

@@ -536,7 +536,7 @@ def plan_run_of_file(file: ReferenceFile, row: int) -> Cell:
     return cell
 
 
-@pytest.mark.slow
+@pytest.mark.long  # goldens hold the same of shorter runs
 def test_repeated_runs_equal_bundled_reference():
     """A few runs of the reference are repeated, and have the same losses.
 

@@ -23,6 +23,19 @@ algebra has other last digits on other processors.
 """
 
 
+FURTHER_NAMES = ("yahpo-aknn-1220", "yahpo-svm-40966")
+"""They are generated as `yahpo-glmnet-4135` is, from other evaluations."""
+
+
+def mark_further_names() -> list[object]:
+    """Make parameters of the names and folders, slow ones; those of further names are long."""
+    parameters = []
+    for name, folder in FOLDER_OF_NAME.items():
+        mark = pytest.mark.long if name in FURTHER_NAMES else pytest.mark.slow
+        parameters.append(pytest.param(name, folder, marks=mark))
+    return parameters
+
+
 def test_cards_have_all_measures():
     """Cards made before a measure was added lack it; the last one added is `upper_half`.
 
@@ -37,8 +50,7 @@ def test_cards_have_all_measures():
         assert all(quality.upper_half is not None for quality in card.figures)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("name", "folder"), FOLDER_OF_NAME.items())
+@pytest.mark.parametrize(("name", "folder"), mark_further_names())
 def test_bundled_files_are_generated_again(name, folder, request, tmp_path):
     """Generating a bundled artifact again gives the same files, to the byte.
 

@@ -255,8 +255,21 @@ def test_generated_forest_approximates_its_network(own_forest):
         assert r2_score(values_of_network, task.evaluate_many(configs)) > 0.8
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", GENERATED_NAMES)
+def mark_other_data_sets() -> list[object]:
+    """Make parameters of the benchmarks with generated forests, slow ones.
+
+    After the first of each learner they are long: they differ in the data set alone.
+    """
+    learners = set()
+    parameters = []
+    for (learner, _), name in zip(GENERATED_BENCHMARKS, GENERATED_NAMES, strict=True):
+        mark = pytest.mark.long if learner in learners else pytest.mark.slow
+        learners.add(learner)
+        parameters.append(pytest.param(name, marks=mark))
+    return parameters
+
+
+@pytest.mark.parametrize("name", mark_other_data_sets())
 def test_generated_forests_conform(yahpo_folder, tmp_path, monkeypatch, name):
     """A forest that a user generates passes the public checks of benchmarks, and is in a suite.
 

@@ -29,15 +29,6 @@ def write_script(monkeypatch):
     return importlib.import_module("write")
 
 
-def mark_slow(names, is_slow):
-    """Make parameters of a test of names; mark those as slow for which `is_slow(name)` holds."""
-    parameters = []
-    for name in names:
-        marks = pytest.mark.slow if is_slow(name) else ()
-        parameters.append(pytest.param(name, marks=marks))
-    return parameters
-
-
 # -- benchmarks ------------------------------------------------------------------------------------
 
 
@@ -58,12 +49,16 @@ def test_every_shipped_surrogate_has_golden_values(identity):
     assert names_with_golden_values == [option.name for option in shipped]
 
 
-def trains(identity):
-    """Whether the benchmark trains models, which is slow."""
-    return benchmark_spec(identity).option().trains
+def mark_that_train():
+    """Make parameters of all benchmarks; mark those that train models as slow."""
+    parameters = []
+    for identity in GOLDEN_OF_BENCHMARK:
+        marks = pytest.mark.slow if benchmark_spec(identity).option().trains else ()
+        parameters.append(pytest.param(identity, marks=marks))
+    return parameters
 
 
-@pytest.mark.parametrize("identity", mark_slow(GOLDEN_OF_BENCHMARK, trains))
+@pytest.mark.parametrize("identity", mark_that_train())
 def test_values_are_golden(identity):
     """Surrogates give the recorded values of six configurations on three tasks.
 
@@ -118,8 +113,21 @@ def has_networks(method):
     )
 
 
-def is_slow_method(method):
-    return has_networks(method) and method not in QUICK_NETWORKS
+LONG_NETWORKS = {"bohamiann-ctx"}
+"""It samples networks as `bohamiann` does, with one more input, and takes as long."""
+
+
+def mark_networks():
+    """Make parameters of all methods; mark most of those with networks as slow."""
+    parameters = []
+    for method in GOLDEN_OF_METHOD:
+        if method in LONG_NETWORKS:
+            parameters.append(pytest.param(method, marks=pytest.mark.long))
+        elif has_networks(method) and method not in QUICK_NETWORKS:
+            parameters.append(pytest.param(method, marks=pytest.mark.slow))
+        else:
+            parameters.append(pytest.param(method))
+    return parameters
 
 
 def is_old_jax():
@@ -128,7 +136,7 @@ def is_old_jax():
     return (int(major), int(minor)) < (0, 10)
 
 
-@pytest.mark.parametrize("method", mark_slow(GOLDEN_OF_METHOD, is_slow_method))
+@pytest.mark.parametrize("method", mark_networks())
 def test_suggestions_are_golden(method, write_script):
     """A method suggests in short runs what was recorded for its version."""
     golden = GOLDEN_OF_METHOD[method]

@@ -18,6 +18,22 @@ MODULES_WITH_TRAINED_NETWORKS = {
 FIRST_OF_TRAINED_NETWORKS = ("ablr", "abrac", "dist-blr", "fsbo")
 """A method of each of these modules; the others are variants of these."""
 
+VARIANTS = (
+    "best-first",
+    "gp-best-first",
+    "gp-drop-unimportant",
+    "gp-only-optimize-new",
+    "gp-transfer-subsample",
+    "simple-ordered-shuffled",
+    "simple-previous-no-bo",
+    "transfer-bo",
+    "transfer-gp",
+    "transfer-gp-best-first",
+    "transfer-tpe-best-first",
+)
+"""Other methods that differ from one that is tested in what the suites of tests hardly see, such as
+the model that suggests after the first trials."""
+
 MODULES_WITH_SAMPLED_NETWORKS = {"hpobench_ordered.methods.bohamiann"}
 """Their methods sample the weights of networks, which takes longer still."""
 
@@ -32,8 +48,8 @@ def by_speed(
 
     Args:
         names: The methods.
-        trained: Mark of one method of each module whose methods train a network. Its variants, and
-            methods that sample networks, are always long.
+        trained: Mark of one method of each module whose methods train a network. Variants of
+            methods, and those that sample networks, are always long.
         further: Further marks, by method.
     """
     modules_with_networks = MODULES_WITH_TRAINED_NETWORKS | MODULES_WITH_SAMPLED_NETWORKS
@@ -45,7 +61,7 @@ def by_speed(
         module = method_spec(name).method.__module__
         if name in FIRST_OF_TRAINED_NETWORKS:
             marks.append(trained)
-        elif module in modules_with_networks:
+        elif module in modules_with_networks or name in VARIANTS:
             marks.append(pytest.mark.long)
         if name in further_marks:
             marks.append(further_marks[name])

@@ -14,6 +14,8 @@ from hpobench_ordered.testing.toy import conditional_space, numeric_space, toy_b
 AVAILABLE = hbo.list_benchmarks(ready=True)
 THAT_TRAIN = [name for name in AVAILABLE if benchmark_spec(name).option().trains]
 THAT_DO_NOT_TRAIN = [name for name in AVAILABLE if name not in THAT_TRAIN]
+LIKE_ANOTHER_THAT_TRAINS = "distbo-classification-b"
+"""It trains the model of `distbo-classification-a`, on other data."""
 TOYS = [
     pytest.param(toy_benchmark(space(), tasks=5, direction=direction), id=space.__name__)
     for space, direction in itertools.product((numeric_space, conditional_space), hbo.Direction)
@@ -33,11 +35,19 @@ class TestEveryBenchmark(BenchmarkConformance):
     pass
 
 
-@pytest.mark.slow
+def mark_that_train() -> list[object]:
+    """Make parameters of the benchmarks that train, which are slow."""
+    parameters = []
+    for name in THAT_TRAIN:
+        mark = pytest.mark.long if name == LIKE_ANOTHER_THAT_TRAINS else pytest.mark.slow
+        parameters.append(pytest.param(name, marks=mark))
+    return parameters
+
+
 @pytest.mark.usefixtures("every_benchmark")
-@pytest.mark.parametrize("every_benchmark", THAT_TRAIN, indirect=True)
+@pytest.mark.parametrize("every_benchmark", mark_that_train(), indirect=True)
 class TestEveryBenchmarkThatTrains(BenchmarkConformance):
-    configurations = 6
+    configurations = 3
 
 
 class Broken:

@@ -50,25 +50,8 @@ with the best choice or a wrong one, and with few runs it is a matter of luck wh
 median falls on. bohamiann, which is less sure than a Gaussian process and explores more, finds the
 best choice between the 18th trial and the 24th."""
 
-SLOW_METHODS = (
-    "drop-unimportant",
-    "gp-drop-unimportant",
-    "gp-only-optimize-new",
-    "only-optimize-new",
-)
+SLOW_METHODS = ("drop-unimportant", "only-optimize-new")
 """Their checks take seconds each."""
-SIMILAR_METHODS = (
-    "best-first",
-    "gp-best-first",
-    "gp-transfer-subsample",
-    "simple-ordered-shuffled",
-    "simple-previous-no-bo",
-    "transfer-bo",
-    "transfer-gp",
-    "transfer-gp-best-first",
-    "transfer-tpe-best-first",
-)
-"""They differ from other methods in what the conformance suite hardly sees."""
 
 
 @pytest.fixture(
@@ -76,7 +59,7 @@ SIMILAR_METHODS = (
     params=by_speed(
         METHODS,
         trained=pytest.mark.slow,
-        further=dict.fromkeys(SLOW_METHODS + SIMILAR_METHODS, pytest.mark.slow),
+        further=dict.fromkeys(SLOW_METHODS, pytest.mark.slow),
     ),
 )
 def every_method(request, executor):
