@@ -17,7 +17,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import cast
+from typing import Literal, cast
 
 import numpy as np
 
@@ -106,11 +106,11 @@ class SpaceChange:
         return lines or ["nothing changed"]
 
     def shared_space(self) -> SearchSpace:
-        """The shared hyperparameters on the intersections of their ranges or choices, X_both.
+        """Build the space of the shared hyperparameters, with only the values that both allow.
 
-        The order of hyperparameters and choices, scales, types and conditions are those of the new
-        space. A condition is left out, and its hyperparameter always active, if its parent is not
-        shared or the values it compares with are not in the intersection. There are no constants.
+        It is X_both of Stoll et al. (2020). Order, scales, types and conditions are those of the
+        new space. A condition is left out, and its hyperparameter always active, if its parent is
+        not shared or the values that it compares with are not allowed. There are no constants.
 
         Raises:
             InvalidSpaceError: Nothing is shared.
@@ -124,24 +124,33 @@ class SpaceChange:
         new_conditions = self.new.conditions
         shared_conditions = {}
         for name in self._shared_parameters:
-            if name not in new_conditions:  # always active
+            is_always_active = name not in new_conditions
+            if is_always_active:
                 continue
-            shared_condition = _restrict_condition(new_conditions[name], self.new, parameters)
+            shared_condition = _translate_condition(new_conditions[name], self.new, parameters)
             if shared_condition is not None:
                 shared_conditions[name] = shared_condition
         return SearchSpace(parameters, conditions=shared_conditions)
 
     def to_new(self, values: FloatArray) -> FloatArray:
-        """Convert values (n, k) coded by the shared space to the coding of the new space, (n, d).
+        """Convert configurations from the coding of the shared space to that of the new space.
 
-        Hyperparameters that are not shared, or inactive, are NaN. Conditions of the new space are
-        not applied: their parents may be among those that are not shared.
+        Conditions of the new space are not applied, since their parents may not be shared.
+
+        Args:
+            values: Values as `shared_space` codes them, one column for each of the k shared
+                hyperparameters, (n, k).
+
+        Returns:
+            Values as the new space codes them, NaN for hyperparameters that are inactive or not
+            shared, (n, d).
         """
-        coded = np.full((len(values), self.new.dimension), np.nan)
-        for codes, (name, shared) in zip(values.T, self._shared_parameters.items(), strict=True):
-            column = self.new.names.index(name)
-            coded[:, column] = recode(codes, shared, self.new[name])
-        return coded
+        converted = np.full((len(values), self.new.dimension), np.nan)
+        for shared_column, shared in enumerate(self._shared_parameters.values()):
+            new_column = self.new.names.index(shared.name)
+            new = self.new.parameters[new_column]
+            converted[:, new_column] = recode(values[:, shared_column], shared, new)
+        return converted
 
     def new_share(self, name: str) -> float:
         """Compute the share of a shared hyperparameter's range that the old space did not allow.
@@ -155,12 +164,13 @@ class SpaceChange:
         shared = self._get_shared(name)
         new = self.new[name]
         if new.choices:
-            return (len(new.choices) - len(shared.choices)) / len(new.choices)
+            n_choices_only_new = len(new.choices) - len(shared.choices)
+            return n_choices_only_new / len(new.choices)
 
         # The prior is uniform on the unit interval of the new range, so lengths are probabilities.
-        begin, end = _unit_bounds(shared, new)
-        share_below = begin
-        share_above = 1 - end
+        begin_of_shared, end_of_shared = _map_to_unit_interval(shared, new)
+        share_below = begin_of_shared
+        share_above = 1 - end_of_shared
         return share_below + share_above
 
     def draw_only_new(self, name: str, rng: np.random.Generator) -> float:
@@ -182,20 +192,22 @@ class SpaceChange:
             raise InvalidSpaceError(f"no part of the range of {name!r} is new: {new.describe()}")
         if new.choices:
             codes = np.arange(new.size)
-            is_new = [not allows(shared, choice) for choice in new.choices]
-            return float(rng.choice(codes[is_new]))
+            is_only_new = [not allows(shared, choice) for choice in new.choices]
+            return float(rng.choice(codes[is_only_new]))
 
-        # In the unit interval of the new space, new values are below `begin` and above `end`.
-        begin, end = _unit_bounds(shared, new)
-        share_below = begin
+        # Values that are only new are below or above the shared range.
+        begin_of_shared, end_of_shared = _map_to_unit_interval(shared, new)
+        share_below = begin_of_shared
         is_below = rng.random() < share_below / new_share
-        unit = rng.uniform(0, begin) if is_below else rng.uniform(end, 1)
-        coded = float(new.decode(np.array(unit)))
-        # Rounding may give a value of the shared range, which is not new. The value next to that
-        # range is taken instead.
+        # Rounding may give a value of the shared range. The value next to that range is returned
+        # instead.
         if is_below:
-            return min(coded, _next_value(shared.lower, -1, new))
-        return max(coded, _next_value(shared.upper, 1, new))
+            unit = rng.uniform(0, begin_of_shared)
+            highest_below = _find_next_value(shared.lower, new, direction=-1)
+            return min(float(new.decode(np.array(unit))), highest_below)
+        unit = rng.uniform(end_of_shared, 1)
+        lowest_above = _find_next_value(shared.upper, new, direction=1)
+        return max(float(new.decode(np.array(unit))), lowest_above)
 
     @cached_property
     def _shared_parameters(self) -> Mapping[str, Parameter]:
@@ -210,7 +222,11 @@ class SpaceChange:
         return intersections
 
     def _get_shared(self, name: str) -> Parameter:
-        """Get a shared hyperparameter, with only the values that both spaces allow, by its name."""
+        """Return a shared hyperparameter, with only the values that both spaces allow.
+
+        Raises:
+            UnknownNameError: No hyperparameter of this name is shared.
+        """
         if name not in self._shared_parameters:
             raise UnknownNameError("shared hyperparameter", name, self.shared)
         return self._shared_parameters[name]
@@ -224,19 +240,20 @@ def _intersect(old: Parameter, new: Parameter) -> Parameter | None:
     """
     if new.choices:
         choices = _intersect_choices(old, new)
-        is_ordered = new.kind is Kind.ORDINAL
-        return Parameter.choice(new.name, choices, ordered=is_ordered) if choices else None
-    if old.choices and not old.has_steps:
+        if not choices:
+            return None
+        return Parameter.choice(new.name, choices, ordered=new.kind is Kind.ORDINAL)
+    if old.choices and not old.has_steps:  # unordered choices, or not numbers, became a range
         return None
 
     old_lower, old_upper = _find_range(old)
     lower = max(old_lower, new.lower)
     upper = min(old_upper, new.upper)
     is_empty = lower > upper
-    is_point = lower == upper and new.kind is Kind.FLOAT  # a float needs more than one value
+    is_single_float = lower == upper and new.kind is Kind.FLOAT  # no range, and hardly ever used
     # Earlier values of a float are hardly ever whole numbers, so none could be used.
     became_integer = old.kind is Kind.FLOAT and new.kind is Kind.INTEGER
-    if is_empty or is_point or became_integer:
+    if is_empty or is_single_float or became_integer:
         return None
     return replace(new, lower=lower, upper=upper, default=NO_DEFAULT)
 
@@ -244,13 +261,13 @@ def _intersect(old: Parameter, new: Parameter) -> Parameter | None:
 def _intersect_choices(old: Parameter, new: Parameter) -> tuple[Value, ...]:
     """List the choices of the new hyperparameter that the old one allows, too.
 
-    If both are ranges of numbers, and steps were added or changed, these are the new steps within
-    the old range: old numbers are moved to them.
+    If both are ranges of numbers and the new one has other steps, these are all steps within the
+    old range, since old numbers are moved to the nearest step.
     """
     if has_other_steps(old, new):
         lowest, highest = _find_range(old)
         return tuple(step for step in new.choices if lowest <= cast("float", step) <= highest)
-    if not old.choices:  # a range became choices
+    if not old.choices:  # a range became choices, which have no common values
         return ()
     return tuple(choice for choice in new.choices if allows(old, choice))
 
@@ -259,11 +276,13 @@ def _find_range(parameter: Parameter) -> tuple[float, float]:
     """Find the smallest and the largest number of a range, with or without steps."""
     if not parameter.has_steps:
         return parameter.lower, parameter.upper
-    lowest, highest = parameter.choices[0], parameter.choices[-1]
-    return float(cast("float", lowest)), float(cast("float", highest))
+    # With steps it has ordered choices, and its bounds are those of their indices.
+    lowest = cast("float", parameter.choices[0])
+    highest = cast("float", parameter.choices[-1])
+    return float(lowest), float(highest)
 
 
-def _restrict_condition(
+def _translate_condition(
     condition: Condition, new: SearchSpace, shared: Sequence[Parameter]
 ) -> Condition | None:
     """Translate a condition of the new space to the space of the shared hyperparameters.
@@ -279,33 +298,33 @@ def _restrict_condition(
 
     Returns:
         The condition for the space of the shared hyperparameters. None if that space lacks the
-        parent, or lacks all values that the parent is compared with; of joined conditions, if this
-        is so for any.
+        parent, or lacks all values that the parent is compared with. Joined conditions are None if
+        one of them is.
     """
     if isinstance(condition, Joined):
         parts = []
         for part in condition.parts:
-            shared_part = _restrict_condition(part, new, shared)
+            shared_part = _translate_condition(part, new, shared)
             if shared_part is None:
                 return None
             parts.append(shared_part)
         return Joined(condition.connective, tuple(parts))
 
     parent = new.parameters[condition.parent]
-    shared_names = [p.name for p in shared]
+    shared_names = [parameter.name for parameter in shared]
     if parent.name not in shared_names:
         return None
     shared_column = shared_names.index(parent.name)
-    # Codes of the same values in the shared space, NaN for a value that it lacks.
     new_codes = np.array(condition.coded)
-    codes_or_nan = recode(new_codes, parent, shared[shared_column])
-    shared_codes = codes_or_nan[~np.isnan(codes_or_nan)]
-    if not len(shared_codes):
+    shared_codes = recode(new_codes, parent, shared[shared_column])
+    is_missing = np.isnan(shared_codes)  # values that the shared space lacks
+    if is_missing.all():
         return None
-    return replace(condition, parent=shared_column, coded=tuple(shared_codes.tolist()))
+    remaining_codes = tuple(shared_codes[~is_missing].tolist())
+    return replace(condition, parent=shared_column, coded=remaining_codes)
 
 
-def _unit_bounds(shared: Parameter, new: Parameter) -> tuple[float, float]:
+def _map_to_unit_interval(shared: Parameter, new: Parameter) -> tuple[float, float]:
     """Map the shared range of a number to the unit interval of its new range.
 
     Args:
@@ -322,11 +341,12 @@ def _unit_bounds(shared: Parameter, new: Parameter) -> tuple[float, float]:
     return begin, end
 
 
-def _next_value(coded: float, sign: int, parameter: Parameter) -> float:
-    """Return the next larger value of a hyperparameter (sign 1), or the next smaller (sign -1).
+def _find_next_value(number: float, parameter: Parameter, *, direction: Literal[1, -1]) -> float:
+    """Return the number next to a given one among the values of a hyperparameter.
 
-    It is the next whole number if the hyperparameter is discrete, else the next float.
+    It is the next whole number if the hyperparameter is discrete, else the next float. The
+    direction is 1 for the next larger number, -1 for the next smaller one.
     """
     if parameter.is_discrete:
-        return coded + sign
-    return math.nextafter(coded, sign * math.inf)
+        return number + direction
+    return math.nextafter(number, direction * math.inf)

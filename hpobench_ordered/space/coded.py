@@ -22,39 +22,49 @@ if TYPE_CHECKING:
 def sort_by_activation(
     names: Sequence[str], conditions: Mapping[str, Condition], constants: Config
 ) -> tuple[int, ...]:
-    """Columns of the hyperparameters, every parent before its children.
+    """Sort the columns of hyperparameters so that every parent comes before its children.
+
+    A child is a hyperparameter with a condition, which compares the values of its parents.
 
     Args:
         names: Names of the tunable hyperparameters, by column.
         conditions: Conditions by the name of the child.
         constants: Constants of the space.
 
+    Returns:
+        The columns in the new order.
+
     Raises:
         InvalidSpaceError: The child of a condition is not tunable, or conditions form a circle.
     """
-    for child in conditions.keys() - set(names):
-        kind = "constant" if child in constants else "unknown hyperparameter"
-        raise InvalidSpaceError(f"a condition of {kind} {child!r} is not supported")
+    for child in conditions:
+        if child not in names:
+            kind = "constant" if child in constants else "unknown hyperparameter"
+            raise InvalidSpaceError(f"a condition of {kind} {child!r} is not supported")
 
-    parents_of: dict[int, set[int]] = {}
+    parents_of_column: dict[int, set[int]] = {}
     for column, name in enumerate(names):
-        parents_of[column] = parents(conditions[name]) if name in conditions else set()
+        parents_of_column[column] = parents(conditions[name]) if name in conditions else set()
 
     order: list[int] = []
-    remaining = list(parents_of)
+    remaining = list(range(len(names)))
     while remaining:
-        # Next come those whose parents are all in the order already.
-        ready = [column for column in remaining if parents_of[column] <= set(order)]
+        # A column can come next if all its parents are in the order already.
+        ready = [column for column in remaining if parents_of_column[column] <= set(order)]
         if not ready:
-            circle = [names[column] for column in remaining]
-            raise InvalidSpaceError(f"the conditions of {circle} depend on each other")
+            names_in_circle = [names[column] for column in remaining]
+            raise InvalidSpaceError(f"the conditions of {names_in_circle} depend on each other")
         order += ready
         remaining = [column for column in remaining if column not in ready]
     return tuple(order)
 
 
 def check_coded(values: FloatArray, parameters: Sequence[Parameter]) -> None:
-    """Check that an array has the shape and type of coded configurations, (n, d)."""
+    """Check that an array has the shape (n, d) and a numeric type, as coded configurations have.
+
+    Raises:
+        InvalidConfigError: The shape or the type is another one.
+    """
     if values.ndim != 2 or values.shape[1] != len(parameters):
         raise InvalidConfigError(
             f"an array of configurations must have shape (n, {len(parameters)}), one column for "
@@ -68,17 +78,26 @@ def check_coded(values: FloatArray, parameters: Sequence[Parameter]) -> None:
 def check_allowed(
     values: FloatArray, active: BoolArray | None, parameters: Sequence[Parameter]
 ) -> None:
-    """Check that active values (n, d) are allowed; if `active` is None, all are active."""
-    for j, parameter in enumerate(parameters):
-        column = values[:, j]
-        is_wrong = ~parameter.allows(column)
+    """Check that the hyperparameters allow all values of configurations that are active.
+
+    Args:
+        values: Coded values, (n, d).
+        active: Whether each value is active, (n, d); None if all are.
+        parameters: The hyperparameters, by column.
+
+    Raises:
+        InvalidConfigError: A value is not allowed; the message names the first one.
+    """
+    for column, parameter in enumerate(parameters):
+        values_of_parameter = values[:, column]
+        is_wrong = ~parameter.allows(values_of_parameter)
         if active is not None:
-            is_wrong &= active[:, j]
+            is_wrong &= active[:, column]
         if is_wrong.any():
-            first_wrong = int(np.argmax(is_wrong))
+            first_wrong_row = int(np.argmax(is_wrong))
             raise InvalidConfigError(
-                f"configuration {first_wrong}: {parameter.name} must be "
-                f"{parameter.describe_coded()}, but got {column[first_wrong]!r}"
+                f"configuration {first_wrong_row}: {parameter.name} must be "
+                f"{parameter.describe_coded()}, but got {values_of_parameter[first_wrong_row]!r}"
             )
 
 
@@ -91,20 +110,23 @@ def code_frame(
         frame: A column of native values for each hyperparameter. The column may be missing if the
             hyperparameter is inactive in all rows.
         parameters: The tunable hyperparameters, by column of the result.
-        conditions: Their conditions by column, parents before their children.
+        conditions: The condition of each hyperparameter by its column, None for one that is always
+            active; parents before their children.
 
     Raises:
         InvalidConfigError: A column is missing, or a value is not allowed.
     """
     coded = np.full((len(frame), len(parameters)), np.nan)
     active = np.ones(coded.shape, dtype=np.bool_)
-    for j, condition in conditions.items():
-        parameter = parameters[j]
+    for column, condition in conditions.items():
+        parameter = parameters[column]
         if condition is not None:
-            active[:, j] = condition.holds(coded, active)  # its parents are coded already
+            # The columns of its parents are coded already.
+            active[:, column] = condition.holds(coded, active)
         if parameter.name in frame.columns:
-            coded[:, j] = parameter.code_column(frame[parameter.name].to_numpy(), active[:, j])
-        elif active[:, j].any():
+            native_values = frame[parameter.name].to_numpy()
+            coded[:, column] = parameter.code_column(native_values, active[:, column])
+        elif active[:, column].any():
             raise InvalidConfigError(
                 f"column {parameter.name!r} is missing: {parameter.describe()}"
             )
@@ -112,21 +134,24 @@ def code_frame(
 
 
 def code_stored(frame: "DataFrame", parameters: Sequence[Parameter]) -> FloatArray:
-    """Code configurations read from a store, shape (n, d), NaN where inactive.
+    """Code configurations that were read from a store, shape (n, d), NaN where inactive.
 
     Args:
-        frame: A column for each hyperparameter: numbers, or choices as text; where it is inactive,
-            missing or a text that is no choice. There may be no column if it was never active.
+        frame: A column for each hyperparameter, of numbers, or of choices as text. Where the
+            hyperparameter is inactive, the cell is missing, or the text of no choice. A
+            hyperparameter that is never active may have no column.
         parameters: The tunable hyperparameters, by column of the result.
     """
     coded = np.full((len(frame), len(parameters)), np.nan)
-    for j, parameter in enumerate(parameters):
+    for column, parameter in enumerate(parameters):
         if parameter.name not in frame:  # never active: NaN in all rows
             continue
-        column = frame[parameter.name]
+        cells = frame[parameter.name]
         if parameter.choices:
-            code_of = {str(choice): float(code) for code, choice in enumerate(parameter.choices)}
-            as_text = column.astype(object).map(str, na_action="ignore")
-            column = as_text.map(code_of)  # NaN for the text of no choice
-        coded[:, j] = column.to_numpy(dtype=np.float64, na_value=np.nan)
+            code_of_text = {}
+            for code, choice in enumerate(parameter.choices):
+                code_of_text[str(choice)] = float(code)
+            texts = cells.astype(object).map(str, na_action="ignore")  # missing cells stay missing
+            cells = texts.map(code_of_text)  # NaN for the text of no choice
+        coded[:, column] = cells.to_numpy(dtype=np.float64, na_value=np.nan)
     return coded

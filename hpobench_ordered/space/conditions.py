@@ -40,9 +40,9 @@ class Connective(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Compare:
-    """Condition that the parent is active and the comparison of its coded value holds.
+    """Condition that the parent is active and its coded value compares as the condition says.
 
-    As in ConfigSpace, only NOT_EQUAL holds where the parent is inactive.
+    Where the parent is inactive, NOT_EQUAL holds and no other comparison does, as in ConfigSpace.
 
     Attributes:
         parent: Column of the parent in coded values.
@@ -55,11 +55,12 @@ class Compare:
     coded: tuple[float, ...]
 
     def holds(self, values: FloatArray, active: BoolArray) -> BoolArray:
-        """Whether the condition holds for each of n configurations, shape (n,).
+        """Find out for which of n configurations the condition holds, shape (n,).
 
         Args:
             values: Coded values, shape (n, d).
-            active: Whether each hyperparameter is active, shape (n, d); that of the parents counts.
+            active: Whether each hyperparameter is active, shape (n, d). Only the column of the
+                parent is read.
         """
         parent_values = values[:, self.parent]
         if self.comparison is Comparison.IN:
@@ -73,53 +74,60 @@ class Compare:
         """Whether the condition holds for one configuration.
 
         Args:
-            coded: Its d coded values, NaN where a parent is inactive.
+            coded: The d coded values of the configuration, NaN where the parent is inactive.
         """
-        value = coded[self.parent]
-        if value != value:  # noqa: PLR0124  NaN marks an inactive parent
+        parent_value = coded[self.parent]
+        is_inactive = parent_value != parent_value  # noqa: PLR0124  true for NaN only
+        if is_inactive:
             return self.comparison is Comparison.NOT_EQUAL  # as in ConfigSpace
         if self.comparison is Comparison.IN:
-            return value in self.coded
-        return bool(_OPERATORS[self.comparison](value, self.coded[0]))
+            return parent_value in self.coded
+        return bool(_OPERATORS[self.comparison](parent_value, self.coded[0]))
 
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """All (AND) or any (OR) of several conditions."""
+    """Condition that all (AND) or any (OR) of several conditions hold."""
 
     connective: Connective
     parts: tuple["Condition", ...]
 
     def holds(self, values: FloatArray, active: BoolArray) -> BoolArray:
-        """Whether the condition holds for each of n configurations, shape (n,).
+        """Find out for which of n configurations the condition holds, shape (n,).
 
         Args:
             values: Coded values, shape (n, d).
-            active: Whether each hyperparameter is active, shape (n, d); that of the parents counts.
+            active: Whether each hyperparameter is active, shape (n, d). Only the columns of the
+                parents are read.
         """
-        part_holds = [part.holds(values, active) for part in self.parts]
+        holds_of_parts = [part.holds(values, active) for part in self.parts]
         join = np.logical_and if self.connective is Connective.AND else np.logical_or
-        holds: BoolArray = join.reduce(part_holds, axis=0)
+        holds: BoolArray = join.reduce(holds_of_parts, axis=0)
         return holds
 
     def holds_for(self, coded: Sequence[float]) -> bool:
         """Whether the condition holds for one configuration.
 
         Args:
-            coded: Its d coded values, NaN where a parent is inactive.
+            coded: The d coded values of the configuration, NaN where a parent is inactive.
         """
-        part_holds = (part.holds_for(coded) for part in self.parts)
-        return all(part_holds) if self.connective is Connective.AND else any(part_holds)
+        holds_of_parts = (part.holds_for(coded) for part in self.parts)
+        if self.connective is Connective.AND:
+            return all(holds_of_parts)
+        return any(holds_of_parts)
 
 
 Condition = Compare | Joined
 
 
 def parents(condition: Condition) -> set[int]:
-    """Columns of all hyperparameters that a condition depends on."""
+    """Return the columns of all hyperparameters that a condition depends on."""
     if isinstance(condition, Compare):
         return {condition.parent}
-    return set().union(*(parents(part) for part in condition.parts))
+    columns: set[int] = set()
+    for part in condition.parts:
+        columns |= parents(part)
+    return columns
 
 
 _SYMBOLS: Mapping[Comparison, str] = {
@@ -134,8 +142,9 @@ _SYMBOLS: Mapping[Comparison, str] = {
 def describe_condition(condition: Condition, parameters: Sequence[Parameter]) -> str:
     """Describe a condition in words, such as "kernel = radial"."""
     if isinstance(condition, Joined):
-        parts = [describe_condition(part, parameters) for part in condition.parts]
-        return f" {condition.connective.value.lower()} ".join(parts)
+        descriptions = [describe_condition(part, parameters) for part in condition.parts]
+        connective = condition.connective.value.lower()  # "and" or "or"
+        return f" {connective} ".join(descriptions)
     parent = parameters[condition.parent]
     values = ", ".join(str(parent.value(coded)) for coded in condition.coded)
     return f"{parent.name} {_SYMBOLS[condition.comparison]} {values}"
@@ -147,20 +156,22 @@ def condition_from_json(
     """Read a condition from ConfigSpace's JSON.
 
     Args:
-        item: The JSON of the condition.
+        item: The JSON of the condition, of which the value of "type" names a connective, such as
+            "AND", or a comparison, such as "EQ".
         by_name: Tunable hyperparameters by name, in the order of the columns.
         constants: Names of the constants.
 
     Raises:
         InvalidSpaceError: The condition is of an unsupported type, or not on a hyperparameter.
     """
-    kind = item["type"]  # the value of a `Connective` or a `Comparison`
-    if kind in {connective.value for connective in Connective}:
+    type_name = item["type"]
+    if type_name in {connective.value for connective in Connective}:
         parts = [condition_from_json(part, by_name, constants) for part in item["conditions"]]
-        return Joined(Connective(kind), tuple(parts))
-    if kind not in {comparison.value for comparison in Comparison}:
-        raise InvalidSpaceError(f"condition {kind!r} on {item['child']!r} is not supported")
+        return Joined(Connective(type_name), tuple(parts))
+    if type_name not in {comparison.value for comparison in Comparison}:
+        raise InvalidSpaceError(f"condition {type_name!r} on {item['child']!r} is not supported")
 
+    comparison = Comparison(type_name)
     name = item["parent"]
     if name not in by_name:
         noun = "constant" if name in constants else "unknown hyperparameter"
@@ -168,10 +179,11 @@ def condition_from_json(
             f"a condition of {item['child']!r} on {noun} {name!r} is not supported"
         )
     parent = by_name[name]
-    native_values = item["values"] if kind == Comparison.IN.value else [item["value"]]
+    # Only IN compares with several values, under another key.
+    native_values = item["values"] if comparison is Comparison.IN else [item["value"]]
     coded_values = tuple(parent.code(value) for value in native_values)
-    column = list(by_name).index(name)
-    return Compare(column, Comparison(kind), coded_values)
+    parent_column = list(by_name).index(name)
+    return Compare(parent_column, comparison, coded_values)
 
 
 def condition_to_json(
@@ -188,7 +200,8 @@ def condition_to_json(
         parts = [condition_to_json(part, child, by_name) for part in condition.parts]
         return {"type": condition.connective.value, "child": child, "conditions": parts}
 
-    parent = list(by_name.values())[condition.parent]  # the condition holds its column
+    parameters = list(by_name.values())
+    parent = parameters[condition.parent]  # the condition has the parent's column
     item = {"type": condition.comparison.value, "child": child, "parent": parent.name}
     native_values = [parent.value(coded) for coded in condition.coded]
     if condition.comparison is Comparison.IN:

@@ -12,7 +12,7 @@ from hpobench_ordered.space.parameters import Parameter, check_keys, parameter_f
 def space_from_json(
     description: Mapping[str, Any],
 ) -> tuple[list[Parameter], dict[str, Condition], Config]:
-    """Read a search space from ConfigSpace's JSON, of format 0.4 or later.
+    """Read the parts of a search space from ConfigSpace's JSON, of format 0.4 or later.
 
     Returns:
         The tunable hyperparameters, the conditions by the name of the hyperparameter that they
@@ -33,21 +33,28 @@ def space_from_json(
         else:
             parameters.append(parameter_from_json(item))
 
-    by_name = {p.name: p for p in parameters}
+    by_name = {parameter.name: parameter for parameter in parameters}
     conditions: dict[str, Condition] = {}
     for item in description.get("conditions", ()):
-        if item["child"] in conditions:
-            raise InvalidSpaceError(f"two conditions on {item['child']!r}: join them by AND")
-        conditions[item["child"]] = condition_from_json(item, by_name, constants)
+        child = item["child"]  # name of the hyperparameter that the condition activates
+        if child in conditions:
+            raise InvalidSpaceError(f"two conditions on {child!r}: join them by AND")
+        conditions[child] = condition_from_json(item, by_name, constants)
     return parameters, conditions, constants
 
 
 def space_to_json(
     parameters: Sequence[Parameter], conditions: Mapping[str, Condition], constants: Config
 ) -> dict[str, Any]:
-    """Describe a space in ConfigSpace's JSON."""
-    by_name = {p.name: p for p in parameters}
-    tunable_items = [p.to_json() for p in parameters]
+    """Describe a search space in ConfigSpace's JSON, in its format 0.4.
+
+    Args:
+        parameters: The tunable hyperparameters.
+        conditions: The conditions by the name of the hyperparameter that they activate.
+        constants: The constants by name.
+    """
+    by_name = {parameter.name: parameter for parameter in parameters}
+    tunable_items = [parameter.to_json() for parameter in parameters]
     constant_items = [
         {"type": "constant", "name": name, "value": value, "meta": None}
         for name, value in constants.items()

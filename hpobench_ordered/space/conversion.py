@@ -51,20 +51,23 @@ def to_search_space(space: "SpaceLike") -> SearchSpace:
     )
 
 
-def make_space(described: "Mapping[str, Parameter | Value]") -> SearchSpace:
-    """Make a space of hyperparameters and constants, by their names.
+def make_space(items: "Mapping[str, Parameter | Value]") -> SearchSpace:
+    """Make a space of hyperparameters and constants.
 
-    A hyperparameter with a single value is a constant, too.
+    Args:
+        items: A hyperparameter, or the value of a constant, by name. A hyperparameter with a single
+            value becomes a constant.
     """
     parameters: list[Parameter] = []
     constants: Config = {}
-    for name, item in described.items():
+    for name, item in items.items():
         if not isinstance(item, Parameter):
             constants[name] = item
         elif item.size > 1:
             parameters.append(item)
         else:
-            constants[name] = item.value(item.lower)
+            only_value = item.value(item.lower)
+            constants[name] = only_value
     return SearchSpace(parameters, constants=constants)
 
 
@@ -82,15 +85,17 @@ def read_description(name: object, description: object) -> "Parameter | Value":
         The hyperparameter, or the value of the constant.
 
     Raises:
-        InvalidSpaceError: It is none of these, or may be a range or two choices.
+        InvalidSpaceError: The description is none of these, or it may be a range as well as two
+            choices.
     """
     if isinstance(name, str):
         if is_value(description):
             return cast("Value", description)
         if isinstance(description, tuple | list) and is_range(description):
-            lower, upper, *scale = description  # a scale may be left out
+            lower, upper, *scale = description  # `scale` is empty if it is left out
+            is_log = scale == [LOG]
             is_integer = isinstance(lower, Integral) and isinstance(upper, Integral)
-            return Parameter.number(name, lower, upper, log=scale == [LOG], integer=is_integer)
+            return Parameter.number(name, lower, upper, log=is_log, integer=is_integer)
         if isinstance(description, list):
             _check_is_unambiguous(name, description)
             return make_choice(name, description)
@@ -104,9 +109,10 @@ def read_description(name: object, description: object) -> "Parameter | Value":
 
 def make_choice(name: str, choices: Sequence[object]) -> Parameter:
     """Make a hyperparameter of choices, which are ordered if they are increasing numbers."""
-    values = cast("Sequence[Value]", choices)
-    as_ordered = Parameter.choice(name, tuple(values), ordered=True)
-    return as_ordered if as_ordered.has_steps else Parameter.choice(name, tuple(values))
+    values = tuple(cast("Sequence[Value]", choices))
+    ordinal = Parameter.choice(name, values, ordered=True)
+    are_increasing_numbers = ordinal.has_steps
+    return ordinal if are_increasing_numbers else Parameter.choice(name, values)
 
 
 def _check_is_unambiguous(name: str, choices: Sequence[object]) -> None:
@@ -121,24 +127,31 @@ def _check_is_unambiguous(name: str, choices: Sequence[object]) -> None:
 
 
 def is_range(description: Sequence[object]) -> bool:
-    """Whether a tuple or list is (low, high) or (low, high, scale); a list needs the scale."""
+    """Whether a tuple or list describes a range: (low, high, scale), or a tuple (low, high).
+
+    A list of two numbers may be a range or two choices, so a list needs the scale.
+    """
     bounds = description[:2]
-    scale = list(description[2:])
     has_bounds = len(bounds) == 2 and all(map(_is_number, bounds))
-    scales = [[LOG], [LINEAR]]
-    if isinstance(description, tuple):
-        scales.append([])
-    return has_bounds and scale in scales
+    following_items = list(description[2:])
+    has_scale = following_items in ([LOG], [LINEAR])
+    needs_no_scale = isinstance(description, tuple) and not following_items
+    return has_bounds and (has_scale or needs_no_scale)
 
 
-def text_of_choice(name: str, choice: object) -> Value:
-    """The choice of a `SearchSpace` that stands for an object: itself, or its text.
+def name_choice(name: str, choice: object) -> Value:
+    """Return the choice of a `SearchSpace` that stands for an object.
 
-    A list and a tuple have the same text, as storages return lists of tuples; a class or function
-    has its name.
+    Text, numbers, booleans and None stand for themselves. All other objects are named by a text: a
+    class or a function by its name, a list like the tuple of its elements (since storages return
+    tuples as lists), and others by their `repr`.
+
+    Args:
+        name: Name of the hyperparameter, for the message.
+        choice: The object.
 
     Raises:
-        InvalidSpaceError: The text of the object differs in every process.
+        InvalidSpaceError: The text contains the object's address, which differs in every process.
     """
     if is_value(choice):
         return cast("Value", choice)

@@ -38,12 +38,12 @@ CHANGES_OF_RANGE = frozenset({Change.GREW, Change.SHRANK, Change.MOVED})
 
 
 def recode(coded: FloatArray, old: Parameter, new: Parameter) -> FloatArray:
-    """Code the same native values by another hyperparameter.
+    """Translate the codes of a hyperparameter's values to those of its successor.
 
     Args:
         coded: Values as `old` codes them, NaN where inactive, shape (n,).
-        old: The hyperparameter that coded them.
-        new: The hyperparameter to code them by.
+        old: The hyperparameter before it changed.
+        new: The hyperparameter after it changed.
 
     Returns:
         The values as `new` codes them, NaN where inactive or not allowed by `new`, shape (n,). A
@@ -54,35 +54,44 @@ def recode(coded: FloatArray, old: Parameter, new: Parameter) -> FloatArray:
         if math.isnan(code):
             recoded.append(math.nan)
         else:
-            native_value = old.value(code)
-            recoded.append(_code_or_nan(move_to_step(native_value, old, new), new))
+            old_value = old.value(code)
+            new_value = move_to_step(old_value, old, new)
+            recoded.append(_code_or_nan(new_value, new))
     return np.array(recoded, dtype=np.float64)
 
 
 def has_other_steps(old: Parameter, new: Parameter) -> bool:
-    """Whether a range of numbers got steps that it did not have before.
+    """Whether old numbers must be moved to the steps that a range has now.
 
-    This is not so if steps were only added, or only removed.
+    This is so if the range got steps, or if its steps were replaced: some were added and others
+    removed. If steps were only added, all old numbers are steps; if steps were only removed, old
+    numbers that are no steps any more are not moved.
     """
     if not new.has_steps:
         return False
-    if not old.choices:
+    if not old.choices:  # a range without steps
         return True
-    common = [choice for choice in new.choices if allows(old, choice)]
-    kept_steps = len(common) in (len(old.choices), len(new.choices))
-    return old.has_steps and not kept_steps
+    n_common = len([choice for choice in new.choices if allows(old, choice)])
+    were_only_added = n_common == len(old.choices)
+    were_only_removed = n_common == len(new.choices)
+    return old.has_steps and not (were_only_added or were_only_removed)
 
 
 def move_to_step(value: Value, old: Parameter, new: Parameter) -> Value:
-    """Move a number of one hyperparameter to the nearest step of another that has steps.
+    """Move a number to the nearest step if a range has other steps now, see `has_other_steps`.
 
-    A number that is outside of the steps by a whole step or more is not moved. Nothing is moved,
-    either, if the steps have not changed.
+    A number that is outside of the steps by a whole step or more is not moved.
+
+    Args:
+        value: Native value of the hyperparameter before it changed.
+        old: The hyperparameter before it changed.
+        new: The hyperparameter after it changed.
     """
     if not has_other_steps(old, new):
         return value
-    code = new.find_nearest_step(float(cast("float", value)))
-    return value if math.isnan(code) else new.value(code)
+    number = float(cast("float", value))
+    code_of_step = new.find_nearest_step(number)  # NaN if the number is too far outside
+    return value if math.isnan(code_of_step) else new.value(code_of_step)
 
 
 def allows(parameter: Parameter, value: Value) -> bool:
@@ -106,7 +115,8 @@ def find_changes(old: SearchSpace, new: SearchSpace, name: str) -> Iterator[Chan
         new: The search space after.
         name: Name of a hyperparameter or constant of one of them or both.
     """
-    before = _get_item(old, name)  # a `Parameter` if tuned, a value if constant, else `ABSENT`
+    # Each is a `Parameter` if tuned, a value if constant, `ABSENT` if the space lacks the name.
+    before = _get_item(old, name)
     now = _get_item(new, name)
     if before is ABSENT:
         yield Change.ADDED
@@ -114,7 +124,9 @@ def find_changes(old: SearchSpace, new: SearchSpace, name: str) -> Iterator[Chan
         yield Change.REMOVED
     elif isinstance(before, Parameter) and isinstance(now, Parameter):
         yield from _find_changes_of_values(before, now)
-        if _condition_by_names(old, name) != _condition_by_names(new, name):
+        condition_before = _name_condition(old, name)
+        condition_now = _name_condition(new, name)
+        if condition_before != condition_now:
             yield Change.CONDITION
     elif isinstance(now, Parameter):
         yield Change.FREED
@@ -127,7 +139,7 @@ def find_changes(old: SearchSpace, new: SearchSpace, name: str) -> Iterator[Chan
 def _find_changes_of_values(old: Parameter, new: Parameter) -> Iterator[Change]:
     """Yield how the type and the values of a hyperparameter changed.
 
-    If a range became choices, or choices became a range, only the change of the type is reported.
+    If a range became choices, or choices became a range, only the change of the type is yielded.
     """
     if old.kind is not new.kind:
         yield Change.TYPE
@@ -179,7 +191,8 @@ def describe_changes(
     """
     if not changes:
         return
-    before = _get_item(old, name)  # a `Parameter` if tuned, a value if constant, else `ABSENT`
+    # Each is a `Parameter` if tuned, a value if constant, `ABSENT` if the space lacks the name.
+    before = _get_item(old, name)
     now = _get_item(new, name)
     if before is ABSENT:
         yield f"new ({_describe_values(now)})"
@@ -188,7 +201,7 @@ def describe_changes(
     elif isinstance(before, Parameter) and isinstance(now, Parameter):
         changes_of_values = set(changes) - {Change.CONDITION}
         if changes_of_values:
-            yield _describe_tuned(before, now, changes_of_values)
+            yield _describe_changes_of_values(before, now, changes_of_values)
         if Change.CONDITION in changes:
             yield f"was {_describe_condition(old, name)}, now {_describe_condition(new, name)}"
     elif isinstance(before, Parameter) or isinstance(now, Parameter):
@@ -205,27 +218,33 @@ _TYPES: Mapping[Kind, str] = {
 }
 
 
-def _describe_tuned(old: Parameter, new: Parameter, changes: set[Change]) -> str:
+def _describe_changes_of_values(old: Parameter, new: Parameter, changes: set[Change]) -> str:
     """Describe how the values of a hyperparameter changed that is tuned in both spaces.
 
-    `changes` are its changes, at least one.
+    Args:
+        old: The hyperparameter before.
+        new: The hyperparameter after.
+        changes: Its changes, at least one, without that of its condition.
+
+    Returns:
+        All values before and now, such as "from 1 to 9, now from 1 to 20". If some choices
+        remained, it only says which choices were added and removed.
     """
-    # If some choices remained, it is enough to say which ones were added and removed.
     only_choices_differ = changes <= {Change.CHOICES_ADDED, Change.CHOICES_REMOVED}
     has_common_choice = any(allows(old, choice) for choice in new.choices)
     if only_choices_differ and has_common_choice:
         return _describe_changed_choices(old, new)
 
-    # Otherwise all values before and now are listed. The scale and the type are added if changed.
-    texts = []
+    descriptions = []
     for parameter in (old, new):
-        text = _describe_values(parameter)
+        description = _describe_values(parameter)
         if Change.SCALE in changes:
-            text += f" on a {'log' if parameter.log else 'linear'} scale"
+            scale = "log" if parameter.log else "linear"
+            description += f" on a {scale} scale"
         if Change.TYPE in changes or Change.REORDERED in changes:
-            text += _TYPES[parameter.kind]
-        texts.append(text)
-    return ", now ".join(texts)
+            description += _TYPES[parameter.kind]
+        descriptions.append(description)
+    return ", now ".join(descriptions)
 
 
 def _describe_changed_choices(old: Parameter, new: Parameter) -> str:
@@ -252,24 +271,30 @@ _Item = Parameter | Value | Absent
 
 
 def _get_item(space: SearchSpace, name: str) -> _Item:
-    """The hyperparameter of that name, or the value of the constant; `ABSENT` if neither is."""
-    return space[name] if name in space.names else space.constants.get(name, ABSENT)
+    """Return the hyperparameter or the value of the constant of a name.
+
+    The result is `ABSENT` if the space has neither.
+    """
+    if name in space.names:
+        return space[name]
+    return space.constants.get(name, ABSENT)
 
 
-def _condition_by_names(space: SearchSpace, name: str) -> object:
-    """Convert the condition of a hyperparameter to a form that can be compared between two spaces.
+def _name_condition(space: SearchSpace, name: str) -> object:
+    """Convert the condition of a hyperparameter to names, so that it can be compared.
 
-    The result has names and native values, while a `Condition` has columns and codes, which depend
-    on its space. It is None if the hyperparameter has no condition.
+    A `Condition` has columns and codes, which depend on its search space. The result has names and
+    native values, as ConfigSpace's JSON. It is None if the hyperparameter has no condition.
     """
     condition = space.conditions.get(name)
     if condition is None:
         return None
-    by_name = {p.name: p for p in space.parameters}
+    by_name = {parameter.name: parameter for parameter in space.parameters}
     return condition_to_json(condition, name, by_name)
 
 
 def _describe_condition(space: SearchSpace, name: str) -> str:
+    """Describe when a hyperparameter is active, as part of a sentence."""
     condition = space.describe_condition(name)
     return f"active if {condition}" if condition else "always active"
 
@@ -286,6 +311,7 @@ def _describe_values(item: _Item) -> str:
 
 
 def _format_value(value: Value | Absent) -> str:
+    """Format a native value; a float has at most six significant digits."""
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 

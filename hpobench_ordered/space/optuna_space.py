@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 from hpobench_ordered._typing import Config, Value
 from hpobench_ordered.errors import InvalidSpaceError
 from hpobench_ordered.space import SearchSpace
-from hpobench_ordered.space.conversion import make_space, text_of_choice
+from hpobench_ordered.space.conversion import make_space, name_choice
 from hpobench_ordered.space.parameters import Kind, Parameter
 
 if TYPE_CHECKING:
@@ -27,7 +27,10 @@ def make_distribution(parameter: Parameter) -> "BaseDistribution":
 
 
 def suggest(trial: "Trial", parameter: Parameter) -> Value:
-    """Let a trial suggest a value of a hyperparameter, as from `make_distribution`."""
+    """Let Optuna's trial suggest a native value of a hyperparameter.
+
+    The trial uses the same distribution as `make_distribution` makes.
+    """
     name = parameter.name
     if parameter.choices:
         return cast("Value", trial.suggest_categorical(name, parameter.choices))
@@ -40,18 +43,20 @@ def suggest(trial: "Trial", parameter: Parameter) -> Value:
 
 
 def build_config(space: SearchSpace, choose: Callable[[Parameter], Value]) -> Config:
-    """Build a configuration by choosing its active hyperparameters, parents before children.
+    """Build a configuration by choosing a value for each active hyperparameter.
+
+    Parents are chosen before their children, whose conditions compare the parents' values.
 
     Args:
         space: The search space.
-        choose: Chooses the value of a hyperparameter.
+        choose: Chooses the native value of a hyperparameter.
 
     Returns:
         The active hyperparameters, in the order of the space, and the constants.
     """
     codes = [math.nan] * space.dimension  # of the values chosen so far; NaN where inactive
     chosen: Config = {}
-    for column, condition in space.ordered_conditions.items():  # parents before children
+    for column, condition in space.ordered_conditions.items():
         parameter = space.parameters[column]
         is_active = condition is None or condition.holds_for(codes)
         if is_active:
@@ -64,7 +69,7 @@ def build_config(space: SearchSpace, choose: Callable[[Parameter], Value]) -> Co
 
 
 def suggest_config(trial: "Trial", space: SearchSpace) -> Config:
-    """Let a trial suggest a configuration, only its active hyperparameters."""
+    """Let Optuna's trial suggest a configuration: its active hyperparameters, and constants."""
     return build_config(space, lambda parameter: suggest(trial, parameter))
 
 
@@ -80,7 +85,7 @@ def convert_distributions(distributions: "Mapping[str, BaseDistribution]") -> Se
 
 
 def get_only_value(parameter: Parameter) -> Value:
-    """Get the value of a hyperparameter that has only one."""
+    """Return the value of a hyperparameter that has only one value."""
     return parameter.value(parameter.lower)
 
 
@@ -93,7 +98,7 @@ def convert_distribution(name: str, distribution: "BaseDistribution") -> Paramet
     from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
     if isinstance(distribution, CategoricalDistribution):
-        choices = [text_of_choice(name, choice) for choice in distribution.choices]
+        choices = [name_choice(name, choice) for choice in distribution.choices]
         return Parameter.choice(name, tuple(choices))
     if isinstance(distribution, FloatDistribution | IntDistribution):
         return _convert_numbers(name, distribution)
@@ -105,7 +110,12 @@ def merge_distributions(
 ) -> "BaseDistribution":
     """Merge two ranges of numbers to the smallest range that contains both.
 
-    It has no steps, unless both have the same.
+    The merged range has steps only if both ranges have the same steps.
+
+    Args:
+        name: Name of the hyperparameter, for the message.
+        first: A range.
+        second: Another range.
 
     Raises:
         InvalidSpaceError: One is not of numbers, or they differ in their scale or type.
@@ -113,33 +123,35 @@ def merge_distributions(
     from optuna.distributions import FloatDistribution, IntDistribution
 
     error = InvalidSpaceError(f"{name!r} was suggested from {first} and from {second}")
-    of_numbers = FloatDistribution | IntDistribution
-    if not isinstance(first, of_numbers) or not isinstance(second, of_numbers):
+    types_of_numbers = FloatDistribution | IntDistribution
+    if not isinstance(first, types_of_numbers) or not isinstance(second, types_of_numbers):
         raise error
     if type(first) is not type(second) or first.log != second.log:
         raise error
 
+    make_range = type(first)
     low = min(first.low, second.low)
     high = max(first.high, second.high)
     has_same_steps = first.step == second.step and first.low == second.low
-    if not has_same_steps:
-        return type(first)(low, high, log=first.log)
-    return type(first)(low, high, log=first.log, step=first.step)
+    if has_same_steps:
+        return make_range(low, high, log=first.log, step=first.step)
+    return make_range(low, high, log=first.log)
 
 
 def _has_steps(distribution: "FloatDistribution | IntDistribution") -> bool:
-    """Whether a range leaves out numbers, or integers, between its ends.
-
-    Optuna gives a range without steps the step None if it is of floats, and 1 if it is of integers.
-    """
+    """Whether a range allows only some of the floats, or of the integers, between its ends."""
     from optuna.distributions import IntDistribution
 
-    step_of_whole_range = 1 if isinstance(distribution, IntDistribution) else None
-    return bool(distribution.step != step_of_whole_range)
+    # Optuna gives a range of all integers the step 1, and a range of all floats the step None.
+    step_without_gaps = 1 if isinstance(distribution, IntDistribution) else None
+    return bool(distribution.step != step_without_gaps)
 
 
 def _convert_numbers(name: str, distribution: "FloatDistribution | IntDistribution") -> Parameter:
-    """Convert a range of numbers; one with steps becomes an ordinal."""
+    """Convert Optuna's range of numbers to a hyperparameter.
+
+    A range with steps becomes an ordinal, and a single number becomes a choice.
+    """
     from optuna.distributions import IntDistribution
 
     low, high = distribution.low, distribution.high
@@ -151,7 +163,9 @@ def _convert_numbers(name: str, distribution: "FloatDistribution | IntDistributi
         return Parameter.number(name, low, high, log=distribution.log, integer=is_integer)
 
     step = cast("float", distribution.step)
-    number_of_steps = round((high - low) / step)  # Optuna has moved the upper end to a step
-    # Rounding may take the last value above the upper end.
-    values = [min(low + k * step, high) for k in range(number_of_steps + 1)]
+    n_steps = round((high - low) / step)  # Optuna has moved the upper end to a step
+    values = []
+    for k in range(n_steps + 1):
+        # Rounding may take the last value above the upper end.
+        values.append(min(low + k * step, high))
     return Parameter.choice(name, tuple(values), ordered=True)

@@ -68,6 +68,7 @@ class Parameter:
     log: bool = False
     choices: tuple[Value, ...] = ()
     default: Value | NoDefault = NO_DEFAULT
+    # Index of each choice, by (whether it is a boolean, choice), see `_set_codes`.
     _codes: Mapping[tuple[bool, Value], float] = field(init=False, repr=False, compare=False)
     span: tuple[float, float] = field(init=False, repr=False, compare=False)
 
@@ -92,7 +93,11 @@ class Parameter:
             raise InvalidSpaceError(f"{self.name}: a log scale needs a positive lower bound")
 
     def _set_codes(self) -> None:
-        """Set the codes of the choices: the index of each, by a key that tells True from 1."""
+        """Set `_codes`, the index of each choice, after checking the choices.
+
+        Raises:
+            InvalidSpaceError: A choice has a wrong type, or occurs twice.
+        """
         for choice in self.choices:
             is_value = choice is None or isinstance(choice, str | bool | int | float | np.generic)
             if not is_value:
@@ -100,8 +105,11 @@ class Parameter:
                     f"{self.name}: a choice must be text, a number, a boolean or None, but got "
                     f"{choice!r}: give it a name, as text"
                 )
-        # True equals 1 and False equals 0 in Python: the first part of the key tells them apart.
-        codes = {(isinstance(c, _BOOLEANS), c): float(i) for i, c in enumerate(self.choices)}
+        codes = {}
+        for index, choice in enumerate(self.choices):
+            # The first part of the key tells True from 1 and False from 0, equal in Python.
+            key = (isinstance(choice, _BOOLEANS), choice)
+            codes[key] = float(index)
         if len(codes) != len(self.choices):
             raise InvalidSpaceError(f"{self.name}: repeated choices {self.choices}")
         object.__setattr__(self, "_codes", codes)  # as the class is frozen
@@ -118,19 +126,25 @@ class Parameter:
         object.__setattr__(self, "span", tuple(scaled_bounds.tolist()))  # as the class is frozen
 
     def _set_default(self) -> None:
-        """Check the default; if there is none, set the first choice or the middle of the range."""
-        # None usually means that there is no default, but here it may be one of the choices.
-        means_none = self.default is None and None in self.choices
-        if self.default in (NO_DEFAULT, None) and not means_none:
+        """Check the default; if there is none, set the first choice or the middle of the range.
+
+        Raises:
+            InvalidSpaceError: The default is not allowed.
+        """
+        is_choice_none = self.default is None and None in self.choices
+        is_missing = self.default in (NO_DEFAULT, None) and not is_choice_none
+        if is_missing:
+            first_choice = 0.0  # its index
             middle = float(self.decode(np.array(0.5)))
-            coded = self.lower if self.choices else middle
-            object.__setattr__(self, "default", self.value(coded))  # as the class is frozen
+            coded_default = first_choice if self.choices else middle
+            object.__setattr__(self, "default", self.value(coded_default))  # the class is frozen
+
         try:
             code = self.code(cast(Value, self.default))
         except InvalidConfigError as error:  # its message begins with the hyperparameter's name
             raise InvalidSpaceError(f"default of {error}") from None
-        was_rounded = not self.choices and code != self.default
-        if was_rounded:
+        was_moved_to_bound = not self.choices and code != self.default
+        if was_moved_to_bound:
             object.__setattr__(self, "default", self.value(code))
 
     @classmethod
@@ -170,17 +184,19 @@ class Parameter:
         return all(low < high for low, high in pairwise(numbers))
 
     def find_nearest_step(self, number: float) -> float:
-        """Find the code of the step that is nearest to a number.
+        """Find the code of the step that is nearest to a number, for choices that are steps.
 
         The result is NaN if the number is outside of the steps by a whole step or more. For
-        example, 100 is moved to the last of the steps 1, 11, ..., 91, but 101 is not.
+        example, the last of the steps 1, 11, ..., 91 is the nearest one to 100, but none is to 101.
+        If there is only one step, it is the nearest one to all numbers.
         """
         steps = np.array(self.choices, dtype=np.float64)
-        gaps = np.diff(steps, prepend=-math.inf, append=math.inf)
-        if len(steps) > 1:  # the gap before the first step is as wide as the one after it
-            gaps[[0, -1]] = gaps[1], gaps[-2]
-        is_near = steps[0] - gaps[0] < number < steps[-1] + gaps[-1]
-        return float(np.abs(steps - number).argmin()) if is_near else math.nan
+        first_gap = steps[1] - steps[0] if len(steps) > 1 else math.inf
+        last_gap = steps[-1] - steps[-2] if len(steps) > 1 else math.inf
+        is_near = steps[0] - first_gap < number < steps[-1] + last_gap
+        if not is_near:
+            return math.nan
+        return float(np.abs(steps - number).argmin())
 
     @property
     def is_discrete(self) -> bool:
@@ -229,7 +245,7 @@ class Parameter:
         return {**item, "meta": None}
 
     def code(self, value: Value) -> float:
-        """Check one native value and code it as a float.
+        """Check one native value and code it as a float: a number itself, or a choice's index.
 
         A number that misses a bound by rounding is moved onto it.
 
@@ -248,12 +264,12 @@ class Parameter:
         number = float(cast("float", value))
         is_whole_if_integer = self.kind is Kind.FLOAT or number.is_integer()
         is_in_range = self.lower <= number <= self.upper  # False for NaN
-        if not (is_whole_if_integer and is_in_range):
-            (bound,) = self.move_to_bounds(np.array([number]))
-            if bound in (self.lower, self.upper):
-                return float(bound)
-            raise InvalidConfigError(f"{self.name} must be {self.describe()}, but got {value!r}")
-        return number
+        if is_whole_if_integer and is_in_range:
+            return number
+        (number_or_bound,) = self.move_to_bounds(np.array([number]))
+        if number_or_bound in (self.lower, self.upper):
+            return float(number_or_bound)
+        raise InvalidConfigError(f"{self.name} must be {self.describe()}, but got {value!r}")
 
     def move_to_bounds(self, numbers: FloatArray) -> FloatArray:
         """Move numbers (n,) that miss a bound by rounding onto it; all others stay as they are."""
@@ -264,26 +280,39 @@ class Parameter:
             is_wrong |= np.isfinite(numbers) & (numbers != np.floor(numbers))
         if not is_wrong.any():
             return numbers
-
-        bounds = np.array([self.lower, self.upper])
-        scaled_bounds = log(bounds) if self.log else bounds
-        wrong = numbers[is_wrong]
-        # On a log scale, numbers that are not positive are far from any bound: they become NaN.
-        scaled = log(np.where(wrong > 0, wrong, np.nan)) if self.log else wrong
-        # Numbers that were stored in single precision miss a bound by more.
-        with np.errstate(over="ignore"):  # very large numbers become infinite in single precision
-            is_single = wrong.astype(np.float32) == wrong
-        rounding = np.where(is_single, ROUNDING_OF_FLOAT32, ROUNDING)
-        largest_miss = rounding * (scaled_bounds[1] - scaled_bounds[0])
-        for bound, scaled_bound in zip(bounds, scaled_bounds, strict=True):
-            wrong = np.where(np.abs(scaled - scaled_bound) <= largest_miss, bound, wrong)
         moved = numbers.copy()
-        moved[is_wrong] = wrong
+        moved[is_wrong] = self._move_wrong_to_bounds(numbers[is_wrong])
+        return moved
+
+    def _move_wrong_to_bounds(self, wrong: FloatArray) -> FloatArray:
+        """Move those of some wrong numbers, (n,), that are near a bound onto it.
+
+        A number is near a bound if its distance, on the log scale if there is one, is at most the
+        share `ROUNDING` of the range, or `ROUNDING_OF_FLOAT32` for numbers in single precision.
+        """
+        bounds = np.array([self.lower, self.upper])
+        if self.log:
+            scaled_bounds = log(bounds)
+            # Numbers that are not positive have no logarithm; as NaN they are near no bound.
+            scaled_numbers = log(np.where(wrong > 0, wrong, np.nan))
+        else:
+            scaled_bounds = bounds
+            scaled_numbers = wrong
+
+        with np.errstate(over="ignore"):  # very large numbers become infinite in single precision
+            is_single_precision = wrong.astype(np.float32) == wrong
+        largest_share = np.where(is_single_precision, ROUNDING_OF_FLOAT32, ROUNDING)
+        largest_distance = largest_share * (scaled_bounds[1] - scaled_bounds[0])
+
+        moved = wrong
+        for bound, scaled_bound in zip(bounds, scaled_bounds, strict=True):
+            is_near = np.abs(scaled_numbers - scaled_bound) <= largest_distance
+            moved = np.where(is_near, bound, moved)
         return moved
 
     def _code_choice(self, value: Value) -> float:
         """Return the index of a choice; raise an `InvalidConfigError` if the value is no choice."""
-        # True equals 1 and False equals 0 in Python: the first part of the key tells them apart.
+        # Keys of `_codes` begin with whether the choice is a boolean, as True equals 1 in Python.
         key = (isinstance(value, _BOOLEANS), value)
         try:
             return self._codes[key]
@@ -296,8 +325,8 @@ class Parameter:
     def code_column(self, column: NDArray[Any], active: BoolArray) -> FloatArray:
         """Code a column of native values (n,); inactive and missing values become NaN.
 
-        Numbers in arrays of numbers are not checked one by one, which would be slow: the caller
-        checks them, and that no active value is missing, with `allows`.
+        Numbers in arrays of a numeric type are not checked, since this would be slow one by one.
+        The caller checks with `allows` that they are allowed, and that no active value is missing.
 
         Args:
             column: Native values, shape (n,).
@@ -314,10 +343,10 @@ class Parameter:
         for row in np.flatnonzero(active):
             value = column[row]
             is_missing = value is None or (isinstance(value, float) and math.isnan(value))
-            if is_missing and None not in self.choices:
-                continue
             if is_missing:
-                value = None  # a missing cell is the choice None where there is one
+                if None not in self.choices:
+                    continue  # stays NaN
+                value = None  # a missing cell stands for the choice None
             try:
                 coded[row] = self.code(value)
             except InvalidConfigError as error:
@@ -331,8 +360,11 @@ class Parameter:
         return int(coded) if self.kind is Kind.INTEGER else coded
 
     def codes_as(self, other: "Parameter") -> bool:
-        """Whether another hyperparameter has the same values and codes; defaults may differ."""
-        if self is other:  # faster
+        """Whether another hyperparameter has the same name, values and codes.
+
+        Defaults may differ. Choices True and 1, which are equal in Python, count as different.
+        """
+        if self is other:  # saves the comparisons
             return True
         return (
             self.name == other.name
@@ -344,21 +376,24 @@ class Parameter:
         )
 
     def allows(self, coded: FloatArray) -> BoolArray:
-        """Whether each coded value is in range and, if discrete, whole; same shape as the input."""
-        allowed = (coded >= self.lower) & (coded <= self.upper)
+        """Find out which coded values are in range and, if discrete, whole numbers.
+
+        The result has the shape of the input; NaN is not allowed.
+        """
+        is_allowed = (coded >= self.lower) & (coded <= self.upper)
         if self.is_discrete:
-            allowed &= coded == np.floor(coded)
-        return allowed
+            is_allowed &= coded == np.floor(coded)
+        return is_allowed
 
     def encode(self, coded: FloatArray) -> FloatArray:
         """Map coded values to [0, 1], same shape as the input; NaN stays NaN."""
-        low, high = self.span  # mapped to 0 and 1; on the log scale, if there is one
+        low, high = self.span  # what is mapped to 0 and to 1; logarithms on a log scale
         scaled = log(coded) if self.log else coded
         return (scaled - low) / (high - low)
 
     def decode(self, unit: FloatArray) -> FloatArray:
         """Map [0, 1] to coded values, same shape as the input; NaN stays NaN."""
-        low, high = self.span  # mapped to 0 and 1; on the log scale, if there is one
+        low, high = self.span  # what is mapped to 0 and to 1; logarithms on a log scale
         scaled = low + unit * (high - low)
         if not self.log:
             coded = scaled
@@ -368,12 +403,12 @@ class Parameter:
             coded = exp(scaled)  # this package's own: the same bits on every processor
         if self.is_discrete:
             coded = np.rint(coded)
-        # A rounded value may be outside of the range. These two calls are faster than `np.clip`.
+        # Rounding may lead out of the range. These two calls are faster than `np.clip`.
         return np.minimum(np.maximum(coded, self.lower), self.upper)
 
 
 def exp(x: FloatArray) -> FloatArray:
-    """The exponential of x, elementwise, with the same bits on every processor.
+    """Compute the exponential of x, elementwise, with the same bits on every processor.
 
     In double precision the last bit depends on the processor's instructions. A result rounded from
     extended precision does not depend on them, and is almost always correctly rounded.
@@ -382,7 +417,10 @@ def exp(x: FloatArray) -> FloatArray:
 
 
 def log(x: FloatArray) -> FloatArray:
-    """The logarithm of x, elementwise, with the same bits on every processor, as in `exp`."""
+    """Compute the natural logarithm of x, elementwise, with the same bits on every processor.
+
+    In double precision the last bit depends on the processor, see `exp`.
+    """
     return np.log(x, dtype=np.longdouble).astype(np.float64)
 
 
@@ -397,9 +435,9 @@ _KEYS_IN_JSON: Mapping[Kind, tuple[str, ...]] = {
 """Keys that a hyperparameter needs in ConfigSpace's JSON, apart from its name and type."""
 
 
-def check_keys(item: Mapping[str, Any], *needed: str) -> None:
+def check_keys(item: Mapping[str, Any], *needed_keys: str) -> None:
     """Raise an `InvalidSpaceError` if the JSON of a hyperparameter lacks one of the keys."""
-    for key in needed:
+    for key in needed_keys:
         if key not in item:
             raise InvalidSpaceError(
                 f"hyperparameter {item.get('name')!r} has no {key!r} in its description {item}"
@@ -407,13 +445,15 @@ def check_keys(item: Mapping[str, Any], *needed: str) -> None:
 
 
 def parameter_from_json(item: Mapping[str, Any]) -> Parameter:
-    """Read a hyperparameter from ConfigSpace's JSON, old (0.4) or new.
+    """Read a tunable hyperparameter from ConfigSpace's JSON, in its format 0.4 or a later one.
 
-    Constants, which the JSON may have too, are no hyperparameters: the caller reads them.
+    Raises:
+        InvalidSpaceError: A key is missing, or the hyperparameter is of a type or has a feature
+            that is not supported. Constants are not tunable: the caller reads them.
     """
     check_keys(item, "name", "type")
     try:
-        kind = Kind(item["type"])  # raises a ValueError for other types
+        kind = Kind(item["type"])
     except ValueError:
         supported = [k.value for k in Kind] + ["constant"]
         raise InvalidSpaceError(
@@ -424,7 +464,8 @@ def parameter_from_json(item: Mapping[str, Any]) -> Parameter:
     _check_is_supported(item, kind)
 
     name = item["name"]
-    default = item.get("default_value", item.get("default"))  # the new key, or the old one
+    default_in_old_format = item.get("default")
+    default = item.get("default_value", default_in_old_format)
     if kind is Kind.CATEGORICAL:
         return Parameter.choice(name, tuple(item["choices"]), default=default)
     if kind is Kind.ORDINAL:
@@ -440,13 +481,19 @@ def parameter_from_json(item: Mapping[str, Any]) -> Parameter:
 
 
 def _check_is_supported(item: Mapping[str, Any], kind: Kind) -> None:
-    """Check that the choices of a hyperparameter are equally likely, and that its steps are 1.
+    """Check that a hyperparameter in ConfigSpace's JSON has no weights and no quantisation.
 
-    ConfigSpace allows other weights of choices and, in its old format, other steps ("q").
+    ConfigSpace allows choices that are not equally likely and, in its old format, numbers that are
+    multiples of a step, "q".
+
+    Raises:
+        InvalidSpaceError: The hyperparameter has one of these features.
     """
-    weights = item.get("weights", item.get("probabilities"))  # the new key, or the old one
+    weights_in_old_format = item.get("probabilities")
+    weights = item.get("weights", weights_in_old_format)
     if weights is not None and len(set(weights)) > 1:
         raise InvalidSpaceError(f"{item['name']}: weights of choices are not supported: {weights}")
     step = item.get("q")
-    if step is not None and not (kind is Kind.INTEGER and step == 1):
+    is_every_integer = kind is Kind.INTEGER and step == 1
+    if step is not None and not is_every_integer:
         raise InvalidSpaceError(f"{item['name']}: quantisation is not supported: q = {step}")

@@ -31,7 +31,7 @@ def read_space(description: Mapping[str, Any]) -> SearchSpace:
     """
     try:
         for item in description["hyperparameters"]:
-            _check_types(item)  # `from_json` takes the types of values for granted
+            _check_types(item)  # `from_json` does not check the types of values
         return SearchSpace.from_json(description)
     except MALFORMED as error:
         # Messages of other exceptions, such as a KeyError's, say little without their type.
@@ -45,39 +45,38 @@ def is_number(value: object) -> bool:
 
 
 def _check_types(item: Mapping[str, Any]) -> None:
-    """Raise a `TypeError` if a value in the JSON of a hyperparameter has a wrong type.
-
-    `_TYPE_OF_KEY` has, for each key, a function that checks its value, and the type in words.
-    """
-    for key, (has_right_type, expected) in _TYPE_OF_KEY.items():
+    """Raise a `TypeError` if a value in the JSON of a hyperparameter has a wrong type."""
+    for key, (has_right_type, right_type) in _CHECKS_BY_KEY.items():
         if key in item and not has_right_type(item[key]):
-            raise TypeError(f"{key} must be {expected}, but got {reprlib.repr(item[key])}")
+            raise TypeError(f"{key} must be {right_type}, but got {reprlib.repr(item[key])}")
 
 
 def _is_value(value: object) -> bool:
-    """Whether it may be a choice or a constant: text, a boolean, a finite number or None."""
+    """Whether a value may be a choice or a constant: text, a boolean, a finite number or None."""
     return value is None or isinstance(value, str | bool) or is_number(value)
 
 
-def _are_values(choices: object) -> bool:
-    """Whether it is a list of what may be a choice."""
+def _is_list_of_values(choices: object) -> bool:
+    """Whether an object is a list of values that may be choices."""
     return isinstance(choices, list) and all(map(_is_value, choices))
 
 
 def _is_text(value: object) -> bool:
+    """Whether a value is text."""
     return isinstance(value, str)
 
 
 def _is_boolean(value: object) -> bool:
+    """Whether a value is True or False."""
     return isinstance(value, bool)
 
 
-_TYPE_OF_KEY: Mapping[str, tuple[Callable[[Any], bool], str]] = {
+_CHECKS_BY_KEY: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "name": (_is_text, "a string"),
     "lower": (is_number, "a finite number"),
     "upper": (is_number, "a finite number"),
     "log": (_is_boolean, "true or false"),
-    "choices": (_are_values, "a list of values"),
+    "choices": (_is_list_of_values, "a list of values"),
     "value": (_is_value, "a value"),
 }
-"""Type of the value of each key in a hyperparameter's JSON: a check of it, and its name."""
+"""For each key in a hyperparameter's JSON, a check of its value's type, and this type in words."""

@@ -84,11 +84,12 @@ class SearchSpace:
         conditions: Mapping[str, Condition] | None = None,
         constants: ConfigLike | None = None,
     ) -> None:
+        """Check the parts of a search space, and sort its conditions; see the class."""
         self.parameters = tuple(parameters)
-        self.names = tuple(p.name for p in self.parameters)
+        self.names = tuple(parameter.name for parameter in self.parameters)
         self.constants: Config = dict(constants or {})
-        self._conditions = dict(conditions or {})
-        self._column_of = {name: j for j, name in enumerate(self.names)}
+        self._conditions = dict(conditions or {})  # by the name of the hyperparameter
+        self._column_of_name = {name: column for column, name in enumerate(self.names)}
 
         counts = Counter([*self.names, *self.constants])
         duplicates = sorted(name for name, count in counts.items() if count > 1)
@@ -96,7 +97,7 @@ class SearchSpace:
             raise InvalidSpaceError(f"hyperparameters defined twice: {duplicates}")
         if not self.parameters:
             raise InvalidSpaceError("a search space needs at least one tunable hyperparameter")
-        # Columns, parents before their children; raises if the conditions are not valid.
+        # Every parent comes before its children. This raises an error for invalid conditions.
         self._columns_in_order = sort_by_activation(self.names, self._conditions, self.constants)
 
     @property
@@ -106,16 +107,19 @@ class SearchSpace:
 
     @property
     def conditions(self) -> Mapping[str, Condition]:
-        """Condition of each conditional hyperparameter."""
+        """Condition of each hyperparameter that is not always active, by its name."""
         return dict(self._conditions)
 
     @cached_property
     def ordered_conditions(self) -> Mapping[int, Condition | None]:
         """Condition of each hyperparameter by its column, parents before their children.
 
-        None for a hyperparameter that is always active.
+        It is None for a hyperparameter that is always active.
         """
-        return {j: self._conditions.get(self.names[j]) for j in self._columns_in_order}
+        conditions = {}
+        for column in self._columns_in_order:
+            conditions[column] = self._conditions.get(self.names[column])
+        return conditions
 
     def describe_condition(self, name: str) -> str:
         """Describe when a hyperparameter is active, such as "kernel = radial"; "" if always."""
@@ -123,15 +127,22 @@ class SearchSpace:
         return "" if condition is None else describe_condition(condition, self.parameters)
 
     def __len__(self) -> int:
+        """Return the number of tunable hyperparameters."""
         return self.dimension
 
     def __getitem__(self, name: str) -> Parameter:
-        if name not in self._column_of:
-            self._check_name(name)  # raises unless it is a constant
-            raise InvalidConfigError(f"hyperparameter {name!r} is a constant")
-        return self.parameters[self._column_of[name]]
+        """Return a tunable hyperparameter by its name.
+
+        Raises:
+            InvalidConfigError: The name is that of a constant, or unknown.
+        """
+        if name in self._column_of_name:
+            return self.parameters[self._column_of_name[name]]
+        self._check_name(name)  # raises an error for an unknown name, so it is a constant's
+        raise InvalidConfigError(f"hyperparameter {name!r} is a constant")
 
     def __eq__(self, other: object) -> bool:
+        """Whether both have the same hyperparameters (with defaults), conditions and constants."""
         if not isinstance(other, SearchSpace):
             return NotImplemented
         return (
@@ -141,17 +152,23 @@ class SearchSpace:
         )
 
     def __hash__(self) -> int:
-        # Equal for equal spaces, as it must be; names of constants are enough for that.
-        return hash((self.parameters, tuple(sorted(self.constants))))
+        """Return a hash that is equal for equal spaces.
+
+        Conditions and the values of constants are left out: a hash need not tell all spaces apart.
+        """
+        names_of_constants = tuple(sorted(self.constants))
+        return hash((self.parameters, names_of_constants))
 
     def __repr__(self) -> str:
+        """Describe the space in text, one hyperparameter a line."""
         lines = ["SearchSpace("]
         for name, values, condition in self.described():
             line = f"  {name}: {values}"
             lines.append(f"{line}, if {condition}" if condition else line)
         return "\n".join([*lines, ")"])
 
-    def _repr_html_(self) -> str:  # notebooks call it
+    def _repr_html_(self) -> str:
+        """Describe the space as an HTML table, which notebooks show."""
         columns = ("hyperparameter", "values", "active if")
         return table(f"SearchSpace, {self.dimension} dimensions", columns, self.described())
 
@@ -160,18 +177,22 @@ class SearchSpace:
 
         The condition is "" for a hyperparameter that is always active.
         """
-        rows = [(p.name, p.describe(), self.describe_condition(p.name)) for p in self.parameters]
+        rows = []
+        for parameter in self.parameters:
+            condition = self.describe_condition(parameter.name)
+            rows.append((parameter.name, parameter.describe(), condition))
         for name, value in self.constants.items():
             rows.append((name, f"always {value!r}", ""))
         return rows
 
     @cached_property
     def size(self) -> float:
-        """Number of distinct configurations; inf if a hyperparameter is continuous.
+        """Number of distinct configurations; inf if a hyperparameter is a float.
 
-        Under conditions it is an upper bound, as values of inactive hyperparameters are counted.
+        In a space with conditions it is an upper bound, as values of inactive hyperparameters are
+        counted.
         """
-        return float(math.prod(p.size for p in self.parameters))
+        return float(math.prod(parameter.size for parameter in self.parameters))
 
     @classmethod
     def from_json(cls, description: Mapping[str, Any]) -> Self:
@@ -210,19 +231,22 @@ class SearchSpace:
 
     def codes_as(self, other: "SearchSpace") -> bool:
         """Whether both spaces have the same configurations and codes; defaults may differ."""
-        if self is other:  # faster
+        if self is other:  # saves the comparisons
             return True
+        if self.dimension != other.dimension:
+            return False
+        pairs = zip(self.parameters, other.parameters, strict=True)
         return (
-            self.dimension == other.dimension
-            and all(map(Parameter.codes_as, self.parameters, other.parameters))
+            all(parameter.codes_as(other_parameter) for parameter, other_parameter in pairs)
             and self._conditions == other._conditions
             and self.constants == other.constants
         )
 
     def allows(self, values: FloatArray) -> BoolArray:
-        """Whether each value (n, d) is valid in this space, shape (n, d).
+        """Find out which coded values (n, d) are valid in this space, shape (n, d).
 
-        A value is valid if its hyperparameter is active and allows it, or inactive and it is NaN.
+        The value of an active hyperparameter is valid if it is in range and, if discrete, a whole
+        number. The value of an inactive one must be NaN.
         """
         cube = self._cube  # has the bounds of all hyperparameters as arrays, (d,)
         is_in_range = (values >= cube.lower) & (values <= cube.upper)
@@ -235,25 +259,27 @@ class SearchSpace:
     def move_to_bounds(self, values: FloatArray) -> FloatArray:
         """Copy coded values (n, d); numbers that miss a bound by rounding are moved onto it."""
         moved = np.array(values, dtype=np.float64)
-        for j, parameter in enumerate(self.parameters):
-            moved[:, j] = parameter.move_to_bounds(moved[:, j])
+        for column, parameter in enumerate(self.parameters):
+            moved[:, column] = parameter.move_to_bounds(moved[:, column])
         return moved
 
     def describe_invalid(self, values: FloatArray) -> str:
-        """Describe which values (n, d) are not valid, by row and hyperparameter; the first few."""
+        """Describe the first few coded values (n, d) that are not valid, as `allows` finds them."""
         is_invalid = ~self.allows(values)
         active = self.active(values)
         problems = []
         for row, column in np.argwhere(is_invalid)[:MAX_LISTED]:
             parameter = self.parameters[column]
-            is_active = active[row, column]
-            expected = parameter.describe_coded() if is_active else "NaN, as it is inactive"
+            if active[row, column]:
+                expected = parameter.describe_coded()
+            else:
+                expected = "NaN, as it is inactive"
             value = float(values[row, column])
             problems.append(f"row {row}: {parameter.name} must be {expected}, but got {value!r}")
 
-        unlisted = int(is_invalid.sum()) - len(problems)
-        if unlisted:
-            problems.append(f"and {unlisted} more")
+        n_unlisted = int(is_invalid.sum()) - len(problems)
+        if n_unlisted:
+            problems.append(f"and {n_unlisted} more")
         return "; ".join(problems)
 
     def canonical(self, unit: FloatArray) -> FloatArray:
@@ -286,19 +312,22 @@ class SearchSpace:
         return self.canonical(unit)
 
     def encode(self, values: FloatArray) -> FloatArray:
-        """Map values to the unit cube, shape (n, d) to (n, d)."""
+        """Map coded values to the unit cube, shape (n, d) to (n, d); NaN stays NaN."""
         return self._cube.encode(np.asarray(values, dtype=np.float64))
 
     def decode(self, unit: FloatArray) -> FloatArray:
-        """Map unit vectors to values, shape (n, d) to (n, d); inactive hyperparameters NaN."""
+        """Map unit vectors to coded values, shape (n, d) to (n, d), with NaN where inactive."""
         return self._cube.decode(np.asarray(unit, dtype=np.float64))
 
     def active(self, values: FloatArray) -> BoolArray:
-        """Whether each hyperparameter of each configuration is active, shape (n, d)."""
+        """Find out which hyperparameters of configurations, coded values (n, d), are active.
+
+        The result has shape (n, d).
+        """
         return self._cube.active(values)
 
     def features(self, unit: FloatArray) -> FloatArray:
-        """Features of canonical unit vectors for a model, shape (n, d) to (n, p).
+        """Compute features of canonical unit vectors for a model, shape (n, d) to (n, p).
 
         Numbers are in [0, 1]; categoricals are one-hot coded. Inactive numbers get the middle of
         their range, inactive categoricals zeros; the parent's features show that they are inactive.
@@ -319,18 +348,18 @@ class SearchSpace:
             InvalidConfigError: Unknown or missing hyperparameter, wrong type, out of bounds, or a
                 constant with another value.
         """
-        if type(config) is not dict and not isinstance(config, Mapping):  # the former is faster
-            of_row = (
-                "; a row of a table is one by `dict(row)`" if hasattr(config, "to_dict") else ""
-            )
-            raise InvalidConfigError(f"a configuration must be a dict, but got {config!r}{of_row}")
+        is_mapping = type(config) is dict or isinstance(config, Mapping)  # the former is faster
+        if not is_mapping:
+            is_row_of_table = hasattr(config, "to_dict")
+            hint = "; a row of a table is one by `dict(row)`" if is_row_of_table else ""
+            raise InvalidConfigError(f"a configuration must be a dict, but got {config!r}{hint}")
         coded = [math.nan] * len(self.parameters)
-        present_count = 0  # of tunable hyperparameters in `config`, active or not
+        n_present = 0  # number of tunable hyperparameters in `config`, active or not
         # Parents come before their children, whose conditions need the parents' codes.
         for column, condition in self.ordered_conditions.items():
             parameter = self.parameters[column]
             is_present = parameter.name in config
-            present_count += is_present
+            n_present += is_present
             is_active = condition is None or condition.holds_for(coded)
             if not is_active:
                 continue
@@ -342,8 +371,8 @@ class SearchSpace:
                 )
             coded[column] = parameter.code(config[parameter.name])
 
-        has_other_names = present_count != len(config)
-        if has_other_names:  # constants, which must have their value, or unknown names
+        has_other_names = n_present != len(config)
+        if has_other_names:  # they must be constants with their values
             self._check_other_names(config)
         return np.array(coded)  # NaN where inactive
 
@@ -363,7 +392,7 @@ class SearchSpace:
         if hasattr(configs, "to_pandas"):  # a table of Arrow
             configs = configs.to_pandas()
         if hasattr(configs, "columns"):  # a DataFrame, recognised without importing pandas
-            return self._values_of_frame(cast("DataFrame", configs))
+            return self._code_frame(cast("DataFrame", configs))
 
         dicts = list(cast("Iterable[ConfigLike]", configs))
         is_single_dict = isinstance(configs, Mapping)
@@ -379,24 +408,27 @@ class SearchSpace:
                 raise InvalidConfigError(f"configuration {i}: {error}") from None
         return np.array(rows).reshape(len(rows), self.dimension)  # the right shape if n = 0, too
 
-    def _values_of_frame(self, frame: "DataFrame") -> FloatArray:
-        """Validate and code configurations in the rows of a table, shape (n, d)."""
+    def _code_frame(self, frame: "DataFrame") -> FloatArray:
+        """Validate and code the configurations in the rows of a table, shape (n, d)."""
         for name in frame.columns:
             self._check_name(name)
             if name in self.constants:
                 for value in frame[name].unique():
                     self._check_constant(name, value)
 
-        # Coding a column of numbers does not check its bounds.
-        return self._check_values(code_frame(frame, self.parameters, self.ordered_conditions))
+        coded = code_frame(frame, self.parameters, self.ordered_conditions)
+        return self._check_values(coded)  # `code_frame` does not check bounds
 
     def configs(self, values: FloatArray) -> list[Config]:
-        """Convert coded values to configurations: active hyperparameters, then constants."""
+        """Convert coded values (n, d) to configurations in native values.
+
+        Each has the active hyperparameters first, and then the constants.
+        """
         configs = []
         for row in values.tolist():
             config = {}
             for parameter, coded in zip(self.parameters, row, strict=True):
-                is_active = coded == coded  # noqa: PLR0124  NaN if not; faster than math.isnan
+                is_active = coded == coded  # noqa: PLR0124  false for NaN; faster than math.isnan
                 if is_active:
                     config[parameter.name] = parameter.value(coded)
             configs.append(config | self.constants)
@@ -404,13 +436,16 @@ class SearchSpace:
 
     @cached_property
     def _cube(self) -> UnitCube:
-        """Converts arrays of values to unit vectors and back, and finds out what is active."""
-        conditions = {j: c for j, c in self.ordered_conditions.items() if c is not None}
+        """Converts whole arrays between coded values, unit vectors and model features."""
+        conditions = {}
+        for column, condition in self.ordered_conditions.items():
+            if condition is not None:
+                conditions[column] = condition
         return UnitCube(self.parameters, conditions)
 
     def _check_name(self, name: str) -> None:
         """Raise an `InvalidConfigError` unless a hyperparameter or constant has that name."""
-        if name not in self._column_of and name not in self.constants:
+        if name not in self._column_of_name and name not in self.constants:
             hint = suggest_allowed(str(name), [*self.names, *self.constants])
             raise InvalidConfigError(f"unknown hyperparameter {name!r}{hint}")
 
@@ -422,19 +457,26 @@ class SearchSpace:
                 self._check_constant(name, value)
 
     def _check_constant(self, name: str, value: object) -> None:
-        """Raise an `InvalidConfigError` unless it is the value of the constant."""
+        """Raise an `InvalidConfigError` unless `value` is the value of the constant."""
         if value != self.constants[name]:
             raise InvalidConfigError(
                 f"hyperparameter {name!r} is always {self.constants[name]!r}, but got {value!r}"
             )
 
     def _check_values(self, values: FloatArray) -> FloatArray:
-        """Validate coded values (n, d), and copy them with NaN where inactive."""
-        check_coded(values, self.parameters)  # their shape and type
-        values = self.move_to_bounds(values)
-        # Without conditions all hyperparameters are active, for which None stands.
-        active = self.active(values) if self._conditions else None
-        check_allowed(values, active, self.parameters)  # each value
-        if active is not None:
-            values[~active] = np.nan
+        """Validate coded values (n, d), and return a copy with NaN where inactive.
+
+        Numbers that miss a bound by rounding are moved onto it.
+
+        Raises:
+            InvalidConfigError: The array has another shape or type, or an active value is wrong.
+        """
+        check_coded(values, self.parameters)  # shape and type
+        values = self.move_to_bounds(values)  # a copy
+        if not self._conditions:
+            check_allowed(values, None, self.parameters)  # None: all are active
+            return values
+        active = self.active(values)
+        check_allowed(values, active, self.parameters)
+        values[~active] = np.nan
         return values

@@ -26,7 +26,7 @@ MAX_TABULATED = 4096
 
 
 class UnitCube:
-    """Codes values as unit vectors and back; conditions are by column, parents before children."""
+    """Converts arrays of configurations between coded values, unit vectors and model features."""
 
     def __init__(
         self, parameters: Sequence[Parameter], conditions: Mapping[int, Condition]
@@ -50,28 +50,31 @@ class UnitCube:
         self._low, high = np.array([p.span for p in parameters]).T  # (d,) each
         self._width = high - self._low
 
-        self._find_scales()  # sets the columns that `decode` and `canonical` treat alike
-        self._lay_out_features()  # sets what `features` needs of each model feature
+        self._group_columns()
+        self._lay_out_features()
 
-    def _find_scales(self) -> None:
-        """Find the columns of each kind of scale, which `canonical` and `decode` treat alike."""
+    def _group_columns(self) -> None:
+        """Set the columns of each group of hyperparameters that are converted in the same way."""
         is_log: BoolArray = np.array([p.log for p in self._parameters])
         self._logs = np.flatnonzero(is_log)
         self._log_floats = np.flatnonzero(is_log & ~self.is_discrete)
         self._log_integers: list[int] = np.flatnonzero(is_log & self.is_discrete).tolist()
+        # Integers without a log scale, and choices.
         self._evenly_spaced = np.flatnonzero(~is_log & self.is_discrete)
 
-        # `canonical` decodes all evenly spaced columns at once. One by one, it decodes integers on
-        # log scales, and all other columns whose values conditions compare with something.
-        parent_columns = set[int]().union(*map(parents, self._conditions.values()))
-        one_by_one = parent_columns.union(self._log_integers)
-        self._decoded_singly = sorted(one_by_one.difference(self._evenly_spaced.tolist()))
+        # `canonical` decodes all evenly spaced columns at once. Others are decoded one by one:
+        # integers on log scales, and parents, whose values conditions compare with something.
+        parent_columns: set[int] = set()
+        for condition in self._conditions.values():
+            parent_columns |= parents(condition)
+        needed_columns = parent_columns.union(self._log_integers)
+        self._decoded_one_by_one = sorted(needed_columns.difference(self._evenly_spaced.tolist()))
 
     def _lay_out_features(self) -> None:
-        """Set which hyperparameter, and which choice of it, each feature stands for.
+        """Set which hyperparameter, and which choice of it, each model feature stands for.
 
-        A categorical hyperparameter has a feature for each of its choices, which is 1 for the
-        chosen one and else 0 (one-hot). All others have one feature.
+        A categorical hyperparameter has one feature for each of its choices, which is 1 if this
+        choice was made, else 0 (one-hot). Any other hyperparameter has a single feature.
         """
         column_of_feature: list[int] = []  # column of the hyperparameter of each feature
 
@@ -100,68 +103,82 @@ class UnitCube:
         self._choice_count_of_one_hot = np.array(choice_count_of_one_hot, dtype=np.int64)[:, None]
 
     def encode(self, values: FloatArray) -> FloatArray:
-        """Map values to the unit cube, shape (n, d) to (n, d); NaN stays NaN."""
+        """Map coded values to the unit cube, shape (n, d) to (n, d); NaN stays NaN."""
         scaled = np.array(values)  # a copy, changed in place
         _apply_to_columns(scaled, self._logs, log)
         unit: FloatArray = (scaled - self._low) / self._width
         return unit
 
     def decode(self, unit: FloatArray) -> FloatArray:
-        """Map unit vectors to values, shape (n, d) to (n, d), with NaN where inactive."""
-        values: FloatArray = self._low + unit * self._width
+        """Map unit vectors to coded values, shape (n, d) to (n, d), with NaN where inactive."""
+        values: FloatArray = self._low + unit * self._width  # logarithms on log scales
         _apply_to_columns(values, self._log_floats, exp)
-        _apply_to_columns(values, self._log_integers, np.exp)  # faster; rounded in the next line
+        # numpy's `exp` is faster. Its last bit depends on the processor, but integers are rounded.
+        _apply_to_columns(values, self._log_integers, np.exp)
         np.rint(values, out=values, where=self.is_discrete)
-        # A rounded value may be outside of the range. These two calls are faster than `np.clip`.
+        # Rounding may lead out of the range. These two calls are faster than `np.clip`.
         np.minimum(np.maximum(values, self.lower), self.upper, out=values)
         if self._conditions:
             np.putmask(values, ~self.active(values), np.nan)
         return values
 
     def canonical(self, unit: FloatArray) -> FloatArray:
-        """Snap discrete hyperparameters to the middle of their bins, set inactive ones to NaN.
+        """Make unit vectors canonical, so that equal configurations have equal unit vectors.
 
-        Shape (n, d) to (n, d). See `SearchSpace.canonical`.
+        Discrete hyperparameters move to the middle of their bins, by being decoded and encoded
+        again, and inactive ones become NaN. Shape (n, d) to (n, d).
         """
-        # Arrays with a contiguous row for each hyperparameter are faster. Only the values of
-        # discrete hyperparameters, and of those that conditions compare with, are computed.
+        # Computations are faster on arrays with a contiguous row for each hyperparameter. Values of
+        # floats that no condition compares with something are not needed, and not computed.
         unit_rows = np.array(unit.T, dtype=np.float64, order="C")
         value_rows = np.empty_like(unit_rows)
 
-        # All evenly spaced hyperparameters are decoded, rounded and encoded again at once. The unit
-        # interval goes from `low` to `low + width`: half a step more on each side than the range
-        # from `lower` to `upper`.
-        even = self._evenly_spaced
-        low, width = self._low[even, None], self._width[even, None]
-        lower, upper = self.lower[even, None], self.upper[even, None]
-        rounded = np.rint(low + unit_rows[even] * width)
-        value_rows[even] = np.minimum(np.maximum(rounded, lower), upper)
-        unit_rows[even] = (value_rows[even] - low) / width
-
-        # Integers on log scales likewise; floats that conditions compare with are only decoded.
-        for j in self._decoded_singly:
-            value_rows[j] = self._parameters[j].decode(unit_rows[j])
-        for j in self._log_integers:
-            unit_rows[j] = self._encode_log_integer(j, value_rows[j])
+        self._snap_evenly_spaced(unit_rows, value_rows)
+        for column in self._decoded_one_by_one:
+            value_rows[column] = self._parameters[column].decode(unit_rows[column])
+        for column in self._log_integers:
+            unit_rows[column] = self._encode_log_integer(column, value_rows[column])
         if self._conditions:
-            np.copyto(unit_rows, np.nan, where=~self.active(value_rows.T).T)
+            is_active = self.active(value_rows.T).T
+            np.copyto(unit_rows, np.nan, where=~is_active)
         return unit_rows.T.copy()
 
+    def _snap_evenly_spaced(self, unit_rows: FloatArray, value_rows: FloatArray) -> None:
+        """Decode all evenly spaced hyperparameters at once, round the values, and encode them.
+
+        Args:
+            unit_rows: Unit vectors, a row for each hyperparameter; changed in place, (d, n).
+            value_rows: Receives the rounded values, (d, n).
+        """
+        rows = self._evenly_spaced
+        # The unit interval stands for the interval from `low` to `low + width`, which is half a
+        # step larger on each side than the range of values from `lower` to `upper`.
+        low = self._low[rows, None]
+        width = self._width[rows, None]
+        lower = self.lower[rows, None]
+        upper = self.upper[rows, None]
+        rounded = np.rint(low + unit_rows[rows] * width)
+        values = np.minimum(np.maximum(rounded, lower), upper)
+        value_rows[rows] = values
+        unit_rows[rows] = (values - low) / width
+
     def active(self, values: FloatArray) -> BoolArray:
-        """Whether each hyperparameter of each configuration is active, shape (n, d)."""
+        """Find out which hyperparameters of each configuration are active, shape (n, d)."""
         active = np.ones_like(values, dtype=np.bool_)
-        for j, condition in self._conditions.items():  # parents before their children
-            active[:, j] = condition.holds(values, active)
+        # Parents come before their children: a child is inactive if its parent is.
+        for column, condition in self._conditions.items():
+            active[:, column] = condition.holds(values, active)
         return active
 
     def features(self, unit: FloatArray) -> FloatArray:
-        """Features of canonical unit vectors for a model, (n, d) to (n, p).
+        """Compute features of canonical unit vectors for a model, (n, d) to (n, p).
 
-        Numbers stay as they are, categoricals are one-hot coded. See `SearchSpace.features`.
+        Categoricals are one-hot coded, and all other hyperparameters stay as they are. Inactive
+        ones have the middle of their range, or zeros for each choice.
         """
         if not len(self._one_hot) and not self._conditions:
             return unit
-        feature_rows: FloatArray = unit.T[self._column_of_feature]
+        feature_rows: FloatArray = unit.T[self._column_of_feature]  # (p, n)
         if len(self._one_hot):
             # Choice number i of c has the unit values from i / c to (i + 1) / c. A feature is 1 if
             # its choice was made, else 0. NaN, of inactive hyperparameters, equals no choice.
@@ -175,33 +192,33 @@ class UnitCube:
     def _unit_tables(self) -> Mapping[int, FloatArray]:
         """A table of unit values for each integer on a log scale, by column.
 
-        It has the unit value of each integer from the lower to the upper bound. A last entry NaN is
-        for inactive hyperparameters. Integers with more than `MAX_TABULATED` values have no table.
+        A table has the unit value of each integer from the lower to the upper bound and, last, NaN
+        for an inactive hyperparameter. Integers with more than `MAX_TABULATED` values have none.
         """
         tables = {}
-        for j in self._log_integers:
-            parameter = self._parameters[j]
+        for column in self._log_integers:
+            parameter = self._parameters[column]
             if parameter.size <= MAX_TABULATED:
                 all_values = np.arange(parameter.lower, parameter.upper + 1)
-                tables[j] = np.append(parameter.encode(all_values), np.nan)
+                tables[column] = np.append(parameter.encode(all_values), np.nan)
         return tables
 
-    def _encode_log_integer(self, j: int, values: FloatArray) -> FloatArray:
+    def _encode_log_integer(self, column: int, values: FloatArray) -> FloatArray:
         """Encode the values of an integer on a log scale as unit values, (n,) to (n,).
 
         A table of all unit values is faster than logarithms. If the integer has too many values for
         a table, logarithms are computed.
 
         Args:
-            j: Column of the integer.
+            column: Column of the integer.
             values: Its values, NaN where it is inactive, (n,).
         """
-        if j not in self._unit_tables:
-            return self._parameters[j].encode(values)
-        # The table holds the unit values of lower, lower + 1, ..., upper and, last, NaN.
-        place_in_table = values - self.lower[j]
-        place_in_table[np.isnan(place_in_table)] = -1  # the index of the last entry
-        unit: FloatArray = self._unit_tables[j][place_in_table.astype(np.intp)]
+        if column not in self._unit_tables:
+            return self._parameters[column].encode(values)
+        # The table has the unit values of lower, lower + 1, ..., upper and, last, NaN.
+        positions = values - self.lower[column]
+        positions[np.isnan(positions)] = -1  # the last entry
+        unit: FloatArray = self._unit_tables[column][positions.astype(np.intp)]
         return unit
 
 

@@ -36,7 +36,7 @@ from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.conversion import (
     SpaceLike,
     is_value,
-    text_of_choice,
+    name_choice,
     to_search_space,
 )
 from hpobench_ordered.space.optuna_space import convert_distributions, make_distribution
@@ -560,7 +560,7 @@ class Replay:
         config: dict[str, Any] = dict(self.config_of(trial))
         for name, value in trial.params.items():
             if name in space.names:
-                config[name] = text_of_choice(name, value)
+                config[name] = name_choice(name, value)
 
         value_or_failure = None
         if values is not None:
@@ -609,7 +609,7 @@ def _as_represented(distribution: BaseDistribution, value: Any) -> tuple[Any, bo
     """
     if isinstance(distribution, CategoricalDistribution):
         for choice in distribution.choices:  # the method knows a tuple, for example, by its text
-            if not is_value(choice) and text_of_choice("", choice) == value:
+            if not is_value(choice) and name_choice("", choice) == value:
                 return choice, True
     try:
         internal = distribution.to_internal_repr(value)

@@ -33,7 +33,7 @@ from hpobench_ordered.errors import EvaluationsError, InvalidSpaceError, Unknown
 from hpobench_ordered.runtime.optuna_log import quiet
 from hpobench_ordered.space import Compare, Comparison, Condition, Kind, Parameter, SearchSpace
 from hpobench_ordered.space.change import SpaceChange
-from hpobench_ordered.space.conversion import text_of_choice
+from hpobench_ordered.space.conversion import name_choice
 from hpobench_ordered.space.differences import CHANGES_OF_RANGE, allows
 from hpobench_ordered.space.optuna_space import (
     convert_distribution,
@@ -170,7 +170,7 @@ def _prepare_trial(trial: FrozenTrial, rename: Mapping[str, str]) -> FrozenTrial
     """
     prepared = copy(trial)
     prepared.params = {
-        rename.get(name, name): text_of_choice(name, value) for name, value in trial.params.items()
+        rename.get(name, name): name_choice(name, value) for name, value in trial.params.items()
     }
     prepared.distributions = {
         rename.get(name, name): distribution for name, distribution in trial.distributions.items()

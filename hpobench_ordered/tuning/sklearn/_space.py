@@ -17,8 +17,8 @@ from hpobench_ordered.space.conversion import (
     is_range,
     is_value,
     make_space,
+    name_choice,
     read_description,
-    text_of_choice,
     to_search_space,
 )
 from hpobench_ordered.space.optuna_space import convert_distribution
@@ -94,16 +94,16 @@ def read_parameter(name: str, values: Any) -> tuple[Parameter | Value, Mapping[V
     objects: Mapping[Value, object] = {}
     if isinstance(values, Mapping) and list(values) == [CHOICES]:
         objects = _find_objects(name, values[CHOICES])
-        values = {CHOICES: [text_of_choice(name, choice) for choice in values[CHOICES]]}
+        values = {CHOICES: [name_choice(name, choice) for choice in values[CHOICES]]}
     elif isinstance(values, list) and not is_range(values):
         objects = _find_objects(name, values)
-        values = [text_of_choice(name, choice) for choice in values]
+        values = [name_choice(name, choice) for choice in values]
     return read_description(name, values), objects
 
 
 def _find_objects(name: str, choices: Sequence[object]) -> dict[Value, object]:
     """The objects among choices, by the text that stands for each."""
-    return {text_of_choice(name, choice): choice for choice in choices if not is_value(choice)}
+    return {name_choice(name, choice): choice for choice in choices if not is_value(choice)}
 
 
 def _convert_scipy(name: str, distribution: Any) -> object:
