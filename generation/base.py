@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from hpobench_ordered.data.artifact import check_writable
-from hpobench_ordered.data.exports import iter_exports, specs_by_name
+from hpobench_ordered.data.exports import collect_specs, iter_exports
 from hpobench_ordered.errors import ExperimentError, UnknownNameError
 
 GENERATION = "hpobench_ordered.generation"
@@ -192,7 +192,7 @@ class GeneratorFamily:
 
 def generators() -> Mapping[str, Generator]:
     """Return the generators of artifacts, by the benchmark's name."""
-    return specs_by_name(GENERATION, "GENERATORS", Generator)
+    return collect_specs(GENERATION, "GENERATORS", Generator)
 
 
 def generator_families() -> tuple[GeneratorFamily, ...]:

@@ -77,4 +77,5 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
+    """List the public names, also those that are not imported yet."""
     return __all__

@@ -5,7 +5,13 @@ from html import escape
 
 
 def table(caption: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Write a table as HTML; all texts are escaped."""
+    """Return a table as HTML, with escaped texts.
+
+    Args:
+        caption: Text above the table.
+        columns: Heads of the columns.
+        rows: Rows, with a cell for each column.
+    """
     parts = [f"<table><caption>{escape(caption)}</caption><thead><tr>"]
     for column in columns:
         parts.append(f"<th>{escape(column)}</th>")
@@ -18,5 +24,5 @@ def table(caption: str, columns: Sequence[str], rows: Iterable[Sequence[object]]
 
 
 def key_values(items: Iterable[tuple[str, object]]) -> str:
-    """Names and values in one cell, such as "size 10, share 0.25"."""
+    """Join names and values to the text of one cell, such as "size 10, share 0.25"."""
     return ", ".join(f"{name} {value}" for name, value in items)

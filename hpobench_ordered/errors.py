@@ -23,8 +23,11 @@ class HPOBenchOrderedError(Exception):
     """
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # By default an exception is unpickled by calling its class with the final message, which
-        # fails if __init__ takes other arguments, and would break a process pool.
+        """Pickle the error such that it is rebuilt without calling `__init__`.
+
+        By default an exception is unpickled by calling its class with the final message. This fails
+        if `__init__` takes other arguments, and would break a pool of processes.
+        """
         return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # type: ignore[attr-defined]
 
 
@@ -32,11 +35,17 @@ class UnknownNameError(HPOBenchOrderedError, LookupError):
     """A benchmark, task, method, surrogate or suite of that name does not exist."""
 
     def __init__(self, kind: str, name: object, allowed: Iterable[str], *, hint: str = "") -> None:
-        noun, of, owner = kind.partition(
-            " of "
-        )  # "surrogate of bowls": unknown surrogate 'x' of bowls
-        unknown = f"unknown {noun} {name!r}{of}{owner}"
-        super().__init__(f"{unknown}{suggest_allowed(str(name), allowed)}{hint}")
+        """Write the message, which suggests an allowed name.
+
+        Args:
+            kind: What the name should be of, such as "task" or "surrogate of bowls".
+            name: The unknown name.
+            allowed: All names that exist.
+            hint: End of the message.
+        """
+        noun, of, owner = kind.partition(" of ")
+        problem = f"unknown {noun} {name!r}{of}{owner}"  # unknown surrogate 'x' of bowls
+        super().__init__(f"{problem}{suggest_allowed(str(name), allowed)}{hint}")
 
 
 class InvalidConfigError(HPOBenchOrderedError, ValueError):
@@ -67,6 +76,13 @@ class MissingExtraError(HPOBenchOrderedError, ImportError):
     """An optional dependency is not installed."""
 
     def __init__(self, package: str, *, extra: str, purpose: str) -> None:
+        """Write the message, which says how to install the package.
+
+        Args:
+            package: Name of the package on PyPI.
+            extra: Name of the extra in this package's metadata.
+            purpose: What needs the package, such as "fitting a forest".
+        """
         super().__init__(
             f"{purpose} needs the package {package!r}; install it with: pip install {package} "
             f"(or, in a checkout of hpobench-ordered, pip install '.[{extra}]')"
@@ -98,6 +114,7 @@ class MethodError(HPOBenchOrderedError):
     """
 
     def __init__(self, message: str, *, task: str = "", when: str = "") -> None:
+        """Note the message, and where it happened."""
         super().__init__(message)
         self.task = task
         self.when = when
@@ -148,11 +165,14 @@ class OutdatedReferenceWarning(UserWarning):
 
 
 def warn_user(message: str, category: type[Warning]) -> None:
-    """Issue a warning that points to the line of the user's code which called this package."""
-    folder = str(Path(__file__).parent)
-    frame = sys._getframe(1)
-    level = 2  # of the caller of this function
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(folder):
+    """Issue a warning that points to the line of the user's code which called this package.
+
+    That line is in the innermost frame of the call stack whose code is not in this package.
+    """
+    folder_of_package = str(Path(__file__).parent)
+    frame = sys._getframe(1)  # the caller of this function
+    stack_level = 2  # of this frame, as `warnings.warn` counts: this function itself has 1
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(folder_of_package):
         frame = frame.f_back
-        level += 1
-    warnings.warn(message, category, stacklevel=level)
+        stack_level += 1
+    warnings.warn(message, category, stacklevel=stack_level)

@@ -7,7 +7,7 @@ other packages register in the entry-point group `hpobench_ordered.methods`.
 from collections.abc import Mapping
 from functools import cache
 
-from hpobench_ordered.data.exports import specs_by_name
+from hpobench_ordered.data.exports import collect_specs
 from hpobench_ordered.errors import UnknownNameError
 from hpobench_ordered.methods.base import MethodSpec
 
@@ -40,4 +40,4 @@ def method_spec(name: str) -> MethodSpec:
 @cache
 def _methods() -> Mapping[str, MethodSpec]:
     """Collect the specs of all methods by name, once in a process."""
-    return specs_by_name(METHODS, "SPECS", MethodSpec)
+    return collect_specs(METHODS, "SPECS", MethodSpec)

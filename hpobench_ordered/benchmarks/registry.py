@@ -14,7 +14,7 @@ from pathlib import Path
 
 from hpobench_ordered.data.artifact import is_artifact
 from hpobench_ordered.data.benchmark import Benchmark
-from hpobench_ordered.data.exports import iter_exports, specs_by_name
+from hpobench_ordered.data.exports import collect_specs, iter_exports
 from hpobench_ordered.data.identity import BenchmarkIdentity
 from hpobench_ordered.data.local import local_folder
 from hpobench_ordered.data.specs import BenchmarkFamily, BenchmarkSpec
@@ -192,4 +192,4 @@ def _local_names() -> frozenset[str]:
 
 @cache
 def _benchmarks() -> Mapping[str, BenchmarkSpec]:
-    return specs_by_name(BENCHMARKS, "SPECS", BenchmarkSpec)
+    return collect_specs(BENCHMARKS, "SPECS", BenchmarkSpec)

@@ -70,14 +70,19 @@ class Task:
     best_value: float | None
     space: SearchSpace = field(repr=False)
     objective: Objective
-    _surrogate: Surrogate = field(repr=False)
+    _surrogate: Surrogate = field(repr=False)  # predicts the values of this task by its index
+    # Loads the training data of the task with an index; None if the benchmark has none.
     _data: Callable[[int], TaskData | None] | None = field(default=None, repr=False, compare=False)
 
     def __hash__(self) -> int:
-        # Equal for equal tasks, as it must be; the context, a dict, has no hash.
+        """Return a hash that is equal for equal tasks.
+
+        It does not tell all tasks apart, as the context, which is a dict, has no hash.
+        """
         return hash((self.name, self.index))
 
     def _repr_html_(self) -> str:
+        """Describe the task as an HTML table, which notebooks show."""
         rows = [
             ("index", self.index),
             ("context", key_values(self.context.items())),
@@ -103,7 +108,7 @@ class Task:
         return self.evaluate_row(self.space.row(config))
 
     def evaluate_row(self, row: FloatArray) -> float:
-        """Evaluate one configuration that is coded already, as `SearchSpace.row` does, (d,)."""
+        """Evaluate one configuration that `SearchSpace.row` has checked and coded, shape (d,)."""
         return self._surrogate.predict_one(row, self.index)
 
     def evaluate_many(self, configs: "FloatArray | DataFrame | Iterable[ConfigLike]") -> FloatArray:
@@ -122,7 +127,7 @@ class Task:
         return self._surrogate.predict(self.space.values(configs), self.index)
 
     def evaluated(self, values: FloatArray, objective: FloatArray) -> Evaluations:
-        """Make a history of configurations that were evaluated on the task.
+        """Make a history of the task from configurations and their objective values.
 
         Args:
             values: Configurations as coded by the task's space, (n, d).
@@ -151,9 +156,10 @@ class Task:
         return None if self._data is None else self._data(self.index)
 
     def regret(self, values: FloatArray) -> FloatArray:
-        """Distance of objective values from the best known one, shape as given; 0 is best.
+        """Compute how much worse objective values are than the best known one; 0 is best.
 
-        It is infinite where the evaluation failed: where the value is not finite.
+        The result has the shape of `values`. It is infinite where the value is not finite, as the
+        evaluation failed.
 
         Raises:
             ValueError: No best value is known for this task.
@@ -163,9 +169,11 @@ class Task:
                 f"no best value is known for task {self.name!r}: compare objective values, or make "
                 "the benchmark with `best_values`, as `Benchmark.build` and `from_evaluations` do"
             )
-        # A loss is the value, or minus the value if it is maximised; so are differences of values.
         differences = np.asarray(values, dtype=np.float64) - self.best_value
-        return self.objective.losses(differences) + 0.0  # no negative zero
+        # A difference of losses is that of the values, times -1 if the objective is maximised. So
+        # the conversion from values to losses also converts differences.
+        regrets = self.objective.losses(differences)
+        return regrets + 0.0  # changes -0.0 to 0.0
 
 
 @dataclass(frozen=True)
@@ -270,6 +278,7 @@ class Benchmark:
         )
 
     def __str__(self) -> str:
+        """Describe the benchmark in text: its tasks, objective, surrogate and search space."""
         objective = self.objective
         aim = f"{objective.direction.value} {objective.name} ({objective.unit})"
         lines = [
@@ -281,6 +290,7 @@ class Benchmark:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
+        """Describe the benchmark as HTML tables, which notebooks show."""
         rows = []
         for task in self.tasks:
             context = key_values(task.context.items())
@@ -296,28 +306,37 @@ class Benchmark:
         return BenchmarkIdentity(self.name, self.version).id
 
     def identify_by_values(self) -> str:
-        """Identify it by its definition and its values, as text such as "mine@1+0123456789ab".
+        """Return a text that identifies the benchmark's content, such as "mine@1+0123456789ab".
 
-        The values are those of 32 configurations, the same in every process, on each task, and the
-        recorded evaluations if there are any. So they identify a benchmark whatever its surrogate.
+        After name and version it has a hash of the definition, of the values of 32 configurations
+        on each task, and of the recorded evaluations if there are any. It does not depend on how
+        the values are computed, so it serves for every kind of surrogate.
         """
-        description = json.dumps(self._describe_with_previous(), default=float)
+        # Numbers of numpy, such as in a context, become floats, since JSON has no type for them.
+        description = json.dumps(self._describe_definition(), default=float)
         content = hash_arrays(*self._iter_identifying_arrays(), description=description)
         return str(BenchmarkIdentity(self.name, self.version, content[:DIGITS_OF_CONTENT]))
 
-    def _describe_with_previous(self) -> list[Any]:
-        """Describe all but the values, as JSON; also of the benchmark before an adjustment."""
+    def _describe_definition(self) -> list[Any]:
+        """Describe all that defines the benchmark except for its values, as JSON.
+
+        This includes the benchmark before an adjustment of the search space, if there was one.
+        """
         tasks: list[Any] = []
         for task in self.tasks:
-            data = None if task.data is None else task.data.digest
-            tasks.append([task.name, dict(task.context), task.best_value, data])
+            hash_of_data = None if task.data is None else task.data.digest
+            tasks.append([task.name, dict(task.context), task.best_value, hash_of_data])
         objective = [self.objective.name, self.objective.direction.value]
-        previous = None if self.previous is None else self.previous._describe_with_previous()
+        previous = None if self.previous is None else self.previous._describe_definition()
         return [self.space.to_json(), objective, tasks, self.history_size, previous]
 
     def _iter_identifying_arrays(self) -> Iterator[FloatArray]:
-        """Iterate over the values of some configurations, and over all recorded evaluations."""
-        unit = self.space.sample_unit(np.random.default_rng(0), N_IDENTIFYING_CONFIGS)
+        """Yield values of some configurations on each task, and all recorded evaluations.
+
+        Those of the benchmark before an adjustment follow, if there was one.
+        """
+        same_in_every_process = np.random.default_rng(0)
+        unit = self.space.sample_unit(same_in_every_process, N_IDENTIFYING_CONFIGS)
         configs = self.space.decode(unit)
         for task in self.tasks:
             yield task.evaluate_many(configs)
@@ -343,17 +362,19 @@ class Benchmark:
     def evaluations(
         self, task: int, *, rng: np.random.Generator, n: int | None = None
     ) -> Evaluations:
-        """Evaluations of a task for use as history: recorded ones, or else random ones.
+        """Return evaluations of a task for use as history.
+
+        These are the recorded ones. If none are recorded, random configurations are evaluated.
 
         Args:
             task: Index of the task.
             rng: Chooses among the recorded evaluations, or the random configurations.
-            n: How many; default: all that are recorded, or else `history_size`. Never more than
-                are recorded.
+            n: Number of evaluations. The default is all recorded ones, or `history_size` random
+                ones. If fewer than n are recorded, all of them are returned.
 
         Returns:
-            Recorded evaluations in the order of recording; else n configurations drawn uniformly
-            and evaluated on the task.
+            Recorded evaluations in the order of recording, or evaluations of configurations drawn
+            uniformly.
         """
         if self.recorded is not None:
             recorded = self.recorded()[task]
@@ -383,6 +404,7 @@ class TaskDefinition:
     context: Mapping[str, int | float]
 
     def __post_init__(self) -> None:
+        """Check the name."""
         check_name("task", self.name)
 
 
@@ -404,5 +426,6 @@ class Definition:
     provenance: Provenance
 
     def __post_init__(self) -> None:
+        """Check the names of the benchmark and of its objective."""
         check_name("benchmark", self.name)
         check_name("objective", self.objective.name)

@@ -14,7 +14,7 @@ FIRST_PAUSE = 0.5  # seconds before the second attempt; each further pause is tw
 TIMEOUT = 30.0  # seconds without receiving a byte
 
 _CHUNK = 2**16
-_PASSING_FAILURES = (429, 500, 502, 503, 504)
+_PASSING_FAILURES = (429, 500, 502, 503, 504)  # HTTP statuses after which it is tried again
 
 Progress = Callable[[int, int], None]  # called with the number of bytes received and of all bytes
 
@@ -33,27 +33,34 @@ def check_online(what: str, *, instead: str) -> None:
 def download(url: str, *, instead: str, progress: Progress | None = None) -> bytes:
     """Download a file and return its content.
 
+    Args:
+        url: Address of the file.
+        instead: A sentence for the end of the error message, which says what else to do.
+        progress: Called with the numbers of bytes received so far and of all bytes.
+
     Raises:
-        DownloadError: It cannot be downloaded; the message ends with `instead`, what else to do.
+        DownloadError: The file cannot be downloaded.
     """
     import requests
     from requests.adapters import HTTPAdapter
     from urllib3.util import Retry
 
     retries = Retry(ATTEMPTS - 1, backoff_factor=FIRST_PAUSE, status_forcelist=_PASSING_FAILURES)
-    plain = {"Accept-Encoding": "identity"}  # no compression, as bytes are counted
+    without_compression = {"Accept-Encoding": "identity"}  # so that received bytes can be counted
     data = bytearray()
     try:
         with requests.Session() as session:
             for protocol in ("http://", "https://"):
                 session.mount(protocol, HTTPAdapter(max_retries=retries))
-            with session.get(url, stream=True, timeout=TIMEOUT, headers=plain) as response:
+            request = session.get(url, stream=True, timeout=TIMEOUT, headers=without_compression)
+            with request as response:
                 response.raise_for_status()
-                total = int(response.headers.get("Content-Length", 0))
+                stated_size = int(response.headers.get("Content-Length", 0))  # 0 if not stated
                 for chunk in response.iter_content(_CHUNK):
                     data += chunk
                     if progress is not None:
-                        progress(len(data), max(total, len(data)))
+                        total_size = max(stated_size, len(data))
+                        progress(len(data), total_size)
     except requests.RequestException as error:
         raise DownloadError(f"cannot download {url}: {error}. {instead}") from None
     return bytes(data)

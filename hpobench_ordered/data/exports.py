@@ -37,20 +37,33 @@ def iter_exports(package: str, attribute: str, kind: type[Any]) -> Iterator[tupl
 
 
 def _iter_own_exports(package: str, attribute: str) -> Iterator[Any]:
-    """Yield the items that the public modules of a package export; see `iter_exports`."""
-    for info in pkgutil.iter_modules(import_module(package).__path__):
-        if not info.name.startswith("_"):
-            module = import_module(f"{package}.{info.name}")
+    """Yield the items that the public modules of a package of ours export.
+
+    Args:
+        package: Name of the package, such as "hpobench_ordered.methods".
+        attribute: Name of the tuple of items in each module, such as "SPECS"; a module may have
+            none.
+    """
+    folder = import_module(package).__path__
+    for module_info in pkgutil.iter_modules(folder):
+        is_public = not module_info.name.startswith("_")
+        if is_public:
+            module = import_module(f"{package}.{module_info.name}")
             yield from getattr(module, attribute, ())
 
 
 def _iter_exports_of_others(
     package: str, attribute: str, kind: type[Any]
 ) -> Iterator[tuple[Any, str]]:
-    """Yield the items that other packages export, and their owners; see `iter_exports`.
+    """Yield the items that other packages export, each with a text that names the package.
 
     A package that cannot be imported, or whose items are of another class, is left out with a
     warning.
+
+    Args:
+        package: Entry-point group in which packages register modules, "hpobench_ordered.methods".
+        attribute: Name of the tuple of items in each module, such as "SPECS".
+        kind: Class that the items must have.
     """
     for entry in sorted(entry_points(group=package)):
         owner = "an unknown package" if entry.dist is None else f"package {entry.dist.name!r}"
@@ -70,25 +83,33 @@ def _iter_exports_of_others(
 
 
 def _warn_of_plugin(problem: str) -> None:
+    """Warn that another package is left out because of a problem."""
     message = f"{problem}; it is left out: repair or uninstall that package"
     warnings.warn(message, BrokenPluginWarning, stacklevel=2)
 
 
-def specs_by_name(package: str, attribute: str, kind: type[Any]) -> Mapping[str, Any]:
-    """Collect all exported specs by name; see `iter_exports` for the arguments.
+def collect_specs(package: str, attribute: str, kind: type[Any]) -> Mapping[str, Any]:
+    """Collect the specs that modules of this and of other packages export, by name.
 
-    If two specs have the same name, the first one is kept. The second one is left out with a
-    warning if it is from another package.
+    A spec of another package is left out with a warning if its name exists already.
+
+    Args:
+        package: Name of the package whose modules are searched, such as "hpobench_ordered.methods".
+        attribute: Name of the tuple of specs in each module, such as "SPECS".
+        kind: Class of the specs.
 
     Raises:
         DuplicateNameError: Two specs of this package have the same name.
     """
     specs: dict[str, Any] = {}
     for spec, owner in iter_exports(package, attribute, kind):
-        if specs.setdefault(spec.name, spec) is spec:
+        is_new = spec.name not in specs or specs[spec.name] is spec
+        if is_new:
+            specs[spec.name] = spec
             continue
         problem = f"{spec.name!r} is registered twice in {package}"
-        if not owner:
+        is_of_this_package = owner == ""
+        if is_of_this_package:
             raise DuplicateNameError(problem)
         _warn_of_plugin(f"{problem}, the second time by {owner}")
     return MappingProxyType(specs)

@@ -32,10 +32,10 @@ class Extra:
         """Check that the package is installed.
 
         Args:
-            purpose: What needs it, for the message.
+            purpose: What needs the package, for the message.
 
         Raises:
-            MissingExtraError: It is not.
+            MissingExtraError: The package is not installed.
         """
         if not self.is_installed:
             raise MissingExtraError(self.package, extra=self.name, purpose=purpose)
@@ -49,8 +49,8 @@ OPTUNA = Extra("optuna", "optuna", "optuna")
 def import_extra(module: str, *, package: str, extra: str, purpose: str) -> Any:
     """Import a module of an optional package without changing Python's global random state.
 
-    A package may draw from it when it is imported: other code that draws from it would get other
-    numbers afterwards.
+    Some packages draw random numbers when they are imported. Without a restored state, other code
+    would then draw other numbers afterwards.
 
     Args:
         module: The module, such as "sklearn.ensemble".
@@ -61,10 +61,10 @@ def import_extra(module: str, *, package: str, extra: str, purpose: str) -> Any:
     Raises:
         MissingExtraError: The package is not installed.
     """
-    state = random.getstate()
+    state_before = random.getstate()
     try:
         return import_module(module)
     except ImportError as error:
         raise MissingExtraError(package, extra=extra, purpose=purpose) from error
     finally:
-        random.setstate(state)  # scikit-learn draws when it is imported
+        random.setstate(state_before)

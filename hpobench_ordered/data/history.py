@@ -62,6 +62,11 @@ class Evaluations:
     losses: FloatArray = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        """Check the arguments, copy the arrays, and set the losses.
+
+        Raises:
+            EvaluationsError: An argument has a wrong type, shape or value.
+        """
         if not isinstance(self.task, str):
             raise EvaluationsError(f"the name of a task must be text, but got {self.task!r}")
         if not isinstance(self.space, SearchSpace):
@@ -83,6 +88,7 @@ class Evaluations:
         self._set(self.space, direction, values, objective)
 
     def __len__(self) -> int:
+        """Return the number of evaluations."""
         return len(self.objective)
 
     @property
@@ -96,22 +102,24 @@ class Evaluations:
         if np.isinf(self.losses).all():
             return None
         best_row = int(self.losses.argmin())
-        return self.space.configs(self.values[[best_row]])[0]
+        (best_config,) = self.space.configs(self.values[[best_row]])
+        return best_config
 
     def is_on(self, space: SearchSpace) -> bool:
-        """Whether a search space codes configurations like the one of these evaluations."""
+        """Whether a search space has the same configurations and codes as that of `values`."""
         return self.space.codes_as(space)
 
     def frame(self, *, task: str = "task", objective: str = "objective") -> "DataFrame":
-        """The evaluations as a table that `hpobench_ordered.read_history` reads.
+        """Make a table of the evaluations, which `hpobench_ordered.read_history` reads.
 
         Args:
-            task: Column of the task's name.
-            objective: Column of the objective's values.
+            task: Name of the column that has the task's name.
+            objective: Name of the column of the objective's values.
 
         Returns:
-            A row an evaluation; columns of the task's name, of each hyperparameter's native values,
-            None or NaN where it is inactive, and of the objective's values.
+            A table with a row for each evaluation. Its columns are the task's name, the native
+            values of each hyperparameter, which are None or NaN where it is inactive, and the
+            objective's values.
 
         Raises:
             EvaluationsError: A hyperparameter has the name of one of the other columns.
@@ -134,11 +142,10 @@ class Evaluations:
         return pd.DataFrame(columns)
 
     def in_shared(self, change: SpaceChange) -> "Evaluations":
-        """Project the evaluations to the part that two search spaces share.
+        """Restrict the evaluations to the hyperparameters and ranges that two search spaces share.
 
-        Stoll et al. (2020), algorithm 1, lines 2 and 3. An evaluation is left out if a
-        hyperparameter that is active in the shared space was inactive, or has a value outside of
-        the shared range.
+        This is Stoll et al. (2020), algorithm 1, lines 2 and 3. An evaluation is left out if it
+        has no value within the shared range for a hyperparameter that is active there.
 
         Args:
             change: Two search spaces, one of which is that of these evaluations.
@@ -157,29 +164,39 @@ class Evaluations:
         shared = change.shared_space()
         values = _recode_values(self, shared)  # NaN where inactive or outside of the shared range
         is_active = shared.active(values)
-        lacks_value = (is_active & np.isnan(values)).any(axis=1)
         values[~is_active] = np.nan
+        lacks_active_value = (is_active & np.isnan(values)).any(axis=1)
         return replace(
             self,
-            values=values[~lacks_value],
-            objective=self.objective[~lacks_value],
+            values=values[~lacks_active_value],
+            objective=self.objective[~lacks_active_value],
             space=shared,
         )
 
     def copied(self, space: SearchSpace) -> "Evaluations":
-        """Copy the evaluations for a method, which may change them, without checking them again.
+        """Copy the evaluations, without checking them again.
+
+        A method gets a copy, so that it cannot change what other methods get.
 
         Args:
-            space: A copy of the search space, for the copy to be on.
+            space: A copy of the search space, which the copy of the evaluations refers to.
         """
-        copy = object.__new__(Evaluations)  # without the checks of `__post_init__`
+        copy = object.__new__(Evaluations)  # skips `__post_init__`, which checks and copies
         copy.task = self.task
         copy.context = dict(self.context)
         copy._set(space, self.direction, self.values.copy(), self.objective.copy())
         return copy
 
     def _copy_numbers(self, name: str, shape: tuple[int, ...]) -> FloatArray:
-        """Copy the attribute `name`, which must be an array of numbers of this shape."""
+        """Copy an attribute that must be an array of numbers.
+
+        Args:
+            name: Name of the attribute, "values" or "objective".
+            shape: Shape that the array must have.
+
+        Raises:
+            EvaluationsError: It has another shape, or is no array of numbers.
+        """
         try:
             array = np.asarray(getattr(self, name))
         except ValueError as error:
@@ -196,7 +213,10 @@ class Evaluations:
     def _set(
         self, space: SearchSpace, direction: Direction, values: FloatArray, objective: FloatArray
     ) -> None:
-        """Set the checked attributes; arrays are read-only, since all later tasks share them."""
+        """Set the attributes to arguments that are checked, and the losses of the objective.
+
+        Arrays become read-only, since the histories of all later tasks share them.
+        """
         self.space = space
         self.direction = direction
         self.values = values
@@ -243,27 +263,40 @@ def check_history(
         - '0': its objective is to maximize, that of the task at hand to minimize
     """
     task_direction = Direction.of(direction)
-    tasks_of_problem: dict[str, list[str]] = {}
-    n_histories_of_task = Counter(evaluations.task for evaluations in as_evaluations(history))
-    for task, n_histories in n_histories_of_task.items():
-        if n_histories > 1:
+    checked_history = check_evaluations(history)
+
+    # Names of tasks by their problem, in words: a message lists all tasks of a problem in a line.
+    tasks_by_problem: dict[str, list[str]] = {}
+    counts = Counter(evaluations.task for evaluations in checked_history)
+    for task, count in counts.items():
+        if count > 1:
             problem = "more than one history of the task"
-            tasks_of_problem.setdefault(problem, []).append(repr(task))
-    for evaluations in history:
+            tasks_by_problem.setdefault(problem, []).append(repr(task))
+    for evaluations in checked_history:
         for problem in _find_problems(
             evaluations, space, task_direction, changed_spaces=changed_spaces
         ):
-            tasks_of_problem.setdefault(problem, []).append(repr(evaluations.task))
+            tasks_by_problem.setdefault(problem, []).append(repr(evaluations.task))
 
-    if tasks_of_problem:
-        lines = [f"- {join_words(tasks)}: {problem}" for problem, tasks in tasks_of_problem.items()]
-        raise EvaluationsError("\n".join(["the history does not fit the task:", *lines]))
+    if tasks_by_problem:
+        lines = ["the history does not fit the task:"]
+        for problem, tasks in tasks_by_problem.items():
+            lines.append(f"- {join_words(tasks)}: {problem}")
+        raise EvaluationsError("\n".join(lines))
 
 
 def _find_problems(
     evaluations: Evaluations, space: SearchSpace, direction: Direction, *, changed_spaces: bool
 ) -> Iterator[str]:
-    """Yield the reasons, in words, why the evaluations of a task do not fit the task at hand."""
+    """Yield the reasons, in words, why evaluations do not fit the task at hand.
+
+    Args:
+        evaluations: Evaluations of an earlier task.
+        space: Search space of the task at hand.
+        direction: Direction of the task's objective.
+        changed_spaces: Whether the method supports a history on another search space, as long as
+            it shares a hyperparameter.
+    """
     if evaluations.direction is not direction:
         yield (
             f"its objective is to {evaluations.direction.value}, that of the task at hand to "
@@ -281,27 +314,32 @@ def _find_problems(
     yield f"it is on another search space, {reason}: {differences}"
 
 
-def as_evaluations(history: Sequence[Evaluations]) -> tuple[Evaluations, ...]:
-    """Check that a history is an iterable of `Evaluations`, and return them."""
+def check_evaluations(history: Sequence[Evaluations]) -> tuple[Evaluations, ...]:
+    """Check that a history consists of `Evaluations`, and return them as a tuple.
+
+    Raises:
+        EvaluationsError: It is not iterable, or has an item of another type.
+    """
     type_name = type(history).__name__
     if isinstance(history, Iterable):
-        evaluations = tuple(history)
-        others = [type(item).__name__ for item in evaluations if not isinstance(item, Evaluations)]
-        if not others:
-            return evaluations
-        type_name = f"{type_name} of {others[0]}"
+        items = tuple(history)
+        other_types = [type(item).__name__ for item in items if not isinstance(item, Evaluations)]
+        if not other_types:
+            return items
+        type_name = f"{type_name} of {other_types[0]}"
     raise EvaluationsError(
         f"a history must be a list of Evaluations, one per task, but got {type_name}"
     )
 
 
 def align_history(history: Sequence[Evaluations], space: SearchSpace) -> tuple[Evaluations, ...]:
-    """Recode evaluations whose space differs only in the order of hyperparameters or choices.
+    """Code evaluations as a search space does if they are on the same one in another order.
 
-    Evaluations on any other space are returned as they are.
+    The order of hyperparameters, or of unordered choices, may differ. Evaluations on any other
+    search space are returned as they are.
     """
     aligned = []
-    for evaluations in as_evaluations(history):
+    for evaluations in check_evaluations(history):
         has_same_configurations = _have_same_configurations(evaluations.space, space)
         if has_same_configurations and not evaluations.is_on(space):
             values = _recode_values(evaluations, space)
@@ -313,14 +351,15 @@ def align_history(history: Sequence[Evaluations], space: SearchSpace) -> tuple[E
 
 def _have_same_configurations(old: SearchSpace, new: SearchSpace) -> bool:
     """Whether two spaces differ at most in the order of hyperparameters and unordered choices."""
-    return not any(SpaceChange(old, new).changes.values())
+    changes_by_name = SpaceChange(old, new).changes
+    return not any(changes_by_name.values())
 
 
 def _recode_values(evaluations: Evaluations, space: SearchSpace) -> FloatArray:
-    """Recode the values of n evaluations for another space of d hyperparameters, (n, d).
+    """Return the values of n evaluations as another search space codes them, (n, d).
 
-    A value that the other space does not allow becomes NaN. All hyperparameters of the other space
-    must be in that of the evaluations.
+    A value that the other space does not allow becomes NaN. The space of the evaluations must have
+    all d hyperparameters of the other space.
     """
     old = evaluations.space
     columns = []
@@ -333,8 +372,8 @@ def _recode_values(evaluations: Evaluations, space: SearchSpace) -> FloatArray:
 def describe_differences(old: SearchSpace, new: SearchSpace) -> list[str]:
     """Describe how the space of an earlier task differs from that of the task at hand.
 
-    The spaces must be different.
+    The spaces must be different, at least in the order of hyperparameters or choices.
     """
-    if _have_same_configurations(old, new):  # only the order can be different then
+    if _have_same_configurations(old, new):
         return ["the same hyperparameters, in another order or with their choices in another order"]
     return SpaceChange(old, new).describe()

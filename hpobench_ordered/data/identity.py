@@ -25,7 +25,7 @@ _IDENTITY = re.compile(
 
 
 def hash_bytes(content: bytes | bytearray) -> str:
-    """Hash the content of a file, or an encoded text."""
+    """Hash bytes, such as the content of a file, or an encoded text."""
     return hashlib.sha256(content).hexdigest()
 
 
@@ -36,7 +36,7 @@ def hash_file(path: Path) -> str:
 
 
 def hash_json(content: Any, *, sort_keys: bool = False) -> str:
-    """Hash what can be written as JSON.
+    """Hash an object that can be written as JSON.
 
     Args:
         content: Nested lists, mappings, texts and numbers.
@@ -50,7 +50,7 @@ def hash_arrays(*arrays: NDArray[Any], description: str = "") -> str:
 
     Args:
         arrays: The arrays. Their types and shapes are not part of the hash.
-        description: A text that is hashed before them, with whatever else tells contents apart.
+        description: A text that is hashed, too, such as the names of the arrays and their shapes.
     """
     content = bytearray(description.encode())
     for array in arrays:
@@ -87,6 +87,7 @@ class BenchmarkIdentity:
         return cls(match["name"], version, content)
 
     def __str__(self) -> str:
+        """Return the text from which `parse` reads the identity."""
         return f"{self.id}+{self.content}" if self.content else self.id
 
     @property

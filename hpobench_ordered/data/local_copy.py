@@ -7,12 +7,12 @@ from hpobench_ordered.errors import DownloadError
 
 
 def find_local_copy(source: Path, file: RemoteFile) -> Path:
-    """Find a published file, maybe compressed, in a folder.
+    """Find the user's copy of a published file, which may be compressed.
 
     Args:
-        source: The copy itself, or a folder with a file of that name anywhere in it. A file that
-            was published in a folder, such as "rbv2_svm/model.onnx", must be in a folder of that
-            name, as there are others of its own name.
+        source: The copy itself, or a folder that has a file of the published name anywhere in it.
+            A file that was published in a folder, such as "rbv2_svm/model.onnx", must be in a
+            folder of the same name, since several published files are named "model.onnx".
         file: The published file.
 
     Raises:

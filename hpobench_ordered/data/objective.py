@@ -29,12 +29,12 @@ class Direction(Enum):
 
     @property
     def sign(self) -> float:
-        """Factor between objective values and losses: 1 or -1."""
+        """Factor that turns objective values into losses and back: 1 or -1 (to maximise)."""
         return 1.0 if self is Direction.MINIMIZE else -1.0
 
     @classmethod
     def of(cls, choice: "Direction | str") -> "Direction":
-        """Read a direction from its name.
+        """Return a direction, which may be named by its value, "minimize" or "maximize".
 
         Raises:
             EvaluationsError: There is no such direction.

@@ -16,15 +16,20 @@ _SETTING_PATTERN = re.compile(r"(\w+)=(.*?)(?:, (?=\w+=)|$)")
 
 
 def parse_protocol_name(text: str) -> str:
-    """Name of the protocol in a text; the text itself if it has no settings."""
-    return text.partition("(")[0]
+    """Return the name of the protocol in a text such as "ordered(trials=25, tasks=None)".
+
+    A text without settings is the name.
+    """
+    name, _, _ = text.partition("(")
+    return name
 
 
 def parse_protocol_settings(text: str) -> dict[str, str]:
-    """Settings in the text of a protocol, by name, in the order written; the values stay text.
+    """Return the settings in the text of a protocol, by name and in their order, as texts.
 
-    In "ordered(trials=25, tasks=None)" they are trials, "25", and tasks, "None".
+    For "ordered(trials=25, tasks=None)" they are {"trials": "25", "tasks": "None"}.
     """
     _, _, after_bracket = text.partition("(")
     settings = after_bracket.removesuffix(")")
-    return dict(_SETTING_PATTERN.findall(settings))  # finds pairs of a name and a value
+    names_and_values = _SETTING_PATTERN.findall(settings)
+    return dict(names_and_values)

@@ -34,15 +34,21 @@ def cache_folder() -> Path:
 
 @dataclass(frozen=True, slots=True)
 class RemoteFile:
-    """A published file, by its path in the cache folder.
+    """A published file, which is downloaded into the cache folder.
 
     If its publisher states no SHA-256, that of the first download is recorded beside the file, and
-    later downloads must have it. `check` raises an `ArtifactError` or `ValueError` for bytes that
-    are not such a file, before they are stored.
+    later downloads must have it.
+
+    Attributes:
+        name: Path of the file in the cache folder.
+        url: Address of the file, at a fixed revision.
+        sha256: SHA-256 that the publisher states; None if there is none.
+        check: Raises an `ArtifactError` or a `ValueError` for bytes that are not such a file. It is
+            called before the bytes are stored; None if nothing is checked.
     """
 
     name: str
-    url: str  # at a fixed revision
+    url: str
     sha256: str | None
     check: Callable[[bytes], None] | None = field(default=None, compare=False)
 
@@ -76,31 +82,57 @@ class RemoteFile:
             if benchmark:
                 problem += f"; get it with: hpobench-ordered fetch {benchmark}"
             raise NotFetchedError(problem)
-        expected = self.sha256 or self._recorded_hash()
-        if expected is None:
+        expected_hash = self.sha256 or self._read_recorded_hash()
+        if expected_hash is None:
             raise ArtifactError(f"{self.path} has no recorded hash; delete it and fetch it again")
-        if hash_file(self.path) != expected:
+        if hash_file(self.path) != expected_hash:
             raise ArtifactError(f"{self.path} is damaged; delete it and fetch it again")
         return self.path
 
     @property
     def first_hash(self) -> str:
-        """Hash recorded at the first download; empty if the publisher states one."""
-        return "" if self.sha256 else self._recorded_hash() or ""
+        """Hash recorded at the first download.
+
+        It is empty if the publisher states a hash, or before the first download.
+        """
+        if self.sha256:
+            return ""
+        return self._read_recorded_hash() or ""
 
     def store(self, source: Path) -> None:
-        """Copy a local file, gzipped or not, into the cache if it is the published one."""
-        self._write_to_cache(_read(source), str(source))
+        """Copy a local file, which may be compressed by gzip, into the cache.
+
+        Raises:
+            DownloadError: It cannot be read, or is not the published file.
+        """
+        self._write_to_cache(_read_unpacked(source), str(source))
 
     def download(self, *, benchmark: str = "NAME", progress: Progress | None = None) -> None:
-        """Download the file into the cache; errors say how to fetch a copy of `benchmark`."""
+        """Download the file into the cache.
+
+        Args:
+            benchmark: Name of the benchmark, for the command in the message of an error.
+            progress: Called with the numbers of bytes received so far and of all bytes.
+
+        Raises:
+            DownloadError: It cannot be downloaded, or is not the published file.
+        """
         instead = FROM_COPY.format(benchmark)
         check_online(self.name, instead=instead)
         data = download(self.url, instead=instead, progress=progress)
         self._write_to_cache(data, self.url)
 
     def _write_to_cache(self, data: bytes, origin: str) -> None:
-        """Write the published file into the cache."""
+        """Check that bytes are the published file, and write them into the cache.
+
+        Args:
+            data: The bytes.
+            origin: Where they are from, for the message.
+
+        Raises:
+            DownloadError: The bytes are not the published file.
+            ArtifactError: The cache folder cannot be written.
+        """
         digest = self._check_content(data, origin)
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -131,8 +163,9 @@ class RemoteFile:
             if digest != self.sha256:
                 raise DownloadError(f"{refusal}: SHA-256 {digest}, published {self.sha256}")
         else:
-            first_digest = self._recorded_hash()
-            if first_digest not in (None, digest):
+            first_digest = self._read_recorded_hash()
+            is_other_file = first_digest is not None and first_digest != digest
+            if is_other_file:
                 raise DownloadError(
                     f"{refusal}: SHA-256 {digest}, first fetched {first_digest}; to accept "
                     f"another one, delete {self._hash_path}"
@@ -146,9 +179,10 @@ class RemoteFile:
 
     @property
     def _hash_path(self) -> Path:
+        """File beside the published one that records the SHA-256 of the first download."""
         return self.path.with_name(self.path.name + ".sha256")
 
-    def _recorded_hash(self) -> str | None:
+    def _read_recorded_hash(self) -> str | None:
         """Read the SHA-256 of the first download; None if there was no download yet."""
         try:
             return self._hash_path.read_text().strip()
@@ -158,10 +192,12 @@ class RemoteFile:
             raise ArtifactError(f"cannot read {self._hash_path}: {error}") from None
 
 
-def _read(source: Path) -> bytes:
+def _read_unpacked(source: Path) -> bytes:
     """Read a local copy of a file; a copy whose name ends in ".gz" is unpacked."""
     try:
-        with gzip.open(source) if source.suffix == ".gz" else source.open("rb") as file:
-            return file.read()
+        if source.suffix == ".gz":
+            with gzip.open(source) as file:
+                return file.read()
+        return source.read_bytes()
     except (OSError, EOFError, zlib.error) as error:
         raise DownloadError(f"cannot read {source}: {error}") from None

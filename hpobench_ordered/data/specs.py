@@ -60,14 +60,14 @@ class SurrogateOption:
     def content(self) -> str:
         """Hash of the fetched files whose publisher states no hash; empty if there are none.
 
-        With the benchmark's version it determines the surrogate's values.
+        Files with a stated hash cannot change under the same version of the benchmark, so this hash
+        and the version determine the surrogate's values.
         """
-        # Where the publisher states no hash, `first_hash` is that of the file when it was first
-        # downloaded; it is empty for all other files, which cannot change.
-        hashes = [(file.name, file.first_hash) for file in self.files if file.first_hash]
-        if not hashes:
-            return ""
-        return hash_json(hashes)
+        names_and_hashes = []
+        for file in self.files:
+            if file.first_hash:  # empty for a file with a stated hash
+                names_and_hashes.append((file.name, file.first_hash))
+        return hash_json(names_and_hashes) if names_and_hashes else ""
 
     @property
     def missing(self) -> tuple[RemoteFile, ...]:
@@ -89,13 +89,13 @@ class SurrogateOption:
         return "fetch" if self.missing else ""
 
     def check_ready(self, benchmark: str) -> None:
-        """Check that it can be loaded at once.
+        """Check that the surrogate can be loaded without installing, generating or fetching.
 
         Args:
             benchmark: Name of the benchmark, for the message.
 
         Raises:
-            MissingExtraError: A package it needs is not installed.
+            MissingExtraError: A package that the surrogate needs is not installed.
             NotFetchedError: Its files must be fetched, or its artifact generated, first.
         """
         label = f"surrogate {self.name!r} of {benchmark}"
@@ -160,7 +160,7 @@ class BenchmarkSpec:
 
     @classmethod
     def of_benchmark(cls, benchmark: Benchmark) -> "BenchmarkSpec":
-        """Describe a benchmark in memory. It has no surrogates to load: it is loaded already."""
+        """Make the spec of a benchmark that is loaded already, so that its surrogates are not."""
         definition = Definition(
             benchmark.name,
             benchmark.version,
@@ -170,17 +170,16 @@ class BenchmarkSpec:
             tuple(TaskDefinition(task.name, task.context) for task in benchmark.tasks),
             benchmark.provenance,
         )
-        previous = benchmark.previous
-        data = None
-        if any(task.data for task in benchmark.tasks):
-            data = DataSource(lambda index: benchmark.tasks[index].data)
+        previous = None if benchmark.previous is None else cls.of_benchmark(benchmark.previous)
+        has_data = any(task.data for task in benchmark.tasks)
+        data = DataSource(lambda index: benchmark.tasks[index].data) if has_data else None
         return cls(
             name=benchmark.name,
             version=benchmark.version,
             summary=benchmark.summary,
             define=lambda: definition,
             surrogates=(),
-            previous=None if previous is None else cls.of_benchmark(previous),
+            previous=previous,
             data=data,
         )
 
@@ -210,32 +209,32 @@ class BenchmarkSpec:
         return tuple(dict.fromkeys(files))  # several surrogates may need the same file
 
     def identity(self, surrogate: str | None = None) -> str:
-        """Text that identifies the benchmark's values, wherever it was loaded from.
+        """Return the text that identifies the values of the benchmark, wherever it is loaded from.
 
         Args:
             surrogate: Name of the surrogate; default: the first one.
 
         Returns:
-            Name and version; followed by "+" and a hash if these do not determine the values: of
-            the content of the user's own artifact, or of fetched files without a stated hash.
+            Name and version. If these do not determine the values, "+" and a hash follow: of the
+            content of the user's own artifact, or of fetched files without a stated hash.
         """
         option = self.option(surrogate)
-        identity = BenchmarkIdentity(self.name, self.version)
-        contents = [option.content]  # a hash, or ""
         # Values of a surrogate of fetched files do not depend on the user's own artifact.
         depends_on_own_artifact = self.is_local and not option.files
         if depends_on_own_artifact:
+            # The name of the spec may be a path; the definition has the benchmark's own name.
             definition = self.define()
             identity = BenchmarkIdentity(definition.name, definition.version)
             contents = [self.content, option.content]
+        else:
+            identity = BenchmarkIdentity(self.name, self.version)
+            contents = [option.content]
 
-        hashes = [content for content in contents if content]
+        hashes = [content for content in contents if content]  # without empty ones
         if not hashes:
             return str(identity)
-        digest = hashes[0]
-        if len(hashes) > 1:  # a hash of both
-            digest = hash_bytes("".join(hashes).encode())
-        return str(replace(identity, content=digest[:DIGITS_OF_CONTENT]))
+        only_hash_or_both = hashes[0] if len(hashes) == 1 else hash_bytes("".join(hashes).encode())
+        return str(replace(identity, content=only_hash_or_both[:DIGITS_OF_CONTENT]))
 
     def load(self, surrogate: str | None = None) -> Benchmark:
         """Load the benchmark on a surrogate; default: the first one.
@@ -249,20 +248,8 @@ class BenchmarkSpec:
         option = self.ready_option(surrogate)
         model, best_values = option.load()
         definition = self.define()
+        self._check_fits(option, model, best_values, definition)
 
-        n_tasks = len(definition.tasks)
-        if len(best_values) != n_tasks:
-            raise ArtifactError(
-                f"surrogate {option.name!r} of {self.name} must have {n_tasks} best values, one "
-                f"per task, but got {len(best_values)}"
-            )
-        dimension = definition.space.dimension
-        # Not every surrogate knows its dimension.
-        if getattr(model, "dimension", dimension) != dimension:
-            raise ArtifactError(
-                f"surrogate {option.name!r} of {self.name} does not fit the search space's "
-                f"{dimension} hyperparameters"
-            )
         built = Benchmark.build(
             definition,
             surrogate=option.name,
@@ -271,16 +258,44 @@ class BenchmarkSpec:
             data=None if self.data is None else self.data.load,
         )
         # The same tasks before an adjustment are loaded on the surrogate of the same name.
+        previous = None if self.previous is None else self.previous.load(option.name)
         loaded = replace(
-            built,
-            previous=None if self.previous is None else self.previous.load(option.name),
-            history_size=self.history_size,
-            recorded=self.recorded,
+            built, previous=previous, history_size=self.history_size, recorded=self.recorded
         )
         # Only a benchmark as it was loaded has these; it is frozen, so they are set in this way.
         object.__setattr__(loaded, "source", self.id)
         object.__setattr__(loaded, "identity", self.identity(option.name))
         return loaded
+
+    def _check_fits(
+        self,
+        option: SurrogateOption,
+        model: Surrogate,
+        best_values: Sequence[float | None],
+        definition: Definition,
+    ) -> None:
+        """Raise an `ArtifactError` unless a surrogate fits the tasks and the search space.
+
+        Args:
+            option: The surrogate, which names it in the message.
+            model: The loaded surrogate.
+            best_values: Its best known value of each task.
+            definition: The benchmark's tasks and search space.
+        """
+        n_tasks = len(definition.tasks)
+        if len(best_values) != n_tasks:
+            raise ArtifactError(
+                f"surrogate {option.name!r} of {self.name} must have {n_tasks} best values, one "
+                f"per task, but got {len(best_values)}"
+            )
+        dimension = definition.space.dimension
+        # A surrogate that does not state its number of hyperparameters is taken to fit.
+        dimension_of_model = getattr(model, "dimension", dimension)
+        if dimension_of_model != dimension:
+            raise ArtifactError(
+                f"surrogate {option.name!r} of {self.name} does not fit the search space's "
+                f"{dimension} hyperparameters"
+            )
 
     def option(self, name: str | None = None) -> SurrogateOption:
         """Find a surrogate by name; if omitted, the default one.
@@ -297,7 +312,13 @@ class BenchmarkSpec:
         raise UnknownNameError(f"surrogate of {self.name}", name, names)
 
     def ready_option(self, name: str | None = None) -> SurrogateOption:
-        """Find a surrogate by name that can be loaded at once; if omitted, the default one."""
+        """Find a surrogate by name, or the default one, and check that it can be loaded at once.
+
+        Raises:
+            UnknownNameError: The benchmark has no such surrogate.
+            MissingExtraError: A package that it needs is not installed.
+            NotFetchedError: Its files must be fetched, or its artifact generated, first.
+        """
         option = self.option(name)
         option.check_ready(self.name)
         return option
@@ -311,9 +332,9 @@ class BenchmarkFamily(Protocol):
     """The pattern as messages show it, such as "yahpo-SCENARIO-INSTANCE"."""
 
     def spec(self, name: str) -> BenchmarkSpec | None:
-        """The benchmark of that name; None if the name does not follow the pattern."""
+        """Make the spec of the benchmark of a name; None if it does not follow the pattern."""
         ...
 
     def files(self) -> Sequence[RemoteFile]:
-        """All published files that its benchmarks may need, fetched or not."""
+        """List all published files that benchmarks of the family may need, fetched or not."""
         ...

@@ -61,7 +61,7 @@ def encode_small_table(table: "pa.Table", *, distinct: Collection[str]) -> bytes
 
 
 def _encode(table: "pa.Table", **options: Any) -> bytes:
-    """Encode a table with options of `pyarrow.parquet.write_table`."""
+    """Encode a table as a Parquet file, with options of `pyarrow.parquet.write_table`."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -73,15 +73,15 @@ def _encode(table: "pa.Table", **options: Any) -> bytes:
 def decode_table(
     content: bytes, columns: Mapping[str, ColumnType], names: Sequence[str] | None = None
 ) -> "pa.Table":
-    """Decode the content of a Parquet file that must have some columns.
+    """Decode the content of a Parquet file, and check its columns.
 
     Args:
         content: The content of the file.
-        columns: What each column that the file must have holds, by its name.
-        names: Names of the columns to read; default: all columns of the file.
+        columns: Columns that the file must have: the type of each by its name.
+        names: Names of the columns to return; default: all columns of the file.
 
     Raises:
-        ValueError: It is not such a file; the message says why.
+        ValueError: The content is not such a file; the message says why.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -96,17 +96,17 @@ def decode_table(
             if type_of_column(schema.field(name).type) is not column_type:
                 raise ValueError(f"the column {name!r} must hold {column_type.value}")
         table = file.read(names, use_threads=False)
-        table.validate(full=True)  # among others, that texts are texts
+        table.validate(full=True)  # checks the bytes, such as whether texts are valid UTF-8
     except (pa.ArrowException, OSError) as error:
         raise ValueError(f"it is not a Parquet file that can be read: {error}") from None
     return table
 
 
 def type_of_column(data_type: "pa.DataType") -> ColumnType | None:
-    """Return what a column of an Arrow type holds; None if no table here has such columns."""
+    """Return what a column of an Arrow type holds; None for types that no table here has."""
     import pyarrow as pa
 
-    if pa.types.is_dictionary(data_type):  # the column holds indices into a list of its values
+    if pa.types.is_dictionary(data_type):  # a compressed column: indices into a list of values
         data_type = data_type.value_type
     if pa.types.is_string(data_type) or pa.types.is_large_string(data_type):
         return ColumnType.TEXT

@@ -60,7 +60,12 @@ class TaskData:
         self._copy_labels()
 
     def _copy_labels(self) -> None:
-        """Check the labels and copy them; unsupervised data must have none, all others some."""
+        """Check the labels, and replace them by a read-only copy.
+
+        Raises:
+            EvaluationsError: Unsupervised data have labels, other data have none, or labels are
+                wrong.
+        """
         if self.kind is DataKind.UNSUPERVISED:
             if self.labels is not None:
                 raise EvaluationsError("data for unsupervised must have no labels, but got some")
@@ -68,8 +73,8 @@ class TaskData:
         if self.labels is None:
             raise EvaluationsError(f"data for {self.kind.value} must have labels, but got None")
 
-        number_of_points = len(self.features)
-        labels = _copy_numbers("labels", self.labels, (number_of_points,))
+        n_points = len(self.features)
+        labels = _copy_numbers("labels", self.labels, (n_points,))
         is_class = (labels >= 0) & (labels == np.floor(labels))
         if self.kind is DataKind.CLASSIFICATION and not is_class.all():
             first_wrong = labels[~is_class][0]
@@ -77,11 +82,12 @@ class TaskData:
         self.labels = labels
 
     def __len__(self) -> int:
+        """Return the number of points, n."""
         return len(self.features)
 
     @property
     def digest(self) -> str:
-        """Hash of the kind and all numbers."""
+        """Hash of the kind, the features and the labels."""
         arrays = [self.features]
         if self.labels is not None:
             arrays.append(self.labels)
@@ -89,8 +95,9 @@ class TaskData:
         return hash_arrays(*arrays, description=description)[:16]
 
     def __repr__(self) -> str:
-        n, p = self.features.shape
-        return f"TaskData({n} points, {p} features, {self.kind.value})"
+        """Describe the data by their size and kind."""
+        n_points, n_features = self.features.shape
+        return f"TaskData({n_points} points, {n_features} features, {self.kind.value})"
 
 
 def _copy_numbers(name: str, numbers: object, shape: tuple[int, ...] | None = None) -> FloatArray:
@@ -99,7 +106,7 @@ def _copy_numbers(name: str, numbers: object, shape: tuple[int, ...] | None = No
     Args:
         name: What they are, for the message: "features" or "labels".
         numbers: The numbers.
-        shape: Shape they must have; None: any shape (n, p) that is not empty.
+        shape: Shape that the array must have; None allows any shape (n, p) that is not empty.
 
     Raises:
         EvaluationsError: They are no numbers, not finite, or of another shape.
@@ -112,16 +119,12 @@ def _copy_numbers(name: str, numbers: object, shape: tuple[int, ...] | None = No
             hint = "; np.unique(labels, return_inverse=True)[1] numbers classes"
         raise EvaluationsError(f"{name} must be an array of numbers: {error}{hint}") from None
 
-    has_right_shape = array.shape == shape
-    if shape is None:  # any (n, p) will do
-        has_right_shape = array.ndim == 2 and array.size > 0
-    if not has_right_shape or not np.isfinite(array).all():
-        problem = f"an array of shape {array.shape}"
-        if has_right_shape:
-            problem = "some that are not finite"
-        raise EvaluationsError(
-            f"{name} must be finite numbers, shape {shape or '(n, p)'}, but got {problem}"
-        )
+    requirement = f"{name} must be finite numbers, shape {shape or '(n, p)'}"
+    is_allowed_matrix = shape is None and array.ndim == 2 and array.size > 0
+    if array.shape != shape and not is_allowed_matrix:
+        raise EvaluationsError(f"{requirement}, but got an array of shape {array.shape}")
+    if not np.isfinite(array).all():
+        raise EvaluationsError(f"{requirement}, but got some that are not finite")
     array.flags.writeable = False
     return array
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from functools import cache
 
-from hpobench_ordered.data.exports import specs_by_name
+from hpobench_ordered.data.exports import collect_specs
 from hpobench_ordered.errors import UnknownNameError
 from hpobench_ordered.papers.paper import Paper
 from hpobench_ordered.papers.reproduce import reproduce
@@ -29,4 +29,4 @@ def paper(name: str) -> Paper:
 
 @cache
 def _papers() -> Mapping[str, Paper]:
-    return specs_by_name(PAPERS, "PAPERS", Paper)
+    return collect_specs(PAPERS, "PAPERS", Paper)

@@ -70,12 +70,17 @@ class Child:
     """A Python process that runs functions of one group, one at a time."""
 
     def __init__(self, group: str = "") -> None:
-        """Start the process, which serves the calls of a group."""
+        """Start the process, which serves the calls of a group.
+
+        Args:
+            group: Name of the calls that may share a process, such as those of one method.
+        """
         self.group = group
+        # Each reply is the result of a call and its exception, one of which is None.
         self._replies: queue.SimpleQueue[tuple[Any, Exception | None]] = queue.SimpleQueue()
         descriptor, path = tempfile.mkstemp(prefix="hpobench_ordered-")
-        os.close(descriptor)  # both processes open it by its path
-        self._report = Path(path)
+        os.close(descriptor)  # both processes open the file by its path
+        self._report_file = Path(path)
         # In a session of its own, it can be killed together with all processes that methods start.
         self._process = subprocess.Popen(
             [sys.executable, "-c", _START, path, *map(str, sys.path)],
@@ -87,16 +92,19 @@ class Child:
 
     @property
     def is_alive(self) -> bool:
-        """Whether the process exists."""
+        """Whether the process is running."""
         return self._process.poll() is None
 
     def call(self, request: bytes) -> Any:
-        """Run a pickled function with its arguments in the process, and return its result.
+        """Run a function in the process, and return its result.
+
+        Args:
+            request: The pickled pair of the function and the tuple of its arguments.
 
         Raises:
             StepTimeoutError: A step took longer than its limit.
-            ChildDiedError: The process ended, or replied with what cannot be read.
-            HPOBenchOrderedError: The function raised it.
+            ChildDiedError: The process ended, or sent a reply that cannot be read.
+            HPOBenchOrderedError: The function raised this error.
             RuntimeError: The function raised another exception; the message is its traceback.
         """
         stream = cast("IO[bytes]", self._process.stdin)
@@ -109,28 +117,29 @@ class Child:
         return result
 
     def close(self) -> None:
-        """Kill the process and all that it started."""
-        with suppress(OSError):  # it has ended already
+        """Kill the process and all processes that it started, and delete the file for reports."""
+        with suppress(OSError):  # the process has ended already
             if os.name == "posix":
                 os.killpg(self._process.pid, signal.SIGKILL)
             else:
                 self._process.kill()
-        with suppress(OSError):  # closing writes what is left, which nobody reads any more
+        with suppress(OSError):  # closing writes buffered bytes, which nobody reads any more
             cast("IO[bytes]", self._process.stdin).close()
         self._process.wait()
-        self._report.unlink(missing_ok=True)
+        self._report_file.unlink(missing_ok=True)
 
     def _listen(self) -> None:
-        """Read replies and put them into the queue, until nothing more can be read.
+        """Put the replies of the process into the queue, until no more replies can be read.
 
-        This runs in a thread of its own.
+        This runs in a thread of its own, which then kills the process.
         """
         stream = cast("IO[bytes]", self._process.stdout)
-        with stream, suppress(Exception):  # the stream has ended, or holds something else
+        with stream, suppress(Exception):  # the stream has ended, or has bytes that are no reply
             while True:
                 result, error = pickle.load(stream)
                 self._replies.put((result, error))
-        self._process.kill()  # it may not have ended yet; `_wait_for_reply` notices it
+        # The process may still run, but cannot be used any more. `_wait_for_reply` notices its end.
+        self._process.kill()
 
     def _wait_for_reply(self) -> tuple[Any, Exception | None]:
         """Wait for the reply to a call: its result and its exception, one of which is None.
@@ -140,8 +149,8 @@ class Child:
             ChildDiedError: There will be no reply.
         """
         while True:
-            # This is asked before reading the queue. If the process ends in between, its last reply
-            # is still read in the next round.
+            # This must come before the queue is read. If the process ends in between, the next
+            # round still reads its last reply.
             was_alive = self.is_alive
             with suppress(queue.Empty):
                 return self._replies.get(timeout=POLL_SECONDS)
@@ -153,50 +162,69 @@ class Child:
 
     def _check_step(self) -> None:
         """Kill the process, and raise a `StepTimeoutError`, if its current step takes too long."""
-        step_text, _ = self._read_report()
-        if not step_text:  # it is in no such step
+        announced_step, _ = self._read_report()
+        if not announced_step:  # the process is in no step with a limit
             return
-        start, limit, name = step_text.split("\n", 2)
-        if time.monotonic() - float(start) <= float(limit):
+        start, limit, name = announced_step.split("\n", 2)
+        elapsed = time.monotonic() - float(start)
+        if elapsed <= float(limit):
             return
 
         if os.name == "posix":
-            self._process.send_signal(signal.SIGABRT)  # faulthandler reports where it is
+            # At this signal faulthandler reports where the process is, and the process ends.
+            self._process.send_signal(signal.SIGABRT)
             with suppress(subprocess.TimeoutExpired):
                 self._process.wait(DUMP_SECONDS)
-        _, report = self._read_report()
+        _, crash_report = self._read_report()
         self.close()
-        raise StepTimeoutError(name, float(limit), report)
+        raise StepTimeoutError(name, float(limit), crash_report)
 
     def _read_report(self) -> tuple[str, str]:
-        """Read the step that the process has announced, and the report of its faulthandler."""
+        """Read the file for reports, which the process writes.
+
+        Returns:
+            The step that the process has announced, as `step` writes it, "" if it is in none; and
+            the traceback that faulthandler has written, "" if the process has not crashed.
+        """
         try:
-            content = self._report.read_bytes()
+            content = self._report_file.read_bytes()
         except FileNotFoundError:  # another thread has closed this object
             content = b""
-        announced = content[:STEP_SIZE].rstrip(b"\0")
-        return announced.decode(errors="replace"), content[STEP_SIZE:].decode(errors="replace")
+        announced_step = content[:STEP_SIZE].rstrip(b"\0")  # is padded with null bytes
+        crash_report = content[STEP_SIZE:]
+        return announced_step.decode(errors="replace"), crash_report.decode(errors="replace")
 
 
 class Children:
-    """Processes for calls of several threads, reused by the calls of the same group.
-
-    Args:
-        workers: How many calls there may be at the same time.
-    """
+    """Processes for calls of several threads, reused by the calls of the same group."""
 
     def __init__(self, workers: int = 1) -> None:
-        """Set the limit on processes, which are started only when calls need them."""
+        """Make a pool without processes, which are started when calls need them.
+
+        Args:
+            workers: Largest number of calls at the same time.
+        """
         self._limit = max(workers, FEWEST_PROCESSES)
-        self._lock = threading.Lock()
-        self._idle: list[Child] = []
+        self._lock = threading.Lock()  # held while the lists change
+        self._idle: list[Child] = []  # the one that has been idle longest first
         self._busy: list[Child] = []
 
     def call(self, group: str, function: Callable[..., T], *args: object) -> T:
         """Call a function in a process of a group, and return its result.
 
-        Errors are those of `Child.call`. If the function raises one, the process is killed, as its
-        state may then be wrong for later calls.
+        If the call fails, the process is killed, as its state may be wrong for later calls.
+
+        Args:
+            group: Name of the calls that may share a process, such as those of one method.
+            function: The function.
+            args: Its arguments.
+
+        Raises:
+            ExperimentError: The function or an argument cannot be pickled.
+            StepTimeoutError: A step took longer than its limit.
+            ChildDiedError: The process ended.
+            HPOBenchOrderedError: The function raised this error.
+            RuntimeError: The function raised another exception; the message is its traceback.
         """
         request = pickle_value((function, args))
         child = self._borrow(group)
@@ -239,22 +267,22 @@ class Children:
         return child
 
     def _give_back(self, child: Child) -> None:
-        """Keep a process for the next call of its group, or forget it if it has ended."""
+        """Make a busy process idle, for the next call of its group; forget one that has ended."""
         with self._lock:
             self._busy.remove(child)
             if child.is_alive:
                 self._idle.append(child)
 
 
-CHILDREN = Children()  # shared by all of this process that have no pool of their own
+CHILDREN = Children()  # for callers in this process that have no pool of their own
 atexit.register(CHILDREN.close)
 
 
 def pickle_value(value: object) -> bytes:
-    """Pickle a value for another process, including the code of what a script defines.
+    """Pickle a value for another process, with the code of functions and classes of scripts.
 
     Raises:
-        ExperimentError: It cannot be pickled.
+        ExperimentError: The value cannot be pickled.
     """
     try:
         return bytes(cloudpickle.dumps(value))
@@ -267,20 +295,22 @@ def pickle_value(value: object) -> bytes:
 
 
 _report: IO[bytes] | None = None
-"""In a child process, the file for reports."""
+"""In a child process, the open file for reports; None in all other processes."""
 
 
 def is_child() -> bool:
-    """Whether this process was started to run functions for another one."""
+    """Whether this process was started to run functions for another one.
+
+    Only such a process has a file for reports, which `serve` opens.
+    """
     return _report is not None
 
 
 @contextmanager
 def step(name: str, limit: float | None) -> Iterator[None]:
-    """Announce to the parent process that a block may take `limit` seconds at most.
+    """Limit the time of a `with` block: if it takes longer, the parent kills this process.
 
-    If the block takes longer, the parent kills this process. Nothing happens if `limit` is None, or
-    if this is not a child process.
+    The limit has no effect if this is not a child process.
 
     Args:
         name: Name of the step, which the parent gives in its error.
@@ -289,71 +319,97 @@ def step(name: str, limit: float | None) -> Iterator[None]:
     if limit is None:
         yield
         return
-    _announce(f"{time.monotonic()}\n{limit}\n{name}")
+    _announce(f"{time.monotonic()}\n{limit}\n{name}")  # `Child._check_step` reads this
     try:
         yield
     finally:
-        _announce("")
+        _announce("")  # this process is in no step any more
 
 
 def _announce(text: str) -> None:
-    """Write a text to the first `STEP_SIZE` bytes of the report file, in child processes only."""
+    """Write a text for the parent process into the file for reports, if there is one.
+
+    The text fills the first `STEP_SIZE` bytes: it is cut, or padded with null bytes.
+    """
     if _report is not None:
         _report.seek(0)
         _report.write(text.encode()[:STEP_SIZE].ljust(STEP_SIZE, b"\0"))
 
 
 def serve(report_path: str) -> None:
-    """Run the calls that this child process reads, and write replies.
+    """Run, in a child process, the calls that its parent sends, and reply to them.
 
     The process ends when its parent has ended, or when no call has come for `IDLE_SECONDS`.
 
     Args:
         report_path: The file for the announced step and for the report of a crash.
     """
-    global _report  # noqa: PLW0603 - set once, when the process starts
-    _report = open(report_path, "r+b", buffering=0)  # noqa: PTH123, SIM115 - open until the end
-    _announce("")
-    faulthandler.enable(_report.fileno())
-    with suppress(ImportError):  # no core dump is written after a crash; only POSIX has them
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-
-    # Calls and replies use copies of standard input and output. The originals are redirected, so
-    # that a method reads nothing, and what it prints goes to standard error.
-    calls = os.fdopen(os.dup(0), "rb")
-    replies = os.fdopen(os.dup(1), "wb")
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    os.dup2(2, 1)
-
+    _open_report(report_path)
+    calls, replies = _redirect_standard_streams()
     requests: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     threading.Thread(target=_read_requests, args=(calls, requests), daemon=True).start()
     own_pid = os.getpid()
     with suppress(queue.Empty):
         while True:  # until there is no call for a while
             reply = _answer(requests.get(timeout=IDLE_SECONDS))
-            if os.getpid() != own_pid:  # this is a copy of the process, which the function forked
+            is_fork = os.getpid() != own_pid  # a copy of the process, which the function made
+            if is_fork:
                 break
             replies.write(reply)
             replies.flush()
     os._exit(0)
 
 
+def _open_report(path: str) -> None:
+    """Open the file for reports of this child process, for announced steps and for crashes."""
+    global _report  # noqa: PLW0603 - set once, when the process starts
+    _report = open(path, "r+b", buffering=0)  # noqa: PTH123, SIM115 - open until the end
+    _announce("")
+    faulthandler.enable(_report.fileno())
+    with suppress(ImportError):  # only POSIX has this module, and core dumps
+        import resource
+
+        no_core_dump = (0, 0)
+        resource.setrlimit(resource.RLIMIT_CORE, no_core_dump)
+
+
+def _redirect_standard_streams() -> tuple[IO[bytes], IO[bytes]]:
+    """Keep standard input and output for calls and replies, and give others to methods.
+
+    From now on this process reads nothing from standard input, and what it prints goes to standard
+    error.
+
+    Returns:
+        Copies of the standard input, for calls, and of the standard output, for replies.
+    """
+    standard_input, standard_output, standard_error = (0, 1, 2)
+    calls = os.fdopen(os.dup(standard_input), "rb")
+    replies = os.fdopen(os.dup(standard_output), "wb")
+    os.dup2(os.open(os.devnull, os.O_RDONLY), standard_input)
+    os.dup2(standard_error, standard_output)
+    return calls, replies
+
+
 def _read_requests(calls: IO[bytes], requests: "queue.SimpleQueue[bytes]") -> None:
-    """Read calls into the queue; end this process as soon as its parent is gone."""
+    """Put calls that the parent sends into the queue; end this process when the parent is gone.
+
+    This runs in a thread of its own.
+    """
     try:
         while True:
             requests.put(pickle.load(calls))
-    finally:
+    finally:  # the stream ends with the parent process
         os._exit(0)
 
 
 def _answer(request: bytes) -> bytes:
-    """Run a pickled call; return the pickled pair of its result and exception, one of them None.
+    """Run a call, and return the reply: the pickled pair of its result and its exception.
 
-    An exception that is not of this package may not exist in the parent process. It is replaced by
-    a `RuntimeError` with its traceback as the message.
+    One of both is None. An exception that is not of this package may not exist in the parent
+    process. It is replaced by a `RuntimeError` with its traceback as the message.
+
+    Args:
+        request: The pickled pair of a function and the tuple of its arguments.
     """
     try:
         function, args = pickle.loads(request)

@@ -22,8 +22,10 @@ class LoadingTime:
     def __init__(self) -> None:
         """Start at 0 seconds."""
         self.seconds = 0.0
-        # How many imports and compilations are running. One may cause others within it.
+        # Number of imports and compilations that are running. One may cause others within it.
         self._depth = 0
+        # CPU time of the process when the outermost one began.
+        self._start = 0.0
 
     def begin(self) -> None:
         """Remember when the outermost import or compilation begins."""

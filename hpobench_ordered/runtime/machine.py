@@ -27,9 +27,9 @@ def describe_machine() -> dict[str, Any]:
 
 @cache
 def package_versions() -> dict[str, str]:
-    """Installed versions of the packages that results may depend on.
+    """Return the versions of those packages of `PACKAGES` that are installed, by name.
 
-    This package is always among them: as `unknown` if it is run from a folder without installation.
+    This package is always among them; its version is "unknown" if it is run without installation.
     """
     versions = {PACKAGE: "unknown"}
     for name in PACKAGES:
@@ -39,9 +39,13 @@ def package_versions() -> dict[str, str]:
 
 
 def _read_processor_name() -> str:
-    """Name of the processor, on Linux from /proc/cpuinfo."""
+    """Return the name of the processor, on Linux from /proc/cpuinfo.
+
+    Other systems, and some processors, have no name there. Python's own is then returned.
+    """
     with suppress(OSError):
         for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
+            key, _, value = line.partition(":")
+            if key.startswith("model name"):
+                return value.strip()
     return platform.processor() or platform.machine()

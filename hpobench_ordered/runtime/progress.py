@@ -20,7 +20,9 @@ NOTEBOOK_SHELLS = ("ZMQInteractiveShell", "Shell")
 
 @contextmanager
 def show_progress(progress: bool | Watcher | None, *, unit: str) -> Iterator[Watcher | None]:
-    """Open a progress bar if somebody can see it, and yield the function that moves it.
+    """Open a progress bar, and yield the function that moves it.
+
+    Nothing is opened, and None is yielded, if there is neither a terminal nor a notebook.
 
     Args:
         progress: Whether to show a bar; or a function to report progress to, which is then yielded
@@ -39,11 +41,11 @@ def show_progress(progress: bool | Watcher | None, *, unit: str) -> Iterator[Wat
 
 
 def is_in_notebook() -> bool:
-    """Whether this is a notebook, which can show HTML: its shell is of one of two classes."""
+    """Whether this process runs the cells of a notebook, which can show HTML."""
     ipython = sys.modules.get("IPython")  # a notebook has imported it
     if ipython is None:
         return False
-    shell = ipython.get_ipython()
+    shell = ipython.get_ipython()  # None outside of IPython
     return type(shell).__name__ in NOTEBOOK_SHELLS
 
 

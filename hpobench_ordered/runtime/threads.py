@@ -15,16 +15,19 @@ class Lock:
     """A reentrant lock that can be pickled and copied; a copy is a new, open lock."""
 
     def __init__(self) -> None:
+        """Make an open lock."""
         self._lock = threading.RLock()
 
     def __enter__(self) -> None:
+        """Wait until no other thread has the lock, and take it."""
         self._lock.acquire()
 
     def __exit__(self, *error: object) -> None:
+        """Release the lock."""
         self._lock.release()
 
     def __reduce__(self) -> tuple[type["Lock"], tuple[()]]:
-        """What pickle and copy call to make the other lock: the class, without arguments."""
+        """Pickle and copy no state: unpickling calls the class, which makes an open lock."""
         return Lock, ()
 
 
@@ -38,8 +41,8 @@ def one_thread() -> Iterator[None]:
     # Only libraries that are loaded can be limited. This import loads that of scipy.
     import scipy.linalg  # noqa: F401
 
-    # The number of modules tells whether a library may have been loaded since the last search.
-    with find_thread_pools(len(sys.modules)).limit(limits=1):
+    thread_pools = find_thread_pools(len(sys.modules))  # searched again after further imports
+    with thread_pools.limit(limits=1):
         yield
 
 
@@ -51,7 +54,7 @@ def find_thread_pools(number_of_modules: int) -> "ThreadpoolController":
     the search is repeated when the number of modules has changed.
 
     Args:
-        number_of_modules: Number of imported modules, which is only the key of the cache.
+        number_of_modules: Number of imported modules. It is used by the cache alone.
     """
     from threadpoolctl import ThreadpoolController
 

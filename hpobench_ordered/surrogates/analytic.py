@@ -18,7 +18,7 @@ from typing import ClassVar, Self, TypeVar
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.data.arrays import read_only
+from hpobench_ordered.data.arrays import copy_read_only
 from hpobench_ordered.surrogates.base import check_task
 
 X = TypeVar("X", float, FloatArray)
@@ -40,7 +40,7 @@ class _Coefficients:
 
     def __post_init__(self) -> None:
         """Check the coefficients, and store them as plain numbers, too, for single predictions."""
-        coefficients = read_only(self.coefficients)
+        coefficients = copy_read_only(self.coefficients)
         if coefficients.shape[1:] != (3,) or not np.isfinite(coefficients).all():
             raise ValueError(f"coefficients must be finite, (T, 3), but got {coefficients.shape}")
         self.coefficients = coefficients

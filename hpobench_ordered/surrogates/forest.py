@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpobench_ordered._typing import BoolArray, FloatArray, IntArray
-from hpobench_ordered.data.arrays import StoredArray, read_only
+from hpobench_ordered.data.arrays import StoredArray, copy_read_only
 from hpobench_ordered.surrogates.base import StoredSurrogate, SurrogateType, check_task
 from hpobench_ordered.surrogates.coding import Coding, load_kernels
 
@@ -113,7 +113,7 @@ class ForestSurrogate(StoredSurrogate):
         """
         for name in _TREE_ARRAYS:
             (stored_type,) = self.ARRAYS[name].types
-            setattr(self, name, read_only(getattr(self, name), stored_type))
+            setattr(self, name, copy_read_only(getattr(self, name), stored_type))
         self._check_nodes()
         self._check_thresholds_and_outputs()
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpobench_ordered._typing import FloatArray, IntArray
-from hpobench_ordered.data.arrays import StoredArray, read_only
+from hpobench_ordered.data.arrays import StoredArray, copy_read_only
 from hpobench_ordered.surrogates.base import StoredSurrogate, SurrogateType, check_task
 from hpobench_ordered.surrogates.coding import Coding, load_kernels, space_coding
 
@@ -43,7 +43,7 @@ class NearestSurrogate(StoredSurrogate):
 
     def __post_init__(self) -> None:
         """Check the arrays, and sort the points into blocks for the search."""
-        points, targets = read_only(self.points), read_only(self.targets)
+        points, targets = copy_read_only(self.points), copy_read_only(self.targets)
         if points.shape[1:] != (len(self.coding),) or not len(points):
             raise ValueError(
                 f"points need shape (m, {len(self.coding)}), m > 0, but got {points.shape}"
