@@ -99,9 +99,12 @@ for name in hbo.list_benchmarks(ready=True):
     task = hbo.load(name).tasks[-1]
     config = task.space.sample(np.random.default_rng(0))
     assert task.evaluate(config) == task.evaluate_many([config])[0]
-hbo.run(benchmarks=["newsvendor"], methods=["bo"], seeds=[0])
+hbo.run(benchmarks=["newsvendor"], methods=["random-search"], seeds=[0])
 """
-"""Evaluates one configuration on every benchmark, and runs one method."""
+"""Evaluates one configuration on every benchmark, and runs one method.
+
+Others would be compiled anew; `.ci/run` runs some of them from the installed package.
+"""
 
 
 @pytest.fixture
@@ -133,7 +136,7 @@ def test_installed_package_works_elsewhere(installed, tmp_path):
     empty_folder.mkdir()
 
     result = subprocess.run(
-        [python, "-c", SCRIPT_OF_USER, str(dependencies), str(site)],
+        [python, "-I", "-c", SCRIPT_OF_USER, str(dependencies), str(site)],
         capture_output=True,
         text=True,
         cwd=empty_folder,
