@@ -97,7 +97,14 @@ REASON_OF_METHOD = {
 """Methods that fail, and the recorded reason of their failure."""
 
 
-@pytest.fixture(scope="module", params=[True, False], ids=["process", "thread"])
+# Methods run in processes of their own in both cases; in a thread they could do more harm.
+PROCESS_OR_THREAD = [
+    pytest.param(True, id="process", marks=pytest.mark.long),
+    pytest.param(False, id="thread"),
+]
+
+
+@pytest.fixture(scope="module", params=PROCESS_OR_THREAD)
 def results_of_bad_methods(request, tmp_path_factory):
     """Results of random search and of methods that fail, on a cluster of a single worker.
 
