@@ -66,7 +66,10 @@ _WITH_EXTRA = ("OrderedSearchCV", "record_history")
 
 
 def __getattr__(name: str) -> object:
-    """Import what takes long, or needs Optuna or scikit-learn, only when it is asked for."""
+    """Return a public name that is imported only now, when it is first used.
+
+    Its module takes long to import, or needs Optuna or scikit-learn.
+    """
     if name == "plots":
         return import_module("hpobench_ordered.reporting.plots")
     if name == "report":

@@ -28,6 +28,7 @@ class HPOBenchOrderedError(Exception):
         By default an exception is unpickled by calling its class with the final message. This fails
         if `__init__` takes other arguments, and would break a pool of processes.
         """
+        # `copyreg.__newobj__` calls `__new__` alone; then the attributes are restored.
         return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # type: ignore[attr-defined]
 
 
@@ -114,7 +115,7 @@ class MethodError(HPOBenchOrderedError):
     """
 
     def __init__(self, message: str, *, task: str = "", when: str = "") -> None:
-        """Note the message, and where it happened."""
+        """Make the error; the class describes `task` and `when`, which are "" if unknown."""
         super().__init__(message)
         self.task = task
         self.when = when

@@ -103,9 +103,8 @@ def collect_specs(package: str, attribute: str, kind: type[Any]) -> Mapping[str,
     """
     specs: dict[str, Any] = {}
     for spec, owner in iter_exports(package, attribute, kind):
-        is_new = spec.name not in specs or specs[spec.name] is spec
-        if is_new:
-            specs[spec.name] = spec
+        first_spec = specs.setdefault(spec.name, spec)
+        if first_spec is spec:  # the name is new, or several modules export the same spec
             continue
         problem = f"{spec.name!r} is registered twice in {package}"
         is_of_this_package = owner == ""

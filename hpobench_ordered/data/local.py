@@ -12,7 +12,8 @@ def local_folder() -> Path:
     The environment variable HPOBENCH_ORDERED_BENCHMARKS names it; otherwise it is a folder in the
     user's data directory.
     """
-    if folder := os.environ.get(LOCAL_VARIABLE):
+    folder = os.environ.get(LOCAL_VARIABLE)
+    if folder:
         return Path(folder)
     import platformdirs
 

@@ -233,8 +233,11 @@ class BenchmarkSpec:
         hashes = [content for content in contents if content]  # without empty ones
         if not hashes:
             return str(identity)
-        only_hash_or_both = hashes[0] if len(hashes) == 1 else hash_bytes("".join(hashes).encode())
-        return str(replace(identity, content=only_hash_or_both[:DIGITS_OF_CONTENT]))
+        if len(hashes) == 1:
+            (content,) = hashes
+        else:
+            content = hash_bytes("".join(hashes).encode())
+        return str(replace(identity, content=content[:DIGITS_OF_CONTENT]))
 
     def load(self, surrogate: str | None = None) -> Benchmark:
         """Load the benchmark on a surrogate; default: the first one.

@@ -87,7 +87,7 @@ class TaskData:
 
     @property
     def digest(self) -> str:
-        """Hash of the kind, the features and the labels."""
+        """Hash of the kind, the features and the labels, shortened to 16 hexadecimal digits."""
         arrays = [self.features]
         if self.labels is not None:
             arrays.append(self.labels)

@@ -204,7 +204,7 @@ class Children:
         Args:
             workers: Largest number of calls at the same time.
         """
-        self._limit = max(workers, FEWEST_PROCESSES)
+        self._limit = max(workers, FEWEST_PROCESSES)  # largest number of processes
         self._lock = threading.Lock()  # held while the lists change
         self._idle: list[Child] = []  # the one that has been idle longest first
         self._busy: list[Child] = []
@@ -331,9 +331,12 @@ def _announce(text: str) -> None:
 
     The text fills the first `STEP_SIZE` bytes: it is cut, or padded with null bytes.
     """
-    if _report is not None:
-        _report.seek(0)
-        _report.write(text.encode()[:STEP_SIZE].ljust(STEP_SIZE, b"\0"))
+    if _report is None:
+        return
+    cut = text.encode()[:STEP_SIZE]
+    padded = cut.ljust(STEP_SIZE, b"\0")
+    _report.seek(0)
+    _report.write(padded)
 
 
 def serve(report_path: str) -> None:

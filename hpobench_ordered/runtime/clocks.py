@@ -44,9 +44,10 @@ loading_time = LoadingTime()
 
 
 def cpu_clock() -> float:
-    """Return the CPU seconds of all threads of this process, without those of `loading_time`.
+    """Return the CPU seconds that this process has used, without those of imports and compiling.
 
-    Unlike elapsed time, CPU time does not grow while the process waits for the processor.
+    All threads are counted. Unlike elapsed time, CPU time does not grow while the process waits for
+    the processor.
     """
     return process_time() - loading_time.seconds
 

@@ -88,7 +88,7 @@ def is_compiled() -> bool:
         folder = Path(function.stats.cache_path)
         code = function.py_func.__code__
         stem = Path(code.co_filename).stem
-        # Numba gives the index of a function's machine code this name.
+        # Numba's cache has a file of such a name for every function whose machine code it holds.
         pattern = f"{stem}.{function.__name__}-{code.co_firstlineno}.*.nbi"
         has_machine_code = folder.is_dir() and any(folder.glob(pattern))
         if has_machine_code:

@@ -243,14 +243,15 @@ def _intersect(old: Parameter, new: Parameter) -> Parameter | None:
         if not choices:
             return None
         return Parameter.choice(new.name, choices, ordered=new.kind is Kind.ORDINAL)
-    if old.choices and not old.has_steps:  # unordered choices, or not numbers, became a range
+    if old.choices and not old.has_steps:  # choices that are not steps of a range became a range
         return None
 
     old_lower, old_upper = _find_range(old)
     lower = max(old_lower, new.lower)
     upper = min(old_upper, new.upper)
     is_empty = lower > upper
-    is_single_float = lower == upper and new.kind is Kind.FLOAT  # no range, and hardly ever used
+    # A float needs more than one value; an integer may have a single one.
+    is_single_float = lower == upper and new.kind is Kind.FLOAT
     # Earlier values of a float are hardly ever whole numbers, so none could be used.
     became_integer = old.kind is Kind.FLOAT and new.kind is Kind.INTEGER
     if is_empty or is_single_float or became_integer:
@@ -276,7 +277,7 @@ def _find_range(parameter: Parameter) -> tuple[float, float]:
     """Find the smallest and the largest number of a range, with or without steps."""
     if not parameter.has_steps:
         return parameter.lower, parameter.upper
-    # With steps it has ordered choices, and its bounds are those of their indices.
+    # With steps the numbers are choices; `lower` and `upper` are the indices of choices.
     lowest = cast("float", parameter.choices[0])
     highest = cast("float", parameter.choices[-1])
     return float(lowest), float(highest)
@@ -349,4 +350,5 @@ def _find_next_value(number: float, parameter: Parameter, *, direction: Literal[
     """
     if parameter.is_discrete:
         return number + direction
-    return math.nextafter(number, direction * math.inf)
+    towards = direction * math.inf
+    return math.nextafter(number, towards)

@@ -76,10 +76,10 @@ def read_description(name: object, description: object) -> "Parameter | Value":
 
     Args:
         name: Name of the hyperparameter.
-        description: A range: (low, high), or (low, high, "log") or (low, high, "linear"), which may
-            be a list, of integers if both bounds are. Choices: a list, unless it has two numbers,
-            or {"choices": [...]}; they are ordered if they are increasing numbers. A constant:
-            text, a number, a boolean or None.
+        description: One of three. A range is a tuple (low, high), or a tuple or list (low, high,
+            "log") or (low, high, "linear"); it is of integers if both bounds are. Choices are
+            {"choices": [...]}, or a list that is not of two numbers; they are ordered if they are
+            increasing numbers. A constant is text, a number, a boolean or None.
 
     Returns:
         The hyperparameter, or the value of the constant.

@@ -86,8 +86,9 @@ class Parameter:
         """Raise an `InvalidSpaceError` unless the bounds are finite and in order."""
         if not (math.isfinite(self.lower) and math.isfinite(self.upper)):
             raise InvalidSpaceError(f"{self.name}: bounds must be finite")
-        is_point = self.kind is Kind.FLOAT and self.lower == self.upper
-        if self.lower > self.upper or is_point:
+        # A float with a single value is not tunable; integers and choices may have one value.
+        is_single_float = self.kind is Kind.FLOAT and self.lower == self.upper
+        if self.lower > self.upper or is_single_float:
             raise InvalidSpaceError(f"{self.name}: empty range [{self.lower}, {self.upper}]")
         if self.log and self.lower <= 0:
             raise InvalidSpaceError(f"{self.name}: a log scale needs a positive lower bound")
@@ -131,8 +132,10 @@ class Parameter:
         Raises:
             InvalidSpaceError: The default is not allowed.
         """
-        is_choice_none = self.default is None and None in self.choices
-        is_missing = self.default in (NO_DEFAULT, None) and not is_choice_none
+        # None means that there is no default, as in ConfigSpace's JSON, unless it is a choice.
+        is_missing = self.default is NO_DEFAULT
+        if self.default is None and None not in self.choices:
+            is_missing = True
         if is_missing:
             first_choice = 0.0  # its index
             middle = float(self.decode(np.array(0.5)))

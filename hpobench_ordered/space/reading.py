@@ -45,7 +45,11 @@ def is_number(value: object) -> bool:
 
 
 def _check_types(item: Mapping[str, Any]) -> None:
-    """Raise a `TypeError` if a value in the JSON of a hyperparameter has a wrong type."""
+    """Raise a `TypeError` if a value in the JSON of a hyperparameter has a wrong type.
+
+    `_CHECKS_BY_KEY` has for each key, such as "lower", a function that checks the type of the
+    value, and the right type in words. Keys that the JSON lacks are not checked.
+    """
     for key, (has_right_type, right_type) in _CHECKS_BY_KEY.items():
         if key in item and not has_right_type(item[key]):
             raise TypeError(f"{key} must be {right_type}, but got {reprlib.repr(item[key])}")

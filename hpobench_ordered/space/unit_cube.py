@@ -54,7 +54,11 @@ class UnitCube:
         self._lay_out_features()
 
     def _group_columns(self) -> None:
-        """Set the columns of each group of hyperparameters that are converted in the same way."""
+        """Set the columns of each group of hyperparameters that are converted in the same way.
+
+        `encode` treats `_logs` alike, `decode` floats and integers on log scales, and `canonical`
+        all that are evenly spaced.
+        """
         is_log: BoolArray = np.array([p.log for p in self._parameters])
         self._logs = np.flatnonzero(is_log)
         self._log_floats = np.flatnonzero(is_log & ~self.is_discrete)

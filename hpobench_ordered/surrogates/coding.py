@@ -159,6 +159,7 @@ class Coding:
             if is_logarithm and any(parameter.lower <= 0 for parameter in parameters):
                 raise ValueError(f"{feature} is a logarithm of what may be 0 or less")
 
+            # A feature is (raw value - mean) / scale, or (inactive - mean) / scale.
             largest_raw = _bound_raw_values(parameters)
             largest = (largest_raw + abs(feature.inactive) + abs(feature.mean)) / feature.scale
             if largest > _LARGEST_FEATURE:  # its square would exceed the largest float
@@ -230,7 +231,8 @@ def space_coding(
 def _bound_raw_values(parameters: Iterable[Parameter]) -> float:
     """Return a bound of the absolute raw value of a feature of one or two hyperparameters.
 
-    A raw value is either a hyperparameter itself, or a sum or difference of logarithms of two.
+    A raw value is a hyperparameter itself, its logarithm, or the sum or difference of the
+    logarithms of two.
     """
     # The logarithm of any positive float is between -745 and 710.
     bound_of_two_logarithms = 2e3

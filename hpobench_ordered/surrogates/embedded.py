@@ -61,6 +61,10 @@ class EmbeddedSurrogate:
     def __post_init__(self) -> None:
         """Plan how a configuration of the part becomes one of the whole space, column by column.
 
+        In the whole space a column is either fixed, then `_template` has its code, or tuned by the
+        part, then `_column_maps` says from which column of the part its code comes. `_conditions`
+        say which hyperparameters are active.
+
         Raises:
             InvalidSpaceError: A hyperparameter of the whole space is neither tuned nor fixed, or
                 both.

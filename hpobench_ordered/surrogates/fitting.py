@@ -150,15 +150,20 @@ class _Trees(NamedTuple):
 
 
 def _extract_trees(model: "ExtraTreesRegressor") -> _Trees:
-    """Extract the trees of scikit-learn's fitted forest."""
+    """Extract the nodes, thresholds and leaves of scikit-learn's fitted forest.
+
+    Raises:
+        ValueError: The trees are not stored depth first, as `_Trees` must be.
+    """
     trees = [estimator.tree_ for estimator in model.estimators_]
     features = []
     thresholds = []
     leaves = []
     for tree in trees:
         is_inner = tree.children_left >= 0  # leaves have the child -1
-        # Depth first: the left child of a node comes right after it.
-        if not np.array_equal(tree.children_left[is_inner], np.flatnonzero(is_inner) + 1):
+        nodes_after_inner_ones = np.flatnonzero(is_inner) + 1
+        is_depth_first = np.array_equal(tree.children_left[is_inner], nodes_after_inner_ones)
+        if not is_depth_first:
             raise ValueError("this version of scikit-learn does not store trees depth first")
         features.append(np.where(is_inner, tree.feature, LEAF))
         thresholds.append(tree.threshold[is_inner])
@@ -175,7 +180,8 @@ def _extract_trees(model: "ExtraTreesRegressor") -> _Trees:
 def _round_down(exact: FloatArray) -> NDArray[np.float32]:
     """Round each number down to the largest float32 number that is not above it.
 
-    A float32 feature is at most the exact threshold just if it is at most the rounded one.
+    Comparing a float32 feature with a rounded threshold then gives the same result as comparing it
+    with the exact one.
     """
     nearest = exact.astype(np.float32)
     next_below = np.nextafter(nearest, np.float32(-np.inf))
@@ -185,8 +191,8 @@ def _round_down(exact: FloatArray) -> NDArray[np.float32]:
 def _quantise(leaves: FloatArray) -> tuple[NDArray[np.uint16], FloatArray, FloatArray]:
     """Code values in leaves as whole numbers from 0 to `MAX_CODE`, which take less room.
 
-    A value is about offset + step * code. Each output has an offset and a step of its own, its
-    lowest value and a share of its range.
+    A value is about offset + step * code. The offset is the lowest value of an output, and the step
+    is its range, divided by `MAX_CODE`.
 
     Args:
         leaves: Values of K outputs in l leaves, (l, K).

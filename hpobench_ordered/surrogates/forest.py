@@ -324,9 +324,11 @@ def _find_right_children(is_leaf: BoolArray) -> IntArray:
     """
     changes = np.where(is_leaf, -1, 1)
     n_unread = np.concatenate(([0], np.cumsum(changes)[:-1]))  # relative to the first root
-    nodes_by_number = np.argsort(n_unread, kind="stable")  # those of one number in their order
+    # Sorted by this number, nodes of the same number come one after the other, in their order. So
+    # the next node with the same number is the one that follows in this sequence.
+    sorted_nodes = np.argsort(n_unread, kind="stable")
     next_of_same_number = np.zeros(len(is_leaf), dtype=np.int64)
-    next_of_same_number[nodes_by_number[:-1]] = nodes_by_number[1:]
+    next_of_same_number[sorted_nodes[:-1]] = sorted_nodes[1:]
     return next_of_same_number
 
 

@@ -254,10 +254,10 @@ class OnnxSurrogate:
             Predicted values of the target, (n,).
         """
         session = self._get_session()
-        all_outputs = None  # instead of names of outputs
-        (output, *_) = session.run(all_outputs, inputs)  # a network has one output of all targets
-        targets = np.asarray(output)
-        return targets[:, self.target]
+        all_outputs = None  # instead of a list of names
+        outputs = session.run(all_outputs, inputs)
+        values_of_targets = np.asarray(outputs[0])  # the only output has a column for each target
+        return values_of_targets[:, self.target]
 
     def _get_session(self) -> "InferenceSession":
         """Return the session that evaluates the network; the first call in a process starts it."""

@@ -95,7 +95,7 @@ class SurrogateFit:
             seed: Seed of the fitter, the folds and, without `rng`, the search for best values.
             folds: Number of folds of the cross-validation.
             rng: Random generator of the search for best values.
-            mixes: How each task's value is mixed from the outputs; default: an output a task.
+            mixes: How each task's value is mixed from the outputs; default: each output is a task.
         """
         rows_of_folds = split_rows_into_folds(len(values), folds, seed)
         rng = np.random.default_rng(seed) if rng is None else rng
