@@ -61,7 +61,8 @@ def _iter_exports_of_others(
     warning.
 
     Args:
-        package: Entry-point group in which packages register modules, "hpobench_ordered.methods".
+        package: Entry-point group in which other packages register modules, such as
+            "hpobench_ordered.methods".
         attribute: Name of the tuple of items in each module, such as "SPECS".
         kind: Class that the items must have.
     """

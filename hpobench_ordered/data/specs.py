@@ -160,7 +160,10 @@ class BenchmarkSpec:
 
     @classmethod
     def of_benchmark(cls, benchmark: Benchmark) -> "BenchmarkSpec":
-        """Make the spec of a benchmark that is loaded already, so that its surrogates are not."""
+        """Make the spec of a benchmark in memory.
+
+        It lists no surrogates, as these are what could be loaded, and the benchmark is loaded.
+        """
         definition = Definition(
             benchmark.name,
             benchmark.version,

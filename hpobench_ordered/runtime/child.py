@@ -109,7 +109,7 @@ class Child:
         """
         stream = cast("IO[bytes]", self._process.stdin)
         with suppress(OSError):  # the process has ended; `_wait_for_reply` notices it
-            pickle.dump(request, stream)
+            pickle.dump(request, stream)  # pickled once more, so that its end can be found
             stream.flush()
         result, error = self._wait_for_reply()
         if error is not None:

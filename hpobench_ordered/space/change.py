@@ -199,15 +199,15 @@ class SpaceChange:
         begin_of_shared, end_of_shared = _map_to_unit_interval(shared, new)
         share_below = begin_of_shared
         is_below = rng.random() < share_below / new_share
+        unit = rng.uniform(0, begin_of_shared) if is_below else rng.uniform(end_of_shared, 1)
+        coded = float(new.decode(np.array(unit)))
         # Rounding may give a value of the shared range. The value next to that range is returned
         # instead.
         if is_below:
-            unit = rng.uniform(0, begin_of_shared)
             highest_below = _find_next_value(shared.lower, new, direction=-1)
-            return min(float(new.decode(np.array(unit))), highest_below)
-        unit = rng.uniform(end_of_shared, 1)
+            return min(coded, highest_below)
         lowest_above = _find_next_value(shared.upper, new, direction=1)
-        return max(float(new.decode(np.array(unit))), lowest_above)
+        return max(coded, lowest_above)
 
     @cached_property
     def _shared_parameters(self) -> Mapping[str, Parameter]:

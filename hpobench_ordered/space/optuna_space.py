@@ -90,7 +90,9 @@ def get_only_value(parameter: Parameter) -> Value:
 
 
 def convert_distribution(name: str, distribution: "BaseDistribution") -> Parameter:
-    """Convert a distribution to a hyperparameter; a single value becomes a choice.
+    """Convert Optuna's distribution to a hyperparameter.
+
+    A range of numbers with steps becomes an ordinal, and a range of one number a single choice.
 
     Raises:
         InvalidSpaceError: The distribution is neither categorical nor of numbers.

@@ -269,9 +269,10 @@ class Parameter:
         is_in_range = self.lower <= number <= self.upper  # False for NaN
         if is_whole_if_integer and is_in_range:
             return number
-        (number_or_bound,) = self.move_to_bounds(np.array([number]))
-        if number_or_bound in (self.lower, self.upper):
-            return float(number_or_bound)
+        # If the number misses a bound by rounding only, it is moved onto it.
+        (moved,) = self.move_to_bounds(np.array([number]))
+        if moved in (self.lower, self.upper):
+            return float(moved)
         raise InvalidConfigError(f"{self.name} must be {self.describe()}, but got {value!r}")
 
     def move_to_bounds(self, numbers: FloatArray) -> FloatArray:

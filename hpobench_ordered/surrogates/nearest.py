@@ -176,8 +176,10 @@ def _sort_into_blocks(points: FloatArray) -> _Blocks:
     while np.diff(starts).max() > POINTS_PER_BLOCK:
         for begin, end in pairwise(starts):
             order[begin:end] = _sort_by_most_spread_feature(points, order[begin:end])
+        # The middle of each block becomes the start of a new one.
         middles = (starts[:-1] + starts[1:]) // 2
-        starts = np.insert(starts, range(1, len(starts)), middles)
+        places_after_starts = range(1, len(starts))
+        starts = np.insert(starts, places_after_starts, middles)
 
     # Kernels compute `_LANES` features at once, so features that are always 0 are added until
     # their number is a multiple of `_LANES`.

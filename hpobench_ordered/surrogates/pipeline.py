@@ -88,6 +88,8 @@ class SurrogateFit:
     ) -> Self:
         """Describe a surrogate of tasks that were evaluated on the same configurations.
 
+        It is fitted when `model` is first used.
+
         Args:
             fitter: Fits the surrogate.
             values: Configurations, coded values, NaN where inactive, (n, d).
@@ -111,7 +113,7 @@ class SurrogateFit:
         seed: int,
         folds: int = FOLDS,
     ) -> Self:
-        """Describe a surrogate of one task.
+        """Describe a surrogate of one task, which is fitted when `model` is first used.
 
         Its random numbers depend on `seed` and on the task's name, but not on the benchmark's other
         tasks. All evaluations of one training, such as those after each epoch, are in the same
@@ -272,7 +274,9 @@ class BenchmarkFit:
         folds: int = FOLDS,
         progress: Callable[[str, int, int], None] = _ignore_progress,
     ) -> Self:
-        """Describe a surrogate for each task, fitted to that task's evaluations alone.
+        """Describe a surrogate for each task, which is fitted to this task's evaluations alone.
+
+        They are fitted when `model` is first used.
 
         Args:
             definition: The benchmark.

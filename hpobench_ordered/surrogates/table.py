@@ -59,7 +59,7 @@ class TableSurrogate(StoredSurrogate):
             raise ValueError(f"the divisor must be at least 1, but got {self.divisor}")
 
         codes = np.array(self.codes, order="C")
-        flat_codes = codes.reshape(len(codes), -1)
+        flat_codes = codes.reshape(len(codes), -1)  # a row for each task
         flat_values = flat_codes / float(self.divisor)
         codes.flags.writeable = False
         flat_values.flags.writeable = False
