@@ -50,7 +50,7 @@ def compute_meta_features(data: TaskData, *, classes: int | None = None) -> Floa
     Args:
         data: The data.
         classes: Number of classes, so that vectors of several tasks have the same length; by
-            default as many as in these data. Ignored if there are no classes.
+            default as many as in these data. Ignored if labels are not classes.
 
     Returns:
         Finite numbers: first 19 that describe the features, then others that depend on the labels.
@@ -63,24 +63,25 @@ def compute_meta_features(data: TaskData, *, classes: int | None = None) -> Floa
         EvaluationsError: A label is not below `classes`.
         MissingExtraError: There are labels, and scikit-learn is not installed.
     """
-    key = _digest(data, classes)
+    key = _hash_dependencies(data, classes)
     if key not in _cache:
         if len(_cache) >= MAX_CACHED:  # so that it does not grow forever
             _cache.clear()
-        with one_thread():
+        with one_thread():  # so that sums do not depend on the number of threads
             _cache[key] = _compute(data, classes)
     return _cache[key].copy()
 
 
 def scale_to_unit_interval(table: FloatArray) -> FloatArray:
-    """Scale each column to [0, 1] over the tasks, the rows; constant columns become 0."""
+    """Scale each column of a table to the range [0, 1] over its rows; constant columns become 0."""
     lowest = table.min(axis=0)
     width = np.ptp(table, axis=0)  # largest minus smallest
-    return np.asarray((table - lowest) / np.where(width > 0, width, 1.0))
+    divisor = np.where(width > 0, width, 1.0)  # constant columns are divided by 1
+    return np.asarray((table - lowest) / divisor)
 
 
-def _digest(data: TaskData, classes: int | None) -> str:
-    """Hash everything that the meta-features depend on: kind, features, labels, class count.
+def _hash_dependencies(data: TaskData, classes: int | None) -> str:
+    """Hash what meta-features depend on: kind, features and labels of data, and number of classes.
 
     The hash is the key of cached results.
     """
@@ -92,7 +93,7 @@ def _digest(data: TaskData, classes: int | None) -> str:
 
 
 def _compute(data: TaskData, classes: int | None) -> FloatArray:
-    """Compute the meta-features of a data set; `compute_meta_features` describes and caches them.
+    """Compute the meta-features that `compute_meta_features` describes, without the cache.
 
     Args:
         data: The data: features X, and labels y or None.
@@ -107,16 +108,17 @@ def _compute(data: TaskData, classes: int | None) -> FloatArray:
 
     Z = _standardise(X)  # features of mean 0 and variance 1
     if y is None:
-        # Without labels, the scale of the features may tell tasks apart: their covariances and
-        # means are those before standardising.
+        # Without labels, the scale of the features may tell tasks apart: the covariances and means
+        # of the features themselves are used, not of Z.
         return np.concatenate([_describe_features(X, Z), X.mean(axis=0)])
 
     if data.kind is DataKind.CLASSIFICATION:
         label_features = _describe_classes(Z, y.astype(np.int64), class_count)
     else:
-        scaled_y = scale_to_unit_interval(y[:, None])[:, 0]  # it scales columns of a table
+        y_as_column = y[:, None]
+        scaled_y = scale_to_unit_interval(y_as_column)[:, 0]
         label_features = _describe_numeric_labels(Z, scaled_y)
-    # With labels, the covariances are those of the standardised features, too.
+    # With labels, covariances are those of the standardised features.
     return np.concatenate([_describe_features(Z, Z), label_features])
 
 
@@ -145,52 +147,62 @@ def _count_classes(data: TaskData, classes: int | None) -> int:
 def _describe_features(X: FloatArray, Z: FloatArray) -> FloatArray:
     """Compute the meta-features that need no labels, shape (19,).
 
-    They are minimum, maximum, mean and standard deviation of the skewness and of the kurtosis of
-    the features, and of the correlation and of the covariance of their pairs; then skewness and
-    kurtosis of the first principal component, and the number of components that explain `EXPLAINED`
-    of the variance, the intrinsic dimension.
-
-    The sign of a principal component is arbitrary, so the absolute value of its skewness is used.
+    First come minimum, maximum, mean and standard deviation of four quantities: the skewness and
+    the kurtosis of each feature, and the correlation and the covariance of each pair of features.
+    The last three describe the principal components.
 
     Args:
         X: Features whose covariance is described, shape (n, p).
         Z: The standardised features, shape (n, p).
     """
     skewness, kurtosis = _compute_moments(Z)  # of each feature, (p,)
+    correlation = Z.T @ Z / len(Z)
     centred = X - X.mean(axis=0)
     covariance = (centred.T @ centred) * (1.0 / len(X))
-    correlation = Z.T @ Z / len(Z)
     pairs = np.triu_indices(len(covariance), k=1)  # of different features, each pair once
-
-    variances, directions = np.linalg.eigh(covariance)  # of the components, ascending
-    first_component = centred @ directions[:, -1:]
-    (component_skewness,), (component_kurtosis,) = _compute_moments(_standardise(first_component))
-
-    # The variance of the first component, of the first two, and so on; rounding may make the
-    # smallest negative.
-    explained = np.cumsum(np.maximum(variances[::-1], 0.0))
-    intrinsic_dimension = 0.0  # of constant features
-    if explained[-1] > 0:
-        needed_variance = EXPLAINED * explained[-1]
-        # For so many k, the first k components do not explain enough.
-        insufficient_count = np.searchsorted(explained, needed_variance, side="right")
-        intrinsic_dimension = insufficient_count + 1.0
-
     return np.array(
         [
             *_summarise(skewness),
             *_summarise(kurtosis),
             *_summarise(correlation[pairs]),
             *_summarise(covariance[pairs]),
-            abs(component_skewness),
-            component_kurtosis,
-            intrinsic_dimension,
+            *_describe_principal_components(centred, covariance),
         ]
     )
 
 
+def _describe_principal_components(
+    centred: FloatArray, covariance: FloatArray
+) -> tuple[float, float, float]:
+    """Describe the principal components of features by three numbers.
+
+    Args:
+        centred: Features with mean 0, shape (n, p).
+        covariance: Their covariance, shape (p, p).
+
+    Returns:
+        The absolute skewness of the first component, as the sign of a component is arbitrary; its
+        kurtosis; and the intrinsic dimension, the smallest number of components that together
+        explain more than the share `EXPLAINED` of the variance.
+    """
+    variances, directions = np.linalg.eigh(covariance)  # of the components, ascending
+    first_component = centred @ directions[:, -1:]  # (n, 1)
+    (skewness,), (kurtosis,) = _compute_moments(_standardise(first_component))
+
+    # Rounding may make the smallest variances negative.
+    descending_variances = np.maximum(variances[::-1], 0.0)
+    # Variance that the first component explains, the first two together, and so on.
+    explained = np.cumsum(descending_variances)
+    total = explained[-1]
+    intrinsic_dimension = 0.0  # of constant features
+    if total > 0:
+        insufficient_count = np.searchsorted(explained, EXPLAINED * total, side="right")
+        intrinsic_dimension = insufficient_count + 1.0
+    return abs(skewness), kurtosis, intrinsic_dimension
+
+
 def _describe_classes(Z: FloatArray, y: IntArray, class_count: int) -> FloatArray:
-    """Compute class ratios, their entropy in nats and the landmarkers, shape (classes + 5,).
+    """Compute the share of each class, their entropy in nats, and landmarkers, (classes + 5,).
 
     The four landmarkers are accuracies of simple classifiers on points held out.
 
@@ -206,16 +218,16 @@ def _describe_classes(Z: FloatArray, y: IntArray, class_count: int) -> FloatArra
     bayes = import_extra("sklearn.naive_bayes", **error_details)
     tree = import_extra("sklearn.tree", **error_details)
 
-    ratios = np.bincount(y, minlength=class_count) / len(y)
-    positive_ratios = ratios[ratios > 0]  # 0 log 0 counts as 0
-    entropy = -np.sum(positive_ratios * np.log(positive_ratios))
+    shares = np.bincount(y, minlength=class_count) / len(y)
+    positive_shares = shares[shares > 0]  # 0 log 0 counts as 0
+    entropy = -np.sum(positive_shares * np.log(positive_shares))
     models = [
         neighbours.KNeighborsClassifier(1),
         analysis.LinearDiscriminantAnalysis(),
         bayes.GaussianNB(),
         tree.DecisionTreeClassifier(random_state=0),
     ]
-    return np.array([*ratios, entropy, *_compute_landmarkers(models, Z, y)])
+    return np.array([*shares, entropy, *_compute_landmarkers(models, Z, y)])
 
 
 def _describe_numeric_labels(Z: FloatArray, y: FloatArray) -> FloatArray:
@@ -247,10 +259,10 @@ def _describe_numeric_labels(Z: FloatArray, y: FloatArray) -> FloatArray:
 def _compute_landmarkers(
     models: "Sequence[Any]", Z: FloatArray, y: FloatArray | IntArray
 ) -> "Sequence[float]":
-    """Fit each model and score it on a held-out quarter of the points; 0 if that is impossible.
+    """Fit each model to three quarters of the points, and score it on the others.
 
-    It is impossible with fewer than `MIN_POINTS` points, or if all features or the labels are
-    constant.
+    All scores are 0 with fewer than `MIN_POINTS` points, or if all features or the labels are
+    constant among the points that models are fitted to.
 
     Args:
         models: scikit-learn's models, not fitted.
@@ -260,16 +272,17 @@ def _compute_landmarkers(
     Returns:
         The accuracy of each classifier, or the R2 of each regression model.
     """
+    zeros = [0.0] * len(models)
     if len(Z) < MIN_POINTS:
-        return [0.0] * len(models)
+        return zeros
     order = np.random.default_rng(0).permutation(len(Z))  # always the same split
     test_count = math.ceil(len(Z) / 4)
-    test, train = np.split(order, [test_count])
-    varies: BoolArray = np.ptp(Z[train], axis=0) > 0  # which features do
+    test, train = order[:test_count], order[test_count:]
+    is_varying: BoolArray = np.ptp(Z[train], axis=0) > 0  # whether each feature varies
     has_constant_labels = np.ptp(y[train]) == 0
-    if not varies.any() or has_constant_labels:
-        return [0.0] * len(models)
-    X = Z[:, varies]  # without features that are constant in the training part
+    if not is_varying.any() or has_constant_labels:
+        return zeros
+    X = Z[:, is_varying]
     return [_score(model, X[train], y[train], X[test], y[test]) for model in models]
 
 
@@ -280,7 +293,10 @@ def _score(
     test_X: FloatArray,
     test_y: FloatArray | IntArray,
 ) -> float:
-    """Fit a model and score it on other points; 0 if it cannot be fitted or has no finite score."""
+    """Fit a model of scikit-learn, and return its accuracy or R2 on other points.
+
+    The score is 0 if the model cannot be fitted, or has no finite score.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of collinear or, within a class, constant features
         try:
@@ -292,25 +308,31 @@ def _score(
 
 def _standardise(X: FloatArray) -> FloatArray:
     """Scale features (n, p) to mean 0 and variance 1; constant ones become 0."""
-    varies = np.ptp(X, axis=0) > 0
+    is_varying = np.ptp(X, axis=0) > 0  # whether each feature varies
     centred = X - X.mean(axis=0)
     # Scaled to at most 1 first, as squares of very small or large numbers under- or overflow.
-    centred /= np.where(varies, np.abs(centred).max(axis=0), 1.0)
-    sd = np.where(varies, centred.std(axis=0), 1.0)
-    return np.asarray(np.where(varies, centred / sd, 0.0))
+    # Constant features are divided by 1, as they would be by 0.
+    largest = np.where(is_varying, np.abs(centred).max(axis=0), 1.0)
+    centred /= largest
+    sd = np.where(is_varying, centred.std(axis=0), 1.0)
+    return np.asarray(np.where(is_varying, centred / sd, 0.0))
 
 
 def _compute_moments(Z: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Compute skewness and excess kurtosis of standardised features, (p,) each; 0 for constants."""
+    """Compute skewness (p,) and excess kurtosis (p,) of standardised features (n, p).
+
+    The excess kurtosis is that over a normal distribution, whose kurtosis is 3. Constant features,
+    which standardising makes 0, have skewness and excess 0.
+    """
     skewness = (Z**3).mean(axis=0)
-    is_constant = ~Z.any(axis=0)  # standardising makes constants 0
-    # The excess over a normal distribution's kurtosis, 3; without the exception, -3 for constants.
-    kurtosis = np.where(is_constant, 0.0, (Z**4).mean(axis=0) - 3.0)
-    return skewness, kurtosis
+    is_constant = ~Z.any(axis=0)
+    kurtosis = (Z**4).mean(axis=0)
+    excess_kurtosis = np.where(is_constant, 0.0, kurtosis - 3.0)
+    return skewness, excess_kurtosis
 
 
 def _summarise(values: FloatArray) -> FloatArray:
-    """Compute minimum, maximum, mean and standard deviation, (4,); zeros without values."""
+    """Compute minimum, maximum, mean and standard deviation of values, (4,); 0 without values."""
     if not values.size:
         return np.zeros(4)
     return np.array([values.min(), values.max(), values.mean(), values.std()])

@@ -70,8 +70,19 @@ class BayesianNetwork:
         self._rng = rng
         self._input_count = input_count
         padded_count = math.ceil(max(input_count, 1) / INPUT_MULTIPLE) * INPUT_MULTIPLE
-        self._widths = np.array([padded_count, *HIDDEN, 1])  # inputs, units of each layer, output
+        # Inputs of each layer and, last, outputs of the last one.
+        self._widths = np.array([padded_count, *HIDDEN, 1])
+        # State of the chain after the last fit; None before the first fit.
         self._chain: Chain | None = None
+        # Samples of the parameters from the last fit, (samples, D).
+        self._samples: FloatArray = np.empty((0, self._count_parameters()))
+
+    def _count_parameters(self) -> int:
+        """Count the parameters, D: weights and biases of all layers, and one of the noise."""
+        widths: list[int] = self._widths.tolist()
+        # A weight for each pair of an input and a unit, and a bias for each unit.
+        layer_sizes = [(inputs + 1) * units for inputs, units in pairwise(widths)]
+        return sum(layer_sizes) + 1
 
     def fit(self, X: FloatArray, y: FloatArray) -> None:
         """Sample the posterior of the parameters; the samples are kept for `predict`.
@@ -83,21 +94,18 @@ class BayesianNetwork:
             X: Inputs in [0, 1], shape (n, inputs without padding).
             y: Standardised losses, shape (n,).
         """
-        burn_in = LATER_BURN_IN  # rounds of steps before samples are taken
-        if self._chain is None:
-            burn_in = FIRST_BURN_IN
-            # Inputs and units of each layer, with a weight for each pair and a bias for each unit.
-            widths = self._widths.tolist()
-            layer_sizes = [(inputs + 1) * units for inputs, units in pairwise(widths)]
-            size = sum(layer_sizes) + 1  # the last parameter belongs to the noise
-            self._chain = Chain.start(self._rng.standard_normal(size))
+        is_first_fit = self._chain is None
+        burn_in = FIRST_BURN_IN if is_first_fit else LATER_BURN_IN
+        chain = self._chain
+        if chain is None:
+            chain = Chain.start(self._rng.standard_normal(self._count_parameters()))
 
-        # What `_compute_gradient` needs beside the parameters.
-        arguments_of_gradient = (self._widths, self._scale_inputs(X), y)
+        # What `_compute_gradient` needs besides the parameters and the rows of a mini-batch.
+        data = (self._widths, self._scale_inputs(X), y)
         self._chain, self._samples = sample(
             _compute_gradient,
-            self._chain,
-            arguments_of_gradient,
+            chain,
+            data,
             len(y),
             self._rng,
             sampling=SAMPLING,
@@ -107,7 +115,7 @@ class BayesianNetwork:
     def predict(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Predict losses without noise: mean and standard deviation over the posterior's samples.
 
-        `_samples` are samples of the network's parameters z, from the last fit.
+        The samples of the network's parameters come from the last fit.
 
         Args:
             X: Inputs in [0, 1], shape (m, inputs without padding).
@@ -116,21 +124,25 @@ class BayesianNetwork:
             Mean (m,) and standard deviation (m,).
         """
         scaled_X = self._scale_inputs(X)
-        # Outputs of the network for each sample of its parameters, (samples, m).
-        outputs = np.stack([_compute_outputs(z, self._widths, scaled_X) for z in self._samples])
+        outputs_of_samples = []
+        for parameters in self._samples:
+            outputs_of_samples.append(_compute_outputs(parameters, self._widths, scaled_X))
+        outputs = np.stack(outputs_of_samples)  # (samples, m)
         return outputs.mean(axis=0), outputs.std(axis=0)
 
     def _scale_inputs(self, X: FloatArray) -> FloatArray:
-        """Scale inputs, which are in [0, 1], and pad them with zeros, (m, p).
+        """Standardise inputs, scale them for the first layer, and pad them with zeros, (m, p).
 
-        Numbers that are spread evenly over [0, 1] have mean 0 and variance 1 after subtracting 1/2
-        and multiplying by `UNIFORM_SCALE`. They are then multiplied by the factor s / sqrt(inputs)
-        of the first layer's weights, with s = `FIRST_SCALE`: here once, instead of at every step of
-        the chain.
+        The weights of a layer are its parameters times a factor. For the first layer the inputs are
+        multiplied by the factor instead: here once, instead of at every step of the chain.
+
+        Args:
+            X: Inputs in [0, 1], shape (m, inputs without padding).
         """
         weight_scale = FIRST_SCALE / self._input_count**0.5
         padded_count = self._widths[0]
         scaled = np.zeros((len(X), padded_count))
+        # Inputs that are spread evenly over [0, 1] get mean 0 and variance 1 by (X - 1/2) sqrt(12).
         scaled[:, : self._input_count] = (X - 0.5) * UNIFORM_SCALE * weight_scale
         return scaled
 

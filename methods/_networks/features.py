@@ -116,19 +116,20 @@ class Network:
         for layer, (inputs, units) in enumerate(self._shapes()):
             is_first = layer == 0
             varying_inputs = used_inputs if is_first else inputs  # padding is always 0
-            total_variance = 2.0 if is_first else 1.0  # of the weights of a unit
-            variance = total_variance / varying_inputs
-            sd = variance**0.5
+            variance_of_unit = 2.0 if is_first else 1.0  # sum over the unit's weights
+            variance_of_weight = variance_of_unit / varying_inputs
+            sd = variance_of_weight**0.5
             weights = np.zeros((inputs, units))
             weights[:varying_inputs] = sd * rng.standard_normal((varying_inputs, units))
             biases = rng.standard_normal(units)
-            parts += [weights.ravel(), biases]
+            parts += [weights.ravel(), biases]  # as `_split_parameters` expects them
         return np.concatenate(parts)
 
     def __call__(self, z: Any, X: Any) -> Any:
         """Compute features (m, d) of inputs X (m, p) with parameters z (size,): JAX's arrays.
 
-        They are the outputs of the last layer; all layers but linear outputs go through tanh.
+        They are the outputs of the last layer. Each layer multiplies the outputs of the layer below
+        by its weights and adds its biases; all but linear outputs then go through tanh.
         """
         outputs = X
         for layer, (weights, biases) in enumerate(self._split_parameters(z)):
@@ -152,17 +153,11 @@ class Network:
         """
         if X.shape[1] < self.input_count:
             X = _pad(X, len(X), self.input_count)
-        # As many rows as the cache holds numbers of the widest layer. Blocks have a multiple of 4
-        # rows: only then do `add_transposed_product`'s sums over the rows of all blocks have one
-        # order, whatever the block size.
-        rows_per_block = max(4, CACHED_NUMBERS // max(self.hidden) // 4 * 4)
-        blocks = []
-        for begin in range(0, len(X), rows_per_block):
-            blocks.append(slice(begin, begin + rows_per_block))
+        blocks = self._choose_blocks(len(X))
         layers_of_blocks = [self._compute_layers(z, X[block]) for block in blocks]
-        # A block's last layer is its features.
+        features_of_blocks = [layers[-1] for layers in layers_of_blocks]
         no_features = np.empty((0, self.feature_count))  # numpy cannot concatenate an empty list
-        Phi = np.concatenate([no_features, *(layers[-1] for layers in layers_of_blocks)])
+        Phi = np.concatenate([no_features, *features_of_blocks])
 
         def pull_back(grad_features: FloatArray) -> tuple[FloatArray, FloatArray]:
             """Propagate a gradient back from the features, (m, d), block by block of the m rows.
@@ -173,14 +168,24 @@ class Network:
             """
             grad_z = np.zeros(len(z))
             grad_inputs = np.empty((len(X), first))
-            for rows, layers in zip(blocks, layers_of_blocks, strict=True):
-                # Adds the block's part to `grad_z`.
-                grad_inputs[rows] = self._add_pulled_back(
-                    z, layers, grad_features[rows], grad_z, first
+            for block, layers in zip(blocks, layers_of_blocks, strict=True):
+                # This adds the block's part to `grad_z`.
+                grad_inputs[block] = self._add_pulled_back(
+                    z, layers, grad_features[block], grad_z, first
                 )
             return grad_z, grad_inputs
 
         return Phi, pull_back
+
+    def _choose_blocks(self, m: int) -> list[slice]:
+        """Divide m rows into blocks, of as many rows as the cache holds of the widest layer.
+
+        Blocks have a multiple of 4 rows: only then do `add_transposed_product`'s sums over the rows
+        of all blocks have one order, whatever the size of blocks.
+        """
+        fours_in_cache = CACHED_NUMBERS // max(self.hidden) // 4
+        rows_per_block = max(4, fours_in_cache * 4)
+        return [slice(begin, begin + rows_per_block) for begin in range(0, m, rows_per_block)]
 
     def _shapes(self) -> Iterator[tuple[int, int]]:
         """Yield the number of inputs and the number of units of each layer.
@@ -199,24 +204,27 @@ class Network:
     def _split_parameters(self, z: Any) -> list[tuple[Any, Any]]:
         """Split parameters z (size,) into the weights and biases of each layer.
 
+        They lie in z layer by layer, the weights before the biases.
+
         Returns:
-            Weights (inputs, units) and biases (units,) of each. They are views of z: what is added
-            to them is added to z.
+            Weights (inputs, units) and biases (units,) of each layer. They are views of z: what is
+            added to them is added to z.
         """
-        parts = []
+        layers = []
         begin = 0
         for inputs, units in self._shapes():
             weights_end = begin + inputs * units
             biases_end = weights_end + units
             weights = z[begin:weights_end].reshape(inputs, units)
-            parts.append((weights, z[weights_end:biases_end]))
+            biases = z[weights_end:biases_end]
+            layers.append((weights, biases))
             begin = biases_end
-        return parts
+        return layers
 
     def _compute_layers(self, z: FloatArray, X: FloatArray) -> list[FloatArray]:
         """Compute all layers: first the inputs X (m, p), then each layer's outputs (m, units).
 
-        The last are the features (m, d).
+        The outputs of the last layer are the features (m, d).
 
         Args:
             z: Parameters, shape (size,).
@@ -239,14 +247,17 @@ class Network:
         grad_z: FloatArray,
         first: int,
     ) -> FloatArray:
-        """Propagate the gradient of a block of rows back through the layers.
+        """Propagate the gradient of a block of rows back through the layers; add to `grad_z`.
+
+        A layer's sums are its inputs times its weights plus its biases; its outputs are tanh of
+        the sums or, of linear outputs, the sums themselves.
 
         Args:
             z: Parameters, shape (size,).
             layers: Inputs X (m, p), then the outputs of each layer, as from `_compute_layers`.
             grad_features: Gradient with respect to the features, shape (m, d).
             grad_z: Gradient with respect to z, to which this block's is added, shape (size,).
-            first: Number of inputs, from the first, to propagate to.
+            first: Number of inputs, from the first, to which a gradient is propagated, too.
 
         Returns:
             The gradient with respect to the first inputs, shape (m, first).
@@ -269,9 +280,9 @@ class Network:
             add_transposed_product(grad_biases[None], ones, grad_sums)
 
             weights, _ = parameters[layer]
-            if layer == 0:  # of the network's own inputs only the first are asked for
+            if layer == 0:  # of the network's own inputs, only the first need a gradient
                 weights = weights[:first]
-            grad_outputs = product(grad_sums, weights.T.copy())  # of the layer below
+            grad_outputs = product(grad_sums, weights.T.copy())  # of the layer below, or of X
         return grad_outputs
 
 
@@ -294,8 +305,8 @@ class RandomKitchenSinks:
     def initial(self, rng: np.random.Generator, used_inputs: int) -> FloatArray:
         """Draw parameters: log sigma, the frequencies U (p, d), and the phases b (d,), joined.
 
-        sigma, a length scale, is the root mean square distance of two random points. Inputs are in
-        [-1, 1], where the mean square distance is 2/3 along each coordinate.
+        sigma, the length scale, is the root mean square distance of two random points of the cube
+        [-1, 1]^used_inputs: along each coordinate, the mean square distance is 2/3.
 
         Args:
             rng: Source of randomness.
@@ -304,26 +315,29 @@ class RandomKitchenSinks:
         U = np.zeros((self.input_count, self.feature_count))
         U[:used_inputs] = rng.standard_normal((used_inputs, self.feature_count))
         b = 2.0 * np.pi * rng.random(self.feature_count)
-        log_sigma = 0.5 * np.log(used_inputs / 1.5)  # log of sqrt(used_inputs * 2 / 3)
+        mean_square_distance = used_inputs / 1.5  # 2/3 along each
+        log_sigma = 0.5 * np.log(mean_square_distance)
         return np.concatenate([[log_sigma], U.ravel(), b])
 
     def __call__(self, z: Any, X: Any) -> Any:
-        """Compute features sqrt(2 / d) cos(X U / sigma + b) (m, d) of inputs X (m, p).
+        """Compute features sqrt(2 / d) cos(X U / sigma + b) of inputs, (m, d).
 
         Args:
-            z: log sigma, U (p, d) and b (d,), joined.
-            X: Inputs.
+            z: log sigma, frequencies U (p, d) and phases b (d,), joined. Only sigma is learned.
+            X: Inputs, shape (m, p).
         """
+        d = self.feature_count
         log_sigma = z[0]
-        not_learned = jax.lax.stop_gradient(z[1:])  # U and b stay as they were drawn
-        U = not_learned[: -self.feature_count].reshape(self.input_count, self.feature_count)
-        b = not_learned[-self.feature_count :]
+        # The gradient with respect to U and b is 0, so that they stay as they were drawn.
+        U_and_b = jax.lax.stop_gradient(z[1:])
+        U = U_and_b[:-d].reshape(self.input_count, d)
+        b = U_and_b[-d:]
         phases = X @ U * jax.numpy.exp(-log_sigma) + b
-        return (2.0 / self.feature_count) ** 0.5 * jax.numpy.cos(phases)
+        return (2.0 / d) ** 0.5 * jax.numpy.cos(phases)
 
 
 def pad_input_count(used_inputs: int) -> int:
-    """Round a number of inputs up to a multiple of `INPUT_MULTIPLE`, at least once that.
+    """Round a number of inputs up to a multiple of `INPUT_MULTIPLE`; 0 inputs become one multiple.
 
     Inputs are padded with zeros to this number, so that spaces share compiled programs.
     """
@@ -331,7 +345,7 @@ def pad_input_count(used_inputs: int) -> int:
 
 
 def round_up_to_power_of_two(count: int) -> int:
-    """Return the next power of two from `count` on, 0 for 0.
+    """Return the smallest power of two that is at least `count`; 0 for 0.
 
     JAX compiles a program for each shape: sizes are rounded up, so that there are few.
     """
@@ -349,15 +363,15 @@ def compute_features(phi: FeatureMap, z: FloatArray, X: FloatArray) -> FloatArra
         z: Its parameters, shape (size,).
         X: Inputs, shape (m, at most p); padding with zeros is added.
     """
-    if isinstance(phi, Network):  # without JAX
+    if isinstance(phi, Network):  # computed without JAX
         Phi, _ = linearise(phi, z, X)
         return Phi
 
     # JAX computes block by block, as it compiles a program for each number of rows.
     Phi = np.empty((len(X), phi.feature_count))
-    for rows, padded_size in _iter_blocks(len(X)):
-        block = _pad(X[rows], padded_size, phi.input_count)
-        padded_Phi = np.asarray(runtime.call(_trace_features, z, block, static=(phi,)))
+    for rows, padded_row_count in _iter_blocks(len(X)):
+        padded_X = _pad(X[rows], padded_row_count, phi.input_count)
+        padded_Phi = np.asarray(runtime.call(_trace_features, z, padded_X, static=(phi,)))
         row_count = len(Phi[rows])  # without the padding
         Phi[rows] = padded_Phi[:row_count]
     return Phi
@@ -402,7 +416,7 @@ def _pull_back_by_jax(
         z: Its parameters, shape (size,).
         X: Inputs, shape (m, at most p).
         grad_features: Gradient with respect to the features, shape (m, d).
-        first: Number of inputs, from the first, to propagate to.
+        first: Number of inputs, from the first, to which the gradient is propagated.
 
     Returns:
         The gradient with respect to z, summed over all rows, (size,), and to the first inputs,
@@ -410,23 +424,26 @@ def _pull_back_by_jax(
     """
     grad_z = np.zeros(len(z))
     grad_inputs = np.empty((len(X), first))
-    for rows, padded_size in _iter_blocks(len(X)):
-        block = _pad(X[rows], padded_size, phi.input_count)
-        block_grad_features = _pad(grad_features[rows], padded_size, phi.feature_count)
-        grad_z_of_block, grad_inputs_of_block = runtime.call(
-            _trace_pull_back, z, block, block_grad_features, static=(phi, first)
+    for rows, padded_row_count in _iter_blocks(len(X)):
+        padded_X = _pad(X[rows], padded_row_count, phi.input_count)
+        padded_grad_features = _pad(grad_features[rows], padded_row_count, phi.feature_count)
+        grad_z_of_block, padded_grad_inputs = runtime.call(
+            _trace_pull_back, z, padded_X, padded_grad_features, static=(phi, first)
         )
         grad_z += np.asarray(grad_z_of_block)  # padding has the gradient 0 and adds nothing
         row_count = len(grad_inputs[rows])  # without the padding
-        grad_inputs[rows] = np.asarray(grad_inputs_of_block)[:row_count]
+        grad_inputs[rows] = np.asarray(padded_grad_inputs)[:row_count]
     return grad_z, grad_inputs
 
 
 def _iter_blocks(m: int) -> Iterator[tuple[slice, int]]:
-    """Yield slices of m rows that are computed together, and their number with padding.
+    """Divide m rows into blocks, and choose to how many rows JAX pads each block.
 
-    The number is the smallest of `BLOCK_SIZES` that is large enough for the remaining rows, or the
-    largest: JAX compiles a program for each size, so there are few.
+    JAX compiles a program for each number of rows, so only the few `BLOCK_SIZES` are used: the
+    smallest that holds all remaining rows, or else the largest.
+
+    Yields:
+        The rows of a block, and their number with padding.
     """
     begin = 0
     while begin < m:
@@ -437,18 +454,18 @@ def _iter_blocks(m: int) -> Iterator[tuple[slice, int]]:
         begin += size
 
 
-def _pad(rows: FloatArray, count: int, width: int) -> FloatArray:
-    """Pad a matrix with zeros to the shape (count, width)."""
-    padded = np.zeros((count, width))
-    padded[: len(rows), : rows.shape[1]] = rows
+def _pad(matrix: FloatArray, row_count: int, column_count: int) -> FloatArray:
+    """Append zeros to the rows and columns of a matrix, to the shape (row_count, column_count)."""
+    padded = np.zeros((row_count, column_count))
+    padded[: len(matrix), : matrix.shape[1]] = matrix
     return padded
 
 
 def _trace_features(phi: FeatureMap, z: Any, X: Any) -> Any:
-    """Compute features (m, d) of inputs X (m, p) with parameters z (size,).
+    """Compute features (m, d) of inputs X (m, p) with parameters z (size,), for JAX to compile.
 
-    JAX compiles it. Compiled programs are found again by the function, so it stands here and is not
-    made in each call.
+    Compiled programs are found again by the function object. So this function is defined once, at
+    the top of the module, and not anew in each call.
     """
     return phi(z, X)
 
@@ -457,11 +474,22 @@ def _trace_pull_back(phi: FeatureMap, first: int, z: Any, X: Any, grad_features:
     """Propagate a gradient back from the features (m, d) to z (size,) and the first inputs of X.
 
     JAX calls it once, with placeholders for the arrays, to compile it.
+
+    Args:
+        phi: The feature map.
+        first: Number of inputs, from the first, to which the gradient is propagated.
+        z: Parameters of the map.
+        X: Inputs, shape (m, p).
+        grad_features: Gradient with respect to the features.
+
+    Returns:
+        The gradients with respect to z, and to the first inputs, (m, first).
     """
 
     def compute_from(z: Any, first_inputs: Any) -> Any:
         """Compute features as a function of the parameters z and the first inputs of X alone."""
-        return phi(z, jax.numpy.concatenate([first_inputs, X[:, first:]], axis=1))
+        other_inputs = X[:, first:]
+        return phi(z, jax.numpy.concatenate([first_inputs, other_inputs], axis=1))
 
     # `vjp` gives the features, and the function that propagates a gradient back from them.
     _, pull_back = jax.vjp(compute_from, z, X[:, :first])

@@ -41,9 +41,10 @@ _programs: dict[Hashable, Any] = {}
 
 
 def call(function: Callable[..., Any], *arrays: Any, static: tuple[Hashable, ...] = ()) -> Any:
-    """Evaluate function(*static, *arrays) in double precision, on one thread.
+    """Evaluate function(*static, *arrays) by JAX, in double precision, on one thread.
 
-    It is compiled at the first call in a process with these shapes and types of the arrays.
+    The first call in a process with a function, its static arguments, and shapes and types of
+    arrays compiles a program; later calls with the same use it again.
 
     Args:
         function: A function that JAX can trace, defined at the top of a module.
@@ -53,24 +54,25 @@ def call(function: Callable[..., Any], *arrays: Any, static: tuple[Hashable, ...
     Returns:
         What the function returns, with JAX's arrays.
     """
-    signature = tuple((array.shape, np.dtype(array.dtype).char) for array in arrays)
-    key = (function, static, signature)  # of a compiled program in `_programs`
-    with jax.enable_x64(True), jax.default_device(_cpu()):
-        if key not in _programs:
-            _programs[key] = _compile(function, arrays, static)
-        return _programs[key](*arrays)
+    shapes_and_types = tuple((array.shape, np.dtype(array.dtype).char) for array in arrays)
+    program_key = (function, static, shapes_and_types)
+    with jax.enable_x64(True), jax.default_device(_start_cpu()):
+        if program_key not in _programs:
+            _programs[program_key] = _compile(function, arrays, static)
+        program = _programs[program_key]
+        return program(*arrays)
 
 
 def place(array: np.ndarray[Any, Any]) -> Any:
     """Copy an array to JAX's device, in double precision, so that calls need not copy it again."""
     with jax.enable_x64(True):
-        return jax.device_put(array, _cpu())
+        return jax.device_put(array, _start_cpu())
 
 
 def count_programs() -> int:
     """Count the programs compiled, or read from the disk, in this process.
 
-    There is one for each function, fixed arguments, and shapes and types of arrays.
+    There is one for each function, its static arguments, and shapes and types of arrays.
     """
     return len(_programs)
 
@@ -79,16 +81,16 @@ def _compile(function: Callable[..., Any], arrays: Any, static: tuple[Hashable, 
     """Compile function(*static, *arrays) for the shapes and types of these arrays.
 
     Returns:
-        JAX's program, a function of arrays alone.
+        JAX's program, a function of arrays alone: the static arguments are compiled into it.
     """
-    # The first arguments are compiled into the program.
-    jitted = jax.jit(function, static_argnums=tuple(range(len(static))))
+    static_positions = tuple(range(len(static)))  # they come first
+    jitted = jax.jit(function, static_argnums=static_positions)
     with _cache_on_disk():
         return jitted.lower(*static, *arrays).compile()
 
 
 @cache
-def _cpu() -> Any:
+def _start_cpu() -> Any:
     """Return JAX's CPU, started with only the caller's thread unless JAX was used before.
 
     With several threads, the last digits of results would depend on how sums are split. JAX reads
@@ -134,7 +136,11 @@ def _cache_on_disk() -> Iterator[None]:
 
 
 def _configure(settings: dict[str, Any]) -> None:
-    """Change JAX's settings of its cache of compiled programs, given by their names."""
+    """Change settings of JAX's cache of compiled programs.
+
+    Args:
+        settings: Their new values by their names.
+    """
     for name, value in settings.items():
         jax.config.update(name, value)
     # Otherwise the cache remembers whether and where it was used.

@@ -27,6 +27,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.methods._networks import runtime
@@ -60,13 +61,14 @@ def train(
 ) -> FloatArray:
     """Fit a feature map to the evaluations of tasks by gradient descent on the squared error.
 
-    A linear head for each task, with weights W, is trained with it and then discarded.
+    The prediction of an evaluation is linear in its features. The weights of each task, W, are
+    trained together with the map and then discarded.
 
     Args:
         phi: The feature map.
         z: Its parameters at the start, shape (size,).
         inputs: Inputs of each task's evaluations, shape (n, at most p).
-        losses: Their standardised losses, shape (n,).
+        losses: Standardised losses of each task's evaluations, shape (n,).
         nested: Whether an evaluation uses only the first b features, with a random b in each
             step, so that the features come in the order of their importance.
         rng: Draws batches, truncations b and the weights W at the start.
@@ -74,34 +76,56 @@ def train(
     Returns:
         The trained parameters of the map, shape (size,).
     """
-    counts = [len(y) for y in losses]
-    task_count = len(counts)
     d = phi.feature_count
-    M = sum(counts)  # evaluations of all tasks
-    # Shapes are rounded up, so that few programs are compiled; the padding is never drawn.
-    padded_M = round_up_to_power_of_two(M)
-    X = np.zeros((padded_M, phi.input_count))
-    X[:M, : inputs[0].shape[1]] = np.concatenate(inputs)
-    y = np.zeros(padded_M)
-    y[:M] = np.concatenate(losses)
-    task = np.zeros(padded_M, dtype=np.int32)
-    task[:M] = np.repeat(np.arange(task_count), counts)
+    task_count = len(losses)
+    evaluation_count = sum(len(y) for y in losses)
+    # The number of weights is rounded up as in `_join_tasks`.
     W = np.zeros((round_up_to_power_of_two(task_count), d))
     W[:task_count] = rng.standard_normal((task_count, d)) / math.sqrt(d)
+    # Parameters, and their velocities.
+    state: Any = (z, W, np.zeros_like(z), np.zeros_like(W))
 
-    data = [runtime.place(array) for array in (X, y, task)]
-    state: Any = (z, W, np.zeros_like(z), np.zeros_like(W))  # parameters, and their velocities
-    wanted_steps = min(max(EPOCHS * M / BATCH, MIN_STEPS), MAX_STEPS)
-    steps = CHUNK * math.ceil(wanted_steps / CHUNK)  # in whole chunks
-    for begin in range(0, steps, CHUNK):
-        rates = RATE * (1.0 - np.arange(begin, begin + CHUNK) / steps)  # falling to 0 at the end
-        rows = rng.integers(M, size=(CHUNK, BATCH), dtype=np.int32)
+    data = [runtime.place(array) for array in _join_tasks(phi, inputs, losses)]
+    wanted_steps = min(max(EPOCHS * evaluation_count / BATCH, MIN_STEPS), MAX_STEPS)
+    step_count = CHUNK * math.ceil(wanted_steps / CHUNK)  # whole chunks
+    for first_step in range(0, step_count, CHUNK):
+        steps = np.arange(first_step, first_step + CHUNK)
+        rates = RATE * (1.0 - steps / step_count)  # falling to 0 at the end
+        batches = rng.integers(evaluation_count, size=(CHUNK, BATCH), dtype=np.int32)
         truncations = np.full((CHUNK, BATCH), d, dtype=np.int32)  # all d features
         if nested:
             truncations = rng.integers(1, d + 1, size=(CHUNK, BATCH), dtype=np.int32)
-        state = runtime.call(trace_steps, *state, *data, rates, rows, truncations, static=(phi,))
+        state = runtime.call(trace_steps, *state, *data, rates, batches, truncations, static=(phi,))
     trained_z, *_ = state
     return np.asarray(trained_z)
+
+
+def _join_tasks(
+    phi: FeatureMap, inputs: Sequence[FloatArray], losses: Sequence[FloatArray]
+) -> tuple[FloatArray, FloatArray, NDArray[np.int32]]:
+    """Join the evaluations of all tasks, one task after the other, and pad them with zeros.
+
+    JAX compiles a program for each shape: their number M is rounded up, so that there are few. The
+    padding has no effect, as batches are drawn from the evaluations alone.
+
+    Args:
+        phi: The feature map, of p inputs.
+        inputs: Inputs of each task's evaluations, shape (n, at most p).
+        losses: Standardised losses of each task's evaluations, shape (n,).
+
+    Returns:
+        Inputs (M, p), losses (M,) and index of the task (M,) of each evaluation.
+    """
+    counts = [len(y) for y in losses]
+    evaluation_count = sum(counts)
+    M = round_up_to_power_of_two(evaluation_count)
+    X = np.zeros((M, phi.input_count))
+    X[:evaluation_count, : inputs[0].shape[1]] = np.concatenate(inputs)
+    y = np.zeros(M)
+    y[:evaluation_count] = np.concatenate(losses)
+    task = np.zeros(M, dtype=np.int32)
+    task[:evaluation_count] = np.repeat(np.arange(len(counts)), counts)
+    return X, y, task
 
 
 def trace_steps(

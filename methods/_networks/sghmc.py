@@ -84,17 +84,18 @@ class Chain:
     """State of a chain.
 
     Attributes:
-        state: z, v, tau, g and S, each (D,).
+        state: Position z, momentum v, length tau of the running means, and running means g of the
+            gradient and S of its square; each (D,).
     """
 
     state: tuple[FloatArray, ...]
 
     @classmethod
     def start(cls, position: FloatArray) -> "Chain":
-        """Start a chain at a position (D,), with neutral running means.
+        """Start a chain near a position (D,), with neutral running means.
 
-        Momentum and position are multiples of `GRID`: rounding makes chains, which are chaotic, the
-        same on every processor.
+        The position is rounded to a multiple of `GRID`, as the momentum is: chains are chaotic, and
+        rounding makes them the same on every processor.
         """
         z = np.round(position / GRID) * GRID
         momentum = np.zeros_like(z)
@@ -136,47 +137,46 @@ def sample(
     # Position and momentum; the length of the running means, and the running means of the gradient
     # and of its square. All are updated in place.
     z, v, tau, g, S = state
-    samples = np.empty((sampling.samples, len(z)))  # overwritten until the last round
+    samples = np.empty((sampling.samples, len(z)))  # each round overwrites them; the last counts
     is_estimated = n > sampling.batch  # otherwise every batch has all evaluations
+    # Factor of the gradient in a step, and standard deviation of the step's noise, by parameter.
     step_size = np.empty(len(z))
     noise_sd = np.empty(len(z))
+
+    def update_step_sizes() -> None:
+        """Compute step sizes and noise from the running mean of the squared gradient, S."""
+        _write_step_sizes(
+            step_size, noise_sd, S, sampling.step_size, sampling.friction, is_estimated
+        )
+
     rounds_adapt = [True] * burn_in + [False]
     for is_adapting in rounds_adapt:
-        signs = _draw_signs(rng, sampling, len(z))
+        signs_of_noise = _draw_signs(rng, sampling, len(z))
         batches = _draw_batches(rng, sampling, n)
+        update_step_sizes()  # if S stays in this round, step sizes do, too
         for i in range(sampling.samples):
             for j in range(sampling.thinning):
                 G = gradient(z, *data, batches[i, j])
-                is_first_step = i == j == 0
                 if is_adapting:
                     _adapt_running_means(tau, g, S, G)
-                if is_adapting or is_first_step:  # otherwise S, from which they follow, is the same
-                    _write_step_sizes(
-                        step_size,
-                        noise_sd,
-                        S,
-                        sampling.step_size,
-                        sampling.friction,
-                        is_estimated,
-                    )
-                # `signs` are the signs of the noise.
-                _move(z, v, G, step_size, noise_sd, signs[i, j], sampling.friction)
+                    update_step_sizes()
+                _move(z, v, G, step_size, noise_sd, signs_of_noise[i, j], sampling.friction)
             samples[i] = z
     return Chain(state), samples
 
 
 def _draw_signs(
-    rng: np.random.Generator, sampling: Sampling, D: int
+    rng: np.random.Generator, sampling: Sampling, parameter_count: int
 ) -> np.ndarray[Any, np.dtype[np.uint8]]:
-    """Draw the signs of the noise of all steps of one round, a random bit each.
+    """Draw the signs of the noise of all steps of one round, a random bit for each parameter.
 
     A round takes `sampling.samples` samples, one every `sampling.thinning` steps.
 
     Returns:
-        1 for a positive sign and 0 for a negative one, for D parameters or, as whole words of bits
-        are drawn, some more, shape (samples, thinning, at least D).
+        1 for a positive sign and 0 for a negative one, shape (samples, thinning, at least
+        parameter_count): whole words of 32 bits are drawn, and the last bits are not used.
     """
-    word_count = math.ceil(D / WORD_BITS)  # whole words of 32 bits for D parameters
+    word_count = math.ceil(parameter_count / WORD_BITS)
     shape = (sampling.samples, sampling.thinning, word_count)
     words = rng.integers(2**WORD_BITS, size=shape, dtype=np.uint32)
     # The order of bytes in memory depends on the processor; here it is always little-endian.
@@ -185,13 +185,14 @@ def _draw_signs(
 
 
 def _draw_batches(rng: np.random.Generator, sampling: Sampling, n: int) -> IntArray:
-    """Draw a mini-batch for each step of a round from n evaluations.
+    """Draw a mini-batch of n evaluations for each step of a round.
 
-    A round takes `sampling.samples` samples, one every `sampling.thinning` steps.
+    A round takes `sampling.samples` samples, one every `sampling.thinning` steps. A mini-batch has
+    `sampling.batch` evaluations, drawn with repeats; if there are no more evaluations than that,
+    every mini-batch consists of all of them, and nothing is drawn.
 
     Returns:
-        Indices of evaluations, shape (samples, thinning, b). If there are no more evaluations than
-        a mini-batch holds, every batch consists of all of them; else they are drawn with repeats.
+        Indices of evaluations, shape (samples, thinning, evaluations of a mini-batch).
     """
     shape = (sampling.samples, sampling.thinning)
     if n <= sampling.batch:
