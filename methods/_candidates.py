@@ -77,13 +77,14 @@ class Region:
     def sample_unit(self, rng: np.random.Generator, n: int) -> FloatArray:
         """Draw n configurations uniformly, points of the unit cube, shape (n, d).
 
-        Discrete values are in the middle of their bins, and inactive ones NaN.
+        Discrete values are in the middle of their bins, and inactive hyperparameters are NaN. The
+        random numbers are those that `draw` takes.
         """
-        drawn = self.draw(rng, n)
+        points = self.draw(rng, n)
         # Both functions give the same; for few configurations, compiled code does not pay.
         if n >= MIN_COMPILED:
-            return self.canonical(drawn)
-        return self.space.canonical(drawn)
+            return self.canonical(points)
+        return self.space.canonical(points)
 
     def canonical(self, unit: FloatArray) -> FloatArray:
         """Compute the points (n, d) that represent the configurations at points of the unit cube.
@@ -94,13 +95,18 @@ class Region:
         return self._coder.canonical(unit)
 
     def draw(self, rng: np.random.Generator, n: int) -> FloatArray:
-        """Draw n points (n, d) uniformly; inactive hyperparameters have values, too."""
+        """Draw n points of the region uniformly, shape (n, d).
+
+        They are raw points of the unit cube: discrete values are anywhere in their bins, and
+        inactive hyperparameters have values, too. `sample_unit` makes configurations of them.
+        """
         return rng.random((n, self.space.dimension))
 
     def mask_choices_outside(self, unit: FloatArray) -> FloatArray:
-        """Set points of the unit cube (n, d) to NaN where a choice is not in the region.
+        """Replace choices that are not in the region by NaN, in points of the unit cube (n, d).
 
-        The region is the whole space here and has all choices; subclasses override this.
+        This region, the whole space, has all choices, so nothing is replaced; subclasses override
+        this.
         """
         return unit
 
@@ -142,13 +148,14 @@ def _iter_grid_blocks(region: Region, size: int) -> Iterator[FloatArray]:
         Configurations in the unit cube, shape (m, d) with m <= `size`.
     """
     levels = region.levels()  # the coded values of each hyperparameter
-    shape = tuple(len(values) for values in levels)
-    total = math.prod(shape)  # number of configurations
-    for begin in range(0, total, size):
-        end = min(begin + size, total)
-        # For each hyperparameter, which of its values these configurations have.
-        places = np.unravel_index(np.arange(begin, end), shape)
-        columns = [values[place] for values, place in zip(levels, places, strict=True)]
+    level_counts = tuple(len(values) for values in levels)
+    configuration_count = math.prod(level_counts)
+    for begin in range(0, configuration_count, size):
+        end = min(begin + size, configuration_count)
+        # Configurations are numbered as the entries of an array with an axis for each
+        # hyperparameter: their indices along the axes say which values they have.
+        indices = np.unravel_index(np.arange(begin, end), level_counts)
+        columns = [values[index] for values, index in zip(levels, indices, strict=True)]
         coded_values = np.stack(columns, axis=1)
         yield region.space.canonical(region.space.encode(coded_values))
 
@@ -189,15 +196,16 @@ def draw_near(
     # Half of the candidates change few hyperparameters, the other half all of them.
     share_moved = np.where(rng.random(count) < 0.5, SHARE_OF_FEW_MOVED, 1.0)
     is_moved = rng.random(shape) < share_moved[:, None]
-    steps = sd[:, None] * rng.standard_normal(shape)
-    is_redrawn = rng.random(shape) < REDRAW_PROBABILITY  # used for categoricals alone
+    steps = np.where(is_moved, sd[:, None] * rng.standard_normal(shape), 0.0)  # of numbers
+    is_redrawn = rng.random(shape) < REDRAW_PROBABILITY  # for categoricals, instead of a step
 
-    drawn = region.draw(rng, count)  # what replaces choices, and values inactive in the centre
-    # A centre may have a choice that the region does not have: NaN, so that it is replaced, too.
+    # What replaces redrawn choices, and values that are inactive in the centre.
+    drawn = region.draw(rng, count)
+    # A choice of a centre that the region does not have becomes NaN, so that it is replaced, too.
     masked_centres = region.mask_choices_outside(centres)
     moved = move_centres(
         masked_centres,
-        np.where(is_moved, steps, 0.0),
+        steps,
         is_redrawn,
         drawn,
         region.lowest,
@@ -229,26 +237,26 @@ class TriedConfigurations:
     def find_best_untried(
         self, unit: FloatArray, scores: FloatArray
     ) -> tuple[int, FloatArray] | None:
-        """Find the best untried candidate.
+        """Find the untried candidate of the highest score; the first of equally good ones.
 
         Args:
             unit: Candidates in the unit cube, shape (m, d).
-            scores: Their scores, shape (m,); the first of equally good ones is chosen.
+            scores: Their scores, shape (m,).
 
         Returns:
-            Its row and its coded values (d,); None if all were tried.
+            Its row and its coded values (d,); None if all candidates were tried.
         """
-        # Tried ones are known by their coded values. Most often the best candidate is untried, so
-        # that the others need not be sorted and decoded.
-        best = int(np.argmax(scores))
-        best_values: FloatArray = self._space.decode(unit[best : best + 1])[0]
+        # Most often the best candidate is untried, so that no others need to be sorted, and decoded
+        # to the coded values by which tried ones are known.
+        best_row = int(np.argmax(scores))
+        best_values: FloatArray = self._space.decode(unit[best_row : best_row + 1])[0]
         if best_values not in self:
-            return best, best_values
+            return best_row, best_values
 
-        order = np.argsort(-scores, kind="stable")  # best first
+        rows_by_score = np.argsort(-scores, kind="stable")  # best first
         # Decoded in portions: the first one mostly has an untried candidate.
-        for begin in range(0, len(order), DECODED_AT_ONCE):
-            rows = order[begin : begin + DECODED_AT_ONCE]
+        for begin in range(0, len(rows_by_score), DECODED_AT_ONCE):
+            rows = rows_by_score[begin : begin + DECODED_AT_ONCE]
             values = self._space.decode(unit[rows])
             first_untried = self.find_first_untried(values)
             if first_untried is not None:
@@ -256,23 +264,26 @@ class TriedConfigurations:
         return None
 
     def find_first_untried(self, values: FloatArray) -> int | None:
-        """Find the first row of coded values (m, d) that is untried; None if there is none."""
-        # The bytes of a row without signed zeros are its `configuration_key`.
+        """Find the first row of coded values (m, d) that was not tried; None if all were tried."""
         for row, unified in enumerate(_unify_representations(values)):
-            if unified.tobytes() not in self._keys:
+            key = unified.tobytes()  # as `configuration_key` makes it, for one row
+            if key not in self._keys:
                 return row
         return None
 
 
 def configuration_key(values: FloatArray) -> bytes:
-    """Return bytes that are equal for equal coded values (d,), including signed zeros and NaN."""
+    """Make a key of coded values (d,): bytes that are equal exactly where the values are equal.
+
+    0.0 and -0.0 are equal values, and so are all NaN.
+    """
     return _unify_representations(values).tobytes()
 
 
 def _unify_representations(values: FloatArray) -> FloatArray:
     """Replace -0.0 by 0.0 and every NaN by the same NaN, so that equal values have equal bytes.
 
-    NaN, an inactive hyperparameter, may have many bit patterns.
+    NaN stands for an inactive hyperparameter. A float may be NaN in many bit patterns.
     """
-    # -0.0 + 0.0 is 0.0.
-    return np.where(np.isnan(values), np.nan, values + 0.0)
+    without_negative_zeros = values + 0.0  # -0.0 + 0.0 is 0.0
+    return np.where(np.isnan(values), np.nan, without_negative_zeros)

@@ -92,7 +92,8 @@ class ModelBased(Method):
         # Candidates near the best configuration have a generator of their own, so that all other
         # random numbers are the same with and without them.
         self._near_rng = self.rng.spawn(1)[0] if self._searches_near_best else self.rng
-        self._suggested_near_best: set[bytes] = set()  # keys of suggestions that were near it
+        # Keys of the suggestions that were candidates near the best configuration.
+        self._suggested_near_best: set[bytes] = set()
         # Whether the loss of such a suggestion equalled an earlier loss.
         self._is_on_plateau = False
 
@@ -105,10 +106,10 @@ class ModelBased(Method):
         return Region(self.space)
 
     def ask(self) -> Config:
-        """Suggest an initial configuration, or the best candidate.
+        """Suggest the next initial configuration or, after the initial ones, a candidate.
 
-        It is remembered in `_tried`, so that it is not suggested again, and in `_pending`, by its
-        key, until its loss is told.
+        The suggestion counts as tried, so that it is not suggested again, and is pending until its
+        loss is told.
         """
         values = self._next_initial()
         if values is None:  # no initial configuration is left
@@ -118,12 +119,13 @@ class ModelBased(Method):
                 values = self._suggest_with_model()
         key = self._tried.add(values)
         self._pending[key] = values
-        return self.space.configs(values[None])[0]
+        values_as_row = values[None]
+        return self.space.configs(values_as_row)[0]
 
     def tell(self, config: Config, loss: float) -> None:
         """Add an evaluation; the configuration need not be one that was asked for.
 
-        It is now tried and no longer pending.
+        It counts as tried, and is no longer pending.
 
         Raises:
             InvalidConfigError: The configuration is not valid in the search space.
@@ -131,12 +133,14 @@ class ModelBased(Method):
         values = self.space.row(config)
         key = self._tried.add(values)
         self._pending.pop(key, None)
-        # Suggested for being near the best one, and exactly as good as an earlier configuration:
-        # this is a plateau, where neighbours are of no use. Failures are as bad, not as good.
+        # A configuration near the best one that is exactly as good as an earlier one lies on a
+        # plateau, where neighbours are of no use. Failures are equally bad, not equally good.
         is_as_good = math.isfinite(loss) and loss in self._losses
         if key in self._suggested_near_best and is_as_good:
             self._is_on_plateau = True
-        self._evaluated_units.append(self.space.encode(values[None])[0])
+
+        unit = self.space.encode(values[None])[0]
+        self._evaluated_units.append(unit)
         self._losses.append(loss)
 
     @property
@@ -155,14 +159,18 @@ class ModelBased(Method):
     def pending_units(self) -> FloatArray:
         """Return the configurations asked for and not told yet, in the unit cube, shape (k, d).
 
-        Inactive hyperparameters are NaN. `_pending` has their coded values, (d,) each.
+        Inactive hyperparameters are NaN.
         """
-        values = list(self._pending.values())
+        rows = list(self._pending.values())  # coded values, (d,) each
         # Reshaped so that there are d columns even if none is pending.
-        return self.space.encode(np.array(values).reshape(-1, self.space.dimension))
+        values = np.array(rows).reshape(-1, self.space.dimension)
+        return self.space.encode(values)
 
     def evaluated_losses(self) -> FloatArray:
-        """Losses told so far, shape (n,), made finite as by `replace_failed_losses`."""
+        """Return the losses told so far, shape (n,), in which failures have the worst finite loss.
+
+        If all evaluations failed, all losses are 0.
+        """
         return replace_failed_losses(np.array(self._losses, dtype=np.float64))
 
     @abstractmethod
@@ -178,9 +186,12 @@ class ModelBased(Method):
         return iter_candidate_blocks(self.region, self.rng)
 
     def _next_initial(self) -> FloatArray | None:
-        """Return coded values (d,) of the next initial configuration; None if all were tried.
+        """Take the next initial configuration that was not tried, as coded values (d,).
 
-        Configurations that were tried already are skipped, and all returned or skipped are removed.
+        It is removed from the initial ones, and so are those before it, which were tried already.
+
+        Returns:
+            Its coded values; None if no initial configuration is left.
         """
         while self._initial:
             values = self.space.row(self._initial.popleft())
@@ -199,16 +210,22 @@ class ModelBased(Method):
         for count in (1, RANDOM_DRAWS - 1):
             state_before = self.rng.bit_generator.state
             values = self.space.decode(self.region.sample_unit(self.rng, count))
-            row = self._tried.find_first_untried(values)
-            if row is not None:
+            untried_row = self._tried.find_first_untried(values)
+            if untried_row is not None:
                 # Set the generator back, and draw again only as many as were needed: `draw` takes
                 # the same random numbers as `sample_unit`.
                 self.rng.bit_generator.state = state_before
-                self.region.draw(self.rng, row + 1)
-                untried: FloatArray = values[row]
+                self.region.draw(self.rng, untried_row + 1)
+                untried: FloatArray = values[untried_row]
                 return untried
-        # Few are untried: search all configurations if they are not too many, with random scores.
-        return self._choose_best_untried(lambda unit: self.rng.random(len(unit)))
+
+        # Few are untried: search all configurations if they are not too many. Scores are random, so
+        # that any untried one may be chosen.
+        def score_at_random(unit: FloatArray) -> FloatArray:
+            """Give each configuration a random score."""
+            return self.rng.random(len(unit))
+
+        return self._choose_best_untried(score_at_random)
 
     def _suggest_before_model(self) -> FloatArray:
         """Return coded values (d,) of a suggestion before there is a model: a random one.
@@ -233,15 +250,15 @@ class ModelBased(Method):
         return self._choose_best_untried(scorer, self._draw_near_best())
 
     def _draw_near_best(self) -> FloatArray | None:
-        """Draw candidates near the best configuration so far.
+        """Draw candidates near the best configuration so far, if the method uses such candidates.
 
         They come from a generator of their own, `_near_rng`, so that random candidates are the same
         with and without them.
 
         Returns:
-            Candidates in the unit cube (m, d), or None where they are not used: on a plateau, where
-            an earlier one was exactly as good as a known configuration, before the first
-            evaluation, or by methods that do not search near the best.
+            Candidates in the unit cube, (m, d); None for methods that do not search near the best
+            configuration, before the first evaluation, and on a plateau, where an earlier such
+            candidate was exactly as good as a known configuration.
         """
         if not self._searches_near_best or self._is_on_plateau or not self.evaluation_count:
             return None
@@ -255,35 +272,38 @@ class ModelBased(Method):
         """Return coded values (d,) of the best untried candidate in the first block that has one.
 
         Candidates come in blocks from `iter_candidates`, in the unit cube. If all have been tried,
-        the best of them is repeated.
+        the best of all is repeated.
 
         Args:
             scorer: Scores candidates.
-            near_best: Candidates of `_draw_near_best`, which are added to the first block.
+            near_best: Candidates of `_draw_near_best`, which are added to the first block. Their
+                scores are logarithms of expected improvement.
         """
-        best_score = -math.inf
-        best_unit = np.empty(0)  # no candidate so far
+        best_score = -math.inf  # of the candidates seen so far, which were all tried
+        best_unit: FloatArray | None = None
         for block in self.iter_candidates():
             unit = block if near_best is None else np.concatenate([block, near_best])
             scores = scorer(unit)
-            # Scores are logarithms of expected improvement: candidates near the best one, which
-            # come after the block, are chosen only if they are better by a factor.
-            scores[len(block) :] -= LOG_ADVANTAGE
+            # Candidates near the best configuration come after the block. They are chosen only if
+            # they are better by a factor.
+            first_near_best = len(block)
+            scores[first_near_best:] -= LOG_ADVANTAGE
 
             untried = self._tried.find_best_untried(unit, scores)
             if untried is not None:
                 row, values = untried
-                is_near_best = row >= len(block)
+                is_near_best = row >= first_near_best
                 if is_near_best:
                     self._suggested_near_best.add(configuration_key(values))
                 return values
 
             near_best = None  # all were tried; further blocks go without them
             top_row = int(np.argmax(scores))
-            is_first = not len(best_unit)  # it counts even if its scores are minus infinity
-            if is_first or scores[top_row] > best_score:
+            # The first candidate counts even if its score is minus infinity.
+            if best_unit is None or scores[top_row] > best_score:
                 best_score = float(scores[top_row])
                 best_unit = unit[top_row]
+        assert best_unit is not None  # there is at least one block
         repeated: FloatArray = self.space.decode(best_unit[None])[0]
         return repeated
 
@@ -299,19 +319,28 @@ class DesignOnly(ModelBased):
 
 
 def replace_failed_losses(losses: FloatArray) -> FloatArray:
-    """Replace losses (n,) that are not finite by the largest finite one; by 0 if none is finite."""
-    finite = np.isfinite(losses)
-    if finite.all():
+    """Replace losses that are not finite, those of failed evaluations, by the largest finite one.
+
+    Args:
+        losses: Shape (n,).
+
+    Returns:
+        Finite losses, (n,); all 0 if none was finite.
+    """
+    is_finite = np.isfinite(losses)
+    if is_finite.all():
         return losses
-    if not finite.any():
+    if not is_finite.any():
         return np.zeros(len(losses))
-    return np.where(finite, losses, losses[finite].max())
+    worst = losses[is_finite].max()
+    return np.where(is_finite, losses, worst)
 
 
 def replace_failed_evaluations(history: "Sequence[Evaluations]") -> "list[Evaluations]":
     """Give failed evaluations the worst value of their task; remove tasks on which all failed.
 
-    A model that did not know of them would take the region where they failed for untried.
+    If a model did not know of failed evaluations, it would take the region where they failed for
+    untried.
 
     Args:
         history: Evaluations of each task; the order of tasks is kept.
@@ -320,14 +349,17 @@ def replace_failed_evaluations(history: "Sequence[Evaluations]") -> "list[Evalua
 
     replaced = []
     for task in history:
-        finite = np.isfinite(task.losses)
-        if not finite.any():
+        is_finite = np.isfinite(task.losses)
+        if not is_finite.any():
             continue
-        if finite.all():
+        if is_finite.all():
             replaced.append(task)
         else:
-            worst = task.objective[finite][task.losses[finite].argmax()]
-            replaced.append(replace(task, objective=np.where(finite, task.objective, worst)))
+            worst_row = task.losses[is_finite].argmax()
+            # In the units of the objective, from which losses are computed.
+            worst_value = task.objective[is_finite][worst_row]
+            objective = np.where(is_finite, task.objective, worst_value)
+            replaced.append(replace(task, objective=objective))
     return replaced
 
 
@@ -341,15 +373,14 @@ def remove_failed_evaluations(history: "Sequence[Evaluations]") -> "list[Evaluat
 
     cleaned = []
     for task in history:
-        finite = np.isfinite(task.losses)
-        if not finite.any():
+        is_finite = np.isfinite(task.losses)
+        if not is_finite.any():
             continue
-        if finite.all():
+        if is_finite.all():
             cleaned.append(task)
         else:
-            # Losses are computed from `objective`, so that it is what has to be cut.
-            finite_part = replace(
-                task, values=task.values[finite], objective=task.objective[finite]
-            )
-            cleaned.append(finite_part)
+            # Losses are computed from the objective, so the objective is cut.
+            finite_values = task.values[is_finite]
+            finite_objective = task.objective[is_finite]
+            cleaned.append(replace(task, values=finite_values, objective=finite_objective))
     return cleaned

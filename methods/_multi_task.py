@@ -60,6 +60,7 @@ class MultiTask(ModelBased):
         # The features of the task of each evaluation, (N, q).
         self._source_task_features = np.repeat(task_features[:-1], source_counts, axis=0)
         no_losses = np.empty(0)
+        # The loss of each evaluation, (N,).
         self._source_losses = np.concatenate([no_losses, *(task.losses for task in sources)])
 
     @abstractmethod
@@ -107,15 +108,15 @@ class MultiTask(ModelBased):
         return np.concatenate([configuration_features, task_features], axis=1)
 
     def predict_incumbent(self, predict_mean: Callable[[FloatArray], FloatArray]) -> float:
-        """Predict the lowest mean on the current task of configurations of the previous tasks.
+        """Predict the lowest loss on the current task, before its first evaluation.
 
-        It stands for the lowest loss while the current task has no evaluations. Of many
-        configurations, only the latest `MAX_PREDICTED` are predicted.
+        It is the lowest predicted mean of the latest `MAX_PREDICTED` configurations that were
+        evaluated on previous tasks.
 
         Args:
-            predict_mean: Posterior mean (m,) at model inputs (m, p).
+            predict_mean: Computes the posterior mean (m,) at model inputs (m, p).
         """
-        latest_units = self._source_units[-MAX_PREDICTED:]  # of the previous tasks, oldest first
+        latest_units = self._source_units[-MAX_PREDICTED:]  # tasks are in order, oldest first
         means = predict_mean(self.features(latest_units))  # on the current task
         return float(means.min())
 
@@ -130,30 +131,36 @@ def tabulate_contexts(
         current: Context of the current task.
 
     Returns:
-        A row for each task, the current one last, shape (T, q).
+        A row for each of the T tasks, the current one last, and a column for each of the q
+        quantities, in the order of the current task's context, shape (T, q); q may be 0.
     """
     tasks = [*history, current]
-    names_in_all = set(current).intersection(*history)
-    shared_names = [name for name in current if name in names_in_all]  # in a fixed order
+    shared_names = [name for name in current if all(name in task for task in history)]
     rows = []
     for task in tasks:
         rows.append([task[name] for name in shared_names])
+    # Without shared quantities, rows are empty, and numpy would not know the number of columns.
     return np.array(rows).reshape(len(tasks), len(shared_names))
 
 
 def standardise_contexts(table: FloatArray) -> FloatArray:
-    """Standardise each context quantity over the tasks, to about the range [0, 1].
+    """Standardise each context quantity over the tasks, then scale it to about [0, 1].
+
+    The models' priors assume inputs in [0, 1]. The mean over the tasks becomes 1/2, and
+    `RANGE_IN_SDS` standard deviations become 1: nearly all tasks are less than 2 standard
+    deviations from the mean, and so between 0 and 1.
 
     Args:
-        table: A row for each task, at least one quantity, shape (T, q).
+        table: A row for each task, a column for each quantity, at least one, shape (T, q).
+
+    Returns:
+        The scaled table, of the same shape.
     """
     from hpobench_ordered.methods._gp.model import standardise
 
     # Copies, as compiled functions expect contiguous arrays.
     columns = [standardise(column.copy()) for column in table.T]
-    standardised = np.stack(columns, axis=1)  # mean 0 and standard deviation 1 over the tasks
-    # The models' priors assume inputs in [0, 1]. The mean becomes its middle, and 4 standard
-    # deviations its length: nearly all tasks are less than 2 of them from the mean.
+    standardised = np.stack(columns, axis=1)
     return standardised / RANGE_IN_SDS + 0.5
 
 
@@ -186,20 +193,18 @@ class TaskByTask(MultiTask):
     def prepend_sources(self, X: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Prepend the previous tasks' evaluations to those of the current task.
 
-        `prepare` has set the previous tasks' evaluations: configurations, features of their tasks,
-        and standardised losses.
-
         Args:
             X: Model inputs of the current task's evaluations, shape (n, p).
             y: Their standardised losses, shape (n,).
 
         Returns:
-            Model inputs (N + n, p) and losses (N + n,), standardised task by task, of N evaluations
-            of previous tasks and n of the current one.
+            Model inputs (N + n, p) and losses (N + n,), standardised task by task: first of N
+            evaluations of previous tasks, then of n of the current one.
         """
-        # Configurations of previous tasks in the unit cube, with the features of their tasks.
         source_X = self.features_on_tasks(self._source_units, self._source_task_features)
-        return np.concatenate([source_X, X]), np.concatenate([self._source_losses, y])
+        all_X = np.concatenate([source_X, X])
+        all_y = np.concatenate([self._source_losses, y])
+        return all_X, all_y
 
     def best_of_task(
         self, y: FloatArray, predict_mean: Callable[[FloatArray], FloatArray]
@@ -207,12 +212,12 @@ class TaskByTask(MultiTask):
         """Return the lowest standardised loss on the current task; predict it if there is none.
 
         Args:
-            y: Losses from `prepend_sources`, shape (N + n,).
-            predict_mean: Posterior mean (m,) at model inputs (m, p).
+            y: Losses from `prepend_sources`, of previous tasks and then of the current task.
+            predict_mean: Computes the posterior mean (m,) at model inputs (m, p).
         """
         if not self.evaluation_count:
             return self.predict_incumbent(predict_mean)
-        source_count = len(self._source_losses)  # they come first
+        source_count = len(self._source_losses)
         current_losses = y[source_count:]
         return float(current_losses.min())
 
@@ -223,21 +228,25 @@ class MultiTaskGP(MultiTask, BayesianOptimisation):
     def group_features(self) -> IntArray:
         """Compute the index of the length scale of each input of the model, (p,).
 
-        Each hyperparameter has one, and each feature of a task. Inputs of the configuration come
-        first, then those of the task.
+        Each hyperparameter has a length scale, and so has each feature of a task. Inputs of the
+        configuration come first, then those of the task.
         """
         return append_task_groups(super().group_features(), len(self._current_task_features))
 
 
 def append_task_groups(groups: IntArray, count: int) -> IntArray:
-    """Append the length scales of a task's features, one for each, to those of a configuration's.
+    """Append the length scales of a task's features, one for each, to those of a configuration.
 
     Args:
         groups: Index of the length scale of each feature of a configuration.
         count: Number of features of a task.
+
+    Returns:
+        Index of the length scale of each feature of the configuration and, after them, of the task.
     """
     next_group = groups.max() + 1
-    return np.append(groups, next_group + np.arange(count))
+    task_groups = next_group + np.arange(count)
+    return np.append(groups, task_groups)
 
 
 def sample_standardised(
@@ -251,16 +260,23 @@ def sample_standardised(
         tasks: Finite evaluations of the tasks.
         counts: Number of evaluations to draw of each task; a task with fewer gives all.
         rng: Draws the evaluations.
+
+    Returns:
+        The drawn evaluations of each task. Their objective is the standardised loss, which is
+        minimised also where the task's own objective is maximised.
     """
     from hpobench_ordered.methods._gp.model import standardise
 
     samples = []
     for task, count in zip(tasks, counts, strict=True):
-        rows = np.sort(rng.permutation(len(task))[:count])
-        losses = standardise(task.losses)[rows]
-        # The objective of a task may be maximised; the losses that replace it are minimised.
+        drawn_rows = rng.permutation(len(task))[:count]
+        rows = np.sort(drawn_rows)
+        standardised_losses = standardise(task.losses)
         sample = replace(
-            task, values=task.values[rows], objective=losses, direction=Direction.MINIMIZE
+            task,
+            values=task.values[rows],
+            objective=standardised_losses[rows],
+            direction=Direction.MINIMIZE,
         )
         samples.append(sample)
     return samples
@@ -275,17 +291,18 @@ def draw_sample_counts(
 ) -> list[int]:
     """Draw how many evaluations of each task to use.
 
-    The number is `max_per_task`, or all if the task has fewer. If these are more than `max_total`
-    together, each task gets its share in a random subset of that size.
+    The number is `max_per_task`, or all if the task has fewer. If the sum exceeds `max_total`, that
+    many evaluations are drawn at random from those of all tasks, and the number of a task is how
+    many of its evaluations are among them.
 
     Args:
         tasks: Evaluations of each task.
         max_per_task: Largest number of one task.
         max_total: Largest number of all tasks together.
-        rng: Draws the subset.
+        rng: Draws the evaluations.
     """
     counts = [min(len(task), max_per_task) for task in tasks]
     task_of_evaluation = np.repeat(np.arange(len(tasks)), counts)
-    task_of_chosen = rng.permutation(task_of_evaluation)[:max_total]
-    chosen_counts: list[int] = np.bincount(task_of_chosen, minlength=len(tasks)).tolist()
-    return chosen_counts
+    task_of_drawn = rng.permutation(task_of_evaluation)[:max_total]
+    drawn_counts: list[int] = np.bincount(task_of_drawn, minlength=len(tasks)).tolist()
+    return drawn_counts
