@@ -83,12 +83,13 @@ class Coder:
         """
         self._space = space
         parameters = space.parameters
-        conditions = {}  # of each conditional hyperparameter, by its column
+        # Condition of each conditional hyperparameter by its column, parents before children.
+        conditions = {}
         for column, condition in space.ordered_conditions.items():
             if condition is not None:
                 conditions[column] = condition
 
-        self._choice_counts = count_choices(parameters)
+        self._choice_counts = count_choices(parameters)  # 0 where not categorical
         # A categorical has a feature for each choice, all others have one.
         self._feature_count = int(np.maximum(self._choice_counts, 1).sum())
         # Without conditions and categoricals, features are the points of the unit cube themselves.
@@ -103,7 +104,7 @@ class Coder:
         """Compute the points that represent configurations, as `SearchSpace.canonical` does.
 
         Discrete values move to the middle of their bins, and inactive hyperparameters become NaN.
-        Compiled code does this by tables of scales and conditions, if the space has allowed them.
+        If the space could not be tabulated, `SearchSpace` itself computes them.
 
         Args:
             unit: Points of the unit cube, without NaN, shape (m, d).
@@ -154,35 +155,38 @@ def list_values(parameter: Parameter) -> FloatArray:
 def can_tabulate(parameters: Sequence[Parameter], conditions: Sequence[Condition]) -> bool:
     """Whether compiled functions can code the space by tables.
 
-    Tables list the values of integers on log scales, which are not evenly spaced, and the values of
-    parents, hyperparameters that a condition depends on. There may be at most `MAX_TABULATED` of
-    each, and each condition must have a single parent.
+    Two kinds of hyperparameters need a table of their values, which has `MAX_TABULATED` entries at
+    most: integers on log scales, whose unit values are not evenly spaced, and parents, on which
+    conditions depend. Each condition must have a single parent.
     """
-    tabulated = [parameter for parameter in parameters if is_log_integer(parameter)]
+    needing_tables = [parameter for parameter in parameters if is_log_integer(parameter)]
     for condition in conditions:
         parent_columns = list(parents(condition))
         if len(parent_columns) > 1:
             return False
-        tabulated.append(parameters[parent_columns[0]])
-    return all(parameter.size <= MAX_TABULATED for parameter in tabulated)
+        needing_tables.append(parameters[parent_columns[0]])
+    return all(parameter.size <= MAX_TABULATED for parameter in needing_tables)
 
 
 def tabulate_scales(parameters: Sequence[Parameter]) -> Scales:
     """Tabulate how each hyperparameter is scaled to the unit interval.
 
-    Unit value u stands for the number `low + u * width`, or its logarithm on a log scale.
+    Unit value u stands for the number `low + u * width`, or its logarithm on a log scale. The unit
+    values of integers on log scales are tabulated, one hyperparameter after the other, as they are
+    not evenly spaced.
     """
     # Values, or their logarithms on a log scale, at the unit values 0 and 1.
     spans = np.array([p.span for p in parameters])
     low, high = spans[:, 0], spans[:, 1]
-    units = []  # unit values of all values of integers on log scales, which are not evenly spaced
+
+    units_of_parameters = []
     for parameter in parameters:
-        values = np.empty(0)  # other hyperparameters are computed and need no table
         if is_log_integer(parameter):
-            values = list_values(parameter)
-        units.append(parameter.encode(values))
-    counts = [len(units_of_parameter) for units_of_parameter in units]
-    first_unit = np.cumsum([0, *counts])[:-1]  # where each hyperparameter's unit values begin
+            units_of_parameters.append(parameter.encode(list_values(parameter)))
+        else:
+            units_of_parameters.append(np.empty(0))  # computed where needed
+    lengths = [len(units) for units in units_of_parameters]
+    first_unit = np.cumsum([0, *lengths])[:-1]  # where each hyperparameter's unit values begin
     return Scales(
         low=low,
         width=high - low,
@@ -190,7 +194,7 @@ def tabulate_scales(parameters: Sequence[Parameter]) -> Scales:
         upper=np.array([p.upper for p in parameters], dtype=np.float64),
         is_discrete=np.array([p.is_discrete for p in parameters]),
         is_log_integer=np.array([is_log_integer(p) for p in parameters]),
-        units=np.concatenate(units),
+        units=np.concatenate(units_of_parameters),
         first_unit=first_unit,
     )
 
@@ -210,15 +214,19 @@ def tabulate_conditions(
     values_of_parents = [list_values(parameters[j]).tolist() for j in parent_columns]
     longest = max((len(values) for values in values_of_parents), default=0)
 
+    def holds_for(condition: Condition, parent_value: float) -> bool:
+        """Whether a condition holds for a value of its parent; NaN stands for an inactive one."""
+        # A condition takes a whole configuration, of which it uses the parent's value alone.
+        configuration = [parent_value] * len(parameters)
+        return condition.holds_for(configuration)
+
     # A row for each child; a column for each value of its parent, ascending.
     holds = np.zeros((len(conditions), longest), dtype=np.bool_)
     for row, condition, values in zip(holds, conditions.values(), values_of_parents, strict=True):
-        for place, value in enumerate(values):
-            # A condition takes a whole configuration, of which it uses the parent's value alone.
-            row[place] = condition.holds_for([value] * len(parameters))
+        for column, value in enumerate(values):
+            row[column] = holds_for(condition, value)
 
-    inactive = [math.nan] * len(parameters)  # NaN stands for an inactive hyperparameter
-    holds_if_inactive = [condition.holds_for(inactive) for condition in conditions.values()]
+    holds_if_inactive = [holds_for(condition, math.nan) for condition in conditions.values()]
     return ConditionTables(
         children=children,
         parents=np.array(parent_columns, dtype=np.int64),

@@ -55,7 +55,7 @@ class BoostedTrees:
         loss: Loss = Loss.SQUARED_ERROR,
         settings: Settings = XGBOOST,
     ) -> Self:
-        """Fit boosted trees.
+        """Fit boosted trees: each reduces the loss that the trees before it have left.
 
         Splits that reduce the loss by less than about 1e-6 are not made, as in XGBoost. With much
         smaller targets there would be no split at all: they should be of the order of one.
@@ -70,12 +70,7 @@ class BoostedTrees:
         y = np.ascontiguousarray(y, dtype=np.float64)
         is_logistic = loss is Loss.LOGISTIC
         mean = float(y.mean())
-        if is_logistic:  # scores are log odds
-            # The mean of targets 0 and 1, kept off both by a margin, so that log odds are finite.
-            positive_share = min(max(mean, MARGIN), 1.0 - MARGIN)
-            start = math.log(positive_share / (1.0 - positive_share))
-        else:
-            start = mean
+        start = compute_log_odds(mean) if is_logistic else mean
         # Indices of the observations in ascending order of each column, (p, n).
         rows = np.ascontiguousarray(np.argsort(X, axis=0, kind="stable").T)
         depths, columns, thresholds, leaves = compiled.fit(X, y, rows, start, is_logistic, settings)
@@ -90,3 +85,12 @@ class BoostedTrees:
         return compiled.predict(
             X, self.start, self.depths, self.columns, self.thresholds, self.leaves
         )
+
+
+def compute_log_odds(positive_share: float) -> float:
+    """Compute the log odds log(s / (1 - s)) of a share s of positive targets.
+
+    The share is first moved from 0 and 1 by `MARGIN`, so that the log odds are finite.
+    """
+    inner_share = min(max(positive_share, MARGIN), 1.0 - MARGIN)
+    return math.log(inner_share / (1.0 - inner_share))
