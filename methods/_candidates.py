@@ -246,8 +246,8 @@ class TriedConfigurations:
         Returns:
             Its row and its coded values (d,); None if all candidates were tried.
         """
-        # Most often the best candidate is untried, so that no others need to be sorted, and decoded
-        # to the coded values by which tried ones are known.
+        # Tried configurations are known by their coded values, so candidates have to be decoded.
+        # Most often the best candidate is untried, and no others need to be sorted and decoded.
         best_row = int(np.argmax(scores))
         best_values: FloatArray = self._space.decode(unit[best_row : best_row + 1])[0]
         if best_values not in self:

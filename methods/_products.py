@@ -123,9 +123,10 @@ def add_transposed_product(
 def inner(a: FloatArray, b: FloatArray) -> float:
     """Compute a^T b of vectors (k,), with the bits of `np.sum(a * b)`.
 
-    The last bits of a sum depend on the order of its terms, so this is numpy's order. Of more than
-    128 terms, each half is summed by itself. Else there are eight partial sums, each of every
-    eighth term, which are added in pairs; the up to seven terms that are left over follow.
+    The last bits of a sum depend on the order of its terms, so this is the order of numpy. Vectors
+    of more than 128 terms are divided into halves, and each half is summed in the same way. Shorter
+    ones have eight partial sums, each of every eighth term, which are added in pairs; then the up
+    to seven terms follow that are left over.
     """
     k = len(a)
     if k > 128:  # numpy's block size

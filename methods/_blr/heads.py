@@ -31,7 +31,7 @@ from scipy.linalg.lapack import dtrtrs
 
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.methods._blr.descent import minimise
-from hpobench_ordered.methods._blr.likelihood import compute_likelihood, factor
+from hpobench_ordered.methods._blr.likelihood import compute_likelihood, factorise_smaller_matrix
 from hpobench_ordered.methods._products import exponentials
 
 LOG_ALPHA_BOUNDS = (-12.0, 8.0)
@@ -117,7 +117,7 @@ class Head:
         n, d = Phi.shape
         self._has_more_evaluations = n > d
         # The upper Cholesky factor of the smaller matrix: of K with more evaluations, else of E.
-        self._R = factor(scaled_Phi, self._beta)
+        self._R = factorise_smaller_matrix(scaled_Phi, self._beta)
 
         if self._has_more_evaluations:  # K = R^T R
             Phi_y = scaled_Phi.T @ y
@@ -204,8 +204,10 @@ class Head:
     def _compute_variance_by_evaluations(self, scaled_Phi: FloatArray) -> FloatArray:
         """Compute posterior variances (m,) with at most as many evaluations as features.
 
-        Then the covariance of the weights is I - beta V^T V (see the head of this module), and the
-        variance at features phi is |phi|^2 - beta |V phi|^2.
+        Then the covariance of the weights is I - beta V^T V, by Woodbury's identity, and the
+        variance at features phi is |phi|^2 - beta |V phi|^2. beta is the precision of the noise. V
+        is R^-T Phi~, with the scaled features Phi~ of the evaluations, whose matrix
+        I + beta Phi~ Phi~^T is R^T R.
 
         Args:
             scaled_Phi: Scaled features phi of m configurations, shape (m, d).

@@ -94,7 +94,7 @@ def compute_likelihood(
     scales = exponentials(-0.5 * log_alpha)  # alpha^(-1/2), (1,) or (d,)
     scaled_Phi = Phi * scales
     n, d = scaled_Phi.shape
-    R = factor(scaled_Phi, beta)
+    R = factorise_smaller_matrix(scaled_Phi, beta)
     inverse = inverse_from_factor(R)  # of K with more evaluations than features, else of E
     mirror_upper_triangle(inverse)
 
@@ -134,10 +134,11 @@ def _compute_gradient(
     beta: float,
     scales: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
-    """Compute the gradient of minus the log likelihood for features Phi and for log alpha.
+    """Compute the gradient of minus the log likelihood, rho, with respect to Phi and log alpha.
 
-    With respect to the scaled features Phi~ = Phi alpha^(-1/2), the gradient is beta (M - r w). The
-    chain rule gives the others.
+    Phi are the features, and alpha are the precisions of their weights. With respect to the scaled
+    features Phi~ = Phi alpha^(-1/2), the gradient is beta (M - r w), by the formulas at the head of
+    this module. The chain rule gives the others.
 
     Args:
         scaled_Phi: Phi~, shape (n, d).
@@ -164,8 +165,10 @@ def _compute_gradient(
     return grad_features, -0.5 * grad_alpha
 
 
-def factor(scaled_Phi: FloatArray, beta: float) -> FloatArray:
+def factorise_smaller_matrix(scaled_Phi: FloatArray, beta: float) -> FloatArray:
     """Compute the upper Cholesky factor R of the smaller one of two matrices, K and E.
+
+    Both have the same determinant, and predictions can be computed from either.
 
     With more evaluations than features, n > d, the matrix is K = I + beta Phi~^T Phi~, shape
     (d, d), else E = I + beta Phi~ Phi~^T, shape (n, n).

@@ -120,11 +120,12 @@ def _correlate(row: FloatArray, decay: FloatArray) -> None:
 
 @compiled
 def _differentiate(row: FloatArray, decay: FloatArray, slopes: FloatArray) -> None:
-    """Write -2 d correlation / d r^2 to slopes, for the Matern-5/2 correlation at distances r.
+    """Write slopes of the Matern-5/2 correlation at distances r: -2 times its derivative in r^2.
 
-    This is 5/3 (1 + a) exp(-a) with a = sqrt(5) r. Why the factor -2: r^2 is a sum of squared
-    differences of features over squared length scales, S / l^2, whose derivative in log l is
-    -2 S / l^2. So a slope times S / l^2 is the derivative of the correlation in log l.
+    A slope is 5/3 (1 + a) exp(-a) with a = sqrt(5) r. It has the factor -2 for derivatives in the
+    logarithm of a length scale l: r^2 is a sum of terms S / l^2, where S are squared differences of
+    features, and the derivative of S / l^2 in log l is -2 S / l^2. So the derivative of the
+    correlation in log l is the slope times S / l^2.
 
     Args:
         row: a, shape (m,).
@@ -600,7 +601,8 @@ def cross_covariance(
 ) -> FloatArray:
     """Compute the covariance (n, m) between observations and candidates, without noise.
 
-    It is the signal variance times the Matern-5/2 correlation at the scaled distance r.
+    It is the signal variance times the Matern-5/2 correlation at the scaled distance r. r^2 is the
+    sum over the features of squared differences, divided by squared length scales.
 
     Args:
         X: Features of the observations, shape (n, p).

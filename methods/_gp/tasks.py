@@ -531,7 +531,9 @@ class TaskProcess:
         self._noise_variance = math.exp(log_noise_variance)
 
     def _correlate(self, X: FloatArray, others: FloatArray) -> FloatArray:
-        """Compute Matern-5/2 correlations (k, m) of configurations and others, without tasks.
+        """Compute Matern-5/2 correlations (k, m) of configurations and others on the same task.
+
+        Those on different tasks are these, multiplied by the correlation of the tasks.
 
         Args:
             X: Features of configurations, shape (k, p).
@@ -657,7 +659,10 @@ class TaskProcess:
         return correlations
 
     def scale_current_losses(self) -> FloatArray:
-        """Divide the losses of the current task by its scale, as in predictions; shape (n,)."""
+        """Divide the losses of the current task by its scale, shape (its observations,).
+
+        They are then in the units of the process's predictions.
+        """
         scaled_losses = self.observed.scale_losses(self.x)
         current_count = self.observed.counts[-1]  # the current task comes last
         first_of_current_task = len(scaled_losses) - current_count

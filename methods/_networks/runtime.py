@@ -47,7 +47,8 @@ def call(function: Callable[..., Any], *arrays: Any, static: tuple[Hashable, ...
     arrays compiles a program; later calls with the same use it again.
 
     Args:
-        function: A function that JAX can trace, defined at the top of a module.
+        function: A function that JAX can trace, defined at the top of a module: a function made
+            anew in each call would be compiled in each call.
         arrays: Its arrays; use `place` for arrays that stay the same from call to call.
         static: Leading arguments that are compiled into the program.
 
@@ -128,14 +129,14 @@ def _cache_on_disk() -> Iterator[None]:
         yield
         return
 
-    _configure(settings)
+    _change_cache_settings(settings)
     try:
         yield
     finally:
-        _configure(settings_before)
+        _change_cache_settings(settings_before)
 
 
-def _configure(settings: dict[str, Any]) -> None:
+def _change_cache_settings(settings: dict[str, Any]) -> None:
     """Change settings of JAX's cache of compiled programs.
 
     Args:
@@ -143,7 +144,8 @@ def _configure(settings: dict[str, Any]) -> None:
     """
     for name, value in settings.items():
         jax.config.update(name, value)
-    # Otherwise the cache remembers whether and where it was used.
+    # JAX decides at the first use of its cache whether and where to keep programs. After a reset it
+    # decides again, by the new settings.
     compilation_cache.reset_cache()
 
 

@@ -105,8 +105,8 @@ def _join_tasks(
 ) -> tuple[FloatArray, FloatArray, NDArray[np.int32]]:
     """Join the evaluations of all tasks, one task after the other, and pad them with zeros.
 
-    JAX compiles a program for each shape: their number M is rounded up, so that there are few. The
-    padding has no effect, as batches are drawn from the evaluations alone.
+    JAX compiles a program for each shape. The number M of evaluations is rounded up, so that there
+    are few shapes. The padding has no effect, as batches are drawn from the evaluations alone.
 
     Args:
         phi: The feature map, of p inputs.

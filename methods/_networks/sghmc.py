@@ -144,7 +144,10 @@ def sample(
     noise_sd = np.empty(len(z))
 
     def update_step_sizes() -> None:
-        """Compute step sizes and noise from the running mean of the squared gradient, S."""
+        """Write the arrays `step_size` and `noise_sd` again, which follow from S.
+
+        S is the running mean of the squared gradient: parameters of large gradients move less.
+        """
         _write_step_sizes(
             step_size, noise_sd, S, sampling.step_size, sampling.friction, is_estimated
         )
@@ -185,7 +188,7 @@ def _draw_signs(
 
 
 def _draw_batches(rng: np.random.Generator, sampling: Sampling, n: int) -> IntArray:
-    """Draw a mini-batch of n evaluations for each step of a round.
+    """Draw a mini-batch for each step of a round, from n evaluations.
 
     A round takes `sampling.samples` samples, one every `sampling.thinning` steps. A mini-batch has
     `sampling.batch` evaluations, drawn with repeats; if there are no more evaluations than that,
