@@ -70,7 +70,9 @@ class BoostedTrees:
         y = np.ascontiguousarray(y, dtype=np.float64)
         is_logistic = loss is Loss.LOGISTIC
         mean = float(y.mean())
-        start = compute_log_odds(mean) if is_logistic else mean
+        start = mean
+        if is_logistic:  # the trees add up to log odds
+            start = compute_log_odds(mean)
         # Indices of the observations in ascending order of each column, (p, n).
         rows = np.ascontiguousarray(np.argsort(X, axis=0, kind="stable").T)
         depths, columns, thresholds, leaves = compiled.fit(X, y, rows, start, is_logistic, settings)
@@ -92,5 +94,8 @@ def compute_log_odds(positive_share: float) -> float:
 
     The share is first moved from 0 and 1 by `MARGIN`, so that the log odds are finite.
     """
-    inner_share = min(max(positive_share, MARGIN), 1.0 - MARGIN)
-    return math.log(inner_share / (1.0 - inner_share))
+    lowest_share = MARGIN
+    highest_share = 1.0 - MARGIN
+    inner_share = min(max(positive_share, lowest_share), highest_share)
+    odds = inner_share / (1.0 - inner_share)
+    return math.log(odds)

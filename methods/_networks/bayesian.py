@@ -94,11 +94,12 @@ class BayesianNetwork:
             X: Inputs in [0, 1], shape (n, inputs without padding).
             y: Standardised losses, shape (n,).
         """
-        is_first_fit = self._chain is None
-        burn_in = FIRST_BURN_IN if is_first_fit else LATER_BURN_IN
         chain = self._chain
-        if chain is None:
-            chain = Chain.start(self._rng.standard_normal(self._count_parameters()))
+        burn_in = LATER_BURN_IN  # rounds of steps before samples are taken
+        if chain is None:  # the first fit
+            burn_in = FIRST_BURN_IN
+            position = self._rng.standard_normal(self._count_parameters())
+            chain = Chain.start(position)
 
         # What `_compute_gradient` needs besides the parameters and the rows of a mini-batch.
         data = (self._widths, self._scale_inputs(X), y)
