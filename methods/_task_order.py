@@ -97,7 +97,8 @@ def predict_from_neighbours(
     from scipy.spatial import KDTree
 
     neighbour_count = min(NEIGHBOURS, len(points))
-    # As a range of ranks from 1, the nearest: one number k = 1 would give a result without columns.
+    # Which neighbours to find: the nearest is number 1. As a range, since with the number k = 1 the
+    # result would lack the second axis.
     neighbour_ranks = range(1, neighbour_count + 1)
     _, neighbour_rows = KDTree(points).query(candidates, k=neighbour_ranks)  # (m, neighbours)
     predicted: FloatArray = losses[neighbour_rows].mean(axis=1)

@@ -52,12 +52,14 @@ class Box(Region):
         self._lower = np.array([side.lower for side in self._sides])
         self._width = np.array([side.width for side in self._sides])
 
-        # The other attributes are described with `Region`.
+        # The attributes of `Region`, which are those of the whole space so far, become those of the
+        # box: first the number of configurations.
         self.size = math.prod(side.size for side in self._sides)
+        # A hyperparameter with a single value in the box is not searched.
         self.is_searched = np.array([side.size > 1 for side in self._sides])
         self.middle = np.array([side.middle for side in self._sides])
-        # Numbers keep a distance from the edges of the box, as rounding could decode a number at an
-        # edge to one outside.
+        # Numbers keep a distance from the bounds of the box, as rounding could decode a number at a
+        # bound to one outside.
         margin = MARGIN_SHARE * self._width
         self.lowest = self._lower + margin
         self.highest = self._lower + self._width - margin
@@ -75,7 +77,7 @@ class Box(Region):
         return unit
 
     def mask_choices_outside(self, unit: FloatArray) -> FloatArray:
-        """Replace choices that are not in the box by NaN.
+        """Replace choices that are not in the box by NaN, so that others are drawn for them.
 
         Args:
             unit: Configurations in the unit cube, shape (n, d).

@@ -295,7 +295,11 @@ class FSBO(FromSources):
 
     @cached_property
     def trained_kernel(self) -> DeepKernel:
-        """Network and kernel, trained once on the evaluations of all earlier tasks."""
+        """Network and kernel, trained once on the evaluations of all earlier tasks.
+
+        The losses of each batch are multiplied by a random factor, whose logarithm is at most
+        `MAX_LOG_SCALE` in absolute value, as the scale of a new task's losses is not known.
+        """
         X_of_first_task, _ = self.sources[0]  # all tasks have the same features
         input_count = X_of_first_task.shape[1]
         untrained = DeepKernel.draw(input_count, self.rng)

@@ -124,6 +124,7 @@ class Sources:
         losses, units = standardise_chosen_losses(tasks, rows_of_tasks)
         fitted_rows, fitted_counts = choose_fitted_rows(losses, rng)
 
+        # The best configuration of each task is a candidate for the first trials.
         nearest_first = tuple(reversed(tasks))
         best_values = np.stack([task.values[task.losses.argmin()] for task in nearest_first])
         space = tasks[0].space

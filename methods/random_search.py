@@ -13,8 +13,8 @@ class RandomSearch(Method):
     """Draws every configuration uniformly (log-uniformly on log scales), independently."""
 
     def prepare(self) -> None:
-        """Start without configurations in stock."""
-        # Configurations that were drawn and not suggested yet.
+        """Start without configurations that were drawn in advance."""
+        # Those that were drawn and not suggested yet.
         self._drawn = deque[Config]()
 
     def ask(self) -> Config:

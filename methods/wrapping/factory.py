@@ -241,7 +241,7 @@ class AskTell(Method):
     def tell(self, config: Config, loss: float) -> None:
         """Tell the wrapped optimiser a loss, with the very object that it has suggested."""
         suggestion = pop_pending(self._pending, config)
-        if suggestion is None:  # it suggested the dict itself
+        if suggestion is None:  # nothing is stored for a suggestion that is a dict
             suggestion = config
         self.tell_function(suggestion, loss)
 

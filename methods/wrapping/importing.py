@@ -19,22 +19,18 @@ FILE_PREFIX = "_file_"  # prefix of the name of a module whose file has the name
 
 
 def import_object(text: str) -> object:
-    """Import an object given as text.
+    """Import the class, function or other object that a text names.
 
-    The folder of the file, then the current one, are searched first, as when Python runs a script
-    there, and stay on the path.
+    Python's path for imports is extended by the folder of the file and by the current folder, which
+    are searched before all others, as when Python runs a script there.
 
     Args:
         text: "package.module:name" or "path/to/file.py:name"; the name may have dots.
 
-    Returns:
-        The object.
-
     Raises:
-        UnknownNameError: There is no such file, module or name in it.
-        ExperimentError: The text is of another form, or importing the module raised; the exception
-            is the cause.
-        MissingExtraError: It is of Optuna, which is not installed.
+        UnknownNameError: There is no such file or module, or it has no such name.
+        ExperimentError: The text is of another form, or importing the module raised an exception.
+        MissingExtraError: The object is one of Optuna's, and Optuna is not installed.
     """
     module_or_file, _, name = text.rpartition(":")
     if not (module_or_file and name):
@@ -119,11 +115,12 @@ def _import_file(path: Path) -> ModuleType:
     _search_first(Path.cwd())
     _search_first(path.parent)
     name = path.stem
-    loaded = sys.modules.get(name)
-    if loaded is not None:
-        if getattr(loaded, "__file__", "") == str(path):
-            return loaded
-        name = FILE_PREFIX + name  # another module has the name, such as one of Python
+    module_of_same_name = sys.modules.get(name)
+    if module_of_same_name is not None:
+        is_same_file = getattr(module_of_same_name, "__file__", "") == str(path)
+        if is_same_file:
+            return module_of_same_name
+        name = FILE_PREFIX + name  # the other module, such as one of Python, keeps its name
     try:
         return _load_file(name, path)
     except Exception as error:
