@@ -101,7 +101,7 @@ class Box(Region):
         has_no_width = self._width == 0.0  # the box has a single value of the hyperparameter
         nonzero_width = np.where(has_no_width, 1.0, self._width)  # nothing is divided by 0
         stretched = (unit - self._lower) / nonzero_width
-        stretched = np.where(has_no_width, 0.5, stretched)
+        stretched = np.where(has_no_width, 0.5, stretched)  # a single value lies in the middle
         return super().features(stretched)
 
     def levels(self) -> Sequence[FloatArray]:

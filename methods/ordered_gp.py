@@ -439,8 +439,8 @@ class OrderedGP(BayesianOptimisation):
     def transform_losses(self, y: FloatArray) -> FloatArray:
         """Compress the standardised losses y (n,) above their centre, 0, to log(1 + y).
 
-        Losses below the centre stay as they are. The reason is that it says little about the place
-        of the good configurations how bad a bad one is.
+        Losses below the centre stay as they are. High losses are compressed because the degree to
+        which a configuration is bad says little about where the good ones are.
         """
         logarithms = np.log1p(np.maximum(y, 0.0))  # no logarithm of a negative number
         return np.where(y > 0.0, logarithms, y)

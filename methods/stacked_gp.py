@@ -114,7 +114,8 @@ class StackedGP(FromSources):
     def fit_posterior(self, X: FloatArray, y: FloatArray) -> tuple[Predict, FloatArray]:
         """Fit this task's level, and put it on top of the levels of the earlier tasks.
 
-        Sets `_stack`, the levels of all tasks.
+        The level is a Gaussian process of the residuals: the losses minus the mean that the levels
+        below predict. Sets `_stack`, the levels of all tasks.
 
         Args:
             X: Features of the evaluated configurations, shape (n, p).
