@@ -85,9 +85,12 @@ def write_forest(
     fit = SurrogateFit.of_all_tasks(
         fitter, forest.values, forest.targets, seed=request.seed, rng=forest.rng, mixes=forest.mixes
     )
-    # `NOT_OPTIMAL` says that best values were searched, so there may be better ones.
-    limits = (forest.recipe.describe(), *report.limits, NOT_OPTIMAL)
     benchmark_fit = BenchmarkFit(defined, [fit], request.seed, request.progress)
+    limits = (
+        forest.recipe.describe(),
+        *report.limits,
+        NOT_OPTIMAL,  # best values were searched, so there may be better ones
+    )
     return write_surrogates(
         request.folder,
         {FOREST: benchmark_fit},  # the artifact's only surrogate, by its name
@@ -106,7 +109,7 @@ def write_per_task(
     coding: Coding,
     recipe: ForestRecipe,
 ) -> Path:
-    """Fit a forest and nearest neighbours to each task, and write the artifact.
+    """Fit a forest and nearest neighbours to each task, and write the artifact; return its folder.
 
     Args:
         request: Folder, seed, number of workers, and who is told the progress.
@@ -116,26 +119,15 @@ def write_per_task(
         coding: How configurations are coded as inputs of the forests.
         recipe: Settings of the forests.
 
-    Returns:
-        The artifact's folder.
-
     Raises:
         ExperimentError: A task has too few trainings for cross-validation.
     """
-    # The cross-validation puts whole trainings into folds, each of which needs one.
-    for task, raw in zip(defined.tasks, evaluations, strict=True):
-        number_of_trainings = len(np.unique(raw.training))
-        if number_of_trainings < FOLDS:
-            raise ExperimentError(
-                f"task {task.name} has evaluations of {number_of_trainings} trainings; at least "
-                f"{FOLDS} are needed"
-            )
-
+    _check_numbers_of_trainings(defined, evaluations)
     fitters: dict[str, Fitter] = {
         FOREST: partial(fit_forest, coding=coding, recipe=recipe, workers=request.workers),
         NEAREST: partial(fit_nearest, space=defined.space),
     }
-    fits = {
+    fit_of_surrogate = {
         name: BenchmarkFit.of_each_task(
             defined, fitter, evaluations, seed=request.seed, progress=request.progress
         )
@@ -145,11 +137,25 @@ def write_per_task(
         f"{recipe.describe()} Each task has its own.",
         "Cross-validation holds out whole trainings, with all evaluations read from them.",
         *report.limits,
-        NOT_OPTIMAL,
+        NOT_OPTIMAL,  # best values were searched, so there may be better ones
     )
     return write_surrogates(
         request.folder,
-        fits,
+        fit_of_surrogate,
         replace(report, limits=limits),
         evaluations=evaluations,
     )
+
+
+def _check_numbers_of_trainings(defined: Definition, evaluations: Sequence[RawEvaluations]) -> None:
+    """Raise an `ExperimentError` if a task has too few trainings for cross-validation.
+
+    Cross-validation puts whole trainings into folds, each of which needs one.
+    """
+    for task, raw in zip(defined.tasks, evaluations, strict=True):
+        number_of_trainings = len(np.unique(raw.training))
+        if number_of_trainings < FOLDS:
+            raise ExperimentError(
+                f"task {task.name} has evaluations of {number_of_trainings} trainings; at least "
+                f"{FOLDS} are needed"
+            )

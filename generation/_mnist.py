@@ -49,15 +49,15 @@ def load_mnist(path: Path | None = None) -> tuple[NDArray[np.uint8], NDArray[np.
     Raises:
         ArtifactError: The arrays have other shapes, or pixels are not whole numbers 0..255.
     """
-    data, target = _download() if path is None else _read_npz(path)
-    if data.ndim != 2 or target.shape != data.shape[:1]:
+    images, classes = _download() if path is None else _read_npz(path)
+    if images.ndim != 2 or classes.shape != images.shape[:1]:
         raise ArtifactError(
-            f"MNIST must be (n, pixels) and (n,), but got {data.shape} and {target.shape}"
+            f"MNIST must be (n, pixels) and (n,), but got {images.shape} and {classes.shape}"
         )
-    is_pixel = (data >= 0) & (data <= 255) & (data % 1 == 0)
+    is_pixel = (images >= 0) & (images <= 255) & (images % 1 == 0)
     if not is_pixel.all():  # for example scaled to 0..1
         raise ArtifactError("the pixels must be whole numbers 0..255, but are not")
-    return data.astype(np.uint8), target.astype(np.int64)
+    return images.astype(np.uint8), classes.astype(np.int64)
 
 
 def split_images(
@@ -67,12 +67,19 @@ def split_images(
     pool_size: int = POOL_SIZE,
     smallest: int = SMALLEST_TRAINING_SET,
 ) -> MnistSplit:
-    """Split as the paper's authors did: shuffle until the smallest training set holds all classes.
+    """Shuffle images and split them into a training pool and validation images, as the authors did.
 
-    The shuffles come from NumPy's legacy generator under the authors' seed, because the published
-    evaluations depend on them. `data` is (n, p); `pool_size` images train, the others validate.
     Features are standardised by the pool's means and standard deviations; a pixel that never
     changes is only centred.
+
+    Args:
+        data: Pixels of the images, (n, p).
+        target: Their classes, (n,).
+        pool_size: Number of images in the pool, the first of the shuffle; the others validate.
+        smallest: Size of the smallest training set, which must have all classes.
+
+    Raises:
+        ValueError: The sizes do not fit the images.
     """
     n_classes = len(np.unique(target))
     if not n_classes <= smallest <= pool_size < len(data):
@@ -80,12 +87,7 @@ def split_images(
             f"{n_classes} classes <= smallest training set ({smallest}) <= pool ({pool_size}) "
             f"< images ({len(data)}) does not hold"
         )
-
-    rng = np.random.RandomState(SHUFFLE_SEED)
-    order = np.arange(len(data))
-    rng.shuffle(order)
-    while len(np.unique(target[order[:smallest]])) < n_classes:
-        rng.shuffle(order)  # until the smallest training set holds all classes
+    order = _shuffle_until_all_classes(target, smallest)
     data = data[order]
     labels = target[order]
 
@@ -102,6 +104,24 @@ def split_images(
         validation_labels=labels[pool_size:],
         digest=hash_arrays(data, labels.astype("<i8")),
     )
+
+
+def _shuffle_until_all_classes(target: NDArray[np.int64], smallest: int) -> NDArray[np.int64]:
+    """Shuffle images again and again, until the first `smallest` ones have all classes.
+
+    The shuffles come from NumPy's legacy generator under the authors' seed, because the published
+    evaluations depend on them.
+
+    Returns:
+        The order of the images, as indices, (n,).
+    """
+    n_classes = len(np.unique(target))
+    rng = np.random.RandomState(SHUFFLE_SEED)
+    order = np.arange(len(target))
+    rng.shuffle(order)
+    while len(np.unique(target[order[:smallest]])) < n_classes:
+        rng.shuffle(order)
+    return order
 
 
 def _read_npz(path: Path) -> tuple[NDArray[Any], NDArray[Any]]:

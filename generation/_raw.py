@@ -53,7 +53,7 @@ class About:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Self:
-        """Make the metadata from JSON, in which tuples have become lists; undoes `asdict`."""
+        """Make the metadata from JSON; undoes `asdict`, but for tuples, which JSON makes lists."""
         limits = tuple(content.get("limits", ()))
         return cls(**{**content, "limits": limits})
 
@@ -66,10 +66,10 @@ class RawTable:
     tasks: Mapping[str, RawEvaluations]
 
     def select_tasks(self, names: Sequence[str]) -> "RawTable":
-        """Return the table of some of the tasks, in its own order.
+        """Return a table with some of the tasks, in the order that they have in this table.
 
         Raises:
-            UnknownNameError: The table has no such task.
+            UnknownNameError: This table has no such task.
         """
         for name in names:
             if name not in self.tasks:
@@ -83,12 +83,12 @@ class RawTable:
 def make_raw_frame(
     rows: Iterable[Mapping[str, Any]], space: SearchSpace, further_types: Mapping[str, str]
 ) -> "pd.DataFrame":
-    """Make a table with one row per evaluation.
+    """Make a frame of raw evaluations, whose columns have the types of the format.
 
     Args:
-        rows: The evaluations, by column.
+        rows: The evaluations, each as a value for each column.
         space: Search space of their configurations.
-        further_types: Types of columns beyond those of the format, by column.
+        further_types: Pandas' types of columns beyond those of the format, by column.
     """
     import pandas as pd
 
@@ -96,7 +96,7 @@ def make_raw_frame(
         f"{CONFIG_PREFIX}{parameter.name}": _choose_pandas_type(parameter)
         for parameter in space.parameters
     }
-    types = {
+    type_of_column = {
         "task": "object",
         "training": "int64",
         **types_of_config,
@@ -104,9 +104,9 @@ def make_raw_frame(
         "spread": "float64",
         **further_types,
     }
-    frame = pd.DataFrame.from_records(list(rows), columns=list(types))
+    frame = pd.DataFrame.from_records(list(rows), columns=list(type_of_column))
     # Columns of objects, such as texts, stay as they are.
-    types_to_set = {column: dtype for column, dtype in types.items() if dtype != "object"}
+    types_to_set = {column: dtype for column, dtype in type_of_column.items() if dtype != "object"}
     frame = frame.astype(types_to_set)
 
     for parameter in space.parameters:
@@ -121,16 +121,17 @@ def _choose_pandas_type(parameter: Parameter) -> str:
     """Choose pandas' type of a hyperparameter's column, which holds nulls where it is inactive."""
     if parameter.choices:
         return "object"
+    # "int64" without a capital letter could not hold nulls.
     return "Int64" if parameter.kind is Kind.INTEGER else "float64"
 
 
 def name_config_columns(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Rename a configuration's hyperparameters to the columns of raw evaluations."""
+    """Return the values of a configuration by their columns in a frame of raw evaluations."""
     return {f"{CONFIG_PREFIX}{name}": value for name, value in config.items()}
 
 
 def write_raw(path: Path, frame: "pd.DataFrame", about: About) -> None:
-    """Write raw evaluations and their metadata atomically, in the format of this module."""
+    """Write raw evaluations and their metadata to a Parquet file, atomically."""
     import pyarrow as pa
 
     table = pa.Table.from_pandas(frame, preserve_index=False)
@@ -140,15 +141,21 @@ def write_raw(path: Path, frame: "pd.DataFrame", about: About) -> None:
 
 
 def read_raw(path: Path, *, benchmark: str, space: SearchSpace) -> RawTable:
-    """Read and check raw evaluations of a benchmark.
+    """Read and check the raw evaluations of a benchmark, as `write_raw` writes them.
+
+    Args:
+        path: The file.
+        benchmark: Name of the benchmark, which the file's metadata must state.
+        space: Search space of the configurations.
 
     Raises:
-        ArtifactError: The file holds none, those of another benchmark, or some that the space does
-            not allow.
+        ArtifactError: The file holds no raw evaluations, those of another benchmark, or some that
+            the space does not allow.
     """
     try:
         table = decode_table(path.read_bytes(), COLUMNS)
-        about = About.from_json(json.loads((table.schema.metadata or {})[_METADATA_KEY]))
+        metadata = table.schema.metadata or {}
+        about = About.from_json(json.loads(metadata[_METADATA_KEY]))
     except (OSError, KeyError, ValueError, TypeError) as error:
         raise ArtifactError(f"{path} is not a table of raw evaluations: {error!r}") from None
     if about.benchmark != benchmark:
@@ -160,9 +167,13 @@ def read_raw(path: Path, *, benchmark: str, space: SearchSpace) -> RawTable:
 
 
 def code_tasks(frame: "pd.DataFrame", space: SearchSpace) -> dict[str, RawEvaluations]:
-    """Check the rows of a table, and code them as the evaluations of each task.
+    """Check a frame of raw evaluations, and code those of each task as arrays, by task.
 
-    Rows are checked and coded by the same reader as evaluations that a user gives.
+    The reader is the same as for evaluations of users. The spread and the number of the training,
+    which it does not know, are added.
+
+    Raises:
+        ArtifactError: The space does not allow some of the evaluations.
     """
     frame = frame.rename(columns=lambda column: column.removeprefix(CONFIG_PREFIX))
     try:
@@ -170,18 +181,18 @@ def code_tasks(frame: "pd.DataFrame", space: SearchSpace) -> dict[str, RawEvalua
             Table(frame),
             space,
             Columns("task", "value"),
-            direction=Direction.MINIMIZE,  # so that objective values stay as they are
+            direction=Direction.MINIMIZE,  # whatever the objective's, so that values stay as is
         )
     except EvaluationsError as error:
         raise ArtifactError(str(error)) from None
 
     spread = frame["spread"].to_numpy(dtype=np.float64)
     training = frame["training"].to_numpy(dtype=np.int64)
-    rows_of_task = frame.groupby("task").indices
-    tasks = {}
+    rows_of_task = frame.groupby("task").indices  # the reader keeps the order of a task's rows
+    raw_of_task = {}
     for evaluations in evaluations_of_tasks:
         rows = rows_of_task[evaluations.task]
-        tasks[evaluations.task] = RawEvaluations(
+        raw_of_task[evaluations.task] = RawEvaluations(
             evaluations.values, evaluations.objective, spread[rows], training[rows]
         )
-    return tasks
+    return raw_of_task

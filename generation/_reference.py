@@ -127,11 +127,11 @@ class Part:
     protocol: Protocol = field(default_factory=Ordered)
 
     def benchmarks(self) -> list[str]:
-        """List the suite's benchmarks whose files are there."""
+        """List the suite's benchmarks that can be loaded without generating or fetching files."""
         return [name for name in suite(self.suite) if benchmark_spec(name).option().is_ready]
 
     def plan_cells(self) -> list[Cell]:
-        """Plan the runs of the methods on all benchmarks that are there."""
+        """Plan a run of each method with each seed on each benchmark that can be loaded."""
         return plan(
             benchmarks=self.benchmarks(),
             methods=self.methods,
@@ -175,15 +175,18 @@ def run_missing(
     Finished runs are stored at once, so that a stopped call continues when it is started again.
 
     Args:
-        results: Folder of the results.
+        results: Folder of the results, in which finished runs are stored.
         folder: Folder of the reference results.
         methods: Run only these; default: all.
         workers: Number of processes.
         dask: A Dask client or the address of a scheduler, see `hpobench_ordered.run`.
         progress: Called with the number of runs that are over and of all runs.
     """
-    keys_in_reference = {key for file in _read_reference(folder).values() for key in file.cells}
-    cells = [cell for cell in _plan_cells(methods).values() if cell.key not in keys_in_reference]
+    keys_in_reference: set[str] = set()
+    for file in _read_reference(folder).values():
+        keys_in_reference.update(file.cells)  # which are by key
+    cells = [cell for key, cell in _plan_cells(methods).items() if key not in keys_in_reference]
+    # This leaves out what the folder of results has already.
     run_cells(cells, Store(results), workers=workers, dask=dask, progress=progress)
 
 
@@ -220,65 +223,69 @@ def write_reference(
         ArtifactError: The reference results are damaged, or a submission cannot be taken in.
     """
     cells = _plan_cells()
-    other_content = _read_other_content(folder)
+    other_content = _read_other_content(folder)  # descriptions of submissions, and times
     descriptions = submissions_from_json(other_content.pop(SUBMISSIONS_FILE, {}))
     new_files = list(_read_results(Store(results), cells.values()))
     if submissions is not None:
         descriptions = read_descriptions(submissions)
         new_files += read_submitted_files(submissions)
 
-    files = {}
+    file_of_name = {}
     for name, file in _read_reference(folder).items():
-        files[name] = _select_current_runs(file, cells, descriptions)
+        file_of_name[name] = _select_current_runs(file, cells, descriptions)
     for new_file in new_files:
         name = _name_file(new_file.where)
-        files[name] = files[name].merge(new_file) if name in files else new_file
+        current_file = file_of_name.get(name)
+        file_of_name[name] = new_file if current_file is None else current_file.merge(new_file)
 
     # Descriptions of methods without results are not stored.
-    have_results = {method for file in files.values() for method in file.runs["method"]}
+    have_results = {method for file in file_of_name.values() for method in file.runs["method"]}
     described = {name: descriptions[name] for name in sorted(descriptions) if name in have_results}
     if described:
         other_content[SUBMISSIONS_FILE] = msgspec.to_builtins(described)
     if times is not None:
         other_content[TIMES_FILE] = times
-    return _write_files(folder, files, other_content)
+    return _write_files(folder, file_of_name, other_content)
 
 
 def _select_current_runs(
-    file: ReferenceFile, cells: Container[str], descriptions: Mapping[str, Submission]
+    file: ReferenceFile, planned_keys: Container[str], descriptions: Mapping[str, Submission]
 ) -> ReferenceFile:
     """Select the runs of a file that are planned, or were submitted in the described version.
 
+    The key of a run hashes its versions, so that runs of other versions are not planned.
+
     Args:
         file: The file.
-        cells: Keys of the planned runs.
+        planned_keys: Keys of the planned runs.
         descriptions: Descriptions of the submitted methods, by name.
     """
     is_current = []
     for key, cell in file.cells.items():
         submission = descriptions.get(cell["method"])
         is_described = submission is not None and submission.versions == cell["method_version"]
-        is_current.append(is_described or key in cells)
+        is_current.append(is_described or key in planned_keys)
     return file.select_runs(np.array(is_current, dtype=np.bool_))
 
 
 def _write_files(
-    folder: Path, files: Mapping[str, ReferenceFile], other_content: Mapping[str, Any]
+    folder: Path, file_of_name: Mapping[str, ReferenceFile], other_content: Mapping[str, Any]
 ) -> list[WrittenFile]:
-    """Write the reference results; files without runs are left out.
+    """Write the reference results, and return a description of each file of results.
 
     Args:
         folder: Where to.
-        files: The results by name of the file.
-        other_content: What is written as JSON besides them, by name of the file.
+        file_of_name: The results, by name of their file; files without runs are not written.
+        other_content: Content of the other files, which are JSON, by name of the file.
     """
     written_files = []
     with ArtifactWriter(folder) as writer:
-        for name, file in sorted(files.items()):
-            if len(file.runs):
+        for name, file in sorted(file_of_name.items()):
+            number_of_runs = len(file.runs)
+            if number_of_runs > 0:
                 content = file.to_bytes()
                 writer.write_bytes(name, content)
-                written_files.append(WrittenFile(name, len(content), len(file.runs)))
+                written_files.append(WrittenFile(name, len(content), number_of_runs))
         for name, content_of_file in other_content.items():
             writer.write_json(name, content_of_file)
     return written_files
@@ -294,27 +301,30 @@ class Progress:
 
 
 def find_progress(folder: Path) -> list[Progress]:
-    """Find how much of each part the reference results in a folder have."""
-    keys = {key for file in _read_reference(folder).values() for key in file.cells}
-    progress = []
+    """Find how many planned runs of each part the reference results in a folder have."""
+    keys_in_reference = {key for file in _read_reference(folder).values() for key in file.cells}
+    progress_of_parts = []
     for part in PARTS:
         cells = part.plan_cells()
-        missing = Counter(cell.method.name for cell in cells if cell.key not in keys)
-        progress.append(Progress(part, len(cells), missing))
-    return progress
+        methods_of_missing = [
+            cell.method.name for cell in cells if cell.key not in keys_in_reference
+        ]
+        progress_of_parts.append(Progress(part, len(cells), Counter(methods_of_missing)))
+    return progress_of_parts
 
 
 def measure_times() -> dict[str, dict[str, float]]:
     """Measure the CPU time of the suggestions of all methods, one after the other.
 
-    A small draw of runs is made for it, as the reference results are made by many processes at
-    once, which slow each other down. The machine should have nothing else to do.
+    A few runs are made for it, as the reference results are made by many processes at once, which
+    slow each other down. The machine should have nothing else to do.
 
     Returns:
-        By method: `suggestions`, their number, and `cpu_seconds`, of all of them.
+        By method: `suggestions`, their number, and `cpu_seconds`, the time of all of them.
     """
-    time_of_method = {}
-    for method in sorted({method for part in PARTS for method in part.methods}):
+    methods = {method for part in PARTS for method in part.methods}
+    times_of_method = {}
+    for method in sorted(methods):
         with tempfile.TemporaryDirectory() as folder:
             results = run(
                 benchmarks=TIMED_BENCHMARKS,
@@ -326,25 +336,29 @@ def measure_times() -> dict[str, dict[str, float]]:
                 progress=False,
             )
             timings = results.timings()
-        time_of_method[method] = {
+        times_of_method[method] = {
             "suggestions": int(timings["suggestions"].sum()),
             "cpu_seconds": round(float(timings["method_cpu_seconds"].sum()), 4),
         }
-    return time_of_method
+    return times_of_method
 
 
 def _plan_cells(methods: Collection[str] = ()) -> dict[str, Cell]:
-    """Plan the runs of all parts, by key; if methods are given, only the runs of these."""
-    cells = {}
+    """Plan the runs of all parts, by key.
+
+    Args:
+        methods: Plan only the runs of these; default: of all methods.
+    """
+    cell_of_key = {}
     for part in PARTS:
         for cell in part.plan_cells():
             if not methods or cell.method.name in methods:
-                cells[cell.key] = cell
-    return cells
+                cell_of_key[cell.key] = cell
+    return cell_of_key
 
 
 def _read_reference(folder: Path) -> dict[str, ReferenceFile]:
-    """Read the files of reference results in a folder, by name; a missing folder has none."""
+    """Read the results in a folder of reference results, by name of the file; none without it."""
     artifact = Artifact(folder)
     if not artifact.exists:
         return {}
@@ -353,7 +367,7 @@ def _read_reference(folder: Path) -> dict[str, ReferenceFile]:
 
 
 def _read_other_content(folder: Path) -> dict[str, Any]:
-    """Read the JSON files in a folder of reference results, by name; a missing folder has none."""
+    """Read the JSON files in a folder of reference results, by name; none without a folder."""
     artifact = Artifact(folder)
     if not artifact.exists:
         return {}
@@ -362,16 +376,24 @@ def _read_other_content(folder: Path) -> dict[str, Any]:
 
 
 def _read_results(store: Store, cells: Iterable[Cell]) -> Iterator[ReferenceFile]:
-    """Read the finished runs of a plan, and yield a file per benchmark, surrogate and protocol."""
+    """Read the finished runs of a plan from a folder of results.
+
+    Yields:
+        What the reference results store of the runs, for each benchmark, surrogate and protocol.
+    """
     runs = make_overview(store, cells).runs
-    finished = runs[runs["state"] == State.DONE.value]
-    for labels, group in finished.groupby(["benchmark", "surrogate", "protocol"]):
+    finished_runs = runs[runs["state"] == State.DONE.value]
+    for labels, group in finished_runs.groupby(["benchmark", "surrogate", "protocol"]):
         identity, _, _ = map(str, labels)  # identity: NAME@VERSION
         spec = benchmark_spec(BenchmarkIdentity.parse(identity).id)
-        yield ReferenceFile.of_results(group, store.read(list(group["key"])), spec)
+        trials = store.read(list(group["key"]))
+        yield ReferenceFile.of_results(group, trials, spec)
 
 
 def _name_file(where: Mapping[str, str]) -> str:
-    """Return the name of the file for a benchmark, a surrogate and a protocol of any settings."""
+    """Name the file of the results on a benchmark and a surrogate under a protocol.
+
+    A file has the results under all settings of the protocol, such as numbers of trials.
+    """
     protocol = parse_protocol_name(where["protocol"])
     return f"{where['benchmark']}-{where['surrogate']}-{protocol}{RESULTS_SUFFIX}"

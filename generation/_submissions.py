@@ -56,7 +56,10 @@ COLUMNS = (
 
 
 def read_descriptions(folder: Path) -> dict[str, Submission]:
-    """Read the descriptions in a folder of submissions, by name of the method in results.
+    """Read the descriptions of submitted methods, NAME.toml in a folder of submissions.
+
+    Returns:
+        The descriptions, by the method's name in results.
 
     Raises:
         ArtifactError: One of them is malformed.
@@ -65,29 +68,42 @@ def read_descriptions(folder: Path) -> dict[str, Submission]:
 
 
 def read_submitted_files(folder: Path) -> Iterator[ReferenceFile]:
-    """Read and check the trials in a folder of submissions, a file for each benchmark.
+    """Read and check the trials in a folder of submissions.
+
+    Yields:
+        What the reference results store of each method on each benchmark.
 
     Raises:
         ArtifactError: Some trials cannot be taken in; the message says which, and why.
     """
-    for path in sorted(folder.glob("*.toml")):
-        name, submission = read_submission(path)
-        path_of_trials = path.with_suffix(".parquet")
-        if path_of_trials.exists():
-            yield from _read_trials(path_of_trials, name, submission)
+    for description in sorted(folder.glob("*.toml")):
+        name, submission = read_submission(description)
+        trials = description.with_suffix(".parquet")
+        # Without this file, the method's results are in the reference results already.
+        if trials.exists():
+            yield from _read_trials(trials, name, submission)
 
 
 def _read_trials(path: Path, name: str, submission: Submission) -> Iterator[ReferenceFile]:
-    """Read and check the trials of one method, a file for each benchmark."""
+    """Read and check the trials of a submitted method.
+
+    Args:
+        path: The file of trials.
+        name: Name of the method in results.
+        submission: Description of the method.
+
+    Yields:
+        What the reference results store of the method on each benchmark.
+    """
     import pandas as pd
 
     try:
         trials = pd.read_parquet(path)
     except (OSError, ValueError) as error:
         raise ArtifactError(f"{path} is no Parquet file: {error}") from None
-    missing = [column for column in COLUMNS if column not in trials]
-    if missing:
-        raise ArtifactError(f"{path} has no column {join_words(missing)}")
+    missing_columns = [column for column in COLUMNS if column not in trials]
+    if missing_columns:
+        raise ArtifactError(f"{path} has no column {join_words(missing_columns)}")
     # Methods of the package have run beside it: they are in the reference results already.
     trials = trials[~trials["method"].isin(list_methods())]
     methods = sorted(trials["method"].unique())
@@ -98,7 +114,7 @@ def _read_trials(path: Path, name: str, submission: Submission) -> Iterator[Refe
     for labels, trials_of_benchmark in trials.groupby(["benchmark", "surrogate", "protocol"]):
         identity, surrogate, protocol = map(str, labels)
         try:
-            yield _read_benchmark(
+            yield _check_and_select_trials(
                 trials_of_benchmark,
                 where={"benchmark": identity, "surrogate": surrogate, "protocol": protocol},
                 name=name,
@@ -108,16 +124,19 @@ def _read_trials(path: Path, name: str, submission: Submission) -> Iterator[Refe
             raise ArtifactError(f"{path}, {identity}: {error}") from None
 
 
-def _read_benchmark(
+def _check_and_select_trials(
     trials: "pd.DataFrame", *, where: Mapping[str, str], name: str, version: str
 ) -> ReferenceFile:
     """Check the trials of a method on one benchmark, and select what the reference stores.
 
     Args:
         trials: One row per trial.
-        where: Benchmark, surrogate and protocol.
+        where: `benchmark`, as NAME@VERSION, `surrogate` and `protocol` of the trials.
         name: Name of the method in results.
         version: Its version in results.
+
+    Raises:
+        ArtifactError: The trials cannot be taken in; the message says why.
     """
     import pandas as pd
 
@@ -131,46 +150,62 @@ def _read_benchmark(
         )
     _check_values(trials, spec, where["surrogate"])
 
+    # A run is one seed; its key identifies it in the reference results.
     runs = []
     key_of_seed = {}
     for seed in sorted(trials["seed"].unique().tolist()):
         if not 0 <= seed <= LARGEST_SEED:
             raise ArtifactError(f"seeds must be from 0 to {LARGEST_SEED}, but one is {seed}")
-        cell = {**where, "method": name, "method_version": version, "seed": seed}
-        key_of_seed[seed] = key_of(cell)
-        runs.append({"key": key_of(cell), **cell})
-    labelled = trials.assign(key=trials["seed"].map(key_of_seed), method=name)
-    return ReferenceFile.of_results(pd.DataFrame(runs), labelled, spec)
+        run = {**where, "method": name, "method_version": version, "seed": seed}
+        key_of_seed[seed] = key_of(run)
+        runs.append({"key": key_of_seed[seed], **run})
+    labelled_trials = trials.assign(key=trials["seed"].map(key_of_seed), method=name)
+    return ReferenceFile.of_results(pd.DataFrame(runs), labelled_trials, spec)
 
 
 def _check_values(trials: "pd.DataFrame", spec: "BenchmarkSpec", surrogate: str) -> None:
-    """Check that all tasks have all trials, and that values are those of the configurations."""
-    tasks = spec.load(surrogate).tasks[: PROTOCOL.tasks]  # None: all
-    expected = len(tasks) * PROTOCOL.trials
-    for seed, run in trials.groupby("seed"):
-        is_repeated = run.duplicated(["task", "trial"])
-        if len(run) != expected or is_repeated.any():
+    """Check that each seed has all trials of all tasks, and that values are the benchmark's.
+
+    Args:
+        trials: The trials of a method on the benchmark.
+        spec: The benchmark.
+        surrogate: The surrogate that the trials were evaluated on.
+
+    Raises:
+        ArtifactError: A seed has too few trials or too many, or a value is wrong.
+    """
+    tasks = spec.load(surrogate).tasks[: PROTOCOL.tasks]  # all of them, if this number is None
+    expected_number = len(tasks) * PROTOCOL.trials
+    for seed, trials_of_seed in trials.groupby("seed"):
+        is_repeated = trials_of_seed.duplicated(["task", "trial"])
+        if len(trials_of_seed) != expected_number or is_repeated.any():
             raise ArtifactError(
                 f"seed {seed} must have {PROTOCOL.trials} trials of each of "
-                f"{len(tasks)} tasks, {expected} in all, but has {len(run)}"
+                f"{len(tasks)} tasks, {expected_number} in all, but has {len(trials_of_seed)}"
             )
-    for number, task in enumerate(tasks):
-        trials_of_task = trials[trials["task"] == number]
+    for index, task in enumerate(tasks):
+        trials_of_task = trials[trials["task"] == index]
         _check_values_of_task(trials_of_task, task)
 
 
 def _check_values_of_task(trials: "pd.DataFrame", task: "Task") -> None:
-    """Check that the values of a task's trials are those of the benchmark."""
-    names = {CONFIG_PREFIX + name: name for name in task.space.names}
-    missing = [column for column in names if column not in trials]
-    if missing:
-        raise ArtifactError(f"there is no column {join_words(missing)}")
-    configs = trials[list(names)].rename(columns=names)
-    values = task.evaluate_many(configs)  # raises if a configuration is not in the space
+    """Evaluate a task's configurations again, and check that the trials have the same values.
 
-    losses = task.objective.losses(values)
+    Raises:
+        ArtifactError: A hyperparameter has no column, or a value is wrong.
+        InvalidConfigError: A configuration is not in the search space.
+    """
+    name_of_column = {CONFIG_PREFIX + name: name for name in task.space.names}
+    missing_columns = [column for column in name_of_column if column not in trials]
+    if missing_columns:
+        raise ArtifactError(f"there is no column {join_words(missing_columns)}")
+    configs = trials[list(name_of_column)].rename(columns=name_of_column)
+    values = task.evaluate_many(configs)
+
     # Compared as losses, since the value of a failed evaluation, NaN, does not equal itself.
-    is_wrong = losses != task.objective.losses(trials["value"].to_numpy(dtype=np.float64))
+    losses = task.objective.losses(values)
+    submitted_losses = task.objective.losses(trials["value"].to_numpy(dtype=np.float64))
+    is_wrong = losses != submitted_losses
     if is_wrong.any():
         first = trials[is_wrong].iloc[0]
         raise ArtifactError(

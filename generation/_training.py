@@ -55,7 +55,7 @@ def run_trainings(
     workers: int = 1,
     progress: Progress = ignore_progress,
 ) -> list[Mapping[str, Any]]:
-    """Do every job whose outcome is not stored yet, equal jobs once.
+    """Do every job whose outcome is not stored yet, equal jobs once, and return all outcomes.
 
     Args:
         trainer: Does the jobs.
@@ -65,7 +65,7 @@ def run_trainings(
         progress: Is told the number of distinct jobs done, including stored ones.
 
     Returns:
-        The outcome of every job.
+        The outcome of every job, in the order of the jobs.
 
     Raises:
         StoreError: The file of an outcome is damaged.
@@ -74,7 +74,7 @@ def run_trainings(
 
     identity = trainer.identity
     paths = [_choose_path(folder, identity, job) for job in jobs]
-    job_of_path = dict(zip(paths, jobs, strict=True))
+    job_of_path = dict(zip(paths, jobs, strict=True))  # equal jobs have the same path
 
     # Fail on damaged files now, not after hours of training.
     outcome_of_path = {path: _read_outcome(path) for path in job_of_path if path.exists()}
@@ -93,7 +93,13 @@ def run_trainings(
 
 
 def _choose_path(folder: Path, identity: Mapping[str, Any], job: TrainingJob) -> Path:
-    """Choose the file of a training, named by the hash of all that determines its outcome."""
+    """Choose the file of a training, named by the hash of all that determines its outcome.
+
+    Args:
+        folder: Folder of stored trainings.
+        identity: All settings of the trainer besides the job.
+        job: The training.
+    """
     content = {"where": job.where, "config": dict(job.config), "trainer": identity}
     key = hash_json(content, sort_keys=True)[:32]  # 128 bits, so that no two agree
     return folder / job.where / f"{key}.json"

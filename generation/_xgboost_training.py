@@ -39,7 +39,7 @@ class XGBoostTrainer:
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        """All that determines an outcome besides the job: data, settings and XGBoost's version."""
+        """What determines an outcome besides the job: data, settings and XGBoost's version."""
         return {
             "data": self.split.digest,
             **AS_PUBLISHED,
@@ -78,7 +78,15 @@ def train_configs(
     workers: int = 1,
     progress: Progress = ignore_progress,
 ) -> FloatArray:
-    """Train n configurations on S sizes, unless `folder` holds the outcomes.
+    """Train n configurations on training sets of S sizes, unless `folder` holds the outcomes.
+
+    Args:
+        trainer: Trains a configuration on a number of images.
+        configs: The n configurations.
+        sizes: The S sizes.
+        folder: Stores the outcomes.
+        workers: Number of processes.
+        progress: Is told the number of trainings done.
 
     Returns:
         The error counts, (n, S).
@@ -87,7 +95,8 @@ def train_configs(
     jobs = [TrainingJob(str(size), dict(config)) for size, config in product(sizes, configs)]
     outcomes = run_trainings(trainer, jobs, folder, workers=workers, progress=progress)
     counts = np.array([outcome["error_count"] for outcome in outcomes], dtype=np.float64)
-    return counts.reshape(len(sizes), len(configs)).T
+    counts_by_size = counts.reshape(len(sizes), len(configs))
+    return counts_by_size.T
 
 
 def _import_xgboost() -> Any:

@@ -54,14 +54,14 @@ class Request:
     progress: Progress = ignore_progress
 
     def path_beside(self, suffix: str) -> Path:
-        """Return a path beside the artifact's folder: the name of that, a dash and a suffix."""
+        """Return a path beside the artifact's folder: the folder's name, a dash and a suffix."""
         return self.folder.with_name(f"{self.folder.name}-{suffix}")
 
     def command(self, *words: str) -> str:
-        """Return the command that generates the same again: `words`, then the request's options.
+        """Return the command that generates the same artifact again.
 
-        Where a local copy and the artifact are, and the number of workers, do not affect the result
-        and are left out.
+        It has the given words, then those options of the request that determine the result. Left
+        out are the paths of the artifact and of a local copy, and the number of workers.
         """
         command = ["hpobench-ordered generate", *words, f"{Option.SEED.value} {self.seed}"]
         if self.sizes is not None:
@@ -116,13 +116,17 @@ class Generator:
         tasks: Sequence[str] | None = None,
         progress: Progress = ignore_progress,
     ) -> Path:
-        """Check the request, then write the artifact, or another result; returns its path.
+        """Generate the artifact, or another result, from a source, and return its path.
 
-        Arguments are those of `Request`; an option that the source does not take raises an
-        ExperimentError.
+        Arguments are those of `Request`. None stands for an option that was not stated. The default
+        source is the first one.
+
+        Raises:
+            UnknownNameError: There is no such source.
+            ExperimentError: The source does not take an option that was stated.
         """
         source_name = next(iter(self.sources)) if source is None else source
-        values = {
+        value_of_option = {
             Option.LOCAL: local,
             Option.SEED: seed,
             Option.WORKERS: workers,
@@ -130,8 +134,8 @@ class Generator:
             Option.CONFIGURATIONS: configurations,
             Option.TASKS: tasks,
         }
-        requested = {option: value for option, value in values.items() if value is not None}
-        self._check_request(source_name, requested)
+        stated = {option: value for option, value in value_of_option.items() if value is not None}
+        self._check_request(source_name, stated)
         check_writable(folder)
         request = Request(
             folder=folder,
@@ -140,13 +144,17 @@ class Generator:
             workers=1 if workers is None else workers,
             sizes=None if sizes is None else tuple(sorted(set(sizes))),
             configurations=configurations,
-            tasks=None if tasks is None else tuple(dict.fromkeys(tasks)),
+            tasks=None if tasks is None else tuple(dict.fromkeys(tasks)),  # without repeats
             progress=progress,
         )
         return self.sources[source_name].generate(request)
 
-    def _check_request(self, source_name: str, values: Mapping[Option, Any]) -> None:
-        """Check that there is such a source, and that it takes these values of options.
+    def _check_request(self, source_name: str, stated: Mapping[Option, Any]) -> None:
+        """Check that there is a source of this name, and that it takes the stated options.
+
+        Args:
+            source_name: Name of the source.
+            stated: Values of the options that the user stated.
 
         Raises:
             UnknownNameError: There is no such source.
@@ -156,7 +164,7 @@ class Generator:
             raise UnknownNameError(f"source of {self.name}", source_name, self.sources)
 
         source = self.sources[source_name]
-        refused_options = values.keys() - source.options
+        refused_options = stated.keys() - source.options
         if refused_options:
             allowed = ", ".join(_list_flags(source.options)) or "no options"
             raise ExperimentError(
@@ -164,7 +172,7 @@ class Generator:
                 f"{', '.join(_list_flags(refused_options))}; it takes {allowed}"
             )
 
-        configurations = values.get(Option.CONFIGURATIONS)
+        configurations = stated.get(Option.CONFIGURATIONS)
         if configurations is not None and configurations < source.min_configurations:
             raise ExperimentError(
                 f"source {source_name!r} of {self.name} needs at least "
@@ -201,13 +209,17 @@ def generator_families() -> tuple[GeneratorFamily, ...]:
 
 
 def generator(name: str) -> Generator:
-    """Find the generator of a benchmark's artifact, else raise an `UnknownNameError`."""
+    """Find the generator of a benchmark's artifact by the benchmark's name.
+
+    Raises:
+        UnknownNameError: There is no such generator.
+    """
     generator_of_name = generators()
     if name in generator_of_name:
         return generator_of_name[name]
-    # Families make the generators of names that are not listed, such as those with a seed.
+    # Families make generators for names that are not listed, such as those with a seed.
     for family in generator_families():
-        member = family.generator(name)
+        member = family.generator(name)  # None if the name does not follow the family's pattern
         if member is not None:
             return member
     raise UnknownNameError("benchmark to generate", name, generator_of_name)

@@ -90,7 +90,7 @@ def generate_by_training(plan: FlowPlan, training: TrainingPlan, request: Reques
             *describe_stopped(frame),
             *describe_data(data, request.local),
         ),
-        contexts={task: _describe_context(dataset) for task, dataset in data.items()},
+        contexts={task: _describe_context(data_set) for task, data_set in data.items()},
     )
     table = _store_evaluations(plan.flow, request, frame, about)
     # The command on the card has DATA in place of the user's own folder.
@@ -105,7 +105,7 @@ def generate_from_openml(plan: FlowPlan, request: Request) -> Path:
     tasks = flow.tasks if request.tasks is None else _parse_task_ids(request.tasks)
     sizes = look_up_data_sizes(tasks, progress=request.progress)
     space = flow.space()
-    read_setups = MlrSetups(
+    setups = MlrSetups(
         space, defaults=MLR_DEFAULTS[flow.flow_id], converters=plan.make_converters(sizes)
     )
     records = download_records(
@@ -113,7 +113,7 @@ def generate_from_openml(plan: FlowPlan, request: Request) -> Path:
         tasks=tasks,
         space=space,
         folder=request.path_beside("records"),
-        setups=read_setups,
+        setups=setups,
         progress=request.progress,
     )
     frame, scarce_tasks = _drop_scarce_tasks(records.frame)
@@ -166,7 +166,14 @@ def generate_from_evaluations(plan: FlowPlan, request: Request) -> Path:
 def _store_evaluations(
     flow: Flow, request: Request, frame: "pd.DataFrame", about: About
 ) -> RawTable:
-    """Write evaluations beside the artifact, and read them back, which also checks them."""
+    """Write evaluations beside the artifact, and read them back, which also checks them.
+
+    Args:
+        flow: The flow.
+        request: Folder of the artifact.
+        frame: The evaluations, one in each row.
+        about: Their metadata.
+    """
     path = request.path_beside("evaluations.parquet")
     write_raw(path, frame, about)
     return read_raw(path, benchmark=flow.name, space=flow.space())
@@ -182,17 +189,23 @@ def _load_data_sets(flow: Flow, request: Request) -> dict[str, ClassificationDat
         _parse_task_ids(tasks)  # checks the names, to fail before any download
         return {task: download_dataset(task) for task in tasks}
 
-    data_sets = read_offline_datasets(request.local)
+    local_data_sets = read_offline_datasets(request.local)
     if request.tasks is None:
-        return data_sets
+        return local_data_sets
     for task in request.tasks:
-        if task not in data_sets:
-            raise UnknownNameError(f"task with a data set in {request.local}", task, data_sets)
-    return {task: data for task, data in data_sets.items() if task in request.tasks}
+        if task not in local_data_sets:
+            raise UnknownNameError(
+                f"task with a data set in {request.local}", task, local_data_sets
+            )
+    return {task: data for task, data in local_data_sets.items() if task in request.tasks}
 
 
 def _parse_task_ids(tasks: Sequence[str]) -> tuple[int, ...]:
-    """Parse names of OpenML's tasks, which must be numbers."""
+    """Parse names of OpenML's tasks as numbers.
+
+    Raises:
+        ExperimentError: One of them is no number.
+    """
     for task in tasks:
         if not task.isdecimal():
             raise ExperimentError(f"names of OpenML's tasks must be numbers, but got {task!r}")
@@ -200,7 +213,7 @@ def _parse_task_ids(tasks: Sequence[str]) -> tuple[int, ...]:
 
 
 def _describe_context(data: ClassificationData) -> dict[str, float]:
-    """Describe a task by the size of its data set, and naive Bayes' AUC on it (`LANDMARK`)."""
+    """Compute a task's context: the size of its data set, and the AUC of naive Bayes on it."""
     rows, inputs = data.x.shape
     rows_of_classes = np.bincount(data.y)
     size = DataSize(rows, inputs, majority=int(rows_of_classes.max()))
@@ -213,7 +226,8 @@ def _drop_scarce_tasks(frame: "pd.DataFrame") -> tuple["pd.DataFrame", list[str]
     Returns:
         The other evaluations, and the names of the dropped tasks.
     """
-    number_of_setups = frame.groupby("task")["training"].nunique()  # a setup is a configuration
+    # The column "training" has the number of the setup, OpenML's word for a configuration.
+    number_of_setups = frame.groupby("task")["training"].nunique()
     is_scarce = number_of_setups < FOLDS  # every fold of the cross-validation needs one
     scarce_tasks = sorted(number_of_setups.index[is_scarce])
     is_dropped = frame["task"].isin(scarce_tasks)
@@ -270,7 +284,7 @@ def _fit_and_write(
 def _choose_evaluations(
     evaluations: RawEvaluations, number: int, rng: np.random.Generator
 ) -> RawEvaluations:
-    """Choose some evaluations at random, in their order."""
+    """Choose a number of evaluations at random, and return them in the order that they have."""
     rows = np.sort(rng.choice(len(evaluations), number, replace=False))
     return RawEvaluations(
         evaluations.values[rows],
@@ -302,14 +316,14 @@ def _define(flow: Flow, table: RawTable) -> Definition:
                 f"{', '.join(context) or 'none'}"
             )
         tasks.append(TaskDefinition(name, context))
-    return flow.definition(tasks, source=table.about.source, licence=table.about.licence)
+    return flow.define(tasks, source=table.about.source, licence=table.about.licence)
 
 
 def _make_sources(plan: FlowPlan) -> dict[str, EvaluationSource]:
-    """Make the sources of a flow's evaluations; the first is the default.
+    """Make the sources of a flow's evaluations, by name; the first is the default.
 
-    A flow with trainings comes with an artifact made by them; another flow's records must be
-    downloaded.
+    These are trainings, if the flow has a plan of them, then OpenML's records, and then raw
+    evaluations in a file.
     """
     options = frozenset({Option.SEED, Option.WORKERS, Option.CONFIGURATIONS, Option.TASKS})
     openml = EvaluationSource(

@@ -52,7 +52,14 @@ CONFIGURATIONS_AND_SEEDS = {
 def make_plan(
     benchmark: Retraining, folder: Path, *, configurations: int | None = None, seed: int = 0
 ) -> RetrainPlan:
-    """Plan the trainings of a benchmark, on the streams in a folder."""
+    """Plan the trainings of a benchmark.
+
+    Args:
+        benchmark: The benchmark.
+        folder: Folder with the files of the streams.
+        configurations: Number of configurations; default: as many as the packaged benchmark has.
+        seed: Seed of the configurations, and the first one of the models.
+    """
     stream = benchmark.stream
     learner = LEARNERS[benchmark.learner]
     parameters = list(learner.parameters)
@@ -68,7 +75,7 @@ def make_plan(
         longest_window=longest_window,
     )
     # Some benchmarks need more configurations, or means over more seeds, than the others.
-    default_configurations, averaged = CONFIGURATIONS_AND_SEEDS.get(
+    default_configurations, number_of_seeds = CONFIGURATIONS_AND_SEEDS.get(
         benchmark.name, (CONFIGURATIONS, SEEDS)
     )
     return RetrainPlan(
@@ -76,12 +83,16 @@ def make_plan(
         SearchSpace(parameters),
         configurations=configurations or default_configurations,
         seed=seed,
-        averaged=averaged,
+        averaged=number_of_seeds,
     )
 
 
 def generate(benchmark: Retraining, request: Request) -> Path:
-    """Train on the stream of a benchmark, fit the forest and write the artifact."""
+    """Train on the stream of a benchmark, fit the forest and write the artifact.
+
+    Raises:
+        ExperimentError: The request has no folder with the file of the stream.
+    """
     if request.local is None:
         raise ExperimentError(
             f"{benchmark.name} needs a folder with {benchmark.stream.name}.parquet: "
@@ -96,13 +107,14 @@ def generate(benchmark: Retraining, request: Request) -> Path:
 def _define(benchmark: Retraining, plan: RetrainPlan) -> Definition:
     """Define a benchmark, whose tasks are the periods that are predicted."""
     stream = benchmark.stream
+    tasks = [TaskDefinition(name, context) for name, context in plan.trainer.contexts.items()]
     return Definition(
         name=benchmark.name,
         version=VERSION,
         summary=benchmark.summary,
         space=plan.space,
         objective=stream.objective,
-        tasks=tuple(TaskDefinition(*task) for task in plan.trainer.contexts.items()),
+        tasks=tuple(tasks),
         provenance=Provenance(
             paper="none",
             source=f"own trainings on the stream {stream.name}: {stream.source}",
@@ -112,7 +124,7 @@ def _define(benchmark: Retraining, plan: RetrainPlan) -> Definition:
 
 
 def train_and_write(plan: RetrainPlan, defined: Definition, request: Request) -> Path:
-    """Train, fit the forest and write the artifact.
+    """Do the trainings of a plan, fit a forest to them and write the artifact; return its folder.
 
     Args:
         plan: The trainings.
@@ -121,7 +133,7 @@ def train_and_write(plan: RetrainPlan, defined: Definition, request: Request) ->
     """
     outcomes = run_trainings(
         plan.trainer,
-        plan.jobs(),
+        plan.list_jobs(),
         request.path_beside("trainings"),
         workers=request.workers,
         progress=request.progress,
@@ -143,7 +155,10 @@ def train_and_write(plan: RetrainPlan, defined: Definition, request: Request) ->
 
 
 def _make_coding(space: SearchSpace) -> Coding:
-    """Code configurations, with products and ratios of all numbers, as these often matter."""
+    """Code configurations as inputs of a forest, with products and ratios of all pairs of numbers.
+
+    Errors often depend on these, such as on the product of a learning rate and a number of trees.
+    """
     names_of_numbers = [
         parameter.name for parameter in space.parameters if parameter.kind is not Kind.CATEGORICAL
     ]
@@ -159,7 +174,7 @@ def _compare_with_forest(
     coding: Coding,
     seed: int,
 ) -> dict[str, Any]:
-    """Compare trainings with each other and with a forest fitted to all of them.
+    """Compare trainings with each other and with a forest fitted to all of them, for the card.
 
     Args:
         plan: The plan, whose configurations have shape (n, d).

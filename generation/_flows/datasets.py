@@ -36,39 +36,50 @@ _FILE_NAME = re.compile(r"(?P<task>\d+)_(?P<name>.+)\.csv")
 
 
 def read_offline_datasets(folder: Path) -> dict[str, ClassificationData]:
-    """Return the data sets that need no download, by OpenML task in ascending order.
+    """Read or make the data sets that need no download, by OpenML task in ascending order.
 
-    They are the files of the folder, scikit-learn's breast cancer data and the MONK's problems.
+    They are the files of the folder, scikit-learn's breast cancer data and the MONK's problems. A
+    file replaces one of the others if it is of the same task.
     """
-    local_data_sets = _read_folder(folder)
-    data_sets = {BREAST_CANCER_TASK: load_breast_cancer_data()}
+    data_set_of_task = {BREAST_CANCER_TASK: load_breast_cancer_data()}
     # One task for each of the MONK's problems 1, 2 and 3.
     for problem, task in enumerate(MONKS_TASKS, start=1):
-        data_sets[task] = make_monks_problem(problem)
-    data_sets |= local_data_sets  # which replace the others of the same task
-    return {task: data_sets[task] for task in sorted(data_sets, key=int)}
+        data_set_of_task[task] = make_monks_problem(problem)
+    data_set_of_task.update(_read_folder(folder))
+    return {task: data_set_of_task[task] for task in sorted(data_set_of_task, key=int)}
 
 
 def _read_folder(folder: Path) -> dict[str, ClassificationData]:
-    """Read the files TASK_NAME.csv of a folder, by OpenML task."""
-    data_sets: dict[str, ClassificationData] = {}
+    """Read the files TASK_NAME.csv of a folder, by OpenML task; other files are ignored.
+
+    Raises:
+        ArtifactError: There are no such files, or two of the same task.
+    """
+    data_set_of_task: dict[str, ClassificationData] = {}
     for path in sorted(folder.glob("*.csv")):
         match = _FILE_NAME.fullmatch(path.name)
         if match is None:
             continue
         task = match["task"]
-        if task in data_sets:
+        if task in data_set_of_task:
             raise ArtifactError(f"{folder} holds two data sets of task {task}")
-        data_sets[task] = read_csv(path, match["name"])
-    if not data_sets:
+        data_set_of_task[task] = read_csv(path, match["name"])
+    if not data_set_of_task:
         raise ArtifactError(f"{folder} holds no file named <OpenML task>_<name>.csv")
-    return data_sets
+    return data_set_of_task
 
 
 def read_csv(path: Path, name: str) -> ClassificationData:
     """Read a data set from a CSV file, whose last column must be `class`.
 
     Empty fields and "?" are missing values.
+
+    Args:
+        path: The file.
+        name: Name of the data set.
+
+    Raises:
+        ArtifactError: The file is not such a file.
     """
     import pandas as pd
 
@@ -127,20 +138,24 @@ class Fold:
     classes: int
 
     def standardise(self) -> "Fold":
-        """Standardise training inputs by mean and deviation (ddof 1, as R); constant ones stay.
+        """Return the fold with inputs standardised by mean and deviation of the training inputs.
 
-        Test inputs are shifted and scaled like training inputs.
+        An input that is constant in training stays as it is.
         """
         varies = np.ptp(self.x, axis=0) > 0  # largest minus smallest value of each input
         shift = np.where(varies, self.x.mean(axis=0), 0.0)
-        scale = np.where(varies, self.x.std(axis=0, ddof=1), 1.0)
+        scale = np.where(varies, self.x.std(axis=0, ddof=1), 1.0)  # with ddof 1, as R does
         return replace(self, x=(self.x - shift) / scale, x_test=(self.x_test - shift) / scale)
 
     def compute_auc(self, scores: FloatArray) -> float:
-        """Compute the area under the ROC curve of test examples by their scores, (m, 1) or (m, K).
+        """Compute the area under the ROC curve of the fold's test examples.
 
         With more than two classes it is the mean of the one-against-rest areas, weighted by the
         classes' frequencies in the test, as OpenML defines it.
+
+        Args:
+            scores: Scores of the m test examples: of class 1, (m, 1), or of each of K classes, (m,
+                K).
         """
         # Scores of a model that diverged may be infinite or NaN, which cannot be ranked.
         finite_scores = np.where(np.isfinite(scores), scores, 0.0)
@@ -154,7 +169,10 @@ class Fold:
 
 
 def iter_folds(data: ClassificationData) -> Iterator[Fold]:
-    """Split a data set into five stratified folds, by a constant seed.
+    """Split a data set into five stratified folds, which are the same at every call.
+
+    Yields:
+        Each fold as test examples, with the examples of the four others to train on.
 
     Raises:
         ExperimentError: Fewer than two classes have an example for every fold.
@@ -162,11 +180,12 @@ def iter_folds(data: ClassificationData) -> Iterator[Fold]:
     selection = import_extra(
         "sklearn.model_selection", package="scikit-learn", extra="train", purpose="training"
     )
-    counts = np.bincount(data.y)
-    if np.sum(counts >= FOLDS) < 2:
+    rows_of_classes = np.bincount(data.y)
+    number_of_large_classes = np.sum(rows_of_classes >= FOLDS)
+    if number_of_large_classes < 2:
         raise ExperimentError(
             f"{FOLDS} folds need two classes of {FOLDS} examples; {data.name} has classes of "
-            f"{counts.tolist()}"
+            f"{rows_of_classes.tolist()}"
         )
     with warnings.catch_warnings():
         # scikit-learn warns of classes with fewer examples than folds. Test parts may lack these,
@@ -175,13 +194,13 @@ def iter_folds(data: ClassificationData) -> Iterator[Fold]:
         splitter = selection.StratifiedKFold(FOLDS, shuffle=True, random_state=FOLD_SEED)
         splits = list(splitter.split(data.x, data.y))
 
-    for train, test in splits:
+    for train_rows, test_rows in splits:
         yield Fold(
-            x=data.x[train],
-            y=data.y[train],
-            x_test=data.x[test],
-            y_test=data.y[test],
-            classes=len(counts),
+            x=data.x[train_rows],
+            y=data.y[train_rows],
+            x_test=data.x[test_rows],
+            y_test=data.y[test_rows],
+            classes=len(rows_of_classes),
         )
 
 
@@ -196,26 +215,32 @@ def compute_naive_bayes_auc(data: ClassificationData) -> float:
     areas = []
     for fold in iter_folds(data):
         model = bayes.GaussianNB().fit(fold.x, fold.y)
-        scores = np.zeros((len(fold.y_test), fold.classes))
-        scores[:, model.classes_] = model.predict_proba(fold.x_test)  # 0 of absent classes
-        if fold.classes == 2:
-            scores = scores[:, 1:]  # of two classes, the second's is enough
+        # The training part may lack a class, whose probability is 0.
+        probabilities = np.zeros((len(fold.y_test), fold.classes))
+        probabilities[:, model.classes_] = model.predict_proba(fold.x_test)
+        # Of two classes, the second's probability is the score.
+        scores = probabilities[:, 1:] if fold.classes == 2 else probabilities
         areas.append(fold.compute_auc(scores))
     return float(np.mean(areas))
 
 
 def _compute_binary_auc(is_positive: BoolArray, scores: FloatArray) -> float:
-    """Compute the area under the ROC curve from classes and scores, (m,) each.
+    """Compute the area under the ROC curve of m examples.
 
     A pair of examples with equal scores counts as half in order.
+
+    Args:
+        is_positive: Whether each example is of the positive class, (m,).
+        scores: Their scores, (m,).
     """
     from scipy.stats import rankdata
 
     positives = int(is_positive.sum())
     negatives = len(is_positive) - positives
 
-    # The area is the share of pairs (positive, negative) in order, Mann-Whitney's statistic: the
-    # ranks of positives count all scores up to theirs, of which those of positives are deducted.
+    # The area is the share of pairs of a positive and a negative in which the positive scores
+    # higher. A positive's rank counts all scores up to its own; among the positives alone, such
+    # ranks add up to 1 + 2 + ... + positives, which is deducted (Mann and Whitney).
     sum_of_ranks = rankdata(scores)[is_positive].sum()
     pairs_in_order = sum_of_ranks - positives * (positives + 1) / 2
     return float(pairs_in_order / (positives * negatives))

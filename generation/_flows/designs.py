@@ -20,7 +20,10 @@ ROUNDS_KEY = "rounds"
 
 
 def design_svm(space: SearchSpace, n: int, seed: int, task: str) -> list[Config]:
-    """Draw n space-filling configurations by seed and task; a smaller n gives the first of them."""
+    """Draw n configurations that fill the search space evenly, by seed and task.
+
+    A smaller n gives the first of them.
+    """
     rng = np.random.default_rng([seed, int(task)])  # tasks have numbers as names
     points = draw_sobol(space.dimension, n, rng)
     unit_values = space.canonical(points)  # without values of inactive hyperparameters
@@ -28,11 +31,12 @@ def design_svm(space: SearchSpace, n: int, seed: int, task: str) -> list[Config]
 
 
 def design_xgboost(space: SearchSpace, n: int, seed: int, task: str) -> list[dict[str, Any]]:
-    """Draw n space-filling configurations, each with four numbers of rounds instead of nrounds.
+    """Draw n configurations that fill the search space, with several numbers of rounds each.
 
-    A fifth have linear models. The largest number of rounds is uniform on the range of nrounds, the
-    others are log-uniform below it. Configurations depend on seed and task; a smaller n gives the
-    first of them.
+    Instead of `nrounds`, a configuration has the key "rounds" with four ascending numbers. The
+    largest is uniform on the range of nrounds, the others are log-uniform below it. A fifth of the
+    configurations have linear models. They depend on seed and task; a smaller n gives the first of
+    them.
     """
     # After the hyperparameters, a point has a coordinate for each of the smaller numbers of rounds.
     dimension = space.dimension + COUNTS_PER_BOOSTING - 1
@@ -41,11 +45,7 @@ def design_xgboost(space: SearchSpace, n: int, seed: int, task: str) -> list[dic
     places_of_smaller_counts = points[:, space.dimension :]
 
     booster_column = space.names.index("booster")
-    choices = space["booster"].choices
-    is_linear = unit_values[:, booster_column] >= 1 - LINEAR_SHARE
-    booster = np.where(is_linear, choices.index("gblinear"), choices.index("gbtree"))
-    middle_of_choice = (booster + 0.5) / len(choices)  # choices share the unit interval equally
-    unit_values[:, booster_column] = middle_of_choice
+    unit_values[:, booster_column] = _choose_booster(space, unit_values[:, booster_column])
     values = space.decode(space.canonical(unit_values))
 
     counts = _choose_round_counts(
@@ -60,18 +60,37 @@ def design_xgboost(space: SearchSpace, n: int, seed: int, task: str) -> list[dic
     return configs
 
 
-def _choose_round_counts(largest: FloatArray, places: FloatArray, lower: int) -> IntArray:
-    """Choose distinct ascending numbers of rounds, (n, 4).
+def _choose_booster(space: SearchSpace, coordinates: FloatArray) -> FloatArray:
+    """Choose linear models for the share `LINEAR_SHARE` of configurations, and trees for the rest.
 
     Args:
-        largest: The last ones, (n,); raised if there is no room for the others below.
-        places: Where the first three lie between `lower` and `largest`, on a log scale, (n, 3).
+        space: The search space.
+        coordinates: Uniform random numbers, (n,); the largest stand for linear models.
+
+    Returns:
+        The coded boosters in the unit interval, (n,), which the choices share equally; each is in
+        the middle of its choice's part.
+    """
+    choices = space["booster"].choices
+    is_linear = coordinates >= 1 - LINEAR_SHARE
+    booster = np.where(is_linear, choices.index("gblinear"), choices.index("gbtree"))
+    return (booster + 0.5) / len(choices)
+
+
+def _choose_round_counts(largest: FloatArray, places: FloatArray, lower: int) -> IntArray:
+    """Choose four distinct, ascending numbers of rounds for each of n boostings, (n, 4).
+
+    Args:
+        largest: The last number of each, (n,); raised if there is no room for the others below.
+        places: Where the first three lie between `lower` and `largest`, on a log scale from 0 to 1,
+            in any order, (n, 3).
         lower: The smallest possible number.
     """
     n_smaller = places.shape[1]
     largest = np.maximum(largest, lower + n_smaller)[:, None]
     # Log-uniform: place 0 gives `lower`, place 1 gives `largest`.
-    smaller = np.floor(lower * (largest / lower) ** np.sort(places, axis=1))
+    ascending_places = np.sort(places, axis=1)
+    smaller = np.floor(lower * (largest / lower) ** ascending_places)
 
     # Rounding may make some equal: move each above the one before, then below the one after.
     for column in range(1, n_smaller):
@@ -85,10 +104,11 @@ def _choose_round_counts(largest: FloatArray, places: FloatArray, lower: int) ->
 def draw_sobol(dimension: int, n: int, rng: np.random.Generator) -> FloatArray:
     """Draw the first n points of a scrambled Sobol sequence in the unit cube, (n, dimension).
 
-    The sequence is balanced for powers of two, so that many points are made, 2^exponent >= n.
+    The sequence is balanced when its length is a power of two, so the next such number of points
+    is made.
     """
     from scipy.stats.qmc import Sobol
 
-    exponent = max(n - 1, 0).bit_length()
+    exponent = max(n - 1, 0).bit_length()  # the smallest with 2^exponent >= n
     points: FloatArray = Sobol(dimension, rng=rng).random_base2(exponent)
     return points[:n]

@@ -59,7 +59,7 @@ class FlowPlan:
 
 
 def _make_xgboost_coding() -> Coding:
-    """Code configurations of XGBoost, with ratios of hyperparameters as further inputs.
+    """Code configurations of XGBoost as inputs of a forest, with ratios of hyperparameters.
 
     A tree gets a share of the rows, `subsample`. Whether these are enough for it to split at all
     depends on the ratios of `subsample` with `min_child_weight` and with `alpha`, so the AUC jumps
@@ -67,7 +67,8 @@ def _make_xgboost_coding() -> Coding:
     threshold per input: with more of them it finds the jump.
     """
     ratios = [("subsample", "min_child_weight"), ("alpha", "subsample")]
-    return space_coding(XGBOOST.space(), products=[("eta", "nrounds")], ratios=5 * ratios)
+    five_times = 5 * ratios
+    return space_coding(XGBOOST.space(), products=[("eta", "nrounds")], ratios=five_times)
 
 
 PLANS = (
@@ -122,7 +123,7 @@ NAMED_SHARE = 0.2
 
 
 def describe_training(benchmark: str) -> tuple[str, ...]:
-    """Describe how the evaluations were trained."""
+    """Describe for the card of a benchmark how its evaluations were trained, in two sentences."""
     return (
         "The evaluations are our own, not OpenML's public records of the flow; these are had by: "
         f"hpobench-ordered generate {benchmark} --source openml.",
@@ -132,17 +133,21 @@ def describe_training(benchmark: str) -> tuple[str, ...]:
 
 
 def describe_stopped(frame: "pd.DataFrame") -> tuple[str, ...]:
-    """Describe how many trainings were stopped, and on which tasks; empty if none."""
-    share = float(frame["capped"].mean())  # "capped": whether the solver was stopped
+    """Describe for the card how many trainings were stopped by the limit on iterations.
+
+    Tasks with many of them are named, the most first. If no training was stopped, there is nothing
+    to describe, and the result is empty.
+
+    Args:
+        frame: The evaluations; `capped` says whether the solver was stopped.
+    """
+    share = float(frame["capped"].mean())
     if share == 0:
         return ()
 
     share_of_task = frame.groupby("task")["capped"].mean().sort_values(ascending=False)
-    tasks = [
-        f"{task} {task_share:.0%}"
-        for task, task_share in share_of_task.items()
-        if task_share >= NAMED_SHARE
-    ]
+    tasks_with_many = share_of_task[share_of_task >= NAMED_SHARE]
+    tasks = [f"{task} {task_share:.0%}" for task, task_share in tasks_with_many.items()]
     where = f", most on tasks {', '.join(tasks)}" if tasks else ""
     return (
         f"In {share:.0%} of the evaluations the solver was stopped{where}. There the AUC is no "
@@ -151,16 +156,17 @@ def describe_stopped(frame: "pd.DataFrame") -> tuple[str, ...]:
 
 
 def describe_data(data: Mapping[str, ClassificationData], folder: Path | None) -> list[str]:
-    """Name the data sets by task, and describe those that are neither OpenML's nor local.
+    """Describe for the card which data sets the tasks have.
 
-    Of these there are scikit-learn's breast cancer data and generated MONK's problems. They stand
-    in where a folder of local data sets lacks them.
+    All are named. Data sets that are neither OpenML's nor the user's are described, too: these are
+    scikit-learn's breast cancer data and the generated MONK's problems, which stand in where a
+    folder of local data sets has no file of their tasks.
 
     Args:
-        data: The data sets by task.
+        data: The data sets, by task.
         folder: Folder of the local data sets; None if all data sets are from OpenML.
     """
-    names = ", ".join(f"{task} {dataset.name}" for task, dataset in data.items())
+    names = ", ".join(f"{task} {data_set.name}" for task, data_set in data.items())
     limits = [f"Tasks and their data sets: {names}."]
     if folder is None:
         return limits
@@ -173,9 +179,14 @@ def describe_data(data: Mapping[str, ClassificationData], folder: Path | None) -
 
 
 def describe_left_out(dropped: Mapping[str, int], scarce: Sequence[str]) -> list[str]:
-    """Describe OpenML's records left out, by reason, and tasks with too few setups."""
+    """Describe for the card which of OpenML's records are left out; empty if none are.
+
+    Args:
+        dropped: Number of records that were left out for each reason, by the reason in words.
+        scarce: Tasks that were left out, as they have too few setups for cross-validation.
+    """
     limits = []
-    counts = ", ".join(f"{count} {reason}" for reason, count in dropped.items() if count)
+    counts = ", ".join(f"{count} {reason}" for reason, count in dropped.items() if count > 0)
     if counts:
         limits.append(f"Records left out: {counts}.")
     if scarce:
@@ -184,7 +195,12 @@ def describe_left_out(dropped: Mapping[str, int], scarce: Sequence[str]) -> list
 
 
 def compare_with_paper(flow: Flow, tasks: Sequence[str]) -> str:
-    """Describe for the card how many of the paper's tasks these are, by OpenML's numbers."""
+    """Describe for the card which of the paper's tasks a benchmark has, and which others.
+
+    Args:
+        flow: The flow.
+        tasks: Names of the benchmark's tasks, which are OpenML's numbers for tasks of the paper.
+    """
     if flow is RANGER:
         return "The paper does not list this flow's tasks; those of XGBoost are its default."
 

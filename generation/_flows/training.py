@@ -53,7 +53,16 @@ A quarter of a second or so. A limit on time would make results depend on the ma
 
 
 def _make_evaluation(areas: Sequence[float], seconds: float, *, capped: bool) -> dict[str, Any]:
-    """Make the evaluation with these areas under the ROC curve (AUC) of the folds."""
+    """Make the record of an evaluation.
+
+    Args:
+        areas: Area under the ROC curve in each fold of the cross-validation.
+        seconds: Time of training and prediction, all folds together.
+        capped: Whether the solver stopped at its greatest number of iterations.
+
+    Returns:
+        The record, in which the value is the mean over the folds, and the spread their deviation.
+    """
     return {
         "value": float(np.mean(areas)),
         "spread": float(np.std(areas, ddof=1)),
@@ -75,7 +84,11 @@ class SVMTrainer:
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        """Learner, data, scikit-learn's version and what is fixed."""
+        """What determines an outcome besides configuration and task.
+
+        These are the learner, its data and folds, the limit on its work, and scikit-learn's
+        version.
+        """
         return {
             "learner": "svm",
             "data": self.data.digest,
@@ -85,13 +98,13 @@ class SVMTrainer:
         }
 
     def __call__(self, config: Mapping[str, Any], where: str) -> Mapping[str, Any]:
-        """Cross-validate a configuration.
+        """Cross-validate a configuration, and return its evaluation as the only one of the outcome.
 
         `where`, the name of the task, is part of the interface of trainers. It is not used, as
         `data` are those of the task.
         """
         begin = time.perf_counter()
-        areas = []  # under the ROC curve
+        areas = []  # under the ROC curve, fold by fold
         was_stopped = False
         for fold in iter_folds(self.data):
             area, was_fold_stopped = _test_svm(fold.standardise(), config)
@@ -117,19 +130,28 @@ def _test_svm(fold: Fold, config: Mapping[str, Any]) -> tuple[float, bool]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", sklearn.exceptions.ConvergenceWarning)
         machine.fit(fold.x, fold.y)
-
     was_stopped = bool(machine.fit_status_)
+    return fold.compute_auc(_score_by_svm(machine, fold)), was_stopped
+
+
+def _score_by_svm(machine: Any, fold: Fold) -> FloatArray:
+    """Score the m test examples of a fold by a trained SVM.
+
+    Returns:
+        The decision values of class 1, (m, 1), if the data set has two classes, else those of each
+        of the K classes, (m, K), with 0 for classes that the training part lacks.
+    """
     decision = machine.decision_function(fold.x_test)
     if fold.classes == 2:
-        return fold.compute_auc(decision[:, None]), was_stopped
+        return np.asarray(decision[:, None])
 
-    trained_classes = machine.classes_
-    if len(trained_classes) == 2:  # the training part may lack the other classes
+    trained_classes = machine.classes_  # numbers from 0, so columns of the scores
+    if len(trained_classes) == 2:
         # Of two classes there is one decision value: positive for the second.
         decision = np.stack([-decision, decision], axis=1)
-    scores = np.zeros((len(fold.y_test), fold.classes))  # 0 for classes that were not trained
-    scores[:, trained_classes] = decision  # classes are numbers from 0
-    return fold.compute_auc(scores), was_stopped
+    scores = np.zeros((len(fold.y_test), fold.classes))
+    scores[:, trained_classes] = decision
+    return scores
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,22 +172,25 @@ class BoostingTrainer:
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        """What determines an outcome: learner, data, versions and fixed parameters.
+        """What determines an outcome besides configuration and task.
 
-        The parameters are those for two classes; those for more follow from the data.
+        These are the learner, its data and folds, versions, and the parameters that are the same
+        for all configurations. The parameters are those for two classes; those for more follow from
+        the data.
         """
+        fixed_parameters = _make_fixed_parameters("gbtree", classes=2)
+        fixed_parameters |= _make_fixed_parameters("gblinear", classes=2)
         return {
             "learner": "xgboost",
             "data": self.data.digest,
             "folds": [FOLDS, FOLD_SEED],
-            "parameters": _make_fixed_parameters("gbtree", 2)
-            | _make_fixed_parameters("gblinear", 2),
+            "parameters": fixed_parameters,
             "scikit-learn": _import_sklearn().__version__,
             "xgboost": _import_xgboost().__version__,
         }
 
     def __call__(self, config: Mapping[str, Any], where: str) -> Mapping[str, Any]:
-        """Cross-validate a configuration at its numbers of rounds.
+        """Cross-validate a configuration, and return an evaluation at each number of rounds.
 
         `where`, the name of the task, is part of the interface of trainers. It is not used, as
         `data` are those of the task.
@@ -189,8 +214,8 @@ def _test_boosting(fold: Fold, config: Mapping[str, Any]) -> list[tuple[float, f
     """
     begin = time.perf_counter()
     results = []
-    for margin in _iter_margins(fold, config):  # XGBoost's sums over the rounds so far
-        area = fold.compute_auc(_compute_scores(margin))
+    for margins in _iter_margins(fold, config):  # trains until the next number of rounds
+        area = fold.compute_auc(_turn_into_scores(margins))
         results.append((area, time.perf_counter() - begin))
     return results
 
@@ -203,8 +228,9 @@ def _iter_margins(fold: Fold, config: Mapping[str, Any]) -> Iterator[FloatArray]
     """
     xgboost = _import_xgboost()
     parameters = dict(config) | _make_fixed_parameters(config["booster"], fold.classes)
-    counts = parameters.pop(ROUNDS_KEY)
+    numbers_of_rounds = parameters.pop(ROUNDS_KEY)
     is_tree = config["booster"] == "gbtree"
+    # Histograms of trees need only the quantiles of the inputs, which take less memory.
     matrix_class = xgboost.QuantileDMatrix if is_tree else xgboost.DMatrix
     train = matrix_class(fold.x, fold.y, nthread=1)
     test = xgboost.DMatrix(fold.x_test, nthread=1)
@@ -212,28 +238,34 @@ def _iter_margins(fold: Fold, config: Mapping[str, Any]) -> Iterator[FloatArray]
     # XGBoost caches the margins of these matrices and adds those of new rounds.
     booster = xgboost.Booster(parameters, [train, test])
     finished_rounds = 0
-    for count in counts:
-        for iteration in range(finished_rounds, count):
+    for number_of_rounds in numbers_of_rounds:
+        for iteration in range(finished_rounds, number_of_rounds):
             booster.update(train, iteration)
-        finished_rounds = count
-        margin = booster.predict(test, output_margin=True)
-        yield margin.astype(np.float64).reshape(len(fold.y_test), -1)
+        finished_rounds = number_of_rounds
+        margins = booster.predict(test, output_margin=True)
+        yield margins.astype(np.float64).reshape(len(fold.y_test), -1)
 
 
-def _compute_scores(margin: FloatArray) -> FloatArray:
-    """Return the scores of margins, of the same shape (n, S).
+def _turn_into_scores(margins: FloatArray) -> FloatArray:
+    """Turn XGBoost's margins of n examples into scores of the same shape, (n, S).
 
-    A single margin is a score as it is. Margins of several classes become log-probabilities.
+    The one margin of two classes is a score as it is. Margins of several classes become
+    log-probabilities, since only these compare different examples by one class.
     """
-    if margin.shape[1] == 1:
-        return margin
+    if margins.shape[1] == 1:
+        return margins
     from scipy.special import log_softmax
 
-    return np.asarray(log_softmax(margin, axis=1))
+    return np.asarray(log_softmax(margins, axis=1))
 
 
 def _make_fixed_parameters(booster: str, classes: int) -> dict[str, Any]:
-    """Make the parameters that are the same for all configurations of a booster."""
+    """Make the parameters of XGBoost that are the same for all configurations of a booster.
+
+    Args:
+        booster: "gbtree" or "gblinear".
+        classes: Number of classes of the data set.
+    """
     parameters: dict[str, Any] = {"base_score": 0.5, "nthread": 1, "seed": 0, "verbosity": 1}
     if classes == 2:
         parameters |= {"objective": "binary:logistic"}
@@ -292,10 +324,10 @@ def train_flow(
         independent of workers and interruptions.
     """
     rows: list[dict[str, Any]] = []
-    for task, dataset in data.items():
+    for task, data_set in data.items():
         jobs = [TrainingJob(task, config) for config in learner.design(space, n, seed, task)]
         outcomes = run_trainings(
-            learner.make_trainer(dataset),
+            learner.make_trainer(data_set),
             jobs,
             folder,
             workers=workers,
@@ -310,11 +342,20 @@ def train_flow(
 def _iter_rows(
     task: str, training: int, config: Mapping[str, Any], outcome: Mapping[str, Any]
 ) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a training's evaluations: one, or one for each number of rounds."""
+    """Yield a row of the table of raw evaluations for each evaluation of a training.
+
+    A boosting has an evaluation for each of its numbers of rounds, another training has one.
+
+    Args:
+        task: Name of the task.
+        training: Number of the training.
+        config: Its configuration, for a boosting with all numbers of rounds.
+        outcome: The evaluations, as they are stored.
+    """
     configs: list[Config] = [dict(config)]
     if ROUNDS_KEY in config:
         others = {name: value for name, value in config.items() if name != ROUNDS_KEY}
-        configs = [{**others, "nrounds": count} for count in config[ROUNDS_KEY]]
+        configs = [{**others, "nrounds": rounds} for rounds in config[ROUNDS_KEY]]
 
     for evaluated_config, evaluation in zip(configs, outcome["evaluations"], strict=True):
         yield {

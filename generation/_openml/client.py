@@ -14,7 +14,7 @@ ATTEMPTS = 10
 
 @contextmanager
 def openml_client(subject: str, *, advice: str = "") -> Iterator[Any]:
-    """Give the package `openml` for a download, with retries.
+    """Give the package `openml` for a download, with retries, and translate its errors.
 
     Args:
         subject: What is downloaded, for messages.

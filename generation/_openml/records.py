@@ -52,25 +52,25 @@ def download_records(
     setups: MlrSetups,
     progress: Progress = ignore_progress,
 ) -> FlowRecords:
-    """Download all evaluations of a flow on the tasks that `folder` does not hold.
+    """Download all evaluations of a flow on some tasks, except of tasks that `folder` has.
 
     Args:
         flow_id: OpenML's number of the flow.
         tasks: OpenML's numbers of the tasks.
         space: The search space.
-        folder: Stores the records.
+        folder: Stores the records of each task.
         setups: Converts a setup to a configuration.
         progress: Is told the number of tasks.
 
     Returns:
         A table with one row per evaluation, in the order of `tasks`, runs ascending: `task`,
         `training` (the setup's id), `run`, `config.<hyperparameter>` (native, null where inactive),
-        `value`, and `spread`, which is null.
+        `value`, and `spread`, which is null. Beside it, how many evaluations were left out and why.
     """
     import pyarrow as pa
 
     with openml_client(f"flow {flow_id}", advice=ADVICE) as openml:
-        defaults = dict(openml.flows.get_flow(flow_id).parameters)
+        defaults_of_flow = dict(openml.flows.get_flow(flow_id).parameters)
 
     records_of_task = {}
     for done, task in enumerate(tasks):
@@ -80,15 +80,15 @@ def download_records(
             write_table(path, pa.Table.from_pandas(_list_evaluations(flow_id, task)))
         records_of_task[task] = _read_parquet(path)
     progress("records", len(tasks), len(tasks))
-    return _assemble(space, records_of_task, defaults, setups)
+    return _make_table(space, records_of_task, defaults_of_flow, setups)
 
 
 def _list_evaluations(flow_id: int, task: int) -> "pd.DataFrame":
-    """List the evaluations of a flow on a task, with the values that their setups state.
+    """List OpenML's evaluations of a flow on a task, with the values that their setups state.
 
     Returns:
-        The columns `run`, `setup` and `value`; and `stated`, the setup's parameters as JSON, null
-        if OpenML does not know the setup.
+        One row per evaluation: `run` and `setup`, OpenML's numbers; `value`, the AUC; and `stated`,
+        the setup's parameters as JSON, null if OpenML does not know the setup.
     """
     import pandas as pd
 
@@ -100,16 +100,21 @@ def _list_evaluations(flow_id: int, task: int) -> "pd.DataFrame":
     rows = []
     for entry in listing.to_dict("records"):
         is_setup_known = isinstance(entry["parameters"], Mapping)  # otherwise NaN
-        stated = _write_stated_values(entry["parameters"]) if is_setup_known else None
+        stated = _format_stated_values(entry["parameters"]) if is_setup_known else None
         rows.append((entry["run_id"], entry["setup_id"], entry["value"], stated))
     return pd.DataFrame(rows, columns=["run", "setup", "value", "stated"])
 
 
-def _write_stated_values(parameters: Mapping[str, str | None]) -> str:
-    """Return the values of a setup as JSON, by names of parameters without flow and version."""
+def _format_stated_values(parameters: Mapping[str, str | None]) -> str:
+    """Format the values that a setup states as JSON, by name of the parameter.
+
+    OpenML's names of parameters begin with the flow and its version, such as
+    "mlr.classif.svm(7)_cost". This beginning is removed.
+    """
     text_of_name = {}
     for full_name, text in parameters.items():
-        text_of_name[_FLOW_PREFIX.sub("", full_name, count=1)] = text
+        name = _FLOW_PREFIX.sub("", full_name, count=1)
+        text_of_name[name] = text
     return json.dumps(text_of_name)
 
 
@@ -123,26 +128,27 @@ def _read_parquet(path: Path) -> "pd.DataFrame":
         raise StoreError(f"{path} is damaged ({error}); delete it to download it again") from error
 
 
-def _assemble(
+def _make_table(
     space: SearchSpace,
     records_of_task: Mapping[int, "pd.DataFrame"],
-    defaults: Mapping[str, str | None],
-    read_config: MlrSetups,
+    defaults_of_flow: Mapping[str, str | None],
+    setups: MlrSetups,
 ) -> FlowRecords:
-    """Make the table of all evaluations with a configuration, and count the others.
+    """Make the table of all evaluations with a readable configuration, and count the others.
 
     Args:
         space: The search space.
-        records_of_task: Records as they are stored, by task.
-        defaults: Values that the flow states, by parameter.
-        read_config: Turns stated values into a configuration.
+        records_of_task: Evaluations as they are stored, by task.
+        defaults_of_flow: Values that the flow states, by parameter.
+        setups: Converts a setup to a configuration.
     """
     dropped = dict.fromkeys(Dropped, 0)
     rows: list[dict[str, Any]] = []
     for task, records in records_of_task.items():
         # Pages of a listing may overlap if evaluations are added to OpenML meanwhile.
-        for record in records.drop_duplicates("run").sort_values("run").to_dict("records"):
-            config = _read_record(record, defaults, read_config, task)
+        different_records = records.drop_duplicates("run").sort_values("run")
+        for record in different_records.to_dict("records"):
+            config = _read_config(record, defaults_of_flow, setups, task)
             if isinstance(config, Dropped):
                 dropped[config] += 1
                 continue
@@ -160,23 +166,25 @@ def _assemble(
     return FlowRecords(frame, dropped)
 
 
-def _read_record(
+def _read_config(
     record: Mapping[str, Any],
-    defaults: Mapping[str, str | None],
-    read_config: MlrSetups,
+    defaults_of_flow: Mapping[str, str | None],
+    setups: MlrSetups,
     task: int,
 ) -> Config | Dropped:
-    """Read the configuration of an evaluation, or say why the evaluation is left out.
+    """Read the configuration of an evaluation, or return why the evaluation is left out.
 
     Args:
-        record: The evaluation, as it is stored.
-        defaults: Values that the flow states, by parameter.
-        read_config: Turns stated values into a configuration.
+        record: The evaluation, a row of `_list_evaluations`.
+        defaults_of_flow: Values that the flow states, by parameter.
+        setups: Converts a setup to a configuration.
         task: OpenML's number of the task.
     """
     has_value = record["value"] is not None and np.isfinite(record["value"])
     if not has_value:
         return Dropped.NOT_FINITE
-    if not isinstance(record["stated"], str):  # but null
+    is_setup_known = isinstance(record["stated"], str)  # otherwise null
+    if not is_setup_known:
         return Dropped.MISSING_SETUP
-    return read_config(merge_stated_values(json.loads(record["stated"]), defaults), task)
+    stated_by_setup = json.loads(record["stated"])
+    return setups.read_config(merge_stated_values(stated_by_setup, defaults_of_flow), task)

@@ -79,8 +79,8 @@ class MlrSetups:
     defaults: Mapping[str, Value] = field(default_factory=dict)
     converters: Mapping[str, Converter] = field(default_factory=dict)
 
-    def __call__(self, stated: Mapping[str, str], task: int) -> Config | Dropped:
-        """Read the configuration of a setup, or say why it has none.
+    def read_config(self, stated: Mapping[str, str], task: int) -> Config | Dropped:
+        """Read the configuration of a setup, or return why the setup has none.
 
         Args:
             stated: Values as text that the setup or its flow state, by parameter; others have the
@@ -97,12 +97,13 @@ class MlrSetups:
                 values[column] = value
 
         # Only now: whether a hyperparameter is active depends on the values of others.
-        (is_active,) = self.space.active(values[np.newaxis])  # of many configurations, here one
+        only_row = values[np.newaxis]
+        (is_active,) = self.space.active(only_row)
         for column, problem in problem_of_column.items():
             if is_active[column]:
                 return problem
-        values[~is_active] = np.nan
-        (config,) = self.space.configs(values[np.newaxis])
+        values[~is_active] = np.nan  # in `only_row`, too, which is a view
+        (config,) = self.space.configs(only_row)
         return config
 
     def _code_value(
@@ -110,32 +111,34 @@ class MlrSetups:
     ) -> float | Dropped:
         """Return the code of a hyperparameter's value, or why it has no valid value.
 
-        The value is the stated one, or else the learner's default.
+        The value is the stated one, or else the learner's default. The code of a choice is its
+        index, that of a number the number, perhaps converted.
+
+        Args:
+            parameter: The hyperparameter.
+            stated: Values as text that the setup or its flow state, by parameter.
+            task: OpenML's number of the task, on which some conversions depend.
         """
         name = parameter.name
         value = parse_value(stated[name]) if name in stated else self.defaults.get(name)
         if parameter.choices:
-            if value is None:
-                return Dropped.MISSING_PARAMETER
-            return _code_choice(parameter, value)
+            return Dropped.MISSING_PARAMETER if value is None else _code_choice(parameter, value)
 
         try:
             number = None if value is None else float(value)
         except ValueError:
             return Dropped.UNPARSABLE
-        if name in self.converters:  # which may fill in a missing number
-            number = self.converters[name](number, task)
-        if number is None:
-            return Dropped.MISSING_PARAMETER
-        return _clip_number(parameter, number)
+        if name in self.converters:
+            number = self.converters[name](number, task)  # may fill in a missing number
+        return Dropped.MISSING_PARAMETER if number is None else _clip_number(parameter, number)
 
 
 def merge_stated_values(
     values_of_setup: Mapping[str, str | None], values_of_flow: Mapping[str, str | None]
 ) -> dict[str, str]:
-    """Return the values that a setup or else its flow states, by parameter.
+    """Return the values as text that a setup or else its flow states, by parameter.
 
-    Missing ones are left out: None, or a text such as NA.
+    Parameters without a value, that is None or a text such as NA, are left out.
     """
     stated_values = {}
     # The setup's values come last and replace the flow's.
@@ -146,9 +149,11 @@ def merge_stated_values(
 
 
 def parse_value(text: str) -> Value:
-    """Undo quotes and JSON: "'radial'", '"radial"' and '["radial"]' are radial, "1e-04" a number.
+    """Return the value that a recorded text stands for.
 
-    Anything else remains text, such as R's "TRUE".
+    Single quotes and JSON are undone: 'radial', "radial" and ["radial"] with their quotes and
+    brackets are all the text radial, and 1e-04 is a number. Anything else remains as it is, such as
+    R's TRUE.
     """
     text = text.strip()
     is_quoted = len(text) >= 2 and text.startswith("'") and text.endswith("'")
@@ -161,22 +166,27 @@ def parse_value(text: str) -> Value:
         return text
     if isinstance(value, list) and len(value) == 1:
         (value,) = value  # R has no scalars, so that one value may be a list
-    return value if isinstance(value, bool | int | float | str) else text
+    is_plain_value = isinstance(value, bool | int | float | str)  # otherwise null or a structure
+    return value if is_plain_value else text
 
 
 def _code_choice(parameter: Parameter, value: Value) -> float | Dropped:
-    """Return the code of the choice that a value names in any case, or that there is none."""
+    """Return the index of the choice that a value names, or that there is no such choice.
+
+    Upper and lower case do not matter.
+    """
     name = str(value).strip().casefold()
     for index, choice in enumerate(parameter.choices):
         if str(choice).casefold() == name:
-            return float(index)  # a choice is coded by its index among the choices
+            return float(index)
     return Dropped.OUT_OF_BOUNDS
 
 
 def _clip_number(parameter: Parameter, number: float) -> float | Dropped:
-    """Check that a number can be a value of a hyperparameter, and move it to a bound if necessary.
+    """Move a number that is slightly beyond a bound of its hyperparameter to the bound.
 
-    A number is moved if it is beyond a rounded bound by no more than `BOUND_TOLERANCE`.
+    The bounds of the search space are rounded, so a recorded number may be beyond one of them by
+    `BOUND_TOLERANCE`.
 
     Returns:
         The number within the bounds, or why it cannot be a value of the hyperparameter.
@@ -186,8 +196,8 @@ def _clip_number(parameter: Parameter, number: float) -> float | Dropped:
     if parameter.kind is Kind.INTEGER and not number.is_integer():
         return Dropped.UNPARSABLE
 
-    lower = parameter.lower - BOUND_TOLERANCE
-    upper = parameter.upper + BOUND_TOLERANCE
-    if not lower <= number <= upper:
+    lowest_allowed = parameter.lower - BOUND_TOLERANCE
+    highest_allowed = parameter.upper + BOUND_TOLERANCE
+    if not lowest_allowed <= number <= highest_allowed:
         return Dropped.OUT_OF_BOUNDS
     return min(max(number, parameter.lower), parameter.upper)

@@ -26,18 +26,25 @@ MENTIONED_SHARE_OF_TASKS = 0.1
 
 
 def compute_correlation_by_lag(losses: FloatArray) -> dict[int, float]:
-    """Compute the mean rank correlation of the losses of tasks that are a lag apart, by lag.
+    """Compute how similarly tasks rank configurations that are 1, 2, 5 and 10 tasks apart.
 
-    `losses` (n, T) are those of n configurations on T tasks, in the order of time.
+    Args:
+        losses: Losses of n configurations on T tasks, in the order of time, (n, T).
+
+    Returns:
+        The mean rank correlation over all pairs of tasks that are a lag apart, by lag. Lags for
+        which there are too few tasks are left out.
     """
     number_of_tasks = losses.shape[1]
-    correlations = {}
+    correlation_of_lag = {}
     for lag in LAGS:
         if lag < number_of_tasks:
-            earlier, later = losses[:, :-lag], losses[:, lag:]
-            # NaN where all configurations of a task have the same loss.
-            correlations[lag] = float(np.nanmean(rank_correlation(earlier, later)))
-    return correlations
+            earlier = losses[:, :-lag]
+            later = losses[:, lag:]
+            correlations = rank_correlation(earlier, later)
+            # They are NaN where all configurations of a task have the same loss.
+            correlation_of_lag[lag] = float(np.nanmean(correlations))
+    return correlation_of_lag
 
 
 def compute_noise_share(repeated: FloatArray, *, averaged: int = 1) -> float:
@@ -50,12 +57,13 @@ def compute_noise_share(repeated: FloatArray, *, averaged: int = 1) -> float:
         averaged: Each value of the benchmark is the mean over this many seeds, which divides the
             variance due to the seed.
     """
-    # The variance over seeds, and the variance over configurations of their means, (T,) each.
-    variance_of_seeds = repeated.var(axis=0, ddof=1).mean(axis=0)
-    variance_of_means = repeated.mean(axis=0).var(axis=0, ddof=1)
+    number_of_seeds = len(repeated)
+    means_over_seeds = repeated.mean(axis=0)  # (m, T)
+    variance_of_means = means_over_seeds.var(axis=0, ddof=1)  # over configurations, (T,)
+    variance_of_seeds = repeated.var(axis=0, ddof=1).mean(axis=0)  # mean over configurations, (T,)
 
     # A mean over S seeds still varies by the seeds, with 1 / S of their variance.
-    variance_of_configs = np.maximum(variance_of_means - variance_of_seeds / len(repeated), 0.0)
+    variance_of_configs = np.maximum(variance_of_means - variance_of_seeds / number_of_seeds, 0.0)
 
     # Values of the benchmark are means over `averaged` seeds, so the seed moves them less.
     variance_in_values = variance_of_seeds / averaged
@@ -68,16 +76,17 @@ def compute_noise_share(repeated: FloatArray, *, averaged: int = 1) -> float:
 
 
 def compute_agreement(repeated: FloatArray) -> tuple[float, float]:
-    """Compute the mean rank correlation between the losses of one seed and of another.
+    """Compute how similarly two seeds rank configurations.
 
     Args:
         repeated: Losses of m configurations on T tasks, trained with each of S seeds, (S, m, T).
 
     Returns:
-        The correlation over all configurations, and that over the half that is better with the
-        first seed of a pair; means over ordered pairs of seeds and over tasks.
+        The rank correlation of all configurations, and that of the half that is better with the
+        first seed of a pair; means over all ordered pairs of seeds and all tasks.
     """
     pairs_of_seeds = list(permutations(repeated, 2))
+    # NaN where all configurations of a task have the same loss.
     correlations = [rank_correlation(first, second) for first, second in pairs_of_seeds]
     correlations_in_better_half = [
         upper_half_correlation(first, second, direction=Direction.MINIMIZE)
@@ -99,10 +108,11 @@ def compute_shares_within_noise(
         repeated: Losses of m configurations on T tasks, trained with each of S seeds, (S, m, T).
         averaged: Each value of the benchmark is the mean over this many seeds.
     """
-    means = repeated.mean(axis=0)
-    is_in_better_half = means <= np.median(means, axis=0)
-    variances = np.where(is_in_better_half, repeated.var(axis=0, ddof=1), np.nan)
-    deviation = np.sqrt(np.nanmean(variances, axis=0) / averaged)
+    means_over_seeds = repeated.mean(axis=0)  # (m, T)
+    is_in_better_half = means_over_seeds <= np.median(means_over_seeds, axis=0)
+    variances = repeated.var(axis=0, ddof=1)  # over seeds, (m, T)
+    variances_in_better_half = np.where(is_in_better_half, variances, np.nan)
+    deviation = np.sqrt(np.nanmean(variances_in_better_half, axis=0) / averaged)  # (T,)
 
     is_near_best = smooth <= smooth.min(axis=0) + 2 * deviation
     shares: FloatArray = is_near_best.mean(axis=0)
@@ -112,7 +122,10 @@ def compute_shares_within_noise(
 def make_comparisons(
     losses: FloatArray, smooth: FloatArray, repeated: FloatArray, *, averaged: int = 1
 ) -> dict[str, Any]:
-    """Make the comparisons on a card.
+    """Make the comparisons for a card: each an explanation in words, and its numbers.
+
+    "copying" tells how well the best configuration of the task before does; "other seeds" tells how
+    much of the losses is noise.
 
     Args:
         losses: Losses of n configurations on T tasks, as trained, (n, T).
@@ -122,10 +135,10 @@ def make_comparisons(
     """
     # Regret of the configuration that was best on the task before, on each task but the first.
     regrets = copying_regrets(losses)
-    median_regret = _nan_median(regrets)
-    median_regret_on_forest = _nan_median(copying_regrets(smooth))
-    lags = compute_correlation_by_lag(losses)
-    lags_in_words = ", ".join(f"{lag}: {value:.2f}" for lag, value in lags.items())
+    median_regret = _compute_nan_median(regrets)
+    median_regret_on_forest = _compute_nan_median(copying_regrets(smooth))
+    correlation_of_lag = compute_correlation_by_lag(losses)
+    lags_in_words = ", ".join(f"{lag}: {value:.2f}" for lag, value in correlation_of_lag.items())
     return {
         "copying": {
             "explanation": "the configuration that was best on the task before leaves "
@@ -135,14 +148,16 @@ def make_comparisons(
             "median_share": median_regret,
             "median_share_on_forest": median_regret_on_forest,
             "shares": regrets.tolist(),
-            "rank_correlation": {str(lag): value for lag, value in lags.items()},
+            "rank_correlation": {str(lag): value for lag, value in correlation_of_lag.items()},
         },
         "other seeds": _compare_seeds(smooth, repeated, averaged),
     }
 
 
 def describe_flatness(comparisons: Mapping[str, Any]) -> tuple[str, ...]:
-    """Describe for the card that on many tasks the best differ only by noise; empty if they do not.
+    """Describe for the card that many tasks are flat: many configurations are as good as the best.
+
+    The result is empty if at most a tenth of the tasks are flat.
 
     Args:
         comparisons: What `make_comparisons` returned, by the comparison's name.
@@ -158,7 +173,7 @@ def describe_flatness(comparisons: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _compare_seeds(smooth: FloatArray, repeated: FloatArray, averaged: int) -> dict[str, Any]:
-    """Compare the losses of different seeds: how much of them is noise.
+    """Compare the losses of different seeds, in words and numbers: how much of them is noise.
 
     Args:
         smooth: Losses on the forest, which evens out the noise of seeds, (n, T).
@@ -170,6 +185,7 @@ def _compare_seeds(smooth: FloatArray, repeated: FloatArray, averaged: int) -> d
     noise_of_means = compute_noise_share(repeated, averaged=averaged)
     correlation, correlation_in_better_half = compute_agreement(repeated)
     shares_near_best = compute_shares_within_noise(smooth, repeated, averaged=averaged)
+    # On a flat task, more than a tenth of the configurations are near the best.
     share_of_flat_tasks = float(np.mean(shares_near_best > SHARE_OF_FLAT_TASK))
 
     trained = f"{number_of_configs} configurations trained with {number_of_seeds} seeds"
@@ -193,6 +209,6 @@ def _compare_seeds(smooth: FloatArray, repeated: FloatArray, averaged: int) -> d
     }
 
 
-def _nan_median(shares: FloatArray) -> float:
+def _compute_nan_median(shares: FloatArray) -> float:
     """Return the median of the shares that are not NaN, and 0 if all are NaN."""
     return float(np.nanmedian(shares)) if np.isfinite(shares).any() else 0.0

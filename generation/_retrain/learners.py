@@ -37,7 +37,7 @@ class Learner:
         """What determines an estimator besides configuration and seed, with versions."""
         import sklearn
 
-        self._import_module()
+        self._import_module()  # an error says how to install it
         top_module, _, _ = self.module.partition(".")
         return {
             "estimator": f"{self.module}:{self.name}",
@@ -49,7 +49,12 @@ class Learner:
     def make_estimator(self, config: Mapping[str, Any], *, is_regression: bool, seed: int) -> Any:
         """Make the estimator of a configuration.
 
-        For a regression it standardises the target, and transforms predictions back.
+        For a regression it standardises the target in training, and transforms predictions back.
+
+        Args:
+            config: The configuration; its hyperparameters are keywords of the estimator.
+            is_regression: Whether the target is a number, else a class.
+            seed: Seed of the estimator.
         """
         from sklearn.compose import TransformedTargetRegressor
         from sklearn.preprocessing import StandardScaler

@@ -44,13 +44,13 @@ class RetrainPlan:
 
     @cached_property
     def values(self) -> FloatArray:
-        """The configurations, (n, d), drawn by the seed."""
+        """The n configurations as coded values, (n, d), drawn at random by the seed."""
         rng = np.random.default_rng(self.seed)
         return self.space.decode(self.space.sample_unit(rng, self.configurations))
 
     @property
     def number_repeated(self) -> int:
-        """Number m of the first configurations, those that are trained with every seed.
+        """Number m of configurations that are trained with every seed, the first ones of all.
 
         If values are means over seeds, these are all configurations. Otherwise they are some, which
         serve to measure how much the seed matters.
@@ -59,8 +59,11 @@ class RetrainPlan:
             return len(self.values)
         return min(REPEATED_CONFIGURATIONS, len(self.values))
 
-    def jobs(self) -> list[TrainingJob]:
-        """List all trainings: n configurations with the first seed, then m with each other seed."""
+    def list_jobs(self) -> list[TrainingJob]:
+        """List all trainings: n configurations with the first seed, then m with each other seed.
+
+        The place of a job is its seed, as text.
+        """
         configs = self.space.configs(self.values)
         jobs = [TrainingJob(str(self.seed), config) for config in configs]
 
@@ -75,18 +78,22 @@ class RetrainPlan:
 def average_seeds(
     plan: RetrainPlan, outcomes: Sequence[Mapping[str, Any]]
 ) -> tuple[FloatArray, FloatArray]:
-    """Average the outcomes of a plan's jobs over seeds.
+    """Average the outcomes of a plan's trainings over seeds.
 
-    Jobs come seed by seed: first all n configurations with the first seed, then m of them with each
-    further one.
+    Args:
+        plan: The plan.
+        outcomes: Outcomes of its jobs in their order: all n configurations with the first seed,
+            then m of them with each further seed. Each has the "values" on T tasks.
 
     Returns:
         Values of the n configurations, (n, T): means over seeds, if the plan averages them; and the
         values of the m configurations that were trained with every seed, (S, m, T).
     """
     values = np.array([outcome["values"] for outcome in outcomes], dtype=np.float64)
-    n, n_tasks = len(plan.values), values.shape[1]
+    n = len(plan.values)
     m = plan.number_repeated
+    n_tasks = values.shape[1]
+
     # If the plan averages seeds, m is n: every seed has n rows. Otherwise `averaged` is 1.
     values_of_seeds = values[: plan.averaged * n].reshape(plan.averaged, n, n_tasks)
     means = values_of_seeds.mean(axis=0)
@@ -109,7 +116,7 @@ def make_raw_evaluations(
         repeated: Values of the first m of them with each of S seeds, (S, m, T).
     """
     spread = np.full_like(values, np.nan)
-    n_repeated = repeated.shape[1]  # the first configurations
+    n_repeated = repeated.shape[1]  # m
     spread[:n_repeated] = repeated.std(axis=0, ddof=1)
     training = np.arange(len(configs))  # every configuration is a training of its own
     return [
@@ -123,11 +130,13 @@ def describe_limits(plan: RetrainPlan) -> tuple[str, ...]:
     rows_of_period = np.diff(plan.trainer.stream.starts)
     fewest = rows_of_period.min()
     most = rows_of_period.max()
-    times = "once" if plan.averaged == 1 else f"{plan.averaged} times"
     seeds = ", ".join(str(plan.seed + k) for k in range(plan.averaged))
-    noun = "seed" if plan.averaged == 1 else "seeds"
+    if plan.averaged == 1:
+        how_often = f"once, with seed {seeds},"
+    else:
+        how_often = f"{plan.averaged} times, with seeds {seeds},"
     return (
-        f"A model was trained {times}, with {noun} {seeds}, for each configuration and task: what "
+        f"A model was trained {how_often} for each configuration and task: what "
         "the seed does is in the values, and the forest smooths it, so that a training may beat "
         "the best known value, which is the forest's.",
         f"A period has {fewest} to {most} rows, all of which measure the model that "

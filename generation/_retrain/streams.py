@@ -42,13 +42,14 @@ class Stream:
             frame: The rows in the order of time, (n,).
             period_of_row: Name of each row's period, (n,). A new period begins wherever it changes.
         """
-        is_start = np.append(True, period_of_row[1:] != period_of_row[:-1])
+        differs_from_row_before = period_of_row[1:] != period_of_row[:-1]
+        is_start = np.append(True, differs_from_row_before)
         starts = np.flatnonzero(is_start)
         names = period_of_row[starts].tolist()
         return cls(Rows.from_frame(frame), tuple(names), (*starts.tolist(), len(frame)))
 
     def select(self, first: int, last: int) -> slice:
-        """Select the rows of the periods `first` to `last`, inclusive."""
+        """Return the slice of the rows of the periods `first` to `last`, inclusive."""
         return slice(self.starts[first], self.starts[last + 1])
 
 
@@ -69,8 +70,8 @@ def _prepare_electricity(frame: "pd.DataFrame") -> tuple["pd.DataFrame", "NDArra
     import pandas as pd
 
     half_hours = pd.date_range("1996-05-07", periods=len(frame), freq="30min")
-    market_before = frame[MARKET_COLUMNS].shift(1)  # of the row before
-    features = frame[["day", "period"]].join(market_before)
+    market_of_row_before = frame[MARKET_COLUMNS].shift(1)
+    features = frame[["day", "period"]].join(market_of_row_before)
     features["mean_of_a_day"] = features["nswprice"].rolling(HALF_HOURS_PER_DAY).mean()
 
     has_mean = np.arange(len(frame)) >= HALF_HOURS_PER_DAY  # not on the first day, 7 May
@@ -80,7 +81,7 @@ def _prepare_electricity(frame: "pd.DataFrame") -> tuple["pd.DataFrame", "NDArra
 
 
 def _prepare_weather(frame: "pd.DataFrame") -> tuple["pd.DataFrame", "NDArray[Any]"]:
-    """Return all columns, and the year of each row, its period.
+    """Return all columns, the last of which is the target, and the year of each row, its period.
 
     The file has 50 years of measurements but no times, so that years have equal numbers of rows.
     """
@@ -88,8 +89,10 @@ def _prepare_weather(frame: "pd.DataFrame") -> tuple["pd.DataFrame", "NDArray[An
 
 
 def _prepare_bike_sharing(frame: "pd.DataFrame") -> tuple["pd.DataFrame", "NDArray[Any]"]:
-    """Return the features and each row's month, which is its period and no feature."""
-    # Years count from 0, for 2011.
+    """Return the features and the target, and each row's month, which is its period and no feature.
+
+    The file's column `yr` counts years from 0, for 2011.
+    """
     months = [
         f"{2011 + int(year)}-{int(month):02d}"
         for year, month in zip(frame.yr, frame.mth, strict=True)
@@ -113,14 +116,15 @@ def _prepare_metro_traffic(frame: "pd.DataFrame") -> tuple["pd.DataFrame", "NDAr
         times.
     """
     hours = frame[HOURLY_COLUMNS]
-    is_new_hour = (hours != hours.shift()).any(axis=1)
+    is_new_hour = (hours != hours.shift()).any(axis=1)  # differs from the row before
     frame = frame[is_new_hour]
 
     lagged = {f"lag_{lag}": frame["target"].shift(lag) for lag in TRAFFIC_LAGS}
     # Both attr_5 and attr_6 describe the weather; the first is a feature.
     frame = frame.drop(columns="attr_6").rename(columns={"attr_5": "weather"})
+    # The number of the weather is a category, so a text.
     frame = frame.assign(**lagged, weather=frame["weather"].astype(int).astype(str))
-    frame = frame.iloc[max(TRAFFIC_LAGS) :]
+    frame = frame.iloc[max(TRAFFIC_LAGS) :]  # without rows that lack a lag
 
     target_last = [*frame.columns.drop("target"), "target"]
     return frame[target_last], _cut_evenly("period", len(frame), periods=50)
@@ -130,7 +134,7 @@ def _prepare_flights(frame: "pd.DataFrame") -> tuple["pd.DataFrame", "NDArray[An
     """Prepare every third departure that arrived, to predict a delay of over 15 minutes.
 
     Returns:
-        Features and target, and the week of each row, its period; a 53rd would not be whole.
+        Features and target, and the week of each row, its period.
     """
     import pandas as pd
 
@@ -139,7 +143,7 @@ def _prepare_flights(frame: "pd.DataFrame") -> tuple["pd.DataFrame", "NDArray[An
     frame = frame.assign(week=week, weekday=days.dt.day_of_week)
 
     has_arrived = frame["arr_delay"].notna()
-    is_whole_week = week < 52
+    is_whole_week = week < 52  # the 53rd has one day
     frame = frame[has_arrived & is_whole_week].iloc[::3]
 
     features = frame[["weekday", "sched_dep_time", "hour", "carrier", "origin", "distance"]]
@@ -152,12 +156,12 @@ def _cut_evenly(noun: str, rows: int, periods: int) -> "NDArray[Any]":
     """Name the period of each row such that all periods have about the same number of rows.
 
     Args:
-        noun: Beginning of the names.
+        noun: Beginning of the names, such as "year" for "year-01", "year-02" and so on.
         rows: Number of rows.
         periods: Number of periods.
     """
-    numbers = np.arange(rows) * periods // rows  # 0 to periods - 1, ascending
-    return np.array([f"{noun}-{number + 1:02d}" for number in numbers.tolist()])
+    period_of_row = np.arange(rows) * periods // rows  # 0 to periods - 1, ascending
+    return np.array([f"{noun}-{period + 1:02d}" for period in period_of_row.tolist()])
 
 
 PUBLIC_STREAMS: Mapping[str, Callable[["pd.DataFrame"], tuple["pd.DataFrame", "NDArray[Any]"]]] = {
@@ -171,7 +175,7 @@ PUBLIC_STREAMS: Mapping[str, Callable[["pd.DataFrame"], tuple["pd.DataFrame", "N
 
 
 def read_public_stream(name: str, folder: Path) -> Stream:
-    """Read one of the public streams from NAME.parquet in a folder.
+    """Read one of the public streams from the file NAME.parquet in a folder, and prepare its rows.
 
     Raises:
         ArtifactError: There is no such file, or it holds other data.
@@ -179,8 +183,9 @@ def read_public_stream(name: str, folder: Path) -> Stream:
     import pandas as pd
 
     path = folder / f"{name}.parquet"
+    prepare = PUBLIC_STREAMS[name]
     try:
-        frame, period_of_row = PUBLIC_STREAMS[name](pd.read_parquet(path))
+        frame, period_of_row = prepare(pd.read_parquet(path))
     except (OSError, KeyError, AttributeError, ValueError) as error:
         raise ArtifactError(f"{path} is not the stream {name!r}: {error!r}") from None
     return Stream.from_frame(frame, period_of_row)

@@ -40,14 +40,19 @@ class Rows:
 
     @classmethod
     def from_frame(cls, frame: "pd.DataFrame") -> "Rows":
-        """Split a table into features and target, the last column."""
+        """Split a table into numbers, categories and the target, its last column.
+
+        A category is coded by the rank of its text among those of its column.
+        """
         import pandas as pd
 
         *names, target = frame.columns
-        is_number = [pd.api.types.is_numeric_dtype(frame[name]) for name in names]
-        numbers = frame[names].loc[:, is_number].to_numpy(dtype=np.float64, na_value=np.nan)
-        categories = np.empty((len(frame), len(names) - sum(is_number)), dtype=np.int64)
-        for column, name in enumerate(frame[names].loc[:, np.logical_not(is_number)]):
+        names_of_numbers = [name for name in names if pd.api.types.is_numeric_dtype(frame[name])]
+        names_of_categories = [name for name in names if name not in names_of_numbers]
+
+        numbers = frame[names_of_numbers].to_numpy(dtype=np.float64, na_value=np.nan)
+        categories = np.empty((len(frame), len(names_of_categories)), dtype=np.int64)
+        for column, name in enumerate(names_of_categories):
             texts = frame[name].astype(object).map(str, na_action="ignore")
             codes, _ = pd.factorize(texts, sort=True)  # -1 where the value is missing
             categories[:, column] = codes
@@ -68,16 +73,18 @@ class DataSplit:
 
 
 def code_target(target: NDArray[Any], *, is_regression: bool) -> NDArray[Any]:
-    """Code a target, (n,): numbers as floats, classes as their indices."""
+    """Return a target, (n,), as floats, or the classes of a classification as their indices."""
     if is_regression:
         return target.astype(np.float64)
-    _, codes = np.unique(target, return_inverse=True)
-    return codes.astype(np.int64)
+    _, index_of_class = np.unique(target, return_inverse=True)
+    return index_of_class.astype(np.int64)
 
 
 def make_features(numbers: FloatArray, categories: IntArray, n_training: int) -> FloatArray:
     """Make standardised features, (n, p), from columns of numbers and of categories.
 
+    Missing numbers become the median of their column. Categories are one-hot coded, those of a
+    column with two choices by one feature; a choice that does not occur in training has only zeros.
     Medians, choices and scales are those of the first rows, which a model is trained on.
 
     Args:
@@ -93,14 +100,18 @@ def make_features(numbers: FloatArray, categories: IntArray, n_training: int) ->
 
     for codes in categories.T:
         choices = np.unique(codes[:n_training])
-        is_binary = len(choices) == 2  # then one column tells both choices apart
+        is_binary = len(choices) == 2  # then one feature tells both choices apart
         coded_choices = choices[1:] if is_binary else choices
-        blocks.append((codes[:, None] == coded_choices).astype(np.float64))
+        one_hot = codes[:, None] == coded_choices
+        blocks.append(one_hot.astype(np.float64))
     return _standardise(np.concatenate(blocks, axis=1), n_training)
 
 
 def _standardise(features: FloatArray, n_training: int) -> FloatArray:
-    """Standardise features, (n, p), by mean and standard deviation of the rows to train on."""
+    """Standardise features, (n, p), by mean and standard deviation of the rows to train on.
+
+    A feature that is constant in these rows is only centred.
+    """
     mean = features[:n_training].mean(axis=0)
     deviation = features[:n_training].std(axis=0)
     divisor = np.where(deviation > 0, deviation, 1.0)

@@ -44,17 +44,17 @@ class RetrainTrainer:
 
     @cached_property
     def coded_target(self) -> NDArray[Any]:
-        """The target as numbers, (n,)."""
+        """The target of all rows: numbers, or the classes' indices, (n,)."""
         return code_target(self.stream.rows.target, is_regression=self.is_regression)
 
     @property
     def tasks(self) -> range:
-        """Numbers of the periods that are predicted."""
+        """Numbers of the predicted periods: all with enough periods before them to train on."""
         return range(self.longest_window, len(self.stream.names))
 
     @property
     def contexts(self) -> dict[str, dict[str, float]]:
-        """Context of every task by its name."""
+        """Context of every task, the number of its period, by the task's name."""
         return {self.stream.names[task]: {"period": float(task)} for task in self.tasks}
 
     @cached_property
@@ -69,24 +69,26 @@ class RetrainTrainer:
         }
 
     def __call__(self, config: Mapping[str, Any], where: str) -> Mapping[str, Any]:
-        """Train for every task with one seed.
+        """Train a configuration for every task with one seed.
 
         Args:
             config: The configuration.
             where: The seed, as text: it also names the folder of stored trainings.
 
         Returns:
-            "values" of the tasks.
+            "values", the value of the metric on every task.
         """
         from threadpoolctl import threadpool_limits
 
+        seed = int(where)
         # Several trainings may run at once, so each has one thread. Setting this limit is slow, so
         # that it is set once for all tasks.
         with threadpool_limits(1):
-            return {"values": [self.train(config, task, seed=int(where)) for task in self.tasks]}
+            values = [self.train(config, task, seed=seed) for task in self.tasks]
+        return {"values": values}
 
     def train(self, config: Mapping[str, Any], task: int, *, seed: int) -> float:
-        """Train for a period, and return the value of the metric on it.
+        """Train on the periods before a task's period, and return the value of the metric on this.
 
         Args:
             config: The configuration. Without a window it is trained on the longest one; without a
@@ -94,8 +96,7 @@ class RetrainTrainer:
             task: Number of the period.
             seed: Seed of the model.
         """
-        from sklearn.metrics import get_scorer
-
+        # Window and half-life choose and weight the rows; the other values are the model's.
         config_of_model = dict(config)
         window = int(config_of_model.pop(WINDOW, self.longest_window))
         half_life = config_of_model.pop(HALF_LIFE, None)
@@ -111,46 +112,59 @@ class RetrainTrainer:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # such as warnings on convergence
             estimator.fit(split.training, split.training_target, **fit_arguments)
-        scorer = get_scorer("neg_mean_absolute_error" if self.is_regression else "roc_auc")
-        score = float(scorer(estimator, split.test, split.test_target))
-        # Scorers are to be maximised: that of an error is negated.
-        return -score if self.is_regression else score
+        return self._measure(estimator, split)
+
+    def _measure(self, estimator: Any, split: DataSplit) -> float:
+        """Measure a fitted estimator on the test rows, by mean absolute error or AUC."""
+        from sklearn.metrics import get_scorer
+
+        if self.is_regression:
+            # scikit-learn's scorers are to be maximised, so that of an error is negated.
+            scorer = get_scorer("neg_mean_absolute_error")
+            return -float(scorer(estimator, split.test, split.test_target))
+        return float(get_scorer("roc_auc")(estimator, split.test, split.test_target))
 
     def split_rows(self, task: int, window: int) -> DataSplit:
-        """Select the rows that a model is trained on, and those that it is measured on.
+        """Select the rows that a model is trained on and measured on, and make their features.
 
         Args:
             task: Number of the period that it is measured on.
             window: Number of periods before it, on which it is trained.
         """
         training_rows = self.stream.select(task - window, task - 1)
-        rows_of_period = self.stream.select(task, task)
-        selected = slice(training_rows.start, rows_of_period.stop)
+        test_rows = self.stream.select(task, task)
+        all_rows = slice(
+            training_rows.start, test_rows.stop
+        )  # the test rows follow the training rows
         n_training = training_rows.stop - training_rows.start
 
         # Codes and scales are those of the training rows: the period's are not known in training.
         rows = self.stream.rows
-        features = make_features(rows.numbers[selected], rows.categories[selected], n_training)
+        features = make_features(rows.numbers[all_rows], rows.categories[all_rows], n_training)
         return DataSplit(
             training=features[:n_training],
             training_target=self.coded_target[training_rows],
             test=features[n_training:],
-            test_target=self.coded_target[rows_of_period],
+            test_target=self.coded_target[test_rows],
         )
 
     def _compute_weights(self, half_life: float, task: int, n_training: int) -> FloatArray:
         """Compute the weights of the rows that a model is trained on, (n_training,).
 
+        A row has the weight 0.5^(age / half_life), where age counts the periods after the row's
+        own, up to the last one before the predicted period.
+
         Args:
             half_life: Number of periods after which the weight of a row halves.
-            task: Number of the predicted period, before which the rows lie.
-            n_training: Number of rows.
+            task: Number of the predicted period.
+            n_training: Number of rows; they are the last ones before the predicted period.
         """
         starts = np.asarray(self.stream.starts)
         end = self.stream.starts[task]
         rows = np.arange(end - n_training, end)
+        # The number of periods that start at a row or before it, less one, is the row's period.
         period_of_row = np.searchsorted(starts, rows, side="right") - 1
-        age = task - 1 - period_of_row  # 0 in the last period before the predicted one
-        # A row that is older by a half-life has half the weight.
+        last_period = task - 1
+        age = last_period - period_of_row
         weights: FloatArray = 0.5 ** (age / half_life)
         return weights

@@ -10,7 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpobench_ordered.benchmarks.openml_flows import ranger_space, svm_space, xgboost_space
+from hpobench_ordered.benchmarks.openml_flows import (
+    make_ranger_space,
+    make_svm_space,
+    make_xgboost_space,
+)
 from hpobench_ordered.errors import DownloadError, MissingExtraError, StoreError
 from hpobench_ordered.generation._openml.records import FlowRecords, download_records
 from hpobench_ordered.generation._openml.setups import (
@@ -67,7 +71,7 @@ def list_as_client(*records: tuple[int, float | None, Any]) -> pd.DataFrame:
 @pytest.fixture
 def listings():
     """The listing of each task: two with 4 and 3 random configurations, and an empty one."""
-    configs = sample_configs(svm_space(), 7)
+    configs = sample_configs(make_svm_space(), 7)
     records = [
         (run, run / 10, write_setup_as_mlr(config, SVM_FLOW) | {"scale": "NA"})
         for run, config in enumerate(configs)
@@ -107,7 +111,7 @@ def download(asked_tasks, tmp_path):
     """A function that downloads the records of tasks into the same folder at each call."""
 
     def download(*tasks: int) -> FlowRecords:
-        space = svm_space()
+        space = make_svm_space()
         return download_records(
             flow_id=SVM_FLOW,
             tasks=tasks,
@@ -133,7 +137,7 @@ def test_records_become_evaluations(download):
 
 def test_setups_become_configurations(download):
     """Configurations are those of which the listing was made, up to the digits that R writes."""
-    space = svm_space()
+    space = make_svm_space()
 
     configs = download(37, 9946).frame.filter(like="config.")
 
@@ -244,9 +248,9 @@ def test_answers_are_read_by_the_client(monkeypatch, tmp_path):
     frame = download_records(
         flow_id=SVM_FLOW,
         tasks=[37],
-        space=svm_space(),
+        space=make_svm_space(),
         folder=tmp_path,
-        setups=MlrSetups(svm_space(), MLR_DEFAULTS[SVM_FLOW]),
+        setups=MlrSetups(make_svm_space(), MLR_DEFAULTS[SVM_FLOW]),
     ).frame
 
     (row,) = frame[["run", "training", "value", "config.kernel", "config.cost"]].to_numpy().tolist()
@@ -275,16 +279,16 @@ CONFIG_OF_RANGER = {
 
 @pytest.mark.parametrize(
     ("flow", "space"),
-    [(5891, svm_space()), (6767, xgboost_space()), (6794, ranger_space())],
+    [(5891, make_svm_space()), (6767, make_xgboost_space()), (6794, make_ranger_space())],
     ids=["SVM", "XGBoost", "ranger"],
 )
 @given(seed=st.integers(0, 2**32 - 1))
 def test_configurations_stated_by_mlr_are_read(flow, space, seed):
     """A configuration written as mlr records it is read again, up to the 15 digits of R."""
     (config,) = sample_configs(space, 1, seed)
-    read_setup = MlrSetups(space, MLR_DEFAULTS[flow])
+    setups = MlrSetups(space, MLR_DEFAULTS[flow])
 
-    read_config = read_setup(write_setup_as_mlr(config, flow), task=37)
+    read_config = setups.read_config(write_setup_as_mlr(config, flow), task=37)
 
     assert isinstance(read_config, dict)  # else the reason why it was dropped
     np.testing.assert_allclose(space.row(read_config), space.row(config), rtol=1e-14)
@@ -293,12 +297,14 @@ def test_configurations_stated_by_mlr_are_read(flow, space, seed):
 
 def test_ways_to_write_values():
     """Numbers have exponents, no leading zero, or quotes; truth values are R's or JSON's."""
-    assert MlrSetups(ranger_space())(SETUP_OF_RANGER, task=37) == CONFIG_OF_RANGER
+    assert MlrSetups(make_ranger_space()).read_config(SETUP_OF_RANGER, task=37) == CONFIG_OF_RANGER
 
 
 @pytest.mark.parametrize("text", [" radial", '"radial"', "'radial'", '["radial"]', "Radial"])
 def test_ways_to_write_choices(text):
-    config = MlrSetups(svm_space())({"kernel": text, "cost": "1", "gamma": "1"}, task=37)
+    config = MlrSetups(make_svm_space()).read_config(
+        {"kernel": text, "cost": "1", "gamma": "1"}, task=37
+    )
 
     assert config == {"kernel": "radial", "cost": 1.0, "gamma": 1.0}
 
@@ -320,7 +326,7 @@ def test_ways_to_write_numbers(text, expected):
 
     So a value a little beyond one of them is read as this bound, if it rounds to it.
     """
-    read = MlrSetups(svm_space())({"kernel": "linear", "cost": text}, task=37)
+    read = MlrSetups(make_svm_space()).read_config({"kernel": "linear", "cost": text}, task=37)
 
     if isinstance(expected, float):
         expected = {"kernel": "linear", "cost": expected}
@@ -334,7 +340,7 @@ def test_ways_to_write_integers(text, expected):
     """The degree is from 2 to 5."""
     setup = {"kernel": "polynomial", "cost": "1", "gamma": "1", "degree": text}
 
-    read = MlrSetups(svm_space())(setup, task=37)
+    read = MlrSetups(make_svm_space()).read_config(setup, task=37)
 
     assert (read["degree"] if isinstance(read, dict) else read) == expected
 
@@ -343,7 +349,10 @@ def test_inactive_hyperparameters_are_ignored():
     """A linear kernel has no gamma and no degree: unusable values of them do not matter."""
     setup = {"kernel": "linear", "cost": "1", "gamma": "?", "degree": "900"}
 
-    assert MlrSetups(svm_space())(setup, task=37) == {"kernel": "linear", "cost": 1.0}
+    assert MlrSetups(make_svm_space()).read_config(setup, task=37) == {
+        "kernel": "linear",
+        "cost": 1.0,
+    }
 
 
 @pytest.mark.parametrize(("stated", "task", "gamma"), [({}, 37, 1 / 8), ({"gamma": "2"}, 3, 2.0)])
@@ -357,9 +366,9 @@ def test_converters_use_data_of_task(stated, task, gamma):
     def convert_gamma(gamma: float | None, task: int) -> float:
         return 1 / columns[task] if gamma is None else gamma
 
-    read_setup = MlrSetups(svm_space(), MLR_DEFAULTS[SVM_FLOW], {"gamma": convert_gamma})
+    setups = MlrSetups(make_svm_space(), MLR_DEFAULTS[SVM_FLOW], {"gamma": convert_gamma})
 
-    config = read_setup({"cost": "2"} | stated, task)
+    config = setups.read_config({"cost": "2"} | stated, task)
 
     assert config == {"kernel": "radial", "cost": 2.0, "gamma": gamma}
 
