@@ -15,7 +15,7 @@ from hpobench_ordered.benchmarks._adjustment import (
     SEARCHED_ON,
     SpaceAdjustment,
     Steps,
-    surrogate_hash,
+    look_up_surrogate_hash,
 )
 from hpobench_ordered.benchmarks.adjustments import FLOW_SURROGATE, SEARCHED
 from hpobench_ordered.data.artifact import ArtifactWriter
@@ -35,23 +35,26 @@ LIMIT_OF_SEARCH = (
 def generate(adjustment: SpaceAdjustment, request: Request) -> Path:
     """Search the best values before and after an adjustment and write the artifact.
 
-    Step 1 is the search space before the adjustment, step 2 that after it.
+    Step 1 is the search space before the adjustment, step 2 that after it. The artifact has no
+    surrogate: the forest is in the artifact of the flow that the adjustment is based on.
     """
-    # The forest of the flow; its best values on the flow's own search space are not used.
+    # The second part, best values on the flow's own search space, does not apply to the steps.
     forest, _ = adjustment.base.option(FLOW_SURROGATE).load()
     rng = np.random.default_rng(request.seed)
     before = _search_best_values(adjustment, Steps.STEP_1, forest, request, rng)
     after = _search_best_values(adjustment, Steps.STEP_2, forest, request, rng)
     best_values = {
         # The hash of the forest, to notice if values were searched on another one.
-        SEARCHED_ON: surrogate_hash(adjustment.base, FLOW_SURROGATE),
+        SEARCHED_ON: look_up_surrogate_hash(adjustment.base, FLOW_SURROGATE),
         Steps.STEP_1.name: before,
         Steps.STEP_2.name: after,
     }
-    defined = definition_to_json(adjustment.definition(Steps.STEP_2))
 
-    # No surrogates: the artifact of the flow holds the forest.
-    content = {**defined, "surrogates": {}, BEST_VALUES: {FLOW_SURROGATE: best_values}}
+    content = {
+        **definition_to_json(adjustment.define(Steps.STEP_2)),
+        "surrogates": {},
+        BEST_VALUES: {FLOW_SURROGATE: best_values},
+    }
     with ArtifactWriter(request.folder) as writer:
         writer.write_json(BENCHMARK, content)
         writer.write_json(CARD, _make_card(adjustment, request).to_json())
@@ -65,23 +68,35 @@ def _search_best_values(
     request: Request,
     rng: np.random.Generator,
 ) -> list[float]:
-    """Search the best value of every task in the search space of a step, on the forest."""
-    defined = adjustment.definition(step)
+    """Search the best value of every task in the search space of a step.
+
+    Args:
+        adjustment: The adjustment.
+        step: Step 1, before the adjustment, or step 2, after it.
+        forest: The forest to search on, which takes configurations of the flow's search space.
+        request: Tells whom to report the progress to.
+        rng: Draws the configurations of the search.
+    """
+    defined = adjustment.define(step)
     n_tasks = len(defined.tasks)
-    # The forest is on the search space of the flow, of which that of the step is a part.
+    # The search space of the step is a part of that of the flow.
     forest_on_space_of_step = adjustment.embed(step, forest)
     search = search_best_values(
         forest_on_space_of_step, defined.space, defined.objective, n_tasks=n_tasks, rng=rng
     )
     best_values = []
-    for best_value in search:
+    for best_value in search:  # task by task, each after seconds of searching
         best_values.append(best_value)
         request.progress("best values", len(best_values), n_tasks)
     return best_values
 
 
 def _make_card(adjustment: SpaceAdjustment, request: Request) -> Card:
-    """Make the card: that of the flow's forest, restricted to the tasks of the adjustment."""
+    """Make the card: that of the flow's forest, with the tasks of the adjustment alone.
+
+    Raises:
+        ArtifactError: The flow has no artifact.
+    """
     if adjustment.base.artifact is None:
         raise ArtifactError(f"{adjustment.base.id} has no artifact with a card")
 

@@ -23,7 +23,8 @@ from pathlib import Path
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray, IntArray
-from hpobench_ordered.benchmarks.newsvendor import HIGHEST_PRICE, NAME, definition
+from hpobench_ordered.benchmarks.newsvendor import HIGHEST_PRICE, NAME, define_benchmark
+from hpobench_ordered.data.benchmark import Definition
 from hpobench_ordered.data.extras import import_extra
 from hpobench_ordered.generation.base import EvaluationSource, Generator, Request
 from hpobench_ordered.surrogates import SurrogateType
@@ -47,17 +48,18 @@ TASTE_STREAM = (1, 2, 3)
 
 
 def draw_utilities(n_tasks: int = 9) -> IntArray:
-    """Draw utilities u, (T, J), of the items in `n_tasks` tasks: a random walk from task to task.
+    """Draw the utilities u of the items in each task, (T, J): a random walk from task to task.
 
-    Each task adds -2..2 to every item's utility, clipped to 1..11. The steps come from NumPy's
-    legacy generator under the authors' seed, because the recorded evaluations depend on it; more
-    tasks continue the same walk.
+    In the first task all utilities are 7. Each later task adds a whole number from -2 to 2 to the
+    utility of every item, and clips it to 1..11. The steps come from NumPy's legacy generator under
+    the authors' seed, because the recorded evaluations depend on it; more tasks continue the same
+    walk.
     """
     rng = np.random.RandomState(WALK_SEED)
     utilities = np.empty((n_tasks, N_ITEMS), dtype=np.int64)
     utilities[0] = FIRST_UTILITY
     for task in range(1, n_tasks):
-        steps = rng.randint(-2, 3, N_ITEMS)
+        steps = rng.randint(-2, 3, N_ITEMS)  # below 3
         utilities[task] = np.clip(utilities[task - 1] + steps, *UTILITY_BOUNDS)
     return utilities
 
@@ -65,13 +67,15 @@ def draw_utilities(n_tasks: int = 9) -> IntArray:
 def draw_tastes() -> FloatArray:
     """Draw the customers' tastes e, (R, C, J), the same for every evaluation.
 
-    Gumbel noise of scale 1 and location minus Euler's gamma, so of mean 0, by inverse transform of
-    MRG32k3a's uniforms, item by item, customer by customer, replication by replication.
+    A taste is Gumbel noise of scale 1, shifted by Euler's gamma so that its mean is 0. It is the
+    inverse distribution function of a uniform number of the generator MRG32k3a, which draws item by
+    item, customer by customer, replication by replication, as the authors do.
     """
     mrg32k3a = import_extra(
         "mrg32k3a.mrg32k3a", package="mrg32k3a", extra="generate", purpose="simulating newsvendor"
     )
-    rng = mrg32k3a.MRG32k3a(s_ss_sss_index=list(TASTE_STREAM))  # its three indices
+    # Stream, substream and subsubstream.
+    rng = mrg32k3a.MRG32k3a(s_ss_sss_index=list(TASTE_STREAM))
     shape = (N_REPLICATIONS, N_CUSTOMERS, N_ITEMS)
     uniforms = [rng.random() for _ in range(math.prod(shape))]
     noise = [-math.log(-math.log(uniform)) - np.euler_gamma for uniform in uniforms]
@@ -97,25 +101,25 @@ def compute_total_profits(prices: IntArray, utilities: IntArray, tastes: FloatAr
 
     # Every replication pays for the whole stock, sold or not.
     cost = UNIT_COST * sum(INITIAL_STOCK)
-    total = np.full(n, -cost * len(tastes), dtype=np.int64)
-    for tastes_of_customers in tastes:
+    total_profit = np.full(n, -cost * len(tastes), dtype=np.int64)
+    for tastes_of_customers in tastes:  # of one replication
         stock = initial_stock.copy()
         for taste in tastes_of_customers:
             # Utility of each item to this customer at each list's price, (J, n); none if sold out.
             utility = np.where(stock > 0, utility_at_price + taste[:, None], -np.inf)
-            best_item = utility.argmax(axis=0)
+            best_item = utility.argmax(axis=0)  # at each list's prices, (n,)
 
             # The customer buys the best item where it has a positive utility.
             buys = utility[best_item, price_lists] > 0
             lists_with_sale = price_lists[buys]
             sold_item = best_item[buys]
             stock[sold_item, lists_with_sale] -= 1
-            total[lists_with_sale] += price_of_item[sold_item, lists_with_sale]
-    return total
+            total_profit[lists_with_sale] += price_of_item[sold_item, lists_with_sale]
+    return total_profit
 
 
 def simulate(prices: IntArray, utilities: IntArray, tastes: FloatArray) -> FloatArray:
-    """Compute the mean profit (n,) of price lists on one task, over R replications.
+    """Simulate n price lists on a task, and return their mean profits over R replications, (n,).
 
     Profits are whole numbers, so that their sum is exact, and the mean is rounded once.
 
@@ -129,15 +133,18 @@ def simulate(prices: IntArray, utilities: IntArray, tastes: FloatArray) -> Float
 
 
 def make_price_grid(highest: int) -> IntArray:
-    """Return all lists of whole prices 0..highest, (n, 3); the last item's price varies fastest."""
-    numbers_of_prices = (highest + 1,) * N_ITEMS  # of each item
-    prices_of_items = np.indices(numbers_of_prices, dtype=np.int64)
+    """Make all lists of whole prices 0..highest of three items, a list in each row, (n, 3).
+
+    The last item's price varies fastest.
+    """
+    prices_per_item = highest + 1
+    prices_of_items = np.indices((prices_per_item,) * N_ITEMS, dtype=np.int64)
     return prices_of_items.reshape(N_ITEMS, -1).T
 
 
 def generate(request: Request) -> Path:
     """Simulate the grid of all price lists on every task and write the artifact."""
-    defined = definition()
+    defined = define_benchmark()
     n_tasks = len(defined.tasks)
     prices = make_price_grid(HIGHEST_PRICE)
     tastes = draw_tastes()
@@ -145,24 +152,31 @@ def generate(request: Request) -> Path:
     for task, utilities in enumerate(draw_utilities(n_tasks)):
         profits_of_tasks.append(simulate(prices, utilities, tastes))
         request.progress("simulating", task + 1, n_tasks)
-    profits = np.stack(profits_of_tasks)
+    profits = np.stack(profits_of_tasks)  # (tasks, price lists)
 
-    # A task's profits by the prices of all items, each from 0 to the highest.
-    number_of_prices = HIGHEST_PRICE + 1
-    table = profits.reshape(n_tasks, *(number_of_prices,) * N_ITEMS)
+    # An axis for the tasks, then one for the price of each item, from 0 to the highest.
+    prices_per_item = HIGHEST_PRICE + 1
+    table = profits.reshape(n_tasks, *(prices_per_item,) * N_ITEMS)
     surrogate = BundledSurrogate(
         name="table",
         summary="The simulator's value of every configuration.",
         model=TableSurrogate.from_values(table, lower=[0] * N_ITEMS),
         best_values=profits.max(axis=1).tolist(),
     )
-    card = Card(
+    write_bundle(request.folder, defined, [surrogate], _make_card(defined, profits))
+    return request.folder
+
+
+def _make_card(defined: Definition, profits: FloatArray) -> Card:
+    """Make the card of the benchmark from its definition and the profits, (tasks, price lists)."""
+    _, n_price_lists = profits.shape
+    return Card(
         benchmark=NAME,
         surrogate=SurrogateType.TABLE,
         source=defined.provenance.source,
         licence=defined.provenance.licence,
         evaluations=profits.size,
-        configurations=len(prices),
+        configurations=n_price_lists,
         folds=0,  # an exact table is not cross-validated, so it has no figures
         figures=(),
         limits=(
@@ -171,8 +185,6 @@ def generate(request: Request) -> Path:
         command=f"hpobench-ordered generate {NAME}",
         versions=find_versions("numpy", "mrg32k3a"),
     )
-    write_bundle(request.folder, defined, [surrogate], card)
-    return request.folder
 
 
 GENERATORS = (

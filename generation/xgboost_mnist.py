@@ -13,9 +13,9 @@ from hpobench_ordered.benchmarks.xgboost_mnist import (
     NAME,
     PUBLISHED,
     SIZES,
-    definition,
+    define_benchmark,
+    make_space,
     read_published,
-    space,
 )
 from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.generation._fitting import FOREST, ForestData, write_forest
@@ -40,10 +40,13 @@ COMPARISON_FILE = f"{NAME}-comparison.json"
 
 
 def generate_from_published(request: Request) -> Path:
-    """Fit the forest to the authors' evaluations and write the artifact."""
+    """Fit the forest to the authors' evaluations and write the artifact.
+
+    The card compares some of them with our own trainings of the same configurations.
+    """
     values, errors = _read_published_evaluations(request.local)
     packaged_comparison = resources.files("hpobench_ordered") / "artifacts" / COMPARISON_FILE
-    return _write(
+    return _fit_and_write(
         request,
         values,
         errors,
@@ -58,16 +61,16 @@ def generate_from_published(request: Request) -> Path:
 
 
 def generate_by_training(request: Request) -> Path:
-    """Train XGBoost on MNIST, fit the forest to that and write the artifact."""
+    """Train XGBoost on MNIST with random configurations, fit the forest and write the artifact."""
     _check_sizes(request)
     sizes = request.sizes or SIZES
     count = request.configurations or TRAINED_CONFIGURATIONS
-    unit_values = space().sample_unit(np.random.default_rng(request.seed), count)
-    values = space().decode(unit_values)
+    space = make_space()
+    values = space.decode(space.sample_unit(np.random.default_rng(request.seed), count))
     images, classes = load_mnist(request.local)
     errors = train_configs(
         XGBoostTrainer(split_images(images, classes)),
-        space().configs(values),
+        space.configs(values),
         sizes,
         request.path_beside("trainings"),
         workers=request.workers,
@@ -75,7 +78,7 @@ def generate_by_training(request: Request) -> Path:
     )
     # The command on the card has DATA in place of the user's own file.
     local_words = () if request.local is None else (f"{Option.LOCAL.value} DATA",)
-    return _write(
+    return _fit_and_write(
         request,
         values,
         errors,
@@ -87,19 +90,19 @@ def generate_by_training(request: Request) -> Path:
 
 
 def _check_sizes(request: Request) -> None:
-    """Check that the requested training-set sizes are some of the benchmark's."""
+    """Raise an `ExperimentError` if a requested training-set size is none of the benchmark's."""
     for size in request.sizes or ():
         if size not in SIZES:
             raise ExperimentError(f"{size} is not a training-set size of {NAME}: {list(SIZES)}")
 
 
 def _read_published_evaluations(local: Path | None) -> tuple[FloatArray, FloatArray]:
-    """Read the published configurations, (1000, 4), and error counts, (1000, 28).
+    """Read the authors' configurations, (1000, 4), and error counts, (1000, 28).
 
     Args:
-        local: A copy of the file; default: the stored one, or a download.
+        local: A copy of the authors' file, which is stored in the cache of downloads; None to use
+            the stored file, or to download it.
     """
-    # `PUBLISHED` is the authors' file, in the cache of downloads.
     if local is not None:
         PUBLISHED.store(local)
     elif not PUBLISHED.is_fetched:
@@ -107,7 +110,7 @@ def _read_published_evaluations(local: Path | None) -> tuple[FloatArray, FloatAr
     return read_published(PUBLISHED.open_path())
 
 
-def _write(
+def _fit_and_write(
     request: Request,
     values: FloatArray,
     errors: FloatArray,
@@ -117,25 +120,32 @@ def _write(
     command: str,
     comparisons: dict[str, Any],
 ) -> Path:
-    """Fit the forest to error counts, (n, S), of configurations, (n, 4), and write the artifact.
+    """Fit the forest to error counts and write the artifact; return its folder.
 
-    The S training-set sizes are the tasks.
+    Args:
+        request: Folder, seed, number of workers, and who is told the progress.
+        values: Configurations coded as values, (n, 4).
+        errors: Their error counts at S training-set sizes, which are the tasks, (n, S).
+        sizes: The training-set sizes, (S,).
+        source: Where the evaluations come from; up to a comma, its name without its address.
+        command: The command that generates the artifact again.
+        comparisons: Comparisons for the card, by name.
     """
-    defined = definition()
+    defined = define_benchmark()
     tasks = [task for task in defined.tasks if task.context["train_size"] in sizes]
     # In choosing splits the two smallest sizes count more, as they differ from all others.
     weights = [WEIGHT_OF_SIZE.get(size, 1.0) for size in sizes]
-    fitted_to, _, _ = source.partition(",")  # the source's name, before its address
+    name_of_source, _, _ = source.partition(",")
     report = CardTexts(
         source=source,
         command=command,
         limits=LIMITS,
-        summaries={FOREST: f"Random forest fitted to {fitted_to}."},
+        summaries={FOREST: f"Random forest fitted to {name_of_source}."},
         comparisons=comparisons,
     )
     # Errors depend on the product of rate and number of trees, and on the weight without logarithm.
     coding = space_coding(
-        space(), products=[("learning_rate", "n_estimators")], also_raw=["min_child_weight"]
+        make_space(), products=[("learning_rate", "n_estimators")], also_raw=["min_child_weight"]
     )
     forest = ForestData(values, errors, coding, ForestRecipe(output_weights=tuple(weights)))
     return write_forest(request, replace(defined, tasks=tuple(tasks)), forest, report)

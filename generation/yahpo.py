@@ -30,10 +30,10 @@ from hpobench_ordered.benchmarks.yahpo import (
     REPLICATION,
     REPLICATION_COLUMN,
     REPOSITORY,
-    definition,
+    define_benchmark,
+    describe_files,
+    make_network_surrogate,
     name_benchmark,
-    network,
-    remote_files,
 )
 from hpobench_ordered.data.benchmark import Definition
 from hpobench_ordered.data.identity import hash_file
@@ -148,21 +148,22 @@ class EvaluatedConfigurations:
 def generate_from_evaluations(scenario: str, instance: str, request: Request) -> Path:
     """Fit the forest of a benchmark to published evaluations and write its artifact.
 
-    YAHPO names a benchmark by a scenario, the learner, and an instance, the data set.
+    YAHPO names a benchmark by a scenario, the learner, and an instance, the data set. If the
+    request states a number of configurations, only the first of the published ones are used.
     """
     path = find_evaluations(request.local, scenario, instance)
     defined = _define(scenario, instance, request.local)
     published = read_evaluations(path, defined.space)
     n_published = len(published.values)
-    n = request.configurations or n_published
-    if n > n_published:
-        raise ExperimentError(f"{path} holds {n_published} configurations, not {n}")
+    n_used = request.configurations or n_published
+    if n_used > n_published:
+        raise ExperimentError(f"{path} holds {n_published} configurations, not {n_used}")
 
-    evaluated = replace(published, values=published.values[:n], auc=published.auc[:n])
+    evaluated = replace(published, values=published.values[:n_used], auc=published.auc[:n_used])
     # The many benchmarks that the paper does not use get smaller forests, to save room.
     is_of_paper = (scenario, instance) in PAPER_BENCHMARKS
     recipe = ForestRecipe() if is_of_paper else SMALL_FOREST
-    return _write(request, defined, evaluated, TEXTS_OF_PUBLISHED, recipe)
+    return _fit_and_write(request, defined, evaluated, TEXTS_OF_PUBLISHED, recipe)
 
 
 def generate_from_v2_network(scenario: str, instance: str, request: Request) -> Path:
@@ -181,20 +182,21 @@ def generate_from_v2_network(scenario: str, instance: str, request: Request) -> 
         varied={FRACTION_COLUMN: FRACTIONS},
         target=OBJECTIVE,
     )
-    limits = TEXTS_OF_V2_NETWORK.limits
+    report = TEXTS_OF_V2_NETWORK
     # `IMPLAUSIBLE` says why the network is not to be trusted on some data sets.
     if (scenario, instance) in IMPLAUSIBLE:
-        limits = (IMPLAUSIBLE[scenario, instance], *limits)
-    return _generate_from_network(
-        model, defined, request, replace(TEXTS_OF_V2_NETWORK, limits=limits)
-    )
+        report = replace(report, limits=(IMPLAUSIBLE[scenario, instance], *report.limits))
+    return _generate_from_network(model, defined, request, report)
 
 
 def generate_from_own_network(scenario: str, instance: str, request: Request) -> Path:
-    """Fit the forest of a benchmark to evaluations of its network and write its artifact."""
+    """Fit the forest of a benchmark to evaluations of YAHPO's own network and write its artifact.
+
+    YAHPO names a benchmark by a scenario, the learner, and an instance, the data set.
+    """
     defined = _define(scenario, instance, request.local)
-    files = remote_files(scenario)
-    model = network(
+    files = describe_files(scenario)
+    model = make_network_surrogate(
         _find_file(files["model.onnx"], request.local).read_bytes(),
         definition=defined,
         scenario=scenario,
@@ -207,17 +209,33 @@ def generate_from_own_network(scenario: str, instance: str, request: Request) ->
 def _generate_from_network(
     model: OnnxSurrogate, defined: Definition, request: Request, report: CardTexts
 ) -> Path:
-    """Fit a forest to evaluations sampled from a network and write the artifact."""
+    """Evaluate random configurations on a network, fit a forest to them and write the artifact.
+
+    Args:
+        model: The network.
+        defined: The benchmark.
+        request: Folder, seed, number of workers and of configurations, and progress.
+        report: Texts of the card.
+    """
     # The same generator samples, and then draws the random numbers of the search for best values.
     rng = np.random.default_rng(request.seed)
     evaluated = sample_network(model, defined.space, request, rng)
     # Few trees on many configurations follow the network better than many trees on few.
     recipe = ForestRecipe(trees=12, min_samples_leaf=4)
-    return _write(request, defined, evaluated, report, recipe, rng=rng)
+    return _fit_and_write(request, defined, evaluated, report, recipe, rng=rng)
 
 
 def find_evaluations(local: Path | None, scenario: str, instance: str) -> Path:
-    """Find the local copy of a data set's evaluations."""
+    """Find the file of the published evaluations of a benchmark in the user's local copy.
+
+    Args:
+        local: Folder of the copy; None if the user states none, which is an error.
+        scenario: YAHPO's name of the learner.
+        instance: YAHPO's name of the data set.
+
+    Raises:
+        ArtifactError: There is no such file; the message says how to get it.
+    """
     file = Path(f"rbv2_{scenario}") / f"{instance}.parquet"
     if local is None:
         raise ArtifactError(
@@ -234,10 +252,16 @@ def find_evaluations(local: Path | None, scenario: str, instance: str) -> Path:
 
 
 def read_evaluations(path: Path, space: SearchSpace) -> EvaluatedConfigurations:
-    """Read published evaluations: a row for each configuration and fraction.
+    """Read published evaluations: a row for each configuration and training fraction.
+
+    All rows of a configuration follow one another, in ascending order of the fraction.
+
+    Args:
+        path: The file.
+        space: Search space of the configurations.
 
     Raises:
-        ArtifactError: The file has no such columns, or its rows are in another order.
+        ArtifactError: The file lacks columns, or its rows are in another order.
     """
     import pandas as pd
 
@@ -248,35 +272,38 @@ def read_evaluations(path: Path, space: SearchSpace) -> EvaluatedConfigurations:
 
     fraction_of_row = frame["train_frac"].to_numpy()
     fractions = np.unique(fraction_of_row)
-    values = space.values(frame[list(space.names)])
-    if not _are_rows_in_order(values, fraction_of_row, fractions):
+    values_of_rows = space.values(frame[list(space.names)])
+    if not _are_rows_in_order(values_of_rows, fraction_of_row, fractions):
         raise ArtifactError(
             f"{path}: the rows of a configuration must follow one another, one for each of the "
             f"fractions {fractions.tolist()}, ascending"
         )
-    auc = frame[OBJECTIVE].to_numpy(dtype=np.float64).reshape(-1, len(fractions))
-    values_of_configs = values[:: len(fractions)]  # the first row of each configuration
+    n_fractions = len(fractions)
+    auc = frame[OBJECTIVE].to_numpy(dtype=np.float64).reshape(-1, n_fractions)
+    values_of_configs = values_of_rows[::n_fractions]  # the first row of each configuration
     return EvaluatedConfigurations(values_of_configs, tuple(fractions.tolist()), auc)
 
 
 def _are_rows_in_order(
     values: FloatArray, fraction_of_row: FloatArray, fractions: FloatArray
 ) -> bool:
-    """Return whether all rows of a configuration are adjacent, one for each fraction, ascending.
+    """Check that all rows of a configuration are adjacent, one for each fraction, ascending.
 
     Args:
-        values: Configuration of each row, (n K, d).
+        values: Configuration of each row, (n K, d), NaN where a hyperparameter is inactive.
         fraction_of_row: Training fraction of each row, (n K,).
         fractions: The K different fractions, ascending, which must be some of YAHPO's.
+
+    Returns:
+        Whether they are.
     """
     n, remainder = divmod(len(values), len(fractions))
     if remainder != 0 or not set(fractions) <= set(FRACTIONS):
         return False
     values_by_config = values.reshape(n, len(fractions), values.shape[1])
-    first_values = values_by_config[:, :1]
-    has_same_values = np.array_equal(
-        values_by_config, np.broadcast_to(first_values, values_by_config.shape), equal_nan=True
-    )
+    first_values = values_by_config[:, :1]  # of the first row of each configuration
+    expected_values = np.broadcast_to(first_values, values_by_config.shape)
+    has_same_values = np.array_equal(values_by_config, expected_values, equal_nan=True)
     has_ascending_fractions = np.array_equal(fraction_of_row, np.tile(fractions, n))
     return has_same_values and has_ascending_fractions
 
@@ -284,22 +311,35 @@ def _are_rows_in_order(
 def sample_network(
     model: OnnxSurrogate, space: SearchSpace, request: Request, rng: np.random.Generator
 ) -> EvaluatedConfigurations:
-    """Evaluate random configurations on a network, at all fractions."""
+    """Evaluate random configurations on a network, at all training fractions.
+
+    Args:
+        model: The network, which has a task for each fraction.
+        space: Search space of the configurations.
+        request: Number of configurations, 40 000 if it states none, and who is told the progress.
+        rng: Draws the configurations.
+    """
     n = SAMPLED_CONFIGURATIONS if request.configurations is None else request.configurations
     values = space.decode(space.sample_unit(rng, n))
     auc_of_fractions = []
-    for task in range(len(FRACTIONS)):  # a task for each training fraction
+    for task in range(len(FRACTIONS)):
         auc_of_fractions.append(model.predict(values, task))
         request.progress("evaluations", task + 1, len(FRACTIONS))
     return EvaluatedConfigurations(values, FRACTIONS, np.stack(auc_of_fractions, axis=1))
 
 
 def _define(scenario: str, instance: str, local: Path | None) -> Definition:
-    """Define a benchmark, by the search space and the encoding that YAHPO publishes."""
-    files = remote_files(scenario)
+    """Define a benchmark by the search space and the encoding that YAHPO publishes.
+
+    Args:
+        scenario: YAHPO's name of the learner.
+        instance: YAHPO's name of the data set.
+        local: Folder of a local copy of YAHPO's files; None, or where it lacks one: download.
+    """
+    files = describe_files(scenario)
     config_space = _read_json(files["config_space.json"], local)
     encoding = _read_json(files["encoding.json"], local)
-    return definition(scenario, instance, config_space, encoding)
+    return define_benchmark(scenario, instance, config_space, encoding)
 
 
 def _read_json(file: RemoteFile, local: Path | None) -> Any:
@@ -310,20 +350,25 @@ def _read_json(file: RemoteFile, local: Path | None) -> Any:
 def _find_file(file: RemoteFile, local: Path | None) -> Path:
     """Find a published file: in a local copy of YAHPO's data, in the cache, or by downloading it.
 
+    Args:
+        file: The file.
+        local: Folder of the copy; None if there is none.
+
     Raises:
-        DownloadError: The local file is not the published one.
+        DownloadError: The file in the copy is not the published one.
     """
-    if local is not None and (local / file.name).is_file():
+    if local is not None:
         path = local / file.name
-        if hash_file(path) != file.sha256:
-            raise DownloadError(f"{path} is not the published {file.name}")
-        return path
+        if path.is_file():
+            if hash_file(path) != file.sha256:
+                raise DownloadError(f"{path} is not the published {file.name}")
+            return path
     if not file.is_fetched:
         file.download()
     return file.open_path()
 
 
-def _write(
+def _fit_and_write(
     request: Request,
     defined: Definition,
     evaluated: EvaluatedConfigurations,
@@ -332,9 +377,17 @@ def _write(
     *,
     rng: np.random.Generator | None = None,
 ) -> Path:
-    """Fit the forest and write the artifact.
+    """Fit a forest to evaluated configurations and write the artifact; return its folder.
 
     The forest has an output for each evaluated fraction; tasks between these are interpolated.
+
+    Args:
+        request: Folder, seed, number of workers, and who is told the progress.
+        defined: The benchmark.
+        evaluated: The configurations, with their AUC at some training fractions.
+        report: Texts of the card.
+        recipe: Settings of the forest.
+        rng: Random generator of the search for best values; default: by the seed of the request.
     """
     forest = ForestData(
         values=evaluated.values,
@@ -349,9 +402,10 @@ def _write(
 
 
 def _make_generator(scenario: str, instance: str) -> Generator:
-    """Make the generator of a benchmark, whose only source depends on the scenario.
+    """Make the generator of a benchmark's artifact, whose only source depends on the scenario.
 
-    Artifacts of xgboost and rpart do not come with the package: `home` is the user's own folder.
+    Artifacts of xgboost and rpart do not come with the package: users generate them, into the
+    folder of their own benchmarks.
     """
     generate: Callable[[str, str, Request], Path]
     home = artifacts_folder
@@ -372,7 +426,7 @@ def _make_generator(scenario: str, instance: str) -> Generator:
         summary,
         frozenset({Option.LOCAL, Option.SEED, Option.WORKERS, Option.CONFIGURATIONS}),
         partial(generate, scenario, instance),
-        min_configurations=FOLDS,
+        min_configurations=FOLDS,  # one for each fold of the cross-validation
     )
     return Generator(name_benchmark(scenario, instance), {source_name: source}, home=home)
 

@@ -214,7 +214,7 @@ def test_name_registered_twice_is_refused(monkeypatch):
     second_spec = bundled_spec("newsvendor", version=2, summary="", surrogates={"table": ""})
     monkeypatch.setattr(newsvendor, "SPECS", (*newsvendor.SPECS, second_spec))
     # The index of registered benchmarks is cached; it is built anew by the function inside.
-    build_index = benchmark_registry._benchmarks.__wrapped__
+    build_index = benchmark_registry._find_registered_specs.__wrapped__
 
     with pytest.raises(DuplicateNameError, match="'newsvendor' is registered twice"):
         build_index()
@@ -386,7 +386,7 @@ CODES_AND_WARNINGS = [
     ("SPECS = ('newsvendor',)", "their_broken.*is not a tuple of"),
 ]
 """Code of broken plugins, with what the warning says."""
-BENCHMARKS = (benchmark_registry.BENCHMARKS, benchmark_registry._benchmarks)
+BENCHMARKS = (benchmark_registry.BENCHMARKS, benchmark_registry._find_registered_specs)
 METHODS = (method_registry.METHODS, method_registry._methods)
 FAMILIES = (benchmark_registry.BENCHMARKS, benchmark_families)
 """Groups of entry points, each with the function that indexes what is registered there."""

@@ -101,34 +101,46 @@ class SpaceAdjustment:
     artifact: Artifact | None = None
 
     def spec(self) -> BenchmarkSpec:
-        """The benchmark after the adjustment, with the one before it as `previous`."""
-        before = self._spec(Steps.STEP_1)
-        return replace(self._spec(Steps.STEP_2), artifact=self.artifact, previous=before)
+        """Make the spec of the benchmark after the adjustment.
 
-    def space(self, step: Steps) -> SearchSpace:
-        """The search space in a step."""
+        Its `previous` is the spec of the benchmark before the adjustment, on the same tasks.
+        """
+        spec_before = self._make_spec(Steps.STEP_1)
+        spec_after = self._make_spec(Steps.STEP_2)
+        return replace(spec_after, artifact=self.artifact, previous=spec_before)
+
+    def make_space(self, step: Steps) -> SearchSpace:
+        """Make the search space of a step from the rows of the paper's table that apply to it.
+
+        A row with a range adds a hyperparameter, and a row with a fixed value adds a constant.
+        """
         parameters = []
         constants = {}
-        for steps, item in self.rows:
-            if step not in steps:  # the steps that a row of the table applies to
+        for steps_of_row, hyperparameter in self.rows:
+            applies_to_step = step in steps_of_row
+            if not applies_to_step:
                 continue
-            if isinstance(item, Fixed):
-                constants[item.name] = item.value
+            if isinstance(hyperparameter, Fixed):
+                constants[hyperparameter.name] = hyperparameter.value
             else:
-                parameters.append(item)
+                parameters.append(hyperparameter)
         return SearchSpace(parameters, constants=constants)
 
-    def definition(self, step: Steps) -> Definition:
-        """Search space, objective and tasks in a step."""
+    def define(self, step: Steps) -> Definition:
+        """Define the benchmark in a step: its search space, objective and tasks.
+
+        Objective, tasks, source and licence are those of the base benchmark.
+        """
         base = self.base.define()
+        tasks = [base.tasks[index] for index in self._find_task_indices(base)]
         provenance = base.provenance
         return Definition(
             name=self._name(step),
             version=VERSION,
             summary=self._summary(step),
-            space=self.space(step),
+            space=self.make_space(step),
             objective=base.objective,
-            tasks=tuple(base.tasks[index] for index in self._task_indices(base)),
+            tasks=tuple(tasks),
             provenance=Provenance(
                 paper=f"{PAPER.format(table=self.table)}; {provenance.paper}",
                 source=provenance.source,
@@ -137,29 +149,30 @@ class SpaceAdjustment:
         )
 
     def embed(self, step: Steps, surrogate: Surrogate) -> EmbeddedSurrogate:
-        """Embed the search space of a step in a surrogate of the base benchmark.
+        """Let a surrogate of the base benchmark evaluate configurations of a step's search space.
 
-        That one needs a value of every hyperparameter: `unlisted` has those that the step's table
-        does not list.
+        The surrogate needs a value of every hyperparameter of the base benchmark. The attribute
+        `unlisted` has the values of those that the step's table does not list.
         """
         base = self.base.define()
-        space = self.space(step)
+        space = self.make_space(step)
         listed_names = {*space.names, *space.constants}
         values_of_unlisted = {
             name: value for name, value in self.unlisted.items() if name not in listed_names
         }
         return EmbeddedSurrogate(
             inner=surrogate,
-            whole=code_ordinals_by_index(base.space),
+            whole=code_ordinals_by_index(base.space),  # the paper's tables state indices of choices
             part=space,
             fixed=values_of_unlisted,
-            tasks=self._task_indices(base),
+            tasks=self._find_task_indices(base),
         )
 
-    def _task_indices(self, base: Definition) -> tuple[int, ...]:
-        """Indices, among the base benchmark's tasks, of those that are used."""
-        names = [task.name for task in base.tasks]
-        return tuple(names.index(name) for name in self.tasks or names)
+    def _find_task_indices(self, base: Definition) -> tuple[int, ...]:
+        """Find which of the base benchmark's tasks are used, and return their indices."""
+        names_of_base = [task.name for task in base.tasks]
+        names_used = self.tasks or names_of_base  # without a list of names, all tasks are used
+        return tuple(names_of_base.index(name) for name in names_used)
 
     def _name(self, step: Steps) -> str:
         return self.name if step is Steps.STEP_2 else f"{self.name}-old"
@@ -167,18 +180,22 @@ class SpaceAdjustment:
     def _summary(self, step: Steps) -> str:
         return self.summary if step is Steps.STEP_2 else f"{self.name} before the adjustment."
 
-    def _spec(self, step: Steps) -> BenchmarkSpec:
-        """The benchmark in a step, without its artifact and the one before it."""
+    def _make_spec(self, step: Steps) -> BenchmarkSpec:
+        """Make the spec of the benchmark in a step, without `artifact` and `previous`.
+
+        Its surrogates are those of the base benchmark, embedded in the step's search space.
+        """
+        surrogates = []
+        for option in self.base.surrogates:
+            if self._uses_surrogate(option):
+                load = partial(self._load_surrogate, step, option)
+                surrogates.append(replace(option, load=load))
         return BenchmarkSpec(
             name=self._name(step),
             version=VERSION,
             summary=self._summary(step),
-            define=partial(self.definition, step),
-            surrogates=tuple(
-                replace(option, load=partial(self._load, step, option))
-                for option in self.base.surrogates
-                if self._uses_surrogate(option)
-            ),
+            define=partial(self.define, step),
+            surrogates=tuple(surrogates),
             # All adjustments of a base benchmark are evaluated on its surrogate.
             family=self.base.family,
         )
@@ -187,25 +204,37 @@ class SpaceAdjustment:
         """Whether a surrogate of the base benchmark is used; all are if none are listed."""
         return not self.surrogates or option.name in self.surrogates
 
-    def _load(
+    def _load_surrogate(
         self, step: Steps, option: SurrogateOption
     ) -> tuple[EmbeddedSurrogate, Sequence[float | None]]:
-        """Load a surrogate in a step, and the best known value of every task."""
+        """Load a surrogate of the base benchmark for the search space of a step.
+
+        Returns:
+            The surrogate, and the best known value of each task in that search space.
+        """
+        # The best values of the base benchmark belong to its own, larger search space.
         surrogate_of_base, _ = option.load()
         surrogate = self.embed(step, surrogate_of_base)
-        if self.artifact is None:  # then the search space is finite
-            return surrogate, find_optima(surrogate, self.definition(step).objective)
-        return surrogate, self._read_best_values(self.artifact, step, option.name)
+        if self.artifact is not None:
+            return surrogate, self._read_best_values(self.artifact, step, option.name)
+        # Without an artifact the search space is finite, and the optima can be looked up.
+        return surrogate, find_optima(surrogate, self.define(step).objective)
 
     def _read_best_values(self, artifact: Artifact, step: Steps, surrogate: str) -> list[float]:
-        """Read best known values; an error if they belong to another version of the surrogate."""
+        """Read the best known value of each task in a step's search space from the artifact.
+
+        They were searched on a surrogate of the base benchmark, whose hash is stored beside them.
+
+        Raises:
+            ArtifactError: The file is malformed, or another version of the surrogate was searched.
+        """
         try:
             stored = artifact.read_json(BENCHMARK)[BEST_VALUES][surrogate]
             searched_on = stored[SEARCHED_ON]
             best_values = [float(value) for value in stored[step.name]]
         except (AttributeError, LookupError, TypeError, ValueError) as error:
             raise ArtifactError(f"{BENCHMARK} of {artifact} is malformed: {error!r}") from None
-        if searched_on != surrogate_hash(self.base, surrogate):
+        if searched_on != look_up_surrogate_hash(self.base, surrogate):
             raise ArtifactError(
                 f"best values in {artifact} were found on another surrogate {surrogate!r} than "
                 f"that of {self.base.id}: generate {self.name} again"
@@ -213,43 +242,53 @@ class SpaceAdjustment:
         return best_values
 
 
-def surrogate_hash(base: BenchmarkSpec, surrogate: str) -> str:
-    """SHA-256 of a surrogate's file in a benchmark's artifact."""
-    sums = {} if base.artifact is None else base.artifact.sums()
+def look_up_surrogate_hash(base: BenchmarkSpec, surrogate: str) -> str:
+    """Look up the SHA-256 of a surrogate's file among the hashes in a benchmark's artifact.
+
+    Raises:
+        ArtifactError: The benchmark has no artifact, or the artifact has no such file.
+    """
+    hash_of_file = {} if base.artifact is None else base.artifact.sums()
     try:
-        return sums[f"{surrogate}.npz"]
+        return hash_of_file[f"{surrogate}.npz"]
     except KeyError:
         raise ArtifactError(f"the artifact of {base.id} holds no {surrogate}.npz") from None
 
 
 def code_ordinals_by_index(space: SearchSpace) -> SearchSpace:
-    """Return the same space, with ordered choices replaced by their indices as integers.
+    """Return a search space with an integer, the index of the choice, for each ordered choice.
 
-    The arrays that code configurations stay the same: they contain these indices already.
+    The arrays that code its configurations are the same as those of `space`, where an ordered
+    choice is coded by its index, too.
     """
     parameters = []
     for parameter in space.parameters:
         if parameter.kind is Kind.ORDINAL:
-            parameters.append(integers(parameter.name, 0, len(parameter.choices) - 1))
+            largest_index = len(parameter.choices) - 1
+            parameters.append(integers(parameter.name, 0, largest_index))
         else:
             parameters.append(parameter)
     return SearchSpace(parameters, conditions=space.conditions, constants=space.constants)
 
 
 def find_optima(surrogate: EmbeddedSurrogate, objective: Objective) -> list[float]:
-    """Return the best value of each task among all configurations of a finite search space.
+    """Evaluate all configurations of a finite search space, and return each task's best value.
 
-    The space has N configurations of d hyperparameters, whose codes are consecutive integers.
+    The space has N configurations of d hyperparameters. The codes of a hyperparameter's values are
+    consecutive integers, beginning with its `lower`.
     """
     parameters = surrogate.part.parameters
-    sizes = [int(parameter.size) for parameter in parameters]
+    numbers_of_values = [int(parameter.size) for parameter in parameters]
     lowest = np.array([parameter.lower for parameter in parameters], dtype=np.float64)
-    all_steps = np.indices(sizes).reshape(len(sizes), -1).T  # from the lowest value, (N, d)
-    all_values = lowest + all_steps
+
+    # Each row counts, for one configuration, how far its values are above the lowest, (N, d).
+    places = np.indices(numbers_of_values).reshape(len(parameters), -1).T
+    all_configs = lowest + places
 
     best_values = []
     for task in range(len(surrogate.tasks)):
-        objective_values = surrogate.predict(all_values, task)
-        best_row = objective.losses(objective_values).argmin()
+        objective_values = surrogate.predict(all_configs, task)
+        losses = objective.losses(objective_values)  # minimised, whatever the objective's direction
+        best_row = losses.argmin()
         best_values.append(float(objective_values[best_row]))
     return best_values

@@ -67,27 +67,35 @@ class TrainTestSplit:
 
 
 @lru_cache(maxsize=64)
-def toy_data(seed: int, task: int) -> TaskData:
-    """Points of a toy task, (500, 1): x ~ Normal(mu, 1), mu ~ Normal(gamma, 1) (section 5.1)."""
+def draw_toy_data(seed: int, task: int) -> TaskData:
+    """Draw the points of a toy task, (500, 1), which have no labels (section 5.1).
+
+    The points are Normal(mu, 1). Their mean mu is drawn first, from Normal(gamma, 1), where gamma
+    is stated by the paper for each task (`TOY_CENTRES`).
+    """
     rng = np.random.default_rng([TOY_STREAM, seed, task])
-    mean = rng.normal(TOY_CENTRES[task])
-    points = rng.normal(mean, 1.0, size=(TOY_POINTS, 1))
+    gamma = TOY_CENTRES[task]
+    mu = rng.normal(gamma)
+    points = rng.normal(mu, 1.0, size=(TOY_POINTS, 1))
     return TaskData(points, None, DataKind.UNSUPERVISED)
 
 
-def toy_mean(seed: int, task: int) -> float:
-    """Mean of a toy task's points, which is its best theta."""
-    return float(toy_data(seed, task).features.mean())
+def compute_toy_mean(seed: int, task: int) -> float:
+    """Compute the mean of a toy task's points, at which the task's objective is best."""
+    points = draw_toy_data(seed, task).features
+    return float(points.mean())
 
 
-def counterexample_points(seed: int, task: int) -> tuple[FloatArray, FloatArray]:
-    """Training and test points before scaling (section 5.2), x (2n, 6) and y (2n,).
+def draw_counterexample_points(seed: int, task: int) -> tuple[FloatArray, FloatArray]:
+    """Draw training and test points of a task, x (2n, 6) and y (2n,), before scaling (section 5.2).
 
-    Task i depends on features 1, 2 and i + 2; the sign of the third is set so that their product is
-    positive. Every feature remains Normal(0, 2^2), and any two remain independent.
+    The labels of process i depend on features 1, 2 and i + 2. The sign of the third of these is set
+    so that the product of the three is positive. Each feature alone remains Normal(0, 2^2), and any
+    two remain independent, so that no statistic of one or two features tells the process.
     """
     rng = np.random.default_rng([COUNTEREXAMPLE_STREAM, seed, task])
-    third = COUNTEREXAMPLE_PROCESSES[task] + 1  # column of feature i + 2
+    process = COUNTEREXAMPLE_PROCESSES[task]
+    third = process + 1  # the column of feature i + 2, as columns count from 0
     x = rng.normal(0.0, 2.0, size=(2 * POINTS, FEATURES))
     x[:, third] = np.sign(x[:, 0] * x[:, 1]) * np.abs(x[:, third])
 
@@ -98,61 +106,74 @@ def counterexample_points(seed: int, task: int) -> tuple[FloatArray, FloatArray]
 
 
 @lru_cache(maxsize=16)
-def counterexample_data(seed: int, task: int) -> TrainTestSplit:
-    """Data of a task of the counterexample, standardised, labels in [0, 1]."""
-    return _standardise_and_split(*counterexample_points(seed, task), DataKind.REGRESSION, POINTS)
+def draw_counterexample_data(seed: int, task: int) -> TrainTestSplit:
+    """Draw the data of a counterexample task: standardised features, labels scaled to [0, 1].
+
+    The first half of the points is for training, the second half for testing.
+    """
+    x, y = draw_counterexample_points(seed, task)
+    return _standardise_and_split(x, y, DataKind.REGRESSION, train_size=POINTS)
 
 
-def classification_bandwidths(seed: int, experiment: str) -> FloatArray:
-    """True bandwidths of the source tasks and of the target of experiment A or B, (11, 6).
+def draw_classification_bandwidths(seed: int, experiment: str) -> FloatArray:
+    """Draw the bandwidths that the data of experiment "a" or "b" are made with, (11, 6).
 
-    The target of A has the bandwidths of a source task, that of B different ones (appendix C.4).
+    A row has the bandwidths of the six features in one task; the target is the last task. In
+    experiment "a" it has the bandwidths of a random source task, in experiment "b" a value that no
+    source task has (appendix C.4).
     """
     rng = np.random.default_rng([CLASSIFICATION_STREAM, seed])
-    sources = rng.choice(BANDWIDTHS, size=(CLASSIFICATION_SOURCES, FEATURES))
-    target = sources[rng.integers(CLASSIFICATION_SOURCES)]
+    bandwidths_of_sources = rng.choice(BANDWIDTHS, size=(CLASSIFICATION_SOURCES, FEATURES))
     if experiment == "b":
-        target = np.full(FEATURES, UNSEEN_BANDWIDTH)
-    return np.concatenate([sources, target[None]])
+        bandwidths_of_target = np.full(FEATURES, UNSEEN_BANDWIDTH)
+    else:
+        random_source = rng.integers(CLASSIFICATION_SOURCES)
+        bandwidths_of_target = bandwidths_of_sources[random_source]
+    return np.concatenate([bandwidths_of_sources, bandwidths_of_target[None]])
 
 
-def classification_data(seed: int, experiment: str, task: int) -> TrainTestSplit:
-    """Data of a task of experiment A or B, standardised; both have the same source tasks."""
+def draw_classification_data(seed: int, experiment: str, task: int) -> TrainTestSplit:
+    """Draw the data of a task of experiment "a" or "b", with standardised features.
+
+    Both experiments have the same source tasks and differ in the target, the last task.
+    """
     is_source = task < CLASSIFICATION_SOURCES
     if is_source:
-        return _draw_classification_data(seed, "a", task)  # cached once for both experiments
-    return _draw_classification_data(seed, experiment, task)
+        # Always under the same name, so that the cache holds a source task once.
+        return _draw_classification_task(seed, "a", task)
+    return _draw_classification_task(seed, experiment, task)
 
 
 @lru_cache(maxsize=16)
-def _draw_classification_data(seed: int, experiment: str, task: int) -> TrainTestSplit:
+def _draw_classification_task(seed: int, experiment: str, task: int) -> TrainTestSplit:
     """Draw data whose labels follow a kernel logistic regression (appendix C.4).
 
     Its kernel is approximated by D random Fourier features phi, with frequencies U, phases b,
     bandwidths sigma and weights beta. The logits
 
-        g = sqrt(2 / D) cos(U x / sigma + b) beta
+        g = phi beta,  phi = sqrt(2 / D) cos(U x / sigma + b)
 
     are scaled to [-6, 6], and P(y = 1) is their logistic function. All tasks share U and b, which
     have no task index in the paper, unlike sigma and beta.
     """
-    sigma = classification_bandwidths(seed, experiment)[task]
-    frequencies, phases = _draw_frequencies_and_phases(seed)
+    sigma = draw_classification_bandwidths(seed, experiment)[task]
+    U, b = _draw_frequencies_and_phases(seed)
     rng = np.random.default_rng([CLASSIFICATION_STREAM, seed, task, ord(experiment)])
     x = rng.standard_normal((2 * POINTS, FEATURES))
     beta = rng.standard_normal(FREQUENCIES)
-    phi = np.sqrt(2.0 / FREQUENCIES) * np.cos((x / sigma) @ frequencies.T + phases)
+    phi = np.sqrt(2.0 / FREQUENCIES) * np.cos((x / sigma) @ U.T + b)
     g = phi @ beta
-    g = LARGEST_LOGIT * (2.0 * (g - g.min()) / (g.max() - g.min()) - 1.0)
 
-    probability = 1.0 / (1.0 + np.exp(-g))
+    g_from_0_to_1 = (g - g.min()) / (g.max() - g.min())
+    logits = LARGEST_LOGIT * (2.0 * g_from_0_to_1 - 1.0)
+    probability = 1.0 / (1.0 + np.exp(-logits))
     y = (rng.random(2 * POINTS) < probability).astype(np.float64)
-    return _standardise_and_split(x, y, DataKind.CLASSIFICATION, POINTS)
+    return _standardise_and_split(x, y, DataKind.CLASSIFICATION, train_size=POINTS)
 
 
 def _draw_frequencies_and_phases(seed: int) -> tuple[FloatArray, FloatArray]:
-    """Frequencies U (D, p) and phases b (D,) of all tasks."""
-    # The 1 makes the generator another than that of the bandwidths, which has none.
+    """Draw the frequencies U (D, p) and the phases b (D,), which all tasks of a seed share."""
+    # The bandwidths are drawn by the same seed without the 1, which makes other random numbers.
     rng = np.random.default_rng([CLASSIFICATION_STREAM, seed, 1])
     frequencies = rng.standard_normal((FREQUENCIES, FEATURES))
     phases = rng.uniform(0.0, 2.0 * np.pi, size=FREQUENCIES)
@@ -162,14 +183,21 @@ def _draw_frequencies_and_phases(seed: int) -> tuple[FloatArray, FloatArray]:
 def _standardise_and_split(
     x: FloatArray, y: FloatArray, kind: DataKind, train_size: int
 ) -> TrainTestSplit:
-    """Standardise the features, scale regression labels to [0, 1], and split.
+    """Standardise the features, scale labels of a regression to [0, 1], and split the points.
 
-    The first `train_size` points are for training. Only they determine means and ranges, so that
-    labels of test points may lie outside of [0, 1].
+    The first `train_size` points are for training. They alone determine means and ranges, as test
+    points are unknown in training; so labels of test points may lie outside [0, 1].
+
+    Args:
+        x: Features of all points, (n, p).
+        y: Labels of all points, (n,).
+        kind: Regression or classification.
+        train_size: Number of training points.
     """
+    mean = x[:train_size].mean(axis=0)
     deviation = x[:train_size].std(axis=0)
-    deviation = np.where(deviation > 0.0, deviation, 1.0)  # a constant feature becomes 0
-    x = (x - x[:train_size].mean(axis=0)) / deviation
+    divisor = np.where(deviation > 0.0, deviation, 1.0)  # so that a constant feature becomes 0
+    x = (x - mean) / divisor
 
     if kind is DataKind.REGRESSION:
         lowest = y[:train_size].min()
@@ -197,19 +225,23 @@ PROTEIN_COLUMNS = 168
 
 PATIENTS = 42
 RECORDINGS = 5875
-_HEADER = ("subject#", "age", "sex", "test_time", "motor_UPDRS", "total_UPDRS", "Jitter(%)")
+_FIRST_COLUMNS = ("subject#", "age", "sex", "test_time", "motor_UPDRS", "total_UPDRS", "Jitter(%)")
 _PARKINSONS_COLUMNS = 22
 
 
 def _parse_protein(data: bytes, name: str) -> FloatArray:
-    """Parse a protein's file, (n, 168); a `ValueError` if it is not the published one."""
-    molecules, expected_sha256 = PROTEINS[name]
+    """Parse the published file of a protein as zeros and ones, a row for each molecule, (n, 168).
+
+    Raises:
+        ValueError: The bytes are not those of the published file.
+    """
+    number_of_molecules, expected_sha256 = PROTEINS[name]
     rows = np.loadtxt(io.BytesIO(data), delimiter=",", dtype=np.float64, ndmin=2)
     is_binary = np.isin(rows, (0.0, 1.0)).all()
-    if rows.shape != (molecules, PROTEIN_COLUMNS) or not is_binary:
+    if rows.shape != (number_of_molecules, PROTEIN_COLUMNS) or not is_binary:
         raise ValueError(
-            f"{name} must be {molecules} rows of {PROTEIN_COLUMNS} zeros and ones, but got "
-            f"shape {rows.shape}"
+            f"{name} must be {number_of_molecules} rows of {PROTEIN_COLUMNS} zeros and ones, but "
+            f"got shape {rows.shape}"
         )
 
     sha256 = hash_arrays(rows.astype(np.uint8))
@@ -219,12 +251,18 @@ def _parse_protein(data: bytes, name: str) -> FloatArray:
 
 
 def _parse_recordings(data: bytes) -> FloatArray:
-    """Parse the file of recordings, (5875, 22); a `ValueError` if it is not the published one."""
+    """Parse the published file of voice recordings, a row for each recording, (5875, 22).
+
+    Raises:
+        ValueError: The bytes are not those of the published file.
+    """
     first_line, _, _ = data.partition(b"\n")
     header = tuple(first_line.decode("ascii", "replace").strip().split(","))
-    first_columns = header[: len(_HEADER)]  # `_HEADER` are the expected ones
-    if first_columns != _HEADER:
-        raise ValueError(f"the columns must be {', '.join(_HEADER)}, ..., but got {first_columns}")
+    first_columns = header[: len(_FIRST_COLUMNS)]
+    if first_columns != _FIRST_COLUMNS:
+        raise ValueError(
+            f"the columns must be {', '.join(_FIRST_COLUMNS)}, ..., but got {first_columns}"
+        )
 
     rows = np.loadtxt(io.BytesIO(data), delimiter=",", skiprows=1, dtype=np.float64, ndmin=2)
     if rows.shape != (RECORDINGS, _PARKINSONS_COLUMNS) or not np.isfinite(rows).all():
@@ -265,20 +303,24 @@ PARKINSONS_FILE = RemoteFile(
 
 
 @lru_cache(maxsize=len(PROTEINS))
-def protein_data(seed: int, task: int) -> TrainTestSplit:
-    """Data of a protein, split 60-40 at random, stratified by class; each seed is another split."""
+def read_protein_data(seed: int, task: int) -> TrainTestSplit:
+    """Read the molecules of a protein, and split those of each class at random, 60 % to train.
+
+    Each seed is another split. The features are the 166 bits of the molecule, and the label is
+    whether it binds to the protein.
+    """
     parse = partial(_parse_protein, name=list(PROTEINS)[task])
     rows = _read_rows(PROTEIN_FILES[task], parse, "distbo-protein-svm")
     x = rows[:, 1:-1]  # the first column is not used
     y = rows[:, -1]
 
-    # The second part of the seed, 0 for proteins and 1 for patients, tells the families apart.
+    # The second part of the seed, 0 for proteins and 1 for patients, makes their splits differ.
     rng = np.random.default_rng([SPLIT_STREAM, 0, task, seed])
     is_training = np.zeros(len(y), dtype=np.bool_)
     for label in (0.0, 1.0):
-        shuffled = rng.permutation(np.flatnonzero(y == label))
-        train_size = round(TRAINING_SHARE * len(shuffled))
-        is_training[shuffled[:train_size]] = True
+        rows_of_class = rng.permutation(np.flatnonzero(y == label))
+        train_size = round(TRAINING_SHARE * len(rows_of_class))
+        is_training[rows_of_class[:train_size]] = True
 
     kind = DataKind.CLASSIFICATION
     return TrainTestSplit(
@@ -288,17 +330,19 @@ def protein_data(seed: int, task: int) -> TrainTestSplit:
 
 
 @lru_cache(maxsize=PATIENTS)
-def parkinsons_data(seed: int, task: int) -> TrainTestSplit:
-    """Data of a patient, split 60-40, standardised, labels (total UPDRS) in [0, 1].
+def read_parkinsons_data(seed: int, task: int) -> TrainTestSplit:
+    """Read the recordings of a patient, and split them at random, 60 % to train.
 
-    Each seed is another random split. The features are the time of the recording and 16 voice
-    measurements; age and sex are left out, because they are constant for a patient.
+    Each seed is another split. The features are the time of the recording and 16 voice
+    measurements, standardised; age and sex are left out, because they are constant for a patient.
+    The label is the total UPDRS, a score of symptoms, scaled to [0, 1].
     """
     recordings = _read_recordings()
-    patient = recordings[:, 0]
-    rows = recordings[patient == task + 1]
+    patient_of_row = recordings[:, 0]
+    patient = task + 1  # patients count from 1
+    rows = recordings[patient_of_row == patient]
 
-    # The second part of the seed, 0 for proteins and 1 for patients, tells the families apart.
+    # The second part of the seed, 0 for proteins and 1 for patients, makes their splits differ.
     rng = np.random.default_rng([SPLIT_STREAM, 1, task, seed])
     rows = rows[rng.permutation(len(rows))]
 
@@ -316,14 +360,26 @@ def parkinsons_data(seed: int, task: int) -> TrainTestSplit:
 
 @lru_cache(maxsize=1)
 def _read_recordings() -> FloatArray:
+    """Read the recordings of all patients, (5875, 22), once for all tasks."""
     return _read_rows(PARKINSONS_FILE, _parse_recordings, "distbo-parkinsons")
 
 
 def _read_rows(
     file: RemoteFile, parse: Callable[[bytes], FloatArray], benchmark: str
 ) -> FloatArray:
-    """Read and parse a file that was downloaded for a benchmark; `parse` may raise ValueError."""
+    """Read the rows of a downloaded file.
+
+    Args:
+        file: The file.
+        parse: Turns its bytes into rows; a ValueError says that they are not the published ones.
+        benchmark: The benchmark to download, which an error names if the file is missing.
+
+    Raises:
+        NotFetchedError: The file must be downloaded first.
+        ArtifactError: The file is not the published one.
+    """
+    content = file.open_path(benchmark).read_bytes()
     try:
-        return parse(file.open_path(benchmark).read_bytes())
+        return parse(content)
     except ValueError as error:
         raise ArtifactError(f"{file.path} differs from the published file: {error}") from None

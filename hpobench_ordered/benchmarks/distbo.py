@@ -340,22 +340,22 @@ def find_best_value(run: RawEvaluations, objective: Objective) -> float:
 # Functions, not lambdas, as benchmarks are pickled for worker processes.
 def _counterexample_training_data(seed: int, task: int) -> TaskData:
     """Training data of a task of the counterexample."""
-    return data.counterexample_data(seed, task).train
+    return data.draw_counterexample_data(seed, task).train
 
 
 def _parkinsons_training_data(seed: int, task: int) -> TaskData:
     """Training data of a patient, in the split with a seed."""
-    return data.parkinsons_data(seed, task).train
+    return data.read_parkinsons_data(seed, task).train
 
 
 def _protein_training_data(seed: int, task: int) -> TaskData:
     """Training data of a protein, in the split with a seed."""
-    return data.protein_data(seed, task).train
+    return data.read_protein_data(seed, task).train
 
 
 def _classification_training_data(experiment: str, seed: int, task: int) -> TaskData:
     """Training data of a task of experiment "a" or "b"; it comes first, for `partial`."""
-    return data.classification_data(seed, experiment, task).train
+    return data.draw_classification_data(seed, experiment, task).train
 
 
 def _evaluate_classification(experiment: str, seed: int, task: int, row: FloatArray) -> float:
@@ -382,7 +382,7 @@ TOY = GeneratedBenchmark(
     ),
     sizes=(data.TOY_POINTS,) * len(data.TOY_CENTRES),
     evaluate=models.evaluate_toy,
-    training_data=data.toy_data,
+    training_data=data.draw_toy_data,
 )
 COUNTEREXAMPLE = GeneratedBenchmark(
     BenchmarkOutline(

@@ -15,8 +15,8 @@ ITEMS = 3
 HIGHEST_PRICE = 20
 
 
-def definition() -> Definition:
-    """Search space, objective and tasks."""
+def define_benchmark() -> Definition:
+    """Define the benchmark: prices of three items, the mean profit, and nine tasks in order."""
     prices = [
         Parameter.number(f"price_{item}", 0, HIGHEST_PRICE, integer=True) for item in range(ITEMS)
     ]

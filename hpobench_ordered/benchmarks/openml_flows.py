@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 
-from hpobench_ordered.benchmarks._openml_data import FILES, task_data
+from hpobench_ordered.benchmarks._openml_data import FILES, read_task_data
 from hpobench_ordered.data.benchmark import Definition, Provenance, TaskDefinition
 from hpobench_ordered.data.local import local_folder
 from hpobench_ordered.data.objective import Direction, Objective
@@ -45,16 +45,18 @@ XGBOOST_TASKS = (
 """OpenML task ids of the paper for XGBoost, supplement B.2, in its order."""
 
 
-def svm_space() -> SearchSpace:
-    """The search space of flow 5891, supplement B.1.
+def make_svm_space() -> SearchSpace:
+    """Make the search space of flow 5891, a support vector machine (supplement B.1).
 
     The paper does not state the conditions. From e1071's documentation: gamma is a parameter of all
     kernels but the linear one, degree of the polynomial kernel.
     """
     kernels = ("linear", "polynomial", "radial", "sigmoid")
     kernel_column = 0
-    linear = float(kernels.index("linear"))
+    linear = float(kernels.index("linear"))  # conditions compare the code of a choice, its index
     polynomial = float(kernels.index("polynomial"))
+    is_not_linear = Compare(kernel_column, Comparison.NOT_EQUAL, (linear,))
+    is_polynomial = Compare(kernel_column, Comparison.EQUAL, (polynomial,))
     return SearchSpace(
         [
             Parameter.choice("kernel", kernels),
@@ -62,23 +64,21 @@ def svm_space() -> SearchSpace:
             Parameter.number("gamma", 0.000988, 913.373845, log=True),
             Parameter.number("degree", 2, 5, integer=True),
         ],
-        conditions={
-            "gamma": Compare(kernel_column, Comparison.NOT_EQUAL, (linear,)),
-            "degree": Compare(kernel_column, Comparison.EQUAL, (polynomial,)),
-        },
+        conditions={"gamma": is_not_linear, "degree": is_polynomial},
     )
 
 
-def xgboost_space() -> SearchSpace:
-    """The search space of flow 6767, supplement B.2.
+def make_xgboost_space() -> SearchSpace:
+    """Make the search space of flow 6767, gradient boosting by XGBoost (supplement B.2).
 
     The paper does not state the conditions. From XGBoost's documentation: hyperparameters of trees
     are active for the tree booster, and so is subsample, as the linear booster uses all rows.
     """
+    boosters = ("gbtree", "gblinear")
     booster_column = 0
-    tree = 0.0  # index of "gbtree"
+    tree = float(boosters.index("gbtree"))  # conditions compare the code of a choice, its index
     of_all_boosters = [
-        Parameter.choice("booster", ("gbtree", "gblinear")),
+        Parameter.choice("booster", boosters),
         Parameter.number("nrounds", 3, 5000, integer=True),
         Parameter.number("eta", 0.000979, 0.995686, log=True),
         Parameter.number("lambda", 0.000978, 999.020893, log=True),
@@ -98,13 +98,14 @@ def xgboost_space() -> SearchSpace:
     )
 
 
-def ranger_space() -> SearchSpace:
-    """The search space of flow 6794, a random forest; the paper does not state one.
+def make_ranger_space() -> SearchSpace:
+    """Make the search space of flow 6794, a random forest; the paper does not state one.
 
     It is that of the random bot that made most runs of the flow: Kuehn, Probst, Thomas and Bischl
     (2018), "Automatic Exploration of Machine Learning Experiments on OpenML", table 1, and its
-    code, github.com/ja-thomas/OMLbots. As there, `mtry` is x in ceil(x * p) with p features, and
-    `min.node.size` is x in round(n ** x) with n rows; OpenML records the results.
+    code, github.com/ja-thomas/OMLbots. The bot turns two of the values into ranger's own units,
+    which OpenML records: with n rows and p features, a value x of `mtry` becomes ceil(x * p), and a
+    value x of `min.node.size` becomes round(n ** x).
     """
     return SearchSpace(
         [
@@ -138,13 +139,11 @@ class Flow:
 
     @property
     def summary(self) -> str:
-        """One line."""
+        """The learner and the flow, in one line."""
         return f"{self.learner} on data sets of OpenML, flow {self.flow_id}."
 
-    def definition(
-        self, tasks: Iterable[TaskDefinition], *, source: str, licence: str
-    ) -> Definition:
-        """Search space, objective and tasks.
+    def define(self, tasks: Iterable[TaskDefinition], *, source: str, licence: str) -> Definition:
+        """Define the benchmark of the flow: search space, objective and tasks.
 
         Args:
             tasks: The tasks, named by their OpenML ids.
@@ -165,18 +164,23 @@ class Flow:
             ),
         )
 
-    def planned_definition(self) -> Definition:
-        """The benchmark as it will be once the records of the paper's tasks are downloaded."""
-        return self.definition(
+    def define_before_download(self) -> Definition:
+        """Define the benchmark as it will be once the records of the paper's tasks are downloaded.
+
+        Contexts of tasks are still unknown, and so are empty.
+        """
+        return self.define(
             [TaskDefinition(str(task), {}) for task in self.tasks],
             source=f"runs of flow {self.flow_id} on openml.org, to be downloaded",
             licence=OPENML_LICENCE,
         )
 
 
-SVM = Flow("openml-svm", 5891, "Support vector machine", svm_space, SVM_TASKS)
-XGBOOST = Flow("openml-xgboost", 6767, "Gradient boosting (XGBoost)", xgboost_space, XGBOOST_TASKS)
-RANGER = Flow("openml-ranger", 6794, "Random forest (ranger)", ranger_space, XGBOOST_TASKS)
+SVM = Flow("openml-svm", 5891, "Support vector machine", make_svm_space, SVM_TASKS)
+XGBOOST = Flow(
+    "openml-xgboost", 6767, "Gradient boosting (XGBoost)", make_xgboost_space, XGBOOST_TASKS
+)
+RANGER = Flow("openml-ranger", 6794, "Random forest (ranger)", make_ranger_space, XGBOOST_TASKS)
 """The paper does not list the data sets of this flow; they have most in common with those of
 XGBoost, see supplement B.4."""
 
@@ -186,8 +190,8 @@ SURROGATES = {
 }
 
 
-def _bundled(flow: Flow) -> BenchmarkSpec:
-    """Spec of a flow that comes with the package, with the data sets as training data."""
+def _make_bundled_spec(flow: Flow) -> BenchmarkSpec:
+    """Make the spec of a flow that comes with the package; tasks have their data sets as data."""
     spec = bundled_spec(
         flow.name,
         version=VERSION,
@@ -196,25 +200,30 @@ def _bundled(flow: Flow) -> BenchmarkSpec:
         is_recorded=True,
         family=flow.name,
     )
-    training_data = DataSource(partial(_training_data, spec.define), tuple(FILES.values()))
-    return replace(spec, data=training_data)
+    read_data = partial(_read_training_data, spec.define)
+    return replace(spec, data=DataSource(read_data, tuple(FILES.values())))
 
 
-def _training_data(define: Callable[[], Definition], task: int) -> TaskData | None:
-    """The data set of a task, which is named by its OpenML id."""
+def _read_training_data(define: Callable[[], Definition], task: int) -> TaskData | None:
+    """Read the data set of a task, which its name, an OpenML id, tells; None if it is unknown.
+
+    Args:
+        define: Defines the benchmark.
+        task: Index of the task.
+    """
     openml_task = define().tasks[task].name
-    return task_data(openml_task)
+    return read_task_data(openml_task)
 
 
 SPECS = (
-    _bundled(SVM),
-    _bundled(XGBOOST),
+    _make_bundled_spec(SVM),
+    _make_bundled_spec(XGBOOST),
     generated_spec(
         RANGER.name,
         local_folder() / RANGER.name,
         version=VERSION,
         summary=RANGER.summary,
-        planned=RANGER.planned_definition,
+        planned=RANGER.define_before_download,
         surrogates=SURROGATES,
     ),
 )

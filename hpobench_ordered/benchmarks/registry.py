@@ -52,7 +52,7 @@ def load(name: str | os.PathLike[str], *, surrogate: str | None = None) -> Bench
 
 
 def list_benchmarks(*, ready: bool = False) -> list[str]:
-    """Names of all benchmarks, sorted, except of those whose names follow a pattern.
+    """List the names of all benchmarks, sorted, except of those whose names follow a pattern.
 
     Args:
         ready: Only those whose default surrogate can be loaded at once.
@@ -62,7 +62,7 @@ def list_benchmarks(*, ready: bool = False) -> list[str]:
         >>> "newsvendor" in hbo.list_benchmarks(ready=True)
         True
     """
-    names = sorted(_benchmarks().keys() | _local_names())
+    names = sorted(_find_registered_specs().keys() | _find_local_names())
     if not ready:
         return names
     return [name for name in names if benchmark_spec(name).option().is_ready]
@@ -70,11 +70,11 @@ def list_benchmarks(*, ready: bool = False) -> list[str]:
 
 @cache
 def suites() -> Mapping[str, tuple[str, ...]]:
-    """Names of the benchmarks of each suite, including those not generated or fetched yet."""
-    members: dict[str, list[str]] = {}
+    """Return the benchmarks of each suite by name, even those still to be generated or fetched."""
+    benchmarks_of_suite: dict[str, list[str]] = {}
     for (suite_name, benchmark), _ in iter_exports(BENCHMARKS, "SUITES", tuple):
-        members.setdefault(suite_name, []).append(benchmark)
-    return {suite_name: tuple(benchmarks) for suite_name, benchmarks in members.items()}
+        benchmarks_of_suite.setdefault(suite_name, []).append(benchmark)
+    return {name: tuple(benchmarks) for name, benchmarks in benchmarks_of_suite.items()}
 
 
 def suite(name: str) -> tuple[str, ...]:
@@ -113,57 +113,79 @@ def suite(name: str) -> tuple[str, ...]:
 
 @cache
 def benchmark_families() -> tuple[BenchmarkFamily, ...]:
-    """All families of benchmarks whose names follow a pattern."""
+    """Return all families of benchmarks whose names follow a pattern."""
     return tuple(family for family, _ in iter_exports(BENCHMARKS, "FAMILIES", BenchmarkFamily))
 
 
 def benchmark_spec(name: str | os.PathLike[str]) -> BenchmarkSpec:
-    """Find a benchmark's spec by name or path as `load` takes them; a `Path` is taken literally."""
+    """Find the spec of a benchmark.
+
+    Args:
+        name: A name as `load` takes it, perhaps with a version; a string with a slash, which is the
+            path of an artifact; or a `Path`, which is always taken for the path of an artifact.
+
+    Raises:
+        UnknownNameError: There is no such benchmark, or not in this version.
+    """
     if isinstance(name, os.PathLike):
         return _read_folder_spec(name)
     if not isinstance(name, str):
         raise UnknownNameError("benchmark", name, list_benchmarks())
 
     identity = BenchmarkIdentity.parse(name)
-    if identity.content:  # only results have identities with a content
+    # The identity of results may end with a hash; as a name such a text is that of no benchmark.
+    if identity.content:
         identity = BenchmarkIdentity(name, version=None)
     is_path = "/" in identity.name or os.sep in identity.name
     spec = _read_folder_spec(identity.name) if is_path else _find_named_spec(identity.name)
 
     if spec is None:
-        patterns = "; ".join(family.pattern for family in benchmark_families())
-        hint = f" (or a name of the form {patterns})" if patterns else ""
-        if name in (path.name for path in Path().iterdir() if path.is_dir()):
-            hint = f" (the folder of that name is './{name}')"
+        hint = _hint_at_other_names(name)
         raise UnknownNameError("benchmark", name, list_benchmarks(), hint=hint)
     if identity.version not in (None, spec.version):
         raise UnknownNameError("benchmark", name, [spec.id])
     return spec
 
 
+def _hint_at_other_names(name: str) -> str:
+    """End the message on an unknown name with what else it could be, a folder or a pattern."""
+    folders = [path.name for path in Path().iterdir() if path.is_dir()]
+    if name in folders:
+        return f" (the folder of that name is './{name}')"
+    patterns = "; ".join(family.pattern for family in benchmark_families())
+    return f" (or a name of the form {patterns})" if patterns else ""
+
+
 def _read_folder_spec(folder: str | os.PathLike[str]) -> BenchmarkSpec:
+    """Read the spec of the user's own benchmark from the folder of its artifact."""
+    # Imported here, as most benchmarks are found without reading an artifact.
     from hpobench_ordered.surrogates.bundle import folder_spec
 
     return replace(folder_spec(Path(folder)), is_local=True)
 
 
 def _find_named_spec(name: str) -> BenchmarkSpec | None:
-    """Find a registered benchmark, one of a family, or one of the user's own, in that order."""
-    registered = _benchmarks().get(name)
+    """Find the spec of a benchmark by its name without a version; None if there is none.
+
+    A registered benchmark comes first, then one of a family, and then one of the user's own. If the
+    user has generated the artifact of one of the first two, the spec combines both.
+    """
+    registered = _find_registered_specs().get(name)
     if registered is not None:
         is_to_be_generated = registered.surrogates[0].generated is not None
-        if is_to_be_generated and name in _local_names():
+        if is_to_be_generated and name in _find_local_names():
             return _combine_specs(_read_folder_spec(local_folder() / name), registered)
         return registered
 
     of_family = _find_in_families(name)
-    if name not in _local_names():
+    if name not in _find_local_names():
         return of_family
     local = _read_folder_spec(local_folder() / name)
     return replace(local, name=name) if of_family is None else _combine_specs(local, of_family)
 
 
 def _find_in_families(name: str) -> BenchmarkSpec | None:
+    """Find the spec of a benchmark by the first family whose pattern its name follows."""
     for family in benchmark_families():
         spec = family.spec(name)
         if spec is not None:
@@ -172,7 +194,12 @@ def _find_in_families(name: str) -> BenchmarkSpec | None:
 
 
 def _combine_specs(local: BenchmarkSpec, registered: BenchmarkSpec) -> BenchmarkSpec:
-    """The user's artifact of a registered benchmark, which keeps its published surrogates."""
+    """Add the published surrogates of a registered benchmark to the user's artifact of it.
+
+    Args:
+        local: Spec of the artifact that the user generated, whose surrogates come first.
+        registered: Spec of the benchmark under this name.
+    """
     published = [option for option in registered.surrogates if option.files]
     return replace(
         local,
@@ -182,8 +209,8 @@ def _combine_specs(local: BenchmarkSpec, registered: BenchmarkSpec) -> Benchmark
     )
 
 
-def _local_names() -> frozenset[str]:
-    """Names of the artifacts in the folder of the user's own benchmarks."""
+def _find_local_names() -> frozenset[str]:
+    """Find the names of the artifacts in the folder of the user's own benchmarks."""
     folder = local_folder()
     if not folder.is_dir():
         return frozenset()
@@ -191,5 +218,6 @@ def _local_names() -> frozenset[str]:
 
 
 @cache
-def _benchmarks() -> Mapping[str, BenchmarkSpec]:
+def _find_registered_specs() -> Mapping[str, BenchmarkSpec]:
+    """Find the specs that the modules of benchmarks and other packages export, by name."""
     return collect_specs(BENCHMARKS, "SPECS", BenchmarkSpec)

@@ -34,7 +34,7 @@ class PublicStream:
 
     @property
     def objective(self) -> Objective:
-        """The objective, measured on the period."""
+        """The objective, measured on the rows of the period that is predicted."""
         if self.is_regression:
             return Objective("mean_absolute_error", "on the period", Direction.MINIMIZE)
         return Objective("roc_auc", "on the period", Direction.MAXIMIZE)

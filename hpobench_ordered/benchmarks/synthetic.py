@@ -69,30 +69,32 @@ class FunctionFamily:
     surrogate: type[ForresterSurrogate] | type[QuadraticSurrogate]
 
 
-def _forrester_coefficients(scores: FloatArray) -> FloatArray:
-    """Coefficients a ~ Normal(6, 1), b ~ Normal(12, 4), c ~ Uniform(0, 10).
+def _compute_forrester_coefficients(scores: FloatArray) -> FloatArray:
+    """Turn normal scores into coefficients a ~ Normal(6, 1), b ~ Normal(12, 4), c ~ Uniform(0, 10).
 
-    The second parameter of Normal is the variance: b has standard deviation 2. The distribution
-    function of a standard normal score is uniform.
+    Scores and coefficients have a row for each of T tasks, (T, 3). The second parameter of Normal
+    is the variance, so b has standard deviation 2.
     """
     a = 6.0 + scores[:, 0]
     b = 12.0 + 2.0 * scores[:, 1]
-    c = 10.0 * _normal_distribution_function(scores[:, 2])
+    # The distribution function of a standard normal score is Uniform(0, 1).
+    c = 10.0 * _compute_normal_distribution_function(scores[:, 2])
     return np.stack([a, b, c], axis=1)
 
 
-def _quadratic_coefficients(scores: FloatArray) -> FloatArray:
-    """Coefficients a, b, c ~ Uniform(0.1, 1).
+def _compute_quadratic_coefficients(scores: FloatArray) -> FloatArray:
+    """Turn normal scores into coefficients a, b, c ~ Uniform(0.1, 1).
 
-    The distribution function of a standard normal score is uniform.
+    Scores and coefficients have a row for each of T tasks, (T, 3).
     """
-    return 0.1 + 0.9 * _normal_distribution_function(scores)
+    # The distribution function of a standard normal score is Uniform(0, 1).
+    return 0.1 + 0.9 * _compute_normal_distribution_function(scores)
 
 
-def _normal_distribution_function(scores: FloatArray) -> FloatArray:
-    """Phi, elementwise."""
-    shares = [0.5 * math.erfc(-z / math.sqrt(2.0)) for z in scores.ravel().tolist()]
-    return np.array(shares).reshape(scores.shape)
+def _compute_normal_distribution_function(scores: FloatArray) -> FloatArray:
+    """Compute the probability that a standard normal number is below each score, elementwise."""
+    probabilities = [0.5 * math.erfc(-z / math.sqrt(2.0)) for z in scores.ravel().tolist()]
+    return np.array(probabilities).reshape(scores.shape)
 
 
 FORRESTER = FunctionFamily(
@@ -103,7 +105,7 @@ FORRESTER = FunctionFamily(
     tasks=10,
     history_size=20,
     stream=0,
-    coefficients=_forrester_coefficients,
+    coefficients=_compute_forrester_coefficients,
     surrogate=ForresterSurrogate,
 )
 QUADRATIC = FunctionFamily(
@@ -114,7 +116,7 @@ QUADRATIC = FunctionFamily(
     tasks=30,
     history_size=100,
     stream=1,
-    coefficients=_quadratic_coefficients,
+    coefficients=_compute_quadratic_coefficients,
     surrogate=QuadraticSurrogate,
 )
 FUNCTIONS = {function.name: function for function in (FORRESTER, QUADRATIC)}
@@ -140,6 +142,7 @@ class SyntheticBenchmark:
     tasks: int
 
     def __post_init__(self) -> None:
+        """Check that the seed is at least 0, and that there is a task."""
         if self.seed < 0 or self.tasks < 1:
             raise ExperimentError(
                 f"the seed of {self.function.name} must be at least 0 and the number of tasks at "
@@ -148,7 +151,10 @@ class SyntheticBenchmark:
 
     @property
     def name(self) -> str:
-        """Name that `hpobench_ordered.load` takes."""
+        """Name that `hpobench_ordered.load` takes, such as "forrester-ordered-seed-3-tasks-20".
+
+        It has no number of tasks if this is that of the paper, and then no seed if the seed is 0.
+        """
         name = self.function.name
         if self.ordered:
             name += "-ordered"
@@ -162,16 +168,19 @@ class SyntheticBenchmark:
 
     @property
     def summary(self) -> str:
-        """One line."""
+        """The formula and the kind of its coefficients, in one line."""
         coefficients = "coefficients that drift" if self.ordered else "random coefficients"
         return f"{self.function.formula} with {coefficients}, exact values."
 
-    def coefficients(self) -> FloatArray:
-        """Coefficients a, b, c of every task, (T, 3); more tasks only append rows.
+    def draw_coefficients(self) -> FloatArray:
+        """Draw the coefficients a, b, c of T tasks, (T, 3); more tasks only append rows.
 
-        They come from normal scores z, whose correlation between consecutive tasks is r:
+        Coefficients are made from normal scores z, which have correlation r between consecutive
+        tasks:
 
             z[0] = e[0],  z[t] = r z[t - 1] + sqrt(1 - r^2) e[t],  e standard normal
+
+        The factor of e[t] keeps the variance of z[t] at 1. For tasks without an order, r is 0.
         """
         rng = np.random.default_rng([self.function.stream, int(self.ordered), self.seed])
         e = rng.standard_normal((self.tasks, len(COEFFICIENTS)))
@@ -180,15 +189,20 @@ class SyntheticBenchmark:
         z = e.copy()
         for t in range(1, self.tasks):
             z[t] = r * z[t - 1] + math.sqrt(1.0 - r * r) * e[t]
-        return self.function.coefficients(z)  # gives them the distributions of the paper
+        # The function's family turns scores into coefficients with the distributions of the paper.
+        return self.function.coefficients(z)
 
     def define(self) -> Definition:
-        """Search space, objective and tasks; the context of a task is its coefficients."""
+        """Define the benchmark: search space, objective and tasks.
+
+        The context of a task is its coefficients a, b and c.
+        """
+        tasks = []
+        for index, coefficients in enumerate(self.draw_coefficients().tolist()):
+            context = dict(zip(COEFFICIENTS, coefficients, strict=True))
+            tasks.append(TaskDefinition(str(index), context))
+        # The papers have tasks without an order; the drift of ordered ones is an addition of ours.
         prefix = "after " if self.ordered else ""
-        tasks = [
-            TaskDefinition(str(index), dict(zip(COEFFICIENTS, coefficients, strict=True)))
-            for index, coefficients in enumerate(self.coefficients().tolist())
-        ]
         return Definition(
             name=self.name,
             version=VERSION,
@@ -205,16 +219,16 @@ class SyntheticBenchmark:
 
     @property
     def suite(self) -> str:
-        """The suite of the function, as a suite has tasks in order or without one."""
+        """Name of its suite, one for ordered tasks and one for the others."""
         return "synthetic-ordered" if self.ordered else "synthetic"
 
     def load(self) -> tuple[Surrogate, Sequence[float]]:
-        """The function, and the minimum of every task."""
-        surrogate = self.function.surrogate(self.coefficients())
-        return surrogate, surrogate.minima()
+        """Return the function with the coefficients of all tasks, and the minimum of every task."""
+        function = self.function.surrogate(self.draw_coefficients())
+        return function, function.minima()
 
     def spec(self) -> BenchmarkSpec:
-        """Its spec."""
+        """Make the spec of the benchmark, whose only surrogate is the function itself."""
         return BenchmarkSpec(
             name=self.name,
             version=VERSION,
@@ -262,7 +276,11 @@ class SyntheticFamily:
     pattern: str
 
     def spec(self, name: str) -> BenchmarkSpec | None:
-        """The benchmark of that name; None if the name does not follow the pattern."""
+        """Make the spec of a benchmark named like "quadratic-ordered-seed-3-tasks-20".
+
+        A name must have a seed, but may lack "-ordered" and the number of tasks, which is then that
+        of the paper. For other names the result is None.
+        """
         functions = "|".join(FUNCTIONS)
         seed = "0|[1-9][0-9]{0,17}"  # at most 18 digits, so that it fits into 64 bits
         tasks = "[1-9][0-9]{0,5}"  # less than a million
@@ -284,7 +302,7 @@ class SyntheticFamily:
         return benchmark.spec()
 
     def files(self) -> tuple[RemoteFile, ...]:
-        """No files need to be fetched."""
+        """Return no files, as these benchmarks need none to be fetched."""
         return ()
 
 

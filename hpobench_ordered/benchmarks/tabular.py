@@ -12,7 +12,7 @@ is its first one).
 
 from collections.abc import Mapping
 
-from hpobench_ordered.benchmarks._published_tables import PublishedTables, table_options
+from hpobench_ordered.benchmarks._published_tables import PublishedTables, make_table_options
 from hpobench_ordered.data.benchmark import Definition, Provenance, TaskDefinition
 from hpobench_ordered.data.objective import Direction, Objective
 from hpobench_ordered.data.specs import BenchmarkSpec
@@ -71,8 +71,8 @@ FCNET_TABLES = PublishedTables(
 )
 
 
-def fcnet_space() -> SearchSpace:
-    """The search space: numbers are ordinal, in their native values."""
+def make_fcnet_space() -> SearchSpace:
+    """Make the search space of `fcnet`, in which choices of numbers are ordered."""
     parameters = []
     for name, choices in FCNET_TABLES.choices:
         is_number = not isinstance(choices[0], str)
@@ -80,13 +80,13 @@ def fcnet_space() -> SearchSpace:
     return SearchSpace(parameters)
 
 
-def fcnet_definition() -> Definition:
-    """Search space, objective and tasks."""
+def define_fcnet() -> Definition:
+    """Define the benchmark `fcnet`: search space, objective, and a task for each data set."""
     return Definition(
         name=FCNET_NAME,
         version=VERSION,
         summary=FCNET_SUMMARY,
-        space=fcnet_space(),
+        space=make_fcnet_space(),
         objective=Objective(
             "validation_mse", "mean squared error after 100 epochs", FCNET_TABLES.direction
         ),
@@ -141,19 +141,22 @@ def name_edge(source: int, target: int) -> str:
     return f"edge_{source}_{target}"
 
 
-def nas201_space() -> SearchSpace:
-    """The search space: an operation for each of the six edges of a cell."""
+def make_nas201_space() -> SearchSpace:
+    """Make the search space of `nas201`: an operation for each of the six edges of a cell."""
     operations = tuple(OPERATIONS)
-    return SearchSpace([Parameter.choice(name_edge(*nodes), operations) for nodes in EDGES])
+    parameters = []
+    for source, target in EDGES:
+        parameters.append(Parameter.choice(name_edge(source, target), operations))
+    return SearchSpace(parameters)
 
 
-def nas201_definition() -> Definition:
-    """Search space, objective and tasks."""
+def define_nas201() -> Definition:
+    """Define the benchmark `nas201`: search space, objective, and a task for each data set."""
     return Definition(
         name=NAS201_NAME,
         version=VERSION,
         summary=NAS201_SUMMARY,
-        space=nas201_space(),
+        space=make_nas201_space(),
         objective=Objective(
             "validation_accuracy", "percent, after 200 epochs", NAS201_TABLES.direction
         ),
@@ -166,8 +169,8 @@ FCNET = BenchmarkSpec(
     name=FCNET_NAME,
     version=VERSION,
     summary=FCNET_SUMMARY,
-    define=fcnet_definition,
-    surrogates=table_options(FCNET_TABLES),
+    define=define_fcnet,
+    surrogates=make_table_options(FCNET_TABLES),
     history_size=FCNET_HISTORY,
     family=FCNET_NAME,
 )
@@ -175,8 +178,8 @@ NAS201 = BenchmarkSpec(
     name=NAS201_NAME,
     version=VERSION,
     summary=NAS201_SUMMARY,
-    define=nas201_definition,
-    surrogates=table_options(NAS201_TABLES),
+    define=define_nas201,
+    surrogates=make_table_options(NAS201_TABLES),
     family=NAS201_NAME,
 )
 SPECS = (FCNET, NAS201)

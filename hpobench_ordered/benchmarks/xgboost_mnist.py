@@ -48,8 +48,8 @@ _COLUMNS = ("learning_rates", "min_child_weight", "max_depth", "n_estimators")
 """Names of the hyperparameters in the published file, in the order of the search space."""
 
 
-def space() -> SearchSpace:
-    """The search space, table 2 of the paper."""
+def make_space() -> SearchSpace:
+    """Make the search space, table 2 of the paper."""
     return SearchSpace(
         [
             Parameter.number("learning_rate", 1e-6, 1, log=True),
@@ -60,14 +60,14 @@ def space() -> SearchSpace:
     )
 
 
-def definition() -> Definition:
-    """Search space, objective and tasks."""
+def define_benchmark() -> Definition:
+    """Define the benchmark: search space, objective, and a task for each training-set size."""
     unit = f"misclassified validation images of {VALIDATION_IMAGES}"
     return Definition(
         name=NAME,
         version=VERSION,
         summary=SUMMARY,
-        space=space(),
+        space=make_space(),
         objective=Objective("error_count", unit, Direction.MINIMIZE),
         tasks=tuple(TaskDefinition(str(size), {"train_size": size}) for size in SIZES),
         provenance=Provenance(
@@ -79,37 +79,41 @@ def definition() -> Definition:
 
 
 def read_published(path: Path) -> tuple[FloatArray, FloatArray]:
-    """Read the published evaluations.
+    """Read the authors' published evaluations.
 
     Returns:
-        Configurations coded as values, shape (1000, 4), and error counts, shape (1000, 28).
+        Configurations coded as values, (1000, 4), and their error counts at each size, (1000, 28).
 
     Raises:
         ArtifactError: The file does not contain the published evaluations.
     """
     try:
         content = json.loads(path.read_text())
-        parameters = content["parameters_mat"]
-        values = np.array([parameters[column] for column in _COLUMNS], dtype=np.float64).T
-        # The first two axes are training-set sizes and configurations; of the third only
-        # the first entry is read.
-        errors = np.array(content["test_error_mat"], dtype=np.float64)[:, :, 0].T
+        values_of_name = content["parameters_mat"]
+        values = np.array([values_of_name[name] for name in _COLUMNS], dtype=np.float64).T
+        # Its axes are training-set sizes, configurations, and one whose first entry alone is used.
+        error_array = np.array(content["test_error_mat"], dtype=np.float64)
+        errors = error_array[:, :, 0].T
     except (OSError, ValueError, KeyError, IndexError) as error:
         raise ArtifactError(f"{path} does not hold the published evaluations: {error}") from None
     return values, errors
 
 
 def _load_nearest(*, log_scaled: bool) -> "tuple[Surrogate, Sequence[float]]":
-    """Load a nearest-neighbour surrogate and the best value of every task."""
+    """Load the nearest neighbours among the published evaluations, and each task's best value.
+
+    Args:
+        log_scaled: Measure distances on logarithmic scales; otherwise on standardised values
+            without logarithms, as the paper's authors do.
+    """
     from hpobench_ordered.surrogates.nearest import NearestSurrogate, authors_coding, log_coding
 
     values, errors = read_published(PUBLISHED.open_path())
     make_coding = log_coding if log_scaled else authors_coding
-    surrogate = NearestSurrogate.from_evaluations(
-        values, errors, coding=make_coding(space(), values)
-    )
-    best_values = errors.min(axis=0)
-    return surrogate, best_values.tolist()
+    coding = make_coding(make_space(), values)
+    surrogate = NearestSurrogate.from_evaluations(values, errors, coding=coding)
+    fewest_errors = errors.min(axis=0)
+    return surrogate, fewest_errors.tolist()
 
 
 SPECS = (

@@ -71,23 +71,32 @@ class Scenario:
     sha256: Mapping[str, str | None]
 
 
-def _scenario(
+def _make_scenario(
     learner: str, categorical: str, continuous: str, sha256: tuple[str, str, str | None]
 ) -> Scenario:
-    """Describe a scenario by the names of its tuned columns and the hashes of its files."""
-    files = ("config_space.json", "encoding.json", "model.onnx")
+    """Describe a scenario.
+
+    Args:
+        learner: Name of the learner.
+        categorical: Names of the tuned categorical columns, separated by spaces.
+        continuous: Names of the tuned columns of numbers, separated by spaces.
+        sha256: Hashes of the search space's file, the encoding's and the network's; None if
+            unknown.
+    """
+    names_of_files = ("config_space.json", "encoding.json", "model.onnx")
+    # A network also has columns that are not tuned.
     layout = Layout(
         categorical=(INSTANCE_COLUMN, *categorical.split()),
         continuous=(*continuous.split(), FRACTION_COLUMN, REPLICATION_COLUMN),
         targets=OUTPUTS,
     )
-    return Scenario(learner, layout, dict(zip(files, sha256, strict=True)))
+    return Scenario(learner, layout, dict(zip(names_of_files, sha256, strict=True)))
 
 
 # The hashes of four networks are unknown. A first download is only checked to be such a network;
 # its hash is recorded in the cache, and later downloads must match it (`RemoteFile`).
 SCENARIOS: Mapping[str, Scenario] = {
-    "svm": _scenario(
+    "svm": _make_scenario(
         "support vector machine",
         "kernel num.impute.selected.cpo",
         "cost gamma tolerance degree",
@@ -97,7 +106,7 @@ SCENARIOS: Mapping[str, Scenario] = {
             None,
         ),
     ),
-    "aknn": _scenario(
+    "aknn": _make_scenario(
         "approximate nearest neighbours",
         "distance num.impute.selected.cpo",
         "k M ef ef_construction",
@@ -107,7 +116,7 @@ SCENARIOS: Mapping[str, Scenario] = {
             None,
         ),
     ),
-    "ranger": _scenario(
+    "ranger": _make_scenario(
         "random forest",
         "respect.unordered.factors splitrule num.impute.selected.cpo",
         "num.trees sample.fraction mtry.power min.node.size num.random.splits",
@@ -117,7 +126,7 @@ SCENARIOS: Mapping[str, Scenario] = {
             None,
         ),
     ),
-    "glmnet": _scenario(
+    "glmnet": _make_scenario(
         "elastic net",
         "num.impute.selected.cpo",
         "alpha s",
@@ -127,7 +136,7 @@ SCENARIOS: Mapping[str, Scenario] = {
             None,
         ),
     ),
-    "rpart": _scenario(
+    "rpart": _make_scenario(
         "decision tree",
         "num.impute.selected.cpo",
         "cp maxdepth minbucket minsplit",
@@ -137,7 +146,7 @@ SCENARIOS: Mapping[str, Scenario] = {
             "af34bb810107fd809bdd74be227685fb2a1c5cb7b1f3c2dde5629e42ef6819f3",
         ),
     ),
-    "xgboost": _scenario(
+    "xgboost": _make_scenario(
         "gradient boosting",
         "booster num.impute.selected.cpo",
         "nrounds eta gamma lambda alpha subsample max_depth min_child_weight "
@@ -225,25 +234,31 @@ def name_task(fraction: float) -> str:
     return f"{100 * fraction:.0f}%"
 
 
-def remote_files(scenario: str) -> dict[str, RemoteFile]:
-    """The published files of a scenario, by name: search space, encoding, network."""
+def describe_files(scenario: str) -> dict[str, RemoteFile]:
+    """Describe where the three files of a scenario are published, and how each is checked.
+
+    The keys are their names: config_space.json, encoding.json and model.onnx.
+    """
     folder = f"rbv2_{scenario}"
-    checks = {"model.onnx": partial(check_network, layout=SCENARIOS[scenario].layout)}
+    # Where the network's hash is unknown, its columns are checked at the first download.
+    check_of_file = {"model.onnx": partial(check_network, layout=SCENARIOS[scenario].layout)}
     return {
-        file: RemoteFile(
-            name=f"yahpo_data-{RELEASE.removeprefix('v')}/{folder}/{file}",
-            url=f"{REPOSITORY}/{RELEASE}/{folder}/{file}",
+        name: RemoteFile(
+            name=f"yahpo_data-{RELEASE.removeprefix('v')}/{folder}/{name}",
+            url=f"{REPOSITORY}/{RELEASE}/{folder}/{name}",
             sha256=sha256,
-            check=checks.get(file),
+            check=check_of_file.get(name),
         )
-        for file, sha256 in SCENARIOS[scenario].sha256.items()
+        for name, sha256 in SCENARIOS[scenario].sha256.items()
     }
 
 
-def definition(
+def define_benchmark(
     scenario: str, instance: str, config_space: Mapping[str, Any], encoding: Encoding
 ) -> Definition:
-    """Search space, objective and tasks of any scenario and instance.
+    """Define the benchmark of a scenario and an instance: search space, objective and tasks.
+
+    There is a task for each training fraction, which is also its context.
 
     Args:
         scenario: One of `SCENARIOS`.
@@ -254,10 +269,11 @@ def definition(
     Raises:
         UnknownNameError: The scenario has no such instance.
     """
+    # The data set, the training fraction and the replication are hyperparameters in this file.
     hyperparameters = {item["name"]: item for item in config_space["hyperparameters"]}
     listed_instances = hyperparameters[INSTANCE_COLUMN]["choices"]
     encoded_instances = encoding[INSTANCE_COLUMN]
-    # The network can only be asked for instances that the encoding has a code of.
+    # The network can only predict for instances that have a code.
     instances = [choice for choice in listed_instances if choice in encoded_instances]
     if instance not in instances:
         raise UnknownNameError(f"instance of rbv2_{scenario}", instance, instances)
@@ -266,7 +282,7 @@ def definition(
     return Definition(
         name=name_benchmark(scenario, instance),
         version=VERSION,
-        summary=_summary(scenario, instance),
+        summary=_summarise(scenario, instance),
         space=SearchSpace.from_json({**config_space, "hyperparameters": tuned}),
         objective=Objective(OBJECTIVE, "area under the ROC curve", Direction.MAXIMIZE),
         tasks=tuple(
@@ -281,13 +297,20 @@ def definition(
     )
 
 
-def network(
+def make_network_surrogate(
     model: bytes, *, definition: Definition, scenario: str, instance: str, encoding: Encoding
 ) -> OnnxSurrogate:
-    """The v1.0.2 network of a scenario as the surrogate of an instance's tasks.
+    """Make a surrogate of an instance's tasks from the network of its scenario, release v1.0.2.
 
-    Of its inputs that are not tuned, the data set and the replication are the same for all tasks,
-    and each task has a training fraction.
+    The network has inputs that are not tuned: the data set and the replication, which are the same
+    for all tasks, and the training fraction, which differs from task to task.
+
+    Args:
+        model: Content of the scenario's model.onnx.
+        definition: The benchmark.
+        scenario: One of `SCENARIOS`.
+        instance: OpenML id of the data set.
+        encoding: Content of the scenario's encoding.json.
     """
     return OnnxSurrogate.for_space(
         model,
@@ -307,9 +330,10 @@ class YahpoFamily:
     pattern: str
 
     def spec(self, name: str) -> BenchmarkSpec | None:
-        """The benchmark of that name; None if the name does not follow the pattern.
+        """Make the spec of a benchmark named like "yahpo-svm-1220"; None for other names.
 
-        The instance is checked only when the scenario's files, which list them, have been fetched.
+        The number is the instance, an OpenML data set. Whether the scenario has it is only checked
+        when the benchmark is defined, as the list of instances is in the files to be fetched.
         """
         match = re.fullmatch(rf"yahpo-({'|'.join(SCENARIOS)})-(\d+)", name)
         if match is None:
@@ -318,44 +342,46 @@ class YahpoFamily:
         return BenchmarkSpec(
             name=name,
             version=VERSION,
-            summary=_summary(scenario, instance),
+            summary=_summarise(scenario, instance),
             define=partial(_define, scenario, instance),
-            surrogates=(_onnx_option(scenario, instance),),
+            surrogates=(_make_onnx_option(scenario, instance),),
             family=name_family(scenario),
         )
 
     def files(self) -> tuple[RemoteFile, ...]:
-        """The published files of all scenarios."""
+        """List the published files of all scenarios."""
         files: list[RemoteFile] = []
         for scenario in SCENARIOS:
-            files += remote_files(scenario).values()
+            files += describe_files(scenario).values()
         return tuple(files)
 
 
-def _summary(scenario: str, instance: str) -> str:
-    """One line on the benchmark of a scenario and an instance."""
+def _summarise(scenario: str, instance: str) -> str:
+    """Describe the benchmark of a scenario and an instance in one line."""
     learner = SCENARIOS[scenario].learner
     return f"YAHPO's rbv2_{scenario} ({learner}) on OpenML data set {instance}, 5 % to 100 %."
 
 
-def _onnx_option(scenario: str, instance: str) -> SurrogateOption:
-    """YAHPO's own network as a surrogate of an instance."""
-    files = remote_files(scenario)
+def _make_onnx_option(scenario: str, instance: str) -> SurrogateOption:
+    """Offer YAHPO's own network as a surrogate of an instance, once its files are fetched."""
+    files = describe_files(scenario)
     summary = f"YAHPO's own network, release {RELEASE}"
     if files["model.onnx"].sha256 is None:
         summary += " (checked against the hash of its first download)"
+    # Means over benchmarks leave out networks whose best AUC is an artefact, for this reason.
+    reason_to_leave_out = _IS_SATURATED if (scenario, instance) in SATURATED else ""
     return SurrogateOption(
         name="onnx",
         summary=f"{summary}.",
         load=partial(_load_onnx, scenario, instance),
         files=tuple(files.values()),
         extra=EXTRA,
-        # Why means over benchmarks leave it out: the best AUC of some networks is an artefact.
-        left_out=_IS_SATURATED if (scenario, instance) in SATURATED else "",
+        left_out=reason_to_leave_out,
     )
 
 
 def _read_json(file: RemoteFile) -> Any:
+    """Read a fetched file of JSON; raise an `ArtifactError` if it is damaged."""
     try:
         return json.loads(file.open_path().read_bytes())
     except ValueError as error:
@@ -363,21 +389,25 @@ def _read_json(file: RemoteFile) -> Any:
 
 
 def _define(scenario: str, instance: str) -> Definition:
-    """Read the definition from the scenario's files, which must have been fetched."""
-    files = remote_files(scenario)
+    """Define the benchmark of a scenario and an instance from the scenario's fetched files.
+
+    Raises:
+        NotFetchedError: They must be fetched first; the message says by which command.
+    """
+    files = describe_files(scenario)
     try:
         config_space = _read_json(files["config_space.json"])
         encoding = _read_json(files["encoding.json"])
     except NotFetchedError as error:
         name = name_benchmark(scenario, instance)
         raise NotFetchedError(f"{error}; get it with: hpobench-ordered fetch {name}") from None
-    return definition(scenario, instance, config_space, encoding)
+    return define_benchmark(scenario, instance, config_space, encoding)
 
 
 def _load_onnx(scenario: str, instance: str) -> "tuple[Surrogate, Sequence[float | None]]":
-    """Load the network; its best values are unknown."""
-    files = remote_files(scenario)
-    model = network(
+    """Load the network as the surrogate of an instance's tasks; their best values are unknown."""
+    files = describe_files(scenario)
+    model = make_network_surrogate(
         files["model.onnx"].open_path().read_bytes(),
         definition=_define(scenario, instance),
         scenario=scenario,
@@ -387,8 +417,11 @@ def _load_onnx(scenario: str, instance: str) -> "tuple[Surrogate, Sequence[float
     return model, [None] * len(FRACTIONS)
 
 
-def _bundled(scenario: str, instance: str) -> BenchmarkSpec:
-    """Spec of a benchmark whose forest comes with the package."""
+def _make_bundled_spec(scenario: str, instance: str) -> BenchmarkSpec:
+    """Make the spec of a benchmark whose forest comes with the package.
+
+    The forest is the default surrogate; YAHPO's own network is the other one.
+    """
     # The authors published no evaluations of ranger: its forest stands in for a missing network.
     is_sampled_from_network = scenario == "ranger"
     if is_sampled_from_network:
@@ -403,20 +436,22 @@ def _bundled(scenario: str, instance: str) -> BenchmarkSpec:
     spec = bundled_spec(
         name_benchmark(scenario, instance),
         version=VERSION,
-        summary=_summary(scenario, instance),
+        summary=_summarise(scenario, instance),
         surrogates={"forest": f"Random forest fitted to {origin}."},
         family=name_family(scenario),
     )
     forest = replace(
         spec.option("forest"),
-        interpolated=interpolated,
+        interpolated=interpolated,  # names of tasks whose values are between those of others
         stand_in=is_sampled_from_network,
-        left_out=IMPLAUSIBLE.get((scenario, instance), ""),
+        left_out=IMPLAUSIBLE.get((scenario, instance), ""),  # the reason, or "" without one
     )
-    return replace(spec, surrogates=(forest, _onnx_option(scenario, instance)))
+    return replace(spec, surrogates=(forest, _make_onnx_option(scenario, instance)))
 
 
-SPECS = tuple(_bundled(*benchmark) for benchmark in (*PAPER_BENCHMARKS, *FURTHER_BENCHMARKS))
+SPECS = tuple(
+    _make_bundled_spec(*benchmark) for benchmark in (*PAPER_BENCHMARKS, *FURTHER_BENCHMARKS)
+)
 FAMILIES = (YahpoFamily("yahpo-SCENARIO-INSTANCE, SCENARIO one of " + ", ".join(SCENARIOS)),)
 SUITES = (
     *(("othpo", name_benchmark(*benchmark)) for benchmark in PAPER_BENCHMARKS),

@@ -300,7 +300,7 @@ def test_search_space_is_the_printed_table(adjustment, step, digit_of_step):
         if digit_of_step in steps_of_line:
             expected_lines.append(parse_line(hyperparameter, allowed, prior))
 
-    space = adjustment.space(step)
+    space = adjustment.make_space(step)
 
     # Counters ignore the order of lines.
     assert Counter(describe_space(space)) == Counter(expected_lines)
@@ -318,12 +318,12 @@ def test_sizes_are_those_of_table_1(name, old_dimension, new_dimension, tasks):
     own_name = NAME_IN_LATER_TABLES.get(name, name).lower()
     adjustment = ADJUSTMENTS[own_name]
 
-    space_before = adjustment.space(Steps.STEP_1)
-    space_after = adjustment.space(Steps.STEP_2)
+    space_before = adjustment.make_space(Steps.STEP_1)
+    space_after = adjustment.make_space(Steps.STEP_2)
 
     assert space_before.dimension == int(old_dimension)
     assert space_after.dimension == int(new_dimension)
-    assert len(adjustment.definition(Steps.STEP_2).tasks) == int(tasks)
+    assert len(adjustment.define(Steps.STEP_2).tasks) == int(tasks)
 
 
 @pytest.mark.parametrize(("hyperparameter", "values"), read_cells(TABLE_2))
@@ -347,7 +347,7 @@ def test_choices_are_in_order_of_table_2(hyperparameter, values):
 @EVERY_ADJUSTMENT
 def test_both_steps_have_same_tasks(adjustment):
     """An adjustment changes the search space alone, neither the tasks nor the objective."""
-    before = adjustment.definition(Steps.STEP_1)
+    before = adjustment.define(Steps.STEP_1)
 
     after = benchmark_spec(adjustment.name).define()
 
@@ -473,7 +473,7 @@ def test_artifacts_describe_the_adjustment(adjustment):
     card = read_card(adjustment.artifact)
 
     # Step 2 is after the adjustment.
-    assert definition == adjustment.definition(Steps.STEP_2)
+    assert definition == adjustment.define(Steps.STEP_2)
     assert card.benchmark == adjustment.name
     tasks_on_card = [figures_of_task.name for figures_of_task in card.figures]
     assert tasks_on_card == list(adjustment.tasks)

@@ -235,7 +235,7 @@ def test_toy_means_are_normal(task, centre):
     The mean of its points is compared with this distribution over many seeds. Tasks 3 to 14 have
     the centre 4, the others, among them the target, 15, the centre 0.
     """
-    means = np.array([data.toy_mean(seed, task) for seed in range(1000)])
+    means = np.array([data.compute_toy_mean(seed, task) for seed in range(1000)])
 
     variance_of_true_mean = 1
     variance_of_mean_of_points = 1 / 500
@@ -250,7 +250,7 @@ def test_features_are_pairwise_independent(task):
 
     So no statistic of two features tells the tasks apart (appendix C.3).
     """
-    x, _ = data.counterexample_points(0, task)
+    x, _ = data.draw_counterexample_points(0, task)
 
     correlations = np.corrcoef(x.T)
     correlations_of_absolutes = np.corrcoef(np.abs(x).T)
@@ -267,7 +267,7 @@ def test_labels_follow_the_process(task, process):
 
     The product, which is positive, is that of the features 1, 2 and i + 2.
     """
-    x, y = data.counterexample_points(0, task)
+    x, y = data.draw_counterexample_points(0, task)
 
     # Columns are numbered from 0, features from 1.
     feature_1 = x[:, 0]
@@ -283,7 +283,10 @@ def test_labels_follow_the_process(task, process):
 
 @pytest.mark.parametrize(
     "make_data_of_target",
-    [partial(data.counterexample_data, 0, 4), partial(data.classification_data, 0, "b", 10)],
+    [
+        partial(data.draw_counterexample_data, 0, 4),
+        partial(data.draw_classification_data, 0, "b", 10),
+    ],
     ids=["counterexample", "classification"],
 )
 def test_training_data_are_standardised(make_data_of_target):
@@ -301,11 +304,11 @@ def test_training_data_are_standardised(make_data_of_target):
 def test_test_data_are_scaled_like_training_data():
     """The first 5000 points are for training, and decide how all points are scaled."""
     seed, task = 0, 4
-    x, y = data.counterexample_points(seed, task)
+    x, y = data.draw_counterexample_points(seed, task)
     x_train, x_test = x[:5000], x[5000:]
     y_train, y_test = y[:5000], y[5000:]
 
-    test = data.counterexample_data(seed, task).test
+    test = data.draw_counterexample_data(seed, task).test
 
     standardised_x = (x_test - x_train.mean(axis=0)) / x_train.std(axis=0)
     np.testing.assert_allclose(test.features, standardised_x)
@@ -339,7 +342,7 @@ def test_experiments_share_source_tasks(seed, task):
 @CLASSIFICATION_SEEDS
 def test_target_a_has_bandwidths_of_source(seed):
     """Each task has six bandwidths; the last task, the target, has the same as a source task."""
-    bandwidths_of_tasks = data.classification_bandwidths(seed, "a").tolist()
+    bandwidths_of_tasks = data.draw_classification_bandwidths(seed, "a").tolist()
 
     *sources, target = bandwidths_of_tasks
     assert target in sources
@@ -347,7 +350,7 @@ def test_target_a_has_bandwidths_of_source(seed):
 
 @CLASSIFICATION_SEEDS
 def test_bandwidths_of_a_are_the_papers(seed):
-    bandwidths = data.classification_bandwidths(seed, "a")
+    bandwidths = data.draw_classification_bandwidths(seed, "a")
 
     possible_bandwidths = data.BANDWIDTHS
     assert np.isin(bandwidths, possible_bandwidths).all()
@@ -356,7 +359,7 @@ def test_bandwidths_of_a_are_the_papers(seed):
 @CLASSIFICATION_SEEDS
 def test_target_b_has_unseen_bandwidths(seed):
     """The last task of experiment B, its target, has six bandwidths that no source task has."""
-    *_, target = data.classification_bandwidths(seed, "b").tolist()
+    *_, target = data.draw_classification_bandwidths(seed, "b").tolist()
 
     assert target == [1.5] * 6
     possible_bandwidths_of_sources = data.BANDWIDTHS
@@ -366,8 +369,8 @@ def test_target_b_has_unseen_bandwidths(seed):
 @CLASSIFICATION_SEEDS
 def test_sources_of_b_have_bandwidths_of_a(seed):
     """Experiments A and B share their source tasks; only the last task, the target, differs."""
-    *sources_of_a, _ = data.classification_bandwidths(seed, "a").tolist()
-    *sources_of_b, _ = data.classification_bandwidths(seed, "b").tolist()
+    *sources_of_a, _ = data.draw_classification_bandwidths(seed, "a").tolist()
+    *sources_of_b, _ = data.draw_classification_bandwidths(seed, "b").tolist()
 
     assert sources_of_b == sources_of_a
 
@@ -437,7 +440,7 @@ def test_ridge_regression_is_scikit_learns():
     """The benchmark trains on the first 1000 of 5000 points, to save time."""
     benchmark = hbo.load("distbo-counterexample")
     source_task = 2
-    all_points = data.counterexample_data(0, source_task)
+    all_points = data.draw_counterexample_data(0, source_task)
     split = data.TrainTestSplit(select_first_rows(all_points.train, 1000), all_points.test)
     for row in sample_rows(benchmark):
         (config,) = benchmark.space.configs(row[None])
@@ -488,7 +491,7 @@ def test_logistic_regression_is_scikit_learns():
 
     To save time, here are only 400 points, of which the first 60 are the inducing points.
     """
-    all_points = data.classification_data(0, "a", 0)
+    all_points = data.draw_classification_data(0, "a", 0)
     split = data.TrainTestSplit(
         select_first_rows(all_points.train, 400), select_first_rows(all_points.test, 400)
     )
@@ -503,9 +506,9 @@ def test_logistic_regression_is_scikit_learns():
 @pytest.mark.parametrize(
     ("name", "read_train_and_test", "n_features"),
     [
-        ("distbo-parkinsons", data.parkinsons_data, 17),
-        ("distbo-protein-svm", data.protein_data, 166),
-        ("distbo-protein-forest", data.protein_data, 166),
+        ("distbo-parkinsons", data.read_parkinsons_data, 17),
+        ("distbo-protein-svm", data.read_protein_data, 166),
+        ("distbo-protein-forest", data.read_protein_data, 166),
     ],
 )
 def test_real_training_data_are_sixty_percent(name, read_train_and_test, n_features):
@@ -540,7 +543,7 @@ def test_trained_surrogates_conform(name):
 def test_parkinsons_is_scikit_learns_ridge(patient):
     """The model of a patient is a kernel ridge regression, whose value is R2 on test data."""
     benchmark = hbo.load("distbo-parkinsons", surrogate="trained")
-    split = data.parkinsons_data(0, patient)
+    split = data.read_parkinsons_data(0, patient)
     rows = sample_rows(benchmark)
 
     r2_of_rows = benchmark.tasks[patient].evaluate_many(rows)
@@ -557,7 +560,7 @@ def test_protein_svm_is_scikit_learns():
     """The kernel of two molecules is one minus the Jaccard distance of their binary features."""
     benchmark = hbo.load("distbo-protein-svm", surrogate="trained")
     protein = 4
-    split = data.protein_data(0, protein)
+    split = data.read_protein_data(0, protein)
     x = split.train.features.astype(bool)
     x_test = split.test.features.astype(bool)
     train_kernel = 1 - cdist(x, x, "jaccard")
@@ -578,7 +581,7 @@ def test_protein_svm_is_scikit_learns():
 def test_protein_forest_is_scikit_learns():
     """The model of a protein is a random forest, whose value is the accuracy on test data."""
     benchmark = hbo.load("distbo-protein-forest", surrogate="trained")
-    split = data.protein_data(0, 0)
+    split = data.read_protein_data(0, 0)
     for row in sample_rows(benchmark, 6):
         (accuracy,) = benchmark.tasks[0].evaluate_many(row[None])
 
@@ -597,7 +600,10 @@ def test_protein_forest_is_scikit_learns():
 @pytest.mark.usefixtures("fetched")
 @pytest.mark.parametrize(
     ("name", "split_data"),
-    [("distbo-parkinsons", data.parkinsons_data), ("distbo-protein-svm", data.protein_data)],
+    [
+        ("distbo-parkinsons", data.read_parkinsons_data),
+        ("distbo-protein-svm", data.read_protein_data),
+    ],
 )
 def test_seeds_split_real_data_anew(name, split_data):
     """Another seed has as many points for training, but other ones; seed 0 is the packaged one."""
@@ -721,7 +727,7 @@ def test_artifacts_are_generated_again(name, folder_of_texts, tmp_path):
 def empty_cache(tmp_path, monkeypatch):
     """No file has been downloaded, and no data that earlier tests read are kept in memory."""
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
-    for read_once in (data.protein_data, data.parkinsons_data, data._read_recordings):
+    for read_once in (data.read_protein_data, data.read_parkinsons_data, data._read_recordings):
         read_once.cache_clear()
 
 

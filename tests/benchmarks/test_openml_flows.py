@@ -17,7 +17,7 @@ from hpobench_ordered.benchmarks._openml_data import (
     FILES,
     ClassificationData,
     make_monks_problem,
-    task_data,
+    read_task_data,
 )
 from hpobench_ordered.benchmarks.openml_flows import (
     RANGER,
@@ -196,7 +196,7 @@ def folder_of_published_data(shared, tmp_path, monkeypatch):
         data_of_task[task].to_parquet(folder / Path(file.name).name, index=False)
 
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
-    task_data.cache_clear()  # forgets what earlier tests read
+    read_task_data.cache_clear()  # forgets what earlier tests read
     return folder
 
 

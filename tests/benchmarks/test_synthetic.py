@@ -183,15 +183,17 @@ def test_fewer_tasks_are_the_first(function, ordered, seed, fewer, more):
     few = make_benchmark(function, ordered=ordered, seed=seed, tasks=fewer)
     many = make_benchmark(function, ordered=ordered, seed=seed, tasks=fewer + more)
 
-    assert few.coefficients().tobytes() == many.coefficients()[:fewer].tobytes()
+    assert few.draw_coefficients().tobytes() == many.draw_coefficients()[:fewer].tobytes()
 
 
 @given(seed=ANY_SEED, tasks=st.integers(1, 20))
 @EVERY_FAMILY
 def test_seeds_share_no_coefficients(function, ordered, seed, tasks):
     """Each seed draws coefficients of its own: two seeds have none in common."""
-    first = make_benchmark(function, ordered=ordered, seed=seed, tasks=tasks).coefficients()
-    second = make_benchmark(function, ordered=ordered, seed=seed + 1, tasks=tasks).coefficients()
+    first = make_benchmark(function, ordered=ordered, seed=seed, tasks=tasks).draw_coefficients()
+    second = make_benchmark(
+        function, ordered=ordered, seed=seed + 1, tasks=tasks
+    ).draw_coefficients()
 
     assert not np.isin(first, second).any()
 
@@ -199,7 +201,7 @@ def test_seeds_share_no_coefficients(function, ordered, seed, tasks):
 @EVERY_FAMILY
 def test_coefficients_follow_the_papers_distributions(function, ordered):
     """The coefficients a, b and c of many tasks are compared with a distribution each."""
-    coefficients = make_benchmark(function, ordered=ordered, seed=1).coefficients()
+    coefficients = make_benchmark(function, ordered=ordered, seed=1).draw_coefficients()
     independent = thin_to_independent(coefficients, ordered=ordered)
 
     distributions = DISTRIBUTIONS_OF_COEFFICIENTS[function]
@@ -240,7 +242,7 @@ def test_correlation_decays_with_lag(function, ordered, lag):
 
     It is that of their coefficients after each was transformed to be normal.
     """
-    coefficients = make_benchmark(function, ordered=ordered, seed=2).coefficients()
+    coefficients = make_benchmark(function, ordered=ordered, seed=2).draw_coefficients()
 
     # The package's constant is the correlation of a task and the next, 0.95.
     expected = CORRELATION**lag if ordered else 0.0

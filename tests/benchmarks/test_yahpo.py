@@ -18,7 +18,7 @@ from hpobench_ordered.benchmarks.yahpo import (
     SATURATED,
     SCENARIOS,
     SPECS,
-    remote_files,
+    describe_files,
 )
 from hpobench_ordered.data.identity import hash_file
 from hpobench_ordered.data.local_copy import find_local_copy
@@ -45,7 +45,7 @@ def empty_cache(tmp_path, monkeypatch):
 def fetched(shared, empty_cache):
     """The files of two scenarios, rpart and xgboost, have been downloaded into the cache."""
     for scenario in SCENARIOS_WITH_SHARED_NETWORK:
-        for file in remote_files(scenario).values():
+        for file in describe_files(scenario).values():
             file.store(shared / "data" / "yahpo" / file.name)
     return empty_cache
 
@@ -56,7 +56,7 @@ def fetched(shared, empty_cache):
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_pinned_hashes_are_the_published_files(shared, scenario):
     """The package knows the hashes of YAHPO's files, except of those that nobody could copy."""
-    for file in remote_files(scenario).values():
+    for file in describe_files(scenario).values():
         published_copy = shared / "data" / "yahpo" / file.name
         if file.sha256 is None:
             assert not published_copy.exists()
@@ -134,7 +134,7 @@ def test_network_needs_files_of_its_scenario(scenario):
     """
     network = benchmark_spec(f"yahpo-{scenario}-3").option()
 
-    assert set(network.files) == set(remote_files(scenario).values())
+    assert set(network.files) == set(describe_files(scenario).values())
     assert len(network.files) == 3
 
 
@@ -247,7 +247,7 @@ def test_missing_network_names_command(name):
 @pytest.fixture
 def only_space_fetched(shared, empty_cache):
     """Of the three files of rpart, only the one that defines its space has been downloaded."""
-    file = remote_files("rpart")["config_space.json"]
+    file = describe_files("rpart")["config_space.json"]
     file.store(shared / "data" / "yahpo" / file.name)
 
 
@@ -309,7 +309,7 @@ def test_other_content_is_not_stored_as_network(rpart_network, tmp_path, change_
     """The hash of svm's network is not known, but it must be a network with svm's inputs."""
     copy = tmp_path / "copy"
     copy.write_bytes(change_content(rpart_network))
-    file = remote_files("svm")["model.onnx"]
+    file = describe_files("svm")["model.onnx"]
 
     with pytest.raises(DownloadError, match="not the published"):
         file.store(copy)
@@ -343,5 +343,5 @@ def test_copy_must_be_in_its_folder(tmp_path):
     (tmp_path / "rbv2_svm").mkdir()
     (tmp_path / "rbv2_svm" / "model.onnx").write_bytes(b"svm")
     with pytest.raises(DownloadError, match=f"no file rbv2_aknn/model.onnx in {tmp_path}"):
-        find_local_copy(tmp_path, remote_files("aknn")["model.onnx"])
-    assert find_local_copy(tmp_path, remote_files("svm")["model.onnx"]).read_bytes() == b"svm"
+        find_local_copy(tmp_path, describe_files("aknn")["model.onnx"])
+    assert find_local_copy(tmp_path, describe_files("svm")["model.onnx"]).read_bytes() == b"svm"

@@ -177,7 +177,7 @@ def adjustment_run_and_store(monkeypatch, folder):
     On each task there are seven trials on the space before the adjustment, and four on the new.
     """
     toy_with_adjustment = toy_spec(numeric_space(), tasks=2, previous=numeric_space_before())
-    monkeypatch.setattr(registry, "_benchmarks", lambda: {"toy": toy_with_adjustment})
+    monkeypatch.setattr(registry, "_find_registered_specs", lambda: {"toy": toy_with_adjustment})
     protocol = Adjustment(first_trials=7, trials=4)
     (cell,) = plan(benchmarks=["toy"], methods=["simple-previous"], seeds=[0], protocol=protocol)
     store = Store(folder)

@@ -11,7 +11,12 @@ from toy_artifacts import make_card, make_definition
 
 from hpobench_ordered.benchmarks._adjustment import SpaceAdjustment, Steps
 from hpobench_ordered.benchmarks.adjustments import SEARCHED
-from hpobench_ordered.benchmarks.openml_flows import SVM, XGBOOST, svm_space, xgboost_space
+from hpobench_ordered.benchmarks.openml_flows import (
+    SVM,
+    XGBOOST,
+    make_svm_space,
+    make_xgboost_space,
+)
 from hpobench_ordered.data.artifact import Artifact
 from hpobench_ordered.data.benchmark import Benchmark
 from hpobench_ordered.data.objective import Direction, Objective
@@ -27,8 +32,8 @@ from hpobench_ordered.surrogates.fitting import ForestRecipe, fit_forest
 from hpobench_ordered.testing import check_benchmark
 
 BENCHMARK_AND_SPACE_OF_FLOW = {
-    "svm": (SVM.name, svm_space()),
-    "xgb": (XGBOOST.name, xgboost_space()),
+    "svm": (SVM.name, make_svm_space()),
+    "xgb": (XGBOOST.name, make_xgboost_space()),
 }
 """Benchmark and whole space of each flow, by the start of the names of its adjustments (svm-a)."""
 TASKS_OF_FOREST = ("3", "31", "44", "49")
@@ -113,8 +118,8 @@ def test_artifact_has_the_definition(each_adjustment, tmp_path):
     assert spec.artifact is not None
     assert bundle.read_definition(spec.artifact) == spec.define()
     before, after = load_both(each_adjustment)
-    assert before.space == each_adjustment.space(Steps.STEP_1)
-    assert after.space == each_adjustment.space(Steps.STEP_2)
+    assert before.space == each_adjustment.make_space(Steps.STEP_1)
+    assert after.space == each_adjustment.make_space(Steps.STEP_2)
     # Made-up contexts are ten times the number of the task.
     contexts = {task.name: task.context["n_rows"] for task in after.tasks}
     assert contexts == {"31": 310.0, "49": 490.0}

@@ -15,7 +15,7 @@ from sklearn.svm import SVC
 import hpobench_ordered as hbo
 from hpobench_ordered._typing import Config
 from hpobench_ordered.benchmarks._openml_data import ClassificationData, make_monks_problem
-from hpobench_ordered.benchmarks.openml_flows import svm_space, xgboost_space
+from hpobench_ordered.benchmarks.openml_flows import make_svm_space, make_xgboost_space
 from hpobench_ordered.generation._flows import training as flow
 from hpobench_ordered.generation._flows.datasets import iter_folds
 
@@ -42,7 +42,7 @@ with_each_booster = pytest.mark.parametrize(
 )
 with_each_design = pytest.mark.parametrize(
     ("design", "space"),
-    [(flow.design_svm, svm_space()), (flow.design_xgboost, xgboost_space())],
+    [(flow.design_svm, make_svm_space()), (flow.design_xgboost, make_xgboost_space())],
     ids=["svm", "xgboost"],
 )
 
@@ -208,7 +208,7 @@ class TestBoosting:
         config = TREE_BOOSTING_CONFIG | {"rounds": [20]}
         first_fold = next(iter(iter_folds(data)))
         (margins,) = flow._iter_margins(first_fold, config)
-        probabilities = np.exp(flow._compute_scores(margins))
+        probabilities = np.exp(flow._turn_into_scores(margins))
 
         (evaluation,) = flow.BoostingTrainer(data)(config, ANY_TASK)["evaluations"]
 
@@ -263,18 +263,20 @@ DATA_OF_TASK = {"3492": make_monks_problem(1), "37": make_toy_data()}
 def train_svms(folder: Path, **options: Any) -> pd.DataFrame:
     """Train six SVMs on each of two tasks, with seed 0 unless told otherwise; return the table."""
     settings: dict[str, Any] = {"n": 6, "seed": 0} | options
-    return flow.train_flow(flow.SVM, DATA_OF_TASK, folder=folder, space=svm_space(), **settings)
+    return flow.train_flow(
+        flow.SVM, DATA_OF_TASK, folder=folder, space=make_svm_space(), **settings
+    )
 
 
 def limit_rounds(most: int) -> hbo.SearchSpace:
     """Make the search space of XGBoost, but with 3 to `most` rounds."""
     parameters = []
-    for parameter in xgboost_space().parameters:
+    for parameter in make_xgboost_space().parameters:
         if parameter.name == "nrounds":
             parameters.append(hbo.Parameter.number("nrounds", 3, most, integer=True))
         else:
             parameters.append(parameter)
-    return hbo.SearchSpace(parameters, conditions=xgboost_space().conditions)
+    return hbo.SearchSpace(parameters, conditions=make_xgboost_space().conditions)
 
 
 def select_configurations(frame: pd.DataFrame, space: hbo.SearchSpace) -> pd.DataFrame:
@@ -286,7 +288,7 @@ def select_configurations(frame: pd.DataFrame, space: hbo.SearchSpace) -> pd.Dat
 class TestSVMTable:
     def test_rows_are_trainings_of_tasks(self, tmp_path):
         """Six trainings on each of two tasks, one after the other, as they were designed."""
-        space = svm_space()
+        space = make_svm_space()
 
         frame = train_svms(tmp_path)
 

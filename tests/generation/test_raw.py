@@ -6,7 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from hpobench_ordered.benchmarks.openml_flows import ranger_space, svm_space, xgboost_space
+from hpobench_ordered.benchmarks.openml_flows import (
+    make_ranger_space,
+    make_svm_space,
+    make_xgboost_space,
+)
 from hpobench_ordered.errors import ArtifactError, UnknownNameError
 from hpobench_ordered.generation._raw import About, read_raw, write_raw
 from hpobench_ordered.space import SearchSpace
@@ -39,7 +43,7 @@ def make_table(space: SearchSpace, rows: int = 40, seed: int = 0) -> pd.DataFram
     )
 
 
-@pytest.mark.parametrize("space", [svm_space(), xgboost_space(), ranger_space()])
+@pytest.mark.parametrize("space", [make_svm_space(), make_xgboost_space(), make_ranger_space()])
 def test_written_evaluations_are_read_exactly(tmp_path, space):
     """Values are read to the last bit; tasks are in the order in which they come first."""
     frame = make_table(space)
@@ -63,8 +67,8 @@ def test_written_evaluations_are_read_exactly(tmp_path, space):
 @pytest.fixture
 def table_read_back(tmp_path):
     """Random evaluations of the tasks 37 and 3, written to a file and read back."""
-    write_raw(tmp_path / "x", make_table(svm_space()), DESCRIPTION_OF_TABLE)
-    return read_raw(tmp_path / "x", benchmark="mine", space=svm_space())
+    write_raw(tmp_path / "x", make_table(make_svm_space()), DESCRIPTION_OF_TABLE)
+    return read_raw(tmp_path / "x", benchmark="mine", space=make_svm_space())
 
 
 @pytest.mark.parametrize(("names", "selected"), [(["3", "37"], ["37", "3"]), (["3"], ["3"])])
@@ -82,11 +86,13 @@ def test_unknown_task_cannot_be_selected(table_read_back):
 def test_evaluations_of_another_benchmark_are_refused(tmp_path):
     """A table tells which benchmark its evaluations are of."""
     write_raw(
-        tmp_path / "x", make_table(svm_space()), replace(DESCRIPTION_OF_TABLE, benchmark="yours")
+        tmp_path / "x",
+        make_table(make_svm_space()),
+        replace(DESCRIPTION_OF_TABLE, benchmark="yours"),
     )
 
     with pytest.raises(ArtifactError, match="x holds evaluations of 'yours', not 'mine'"):
-        read_raw(tmp_path / "x", benchmark="mine", space=svm_space())
+        read_raw(tmp_path / "x", benchmark="mine", space=make_svm_space())
 
 
 def test_other_files_are_refused(tmp_path):
@@ -94,7 +100,7 @@ def test_other_files_are_refused(tmp_path):
     pd.DataFrame({"a": [1]}).to_parquet(tmp_path / "x")
 
     with pytest.raises(ArtifactError, match="x is not a table of raw evaluations"):
-        read_raw(tmp_path / "x", benchmark="mine", space=svm_space())
+        read_raw(tmp_path / "x", benchmark="mine", space=make_svm_space())
 
 
 @pytest.mark.parametrize(
@@ -109,9 +115,9 @@ def test_other_files_are_refused(tmp_path):
 def test_wrong_tables_are_refused(damage, message, tmp_path):
     """A table of 40 rows is changed by the function `damage`; the error names the file."""
     path = tmp_path / "x"
-    write_raw(path, damage(make_table(svm_space())), DESCRIPTION_OF_TABLE)
+    write_raw(path, damage(make_table(make_svm_space())), DESCRIPTION_OF_TABLE)
 
     with pytest.raises(ArtifactError, match=message) as caught:
-        read_raw(path, benchmark="mine", space=svm_space())
+        read_raw(path, benchmark="mine", space=make_svm_space())
 
     assert str(caught.value).startswith(str(path))

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hpobench_ordered.benchmarks.xgboost_mnist import NAME, SIZES, space
+from hpobench_ordered.benchmarks.xgboost_mnist import NAME, SIZES, make_space
 from hpobench_ordered.data.artifact import Artifact
 from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.generation import xgboost_mnist
@@ -23,7 +23,7 @@ def published_evaluations():
 
     Configurations are numbered from 1.
     """
-    values = space().decode(space().sample_unit(np.random.default_rng(0), 40))
+    values = make_space().decode(make_space().sample_unit(np.random.default_rng(0), 40))
     numbers = np.arange(1.0, 41.0)
     errors = numbers[:, None] + np.array(SIZES, dtype=np.float64)
     return values, errors

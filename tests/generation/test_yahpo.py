@@ -224,7 +224,7 @@ def own_forest(yahpo_folder, tmp_path, quick_search, monkeypatch):
     monkeypatch.setenv(LOCAL_VARIABLE, str(tmp_path))
     generator = GENERATOR_OF_NAME[OWN_FOREST]
     generator.generate(generator.home() / OWN_FOREST, local=yahpo_folder, configurations=2000)
-    for file in benchmarks.remote_files("rpart").values():
+    for file in benchmarks.describe_files("rpart").values():
         file.store(yahpo_folder / file.name)
     return load(OWN_FOREST)
 

@@ -22,8 +22,8 @@ ADJUSTMENT_OF_BENCHMARK = {adjustment.name: adjustment for adjustment in (*FINIT
 def change_of_benchmark(name: str) -> SpaceChange:
     """The change of search space in the middle of a benchmark, as of "svm-b" and "nas-b"."""
     adjustment = ADJUSTMENT_OF_BENCHMARK[name]
-    space_before = adjustment.space(Steps.STEP_1)
-    space_after = adjustment.space(Steps.STEP_2)
+    space_before = adjustment.make_space(Steps.STEP_1)
+    space_after = adjustment.make_space(Steps.STEP_2)
     return SpaceChange.between(space_before, space_after)
 
 

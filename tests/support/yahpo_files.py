@@ -27,7 +27,7 @@ def read_scenario(shared: Path, scenario: str) -> tuple[dict[str, Any], dict[str
 def define_benchmark(shared: Path, scenario: str, instance: str = "1220") -> Definition:
     """The package's definition of the benchmark of a scenario on a data set of OpenML."""
     config_space, encoding, _ = read_scenario(shared, scenario)
-    return yahpo.definition(scenario, instance, config_space, encoding)
+    return yahpo.define_benchmark(scenario, instance, config_space, encoding)
 
 
 def load_definition_and_network(
@@ -36,7 +36,7 @@ def load_definition_and_network(
     """The definition of the benchmark of a scenario on a data set, and YAHPO's network for it."""
     definition = define_benchmark(shared, scenario, instance)
     _, encoding, network_file = read_scenario(shared, scenario)
-    surrogate = yahpo.network(
+    surrogate = yahpo.make_network_surrogate(
         network_file,
         definition=definition,
         scenario=scenario,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpobench_ordered.benchmarks.xgboost_mnist import SIZES, read_published, space
+from hpobench_ordered.benchmarks.xgboost_mnist import SIZES, make_space, read_published
 from hpobench_ordered.errors import ArtifactError
 from hpobench_ordered.surrogates import SurrogateType
 from hpobench_ordered.surrogates.coding import Coding, Feature, FeatureKind
@@ -95,14 +95,14 @@ def published(shared, tmp_path_factory):
 def test_values_are_those_of_the_authors(published, shared):
     """The authors' own benchmark was asked for values of 300 configurations, which are recorded."""
     values, errors = published
-    coding = authors_coding(space(), values)
+    coding = authors_coding(make_space(), values)
     records = json.loads((shared / "reference" / "xgboost_mnist_recorded.json").read_text())
     assert len(records) == 300
 
     surrogate = NearestSurrogate.from_evaluations(values, errors, coding=coding)
 
     for record in records:
-        row = space().row({name: record[name] for name in space().names})
+        row = make_space().row({name: record[name] for name in make_space().names})
         task = SIZES.index(record["train_size"])
         assert surrogate.predict_one(row, task) == record["error_count"]
 
@@ -119,7 +119,7 @@ def test_log_scales_predict_better(published):
 
     squared_error = {}
     for make_coding in (authors_coding, log_coding):
-        coding = make_coding(space(), stored_values)
+        coding = make_coding(make_space(), stored_values)
         surrogate = NearestSurrogate.from_evaluations(stored_values, stored_errors, coding=coding)
         predicted = surrogate.predict(held_out_values, task)
         squared_error[make_coding] = np.mean((predicted - held_out_errors) ** 2)

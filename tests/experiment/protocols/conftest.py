@@ -22,8 +22,8 @@ def toy(monkeypatch):
     Its search space was adjusted; `numeric_space_before()` is the one before.
     """
     spec = toy_spec(numeric_space(), tasks=4, previous=numeric_space_before())
-    all_benchmarks = {**registry._benchmarks(), spec.name: spec}
-    monkeypatch.setattr(registry, "_benchmarks", lambda: all_benchmarks)
+    all_benchmarks = {**registry._find_registered_specs(), spec.name: spec}
+    monkeypatch.setattr(registry, "_find_registered_specs", lambda: all_benchmarks)
     return spec
 
 
