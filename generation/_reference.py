@@ -182,9 +182,7 @@ def run_missing(
         dask: A Dask client or the address of a scheduler, see `hpobench_ordered.run`.
         progress: Called with the number of runs that are over and of all runs.
     """
-    keys_in_reference: set[str] = set()
-    for file in _read_reference(folder).values():
-        keys_in_reference.update(file.cells)  # which are by key
+    keys_in_reference = _read_keys(folder)
     cells = [cell for key, cell in _plan_cells(methods).items() if key not in keys_in_reference]
     # This leaves out what the folder of results has already.
     run_cells(cells, Store(results), workers=workers, dask=dask, progress=progress)
@@ -301,8 +299,8 @@ class Progress:
 
 
 def find_progress(folder: Path) -> list[Progress]:
-    """Find how many planned runs of each part the reference results in a folder have."""
-    keys_in_reference = {key for file in _read_reference(folder).values() for key in file.cells}
+    """Count, for each part of the plan, the runs that the reference results in a folder lack."""
+    keys_in_reference = _read_keys(folder)
     progress_of_parts = []
     for part in PARTS:
         cells = part.plan_cells()
@@ -344,7 +342,9 @@ def measure_times() -> dict[str, dict[str, float]]:
 
 
 def _plan_cells(methods: Collection[str] = ()) -> dict[str, Cell]:
-    """Plan the runs of all parts, by key.
+    """Plan the runs of all parts of the reference results, by the key that identifies each run.
+
+    A part is some methods on a suite under a protocol. A run may belong to several parts.
 
     Args:
         methods: Plan only the runs of these; default: of all methods.
@@ -364,6 +364,14 @@ def _read_reference(folder: Path) -> dict[str, ReferenceFile]:
         return {}
     names = [name for name in artifact.sums() if name.endswith(RESULTS_SUFFIX)]
     return {name: ReferenceFile.from_bytes(artifact.read(name), name=name) for name in names}
+
+
+def _read_keys(folder: Path) -> set[str]:
+    """Read the keys of all runs in a folder of reference results; each key identifies a run."""
+    keys: set[str] = set()
+    for file in _read_reference(folder).values():
+        keys.update(file.cells)  # a mapping by key
+    return keys
 
 
 def _read_other_content(folder: Path) -> dict[str, Any]:

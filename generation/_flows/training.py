@@ -130,7 +130,7 @@ def _test_svm(fold: Fold, config: Mapping[str, Any]) -> tuple[float, bool]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", sklearn.exceptions.ConvergenceWarning)
         machine.fit(fold.x, fold.y)
-    was_stopped = bool(machine.fit_status_)
+    was_stopped = bool(machine.fit_status_)  # 0 unless the solver stopped at `max_iter`
     return fold.compute_auc(_score_by_svm(machine, fold)), was_stopped
 
 

@@ -95,7 +95,7 @@ def make_ranger_converters(size_of_task: Mapping[int, DataSize]) -> dict[str, Co
         return max(0.0, (mtry - 0.5) / p)  # not below 0 if 0 is recorded
 
     def convert_min_node_size(number: float | None, task: int) -> float | None:
-        """Return the exponent x with min.node.size = n^x, for the recorded min.node.size."""
+        """Return the exponent x with min.node.size = n^x; None if no min.node.size is recorded."""
         if number is None:
             return None
         n = size_of_task[task].rows

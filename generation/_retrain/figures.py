@@ -133,7 +133,8 @@ def make_comparisons(
         repeated: Losses of m of them with each of S seeds, (S, m, T).
         averaged: Each loss is the mean over this many seeds.
     """
-    # Regret of the configuration that was best on the task before, on each task but the first.
+    # Regret of the configuration that was best on the task before, on each task but the first: its
+    # distance from the best loss, as a share of the distance from the best loss to the median.
     regrets = copying_regrets(losses)
     median_regret = _compute_nan_median(regrets)
     median_regret_on_forest = _compute_nan_median(copying_regrets(smooth))

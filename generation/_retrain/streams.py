@@ -46,7 +46,8 @@ class Stream:
         is_start = np.append(True, differs_from_row_before)
         starts = np.flatnonzero(is_start)
         names = period_of_row[starts].tolist()
-        return cls(Rows.from_frame(frame), tuple(names), (*starts.tolist(), len(frame)))
+        starts_and_end = (*starts.tolist(), len(frame))  # the end closes the last period
+        return cls(Rows.from_frame(frame), tuple(names), starts_and_end)
 
     def select(self, first: int, last: int) -> slice:
         """Return the slice of the rows of the periods `first` to `last`, inclusive."""

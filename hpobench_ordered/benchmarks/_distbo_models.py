@@ -423,7 +423,7 @@ def compute_jaccard_similarity(left: FloatArray, right: FloatArray) -> FloatArra
     """
     in_both = left @ right.T
     in_either = left.sum(axis=1)[:, None] + right.sum(axis=1) - in_both
-    divisor = np.maximum(in_either, 1.0)  # not 0, although `where` does not use such quotients
+    divisor = np.maximum(in_either, 1.0)  # avoids a division by 0, whose result is not used
     return np.where(in_either > 0.0, in_both / divisor, 1.0)
 
 

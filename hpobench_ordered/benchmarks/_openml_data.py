@@ -143,8 +143,8 @@ def read_task_data(task: str) -> TaskData | None:
         problem = MONKS_TASKS.index(task) + 1
         data = make_monks_problem(problem)
     elif task in PUBLISHED:
-        benchmark_to_fetch = "openml-svm"  # named by an error; its files are those of all tasks
-        path = FILES[task].open_path(benchmark_to_fetch)
+        # If the file is missing, the error says to fetch this benchmark, which has all these files.
+        path = FILES[task].open_path("openml-svm")
         data = PUBLISHED[task].read(path.read_bytes())
     else:
         return None

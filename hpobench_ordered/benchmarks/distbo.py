@@ -69,7 +69,7 @@ class SourceBudget:
 
     @property
     def evaluations(self) -> int:
-        """N_i."""
+        """Number of evaluations of a source task, N_i in the paper."""
         return self.random + self.guided
 
 
@@ -99,7 +99,7 @@ class BenchmarkOutline:
 
     @property
     def paper(self) -> str:
-        """The paper and the place in it."""
+        """The paper that the benchmark comes from, and the section that describes it."""
         return f"{PAPER}, {self.section}"
 
 
@@ -142,13 +142,17 @@ class SeededBenchmark(ABC):
         """Make the spec of the benchmark with a seed."""
 
     def name(self, seed: int) -> str:
-        """Name of the benchmark of that seed."""
+        """Name the benchmark of a seed; the benchmark of seed 0 has a name without its seed."""
         if seed == 0:
             return self.outline.name
         return f"{self.outline.name}-seed-{seed}"
 
     def spec_of_trainings(self, seed: int) -> BenchmarkSpec:
-        """Make the spec of the benchmark with a seed, whose only surrogate trains models."""
+        """Make the spec of the benchmark of a seed, whose only surrogate trains models.
+
+        The history of its tasks is recorded in an artifact. If there is none, random evaluations
+        take its place, as many as in the paper.
+        """
         artifact = self.find_artifact(seed)
         return BenchmarkSpec(
             name=self.name(seed),
@@ -168,9 +172,9 @@ class SeededBenchmark(ABC):
         return DataSource(partial(self.training_data, seed), self.files)
 
     def find_artifact(self, seed: int) -> Artifact | None:
-        """Find the artifact with a seed's source runs; None if it is missing.
+        """Find the artifact with the tasks' histories for a seed; None if there is none.
 
-        Seed 0 comes with the package, the other seeds are the user's own.
+        The artifact of seed 0 comes with the package. Users generate those of other seeds.
         """
         if seed == 0:
             artifact = Artifact.packaged(self.outline.name)
@@ -181,20 +185,25 @@ class SeededBenchmark(ABC):
     def load(
         self, seed: int, artifact: Artifact | None
     ) -> tuple[Surrogate, Sequence[float | None]]:
-        """Make the surrogate that trains models, and read the best known value of every task.
+        """Make the surrogate that trains models, and look up the best known value of every task.
+
+        Best values follow from a formula, or from the artifact. Otherwise they are None.
 
         Args:
             seed: Seed of the data.
-            artifact: Holds the best known values, which are None without an artifact.
+            artifact: Holds the tasks' histories; None if there is none.
         """
+        number_of_tasks = self.number_of_tasks
         surrogate = models.TrainedSurrogate(
             partial(self.evaluate, seed),
             dimension=len(self.outline.parameters),
-            n_tasks=self.number_of_tasks,
+            n_tasks=number_of_tasks,
         )
-        if self.outline.highest is not None or artifact is None:
-            return surrogate, [self.outline.highest] * self.number_of_tasks
-        return surrogate, self.find_best_values(artifact)
+        if self.outline.highest is not None:
+            return surrogate, [self.outline.highest] * number_of_tasks
+        if artifact is not None:
+            return surrogate, self.find_best_values(artifact)
+        return surrogate, [None] * number_of_tasks
 
     def find_best_values(self, artifact: Artifact) -> list[float]:
         """Find the best known value of every task that models were trained on."""
@@ -221,30 +230,35 @@ class GeneratedBenchmark(SeededBenchmark):
         return self.spec_of_trainings(seed)
 
     def make_option(self, seed: int, artifact: Artifact | None) -> SurrogateOption:
-        """Make the option of the only surrogate, a formula or a model trained each time."""
-        trains = self.outline.highest is None
+        """Make the option of the only surrogate, which is a formula or trains a model each time."""
+        is_formula = (
+            self.outline.highest is not None
+        )  # the best value of a trained model is unknown
         return SurrogateOption(
             LIVE,
-            "A model trained each time." if trains else "The formula.",
+            "The formula." if is_formula else "A model trained each time.",
             partial(self.load, seed, artifact),
-            trains=trains,
+            trains=not is_formula,
         )
 
     def define(self, seed: int) -> Definition:
-        """Make the definition of the benchmark with a seed: search space, objective and tasks."""
-        number_of_sources = len(self.sizes) - 1
-        source_names = [f"source-{number}" for number in range(1, number_of_sources + 1)]
-        names = [*source_names, "target"]
+        """Define the benchmark of a seed: search space, objective, and tasks with the target last.
+
+        The context of a task is its number of training points.
+        """
+        *source_sizes, target_size = self.sizes
+        tasks = [
+            TaskDefinition(f"source-{number}", {"train_size": size})
+            for number, size in enumerate(source_sizes, start=1)
+        ]
+        tasks.append(TaskDefinition("target", {"train_size": target_size}))
         return Definition(
             name=self.name(seed),
             version=self.outline.version,
             summary=self.outline.summary,
             space=SearchSpace(self.outline.parameters),
             objective=self.outline.objective,
-            tasks=tuple(
-                TaskDefinition(name, {"train_size": size})
-                for name, size in zip(names, self.sizes, strict=True)
-            ),
+            tasks=tuple(tasks),
             provenance=Provenance(
                 paper=self.outline.paper,
                 source=f"data drawn with seed {seed}",
@@ -277,7 +291,11 @@ class RealBenchmark(SeededBenchmark):
         return len(self.tasks)
 
     def spec(self, seed: int) -> BenchmarkSpec:
-        """Make the spec of the benchmark with a seed; seed 0 is the packaged one, with a forest."""
+        """Make the spec of the benchmark whose data are split with a seed.
+
+        Seed 0 has two surrogates: a forest that comes with the package, and the trained model
+        itself. Other seeds have only the model.
+        """
         if seed != 0:
             return self.spec_of_trainings(seed)
         bundled = bundled_spec(
@@ -306,16 +324,25 @@ class RealBenchmark(SeededBenchmark):
         )
 
     def find_best_values(self, artifact: Artifact) -> list[float]:
-        """Find the best value in the source run of every task; the forest has others."""
+        """Find the best value in the recorded history of every task.
+
+        The artifact also has best values, but these were searched on the forest.
+        """
         runs = read_evaluations(artifact, RUNS)
         return [find_best_value(run, self.outline.objective) for run in runs]
 
     def define(self, seed: int) -> Definition:
-        """Make the definition of the benchmark with a seed, for the artifact; reads the data.
+        """Define the benchmark of a seed for its artifact: search space, objective and tasks.
+
+        The context of a task is its number of training points, which are counted in the data.
 
         Raises:
             NotFetchedError: The data must be fetched first.
         """
+        tasks = []
+        for task, name in enumerate(self.tasks):
+            number_of_points = len(self.training_data(seed, task))
+            tasks.append(TaskDefinition(name, {"train_size": number_of_points}))
         split = "" if seed == 0 else f", split with seed {seed}"
         return Definition(
             name=self.name(seed),
@@ -323,38 +350,36 @@ class RealBenchmark(SeededBenchmark):
             summary=self.outline.summary,
             space=SearchSpace(self.outline.parameters),
             objective=self.outline.objective,
-            tasks=tuple(
-                TaskDefinition(name, {"train_size": len(self.training_data(seed, task))})
-                for task, name in enumerate(self.tasks)
-            ),
+            tasks=tuple(tasks),
             provenance=Provenance(self.outline.paper, f"{self.origin}{split}", self.licence),
         )
 
 
 def find_best_value(run: RawEvaluations, objective: Objective) -> float:
-    """Find the best objective value of a run."""
-    best_row = int(objective.losses(run.objective).argmin())
+    """Find the best objective value among evaluations."""
+    losses = objective.losses(run.objective)  # minimised, whatever the objective's direction
+    best_row = int(losses.argmin())
     return float(run.objective[best_row])
 
 
 # Functions, not lambdas, as benchmarks are pickled for worker processes.
-def _counterexample_training_data(seed: int, task: int) -> TaskData:
-    """Training data of a task of the counterexample."""
+def _draw_counterexample_training_data(seed: int, task: int) -> TaskData:
+    """Draw the training data of a task of the counterexample."""
     return data.draw_counterexample_data(seed, task).train
 
 
-def _parkinsons_training_data(seed: int, task: int) -> TaskData:
-    """Training data of a patient, in the split with a seed."""
+def _read_parkinsons_training_data(seed: int, task: int) -> TaskData:
+    """Read the training data of a patient, in the split with a seed."""
     return data.read_parkinsons_data(seed, task).train
 
 
-def _protein_training_data(seed: int, task: int) -> TaskData:
-    """Training data of a protein, in the split with a seed."""
+def _read_protein_training_data(seed: int, task: int) -> TaskData:
+    """Read the training data of a protein, in the split with a seed."""
     return data.read_protein_data(seed, task).train
 
 
-def _classification_training_data(experiment: str, seed: int, task: int) -> TaskData:
-    """Training data of a task of experiment "a" or "b"; it comes first, for `partial`."""
+def _draw_classification_training_data(experiment: str, seed: int, task: int) -> TaskData:
+    """Draw the training data of a task of experiment "a" or "b"; it comes first, for `partial`."""
     return data.draw_classification_data(seed, experiment, task).train
 
 
@@ -363,11 +388,10 @@ def _evaluate_classification(experiment: str, seed: int, task: int, row: FloatAr
     return models.evaluate_classification(seed, experiment, task, row)
 
 
-def _bandwidth_parameters(lowest: float) -> tuple[Parameter, ...]:
-    """A bandwidth of the kernel for each feature, from `lowest` to 2^5, on a log scale."""
-    return tuple(
-        Parameter.number(f"sigma_{feature}", lowest, 2.0**5, log=True) for feature in _FEATURES
-    )
+def _make_bandwidth_parameters(lowest: float) -> tuple[Parameter, ...]:
+    """Make the kernel's bandwidth for each feature a hyperparameter, from `lowest` to 2^5."""
+    names = [f"sigma_{feature}" for feature in _FEATURES]
+    return tuple(Parameter.number(name, lowest, 2.0**5, log=True) for name in names)
 
 
 TOY = GeneratedBenchmark(
@@ -392,33 +416,40 @@ COUNTEREXAMPLE = GeneratedBenchmark(
         section="section 5.2",
         parameters=(
             Parameter.number("alpha", 1e-8, 0.1, log=True),
-            *_bandwidth_parameters(2.0**-7),
+            *_make_bandwidth_parameters(2.0**-7),
         ),
         objective=Objective("r2", "on 5000 test points", Direction.MAXIMIZE),
         source_budget=SourceBudget(random=50, guided=75),
     ),
     sizes=(data.POINTS,) * len(data.COUNTEREXAMPLE_PROCESSES),
     evaluate=models.evaluate_counterexample,
-    training_data=_counterexample_training_data,
+    training_data=_draw_counterexample_training_data,
 )
 
 
-def _classification_benchmark(experiment: str, bandwidths_of_target: str) -> GeneratedBenchmark:
-    """The benchmark of experiment "a" or "b" of appendix C.4."""
+def _make_classification_benchmark(
+    experiment: str, bandwidths_of_target: str
+) -> GeneratedBenchmark:
+    """Make the benchmark of experiment "a" or "b" of appendix C.4.
+
+    Args:
+        experiment: "a" or "b".
+        bandwidths_of_target: What the bandwidths of the target are, in words, for the summary.
+    """
     return GeneratedBenchmark(
         BenchmarkOutline(
             name=f"distbo-classification-{experiment}",
             summary="Kernel logistic regression on ten generated tasks, and a target whose "
             f"bandwidths are {bandwidths_of_target}.",
             section="appendix C.4",
-            parameters=(_C, *_bandwidth_parameters(2.0**-3)),
+            parameters=(_C, *_make_bandwidth_parameters(2.0**-3)),
             objective=Objective("auc", "on 5000 test points", Direction.MAXIMIZE),
             source_budget=SourceBudget(random=75, guided=75),
             version=2,  # since then all tasks share the random frequencies and phases
         ),
         sizes=(data.POINTS,) * (data.CLASSIFICATION_SOURCES + 1),
         evaluate=partial(_evaluate_classification, experiment),
-        training_data=partial(_classification_training_data, experiment),
+        training_data=partial(_draw_classification_training_data, experiment),
     )
 
 
@@ -427,8 +458,8 @@ GENERATED = {
     for benchmark in (
         TOY,
         COUNTEREXAMPLE,
-        _classification_benchmark("a", "those of one of these"),
-        _classification_benchmark("b", "others than all of these"),
+        _make_classification_benchmark("a", "those of one of these"),
+        _make_classification_benchmark("b", "others than all of these"),
     )
 }
 
@@ -447,7 +478,7 @@ PARKINSONS = RealBenchmark(
     ),
     tasks=tuple(f"patient-{number}" for number in range(1, data.PATIENTS + 1)),
     evaluate=models.evaluate_parkinsons,
-    training_data=_parkinsons_training_data,
+    training_data=_read_parkinsons_training_data,
     files=(data.PARKINSONS_FILE,),
     origin="own trainings on Parkinson's telemonitoring (Tsanas et al. 2009), UCI",
     licence="CC-BY-4.0",
@@ -463,7 +494,7 @@ PROTEIN_SVM = RealBenchmark(
     ),
     tasks=tuple(data.PROTEINS),
     evaluate=models.evaluate_svm,
-    training_data=_protein_training_data,
+    training_data=_read_protein_training_data,
     files=data.PROTEIN_FILES,
     origin=_PROTEIN_ORIGIN,
     licence="BSD-3-Clause",
@@ -485,7 +516,7 @@ PROTEIN_FOREST = RealBenchmark(
     ),
     tasks=tuple(data.PROTEINS),
     evaluate=models.evaluate_forest,
-    training_data=_protein_training_data,
+    training_data=_read_protein_training_data,
     files=data.PROTEIN_FILES,
     origin=_PROTEIN_ORIGIN,
     licence="BSD-3-Clause",
@@ -507,7 +538,7 @@ class DistboFamily:
     pattern: str
 
     def spec(self, name: str) -> BenchmarkSpec | None:
-        """The benchmark of that name; None if the name does not follow the pattern."""
+        """Make the spec of a benchmark named like "distbo-toy-seed-3"; None for other names."""
         benchmark_and_seed = parse_seeded_name(name)
         if benchmark_and_seed is None:
             return None
@@ -520,17 +551,18 @@ class DistboFamily:
 
 
 def parse_seeded_name(name: str) -> tuple[SeededBenchmark, int] | None:
-    """Split a name into the benchmark and its seed; None for other names."""
-    benchmarks = "|".join(SEEDED)
-    seed = "0|[1-9][0-9]{0,17}"  # at most 18 digits, so that it fits into 64 bits
-    match = re.fullmatch(f"({benchmarks})-seed-({seed})", name)
+    """Split a name like "distbo-toy-seed-3" into benchmark and seed; None for other names."""
+    benchmark_pattern = "|".join(SEEDED)
+    seed_pattern = "0|[1-9][0-9]{0,17}"  # at most 18 digits, so that it fits into 64 bits
+    match = re.fullmatch(f"({benchmark_pattern})-seed-({seed_pattern})", name)
     if match is None:
         return None
-    return SEEDED[match[1]], int(match[2])
+    benchmark_name, seed = match.groups()
+    return SEEDED[benchmark_name], int(seed)
 
 
 def runs_home() -> Path:
-    """Folder of generated artifacts, for seeds that do not come with the package."""
+    """Return the folder of the artifacts that users generate for seeds other than 0."""
     return local_folder() / SEEDS_FOLDER
 
 

@@ -74,7 +74,7 @@ class Scenario:
 def _make_scenario(
     learner: str, categorical: str, continuous: str, sha256: tuple[str, str, str | None]
 ) -> Scenario:
-    """Describe a scenario.
+    """Describe a scenario, one learner on many data sets, by its network's columns and its files.
 
     Args:
         learner: Name of the learner.
