@@ -235,7 +235,7 @@ class MultiTaskGP(MultiTask, BayesianOptimisation):
 
 
 def append_task_groups(groups: IntArray, count: int) -> IntArray:
-    """Append the length scales of a task's features, one for each, to those of a configuration.
+    """Give each feature of a task a length scale of its own, after those of a configuration.
 
     Args:
         groups: Index of the length scale of each feature of a configuration.

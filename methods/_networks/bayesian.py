@@ -66,9 +66,10 @@ class BayesianNetwork:
     """
 
     def __init__(self, input_count: int, rng: np.random.Generator) -> None:
-        """Start without a chain; inputs are padded with zeros to a multiple of `INPUT_MULTIPLE`."""
+        """Start without a chain; the first fit starts it."""
         self._rng = rng
         self._input_count = input_count
+        # Inputs are padded with zeros to a multiple of `INPUT_MULTIPLE`.
         padded_count = math.ceil(max(input_count, 1) / INPUT_MULTIPLE) * INPUT_MULTIPLE
         # Inputs of each layer and, last, outputs of the last one.
         self._widths = np.array([padded_count, *HIDDEN, 1])
