@@ -103,12 +103,18 @@ LEAVE_ONE_OUT_COLUMN = Column("openml 50", ("openml",), 50)
 
 def filled(text: str) -> str:
     """Replace the markers by tables, the sentence on the leader and methods without results."""
-    text = text.replace(LEADERBOARDS, "\n\n".join(_sections()))
-    text = text.replace(MISSING, _missing())
-    text = text.replace(SENTENCE, _sentence())
-    text = text.replace(SUBMITTED, _submitted())
-    text = text.replace(TOOLS_SIDE_BY_SIDE, _tools())
-    return text.replace(SIDE_BY_SIDE, _side_by_side())
+    maker_of_marker = {
+        LEADERBOARDS: _leaderboards,
+        MISSING: _missing,
+        SENTENCE: _sentence,
+        SUBMITTED: _submitted,
+        TOOLS_SIDE_BY_SIDE: _tools,
+        SIDE_BY_SIDE: _side_by_side,
+    }
+    for marker, make_text in maker_of_marker.items():
+        if marker in text:
+            text = text.replace(marker, make_text())
+    return text
 
 
 def figures() -> dict[str, str]:
@@ -184,6 +190,11 @@ def _sentence() -> str:
     """Who leads on the first suite, and from which others it differs."""
     (verdict,) = final_verdicts(_scores(OPEN_SUITES[0]))
     return plain(verdict.sentence)
+
+
+def _leaderboards() -> str:
+    """All sections, one after the other."""
+    return "\n\n".join(_sections())
 
 
 def _sections() -> Iterator[str]:
