@@ -58,9 +58,13 @@ class MeanLandscape:
 
     @classmethod
     def of(cls, benchmark: Benchmark) -> "MeanLandscape":
-        """Draw and evaluate them."""
+        """Draw `SAMPLES` configurations, the same for every benchmark of d hyperparameters.
+
+        They are evaluated on the first, the middle and the last task of the benchmark.
+        """
         last = len(benchmark.tasks) - 1
-        tasks = tuple(benchmark.tasks[i] for i in sorted({0, last // 2, last}))
+        indices = sorted({0, last // 2, last})  # fewer than three if there are one or two tasks
+        tasks = tuple(benchmark.tasks[index] for index in indices)
         unit = benchmark.space.sample_unit(np.random.default_rng(0), SAMPLES)
         coded = benchmark.space.decode(unit)
         values = np.stack([task.evaluate_many(coded) for task in tasks])
@@ -70,17 +74,30 @@ class MeanLandscape:
     def effects(self) -> FloatArray:
         """Share of the variance of the ranks that each hyperparameter explains alone, (d,).
 
-        The mean over the tasks of what a Sobol index of the first order measures.
+        On a task, this is what a Sobol index of the first order measures. The result is the mean
+        over the tasks.
         """
-        return np.mean([explained_shares(self.unit, row, bins=BINS) for row in self.losses], axis=0)
+        shares_of_tasks = []
+        for losses_on_task in self.losses:
+            shares_of_tasks.append(explained_shares(self.unit, losses_on_task, bins=BINS))
+        return np.mean(shares_of_tasks, axis=0)
 
     @property
     def axes(self) -> tuple[str, ...]:
-        """The paper's hyperparameters, else the two with the largest effect."""
+        """Names of the hyperparameters that the figure is drawn over.
+
+        These are those of the paper's figure, if it has one of the benchmark; otherwise the two
+        with the largest effects.
+        """
         name = self.benchmark.name
-        published = AXES.get(name) or AXES.get(name.rpartition("-")[0])
-        largest = np.argsort(-self.effects, kind="stable")[:2]
-        return published or tuple(self.benchmark.space.names[j] for j in largest)
+        scenario, _, _ = name.rpartition("-")  # `AXES` has YAHPO's without the number of a data set
+        if name in AXES:
+            return AXES[name]
+        if scenario in AXES:
+            return AXES[scenario]
+        names = self.benchmark.space.names
+        places_by_effect = np.argsort(-self.effects, kind="stable")
+        return tuple(names[place] for place in places_by_effect[:2])
 
     def means(self, task: Task, names: Sequence[str]) -> FloatArray:
         """Mean objective by two hyperparameters, over random values of all others, (gy, gx).

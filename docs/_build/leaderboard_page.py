@@ -321,11 +321,13 @@ def _compare_with_best_other(method: str) -> str:
         cells = []
         for trial in TRIALS:
             mean_ranks = _overall(scores, trial)["rank"]  # the best first
-            others = mean_ranks.drop(method)
-            best_other = plain(str(others.index[0]))
-            cells.append(f"{mean_ranks[method]:.1f} / {others.iloc[0]:.1f} {best_other}")
-        number_of_methods = str(len(BenchmarkGroup.for_means(scores).methods))
-        rows.append((f"`{suite}`", number_of_methods, *cells))
+            ranks_of_others = mean_ranks.drop(method)
+            own_rank = number(mean_ranks[method], 1)
+            best_other_rank = number(ranks_of_others.iloc[0], 1)
+            best_other = plain(str(ranks_of_others.index[0]))
+            cells.append(f"{own_rank} / {best_other_rank} {best_other}")
+        group = BenchmarkGroup.for_means(scores)
+        rows.append((f"`{suite}`", str(len(group.methods)), *cells))
     headers = ("suite", ">methods", *(f">after {trial}" for trial in TRIALS))
     return table(headers, rows)
 

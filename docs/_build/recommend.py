@@ -130,13 +130,22 @@ def recommend_method(
     the package: the table links to its page.
     """
     mean_ranks = group.by_family("rank", situation.trial).mean(axis=0)
-    fitting = [a for a, name in enumerate(group.methods) if situation.fits(name, milliseconds)]
-    best, second, *_ = sorted(fitting, key=lambda a: mean_ranks[a])
+    fitting = []  # places in `group.methods`
+    for place, name in enumerate(group.methods):
+        if situation.fits(name, milliseconds):
+            fitting.append(place)
+    best, second, *_ = sorted(fitting, key=lambda place: mean_ranks[place])
+    best_method = group.methods[best]
+
     within_error = find_methods_within_error(group, situation.trial, fitting)
-    cheaper = [name for name in within_error if is_cheaper(name, group.methods[best], milliseconds)]
+    cheaper_method = ""
+    for name in within_error:  # by mean rank, so that the first cheaper one is the best of them
+        if is_cheaper(name, best_method, milliseconds):
+            cheaper_method = name
+            break
     return Recommendation(
         situation=situation.name,
-        method=group.methods[best],
+        method=best_method,
         rank=round(float(mean_ranks[best]), 4),
         methods=len(group.methods),
         fitting=len(fitting),
@@ -145,7 +154,7 @@ def recommend_method(
         next_method=group.methods[second],
         next_rank=round(float(mean_ranks[second]), 4),
         within_error=tuple(within_error),
-        cheaper_method=cheaper[0] if cheaper else "",
+        cheaper_method=cheaper_method,
     )
 
 
