@@ -39,6 +39,7 @@ from hpobench_ordered.data.history import Evaluations
 from hpobench_ordered.data.task_data import TaskData
 from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.methods._candidates import CANDIDATES
+from hpobench_ordered.methods._distribution.parts import Embedded
 from hpobench_ordered.methods._model_based import (
     ModelBased,
     ModelError,
@@ -70,8 +71,8 @@ MAX_SOURCES_OF_PROCESS, MAX_SOURCES_OF_LINEAR = 500, 1500
 """Number of evaluations of earlier tasks that a model uses, as in the paper's experiments. The time
 of a step of a Gaussian process grows with their cube."""
 WARM_TASKS, WARM_PER_TASK = 3, 3
-"""Number of closest tasks, and of best configurations of each, that `init-` starts with (section
-5)."""
+"""Number of closest tasks, and of best configurations of each, that `init-` (section 5) and
+`-warm` start with."""
 REFINED, AROUND_EACH = 10, 20
 """Number of best candidates that are refined, and of configurations drawn around each."""
 RADII = (0.1, 0.03, 0.01)
@@ -89,10 +90,18 @@ class JointlyModelled(ModelBased):
     The first configuration minimises an upper confidence bound of the loss. The others maximise
     expected improvement or, if that vanishes, minimise a lower confidence bound. Candidates are
     about 1000 random ones and, in three rounds, others drawn closer and closer to the best.
+
+    Attributes:
+        is_linear: Whether the model is a linear regression, else a Gaussian process.
+        best_per_task: Number of best configurations of each earlier task that the first suggestions
+            of a linear model are chosen among.
+        trials_among_best: Number of these suggestions.
     """
 
     random_trials = 0
     is_linear = False
+    best_per_task = 1
+    trials_among_best = 1
 
     def prepare(self) -> None:
         """Draw the earlier tasks' evaluations for the model, which is fitted by `make_scorer`."""
@@ -121,8 +130,8 @@ class JointlyModelled(ModelBased):
         no_losses = np.empty(0)  # numpy cannot concatenate an empty list
         self._source_losses = np.concatenate([no_losses, *(task.losses for task in sources)])
 
-        # The best configuration of each task, (T - 1, d).
-        best_values = [task.values[[int(np.argmin(task.losses))]] for task in tasks]
+        # The best configurations of the earlier tasks, in the unit cube.
+        best_values = [select_best_values(task, self.best_per_task) for task in tasks]
         self._best_units = self._encode(best_values)
 
         self._model: JointModel | None = None  # as fitted last
@@ -260,13 +269,14 @@ class JointlyModelled(ModelBased):
     def iter_candidates(self) -> Iterator[FloatArray]:
         """Yield a refined block of candidates, then random ones if all of these were tried.
 
-        The first suggestion of a linear model is chosen among the earlier tasks' best,
+        The first suggestions of a linear model are chosen among the earlier tasks' best,
         `_best_units`, as networks do not extrapolate as well as Gaussian processes.
 
         Yields:
             Configurations in the unit cube, shape (m, d).
         """
-        if self.is_linear and not self.evaluation_count and len(self._best_units):
+        is_among_best = self.is_linear and self.evaluation_count < self.trials_among_best
+        if is_among_best and len(self._best_units):
             yield self._best_units
         if self.region.size > CANDIDATES:  # else all configurations are candidates
             yield self._refine(self.region.sample_unit(self.rng, CANDIDATES))
@@ -469,45 +479,100 @@ class DistGP(EmbedsFeatures, WithProcess):
     """distGP: a Gaussian process with embeddings of the tasks' training data.
 
     Attributes:
-        joint: Whether the joint distribution is embedded, else marginal and conditional.
+        embedded: What is embedded of features and numeric labels.
     """
 
-    joint = False
+    embedded = Embedded.CONCATENATED
 
     def make_task_kernel(self) -> "TaskKernel":
         """Make the covariance of the tasks: a kernel of their data's embeddings."""
         from hpobench_ordered.methods._distribution.descriptions import LearnedDescriptions
         from hpobench_ordered.methods._distribution.models import DescribedTasks
 
-        return DescribedTasks(LearnedDescriptions(self.task_data, joint=self.joint))
+        return DescribedTasks(LearnedDescriptions(self.task_data, of_regression=self.embedded))
 
 
 class DistGPJoint(DistGP):
     """distGP with the joint distribution of features and labels."""
 
-    joint = True
+    embedded = Embedded.JOINT
+
+
+class DistGPJointMean(DistGP):
+    """distGP with the mean embedding of features and label as one vector."""
+
+    embedded = Embedded.PAIRS
+
+
+class DistGPConditional(DistGP):
+    """distGP with the distribution of labels given features alone."""
+
+    embedded = Embedded.CONDITIONAL
+
+
+class DistGPWarm(DistGP):
+    """distGP that starts with the best configurations of the tasks it learnt to be similar."""
+
+    def prepare(self) -> None:
+        """Fit the model to the earlier tasks, and choose the initial configurations by it.
+
+        They are the `WARM_PER_TASK` best of each of the `WARM_TASKS` tasks that correlate most with
+        the current one (appendix A.3). If the fit is poor, there are none.
+        """
+        super().prepare()
+        if not self._earlier:
+            return
+        with suppress(ModelError):
+            self._fit(self._collect_observations())
+            most_similar = np.argsort(-self.similarities(), kind="stable")[:WARM_TASKS]
+            best_values = [
+                select_best_values(self._earlier[t], WARM_PER_TASK) for t in most_similar
+            ]
+            self._initial.extend(self.space.configs(np.concatenate(best_values)))
 
 
 class DistBLR(EmbedsFeatures, WithLinearModel):
     """distBLR: Bayesian linear regression with embeddings of the tasks' training data.
 
     Attributes:
-        joint: Whether the joint distribution is embedded, else marginal and conditional.
+        embedded: What is embedded of features and numeric labels.
     """
 
-    joint = False
+    embedded = Embedded.CONCATENATED
 
     def make_descriptions(self) -> "Descriptions":
         """Make the descriptions of the tasks: embeddings of their data."""
         from hpobench_ordered.methods._distribution.descriptions import LearnedDescriptions
 
-        return LearnedDescriptions(self.task_data, joint=self.joint)
+        return LearnedDescriptions(self.task_data, of_regression=self.embedded)
 
 
 class DistBLRJoint(DistBLR):
     """distBLR with the joint distribution of features and labels."""
 
-    joint = True
+    embedded = Embedded.JOINT
+
+
+class DistBLRJointMean(DistBLR):
+    """distBLR with the mean embedding of features and label as one vector."""
+
+    embedded = Embedded.PAIRS
+
+
+class DistBLRConditional(DistBLR):
+    """distBLR with the distribution of labels given features alone."""
+
+    embedded = Embedded.CONDITIONAL
+
+
+class DistBLRWarm(DistBLR):
+    """distBLR whose first suggestions are all among several best of each task (appendix A.3).
+
+    A regression has no similarity of tasks: the acquisition function chooses among those of all.
+    """
+
+    best_per_task = WARM_PER_TASK
+    trials_among_best = WARM_TASKS * WARM_PER_TASK
 
 
 class ManualGP(UsesTrainingData, WithProcess):
@@ -609,9 +674,7 @@ class WarmStarted(UsesTrainingData):
         closest_tasks = np.argsort(distances, kind="stable")[:WARM_TASKS]
         best_values = []
         for t in closest_tasks:
-            task = self._earlier[t]
-            best_rows = np.argsort(task.losses, kind="stable")[:WARM_PER_TASK]
-            best_values.append(task.values[best_rows])
+            best_values.append(select_best_values(self._earlier[t], WARM_PER_TASK))
 
         # The model is of the current task alone, whose data come last.
         self._earlier = []
@@ -649,6 +712,13 @@ def describe_tasks(data: Sequence[TaskData]) -> FloatArray:
     scaled_meta_features = scale_to_unit_interval(np.stack(meta_features))
     sizes = compute_relative_sizes(data)
     return np.hstack([scaled_meta_features, sizes[:, None]])
+
+
+def select_best_values(task: Evaluations, count: int) -> FloatArray:
+    """Select the coded values of the `count` best evaluations of a task, the best one first."""
+    best_rows = np.argsort(task.losses, kind="stable")[:count]
+    best_values: FloatArray = task.values[best_rows]
+    return best_values
 
 
 def clip_outliers(losses: FloatArray) -> FloatArray:
@@ -707,6 +777,28 @@ def _spec(
     )
 
 
+VARIANTS: tuple[tuple[str, str, str, dict[str, type[JointlyModelled]]], ...] = (
+    (
+        "joint-mean",
+        "dist-{} that embeds features and label of each point as one vector.",
+        f"{PAPER}, section 4.1",
+        {"gp": DistGPJointMean, "blr": DistBLRJointMean},
+    ),
+    (
+        "conditional",
+        "dist-{} that embeds the distribution of labels given features alone.",
+        f"{PAPER}, section 4.1",
+        {"gp": DistGPConditional, "blr": DistBLRConditional},
+    ),
+    (
+        "warm",
+        "dist-{} started with the best configurations of earlier tasks.",
+        f"{PAPER}, appendix A.3",
+        {"gp": DistGPWarm, "blr": DistBLRWarm},
+    ),
+)
+"""Variants of dist-gp and dist-blr: end of the name, summary, source, and classes by model."""
+
 SPECS = (
     _spec(
         "dist-gp",
@@ -735,6 +827,11 @@ SPECS = (
         "dist-blr that embeds the joint distribution of features and labels.",
         f"{PAPER}, section 4.1 and appendix C.1",
         NEURAL,
+    ),
+    *(
+        _spec(f"dist-{model}-{variant}", method, summary.format(model), source, NEURAL)
+        for variant, summary, source, methods in VARIANTS
+        for model, method in methods.items()
     ),
     _spec(
         "manual-gp",

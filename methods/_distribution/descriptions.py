@@ -18,6 +18,7 @@ import numpy as np
 
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.data.task_data import DataKind, TaskData
+from hpobench_ordered.methods._distribution.parts import Embedded
 
 if TYPE_CHECKING:
     from hpobench_ordered.methods._distribution.embedding import Points
@@ -87,18 +88,16 @@ class LearnedDescriptions:
 
     Args:
         data: Training data of each task, all with the same features.
-        joint: Whether the joint distribution of a regression's features and labels is embedded;
-            otherwise the marginal and the conditional one are concatenated.
+        of_regression: What is embedded of a regression's features and labels.
     """
 
-    def __init__(self, data: Sequence[TaskData], *, joint: bool) -> None:
+    def __init__(self, data: Sequence[TaskData], *, of_regression: Embedded) -> None:
         """Choose what of the data is embedded, by their kind, which is the same for all tasks.
 
-        CLASSES: the distribution of features and classes. MARGINAL, for data without labels: the
-        distribution of the features. With numeric labels, JOINT: the distribution of features and
-        labels; or CONCATENATED: that of the features, followed by that of labels given features.
+        It is CLASSES, the distribution of features and classes, for classes; MARGINAL, that of the
+        features, without labels; and `of_regression` for numeric labels.
         """
-        from hpobench_ordered.methods._distribution.embedding import Embedded, Embedding
+        from hpobench_ordered.methods._distribution.embedding import Embedding
         from hpobench_ordered.methods._networks.features import pad_input_count
 
         current = data[-1]
@@ -111,10 +110,10 @@ class LearnedDescriptions:
             class_count = 1 + max(int(labels.max()) for labels in all_labels)
         elif current.kind is DataKind.UNSUPERVISED:
             embedded = Embedded.MARGINAL
-        elif joint:
-            embedded = Embedded.JOINT
         else:
-            embedded = Embedded.CONCATENATED
+            embedded = of_regression
+        if embedded is Embedded.PAIRS:
+            self._feature_count += 1  # the label is a feature, too
 
         padded_feature_count = pad_input_count(self._feature_count)  # as networks expect
         self._embedding = Embedding(embedded, padded_feature_count, class_count)
@@ -185,8 +184,12 @@ class LearnedDescriptions:
         labels = []
         for task, count in zip(self._data, counts, strict=True):
             rows = np.arange(count) * len(task) // count  # evenly spaced
-            features.append(standardise_features(task)[rows])
-            labels.append(_code_labels(task, self._embedding.label_width)[rows])
+            task_features = standardise_features(task)[rows]
+            task_labels = _code_labels(task, self._embedding.label_width)[rows]
+            if self._embedding.embedded is Embedded.PAIRS:
+                task_features = np.hstack([task_features, task_labels])
+            features.append(task_features)
+            labels.append(task_labels)
 
         X = np.zeros((sum(counts), self._embedding.input_count))
         X[:, : self._feature_count] = np.concatenate(features)

@@ -24,7 +24,8 @@ of the joint one C_YX = sum_l w phi_y(y_l) phi_x(x_l)^T, and of the conditional 
     C_Y|X = Phi_y^T (Phi_x Phi_x^T + s lambda I)^-1 Phi_x = C_YX A^-1,     A = C_XX + lambda I
 
 (the paper's lambda is s lambda here, with s points, so that its effect does not depend on s). For
-classes it is C_YX, the mean of each class times the class's share, and the shares.
+classes it is C_YX, the mean of each class times the class's share, and the shares. The joint one is
+also described by the mean embedding of pairs [x, y], where the label is one of the features.
 
 If G is the gradient of a function with respect to C_Y|X, that with respect to C_YX is G A^-1, and
 that with respect to C_XX and lambda I is -C_Y|X^T G A^-1.
@@ -32,12 +33,12 @@ that with respect to C_XX and lambda I is -C_Y|X^T G A^-1.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from itertools import pairwise
 
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.methods._distribution.parts import Embedded
 from hpobench_ordered.methods._gp.compiled import cholesky, inverse_from_factor
 from hpobench_ordered.methods._networks.features import Network, linearise
 from hpobench_ordered.methods._products import mirror_upper_triangle, product, transposed_product
@@ -46,15 +47,6 @@ HIDDEN_UNITS, OUTPUT_UNITS = 20, 10
 """Units of the networks on features and labels."""
 INITIAL_LOG_LAMBDA = -4.0
 """Initial value of log lambda."""
-
-
-class Embedded(Enum):
-    """Part of a distribution that is embedded."""
-
-    MARGINAL = "features alone"
-    CONCATENATED = "features, and labels given the features"
-    JOINT = "features and labels"
-    CLASSES = "features and classes"
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -105,6 +97,8 @@ class Embedding:
         class_shares_size = class_count  # the share of each class
         sizes = {
             Embedded.MARGINAL: mean_size,
+            Embedded.PAIRS: mean_size,
+            Embedded.CONDITIONAL: product_size,
             Embedded.JOINT: product_size,
             Embedded.CONCATENATED: mean_size + product_size,
             Embedded.CLASSES: class_means_size + class_shares_size,
@@ -143,7 +137,7 @@ class Embedding:
         Phi_x, pull_back_x = linearise(self._x_network(), z[:x_size], points.X)
         Phi_y = points.Y
         pull_back_y = None  # without a network on the labels
-        if self.embedded in {Embedded.CONCATENATED, Embedded.JOINT}:
+        if self.embedded in {Embedded.CONDITIONAL, Embedded.CONCATENATED, Embedded.JOINT}:
             Phi_y, pull_back_y = linearise(self._y_network(), z[x_size:-1], points.Y)
 
         slices = points.task_slices()
@@ -214,14 +208,16 @@ class _TaskMoments:
 
             MARGINAL       mu, the mean of phi_x
             JOINT          C_yx, the mean of phi_y phi_x^T
+            PAIRS          mu, where the label is one of the features x
             CLASSES        C_yx, and the shares of the classes, the mean of phi_y
-            CONCATENATED   mu, and C_yx (C_xx + lambda I)^-1, with C_xx the mean of phi_x phi_x^T
+            CONDITIONAL    C_yx (C_xx + lambda I)^-1, with C_xx the mean of phi_x phi_x^T
+            CONCATENATED   mu, and what CONDITIONAL embeds
 
-        For the last, sets `_A_inverse`, which is (C_xx + lambda I)^-1, and `_conditional`, which is
-        C_yx `_A_inverse`: the gradient in `pull_back` needs them.
+        For the last two, sets `_A_inverse`, which is (C_xx + lambda I)^-1, and `_conditional`,
+        which is C_yx `_A_inverse`: the gradient in `pull_back` needs them.
         """
         mu: FloatArray = self._w * self._Phi_x.sum(axis=0)
-        if embedded is Embedded.MARGINAL:
+        if embedded in {Embedded.MARGINAL, Embedded.PAIRS}:
             return mu
         if embedded is Embedded.JOINT:
             return self._C_yx.ravel()
@@ -233,6 +229,8 @@ class _TaskMoments:
         A = C_xx + self._ridge * np.eye(OUTPUT_UNITS)
         self._A_inverse = _inverse(A)
         self._conditional = product(self._C_yx, self._A_inverse)
+        if embedded is Embedded.CONDITIONAL:
+            return self._conditional.ravel()
         return np.concatenate([mu, self._conditional.ravel()])
 
     def pull_back(
@@ -244,6 +242,8 @@ class _TaskMoments:
         these parts, one after the other, of which a matrix is flattened row by row:
 
             MARGINAL       mu
+            PAIRS          mu
+            CONDITIONAL    C_yx A^-1
             CONCATENATED   mu, C_yx A^-1
             JOINT          C_yx
             CLASSES        C_yx, shares of the classes
@@ -266,10 +266,10 @@ class _TaskMoments:
         grad_x = np.zeros(self._Phi_x.shape)
         grad_y = np.zeros(self._Phi_y.shape)
         grad_log_lambda = 0.0
-        if embedded in {Embedded.MARGINAL, Embedded.CONCATENATED}:
+        if embedded in {Embedded.MARGINAL, Embedded.PAIRS, Embedded.CONCATENATED}:
             grad_mu = grad_embedding[:OUTPUT_UNITS]
             grad_x += grad_mu  # every point adds to the mean alike
-        if embedded is Embedded.MARGINAL:
+        if embedded in {Embedded.MARGINAL, Embedded.PAIRS}:
             return self._w * grad_x, grad_y, grad_log_lambda
 
         # The matrix is followed by the shares of classes, if there are any, else it is the last
@@ -282,7 +282,7 @@ class _TaskMoments:
         grad_matrix = grad_flat_matrix.reshape(self._C_yx.shape)
 
         grad_C_yx = grad_matrix  # of JOINT and CLASSES, whose matrix is C_yx itself
-        if embedded is Embedded.CONCATENATED:
+        if embedded in {Embedded.CONDITIONAL, Embedded.CONCATENATED}:
             grad_C_yx = product(grad_matrix, self._A_inverse)
             # `_conditional` is C_yx A^-1, with A = C_xx + lambda I.
             grad_A = -transposed_product(self._conditional, grad_C_yx)

@@ -163,6 +163,36 @@ def test_warm_start_is_best_of_closest():
     assert first_suggestions == expected
 
 
+def test_warm_start_is_best_of_most_similar():
+    """`dist-gp-warm` starts with the best of the tasks that its model finds most similar.
+
+    These are the `SIMILAR` first ones, as many as it takes; the order depends on the model.
+    """
+    toy = Toy(0)
+    expected = []
+    for task in toy.history[:SIMILAR]:
+        best_rows = np.argsort(task.losses)[: distbo.WARM_PER_TASK]
+        expected += task.values[best_rows, 0].tolist()
+
+    method = toy.make_method("dist-gp-warm")
+    first_suggestions = [method.ask()["theta"] for _ in expected]
+    assert sorted(first_suggestions) == sorted(expected)
+
+
+@pytest.mark.slow
+def test_regression_warms_among_earlier_bests():
+    """The first nine suggestions of `dist-blr-warm` are among three best of each earlier task."""
+    toy = Toy(1)
+    bests = []
+    for task in toy.history:
+        bests += task.values[np.argsort(task.losses)[:3], 0].tolist()
+    method = toy.make_method("dist-blr-warm")
+    for _ in range(9):
+        config = method.ask()
+        assert np.abs(np.array(bests) - config["theta"]).min() < 1e-9
+        method.tell(config, -float(toy.compute_values(CURRENT_TASK, config["theta"])))
+
+
 # -- which tasks are used --------------------------------------------------------------------------
 
 NO_DATA = None

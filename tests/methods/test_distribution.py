@@ -14,6 +14,7 @@ from hpobench_ordered.methods._distribution.descriptions import (
     FixedDescriptions,
     LearnedDescriptions,
 )
+from hpobench_ordered.methods._distribution.parts import Embedded
 from hpobench_ordered.methods._distribution.product_gp import (
     Hyperparameters,
     ProcessData,
@@ -162,24 +163,28 @@ def make_datasets(kind: DataKind, rng: np.random.Generator) -> list[TaskData]:
 
 
 def make_learned_descriptions(
-    kind: DataKind, rng: np.random.Generator, *, joint: bool = False
+    kind: DataKind,
+    rng: np.random.Generator,
+    *,
+    of_regression: Embedded = Embedded.CONCATENATED,
 ) -> LearnedDescriptions:
-    """Embeddings of each task's data, if `joint` of the joint distribution of points and labels."""
-    return LearnedDescriptions(make_datasets(kind, rng), joint=joint)
+    """Embeddings of each task's data; of points with numeric labels, `of_regression`."""
+    return LearnedDescriptions(make_datasets(kind, rng), of_regression=of_regression)
 
 
 def make_task_kernel(name: str, rng: np.random.Generator) -> models.TaskKernel:
     """Covariances of tasks, which are parameters themselves, or follow from descriptions.
 
-    Names are "free" for the former, "fixed" for fixed descriptions, "joint" and the kinds of data
-    for learned ones.
+    Names are "free" for the former, "fixed" for fixed descriptions; for learned ones, kinds of data
+    and what is embedded of regressions.
     """
     if name == "free":
         return models.FreeTasks(TASKS)
     if name == "fixed":
         return models.DescribedTasks(FixedDescriptions(rng.standard_normal((TASKS, 3))))
-    if name == "joint":
-        return models.DescribedTasks(make_learned_descriptions(REGRESSION, rng, joint=True))
+    if name in Embedded.__members__:
+        learned = make_learned_descriptions(REGRESSION, rng, of_regression=Embedded[name])
+        return models.DescribedTasks(learned)
     return models.DescribedTasks(make_learned_descriptions(DataKind(name), rng))
 
 
@@ -200,7 +205,9 @@ def assert_gradient_is_numeric(
     [
         "free",
         "fixed",
-        "joint",
+        "JOINT",
+        "CONDITIONAL",
+        "PAIRS",
         pytest.param(UNSUPERVISED.value, marks=pytest.mark.slow),
         pytest.param(CLASSIFICATION.value, marks=pytest.mark.slow),
         pytest.param(REGRESSION.value, marks=pytest.mark.slow),
@@ -264,10 +271,10 @@ def evaluate_networks(z: FloatArray, data: TaskData) -> tuple[FloatArray, FloatA
     return Phi_x, Phi_y, np.exp(log_lambda)
 
 
-def make_regression_descriptions(*, joint: bool) -> tuple[LearnedDescriptions, FloatArray]:
+def make_regression_descriptions(embedded: Embedded) -> tuple[LearnedDescriptions, FloatArray]:
     """Descriptions learned from the regression data, and their initial parameters z."""
     rng = np.random.default_rng(3)
-    learned = make_learned_descriptions(REGRESSION, rng, joint=joint)
+    learned = make_learned_descriptions(REGRESSION, rng, of_regression=embedded)
     return learned, learned.initial(rng)
 
 
@@ -282,7 +289,7 @@ def test_conditional_embedding_is_direct_formula(task):
     The operator, Phi_y^T (Phi_x Phi_x^T + s lambda I)^-1 Phi_x, maps features of points to features
     of labels; Phi_x and Phi_y are these of the task's s points, (s, 10).
     """
-    learned, z = make_regression_descriptions(joint=False)
+    learned, z = make_regression_descriptions(Embedded.CONCATENATED)
     Phi_x, Phi_y, regularisation = evaluate_networks(z, REGRESSION_DATA[task])
     s = len(Phi_x)
     gram = Phi_x @ Phi_x.T + s * regularisation * np.eye(s)
@@ -294,9 +301,33 @@ def test_conditional_embedding_is_direct_formula(task):
     np.testing.assert_allclose(flat_operator, operator.ravel(), rtol=1e-8, atol=1e-8)
 
 
+def test_conditional_embedding_alone_is_operator():
+    """Without the mean features, the operator of the concatenated embedding is left."""
+    learned, z = make_regression_descriptions(Embedded.CONDITIONAL)
+    Phi_x, Phi_y, regularisation = evaluate_networks(z, REGRESSION_DATA[CURRENT_TASK])
+    s = len(Phi_x)
+    gram = Phi_x @ Phi_x.T + s * regularisation * np.eye(s)
+    operator = Phi_y.T @ np.linalg.solve(gram, Phi_x)
+    *embedding, _relative_size = learned.describe(z)[CURRENT_TASK]
+    np.testing.assert_allclose(embedding, operator.ravel(), rtol=1e-8, atol=1e-8)
+
+
+def test_embedding_of_pairs_is_mean_over_points():
+    """It is the mean over points of a network on the vector [x, y], with x standardised."""
+    learned, z = make_regression_descriptions(Embedded.PAIRS)
+    data = REGRESSION_DATA[CURRENT_TASK]
+    X = (data.features - data.features.mean(axis=0)) / data.features.std(axis=0)
+    y = (data.labels - data.labels.min()) / np.ptp(data.labels)
+    pairs = np.column_stack([X, y])
+    # Phi_xy: outputs for four numbers, which are padded to eight.
+    Phi_xy, _of_unused_network = evaluate_network(z, pairs, padded_inputs=8)
+    *embedding, _relative_size = learned.describe(z)[CURRENT_TASK]
+    np.testing.assert_allclose(embedding, Phi_xy.mean(axis=0), rtol=1e-8)
+
+
 def test_joint_embedding_is_mean_product():
     """The mean over points of the products of their features, Phi_x, and label features, Phi_y."""
-    learned, z = make_regression_descriptions(joint=True)
+    learned, z = make_regression_descriptions(Embedded.JOINT)
     Phi_x, Phi_y, _regularisation = evaluate_networks(z, REGRESSION_DATA[CURRENT_TASK])
     expected = Phi_y.T @ Phi_x / len(Phi_x)
     *embedding, _relative_size = learned.describe(z)[CURRENT_TASK]
@@ -305,7 +336,7 @@ def test_joint_embedding_is_mean_product():
 
 def embed(datasets: list[TaskData], seed: int = 0) -> FloatArray:
     """Embeddings of data sets by networks with random weights."""
-    learned = LearnedDescriptions(datasets, joint=False)
+    learned = LearnedDescriptions(datasets, of_regression=Embedded.CONCATENATED)
     random_parameters = learned.initial(np.random.default_rng(seed))
     descriptions_of_tasks = learned.describe(random_parameters)
     return descriptions_of_tasks[:, :-1]  # without the last number, the relative size

@@ -105,8 +105,9 @@ def _all(model: str, benchmark: str) -> MethodComparison:
 
 
 def _joint(model: str, benchmark: str) -> MethodComparison:
-    """Return the comparison of distBO without the joint embedding and with it."""
-    return MethodComparison(benchmark, (f"dist-{model}", f"dist-{model}-joint"))
+    """Return the comparison of distBO without the joint embedding and with both kinds of it."""
+    embeddings = (f"dist-{model}", f"dist-{model}-joint", f"dist-{model}-joint-mean")
+    return MethodComparison(benchmark, embeddings)
 
 
 @dataclass(frozen=True)
