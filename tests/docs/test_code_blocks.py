@@ -150,6 +150,8 @@ COMMANDS = find_commands_of_all_pages()
 
 # The page on changed search spaces is about such tasks, and says that there is a warning.
 @pytest.mark.filterwarnings("ignore:earlier tasks are on another search space")
+# The page on machines starts a cluster of Dask, whose usual port another one may have.
+@pytest.mark.filterwarnings("ignore:Port 8787 is already in use")
 @pytest.mark.slow
 @pytest.mark.parametrize("page", find_pages_with_python(), ids=name_of)
 def test_python_of_page_runs(page, own_folder):
