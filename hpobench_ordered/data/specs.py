@@ -222,8 +222,9 @@ class BenchmarkSpec:
             content of the user's own artifact, or of fetched files without a stated hash.
         """
         option = self.option(surrogate)
-        # Values of a surrogate of fetched files do not depend on the user's own artifact.
-        depends_on_own_artifact = self.is_local and not option.files
+        # Values of a surrogate of fetched files do not depend on the user's own artifact. If models
+        # are trained on fetched data, however, the artifact holds the history.
+        depends_on_own_artifact = self.is_local and (option.trains or not option.files)
         if depends_on_own_artifact:
             # The name of the spec may be a path; the definition has the benchmark's own name.
             definition = self.define()
