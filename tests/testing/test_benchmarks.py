@@ -14,7 +14,7 @@ from hpobench_ordered.testing.toy import conditional_space, numeric_space, toy_b
 AVAILABLE = hbo.list_benchmarks(ready=True)
 THAT_TRAIN = [name for name in AVAILABLE if benchmark_spec(name).option().trains]
 THAT_DO_NOT_TRAIN = [name for name in AVAILABLE if name not in THAT_TRAIN]
-LIKE_ANOTHER_THAT_TRAINS = "distbo-classification-b"
+LIKE_OTHERS_THAT_TRAIN = {"distbo-classification-b"}
 """It trains the model of `distbo-classification-a`, on other data."""
 TOYS = [
     pytest.param(toy_benchmark(space(), tasks=5, direction=direction), id=space.__name__)
@@ -36,11 +36,13 @@ class TestEveryBenchmark(BenchmarkConformance):
 
 
 def mark_that_train() -> list[object]:
-    """Make parameters of the benchmarks that train, which are slow."""
+    """Make parameters of the benchmarks that train: slow ones, and those like others are long."""
     parameters = []
     for name in THAT_TRAIN:
-        mark = pytest.mark.long if name == LIKE_ANOTHER_THAT_TRAINS else pytest.mark.slow
-        parameters.append(pytest.param(name, marks=mark))
+        if name in LIKE_OTHERS_THAT_TRAIN:
+            parameters.append(pytest.param(name, marks=pytest.mark.long))
+        else:
+            parameters.append(pytest.param(name, marks=pytest.mark.slow))
     return parameters
 
 
