@@ -4,6 +4,9 @@ Figures and checks take a comparison for each benchmark and number of trials bef
 the *old budget*. The reference is in one comparison per benchmark: it does not use the old step, so
 its runs are the same for all old budgets. Means of speed-ups are geometric, those of failure rates
 arithmetic; means over benchmarks are of the means over their tasks.
+
+Benchmarks of one family, such as `fcn-a` and `fcn-b`, are evaluated on the same tables or models,
+so that methods differ alike on them. Findings therefore have one sample for each family.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,6 +17,7 @@ import numpy as np
 
 from hpobench_ordered.analysis.curves import cross_labels
 from hpobench_ordered.analysis.speedup import speedups
+from hpobench_ordered.benchmarks.registry import benchmark_spec
 from hpobench_ordered.experiment.protocols import Adjustment
 from hpobench_ordered.papers import charts as paper_charts
 from hpobench_ordered.papers.claims import Finding, find_weakest
@@ -31,7 +35,6 @@ ALL = "all"
 """Label of the mean over benchmarks."""
 
 BUDGETS = ["old_budget", "reference_budget"]
-SUBJECT = "subject"
 
 
 def speedup_table(
@@ -138,9 +141,9 @@ def is_faster(
     *,
     reference: str,
 ) -> list[Finding]:
-    """Check that a method's mean speed-up over benchmarks is larger than those of others."""
+    """Check that a method's mean speed-up over families is larger than those of others."""
     findings = []
-    for subject, speedup in iter_means(evidence, comparisons, SPEEDUP, reference):
+    for subject, speedup in iter_family_means(evidence, comparisons, SPEEDUP, reference):
         parts = [compare_speedups(subject, speedup, method, other) for other in others]
         findings.append(find_weakest(parts))
     return findings
@@ -151,7 +154,7 @@ def is_level(
 ) -> list[Finding]:
     """Check that a method and the reference are less than `factor` times as fast as each other."""
     findings = []
-    for subject, speedup in iter_means(evidence, comparisons, SPEEDUP, reference):
+    for subject, speedup in iter_family_means(evidence, comparisons, SPEEDUP, reference):
         parts = [
             compare_speedups(subject, speedup, method, reference, allowed=factor),
             compare_speedups(subject, speedup, reference, method, allowed=factor),
@@ -165,11 +168,11 @@ def compare_speedups(
 ) -> Finding:
     """Compare the speed-ups of two methods: is the first `1 / allowed` times as fast, or more?
 
-    The differences are of logarithms, benchmark by benchmark.
+    The differences are of logarithms, family by family.
 
     Args:
         subject: The subject of the finding.
-        speedup: Speed-ups over the reference; benchmarks are rows, methods columns.
+        speedup: Speed-ups over the reference; families are rows, methods columns.
         method: The first method.
         other: The second method.
         allowed: Factor by which the first method may be slower.
@@ -189,10 +192,10 @@ def often_fails(
 ) -> list[Finding]:
     """Check that on average at least a share of a method's runs never reaches the reference.
 
-    Errors are over benchmarks.
+    Errors are over families of benchmarks.
     """
     findings = []
-    for subject, rate in iter_means(evidence, comparisons, FAILURE_RATE, reference):
+    for subject, rate in iter_family_means(evidence, comparisons, FAILURE_RATE, reference):
         sentence = (
             f"{rate[method].mean():.0%} of the runs, {reference} {rate[reference].mean():.0%}, "
             f"asked {share:.0%}"
@@ -215,22 +218,32 @@ def mean_over(table: "pd.DataFrame", measure: str, labels: Sequence[str]) -> "pd
     return means.reset_index()
 
 
-def iter_means(
+def iter_family_means(
     evidence: Evidence, comparisons: Comparisons, measure: str, reference: str
 ) -> Iterator[tuple[str, "pd.DataFrame"]]:
-    """Yield each pair of an old budget and one of the reference, with a measure's means over tasks.
+    """Yield each pair of an old budget and one of the reference, with the means of families.
 
-    A pair has a name such as "20 trials before, tpe with 10". Rows of means are benchmarks, columns
-    are methods.
+    A pair has a name such as "20 trials before, tpe with 10". Rows of means are families of
+    benchmarks, columns are methods. A family's mean is over its benchmarks, whose means are over
+    their tasks.
     """
     table = speedup_table(evidence, comparisons, reference=reference)
     subjects = f"{reference} with " + table["reference_budget"].astype(str)
     if table["old_budget"].nunique() > 1:
         subjects = table["old_budget"].astype(str) + " trials before, " + subjects
-    labels = ["benchmark", "method", SUBJECT]
-    means = mean_over(table.assign(**{SUBJECT: subjects}), measure, labels)
-    for subject, rows in means.groupby(SUBJECT, sort=False):
-        yield str(subject), rows.pivot_table(index="benchmark", columns="method", values=measure)
+    table = table.assign(subject=subjects)
+    of_benchmarks = mean_over(table, measure, ["benchmark", "method", "subject"])
+    families = of_benchmarks["benchmark"].map(find_family)
+    of_families = mean_over(
+        of_benchmarks.assign(family=families), measure, ["family", "method", "subject"]
+    )
+    for subject, rows in of_families.groupby("subject", sort=False):
+        yield str(subject), rows.pivot_table(index="family", columns="method", values=measure)
+
+
+def find_family(benchmark: str) -> str:
+    """Return the family of a benchmark; one without a family is its own."""
+    return benchmark_spec(benchmark).family or benchmark
 
 
 def _with_means(drawn: "pd.DataFrame", measure: str) -> "pd.DataFrame":
