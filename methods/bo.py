@@ -23,7 +23,7 @@ from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.parameters import Kind
 
 if TYPE_CHECKING:
-    from hpobench_ordered.methods._gp.model import GaussianProcess, Kernel
+    from hpobench_ordered.methods._gp.model import GaussianProcess, Kernel, Priors
 
 MAX_TWO_STARTS = 8
 """Up to this many evaluations, every fit of the model has two starting points."""
@@ -121,6 +121,12 @@ class BayesianOptimisation(ModelBased):
         """
         return group_features(self.space)
 
+    def choose_priors(self) -> "Priors":
+        """Choose the priors of the model's hyperparameters. Default: the weak ones of `Priors`."""
+        from hpobench_ordered.methods._gp.model import Priors
+
+        return Priors()
+
     def _fit(self, X: FloatArray, y: FloatArray) -> "GaussianProcess":
         """Condition the model on features (n, p) and standardised losses (n,).
 
@@ -137,14 +143,13 @@ class BayesianOptimisation(ModelBased):
             COMPILED_LIMIT,
             GaussianProcess,
             Kernel,
-            Priors,
             stack_priors,
         )
 
         if self._kernel is None:
             self._kernel = Kernel(self.group_features())
         kernel = self._kernel
-        priors = Priors()
+        priors = self.choose_priors()
         prior_mean = stack_priors(priors, kernel.length_scales).mean
         # Whether a second start or, with many evaluations, a fit is due.
         is_due = self._suggestions % SECOND_START_INTERVAL == 0

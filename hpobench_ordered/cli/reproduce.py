@@ -32,6 +32,8 @@ Examples:
   hpobench-ordered fetch xgboost-mnist
   hpobench-ordered reproduce othpo --table 4 --surrogate nearest
       on the authors' own surrogate, which their numbers come from
+  hpobench-ordered reproduce othpo --authors-bo --output authors
+      with Bayesian optimisation as the authors ran it
 """
 
 
@@ -57,6 +59,11 @@ Examples:
     help="Trials in flight (othpo): a method is asked for so many before it is told a result.",
 )
 @click.option(
+    "--authors-bo",
+    is_flag=True,
+    help="With Bayesian optimisation as the authors ran it, four trials in flight (othpo).",
+)
+@click.option(
     "--output",
     type=FOLDER,
     default=Path("reproduction"),
@@ -71,6 +78,7 @@ def reproduce(
     workers: int,
     surrogate: str | None,
     simulated_workers: int,
+    authors_bo: bool,
     output: Path,
 ) -> None:
     """Reproduce the results of a paper and check what it claims.
@@ -85,6 +93,8 @@ def reproduce(
     from hpobench_ordered import papers
 
     chosen = papers.paper(paper)
+    if authors_bo:
+        chosen = chosen.require_authors_bo()
     with progress_bar() as show_progress:
         result = papers.reproduce(
             chosen,

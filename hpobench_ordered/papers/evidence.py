@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import cache, cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,6 +28,7 @@ from hpobench_ordered.data.benchmark import Benchmark
 from hpobench_ordered.experiment.plan import Cell
 from hpobench_ordered.experiment.protocols import Protocol
 from hpobench_ordered.experiment.store import Store
+from hpobench_ordered.methods.base import MethodSpec
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -119,8 +121,8 @@ def count_everything(values: FloatArray) -> FloatArray:
 class Evidence:
     """The results that figures, tables and claims are computed from.
 
-    `cells` are the runs by benchmark, `surrogates` the surrogates where not the default; `counted`
-    and `landscape` are those of `Paper`.
+    `cells` are the runs by benchmark, `surrogates` the surrogates where not the default; `methods`,
+    `counted` and `landscape` are those of `Paper`.
     """
 
     def __init__(
@@ -129,11 +131,13 @@ class Evidence:
         cells: Mapping[str, Sequence[Cell]],
         *,
         surrogates: Mapping[str, str],
+        methods: Mapping[str, MethodSpec] = MappingProxyType({}),
         counted: Callable[[FloatArray], FloatArray] = count_everything,
         landscape: Callable[[Benchmark], Landscape] = Landscape.of,
     ) -> None:
         self._store = store
         self._cells = cells
+        self._methods = methods
         self._counted = counted
         # Loss and regret of all runs of a method: by benchmark, method and protocol, then by
         # name, shape (S, T, M).
@@ -148,8 +152,13 @@ class Evidence:
         return self._store.folder.parent
 
     def cells(self, benchmark: str, method: str) -> tuple[Cell, ...]:
-        """The runs of a method on a benchmark."""
-        return tuple(cell for cell in self._cells[benchmark] if cell.method.name == method)
+        """The runs of a method on a benchmark, or of the one that stands for it."""
+        name = self._name_in_runs(method)
+        return tuple(cell for cell in self._cells[benchmark] if cell.method.name == name)
+
+    def _name_in_runs(self, method: str) -> str:
+        """Return the name under which a method of a comparison is run."""
+        return self._methods[method].name if method in self._methods else method
 
     def task_label(self, benchmark: str, task: int) -> str:
         """Return a task's number, from 1 as in papers, with its name if it has a proper one.
@@ -273,7 +282,8 @@ class Evidence:
                 if protocol in (None, cell.protocol):
                     keys.append(cell.key)
         trials = self._store.read(keys)
-        arrays, _ = trial_arrays(trials, methods, ["loss", "regret"])
+        names = [self._name_in_runs(method) for method in methods]
+        arrays, _ = trial_arrays(trials, names, ["loss", "regret"])
         for place, method in enumerate(methods):
             self._arrays[benchmark, method, protocol] = {
                 column: array[place] for column, array in arrays.items()

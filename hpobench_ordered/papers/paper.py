@@ -92,10 +92,11 @@ class Paper:
     """A paper whose results can be reproduced.
 
     `setting` is how methods are run, `exceptions` by benchmark where it differs; `methods` are
-    those that are not registered, `notes` explains the scores in reports. Functions for one paper:
-    `counted` selects from a quantity, (A, S, T, M), what enters means, `landscape` the
-    configurations of a benchmark to show, and `runs_on` the benchmarks of runs, each with its
-    seeds.
+    those that are not registered, by their names in comparisons, `notes` explains the scores in
+    reports. Functions for one paper: `counted` selects from a quantity, (A, S, T, M), what enters
+    means, `landscape` the configurations of a benchmark to show, and `runs_on` the benchmarks of
+    runs, each with its seeds. `with_authors_bo` is the same paper with its authors' own Bayesian
+    optimisation, if that is rebuilt.
     """
 
     name: str
@@ -108,10 +109,21 @@ class Paper:
     counted: Callable[[FloatArray], FloatArray] = count_everything
     landscape: Callable[[Benchmark], Landscape] = Landscape.of
     runs_on: Callable[[str, Sequence[int]], dict[str, tuple[int, ...]]] = run_on_benchmark_itself
+    with_authors_bo: "Paper | None" = None
 
     def setting_of(self, benchmark: str) -> Setting:
         """Return how methods are run on a benchmark: its exception, or else the paper's setting."""
         return self.exceptions.get(benchmark, self.setting)
+
+    def require_authors_bo(self) -> "Paper":
+        """Return the paper with its authors' Bayesian optimisation.
+
+        Raises:
+            ExperimentError: It is not rebuilt for this paper.
+        """
+        if self.with_authors_bo is None:
+            raise ExperimentError(f"the Bayesian optimisation of {self.name} is not rebuilt")
+        return self.with_authors_bo
 
     def select(
         self, *, figures: Iterable[int] = (), tables: Iterable[int] = ()

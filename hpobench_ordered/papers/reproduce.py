@@ -213,6 +213,7 @@ def make_exhibits(
         setup.store,
         cells_of_benchmark,
         surrogates=setup.surrogates,
+        methods=setup.paper.methods,
         counted=setup.paper.counted,
         landscape=setup.paper.landscape,
     )

@@ -21,6 +21,7 @@ def call_reproduce(*words: str) -> Result:
         ("othpo --table 4 --surrogate nearest", NotFetchedError, "fetch xgboost-mnist"),
         ("othpo --surrogate near", UnknownNameError, "near"),
         ("othp", UnknownNameError, "did you mean 'othpo'"),
+        ("ablr --authors-bo", ExperimentError, "of ablr is not rebuilt"),
     ],
 )
 def test_wrong_requests_are_refused(tmp_path, monkeypatch, words, error, message):

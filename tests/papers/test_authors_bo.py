@@ -1,0 +1,117 @@
+"""Bayesian optimisation as the authors of othpo ran it: its priors, and how it pairs losses."""
+
+import math
+
+import by_hand
+import numpy as np
+import pytest
+from by_hand import SPACE_OF_TWELVE
+
+import hpobench_ordered as hbo
+from hpobench_ordered.errors import ExperimentError
+from hpobench_ordered.methods._gp.model import GaussianProcess, Priors
+from hpobench_ordered.papers import paper, reproduce
+from hpobench_ordered.papers.othpo.authors_bo import METHODS, WORKERS, AuthorsBO, approximate_gamma
+
+NUMBER = hbo.SearchSpace([hbo.Parameter.number("x", 0, 1)])
+
+
+def tell_first_four(method: AuthorsBO) -> list[float]:
+    """Tell the losses 0 to 3 of the first four configurations, with four trials in flight."""
+    configs = [method.ask() for _ in range(4)]
+    for loss in range(4):
+        method.tell(configs[loss], float(loss))
+        configs.append(method.ask())
+    return method.evaluated_losses().tolist()
+
+
+def draw_history() -> tuple[hbo.Evaluations, ...]:
+    """Ten random evaluations of each of newsvendor's first two tasks."""
+    bench = hbo.load("newsvendor")
+    rng = np.random.default_rng(1)
+    return tuple(bench.evaluations(task, rng=rng, n=10) for task in (0, 1))
+
+
+def test_prior_has_mode_and_curvature_of_gamma():
+    """The density x^2 exp(-6 x) as a function of log x, near its mode; the form has step h."""
+    prior = approximate_gamma(3.0, 6.0)
+    h = 1e-3
+
+    def log_density(log_x: float) -> float:
+        return 2 * log_x - 6 * math.exp(log_x)
+
+    at_mode = log_density(prior.mean)
+    below, above = log_density(prior.mean - h), log_density(prior.mean + h)
+    assert at_mode > max(below, above)
+    assert (below - 2 * at_mode + above) / h**2 == pytest.approx(-1 / prior.sd**2, rel=1e-3)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_priors_reach_the_model(name, monkeypatch):
+    """The model is fitted with other priors than that of the registered method."""
+    priors: list[Priors] = []
+    fit = GaussianProcess.fit
+
+    def record(X, y, **settings):
+        priors.append(settings["priors"])
+        return fit(X, y, **settings)
+
+    monkeypatch.setattr(GaussianProcess, "fit", record)
+    task = hbo.load("newsvendor").tasks[2]
+    history = draw_history()
+    method = METHODS[name].method(
+        space=task.space,
+        rng=np.random.default_rng(0),
+        history=history,
+        context=task.context,
+        budget=8,
+    )
+    for loss in range(7):
+        method.tell(method.ask(), float(loss))
+
+    assert priors
+    assert Priors() not in priors
+
+
+def test_one_worker_keeps_losses_in_order():
+    method = by_hand.make_method(AuthorsBO, space=NUMBER)
+    for loss in range(3):
+        method.tell(method.ask(), float(loss))
+
+    assert method.evaluated_losses().tolist() == [0.0, 1.0, 2.0]
+
+
+def test_losses_of_trials_in_flight_change_places():
+    """Each of four is first, and no loss is lost."""
+    orders = [
+        tell_first_four(by_hand.make_method(AuthorsBO, space=SPACE_OF_TWELVE, seed=seed))
+        for seed in range(20)
+    ]
+
+    assert all(sorted(losses) == [0.0, 1.0, 2.0, 3.0] for losses in orders)
+    assert {losses[0] for losses in orders} == {0.0, 1.0, 2.0, 3.0}
+
+
+def test_other_papers_have_no_authors_bo():
+    with pytest.raises(ExperimentError, match="of abrac is not rebuilt"):
+        paper("abrac").require_authors_bo()
+
+
+@pytest.mark.slow
+def test_figure_shows_authors_methods(tmp_path):
+    """Figures show the authors' methods by the names of ours, and the same ones with a seed."""
+    with_authors_bo = paper("othpo").require_authors_bo()
+
+    results = [
+        reproduce(with_authors_bo, folder=tmp_path / name, figures=[17], seeds=[0])
+        for name in ("first", "second")
+    ]
+
+    names = {cell.method.name for cell in results[0].cells}
+    assert {"authors-simple-ordered", "authors-transfer-bo", "cts"} <= names
+    assert f"workers_simulated={WORKERS}" in results[0].cells[0].describe()["protocol"]
+    first, second = (
+        (tmp_path / name / "figure-17.csv").read_bytes() for name in ("first", "second")
+    )
+    assert b"simple-ordered" in first
+    assert first == second
