@@ -74,8 +74,8 @@ class Marks:
 
         copying = None  # if there is none, as with a single task
         if len(regrets):
-            copying = _figure_that_most_do_not_exceed(regrets)
-        near_best = _figure_that_most_reach(shares)
+            copying = _find_upper_bound_of_most(regrets)
+        near_best = _find_lower_bound_of_most(shares)
         return cls(near_best=near_best, copying=copying)
 
     @property
@@ -186,17 +186,18 @@ def _read_entries(file: Traversable) -> Mapping[str, Any]:
     return entries
 
 
-def _figure_that_most_reach(figures: FloatArray) -> float:
-    """Find the highest figure that two thirds of the tasks' figures, (tasks,), reach or exceed."""
-    # With the opposite sign, this is the lowest figure that two thirds do not exceed.
-    return -_figure_that_most_do_not_exceed(-figures)
+def _find_lower_bound_of_most(values_of_tasks: FloatArray) -> float:
+    """Find the highest number that the values of two thirds of the tasks, (tasks,), reach."""
+    # A value reaches a bound if, with the opposite sign of both, it does not exceed the bound.
+    return -_find_upper_bound_of_most(-values_of_tasks)
 
 
-def _figure_that_most_do_not_exceed(figures: FloatArray) -> float:
-    """Find the lowest figure that two thirds of the tasks' figures, (tasks,), do not exceed.
+def _find_upper_bound_of_most(values_of_tasks: FloatArray) -> float:
+    """Find the lowest number that the values of two thirds of the tasks, (tasks,), do not exceed.
 
     It is rounded to as many digits as are stored.
     """
-    rank = math.ceil(SHARE_OF_TASKS * len(figures))  # 1 is the lowest figure
-    figure = float(np.sort(figures)[rank - 1])
-    return round(figure, DIGITS)
+    covered_count = math.ceil(SHARE_OF_TASKS * len(values_of_tasks))  # of tasks
+    ascending = np.sort(values_of_tasks)
+    upper_bound = float(ascending[covered_count - 1])
+    return round(upper_bound, DIGITS)
