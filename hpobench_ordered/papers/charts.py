@@ -52,13 +52,15 @@ def beside(
     panels = []
     for chart in charts:
         panel = chart.copy()
-        panel.config = alt.Undefined  # Vega-Lite allows a theme for the whole only, not for parts
+        panel.config = alt.Undefined  # Vega-Lite allows a theme of the whole chart alone
         panels.append(panel)
 
     with warnings.catch_warnings():
-        # Charts share one parameter, so that a choice in the legend is for all of them.
+        # All charts have a parameter of the same name, the method that is chosen in the legend.
+        # Altair merges them into one, as is wanted, and warns that it does so.
         warnings.filterwarnings("ignore", "Automatically deduplicated", UserWarning)
-        # Not rows in a column: Altair tells layers apart by their place in one concatenation.
+        # One concatenation, not a column of rows: Altair names layers by their place in it, so that
+        # layers in different rows would have the same name.
         whole = alt.concat(*panels, columns=columns)
 
     if not shared:
@@ -67,7 +69,7 @@ def beside(
 
 
 def times(frame: "pd.DataFrame", *, methods: Sequence[str] = (), title: str) -> alt.TopLevelMixin:
-    """Draw the time that each method takes for a suggestion, on a logarithmic axis.
+    """Draw the time that each method takes for a suggestion as a point on a logarithmic axis.
 
     Args:
         frame: One row per method, from top to bottom: columns method and milliseconds.
@@ -89,10 +91,14 @@ def times(frame: "pd.DataFrame", *, methods: Sequence[str] = (), title: str) -> 
 
 
 def functions(frame: "pd.DataFrame", *, x: str, title: str) -> alt.TopLevelMixin:
-    """Draw functions of one variable, whose name is `x`.
+    """Draw functions of one variable as lines.
 
-    The frame has columns method (the function's name), x and value.
+    Args:
+        frame: Columns method, the name of the function; x, the variable; and value.
+        x: Name of the variable, the title of the horizontal axis.
+        title: Title and description.
     """
+    # Functions are told apart by colours and dashes, as methods are.
     looks = by_method(frame["method"])
     chart = alt.Chart(frame).mark_line(strokeWidth=1.6)
     chart = chart.encode(
@@ -129,7 +135,7 @@ def _draw_posterior(belief: "pd.DataFrame", evaluations: "pd.DataFrame") -> alt.
     """Draw the true function, the model's mean and interval, and the evaluations."""
     low = float(belief["truth"].min())
     high = float(belief["truth"].max())
-    margin = 0.4 * (high - low)  # intervals that go further are cut
+    margin = 0.4 * (high - low)  # intervals that reach further are cut, as they may be very wide
     scale = alt.Scale(domain=[low - margin, high + margin], nice=False)
     y = alt.Y("truth:Q", title="value", scale=scale)
 
@@ -149,7 +155,7 @@ def _draw_posterior(belief: "pd.DataFrame", evaluations: "pd.DataFrame") -> alt.
 
 
 def _draw_bases(bases: "pd.DataFrame") -> alt.Chart:
-    """Draw the basis functions as lines: the larger the weight of one, the darker its line."""
+    """Draw the basis functions as lines, which are darker the larger the weight is."""
     colours = alt.Scale(range=[GRID, SEQUENCE[0]], domain=[0, 1])
     lines = alt.Chart(bases).mark_line(strokeWidth=1.4)
     return lines.encode(
@@ -166,7 +172,8 @@ def by_task(
 ) -> alt.TopLevelMixin:
     """Draw the mean score of every method on every task with its error.
 
-    A dark arrow says that a mean is above the plotted range, a pale one that its error is.
+    Methods stand beside each other at each task. Where a mean is above the plotted range, a dark
+    arrow says so; where only the upper end of its error is, a pale arrow does.
 
     Args:
         frame: Columns panel, task and method, in the order to draw them; mean, low and high; and
@@ -196,10 +203,10 @@ def by_task(
 
 
 def _mean_layers(base: alt.Chart, looks: Mapping[str, Any], *, bars: bool) -> list[alt.Chart]:
-    """Make the layers of means and of their errors, the upper layer last.
+    """Make the layers of means and of their errors, from the lowest to the uppermost.
 
-    Errors, and means as points, are left out where the mean is above the plotted range. Bars are
-    cut there.
+    Where a mean is above the plotted range, its bar ends at the end of the range. A point there,
+    and the error of either, is left out.
 
     Args:
         base: Chart with the horizontal axis, of the columns that `_cut_at_top` gives.
@@ -208,10 +215,11 @@ def _mean_layers(base: alt.Chart, looks: Mapping[str, Any], *, bars: bool) -> li
     """
     y = alt.Y("shown:Q", title="normalised score", scale=alt.Scale(nice=False))
     within_range = base.transform_filter("!datum.is_above")
-    errors = within_range.transform_filter("datum.high !== null").encode(y="below:Q", y2="above:Q")
+    with_error = within_range.transform_filter("datum.high !== null")  # NaN in the data is null
+    errors = with_error.encode(y="below:Q", y2="above:Q")
     if bars:
         means = base.mark_bar().encode(y=y, color=looks["color"])
-        return [means, errors.mark_rule(color=ON_LIGHT, strokeWidth=0.9)]
+        return [means, errors.mark_rule(color=ON_LIGHT, strokeWidth=0.9)]  # errors stand on bars
 
     means = within_range.mark_point(filled=True, size=36, opacity=1)
     means = means.encode(y=y, color=looks["color"], shape=looks["shape"])
@@ -219,25 +227,27 @@ def _mean_layers(base: alt.Chart, looks: Mapping[str, Any], *, bars: bool) -> li
 
 
 def _arrow_layer(base: alt.Chart) -> alt.Chart:
-    """Make the layer of arrows at the upper end of the plotted range, where anything is beyond it.
+    """Make the layer of arrows, which say that something is above the plotted range.
 
-    `base` is a chart of the columns that `_cut_at_top` gives; `arrow` is the colour of an arrow, or
-    "" where there is none.
+    `base` is a chart of the columns that `_cut_at_top` gives. Of these, `tip` is the height of an
+    arrow, and `arrow` is its colour, or "" where there is none.
     """
     arrows = base.mark_point(shape="triangle-up", filled=True, size=22, opacity=1)
     arrows = arrows.encode(y="tip:Q", fill=alt.Fill("arrow:N", scale=None))
-    return arrows.transform_filter("datum.arrow")
+    return arrows.transform_filter("datum.arrow")  # "" counts as false
 
 
 def _cut_at_top(frame: "pd.DataFrame") -> "pd.DataFrame":
     """Cut means and errors at the upper end of the plotted range, the column `top`.
 
-    Columns of the result that are drawn: `shown`, the mean; `below` and `above`, the ends of its
-    error; and at the height `tip` an arrow in the colour `arrow`, where a mean or an error was cut.
+    The new columns are `shown`, the mean; `below` and `above`, the ends of its error; `is_above`,
+    whether the mean was cut; `tip`, the height of an arrow; and `arrow`, its colour: dark where the
+    mean was cut, pale where only the error was, and "" for no arrow.
     """
     data = frame[["panel", "task", "method", "mean", "low", "high", "top"]].dropna(subset=["mean"])
     top = data["top"].astype(float)
-    # Random search ends at 100 but for rounding errors, which are not beyond a range up to 100.
+    # The mean of random search ends at 100, apart from rounding errors: with these it may be just
+    # above a range that ends at 100, and should have no arrow.
     just_above_top = top * (1 + 1e-9)
     is_above = data["mean"] > just_above_top
     is_error_above = data["high"] > just_above_top
@@ -254,16 +264,18 @@ def _cut_at_top(frame: "pd.DataFrame") -> "pd.DataFrame":
 def strips(
     frame: "pd.DataFrame", *, x: str, y: str, log: bool, columns: int, size: tuple[float, float]
 ) -> alt.TopLevelMixin:
-    """Draw every value as a point and the means as lines, with methods beside each other.
+    """Draw every value as a point, and the mean of each method's values as a short line.
+
+    A panel has several groups of points side by side, and a group has a strip for each method.
 
     Args:
-        frame: One row per value: columns panel and group, in the order to draw them; method;
-            benchmark and, if there are any, task, which the tooltip shows; value; and mean, that of
-            the method in the group and panel.
+        frame: One row per value: columns panel and group, in the order to draw them; method; value;
+            mean, the mean of the method's values in the group and panel; and benchmark or task, if
+            there are any, which the tooltip shows.
         x: Title of the axis of groups.
         y: Title of the axis of values, and of the chart.
-        log: Whether values are ratios, drawn on a logarithmic axis with a line at 1; otherwise they
-            are shares.
+        log: Whether values are ratios, drawn on a logarithmic axis with a line at 1. Otherwise they
+            are shares of a whole, drawn in percent.
         columns: Panels in a row.
         size: Width and height of a panel, in pixels.
     """

@@ -46,8 +46,8 @@ class Finding:
     interval is below 0, and is undecided otherwise.
     """
 
-    subject: str  # such as a benchmark
-    sentence: str  # the numbers that the difference is made of
+    subject: str  # what was compared on, such as a benchmark, a task, or a benchmark and a trial
+    sentence: str  # the numbers that the difference is made of, such as both means
     difference: float  # positive: in favour of the claim
     standard_error: float  # 0 if nothing is random
     n_samples: int  # number of seeds, tasks or benchmarks that the error is over
@@ -64,14 +64,28 @@ class Finding:
         form: str = ".3g",
         is_ratio: bool = False,
     ) -> "Finding":
-        """Make a finding whose difference is the mean of independent samples, shape (n,).
+        """Make a finding whose difference is the mean of some samples.
 
-        Samples that are NaN are left out.
+        Args:
+            subject: As in `Finding`.
+            sentence: As in `Finding`.
+            samples: Independent differences, such as one per seed, shape (n,). Positive ones are in
+                favour of the claim; those that are NaN are left out.
+            form: Format of the difference.
+            is_ratio: Whether the samples are logarithms of ratios.
         """
         defined = samples[~np.isnan(samples)]
         mean = float(defined.mean()) if len(defined) else math.nan
-        standard_error = float(two_standard_errors(defined[None])[0]) / 2  # samples are on axis 1
-        return cls(subject, sentence, mean, standard_error, len(defined), form, is_ratio)
+        (two_errors,) = two_standard_errors(defined[None]).tolist()  # samples are along axis 1
+        return cls(
+            subject=subject,
+            sentence=sentence,
+            difference=mean,
+            standard_error=two_errors / 2,
+            n_samples=len(defined),
+            form=form,
+            is_ratio=is_ratio,
+        )
 
     @property
     def half_width(self) -> float:
@@ -80,61 +94,69 @@ class Finding:
 
         if self.n_samples < 2:
             return math.nan
-        return float(stdtrit(self.n_samples - 1, UPPER_QUANTILE)) * self.standard_error
+        degrees_of_freedom = self.n_samples - 1
+        quantile = float(stdtrit(degrees_of_freedom, UPPER_QUANTILE))
+        return quantile * self.standard_error
 
     @property
-    def support(self) -> float:
-        """The difference in units of `half_width`; 0 if the error is unknown.
+    def difference_in_half_widths(self) -> float:
+        """The difference divided by `half_width`.
 
-        Above 1 the interval is above 0, and below -1 it is below 0. Where nothing is random, the
-        support is infinite.
+        If it is above 1, the whole interval is above 0; if it is below -1, the whole interval is
+        below 0. It is 0 if the error is unknown, so that the claim is undecided, and infinite if
+        the error is 0.
         """
         if math.isnan(self.difference) or math.isnan(self.half_width):
             return 0.0
+        if self.difference == 0:
+            return 0.0
         if self.half_width == 0:
-            return math.copysign(math.inf, self.difference) if self.difference else 0.0
+            return math.copysign(math.inf, self.difference)
         return self.difference / self.half_width
 
     @property
     def outcome(self) -> Outcome:
-        """Whether the claim holds."""
-        if self.support > 1:
+        """Whether the claim holds: on which side of 0 the interval is, if it does not contain 0."""
+        if self.difference_in_half_widths > 1:
             return Outcome.HOLDS
-        if self.support < -1:
+        if self.difference_in_half_widths < -1:
             return Outcome.FAILS
         return Outcome.UNDECIDED
 
     @property
     def measured(self) -> str:
-        """The sentence with the difference and its interval."""
-        difference, half_width = self.difference, self.half_width
-        has_interval = not math.isnan(half_width)
+        """The sentence with the difference and, unless it is unknown, its interval.
+
+        A difference is followed by half the width of its interval, as in "bo 3.1, cts 4.5: +1.4 ±
+        0.6". A ratio is followed by the ends of its interval, as in "ratio 2 (1.5 to 2.7)".
+        """
+        has_interval = not math.isnan(self.half_width)
         if self.is_ratio:
-            text = f"{self.sentence}: ratio {math.exp(difference):.3g}"
-            low = math.exp(difference - half_width)
-            high = math.exp(difference + half_width)
+            ratio = math.exp(self.difference)
+            low = math.exp(self.difference - self.half_width)
+            high = math.exp(self.difference + self.half_width)
+            text = f"{self.sentence}: ratio {ratio:.3g}"
             return f"{text} ({low:.3g} to {high:.3g})" if has_interval else text
-        text = f"{self.sentence}: {difference:+{self.form}}"
-        return f"{text} ± {half_width:{self.form}}" if has_interval else text
+        text = f"{self.sentence}: {self.difference:+{self.form}}"
+        return f"{text} ± {self.half_width:{self.form}}" if has_interval else text
 
 
 def find_weakest(findings: Iterable[Finding]) -> Finding:
-    """Return the finding with the least support: it decides a claim whose parts must all hold."""
-    return min(findings, key=lambda finding: finding.support)
+    """Return the finding that speaks least for a claim, or most against it.
+
+    Where several comparisons must all turn out as claimed, this one decides.
+    """
+    return min(findings, key=lambda finding: finding.difference_in_half_widths)
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A statement of the paper and what was found on each subject.
+    """A statement of a paper and what was found on each benchmark or other subject."""
 
-    `afterwards` marks claims about a trial that was chosen when the results were known; they are
-    counted separately.
-    """
-
-    section: str
-    sentence: str
+    section: str  # of the paper
+    sentence: str  # the statement in our own words
     findings: Sequence[Finding]
-    afterwards: bool = False
+    afterwards: bool = False  # about a trial that was chosen when the results were known
 
     @property
     def text(self) -> str:
@@ -143,12 +165,16 @@ class Claim:
 
     @property
     def outcome(self) -> Outcome:
-        """Whether the claim holds on all subjects, by the finding with the least support."""
+        """Whether the claim holds on all subjects: the outcome on the one where it is weakest."""
         return find_weakest(self.findings).outcome
 
     @property
     def verdict(self) -> str:
-        """The outcomes of all findings in words: "fails", or "2 of 3 hold, 1 is undecided"."""
+        """The outcomes of all findings in words.
+
+        If all are alike, it is their outcome, such as "fails". Otherwise it is a count, such as
+        "2 of 3 hold, 1 is undecided".
+        """
         outcomes = [finding.outcome for finding in self.findings]
         if len(set(outcomes)) == 1:
             return outcomes[0].value
@@ -156,7 +182,8 @@ class Claim:
         text = f"{outcomes.count(Outcome.HOLDS)} of {len(outcomes)} hold"
         n_undecided = outcomes.count(Outcome.UNDECIDED)
         if n_undecided:
-            text += f", {n_undecided} {'is' if n_undecided == 1 else 'are'} undecided"
+            verb = "is" if n_undecided == 1 else "are"
+            text += f", {n_undecided} {verb} undecided"
         return text
 
 
@@ -171,11 +198,14 @@ def ahead(
     by_task: bool = False,
     margin: float = 0.0,
 ) -> list[Finding]:
-    """Check that each of some methods is better than every rival, by benchmark or by task.
+    """Check that each of some methods is better than every rival.
+
+    All pairs of a method and a rival are compared. The pair that speaks least for the claim is the
+    finding on a benchmark, or on a task if `by_task`.
 
     Args:
         evidence: The results.
-        comparisons: The comparisons; each gives a finding, that on the pair that decides.
+        comparisons: The comparisons, one per benchmark.
         firsts: The methods that should be better.
         rivals: The methods that they are compared with.
         trial: The trial after which they are compared, counted from 1.
@@ -202,7 +232,10 @@ def iter_scores(
     *,
     by_task: bool = False,
 ) -> Iterator[tuple[str, Scores]]:
-    """Yield the name of each benchmark with a measure on it, or of each task if `by_task`."""
+    """Yield each benchmark's name with a measure of its methods.
+
+    If `by_task`, yield the name of each task instead, with the measure on this task alone.
+    """
     for comparison in comparisons:
         if by_task:
             yield from evidence.measure_by_task(comparison, measure).items()
@@ -223,7 +256,7 @@ def compare_pair(
     """Check that a method is better than a rival after a trial; their runs are paired by seed.
 
     Args:
-        subject: The subject of the finding.
+        subject: What the scores are on, as in `Finding`.
         scores: Scores of several methods; lower is better.
         first: The method.
         rival: The rival.
@@ -231,17 +264,21 @@ def compare_pair(
         form: Format of the scores.
         margin: How much worse than the rival counts as no worse.
     """
-    gaps = compare_methods(scores, rival, first, trial=trial)  # (S, T); positive: it is better
-    means = mean_of_methods(scores, trial)
-    n_seeds, n_tasks = gaps.shape
+    # How much lower, so better, the method's score is than the rival's: (seeds, tasks).
+    leads = compare_methods(scores, rival, first, trial=trial)
+    n_seeds, n_tasks = leads.shape
     if n_tasks == 1:
-        count = f"better in {(gaps > 0).sum()} of {n_seeds} runs"
+        count = f"better in {(leads > 0).sum()} of {n_seeds} runs"
     else:
-        count = f"better on {(gaps.mean(axis=0) > 0).sum()} of {n_tasks} tasks"
+        lead_on_task = leads.mean(axis=0)
+        count = f"better on {(lead_on_task > 0).sum()} of {n_tasks} tasks"
+
+    means = mean_of_methods(scores, trial)
     sentence = f"{first} {means[first]:{form}}, {rival} {means[rival]:{form}}, {count}"
     if margin:
         sentence += f", allowed {margin:{form}}"
-    return Finding.from_samples(subject, sentence, gaps.mean(axis=1) + margin, form=form)
+    lead_of_seed = leads.mean(axis=1)
+    return Finding.from_samples(subject, sentence, lead_of_seed + margin, form=form)
 
 
 def mean_of_methods(scores: Scores, trial: int) -> dict[str, float]:
@@ -260,18 +297,20 @@ def cheaper(
 ) -> list[Finding]:
     """Check that one method suggests at least `factor` times as fast as every rival.
 
-    The differences are those of logarithms of CPU times, seed by seed.
+    A finding is about the logarithm of the ratio of both CPU times, seed by seed. Each benchmark
+    has the finding on the rival that decides.
     """
     findings = []
     for comparison in comparisons:
         benchmark = comparison.benchmark
-        time_of_first = evidence.milliseconds_of_seeds(benchmark, first)  # (S,)
+        time_of_first = evidence.milliseconds_of_seeds(benchmark, first)  # (seeds,)
         pairs = []
         for rival in rivals:
             time_of_rival = evidence.milliseconds_of_seeds(benchmark, rival)
             sentence = f"{first} {time_of_first.mean():.3g} ms, {rival} {time_of_rival.mean():.3g}"
             if factor != 1:
                 sentence += f", asked {factor:.3g} times"
+            # Positive where the rival takes more than `factor` times as long.
             log_ratios = np.log(time_of_rival / time_of_first / factor)
             pairs.append(Finding.from_samples(benchmark, sentence, log_ratios, is_ratio=True))
         findings.append(find_weakest(pairs))

@@ -35,12 +35,12 @@ RESAMPLES = 500
 def compare_methods(scores: Scores, first: str, second: str, *, trial: int) -> FloatArray:
     """Difference D of the scores of two methods after a trial, with every seed on every task.
 
-    Seeds that one of them has not finished are left out, and so are tasks on which one of them has
-    no score.
+    Seeds that one of the methods has not finished are left out, and so are tasks on which one of
+    them has no score.
 
     Args:
         scores: Scores of several methods.
-        first: The method whose score it is.
+        first: The method from whose score the other is subtracted.
         second: The method whose score is subtracted.
         trial: The trial, counted from 1.
 
@@ -48,7 +48,8 @@ def compare_methods(scores: Scores, first: str, second: str, *, trial: int) -> F
         Differences, (seeds, tasks).
     """
     after_trial = scores.values[..., trial - 1]  # (methods, seeds, tasks)
-    pair = after_trial[[scores.methods.index(first), scores.methods.index(second)]]
+    indices = [scores.methods.index(first), scores.methods.index(second)]
+    pair = after_trial[indices]  # (2, seeds, tasks)
     is_common_seed = finished_runs(pair).all(axis=0)
     first_scores, second_scores = pair[:, is_common_seed]
     differences = first_scores - second_scores
@@ -57,14 +58,15 @@ def compare_methods(scores: Scores, first: str, second: str, *, trial: int) -> F
 
 
 def resampled_error(samples: FloatArray, statistic: Callable[[FloatArray], float]) -> float:
-    """The standard error of a number that is no mean, such as a count of tasks.
+    """Compute the standard error of a number that is no mean, such as a count of tasks.
 
     It is the standard deviation of the number over bootstrap resamples of the seeds (Efron and
     Tibshirani 1993, algorithm 6.1).
 
     Args:
-        samples: Values by seed, shape (S, ...). Tasks and methods keep their seed in common.
-        statistic: Computes the number from values of that shape.
+        samples: Values of each seed, shape (seeds, ...). Resamples contain a seed as a whole, with
+            its values of all tasks and methods, as these are not independent of each other.
+        statistic: Computes the number from the values of some seeds, shape (seeds, ...).
 
     Returns:
         The error, NaN with fewer than two seeds.
@@ -93,18 +95,20 @@ class Estimate:
 
 
 def reduction_in_standard_error(values: FloatArray, baseline: FloatArray) -> FloatArray:
-    """Reduction of the standard error of the mean over seeds, in percent, of each task.
+    """Compute how much smaller than a baseline's a method's standard errors are, on each task.
+
+    The standard error of a task is that of the mean over seeds.
 
     Args:
         values: Objective values of the method, shape (seeds, tasks).
-        baseline: Those of what it is compared with, shape (seeds, tasks); perhaps of other seeds,
-            and of more or fewer.
+        baseline: Objective values of the baseline, shape (seeds, tasks). Its seeds may be others,
+            and more or fewer.
 
     Returns:
         Percentages, shape (tasks,): positive if the method varies less; NaN if the baseline does
         not vary at all.
     """
-    # Both are twice the standard error, which does not change their ratio; tasks come first.
+    # Seeds must be along axis 1. Both errors are doubled, which does not change their ratio.
     errors = two_standard_errors(values.T)
     baseline_errors = two_standard_errors(baseline.T)
     baseline_errors = np.where(baseline_errors > 0, baseline_errors, np.nan)
@@ -114,12 +118,14 @@ def reduction_in_standard_error(values: FloatArray, baseline: FloatArray) -> Flo
 def improvement_in_mean(
     values: FloatArray, baseline: FloatArray, *, direction: Direction
 ) -> FloatArray:
-    """Improvement of the mean over seeds, in percent of the size of the baseline's, of each task.
+    """Compute how much better than a baseline's a method's mean over seeds is, on each task.
+
+    The improvement is in percent of the absolute value of the baseline's mean.
 
     Args:
         values: Objective values of the method, shape (seeds, tasks).
-        baseline: Those of what it is compared with, shape (seeds, tasks); perhaps of other seeds,
-            and of more or fewer.
+        baseline: Objective values of the baseline, shape (seeds, tasks). Its seeds may be others,
+            and more or fewer.
         direction: Whether the objective is minimised or maximised.
 
     Returns:
@@ -138,13 +144,13 @@ def improvement_in_mean(
 
 
 def mean_over_tasks(per_task: FloatArray) -> Estimate:
-    """Mean of one number per task, (tasks,), with an interval of two standard errors over tasks.
+    """Average one number per task, with an interval of two standard errors over tasks.
 
-    Tasks whose number is NaN are left out; the mean is NaN if none is left.
+    Args:
+        per_task: The numbers, shape (tasks,). Those that are NaN are left out; if no other is left,
+            the mean is NaN.
     """
     defined = per_task[~np.isnan(per_task)]
-    mean = float("nan")
-    if len(defined):
-        mean = float(defined.mean())
-    errors = float(two_standard_errors(defined[None])[0])  # samples are along its second axis
-    return Estimate(mean, mean - errors, mean + errors)
+    mean = float(defined.mean()) if len(defined) else float("nan")
+    (half_width,) = two_standard_errors(defined[None]).tolist()  # samples are along axis 1
+    return Estimate(mean, mean - half_width, mean + half_width)

@@ -1,7 +1,4 @@
-"""Results of finished runs, read from the store when needed, by comparison of methods.
-
-Arrays have the shape (A, S, T, M): methods, seeds, tasks, trials.
-"""
+"""Results of finished runs, read from the store when needed, by comparison of methods."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -44,7 +41,8 @@ MAX_ENUMERATED = 20_000
 class MethodComparison:
     """Methods that are compared on one benchmark.
 
-    The normalised score of each depends on all of them: 0 is the best one's final performance.
+    The normalised score of each method depends on all of them: the best final loss of any of them
+    has the score 0.
     Without a protocol they are run in the paper's setting; if one comparison of a benchmark names
     its protocol, all comparisons on that benchmark must.
     """
@@ -76,7 +74,9 @@ class Measure(Enum):
 class Landscape:
     """Many configurations of a benchmark, evaluated on all of its tasks.
 
-    `values` are the configurations, shape (n, d).
+    Attributes:
+        benchmark: The benchmark.
+        values: Values of the hyperparameters, shape (configurations, hyperparameters).
     """
 
     benchmark: Benchmark
@@ -84,23 +84,30 @@ class Landscape:
 
     @classmethod
     def of(cls, benchmark: Benchmark) -> "Landscape":
-        """Choose the configurations: all of a small discrete space, else a fixed random sample."""
+        """Choose the configurations of a benchmark to evaluate.
+
+        They are all configurations if the space is discrete, has no conditions and is not larger
+        than `MAX_ENUMERATED`. Otherwise they are `SAMPLED` random ones.
+        """
         space = benchmark.space
         if space.size <= MAX_ENUMERATED and not space.conditions:
-            axes = [np.arange(p.lower, p.upper + 1) for p in space.parameters]
-            grid = np.meshgrid(*axes, indexing="ij")
-            return cls(benchmark, np.stack([axis.ravel() for axis in grid], axis=1))
-        rng = np.random.default_rng(0)
+            values_of_parameters = [
+                np.arange(parameter.lower, parameter.upper + 1) for parameter in space.parameters
+            ]
+            grid = np.meshgrid(*values_of_parameters, indexing="ij")
+            all_configurations = np.stack([values.ravel() for values in grid], axis=1)
+            return cls(benchmark, all_configurations)
+        rng = np.random.default_rng(0)  # the same configurations every time
         return cls(benchmark, space.decode(space.sample_unit(rng, SAMPLED)))
 
     @cached_property
     def objective(self) -> FloatArray:
-        """Objective values in their own units, shape (T, n)."""
+        """Objective values in their own units, shape (tasks, configurations)."""
         return np.stack([task.evaluate_many(self.values) for task in self.benchmark.tasks])
 
     @property
     def losses(self) -> FloatArray:
-        """The losses, shape (T, n)."""
+        """The losses, which are lower the better, shape (tasks, configurations)."""
         return self.benchmark.objective.losses(self.objective)
 
     @property
@@ -109,20 +116,26 @@ class Landscape:
         return len(self.values) == self.benchmark.space.size
 
     def column(self, name: str) -> FloatArray:
-        """The values of one hyperparameter, shape (n,)."""
-        return np.asarray(self.values[:, self.benchmark.space.names.index(name)])
+        """Return the values of one hyperparameter, shape (configurations,)."""
+        index = self.benchmark.space.names.index(name)
+        return np.asarray(self.values[:, index])
 
 
 def count_everything(values: FloatArray) -> FloatArray:
-    """Return a quantity, (A, S, T, M), unchanged: all tasks count."""
+    """Return all values, (methods, seeds, tasks, trials): every task counts in means."""
     return values
 
 
 class Evidence:
     """The results that figures, tables and claims are computed from.
 
-    `cells` are the runs by benchmark, `surrogates` the surrogates where not the default; `methods`,
-    `counted` and `landscape` are those of `Paper`.
+    Args:
+        store: The store of the runs.
+        cells: The runs on each benchmark.
+        surrogates: The surrogates of benchmarks that are not on their default surrogate.
+        methods: As in `Paper`: methods that are not registered, by their names in comparisons.
+        counted: As in `Paper`: selects the values that enter means.
+        landscape: As in `Paper`: chooses the configurations of a benchmark to show.
     """
 
     def __init__(
@@ -138,11 +151,13 @@ class Evidence:
         self._store = store
         self._cells = cells
         self._methods = methods
-        self._counted = counted
-        # Loss and regret of all runs of a method: by benchmark, method and protocol, then by
-        # name, shape (S, T, M).
+        self._select_counted = counted
+        # What has been read so far: for each benchmark, method and protocol, the "loss" and the
+        # "regret" of all runs, of the shape (seeds, tasks, trials).
         self._arrays: dict[tuple[str, str, Protocol | None], dict[str, FloatArray]] = {}
+        # Number of random suggestions by method, in the runs that have been read.
         self._fallbacks: Counter[str] = Counter()
+        # Functions that load a benchmark and its landscape once, by the name of the benchmark.
         self.benchmark = cache(lambda name: load(name, surrogate=surrogates.get(name)))
         self.landscape = cache(lambda name: landscape(self.benchmark(name)))
 
@@ -152,37 +167,45 @@ class Evidence:
         return self._store.folder.parent
 
     def cells(self, benchmark: str, method: str) -> tuple[Cell, ...]:
-        """The runs of a method on a benchmark, or of the one that stands for it."""
+        """Return the runs of a method on a benchmark."""
         name = self._name_in_runs(method)
         return tuple(cell for cell in self._cells[benchmark] if cell.method.name == name)
 
     def _name_in_runs(self, method: str) -> str:
-        """Return the name under which a method of a comparison is run."""
-        return self._methods[method].name if method in self._methods else method
+        """Return the name that a method of a comparison has in runs.
+
+        A method of the paper alone has the name of its spec there; a registered method keeps its
+        name.
+        """
+        if method in self._methods:
+            return self._methods[method].name
+        return method
 
     def task_label(self, benchmark: str, task: int) -> str:
-        """Return a task's number, from 1 as in papers, with its name if it has a proper one.
+        """Return a label such as "3 (1989)": a task's number, from 1 as in papers, and its name.
 
-        The name of a task without a proper one is its number from 0.
+        The argument `task` is counted from 0.
         """
         name = self.benchmark(benchmark).tasks[task].name
-        return f"{task + 1}" if name == str(task) else f"{task + 1} ({name})"
+        number = f"{task + 1}"
+        has_proper_name = name != str(task)  # other tasks are named after their number from 0
+        return f"{number} ({name})" if has_proper_name else number
 
     def losses(self, comparison: MethodComparison) -> FloatArray:
-        """Loss of every trial, shape (A, S, T, M)."""
+        """Return the loss of every trial, shape (methods, seeds, tasks, trials)."""
         return self._stack_methods(comparison, "loss")
 
     def scores(self, comparison: MethodComparison) -> Scores:
-        """Normalised scores among the methods of a comparison, on all tasks."""
+        """Normalise the scores among the methods of a comparison, on all tasks."""
         return normalised_scores(self.losses(comparison), comparison.methods)
 
     def measure(self, comparison: MethodComparison, measure: Measure) -> Scores:
-        """A measure of the methods of a comparison, on the tasks that count."""
-        values = self._compute(comparison, measure)
-        return Scores(comparison.methods, self._counted(values))
+        """Compute a measure of the methods of a comparison, on the tasks that count."""
+        values = self._measure_all_tasks(comparison, measure)
+        return Scores(comparison.methods, self._select_counted(values))
 
-    def _compute(self, comparison: MethodComparison, measure: Measure) -> FloatArray:
-        """A measure of the methods of a comparison, on all tasks, shape (A, S, T, M)."""
+    def _measure_all_tasks(self, comparison: MethodComparison, measure: Measure) -> FloatArray:
+        """Compute a measure of each method, seed, task and trial, in this order of the axes."""
         match measure:
             case Measure.SCORE:
                 return self.scores(comparison).values
@@ -196,36 +219,46 @@ class Evidence:
                 return incumbents(self._stack_methods(comparison, "regret"))
 
     def measure_by_task(self, comparison: MethodComparison, measure: Measure) -> dict[str, Scores]:
-        """Return a measure of the methods on each task, by its name; all tasks must count."""
+        """Return a measure of the methods on each task, by the name of the task.
+
+        All tasks must count. If runs are on the first tasks alone, only these are returned.
+        """
         scores = self.measure(comparison, measure)
         number_of_tasks = scores.values.shape[2]
         tasks = self.benchmark(comparison.benchmark).tasks[:number_of_tasks]
-        return {
-            task.name: Scores(scores.methods, scores.values[:, :, [task.index]]) for task in tasks
-        }
+        scores_of_task = {}
+        for task in tasks:
+            values = scores.values[:, :, [task.index]]  # (methods, seeds, 1, trials)
+            scores_of_task[task.name] = Scores(scores.methods, values)
+        return scores_of_task
 
     def counted_losses(self, comparison: MethodComparison) -> FloatArray:
-        """Loss of every trial on the tasks that count, shape (A, S, T, M)."""
-        return self._counted(self.losses(comparison))
+        """Return the losses on the tasks that count, shape (methods, seeds, tasks, trials)."""
+        return self._select_counted(self.losses(comparison))
 
     def ranks_of_means(self, comparison: MethodComparison) -> Scores:
         """Rank the methods by losses averaged over seeds, on each task that counts.
 
-        In the result, errors are over tasks: the tasks take the place of seeds.
+        In the result the tasks take the place of seeds, so that its errors are over tasks.
         """
         return ranks_of_means(self.counted_losses(comparison), comparison.methods)
 
     def configurations(self, benchmark: str, method: str) -> "pd.DataFrame":
-        """Tabulate what a method tried: seed, task, trial, and a column per hyperparameter."""
+        """Tabulate the configurations that a method evaluated in all of its runs.
+
+        Returns:
+            A row per trial, with the columns seed, task and trial and one per hyperparameter.
+        """
         seed_of_key = {cell.key: cell.seed for cell in self.cells(benchmark, method)}
         trials = self._store.configurations(seed_of_key)
         with_seed = trials.assign(seed=trials["key"].map(seed_of_key))
         return with_seed.drop(columns=["key", "value", "loss"])
 
     def milliseconds(self, benchmark: str, method: str) -> float:
-        """Mean CPU time of a suggestion over all runs of a method, its preparation included.
+        """Compute the mean CPU time of a suggestion, in ms, over all runs of a method.
 
-        NaN if none is recorded.
+        The time in which the method is prepared is included. The result is NaN if no time is
+        recorded.
         """
         keys = [cell.key for cell in self.cells(benchmark, method)]
         timings = self._timings[self._timings["key"].isin(keys)]
@@ -234,19 +267,23 @@ class Evidence:
         return 1000 * seconds / suggestions if suggestions else float("nan")
 
     def milliseconds_of_seeds(self, benchmark: str, method: str) -> FloatArray:
-        """Mean CPU time of a suggestion of a method with each seed, in ascending order, shape (S,).
+        """Compute the mean CPU time of a suggestion, in ms, with each seed, shape (seeds,).
 
-        NaN for a seed if none is recorded.
+        Seeds are in ascending order. A seed without a recorded time has NaN.
         """
         seed_of_key = {cell.key: cell.seed for cell in self.cells(benchmark, method)}
         timings = self._timings[self._timings["key"].isin(seed_of_key)]
         seeds = timings["key"].map(seed_of_key)
         totals = timings[["method_cpu_seconds", "suggestions"]].groupby(seeds).sum()
         seconds_of_suggestion = totals["method_cpu_seconds"] / totals["suggestions"]
-        return np.asarray(1000 * seconds_of_suggestion.reindex(sorted(set(seed_of_key.values()))))
+        all_seeds = sorted(set(seed_of_key.values()))
+        return np.asarray(1000 * seconds_of_suggestion.reindex(all_seeds))
 
     def fallbacks(self) -> dict[str, int]:
-        """Number of suggestions by method that were random because its model failed."""
+        """Count by method the suggestions that were random because its model failed.
+
+        Only runs that have been read so far are counted.
+        """
         return dict(self._fallbacks)
 
     @cached_property
@@ -256,11 +293,19 @@ class Evidence:
         return timings[timings["method_cpu_seconds"].notna()]
 
     def _stack_methods(self, comparison: MethodComparison, column: str) -> FloatArray:
-        """Return the losses or the regrets of a comparison's methods, (A, S, T, M).
+        """Return the losses or the regrets of a comparison's methods.
 
         Runs that have not been read yet are read now.
+
+        Args:
+            comparison: The comparison.
+            column: "loss" or "regret".
+
+        Returns:
+            The numbers, shape (methods, seeds, tasks, trials).
         """
-        benchmark, protocol = comparison.benchmark, comparison.protocol
+        benchmark = comparison.benchmark
+        protocol = comparison.protocol
         missing = [
             method
             for method in comparison.methods
@@ -272,20 +317,22 @@ class Evidence:
         return np.stack([array[column] for array in arrays])
 
     def _read(self, benchmark: str, methods: Sequence[str], protocol: Protocol | None) -> None:
-        """Read losses and regrets of all runs of methods, under one protocol or all (None).
+        """Read the losses and regrets of methods into `_arrays`, and count their fallbacks.
 
-        They are kept by benchmark, method and protocol; fallbacks are counted.
+        Without a protocol, runs under any protocol are read.
         """
         keys = []
         for method in methods:
             for cell in self.cells(benchmark, method):
-                if protocol in (None, cell.protocol):
+                if protocol is None or protocol == cell.protocol:
                     keys.append(cell.key)
         trials = self._store.read(keys)
         names = [self._name_in_runs(method) for method in methods]
+        # Each array has the shape (methods, seeds, tasks, trials), the methods in order of `names`.
         arrays, _ = trial_arrays(trials, names, ["loss", "regret"])
-        for place, method in enumerate(methods):
+        for index, method in enumerate(methods):
             self._arrays[benchmark, method, protocol] = {
-                column: array[place] for column, array in arrays.items()
+                "loss": arrays["loss"][index],
+                "regret": arrays["regret"][index],
             }
         self._fallbacks.update(fallback_counts(trials))

@@ -49,9 +49,16 @@ def claim_nothing(_: Evidence, __: Comparisons) -> Iterable[Claim]:
 
 @dataclass(frozen=True, slots=True)
 class Exhibit:
-    """A figure or table of a paper, made from the comparisons that it `comparisons`.
+    """A figure or table of a paper.
 
-    `caption` describes ours, `says` what the paper says of its own; both are in our own words.
+    Attributes:
+        number: Its number in the paper.
+        caption: What our figure or table shows.
+        says: What the paper says of its own figure or table, in our own words.
+        comparisons: What it is made from; only these methods are run.
+        make: Draws the figure or computes the table, from the results and the comparisons.
+        check: Checks the claims that the paper makes of it.
+        kind: `FIGURE` or `TABLE`.
     """
 
     number: int
@@ -79,11 +86,11 @@ class Setting:
 
     protocol: Protocol
     seeds: tuple[int, ...]
-    surrogate: str | None = None
+    surrogate: str | None = None  # default: the benchmark's default surrogate
 
 
 def run_on_benchmark_itself(benchmark: str, seeds: Sequence[int]) -> dict[str, tuple[int, ...]]:
-    """Return the benchmark itself as the only one that is run on, with all seeds."""
+    """Return the only benchmark that runs are on, which is the given one, with all seeds."""
     return {benchmark: tuple(seeds)}
 
 
@@ -91,12 +98,20 @@ def run_on_benchmark_itself(benchmark: str, seeds: Sequence[int]) -> dict[str, t
 class Paper:
     """A paper whose results can be reproduced.
 
-    `setting` is how methods are run, `exceptions` by benchmark where it differs; `methods` are
-    those that are not registered, by their names in comparisons, `notes` explains the scores in
-    reports. Functions for one paper: `counted` selects from a quantity, (A, S, T, M), what enters
-    means, `landscape` the configurations of a benchmark to show, and `runs_on` the benchmarks of
-    runs, each with its seeds. `with_authors_bo` is the same paper with its authors' own Bayesian
-    optimisation, if that is rebuilt.
+    Attributes:
+        name: Name of the paper in commands.
+        citation: The authors, the year and the title.
+        setting: How methods are run.
+        exhibits: The figures and tables that can be reproduced.
+        notes: Explains the scores to readers of the summary.
+        exceptions: The setting of each benchmark where it differs from `setting`.
+        methods: Methods that are not registered, by their names in comparisons.
+        counted: Selects from a quantity, (methods, seeds, tasks, trials), what enters means.
+        landscape: Chooses the configurations of a benchmark that landscapes show.
+        runs_on: Takes a benchmark and seeds, and returns the benchmarks that runs are on, each with
+            its seeds: a benchmark may have a copy with other data for each seed.
+        with_authors_bo: The same paper with its authors' own Bayesian optimisation; None if that is
+            not rebuilt.
     """
 
     name: str
@@ -142,18 +157,27 @@ class Paper:
         for kind, number in sorted(wanted):
             if (kind, number) not in exhibit_of_number:
                 numbers = [str(exhibit.number) for exhibit in self.exhibits if exhibit.kind == kind]
+                existing = ", ".join(numbers) or "none"
                 raise ExperimentError(
-                    f"there is no {kind.lower()} {number} to reproduce, only "
-                    f"{', '.join(numbers) or 'none'}"
+                    f"there is no {kind.lower()} {number} to reproduce, only {existing}"
                 )
-        return tuple(exhibit for place, exhibit in exhibit_of_number.items() if place in wanted)
+        # In the order of the paper, each once.
+        return tuple(
+            exhibit
+            for kind_and_number, exhibit in exhibit_of_number.items()
+            if kind_and_number in wanted
+        )
 
 
 def experiments(exhibits: Iterable[Exhibit]) -> dict[str, tuple[str, ...]]:
-    """List the methods to run on each benchmark, none if only the benchmark is shown."""
+    """List the methods to run on each benchmark that figures or tables need.
+
+    A benchmark that is only shown, as in landscapes, has no methods.
+    """
     methods_of_benchmark: dict[str, list[str]] = {}
     for comparison in combine_comparisons(exhibits):
         methods_of_benchmark.setdefault(comparison.benchmark, []).extend(comparison.methods)
+    # Several protocols may have the same method.
     return {name: tuple(dict.fromkeys(methods)) for name, methods in methods_of_benchmark.items()}
 
 
@@ -163,12 +187,13 @@ def combine_comparisons(exhibits: Iterable[Exhibit]) -> tuple[MethodComparison, 
     Returns:
         A comparison for each benchmark and protocol, with all methods that any of them has there.
     """
-    methods_of_place: dict[tuple[str, Protocol | None], list[str]] = {}
+    methods_of_key: dict[tuple[str, Protocol | None], list[str]] = {}
     for exhibit in exhibits:
         for comparison in exhibit.comparisons:
-            place = (comparison.benchmark, comparison.protocol)
-            methods_of_place.setdefault(place, []).extend(comparison.methods)
-    return tuple(
-        MethodComparison(benchmark, tuple(dict.fromkeys(methods)), protocol)
-        for (benchmark, protocol), methods in methods_of_place.items()
-    )
+            key = (comparison.benchmark, comparison.protocol)
+            methods_of_key.setdefault(key, []).extend(comparison.methods)
+    combined = []
+    for (benchmark, protocol), methods in methods_of_key.items():
+        each_once = tuple(dict.fromkeys(methods))
+        combined.append(MethodComparison(benchmark, each_once, protocol))
+    return tuple(combined)

@@ -48,10 +48,21 @@ def reproduce(
     workers_simulated: int = 1,
     progress: Progress | None = None,
 ) -> Reproduction:
-    """Reproduce figures and tables of a paper, by default all; finished runs are reused.
+    """Reproduce figures and tables of a paper, and check their claims; finished runs are reused.
 
-    `seeds` and `surrogate` replace the paper's, the latter on the benchmarks that have it. A failed
-    run raises a MethodError.
+    Args:
+        paper: The paper.
+        folder: Where runs, figures, tables and the summary go.
+        figures: Numbers of the figures; default: all figures and tables.
+        tables: Numbers of the tables; default: all figures and tables.
+        seeds: Seeds instead of the paper's.
+        surrogate: Surrogate instead of the paper's, on the benchmarks that have it.
+        workers: Number of processes.
+        workers_simulated: Number of trials in flight at once, for the ordered protocol.
+        progress: Is called with the step, the number of its parts that are done, and that of all.
+
+    Raises:
+        MethodError: A run failed.
     """
     exhibits = paper.select(figures=figures, tables=tables)
     setup = Setup(
@@ -83,30 +94,32 @@ def ignore_progress(step: str, done: int, total: int) -> None:
 def choose_surrogates(
     paper: Paper, exhibits: Sequence[Exhibit], surrogate: str | None
 ) -> dict[str, str]:
-    """Choose the surrogate of each benchmark that is needed, and check that its files are there.
+    """Choose the surrogate of each benchmark of some figures and tables.
+
+    It is checked that the surrogate can be used at once, which some can only after a download.
 
     Args:
         paper: The paper.
-        exhibits: What is reproduced of it.
-        surrogate: Replaces the paper's on the benchmarks that have it.
+        exhibits: The figures and tables.
+        surrogate: The surrogate for the benchmarks that have it; all others, or all benchmarks if
+            it is None, have the paper's.
 
     Raises:
         UnknownNameError: No benchmark of the paper has that surrogate.
     """
-    offered = {
-        benchmark: [option.name for option in benchmark_spec(benchmark).surrogates]
-        for benchmark in experiments(paper.exhibits)
-    }
-    all_offered = list(dict.fromkeys(chain.from_iterable(offered.values())))
-    if surrogate is not None and surrogate not in all_offered:
-        raise UnknownNameError(
-            f"surrogate of the benchmarks of {paper.name}", surrogate, all_offered
-        )
+    names_of_benchmark = {}
+    for benchmark in experiments(paper.exhibits):
+        surrogates = benchmark_spec(benchmark).surrogates
+        names_of_benchmark[benchmark] = [option.name for option in surrogates]
+    all_names = list(dict.fromkeys(chain.from_iterable(names_of_benchmark.values())))
+    # A surrogate is wrong only if none of the paper's benchmarks has it.
+    if surrogate is not None and surrogate not in all_names:
+        raise UnknownNameError(f"surrogate of the benchmarks of {paper.name}", surrogate, all_names)
 
     chosen = {}
     for benchmark in experiments(exhibits):
-        is_offered = surrogate in offered[benchmark]
-        name = surrogate if is_offered else paper.setting_of(benchmark).surrogate
+        has_surrogate = surrogate in names_of_benchmark[benchmark]
+        name = surrogate if has_surrogate else paper.setting_of(benchmark).surrogate
         chosen[benchmark] = benchmark_spec(benchmark).ready_option(name).name
     return chosen
 
@@ -123,11 +136,12 @@ def choose_settings(
     Args:
         paper: The paper.
         surrogate_of_benchmark: Surrogates of the benchmarks that are needed.
-        seeds: Seeds instead of the paper's.
-        workers_simulated: Trials in flight, 1 for any protocol.
+        seeds: Seeds instead of the paper's; None for the paper's.
+        workers_simulated: Number of trials in flight at once. If it is above 1, the protocol must
+            be the ordered one.
 
     Raises:
-        ExperimentError: Several trials in flight under another protocol than the ordered one.
+        ExperimentError: The number is above 1, but a benchmark has another protocol.
     """
     settings = {}
     for benchmark, surrogate in surrogate_of_benchmark.items():
@@ -148,18 +162,25 @@ def choose_settings(
 
 
 def generate_missing_benchmarks(setup: Setup, workers: int, show_progress: Progress) -> None:
-    """Generate the source runs that are missing, of benchmarks whose data are drawn by a seed."""
+    """Generate the history of benchmarks for which it neither comes with the package nor exists.
+
+    The history of a benchmark comes with the package. That of its copies with the data of other
+    seeds, which have names such as NAME-seed-3, does not: their source tasks are run now.
+    """
     missing = []
     for benchmark, methods in experiments(setup.exhibits).items():
-        names = setup.runs_on(benchmark) if methods else ()
-        # The benchmark itself comes with the package; those of other seeds have names of their own.
-        drawn_by_seed = [name for name in names if name != benchmark]
-        missing += [name for name in drawn_by_seed if benchmark_spec(name).recorded is None]
+        if not methods:
+            continue
+        for name in setup.runs_on(benchmark):
+            is_copy = name != benchmark
+            if is_copy and benchmark_spec(name).recorded is None:
+                missing.append(name)
 
     for number_done, name in enumerate(missing):
         show_progress("source runs", number_done, len(missing))
-        chosen = generator(name)
-        chosen.generate(chosen.home() / name, workers=workers)
+        generator_of_copy = generator(name)
+        folder = generator_of_copy.home() / name
+        generator_of_copy.generate(folder, workers=workers)
         show_progress("source runs", number_done + 1, len(missing))
 
 
@@ -178,14 +199,19 @@ def run_experiments(setup: Setup, workers: int, show_progress: Progress) -> dict
 
 
 def plan_runs(setup: Setup) -> dict[str, list[Cell]]:
-    """Plan the runs by benchmark; a benchmark that is only shown needs none."""
+    """Plan all runs that figures and tables need, by the benchmark of their comparisons.
+
+    A benchmark that is only shown, as in landscapes, needs none and is left out.
+    """
     cells_of_benchmark: dict[str, list[Cell]] = {}
     for comparison in combine_comparisons(setup.exhibits):
         if not comparison.methods:
             continue
         benchmark = comparison.benchmark
         cells = cells_of_benchmark.setdefault(benchmark, [])
+        # The spec of a method of the paper alone, the name of a registered method.
         methods = [setup.paper.methods.get(name, name) for name in comparison.methods]
+        # These are other benchmarks if each seed has its own data.
         for name, seeds in setup.runs_on(benchmark).items():
             cells += plan(
                 benchmarks=[name],
@@ -208,7 +234,7 @@ def require_all_finished(store: Store, cells: Sequence[Cell]) -> None:
 def make_exhibits(
     setup: Setup, cells_of_benchmark: Mapping[str, Sequence[Cell]], show_progress: Progress
 ) -> Reproduction:
-    """Draw and write figures and tables one by one, and check their claims."""
+    """Make and write figures and tables one by one, check their claims, and return everything."""
     evidence = Evidence(
         setup.store,
         cells_of_benchmark,
@@ -232,7 +258,14 @@ def make_exhibits(
 
 
 def encode_content(name: str, content: Content) -> dict[str, bytes]:
-    """Return the files of a figure or table, by name: a CSV, and images if it has a chart."""
+    """Make the contents of the files of a figure or table, by their names.
+
+    They are its numbers as CSV and, if it has a chart, its images as PNG and SVG.
+
+    Args:
+        name: Name of the figure or table, such as "figure-5".
+        content: Its numbers and its chart.
+    """
     files = {f"{name}.csv": csv_of(content.data)}
     if content.chart is not None:
         svg = svg_of(content.chart)
@@ -241,7 +274,15 @@ def encode_content(name: str, content: Content) -> dict[str, bytes]:
 
 
 def write_files(folder: Path, data_of_name: Mapping[str, bytes]) -> None:
-    """Write files into a folder, which is created; raise a `StoreError` if that fails."""
+    """Write files into a folder, which is created if it does not exist.
+
+    Args:
+        folder: The folder.
+        data_of_name: The content of each file, by its name.
+
+    Raises:
+        StoreError: A file cannot be written.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, data in data_of_name.items():

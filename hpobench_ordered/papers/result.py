@@ -31,22 +31,22 @@ class Setup:
     """What is reproduced, and in which setting."""
 
     paper: Paper
-    exhibits: tuple[Exhibit, ...]
-    settings: Mapping[str, Setting]
-    folder: Path
+    exhibits: tuple[Exhibit, ...]  # the figures and tables that are reproduced
+    settings: Mapping[str, Setting]  # how methods are run, by benchmark
+    folder: Path  # where files and runs go
 
     @property
     def surrogates(self) -> dict[str, str]:
-        """Surrogate of each benchmark."""
+        """The name of each benchmark's surrogate, by the benchmark's name."""
         return {name: str(setting.surrogate) for name, setting in self.settings.items()}
 
     def runs_on(self, benchmark: str) -> dict[str, tuple[int, ...]]:
-        """The benchmarks of the runs, with their seeds; see `Paper.runs_on`."""
+        """Return the benchmarks that runs are on, each with its seeds; see `Paper.runs_on`."""
         return self.paper.runs_on(benchmark, self.settings[benchmark].seeds)
 
     @property
     def store(self) -> Store:
-        """Where the runs are."""
+        """The store of the runs."""
         return Store(self.folder / RESULTS)
 
     @property
@@ -61,9 +61,14 @@ class Setup:
 
 @dataclass(frozen=True)
 class Reproduction:
-    """The result of a reproduction: its runs; claims and numbers by name of the exhibit.
+    """The result of a reproduction.
 
-    `fallbacks` counts by method the suggestions that were random because a model failed.
+    Attributes:
+        setup: What was reproduced, and in which setting.
+        cells: All runs.
+        fallbacks: Number of suggestions that were random because a model failed, by method.
+        claims: The claims about each figure or table, by its name, such as "figure-5".
+        data: The numbers of each figure or table, by its name.
     """
 
     setup: Setup

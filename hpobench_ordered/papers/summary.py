@@ -19,8 +19,15 @@ if TYPE_CHECKING:
 CLAIM_HEADER = ("shown in", "section", "claim", "outcome", "measured")
 ENTRY_HEADER = ("number", "benchmark", "paper", "here", "inside the paper's interval")
 FINDING_COLUMNS = [
-    *("shown_in", "section", "claim", "where", "outcome", "measured"),
-    *("difference", "standard_error", "samples"),
+    "shown_in",
+    "section",
+    "claim",
+    "where",
+    "outcome",
+    "measured",
+    "difference",
+    "standard_error",
+    "samples",
 ]
 TIME_HEADER = ("method", "runs", "suggestions", "CPU seconds", "CPU ms a suggestion")
 RULE = (
@@ -34,7 +41,7 @@ Rows = list[tuple[str, ...]]
 
 
 def summary(result: Reproduction) -> bytes:
-    """Return the summary as Markdown: settings, claims, tables and times."""
+    """Write the summary as Markdown: settings, claims, tables and times."""
     setup = result.setup
     lines = [f"# {setup.paper.citation}", "", *_describe_setup(result), ""]
     claims = list(chain.from_iterable(result.claims.values()))
@@ -53,7 +60,10 @@ def summary(result: Reproduction) -> bytes:
 
 
 def gallery(result: Reproduction) -> bytes:
-    """Each figure and table with what the paper says about it, as Markdown."""
+    """Write a page in Markdown with all figures and tables.
+
+    Each has what the paper says about it, our caption, and the claims about it.
+    """
     lines = [f"# {result.setup.paper.citation}", "", *_describe_setup(result), ""]
     for exhibit in result.setup.exhibits:
         lines += [f"## {exhibit.title}", "", f"The paper: {exhibit.says}", ""]
@@ -68,24 +78,30 @@ def gallery(result: Reproduction) -> bytes:
 
 
 def claims_csv(result: Reproduction) -> bytes:
-    """Return the findings of all claims as CSV, one per row."""
+    """Write the findings of all claims as CSV, one per row."""
     import pandas as pd
 
     rows = []
     for exhibit, claim in iter_claims(result, result.setup.exhibits):
         for finding in claim.findings:
-            numbers = (finding.difference, finding.standard_error, finding.n_samples)
-            rows.append(
-                (
-                    *(exhibit.title, claim.section, claim.text, finding.subject),
-                    *(finding.outcome.value, finding.measured, *numbers),
-                )
-            )
+            row = {
+                "shown_in": exhibit.title,
+                "section": claim.section,
+                "claim": claim.text,
+                "where": finding.subject,
+                "outcome": finding.outcome.value,
+                "measured": finding.measured,
+                "difference": finding.difference,
+                "standard_error": finding.standard_error,
+                "samples": finding.n_samples,
+            }
+            rows.append(row)
+    # Named here, so that a file without findings has them as well.
     return csv_of(pd.DataFrame(rows, columns=FINDING_COLUMNS))
 
 
 def csv_of(frame: "pd.DataFrame") -> bytes:
-    """Return a table as CSV."""
+    """Write a table as CSV, without its index."""
     text: str = frame.to_csv(index=False)
     return text.encode()
 
@@ -106,20 +122,25 @@ def iter_claims(
 
 
 def entry_rows(table: "pd.DataFrame") -> Rows:
-    """Return a table's numbers beside the published ones, with the columns of `ENTRY_HEADER`."""
+    """Write a table's numbers beside those that the paper published, as `ENTRY_HEADER` names them.
+
+    Args:
+        table: A row per number, with what it is, its benchmark, the published and our value with
+            the ends of their intervals, and whether ours is inside the published interval.
+    """
     rows: Rows = []
     for entry in table.itertuples():
         published = _format_estimate(entry.paper, entry.paper_lower, entry.paper_upper)
         measured = _format_estimate(entry.here, entry.here_lower, entry.here_upper)
-        inside = "yes" if entry.inside else "no"
-        if math.isnan(entry.here):  # one seed has no standard error
-            inside = "-"
-        rows.append((entry.number, entry.benchmark, published, measured, inside))
+        is_inside = "yes" if entry.inside else "no"
+        if math.isnan(entry.here):  # such as a standard error with only one seed
+            is_inside = "-"
+        rows.append((entry.number, entry.benchmark, published, measured, is_inside))
     return rows
 
 
 def time_rows(result: Reproduction) -> Rows:
-    """Return the CPU times, one method per row and then all together, as `TIME_HEADER` names them.
+    """Write the CPU times of each method and of all methods together, as `TIME_HEADER` names them.
 
     There are no rows if no time is recorded.
     """
@@ -128,22 +149,25 @@ def time_rows(result: Reproduction) -> Rows:
     keys = [cell.key for cell in result.cells]
     timings = result.setup.store.records.timings(keys)
     timings = timings[timings["method_cpu_seconds"].notna()]
-    rows = [_time_row(method, of_method) for method, of_method in timings.groupby("method")]
+    rows = []
+    for method, timings_of_method in timings.groupby("method"):
+        rows.append(_time_row(str(method), timings_of_method))
     if rows:
         rows.append(_time_row("all", timings))
     return rows
 
 
 def _describe_setup(result: Reproduction) -> list[str]:
-    """Return the lines of a list that say what was made, how it was run and with which versions."""
+    """Write the lines of a list that says what was made, how it was run and with which versions."""
     setup = result.setup
-    is_whole_paper = len(setup.exhibits) == len(setup.paper.exhibits)
-    titles = ", ".join(exhibit.title for exhibit in setup.exhibits)
-    numbers = package_versions()
-    versions = [f"{name} {numbers[name]}" for name in PACKAGES]
+    made = ", ".join(exhibit.title for exhibit in setup.exhibits)
+    if len(setup.exhibits) == len(setup.paper.exhibits):
+        made = "all figures and tables with results"
+    version_of_package = package_versions()
+    versions = [f"{name} {version_of_package[name]}" for name in PACKAGES]
     versions.append(f"Python {platform.python_version()}")
     lines = [
-        f"- Made: {'all figures and tables with results' if is_whole_paper else titles}.",
+        f"- Made: {made}.",
         f"- Runs: {len(result.cells)}.",
         *_describe_settings(setup),
         f"- Benchmarks: {_describe_benchmarks(setup)}.",
@@ -158,40 +182,38 @@ def _describe_setup(result: Reproduction) -> list[str]:
 
 
 def _describe_settings(setup: Setup) -> list[str]:
-    """Return a line per setting: its benchmarks, seeds and protocol."""
-    benchmarks_of_setting: dict[str, list[str]] = {}
+    """Write a line per setting, with the benchmarks that share it, the seeds and the protocol."""
+    benchmarks_of_setting: dict[str, list[str]] = {}  # by the setting in words
     for comparison in combine_comparisons(setup.exhibits):
         setting = setup.settings[comparison.benchmark]
         protocol = comparison.protocol or setting.protocol
-        options = [
-            f"{name.replace('_', ' ')} {value}"
-            for name, value in protocol.settings().items()
-            if value is not None
-        ]
-        text = (
-            f"seeds {format_ranges(setting.seeds)}; protocol {protocol.name}: {', '.join(options)}."
-        )
+        options = []
+        for name, value in protocol.settings().items():
+            if value is not None:
+                words = name.replace("_", " ")
+                options.append(f"{words} {value}")
+        seeds = format_ranges(setting.seeds)
+        text = f"seeds {seeds}; protocol {protocol.name}: {', '.join(options)}."
         benchmarks_of_setting.setdefault(text, []).append(comparison.benchmark)
     return [f"- {', '.join(names)}: {text}" for text, names in benchmarks_of_setting.items()]
 
 
 def _describe_benchmarks(setup: Setup) -> str:
-    """Return the benchmarks with versions in words, grouped by the surrogates they are run on."""
-    identities_of_surrogate: dict[str, list[str]] = {}
+    """List benchmarks with their versions by surrogate, as in "a@1, b@2 on table; c@1 on rf"."""
+    benchmarks_of_surrogate: dict[str, list[str]] = {}
     for benchmark, surrogate in sorted(setup.surrogates.items()):
-        identity = benchmark_spec(benchmark).id
-        identities_of_surrogate.setdefault(surrogate, []).append(identity)
-    parts = [
-        f"{', '.join(identities)} on {surrogate}"
-        for surrogate, identities in sorted(identities_of_surrogate.items())
-    ]
-    return "; ".join(parts)
+        name_with_version = benchmark_spec(benchmark).id
+        benchmarks_of_surrogate.setdefault(surrogate, []).append(name_with_version)
+    groups = []
+    for surrogate, names in sorted(benchmarks_of_surrogate.items()):
+        groups.append(f"{', '.join(names)} on {surrogate}")
+    return "; ".join(groups)
 
 
 def _count_outcomes(claims: Sequence[Claim]) -> str:
-    """Say how many claims have which outcome.
+    """Say in a sentence how many claims hold, fail and are undecided.
 
-    Claims about trials that were chosen when the results were known are counted separately.
+    Claims about trials that were chosen when the results were known have a sentence of their own.
     """
     planned = [claim.outcome for claim in claims if not claim.afterwards]
     afterwards = [claim.outcome for claim in claims if claim.afterwards]
@@ -203,30 +225,35 @@ def _count_outcomes(claims: Sequence[Claim]) -> str:
             f"{planned.count(Outcome.UNDECIDED)} are undecided."
         )
     if afterwards:
-        count = f"{afterwards.count(Outcome.HOLDS)} of {len(afterwards)}"
+        n_holding = afterwards.count(Outcome.HOLDS)
         n_undecided = afterwards.count(Outcome.UNDECIDED)
         sentences.append(
-            f"Of those chosen afterwards {count} hold everywhere, and {n_undecided} are undecided."
+            f"Of those chosen afterwards {n_holding} of {len(afterwards)} hold everywhere, "
+            f"and {n_undecided} are undecided."
         )
     return " ".join(sentences)
 
 
 def _claim_row(exhibit: Exhibit, claim: Claim, *, line_break: str) -> tuple[str, ...]:
-    """Return a claim's row of a table; if only some findings hold, those that do not are marked."""
-    findings = claim.findings
-    is_mixed = len({finding.outcome for finding in findings}) > 1
+    """Write a claim as a row of a table, as `CLAIM_HEADER` names its columns.
+
+    The last cell has a line per finding, separated by `line_break`. If findings have different
+    outcomes, each line but those of findings that hold begins with the outcome.
+    """
+    outcomes = {finding.outcome for finding in claim.findings}
+    is_mixed = len(outcomes) > 1
     lines = []
-    for finding in findings:
-        mark = ""
+    for finding in claim.findings:
+        line = f"{finding.subject}: {finding.measured}"
         if is_mixed and finding.outcome is not Outcome.HOLDS:
-            mark = f"{finding.outcome.name} "
-        lines.append(f"{mark}{finding.subject}: {finding.measured}")
+            line = f"{finding.outcome.name} {line}"
+        lines.append(line)
     measured = line_break.join(lines)
     return (exhibit.title, claim.section, claim.text, claim.verdict, measured)
 
 
 def _time_row(method: str, timings: "pd.DataFrame") -> tuple[str, ...]:
-    """Return the CPU time of a method's runs as a row of a table, as `TIME_HEADER` names it."""
+    """Write the CPU time of some runs as a row of a table, as `TIME_HEADER` names its columns."""
     number_of_runs = len(timings)
     suggestions = int(timings["suggestions"].sum())
     cpu_seconds = float(timings["method_cpu_seconds"].sum())
@@ -240,7 +267,10 @@ def _time_row(method: str, timings: "pd.DataFrame") -> tuple[str, ...]:
 
 
 def _format_estimate(value: float, lower: float, upper: float) -> str:
-    """Format a number with its interval; an unknown interval is left out, an unknown number "-"."""
+    """Format a number with its interval, as in "3.1 (2.0 to 4.2)".
+
+    A number that is NaN becomes "-", and an interval that is NaN is left out.
+    """
     if math.isnan(value):
         return "-"
     if math.isnan(lower):
@@ -249,7 +279,7 @@ def _format_estimate(value: float, lower: float, upper: float) -> str:
 
 
 def _format_claims(result: Reproduction, exhibits: Iterable[Exhibit]) -> list[str]:
-    """Return the lines of the table of claims and an empty line; no lines without any claim."""
+    """Write the lines of a table of claims and an empty line, or no lines if there is no claim."""
     claims = iter_claims(result, exhibits)
     rows = [_claim_row(exhibit, claim, line_break="<br>") for exhibit, claim in claims]
     if not rows:
@@ -258,6 +288,6 @@ def _format_claims(result: Reproduction, exhibits: Iterable[Exhibit]) -> list[st
 
 
 def _format_table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[str]:
-    """Return the lines of a table in Markdown."""
+    """Write the lines of a table in Markdown."""
     rule = ("---",) * len(header)
     return [f"| {' | '.join(cells)} |" for cells in (header, rule, *rows)]

@@ -41,7 +41,10 @@ NETWORKS = (MethodComparison(QUADRATIC, ("ablr", TRANSFER, CONTEXT, "bohamiann",
 
 
 def _learned(name: str, source: str) -> MethodSpec:
-    """Make the spec of ABLR with contexts that are learned on the benchmark `source`."""
+    """Make the spec of ABLR with contexts that are learned on the benchmark `source`.
+
+    `name` is the name of this method in comparisons.
+    """
     return MethodSpec(
         name=name,
         method=LearnedContexts(source, NEAREST),
@@ -54,7 +57,7 @@ def _learned(name: str, source: str) -> MethodSpec:
 def check_main(
     evidence: Evidence, comparisons: Comparisons, *, measure: Measure
 ) -> Iterator[Claim]:
-    """Yield the claims of the text on figures 1 to 4, in regret or rank."""
+    """Yield the claims that the paper makes of figures 1 to 5, in regret or in rank."""
     compare = partial(ahead, evidence, comparisons, measure=measure)
     yield Claim(
         "B.3",

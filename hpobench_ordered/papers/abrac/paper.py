@@ -73,7 +73,7 @@ def claim_ahead(
     trial: int = TRIALS,
     by_task: bool = False,
 ) -> Claim:
-    """Make the claim that a method is ahead of all rivals after a trial.
+    """Make a claim of section 5 that a method is ahead of all rivals after a trial.
 
     Args:
         evidence: The results.
@@ -108,8 +108,9 @@ def check_components(evidence: Evidence, comparisons: Comparisons) -> Iterator[C
     components = {"Nested dropout": "abrac-fixed", "An adaptive head": "ablr-sgd-adapt"}
     for trial in (*AFTERWARDS, TRIALS):
         claim = partial(claim_ahead, evidence, comparisons, trial=trial)
-        is_last_trial = trial == TRIALS  # which sentences do not mention
-        after = "" if is_last_trial else f" after {trial} trials"
+        after = f" after {trial} trials"
+        if trial == TRIALS:
+            after = ""  # after the last trial, which goes without saying
         for component, method in components.items():
             sentence = f"{component} alone improves on ABLR trained by SGD{after}"
             for measure in (Measure.REGRET, Measure.RANK):
@@ -148,7 +149,10 @@ def check_each_network(evidence: Evidence, comparisons: Comparisons) -> Iterator
 
 
 def check_machines(evidence: Evidence, comparisons: Comparisons) -> Iterator[Claim]:
-    """Yield the claims on support vector machines, in rank and AUC (figure 8)."""
+    """Yield the claims on support vector machines, in rank and AUC (figure 8).
+
+    The regret is the distance of the AUC from the best one known, so that its order is the same.
+    """
     yield from claim_best_ranks(evidence, comparisons, RIVALS)
     sentence = "ABRAC's AUC is ahead of the others' but ABLR's"
     yield claim_ahead(evidence, comparisons, sentence, (RANDOM, MT_GP, *FIXED), Measure.REGRET)
@@ -162,7 +166,7 @@ def check_posteriors(
     n_random: int,
     n_own: int,
 ) -> Iterator[Claim]:
-    """Yield the claims on posteriors, which are means over all tasks (figures 1, 4 and 9).
+    """Yield the claims on posteriors, on average over all tasks (figures 1, 4 and 9).
 
     Args:
         evidence: The results.

@@ -42,11 +42,17 @@ QUANTITIES = {"error": ("mean error", ".2f"), "used": ("basis functions", ".1f")
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Belief:
-    """A model of a task of one variable, with the symbols above.
+    """What a model believes about the function of a task with one variable.
 
-    On the grid `x`, (g,): the function `truth`, the posterior `mean` and standard deviation `sd`,
-    all (g,), the basis functions `bases`, Phi, and their relative `weights`, s. `points` and
-    `values`, (n,), are the evaluations.
+    Attributes:
+        x: The grid, (g,).
+        truth: The function on the grid, (g,).
+        mean: The model's posterior mean on the grid, (g,).
+        sd: The model's posterior standard deviation on the grid, (g,).
+        points: Where the function was evaluated, (n,).
+        values: The values there, (n,), that the model was fitted to.
+        bases: The model's basis functions on the grid, Phi, (g, d).
+        weights: Their relative weights s, (d,).
     """
 
     x: FloatArray
@@ -60,20 +66,23 @@ class Belief:
 
     @property
     def error(self) -> float:
-        """Root mean square of mean - truth, in standard deviations of the truth."""
+        """Root mean square of `mean - truth`, divided by the standard deviation of `truth`."""
         root_mean_square = np.sqrt(np.mean((self.mean - self.truth) ** 2))
         return float(root_mean_square / self.truth.std())
 
     @property
     def used(self) -> float:
-        """Effective number of basis functions in the mean: (sum s)^2 / sum s^2."""
+        """How many basis functions the posterior mean is made of: (sum s)^2 / sum s^2.
+
+        This is k if k basis functions have equal weights s, and the others have none.
+        """
         return float(self.weights.sum() ** 2 / (self.weights**2).sum())
 
 
 @cache
 @one_thread()
 def fit_belief(benchmark: str, task: int, method: str, *, n_random: int, n_own: int) -> Belief:
-    """Fit a method's model to evaluations of a task, and predict the function on the grid.
+    """Run a method on a task, fit its model to the evaluations, and predict the function.
 
     Args:
         benchmark: Name of the benchmark, which has one hyperparameter.
@@ -87,31 +96,33 @@ def fit_belief(benchmark: str, task: int, method: str, *, n_random: int, n_own: 
     target = source.tasks[task]
     optimiser = run_method(source, task, method, n_random=n_random, n_own=n_own)
 
+    units = optimiser.evaluated_units()  # the evaluated configurations as unit vectors, (n, 1)
     losses = optimiser.evaluated_losses()
-    inputs = optimiser.make_inputs(optimiser.evaluated_units())
-    head = optimiser.fit_head(inputs, standardise(losses))
+    head = optimiser.fit_head(optimiser.make_inputs(units), standardise(losses))
 
     x = np.linspace(0.0, 1.0, GRID)
     Phi = optimiser.features(optimiser.make_inputs(x[:, None]))
     standardised_mean, standardised_sd = head.predict(Phi)
-    weights = relative_weights(head, Phi)
-    # The model is of standardised losses: shift and scale its posterior back to their units.
+    # The model is of standardised losses: its posterior is scaled and shifted back to their units,
+    # which are those of the minimised function.
     return Belief(
         x=x,
         truth=target.evaluate_many(space.decode(x[:, None])),
         mean=losses.mean() + losses.std() * standardised_mean,
         sd=losses.std() * standardised_sd,
-        points=space.decode(optimiser.evaluated_units())[:, 0],
+        points=space.decode(units)[:, 0],
         values=target.objective.values(losses),
         bases=Phi,
-        weights=weights,
+        weights=relative_weights(head, Phi),
     )
 
 
 def run_method(
     source: Benchmark, task: int, method: str, *, n_random: int, n_own: int
 ) -> "LinearHead":
-    """Run a method on a task from random evaluations on, and return it with all it was told.
+    """Run a method on a task, and return the method, which then knows all its evaluations.
+
+    The method is told random evaluations first, and goes on by itself.
 
     Args:
         source: The benchmark, whose other tasks are the history.
@@ -122,7 +133,7 @@ def run_method(
     """
     target = source.tasks[task]
     space = source.space
-    rng = np.random.default_rng([task, 0])  # of history and random configurations
+    rng = np.random.default_rng([task, 0])  # for the history and the random configurations
     other_tasks = [other for other in source.tasks if other.index != task]
     history = [source.evaluations(other.index, rng=rng) for other in other_tasks]
     random_configs = space.configs(space.decode(space.sample_unit(rng, n_random)))
@@ -130,7 +141,7 @@ def run_method(
         "LinearHead",
         method_spec(method).method(
             space=space,
-            rng=np.random.default_rng([task, 1]),  # other numbers than those of `rng`
+            rng=np.random.default_rng([task, 1]),  # independent of `rng`
             history=history,
             context=target.context,
             budget=n_random + n_own,
@@ -145,8 +156,12 @@ def run_method(
 
 
 def relative_weights(head: "Head", Phi: FloatArray) -> FloatArray:
-    """Compute the relative weights s, (d,), of basis functions with the values Phi, (g, d)."""
-    # The head's own weights are of features that it scaled by 1 / sqrt(alpha).
+    """Compute the relative weights s, (d,), of basis functions with the values Phi, (g, d).
+
+    The weight of a basis function says how much of the variation of the posterior mean is due to
+    it, relative to the basis function with the largest contribution.
+    """
+    # The head multiplies the features by 1 / sqrt(alpha) before it weights them.
     feature_scales = np.exp(-0.5 * head.precisions.log_alpha)
     w = head.weights * feature_scales
     contributions = np.abs(w) * Phi.std(axis=0)
@@ -162,7 +177,16 @@ def posteriors(
     n_random: int,
     n_own: int,
 ) -> Content:
-    """Draw the posterior and the basis functions of each method on one task, a row per method."""
+    """Draw the posterior and the basis functions of each method on one task, a row per method.
+
+    Args:
+        _: The results of the store, which do not contain the models: these are fitted anew.
+        comparisons: The comparison, of which only the benchmark counts.
+        methods: The methods.
+        task: Number of the task, from 0.
+        n_random: Number of random evaluations.
+        n_own: Number of evaluations that the method chose.
+    """
     import pandas as pd
 
     benchmark = comparisons[0].benchmark
@@ -170,7 +194,7 @@ def posteriors(
     tables = []
     for method in methods:
         belief = fit_belief(benchmark, task, method, n_random=n_random, n_own=n_own)
-        line = pd.DataFrame(
+        posterior = pd.DataFrame(
             {
                 "x": belief.x,
                 "truth": belief.truth,
@@ -180,10 +204,11 @@ def posteriors(
             }
         )
         dots = pd.DataFrame({"x": belief.points, "y": belief.values})
-        bases = pd.DataFrame(belief.bases).assign(x=belief.x).melt("x", var_name="basis")
+        bases_by_x = pd.DataFrame(belief.bases).assign(x=belief.x)  # a column per basis function
+        bases = bases_by_x.melt("x", var_name="basis")  # a row per basis function and x
         bases = bases.assign(weight=belief.weights[bases["basis"].astype(int)])
-        rows.append(paper_charts.posterior(line, dots, bases, title=method))
-        tables.append(line.assign(method=method))
+        rows.append(paper_charts.posterior(posterior, dots, bases, title=method))
+        tables.append(posterior.assign(method=method))
     chart = paper_charts.beside(rows, columns=1, title=f"{benchmark}, task {task + 1}")
     return Content(pd.concat(tables, ignore_index=True), chart)
 
@@ -221,11 +246,12 @@ def has_lowest(
         ]
         values_of_method[method] = np.array([getattr(belief, quantity) for belief in beliefs])
 
-    label, form = QUANTITIES[quantity]
+    label, form = QUANTITIES[quantity]  # words for the property, and the format of its values
     findings = []
     for rival in rivals:
         means = [f"{name} {values_of_method[name].mean():{form}}" for name in (first, rival)]
-        gaps = values_of_method[rival] - values_of_method[first]
         sentence = f"{label} {', '.join(means)}"
-        findings.append(Finding.from_samples(benchmark, sentence, gaps, form=form))
+        # How much lower the property of the method is on each task.
+        differences = values_of_method[rival] - values_of_method[first]
+        findings.append(Finding.from_samples(benchmark, sentence, differences, form=form))
     return [find_weakest(findings)]

@@ -59,7 +59,7 @@ def _after(old_budget: int) -> Adjustment:
 def _without_transfer(*methods: str) -> tuple[MethodComparison, ...]:
     """Return the comparisons of methods that do not use the trials before the adjustment.
 
-    Their runs are the same for all old budgets, so that only one is run.
+    Their runs are the same for all old budgets, so that they are run under one of these alone.
     """
     return tuple(MethodComparison(name, methods, _after(OLD_BUDGETS[0])) for name in BENCHMARKS)
 
@@ -134,7 +134,15 @@ def _speedups(number: int, old_budget: int) -> Exhibit:
 def _failures(
     number: int, *methods: str, says: str, caption: str = "", check: Check = claim_nothing
 ) -> Exhibit:
-    """Make a figure of failure rates; `caption` is added to the text that all of them have."""
+    """Make a figure of failure rates.
+
+    Args:
+        number: Number of the figure.
+        *methods: The methods that it shows.
+        says: What the paper says of the figure.
+        caption: Sentences after the caption that all figures of failure rates have.
+        check: Checks the claims about the figure.
+    """
     return Exhibit(
         number,
         caption="Share of the runs that do not reach, in "

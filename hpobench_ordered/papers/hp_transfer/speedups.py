@@ -43,10 +43,16 @@ def speedup_table(
     """Tabulate the speed-ups of all methods over a reference, and their failure rates.
 
     The table has a row for each old budget, benchmark, method, task and budget of the reference.
+
+    Args:
+        evidence: The results.
+        comparisons: The comparisons: one per benchmark that has the reference, and any number of
+            others.
+        reference: The method without transfer.
     """
     import pandas as pd
 
-    reference_losses = {}
+    reference_losses = {}  # by benchmark, (1, seeds, tasks, trials)
     for comparison in comparisons:
         if reference in comparison.methods:
             only_reference = replace(comparison, methods=(reference,))
@@ -57,10 +63,10 @@ def speedup_table(
         others = tuple(method for method in comparison.methods if method != reference)
         if not others:
             continue
-        losses = evidence.losses(replace(comparison, methods=others))
-        with_reference = np.concatenate([reference_losses[comparison.benchmark], losses])
-        result = speedups(with_reference, (reference, *others), reference=reference)
-        number_of_tasks = result.values.shape[1]
+        losses_of_others = evidence.losses(replace(comparison, methods=others))
+        losses = np.concatenate([reference_losses[comparison.benchmark], losses_of_others])
+        result = speedups(losses, (reference, *others), reference=reference)
+        number_of_tasks = result.values.shape[1]  # (methods, tasks, budgets)
         levels: dict[str, Sequence[Any]] = {
             "old_budget": [_old_budget(comparison)],
             "benchmark": [comparison.benchmark],
@@ -80,9 +86,10 @@ def speedups_by_benchmark(
     reference: str,
     methods: Sequence[str],
 ) -> Content:
-    """Draw speed-ups on all tasks by benchmark, with one panel per budget of the reference.
+    """Draw the speed-ups on all tasks, grouped by benchmark, with a panel per reference budget.
 
-    The comparisons must have one old budget.
+    A last group, `ALL`, has the means of benchmarks as points. All comparisons must have the same
+    old budget.
     """
     import pandas as pd
 
@@ -114,13 +121,22 @@ def by_reference_budget(
     methods: Sequence[str],
     measure: str,
 ) -> Content:
-    """Draw means of benchmarks by the reference's budget, with one panel per old budget."""
+    """Draw the means of benchmarks, grouped by the reference's budget, with a panel per old budget.
+
+    Args:
+        evidence: The results.
+        comparisons: As for `speedup_table`.
+        reference: The method without transfer.
+        methods: The methods that are drawn.
+        measure: `SPEEDUP` or `FAILURE_RATE`.
+    """
     table = speedup_table(evidence, comparisons, reference=reference)
     of_tasks = table[table["method"].isin(methods)]
     drawn = mean_over(of_tasks, measure, ["benchmark", "method", *BUDGETS])
-    panel = "all old budgets"
     if drawn["old_budget"].nunique() > 1:
         panel = drawn["old_budget"].astype(str) + " trials before the adjustment"
+    else:  # the methods do not use the old step: their runs are the same for all old budgets
+        panel = "all old budgets"
     drawn = drawn.assign(panel=panel, group=drawn["reference_budget"], value=drawn[measure])
     chart = paper_charts.strips(
         _with_means(drawn, measure),
@@ -141,50 +157,56 @@ def is_faster(
     *,
     reference: str,
 ) -> list[Finding]:
-    """Check that a method's mean speed-up over families is larger than those of others."""
+    """Check that a method's mean speed-up over families is larger than that of each other method.
+
+    There is a finding for each pair of budgets: that on the other method that decides.
+    """
     findings = []
-    for subject, speedup in iter_family_means(evidence, comparisons, SPEEDUP, reference):
-        parts = [compare_speedups(subject, speedup, method, other) for other in others]
-        findings.append(find_weakest(parts))
+    for budgets, speedup in iter_family_means(evidence, comparisons, SPEEDUP, reference):
+        findings_on_others = [compare_speedups(budgets, speedup, method, other) for other in others]
+        findings.append(find_weakest(findings_on_others))
     return findings
 
 
 def is_level(
     evidence: Evidence, comparisons: Comparisons, method: str, *, factor: float, reference: str
 ) -> list[Finding]:
-    """Check that a method and the reference are less than `factor` times as fast as each other."""
+    """Check that a method and the reference are about equally fast.
+
+    Neither may be `factor` times as fast as the other or more. There is a finding for each pair of
+    budgets: that on the direction that decides.
+    """
     findings = []
-    for subject, speedup in iter_family_means(evidence, comparisons, SPEEDUP, reference):
-        parts = [
-            compare_speedups(subject, speedup, method, reference, allowed=factor),
-            compare_speedups(subject, speedup, reference, method, allowed=factor),
-        ]
-        findings.append(find_weakest(parts))
+    for budgets, speedup in iter_family_means(evidence, comparisons, SPEEDUP, reference):
+        not_much_slower = compare_speedups(budgets, speedup, method, reference, allowed=factor)
+        not_much_faster = compare_speedups(budgets, speedup, reference, method, allowed=factor)
+        findings.append(find_weakest([not_much_slower, not_much_faster]))
     return findings
 
 
 def compare_speedups(
-    subject: str, speedup: "pd.DataFrame", method: str, other: str, *, allowed: float = 1.0
+    budgets: str, speedup: "pd.DataFrame", method: str, other: str, *, allowed: float = 1.0
 ) -> Finding:
-    """Compare the speed-ups of two methods: is the first `1 / allowed` times as fast, or more?
+    """Check that a method is faster than another, or at most `allowed` times slower.
 
-    The differences are of logarithms, family by family.
+    The finding is on the logarithm of the ratio of their speed-ups, family by family.
 
     Args:
-        subject: The subject of the finding.
+        budgets: Both budgets in words, the subject of the finding.
         speedup: Speed-ups over the reference; families are rows, methods columns.
-        method: The first method.
-        other: The second method.
-        allowed: Factor by which the first method may be slower.
+        method: The method.
+        other: The method that it is compared with.
+        allowed: Factor by which the method may be slower; 1 if it must be faster.
     """
-    log_ratios = np.log(speedup[method] / speedup[other] * allowed).to_numpy()
-    means = np.exp(np.log(speedup).mean())
+    ratios = speedup[method] / speedup[other]
+    log_ratios = np.log(ratios * allowed).to_numpy()
+    means = np.exp(np.log(speedup).mean())  # geometric means over families, by method
     sentence = f"{method} {means[method]:.2f} times as fast"
-    if means[other] != 1:
+    if means[other] != 1:  # the speed-up of the reference over itself is 1
         sentence += f", {other} {means[other]:.2f}"
     if allowed != 1:
         sentence += f", allowed {allowed} times slower"
-    return Finding.from_samples(subject, sentence, log_ratios, is_ratio=True)
+    return Finding.from_samples(budgets, sentence, log_ratios, is_ratio=True)
 
 
 def often_fails(
@@ -195,20 +217,27 @@ def often_fails(
     Errors are over families of benchmarks.
     """
     findings = []
-    for subject, rate in iter_family_means(evidence, comparisons, FAILURE_RATE, reference):
+    for budgets, rate in iter_family_means(evidence, comparisons, FAILURE_RATE, reference):
         sentence = (
             f"{rate[method].mean():.0%} of the runs, {reference} {rate[reference].mean():.0%}, "
             f"asked {share:.0%}"
         )
         excess = (rate[method] - share).to_numpy()
-        findings.append(Finding.from_samples(subject, sentence, excess, form=".0%"))
+        findings.append(Finding.from_samples(budgets, sentence, excess, form=".0%"))
     return findings
 
 
 def mean_over(table: "pd.DataFrame", measure: str, labels: Sequence[str]) -> "pd.DataFrame":
-    """Return the mean of a measure for each combination of labels; speed-ups have geometric means.
+    """Average a measure over the rows of a table with the same labels.
 
-    The rows are in the order in which the combinations first occur in the table.
+    Args:
+        table: The table.
+        measure: `SPEEDUP`, whose means are geometric, or `FAILURE_RATE`.
+        labels: The columns of labels.
+
+    Returns:
+        A row for each combination of labels, in the order in which these occur in the table first,
+        with the columns of labels and that of the measure.
     """
     is_geometric = measure == SPEEDUP
     values = np.log(table[measure]) if is_geometric else table[measure]
@@ -221,39 +250,40 @@ def mean_over(table: "pd.DataFrame", measure: str, labels: Sequence[str]) -> "pd
 def iter_family_means(
     evidence: Evidence, comparisons: Comparisons, measure: str, reference: str
 ) -> Iterator[tuple[str, "pd.DataFrame"]]:
-    """Yield each pair of an old budget and one of the reference, with the means of families.
+    """Yield the means of families for each pair of an old budget and a budget of the reference.
 
-    A pair has a name such as "20 trials before, tpe with 10". Rows of means are families of
-    benchmarks, columns are methods. A family's mean is over its benchmarks, whose means are over
-    their tasks.
+    A pair comes as words, such as "20 trials before, tpe with 10", and a table of means, whose rows
+    are families of benchmarks and whose columns are methods. A family's mean is over its
+    benchmarks, whose means are over their tasks.
     """
     table = speedup_table(evidence, comparisons, reference=reference)
-    subjects = f"{reference} with " + table["reference_budget"].astype(str)
+    budgets = f"{reference} with " + table["reference_budget"].astype(str)
     if table["old_budget"].nunique() > 1:
-        subjects = table["old_budget"].astype(str) + " trials before, " + subjects
-    table = table.assign(subject=subjects)
-    of_benchmarks = mean_over(table, measure, ["benchmark", "method", "subject"])
-    families = of_benchmarks["benchmark"].map(find_family)
-    of_families = mean_over(
-        of_benchmarks.assign(family=families), measure, ["family", "method", "subject"]
+        budgets = table["old_budget"].astype(str) + " trials before, " + budgets
+    table = table.assign(budgets=budgets)
+
+    means_of_benchmarks = mean_over(table, measure, ["benchmark", "method", "budgets"])
+    families = means_of_benchmarks["benchmark"].map(find_family)
+    means_of_families = mean_over(
+        means_of_benchmarks.assign(family=families), measure, ["family", "method", "budgets"]
     )
-    for subject, rows in of_families.groupby("subject", sort=False):
-        yield str(subject), rows.pivot_table(index="family", columns="method", values=measure)
+    for words, rows in means_of_families.groupby("budgets", sort=False):
+        yield str(words), rows.pivot_table(index="family", columns="method", values=measure)
 
 
 def find_family(benchmark: str) -> str:
-    """Return the family of a benchmark; one without a family is its own."""
+    """Find the family of a benchmark; a benchmark without one is a family by itself."""
     return benchmark_spec(benchmark).family or benchmark
 
 
 def _with_means(drawn: "pd.DataFrame", measure: str) -> "pd.DataFrame":
-    """Return the values with a column of means, each that of a method in its group and panel."""
+    """Add the column `mean`: in each row the mean of its method in its group and panel."""
     labels = ["panel", "group", "method"]
     means = mean_over(drawn, measure, labels).rename(columns={measure: "mean"})
     return drawn.merge(means, on=labels)
 
 
 def _old_budget(comparison: MethodComparison) -> int:
-    """Return the number of trials before the adjustment."""
+    """Return the old budget: how many trials a comparison has before the adjustment."""
     assert isinstance(comparison.protocol, Adjustment)
     return comparison.protocol.first_trials
