@@ -68,7 +68,8 @@ def interactive(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Collect everything that the page's script shows.
 
-    An entry is what can be selected under a protocol: all benchmarks together, or one of them.
+    Readers of the page select a protocol, and one of its entries: all benchmarks together, or one
+    benchmark.
 
     Args:
         scored: Scores by benchmark, of all protocols.
@@ -82,27 +83,27 @@ def interactive(
     """
     protocols: list[dict[str, Any]] = []
     parts: dict[str, Any] = {}
-    for protocol, items in group_by_protocol(scored).items():
-        of_protocol = board[board["protocol"] == protocol]
+    for protocol_number, (protocol, items) in enumerate(group_by_protocol(scored).items()):
+        board_of_protocol = board[board["protocol"] == protocol]
         # All planned methods, which have rows even if they are not compared.
-        methods = [str(method) for method in of_protocol["method"].unique()]
+        methods = [str(method) for method in board_of_protocol["method"].unique()]
         views = _make_views(means[means["protocol"] == protocol], methods)
         wins_of_entries = _count_wins_of_entries(items)
         entries = _list_entries(items, views)
-        for place, entry in enumerate(entries):
-            key = entry.pop("key")
-            view = views.get(key, {})
-            name = f"{len(protocols)}-{place}"
+        for entry_number, entry in enumerate(entries):
+            key = entry.pop("key")  # benchmark and surrogate, which the page does not need
+            curves_of_tasks = views.get(key, {})
+            name = f"{protocol_number}-{entry_number}"
             parts[name] = _columns_of_methods(
                 key,
                 methods,
                 wins_of_entries[key],
-                of_protocol,
-                view.get("", {}),
+                board_of_protocol,
+                curves_of_tasks.get("", {}),  # the means over tasks
                 shows_failures=has_failed_evaluations(board),
             )
             if entry["tasks"]:
-                parts[f"{name}-tasks"] = [view[task] for task in entry["tasks"]]
+                parts[f"{name}-tasks"] = [curves_of_tasks[task] for task in entry["tasks"]]
 
         protocols.append(
             {
@@ -124,6 +125,7 @@ def interactive(
         "measures": [key for key, _, _ in MEASURES],
         "spec": build_specification(),
         "reference": RANDOM_SEARCH,
+        # Names that the page's script knows:
         "few": MAX_METHODS_ALL_IN_COLOUR,
         "best": BEST_IN_COLOUR,
     }
@@ -194,7 +196,8 @@ def _list_entries(items: Sequence[BenchmarkScores], views: Views) -> list[dict[s
             }
         )
     for entry in entries:
-        entry["tasks"] = [task for task in views.get(entry["key"], {}) if task]
+        curves_of_tasks = views.get(entry["key"], {})
+        entry["tasks"] = [task for task in curves_of_tasks if task != ""]  # "" is their mean
     return entries
 
 
@@ -238,8 +241,10 @@ def _columns_of_methods(
     """
     is_of_entry = (board["benchmark"] == key[0]) & (board["surrogate"] == key[1])
     rows = {row["method"]: row for row in board[is_of_entry].to_dict("records")}
-    columns: dict[str, Any] = {"measures": measures}
-    columns["wins"] = [wins[method].tolist() if method in wins else None for method in methods]
+    columns: dict[str, Any] = {"measures": measures, "wins": []}
+    for method in methods:
+        counts = wins.get(method)
+        columns["wins"].append(None if counts is None else counts.tolist())
     make_cell_of_column = {"failed": _failed_cell, "seconds": _seconds_cell}
     if shows_failures:
         make_cell_of_column["failed_evaluations"] = _failed_evaluations_cell
@@ -264,7 +269,7 @@ def _failed_evaluations_cell(row: Mapping[Any, Any]) -> Cell:
 
 def _seconds_cell(row: Mapping[Any, Any]) -> Cell:
     """Make a cell of the column of times: sorted by seconds, shown in milliseconds."""
-    (seconds,) = _round_for_page(np.array([row["seconds"]]))
+    (seconds,) = _round_for_page(np.array([row["seconds"]]))  # None if the time is unknown
     return seconds, number(1000 * row["seconds"], 2)
 
 
@@ -284,7 +289,7 @@ def _make_views(means: "pd.DataFrame", methods: Sequence[str]) -> Views:
     for labels, rows in means.groupby(levels, observed=True, sort=False):
         benchmark, surrogate, task, measure = labels
         names = rows["method"].unique()
-        numbers = rows[["mean", "low", "high"]].to_numpy().T
+        numbers = rows[["mean", "low", "high"]].to_numpy().T  # (3, A * M)
         curves = numbers.reshape(3, len(names), -1)  # (3, A, M)
         mean, low, _ = curves
         if np.isnan(mean).all():
@@ -292,12 +297,13 @@ def _make_views(means: "pd.DataFrame", methods: Sequence[str]) -> Views:
         if np.isnan(low).all():  # there are no intervals
             curves = curves[:1]
 
-        rounded = _round_for_page(curves)
-        view = views.setdefault((benchmark, surrogate), {}).setdefault(task, {})
-        view[measure] = []
-        for curves_of_methods in rounded.tolist():  # of the mean, then of the ends of intervals
+        items = []
+        for curves_of_methods in _round_for_page(curves).tolist():  # the means, then both ends
             curve_of_method = dict(zip(names, curves_of_methods, strict=True))
-            view[measure].append([curve_of_method.get(method) for method in methods])
+            items.append([curve_of_method.get(method) for method in methods])
+        curves_of_tasks = views.setdefault((benchmark, surrogate), {})
+        curves_of_measures = curves_of_tasks.setdefault(task, {})
+        curves_of_measures[measure] = items
     return views
 
 
@@ -310,6 +316,7 @@ def _round_for_page(values: FloatArray) -> "np.ndarray[Any, np.dtype[np.object_]
     is_shown = np.isfinite(values)
     # Tiny numbers become 0: the power of ten that would scale them overflows.
     values = np.where(is_shown & (np.abs(values) > TINY), values, 0.0)
+    # The exponent of 0, which has no logarithm, is 0.
     exponent = np.floor(np.log10(np.abs(values), where=values != 0, out=np.zeros_like(values)))
     # Digits to keep after the point, negative to round before it. The first significant digit is
     # the one of the exponent.
@@ -339,7 +346,9 @@ def _count_wins_of_trials(item: BenchmarkScores) -> dict[str, IntArray]:
     for trial in range(1, item.last_trial + 1):
         counts = item.count_wins(trial)
         matrices = (counts.wins, counts.ties, counts.losses)
-        counts_of_trials.append([matrix.sum(axis=1) for matrix in matrices])  # against all others
+        # An entry of a matrix is of a method (row) against another (column): sum over the others.
+        counts_of_trials.append([matrix.sum(axis=1) for matrix in matrices])
+    # From (M, 3, A).
     counts_of_methods = np.array(counts_of_trials).transpose(2, 0, 1)  # (A, M, 3)
     return dict(zip(item.methods, counts_of_methods, strict=True))
 

@@ -62,17 +62,19 @@ def paper_table(
     board = _select_methods(board, methods)
     is_overall = board["benchmark"] == ALL
 
+    names = list(board.loc[is_overall, "method"])  # by mean rank
     titles = ["method"]
-    columns = [list(board.loc[is_overall, "method"])]
+    columns = [names]
     for title, rows in _rows_of_titles(board[~is_overall]).items():
         titles.append(title)
-        columns.append(_format_column(rows, measure, columns[0], format))
+        columns.append(_format_column(rows, measure, names, format))
     titles.append("mean rank")
-    columns.append(_format_column(board[is_overall], "rank", columns[0], format))
+    columns.append(_format_column(board[is_overall], "rank", names, format))
 
+    rows_of_cells = list(zip(*columns, strict=True))
     caption = _write_caption(group, board, measure)
     format_table = _format_markdown if format == "markdown" else _format_latex
-    return format_table(titles, list(zip(*columns, strict=True)), caption)
+    return format_table(titles, rows_of_cells, caption)
 
 
 def _select_methods(board: "pd.DataFrame", methods: Sequence[str] | None) -> "pd.DataFrame":
@@ -118,13 +120,13 @@ def _format_column(
         format: "latex" or "markdown".
     """
     row_of_method = {row["method"]: row for row in rows.to_dict("records")}
-    nothing = NOTHING if format == "markdown" else latex_text(NOTHING)
+    placeholder = NOTHING if format == "markdown" else latex_text(NOTHING)
     lowest = rows[measure].min()  # pandas leaves out NaN
     best = number(lowest, DECIMALS[measure])
     cells = []
     for method in methods:
         row = row_of_method.get(method)
-        cells.append(nothing if row is None else _format_cell(row, measure, best, format))
+        cells.append(placeholder if row is None else _format_cell(row, measure, best, format))
     return cells
 
 
@@ -162,7 +164,8 @@ def _format_cell(row: Mapping[Any, Any], measure: str, best: str, format: str) -
 
 def _write_caption(group: BenchmarkGroup, board: "pd.DataFrame", measure: str) -> str:
     """Write the caption: the measure, the trial, the protocol, and what means are over."""
-    fewest, most = board["seeds"].min(), board["seeds"].max()
+    fewest = board["seeds"].min()
+    most = board["seeds"].max()
     seeds = format_count(most, "seed") if fewest == most else f"{fewest} to {most} seeds"
     sentences = [
         f"{measure.capitalize()} after trial {board['trial'].iloc[0]} "

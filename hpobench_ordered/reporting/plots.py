@@ -95,7 +95,10 @@ def ranks(results: Results, *, size: Size | None = None) -> alt.TopLevelMixin:
 
 
 def leader_differences(results: Results, *, trial: int | None = None) -> alt.TopLevelMixin:
-    """Draw how far the method of lowest mean rank is ahead of every other, with intervals."""
+    """Draw how far the leader, the method of lowest mean rank, is ahead of every other method.
+
+    The differences of mean ranks have intervals.
+    """
     group = BenchmarkGroup.for_means(score_one_protocol(results))
     frame = compute_leader_differences(group, trial=trial)
     if not len(frame):
@@ -107,7 +110,7 @@ def leader_differences(results: Results, *, trial: int | None = None) -> alt.Top
 def heatmap(
     results: Results, measure: str = "rank", *, trial: int | None = None
 ) -> alt.TopLevelMixin:
-    """Draw the "rank", "regret" or "score" of every method on every benchmark."""
+    """Draw the mean "rank", "regret" or "score" of each method on each benchmark as a table."""
     board = leaderboard(score_one_protocol(results), trial=trial)
     return charts.heatmap(board, measure=measure)
 
@@ -160,7 +163,7 @@ def landscape(
     if seed is None:
         seed = item.seed_numbers[0]
 
-    # Of all runs: the panels are around the best of their evaluations.
+    # The evaluations of all runs, as every panel is around the best of them.
     tried = evaluations(
         item,
         results.overview().runs,

@@ -36,6 +36,7 @@ def render(values: Mapping[str, Any], data: Mapping[str, Any] | None) -> str:
     from markupsafe import Markup
 
     script = _read_resource("script.js")
+    # A page without a chart has neither the library nor data.
     library = ""
     packed_data = ""
     packed_library = ""
@@ -51,6 +52,7 @@ def render(values: Mapping[str, Any], data: Mapping[str, Any] | None) -> str:
     return template.render(
         **values,
         policy=_format_policy([script, library]),
+        # Style and script come with the package: the template need not escape them.
         style=Markup(_read_resource("style.css")),
         script=Markup(script),
         library=packed_library,
@@ -59,11 +61,11 @@ def render(values: Mapping[str, Any], data: Mapping[str, Any] | None) -> str:
 
 
 def render_part(name: str, part: Any) -> bytes:
-    """Write a part of the data as a script, which calls the page's script with the part.
+    """Write a part of the data as a script, which hands the part to the page's script.
 
     Args:
         name: Name of the part.
-        part: Its data, which become JSON.
+        part: The data of the part, of types that JSON has.
     """
     return f'{RECEIVE_PART}("{name}", "{_pack(part)}");\n'.encode()
 
@@ -104,7 +106,7 @@ def _load_library() -> str:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
-        text = javascript()
+        text = javascript()  # there is no copy, or an unreadable one
 
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

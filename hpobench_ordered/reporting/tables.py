@@ -116,22 +116,13 @@ def leaderboard_tables(board: "pd.DataFrame", *, narrow: bool = False) -> Iterat
     for labels, rows in board.groupby(["protocol", "benchmark", "surrogate"], sort=False):
         protocol, benchmark, surrogate = map(str, labels)
         scope = f"{benchmark} ({surrogate})"
-        if not surrogate:  # rows of all benchmarks together
+        is_overall = surrogate == ""
+        if is_overall:
             n_benchmarks = int(rows["benchmarks"].max())
             n_families = int(rows["families"].max())
             scope = f"All {format_scope(n_benchmarks, n_families)}"
 
-        compared_rows = rows[rows["rank"].notna()]
-        counts_of_seeds = compared_rows["seeds"] if len(compared_rows) else rows["seeds"]
-        n_fewest = int(counts_of_seeds.min())
-        n_seeds = int(counts_of_seeds.max())
-        seeds = format_count(n_seeds, "seed")
         has_intervals = bool(rows["rank_low"].notna().any())
-        if n_fewest < n_seeds:
-            seeds = f"{n_fewest} to {seeds}"
-        elif not surrogate and n_seeds >= MIN_SAMPLES_OF_INTERVAL and not has_intervals:
-            # Means over benchmarks of different seeds have no intervals.
-            seeds = f"up to {seeds}"
         note = ""
         if narrow:
             note = "; a wider terminal shows intervals and wins"
@@ -144,7 +135,7 @@ def leaderboard_tables(board: "pd.DataFrame", *, narrow: bool = False) -> Iterat
         columns_of_failures = ("failed evaluations",) if has_failures else ()
         yield TextTable(
             f"{scope}, {label_protocol(protocol)}, after trial {rows['trial'].iloc[0]}, "
-            f"{seeds}{note}.",
+            f"{_describe_seeds(rows, is_overall=is_overall)}{note}.",
             (
                 "method",
                 *DECIMALS,
@@ -158,6 +149,32 @@ def leaderboard_tables(board: "pd.DataFrame", *, narrow: bool = False) -> Iterat
                 for row in rows.to_dict("records")
             ],
         )
+
+
+def _describe_seeds(rows: "pd.DataFrame", *, is_overall: bool) -> str:
+    """Say how many seeds the numbers of a leaderboard are over, such as "8 to 10 seeds".
+
+    Methods that are not compared, which finished too few seeds, do not count if others are.
+
+    Args:
+        rows: The rows of the leaderboard on one benchmark, or over all benchmarks.
+        is_overall: Whether they are over all benchmarks. A method's number of seeds is then that of
+            all its seeds, of which some benchmarks may lack some.
+    """
+    compared_rows = rows[rows["rank"].notna()]
+    counts_of_seeds = compared_rows["seeds"] if len(compared_rows) else rows["seeds"]
+    n_fewest = int(counts_of_seeds.min())
+    n_most = int(counts_of_seeds.max())
+    seeds = format_count(n_most, "seed")
+    if n_fewest < n_most:
+        return f"{n_fewest} to {seeds}"
+
+    lacks_intervals = rows["rank_low"].isna().all()
+    if is_overall and lacks_intervals and n_most >= MIN_SAMPLES_OF_INTERVAL:
+        # Means have intervals if all benchmarks have the same seeds, and enough: here they have
+        # not, so that some have fewer.
+        return f"up to {seeds}"
+    return seeds
 
 
 def has_failed_evaluations(board: "pd.DataFrame") -> bool:
@@ -296,8 +313,8 @@ def _speedup_table(speedups_of_benchmarks: Sequence[Speedups]) -> TextTable:
 def experiment_table(runs: "pd.DataFrame") -> TextTable:
     """Tabulate which methods were planned on which benchmarks, with which seeds.
 
-    A row is a protocol, some methods and their seeds, with all benchmarks that share these three.
-    Methods of a benchmark that were planned with different seeds are in different rows.
+    A row has all benchmarks on which the same methods were planned with the same seeds under the
+    same protocol. Methods of a benchmark with different seeds are in different rows.
 
     Args:
         runs: One row per planned run, as `Overview.runs`.

@@ -239,6 +239,7 @@ def _files(
     if scored:
         files |= _number_files(scored, means, board, board_tables)
     if failures:
+        # The reason is an enumeration; the file has its value.
         records = [asdict(failure) | {"reason": failure.reason.value} for failure in failures]
         files["failures.csv"] = csv_bytes(records)
 
@@ -302,10 +303,11 @@ def _number_files(
         board: The leaderboard.
         boards: The leaderboard as tables of texts, for LaTeX.
     """
+    is_mean_over_tasks = means["task"] == ""  # the other rows are of single tasks
     return {
         "leaderboard.csv": csv_bytes(board),
         "leaderboard.tex": "\n".join(map(latex, boards)).encode(),
-        "means.csv": csv_bytes(means[means["task"] == ""].drop(columns="task")),
+        "means.csv": csv_bytes(means[is_mean_over_tasks].drop(columns="task")),
         "pairs.csv": csv_bytes(pairs(scored)),
     }
 
@@ -362,15 +364,16 @@ def _head(content: ReportInput, runs: "pd.DataFrame") -> dict[str, Any]:
     overview = content.overview
     sessions = () if overview is None else overview.sessions
     n_finished = int((runs["state"] == "done").sum())
-    alert = _describe_unfinished(runs)
+    alert = _describe_unfinished(runs)  # "" if there is nothing to warn of
     coverage = alert or "Every planned run is finished."
     if overview is not None and overview.superseded:
         older = f"{overview.superseded:,} runs of other versions of a method"
         coverage += f" {older} are there and count nowhere."
 
-    protocols = "; ".join(map(label_protocol, dict.fromkeys(runs["protocol"])))
+    each_protocol = dict.fromkeys(runs["protocol"])  # once, in the order of the runs
+    protocols = "; ".join(map(label_protocol, each_protocol))
     n_seeds = runs["seed"].nunique()
-    versions: set[str] = set()
+    versions: set[str] = set()  # such as "numpy 2.1.0", from all starts of the runner
     for session in sessions:
         packages = session.get("packages", {})
         versions |= {f"{package} {number}" for package, number in packages.items()}
@@ -403,7 +406,7 @@ def _describe_unfinished(runs: "pd.DataFrame") -> str:
 
 
 def _describe_days(sessions: Sequence[Mapping[str, Any]]) -> str:
-    """Write the first and the last day on which the runner was started; "" if none is known."""
+    """Write the days of the first and the last start of the runner; "" if none is known."""
     starts = [str(session["started"]) for session in sessions if session.get("started")]
     if not starts:
         return ""

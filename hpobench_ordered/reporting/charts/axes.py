@@ -33,7 +33,7 @@ def title_of(measure: str) -> str:
 def trial_axis(last: int) -> alt.X:
     """Make the horizontal axis of trials, logarithmic if there are more than two."""
     candidates = TICKS_OF_MANY_TRIALS if last >= 10 else (1, 2, 3, 5)
-    # The last trial has a tick, and no other so near it that their labels would overlap.
+    # The last trial has a tick. Other ticks keep away from it, or their labels would overlap.
     ticks = [trial for trial in candidates if trial < 0.75 * last] + [last]
     end = max(last, 2)  # an axis needs two ends
     scale = alt.Scale(type="log" if last > 2 else "linear", domain=[1, end], nice=False)
@@ -116,10 +116,12 @@ def unit_of(scale: Mapping[str, Any]) -> tuple[Transform, Transform]:
     low, high = transform(np.array(scale["domain"], dtype=np.float64))
 
     def to_unit(values: FloatArray) -> FloatArray:
+        """Turn numbers into places from 0, the lower end, to 1, the upper end."""
         clipped = np.clip(values, *scale["domain"])
         return np.asarray((transform(clipped) - low) / (high - low))
 
     def from_unit(places: FloatArray) -> FloatArray:
+        """Turn places from 0 to 1 back into numbers."""
         return np.asarray(inverse(low + places * (high - low)))
 
     return to_unit, from_unit
@@ -149,7 +151,7 @@ def _logarithmic_ticks(low: float, high: float) -> Sequence[float]:
     They are powers of ten, or 1, 2 and 5 times these if there are fewer than three such powers.
     """
     exponents = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    for factors in ((1,), (1, 2, 5)):
+    for factors in ((1,), (1, 2, 5)):  # the second only if the first gives too few ticks
         numbers = [
             factor * 10.0**exponent for exponent, factor in itertools.product(exponents, factors)
         ]

@@ -1,5 +1,6 @@
 """Charts that compare methods: heat maps, and differences from the best."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import altair as alt
@@ -42,17 +43,19 @@ def leader_differences(
 ) -> alt.TopLevelMixin:
     """Draw how much lower the leader's mean rank is than that of every other method.
 
-    A row per method: its mean difference with its interval, the point filled where the leader is
-    significantly better, and a small dot for each family of benchmarks.
+    Each method has a row with its mean difference, a point, and the interval of the mean, a line.
+    The point is filled if the leader is significantly better. A small dot is the difference on one
+    family of benchmarks.
 
     Args:
-        frame: As `analysis.leader_comparison.leader_differences` gives, with at least one row.
+        frame: As `analysis.leader_comparison.leader_differences` gives, with at least one row. It
+            has a row per method and family; what is of a method alone is the same in all its rows.
         title: Title of the chart.
     """
     methods = list(dict.fromkeys(frame["method"]))
     leader = str(frame["leader"].iloc[0])
     is_first_of_method = ~frame.duplicated("method")
-    means = frame[is_first_of_method].assign(zero=0.0)
+    means = frame[is_first_of_method].assign(zero=0.0)  # `zero` is where the vertical line is
 
     # Faint lines lead from the names to the points, which may be far from them.
     y = alt.Y("method:N", sort=methods, title=None, axis=alt.Axis(grid=True, gridDash=[1, 3]))
@@ -100,9 +103,12 @@ def heatmap(
     methods = [str(method) for method in data["method"].unique()]
     panels = [str(panel) for panel in data["panel"].unique()]
     numbers = data[measure].astype(float)
-    low = float(numbers.min()) if len(numbers) else 0.0
-    high = float(numbers.max()) if len(numbers) else 1.0
+    low, high = 0.0, 1.0  # where there are no numbers
+    if len(numbers):
+        low = float(numbers.min())
+        high = float(numbers.max())
     span = (high - low) or 1.0  # all numbers may be the same
+    # The colours go from dark, at the lowest number, to light.
     is_dark = numbers < low + MAX_DARK_SHARE * span
     decimals = DECIMALS.get(measure, 2)
     labels = [f"{number:.{decimals}f}" for number in numbers]
@@ -111,13 +117,7 @@ def heatmap(
     equal_width = TABLE_WIDTH // max(len(panels), 1)
     width = min(max(equal_width, MIN_CELL_WIDTH), MAX_CELL_WIDTH)
     has_numbers = width >= MIN_NUMBER_WIDTH
-    width_of_longest_name = 7 * max(map(len, panels), default=0)  # a letter has about 7 pixels
-    if width_of_longest_name < width:
-        angle = 0
-    elif has_numbers:
-        angle = -35
-    else:
-        angle = -60
+    angle = _choose_label_angle(panels, width)
     axis = alt.Axis(orient="top", labelAngle=angle, domain=False)
 
     # Methods stand in rows: there may be forty of them, and a page is longer than wide.
@@ -143,3 +143,19 @@ def heatmap(
         description=f"Table of the {title_of(measure)} of {', '.join(methods)} on "
         f"{', '.join(panels)}.",
     )
+
+
+def _choose_label_angle(names: Sequence[str], width: int) -> int:
+    """Choose the angle, in degrees, of the names above the columns of a table.
+
+    Names that fit above their columns are horizontal. Others are slanted, the more steeply the
+    narrower the columns are, so that they do not overlap.
+
+    Args:
+        names: The names.
+        width: Width of a column, in pixels.
+    """
+    width_of_longest_name = 7 * max(map(len, names), default=0)  # a letter has about 7 pixels
+    if width_of_longest_name < width:
+        return 0
+    return -35 if width >= MIN_NUMBER_WIDTH else -60

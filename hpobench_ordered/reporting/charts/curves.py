@@ -61,10 +61,11 @@ def curves(
         measure: The measure.
         facet: Column that makes the panels, in the order of the frame.
         columns: Panels in a row.
-        methods: All methods of the experiment, the first eight of which are in colour; default:
-            those in the frame, those that end lowest first.
-        bands: Draw the intervals of the first five methods.
-        ends: In a chart of one panel, write the names at the ends of the curves instead of below.
+        methods: All methods of the experiment, the first eight of which are in colour; default: the
+            methods of the frame, in the order of their last means, the lowest first.
+        bands: Whether to draw the intervals of the first five methods.
+        ends: Whether a chart of one panel has the names at the ends of the curves. Otherwise they
+            are in a legend below.
         top: Upper end of the plotted range, if lower than the largest mean.
         size: Width and height of a panel, in pixels.
         title: Title of the chart; default: the measure.
@@ -85,6 +86,7 @@ def curves(
     """
     chosen = _rows_of_measure(frame, measure, facet)
     last_trial = int(chosen["trial"].max())
+    # A curve of many trials has points at some of them alone, to keep the chart small.
     is_drawn_trial = chosen["trial"].isin(spaced_trials(last_trial, MAX_POINTS_OF_CURVE))
     drawn = chosen.loc[is_drawn_trial, ["measure", "method", "trial", "mean", "low", "high", facet]]
     order = list(methods) or _methods_lowest_first(chosen)  # decides the colours
@@ -192,11 +194,17 @@ def attainment(
     size: tuple[float, float] | None = None,
     title: str | None = None,
 ) -> alt.TopLevelMixin:
-    """Draw the normalised regret that half of the runs attain, with quartiles.
+    """Draw the normalised regret that half of the runs attain after every trial, with quartiles.
 
-    The frame is what `analysis.curves.attainment_curves` gives of three fractions. The middle
-    fraction is the line. The outer two are the ends of the band, which is left out where they are
-    NaN. The other arguments are those of `curves`.
+    Args:
+        frame: As `analysis.curves.attainment_curves` gives for three fractions of the runs: the
+            regret, `level`, that each fraction attains. That of the middle one is the line. Those
+            of the outer two are the ends of the band, which is left out where they are NaN.
+        facet: As for `curves`; so are all other arguments.
+        columns: Panels in a row.
+        methods: All methods of the experiment.
+        size: Width and height of a panel, in pixels.
+        title: Title of the chart.
     """
     levels = frame.assign(panel=frame[facet].astype(str)).pivot(
         index=["panel", "method", "trial"], columns="fraction", values="level"

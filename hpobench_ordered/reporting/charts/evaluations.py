@@ -32,15 +32,16 @@ SHARE_OF_ALIKE_CELLS = 0.2
 
 
 def load_drawable(item: BenchmarkScores) -> Benchmark | None:
-    """Load the benchmark that scores are of, to evaluate it for a landscape.
+    """Load a benchmark that was scored, to evaluate it for a landscape.
 
     Returns:
-        The benchmark; None if it cannot be loaded here, has other content than the one that was
-        scored, or trains a model for every value, which takes too long.
+        The benchmark; None if it cannot be loaded here, if its content is not that of the benchmark
+        that was scored, or if it trains a model for every value, which takes too long.
     """
     with suppress(HPOBenchOrderedError):  # a report without this landscape is better than none
         spec = benchmark_spec(BenchmarkIdentity.parse(item.benchmark).id)
         is_quick = not spec.option(item.surrogate).trains
+        # The identity contains a hash of the content.
         if is_quick and spec.identity(item.surrogate) == item.benchmark:
             return spec.load(item.surrogate)
     return None
@@ -77,7 +78,7 @@ def evaluations(
 
 def choose_axes(
     benchmark: Benchmark,
-    by_task: "Sequence[pd.DataFrame]",
+    tried_on_tasks: "Sequence[pd.DataFrame]",
     x: str | None = None,
     y: str | None = None,
 ) -> tuple[str, str] | None:
@@ -85,13 +86,13 @@ def choose_axes(
 
     Args:
         benchmark: The benchmark.
-        by_task: Evaluations on each of some tasks, as `evaluations` gives.
+        tried_on_tasks: Evaluations on each of some tasks, as `evaluations` gives.
         x: The hyperparameter of the horizontal axis, if it is decided already.
-        y: That of the vertical axis.
+        y: The hyperparameter of the vertical axis, if it is decided already.
 
     Returns:
-        Names of both; None if no two such hyperparameters are active together on each task, or all
-        evaluations of a task failed.
+        Names of both. None if all evaluations of a task failed, or if no two hyperparameters are
+        active together, in one configuration, on every task.
 
     Raises:
         UnknownNameError: There is no hyperparameter of that name.
@@ -101,21 +102,27 @@ def choose_axes(
         if name is not None and name not in space.names:
             raise UnknownNameError("hyperparameter", name, space.names)
 
-    if any(np.isinf(tried["loss"]).all() for tried in by_task):
+    # A failed evaluation has an infinite loss.
+    if any(np.isinf(tried["loss"]).all() for tried in tried_on_tasks):
         return None
 
-    units = [space.encode(code_stored(tried, space.parameters)) for tried in by_task]
-    shares_of_tasks = [
-        explained_shares(unit, tried["loss"].to_numpy(dtype=np.float64))
-        for unit, tried in zip(units, by_task, strict=True)
-    ]
-    most_explaining_first = np.argsort(-np.mean(shares_of_tasks, axis=0), kind="stable")
+    units_of_tasks = []  # configurations as unit vectors
+    shares_of_tasks = []  # the share of the losses that each hyperparameter explains
+    for tried in tried_on_tasks:
+        unit = space.encode(code_stored(tried, space.parameters))
+        losses = tried["loss"].to_numpy(dtype=np.float64)
+        units_of_tasks.append(unit)
+        shares_of_tasks.append(explained_shares(unit, losses))
+    mean_shares = np.mean(shares_of_tasks, axis=0)
+    most_explaining_first = np.argsort(-mean_shares, kind="stable")
+
+    # Take the first possible pair. The pairs of the best hyperparameter with all others come first.
     for a, b in permutations(most_explaining_first, 2):
         agrees_with_x = x in (None, space.names[a])
         agrees_with_y = y in (None, space.names[b])
         if not (agrees_with_x and agrees_with_y):
             continue
-        if all(_are_active_together(unit, a, b) for unit in units):
+        if all(_are_active_together(unit, a, b) for unit in units_of_tasks):
             return space.names[a], space.names[b]
     return None
 
@@ -133,13 +140,13 @@ def _are_active_together(unit: FloatArray, a: int, b: int) -> bool:
 
 
 def mean_over_others(task: Task, others: FloatArray, names: tuple[str, str]) -> FloatArray:
-    """Average the objective at each value of two hyperparameters over the values of all others.
+    """Average the objective over some values of all hyperparameters but two, on a grid of these.
 
     Args:
         task: The task.
-        others: Configurations as unit vectors, (n, d), whose values all other hyperparameters get,
-            one configuration after the other.
-        names: Hyperparameters of the horizontal and the vertical axis.
+        others: Configurations as unit vectors, (n, d), from which the other hyperparameters get
+            their values. The average is over these n configurations.
+        names: The two hyperparameters, those of the horizontal and of the vertical axis.
 
     Returns:
         Means of the evaluations that do not fail, (gy, gx), for gy values along the vertical and gx
@@ -153,6 +160,7 @@ def mean_over_others(task: Task, others: FloatArray, names: tuple[str, str]) -> 
     x = _middles_of_cells(space[name_x].size)
     y = _middles_of_cells(space[name_y].size)
 
+    # Each point of the grid gets a copy of all configurations, with its own values of the two.
     unit = np.broadcast_to(others, (len(y), len(x), *others.shape)).copy()  # (gy, gx, n, d)
     unit[..., column_x] = x[:, None]
     unit[..., column_y] = y[:, None, None]
@@ -193,7 +201,7 @@ def make_panel(
     space = task.space
     objective = task.objective
     coded = code_stored(tried, space.parameters)
-    best = int(tried["loss"].to_numpy().argmin())
+    best = int(tried["loss"].to_numpy().argmin())  # index of its row
     best_unit = space.encode(coded[[best]])
     # Hyperparameters that are inactive in the best one may be active elsewhere: at mid-range there.
     best_unit = np.where(np.isnan(best_unit), 0.5, best_unit)
@@ -218,6 +226,6 @@ def make_panel(
         domain=colour_domain,
         maximised=maximised,
         crosses=placed.iloc[[best]],
-        # Without those in which one of the two is inactive, which have no place.
+        # Evaluations in which one of the two hyperparameters is inactive have no place.
         points=placed.loc[is_of_run, ["x", "y", "trial", "value"]].dropna(subset=["x", "y"]),
     )

@@ -135,10 +135,11 @@ def make_heatmap(data: FigureData) -> Iterator[CaptionedChart]:
     if len(data.group.methods) < 2:
         return
 
-    # The rows of benchmarks, with methods in the order of their mean ranks over all benchmarks.
-    of_benchmarks = data.board[data.board["benchmark"] != ALL].set_index("method")
-    order = [method for method in data.ranked_methods if method in of_benchmarks.index]
-    rows = of_benchmarks.loc[order].reset_index()
+    # Methods are in the order of their mean ranks over all benchmarks.
+    is_of_benchmark = data.board["benchmark"] != ALL
+    rows_by_method = data.board[is_of_benchmark].set_index("method")
+    order = [method for method in data.ranked_methods if method in rows_by_method.index]
+    rows = rows_by_method.loc[order].reset_index()
 
     caption = "After the last trial; 1 is best. Methods are in the order of the leaderboard."
     is_in_means = rows["benchmark"].isin([item.benchmark for item in data.group.items])
@@ -180,7 +181,8 @@ def make_attainment(data: FigureData) -> Iterator[CaptionedChart]:
     if not frame["level"].notna().any():
         return
 
-    # Bands of several methods would hide each other, and the lines.
+    # All methods have the line of the fraction 0.5. Only the leader has the band between the other
+    # fractions, as bands of several methods would hide each other, and the lines.
     leader = data.ranked_methods[0]
     is_drawn = (frame["fraction"] == 0.5) | (frame["method"] == leader)
     frame = frame.assign(level=frame["level"].where(is_drawn))
@@ -214,9 +216,9 @@ def make_landscapes(data: FigureData) -> Iterator[CaptionedChart]:
     panels: list[Panel] = []
     n_drawn = 0
     for item in data.one_item_of_each_family:
-        of_benchmark = _landscape_panels(item, data.runs, data.configurations, methods)
-        panels += of_benchmark
-        if of_benchmark:
+        panels_of_benchmark = _landscape_panels(item, data.runs, data.configurations, methods)
+        panels += panels_of_benchmark
+        if panels_of_benchmark:
             n_drawn += 1
         if n_drawn == MAX_BENCHMARKS_OF_LANDSCAPES:
             break

@@ -68,8 +68,8 @@ class Dimension:
     @classmethod
     def of_parameter(cls, parameter: Parameter) -> "Dimension":
         """Make the axis of a hyperparameter over its whole range."""
-        # Whole numbers, as cells, reach half a step to both sides; so do choices, for which
-        # `from_unit` adds it.
+        # A whole number is drawn as a cell that reaches half a step to both sides. So is a choice,
+        # for which `from_unit` adds the half steps.
         is_whole_number = parameter.is_discrete and not parameter.log and not parameter.choices
         margin = 0.5 if is_whole_number else 0.0
         return cls(
@@ -93,27 +93,30 @@ class Dimension:
         return np.asarray(low + (high - low) * unit)
 
     def channel(self, kind: type[Any], *, margin: float = MARGIN, labels: bool = True) -> Any:
-        """Make the channel of Altair that draws it as an axis, with the names of choices.
+        """Make the channel of Altair in which this hyperparameter is an axis.
 
         Args:
             kind: `alt.X` or `alt.Y`.
             margin: Margin around the range of a number, relative to its width.
             labels: Whether the axis has a title and labels.
         """
+        is_horizontal = kind is alt.X
+        axis: dict[str, Any]
         if self.choices:
-            margin = 0.0  # the axis goes half a step beyond them anyway
-        ends = self.from_unit(np.array([-margin, 1.0 + margin])).tolist()
-        scale = alt.Scale(type="log" if self.log else "linear", domain=ends, nice=False, zero=False)
-        axis: dict[str, Any] = {"tickCount": 4, "format": "~g" if self.log else "~r"}
-        if self.choices:
-            axis = self._axis_of_choices(is_horizontal=kind is alt.X)
+            margin = 0.0  # the axis goes half a step beyond the choices anyway
+            axis = self._axis_of_choices(is_horizontal=is_horizontal)
+        else:
+            axis = {"tickCount": 4, "format": "~g" if self.log else "~r"}
         axis |= {
             "title": self.name if labels else None,
             "labels": labels,
             "grid": False,
             "labelOverlap": True,
         }
-        return kind("x:Q" if kind is alt.X else "y:Q", scale=scale, axis=alt.Axis(**axis))
+        ends = self.from_unit(np.array([-margin, 1.0 + margin])).tolist()
+        scale = alt.Scale(type="log" if self.log else "linear", domain=ends, nice=False, zero=False)
+        column = "x:Q" if is_horizontal else "y:Q"
+        return kind(column, scale=scale, axis=alt.Axis(**axis))
 
     def _axis_of_choices(self, *, is_horizontal: bool) -> dict[str, Any]:
         """Choose the options of an axis with a tick and a name for each choice.
@@ -140,9 +143,10 @@ class Dimension:
 class Panel:
     """One landscape.
 
-    `values` have columns x, y (coded) and value, the best last; cells have x2 and y2 as well.
-    Without them only crosses and points are drawn. Values beyond the `domain` get the colours of
-    its ends.
+    The `values` are a table with the columns x and y, in coded values, and value; its best rows are
+    last, so that they are drawn on top. If it has the columns x2 and y2 as well, its rows are
+    drawn as cells with these upper ends, otherwise as dots. Without `values` only crosses and
+    points are drawn. Values beyond the `domain` get the colours of its ends.
     """
 
     title: str  # such as the task
@@ -172,7 +176,8 @@ def landscape(
     """
     drawn = []
     for row in rows:
-        # The last panel of a row has the colour bar for all, the first the labels of the y axis.
+        # If all panels of a row have the same colours, the last one has the colour bar for all. A
+        # panel whose y axis is that of the first one in the row does not repeat its labels.
         is_shared = len({panel.domain for panel in row}) == 1
         panels = []
         for panel in row:
@@ -213,7 +218,7 @@ def _draw_panel(
     if panel.values is not None:
         layers.append(_draw_values(panel, panel.values, has_colour_bar=has_colour_bar))
     if panel.points is not None and len(panel.points):
-        layers.append(_draw_points(panel.points, panel.colour))
+        layers.append(_draw_points(panel.points, panel.colour))  # None: a colour for each trial
     if panel.crosses is not None and len(panel.crosses):
         crosses = alt.Chart(panel.crosses[["x", "y"]]).mark_point(**CROSS)
         if panel.colour:

@@ -106,11 +106,12 @@ def styles(methods: Iterable[str]) -> dict[str, Style]:
 
     The methods are in the order of what is shown. Random search always has the same style.
     """
-    looks = {RANDOM_SEARCH: REFERENCE}
+    style_of_method = {RANDOM_SEARCH: REFERENCE}
     others = [method for method in dict.fromkeys(methods) if method != RANDOM_SEARCH]
     for number, method in enumerate(others):
-        looks[method] = PALETTE[number] if number < len(PALETTE) else _grey_style(number)
-    return looks
+        has_colour = number < len(PALETTE)
+        style_of_method[method] = PALETTE[number] if has_colour else _grey_style(number)
+    return style_of_method
 
 
 def _grey_style(number: int) -> Style:
@@ -137,10 +138,11 @@ def by_method(shown: Iterable[str], methods: Iterable[str] = ()) -> dict[str, An
     style_of_method = styles([*methods, *shown])
     names = [name for name in style_of_method if name in shown]
     looks = [style_of_method[name] for name in names]
-    # Below the chart, in rows of about the same length. Colour and shape have the same legend, so
-    # that Vega draws it once; outlines of its markers would be dashed, as the lines are.
+    # The legend is below the chart, in rows of about the same length.
     n_rows = math.ceil(len(names) / MAX_NAMES_IN_LEGEND_ROW)
     n_columns = math.ceil(len(names) / max(n_rows, 1))
+    # Colour and shape have the same legend, so that Vega draws it once. Its markers have no
+    # outlines, which would be dashed as the lines are.
     legend = alt.Legend(
         title=None, orient="bottom", columns=n_columns, symbolSize=90, symbolStrokeWidth=0
     )
@@ -184,8 +186,8 @@ def facetted(chart: Any, column: str, panels: Sequence[str], columns: int) -> al
     """
     header = alt.Header(title=None, labelAnchor="start")
     whole = chart.facet(alt.Facet(f"{column}:N", sort=list(panels), header=header), columns=columns)
-    # If the last row is not full, panels above its empty places would have no axis of trials. Each
-    # panel then has its own axis.
+    # Panels share the horizontal axis below the last row. If that row is not full, the panels above
+    # its empty places would have none: each panel then has its own axis.
     is_ragged = len(panels) > columns and len(panels) % columns > 0
     return whole.resolve_axis(x="independent") if is_ragged else whole
 
