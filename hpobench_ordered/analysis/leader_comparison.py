@@ -41,6 +41,7 @@ from hpobench_ordered._typing import BoolArray, FloatArray
 from hpobench_ordered.analysis.benchmark_group import BenchmarkGroup, family_means
 from hpobench_ordered.analysis.bootstrap import MIN_SAMPLES_OF_INTERVAL
 from hpobench_ordered.analysis.samples import defined_tasks, finished_runs, mean_over_seeds
+from hpobench_ordered.analysis.scoring import BenchmarkScores
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -117,19 +118,7 @@ def compare_with_leader(
     error = errors[leader]
     ratio = difference / error
 
-    is_worse = np.zeros(len(mean_ranks), dtype=np.bool_)
-    limits = np.zeros(len(mean_ranks))  # of the ratio, at the step that decided on the method
-    remaining = np.ones(len(mean_ranks), dtype=np.bool_)  # the leader and all not yet found worse
-    others = [int(a) for a in np.argsort(-ratio, kind="stable") if a != leader]
-    for place, method in enumerate(others):
-        limit = _largest_ratio_by_chance(deviations[:, remaining], errors[remaining][:, remaining])
-        if ratio[method] <= limit:  # neither this method nor those after it are worse
-            limits[others[place:]] = limit
-            break
-        limits[method] = limit
-        is_worse[method] = True
-        remaining[method] = False
-
+    is_worse, limits = _test_step_by_step(ratio, leader, deviations, errors)
     return LeaderComparison(
         leader=leader,
         difference=difference,
@@ -137,6 +126,41 @@ def compare_with_leader(
         upper=difference + limits * error,
         is_worse=is_worse,
     )
+
+
+def _test_step_by_step(
+    ratio: FloatArray, leader: int, deviations: FloatArray, errors: FloatArray
+) -> tuple[BoolArray, FloatArray]:
+    """Test which methods are worse than the leader, in the order of falling ratios.
+
+    Each method is tested against a limit, the largest ratio that is expected by chance among the
+    leader and the methods that have not been found worse. The test ends at the first method whose
+    ratio is within its limit: this method and all after it are not found worse.
+
+    Args:
+        ratio: Differences from the leader, divided by their standard errors, (methods,).
+        leader: Index of the leader, which is not tested itself.
+        deviations: Deviations of the mean ranks in resamples, (resamples, methods).
+        errors: Standard errors of the differences of methods, (methods, methods).
+
+    Returns:
+        Which methods are worse, (methods,), and the limit that each method was compared with,
+        (methods,). Methods after the end of the test get its last limit; the leader has a limit
+        of 0.
+    """
+    is_worse = np.zeros(len(ratio), dtype=np.bool_)
+    limits = np.zeros(len(ratio))
+    remaining = np.ones(len(ratio), dtype=np.bool_)  # the leader and all not yet found worse
+    untested = [int(a) for a in np.argsort(-ratio, kind="stable") if a != leader]
+    while untested:
+        limit = _largest_ratio_by_chance(deviations[:, remaining], errors[remaining][:, remaining])
+        limits[untested] = limit  # later steps replace the limits of the methods that they test
+        method = untested.pop(0)
+        if ratio[method] <= limit:  # neither this method nor those after it are worse
+            break
+        is_worse[method] = True
+        remaining[method] = False
+    return is_worse, limits
 
 
 def leader_differences(group: BenchmarkGroup, *, trial: int | None = None) -> "pd.DataFrame":
@@ -220,11 +244,10 @@ def seed_and_task_influences(
     """
     strata: list[FloatArray] = []
     borrowed_variances = np.zeros(len(group.methods))
-    for place, item in enumerate(group.items):
+    for item in group.items:
         ranks = group.values(item, "rank", trial)  # (methods, seeds, tasks)
-        influences_of_item, variances_of_item = benchmark_influences(
-            ranks, _family_weight(group, place)
-        )
+        weight = _weight_in_mean_over_families(item, group)
+        influences_of_item, variances_of_item = benchmark_influences(ranks, weight)
         strata += influences_of_item
         borrowed_variances += variances_of_item
     return strata, borrowed_variances
@@ -338,21 +361,18 @@ def family_influences(group: BenchmarkGroup, trial: int) -> list[FloatArray]:
     return [influences(ranks_on_families, 1.0)]
 
 
-def _family_weight(group: BenchmarkGroup, place: int) -> float:
-    """Compute the weight of one benchmark on one surrogate in means over families.
+def _weight_in_mean_over_families(weighed_item: BenchmarkScores, group: BenchmarkGroup) -> float:
+    """Compute the weight of one item of a group in a mean over the group's families.
 
-    Numbers are averaged over the surrogates of a benchmark, then over the benchmarks of a family,
-    then over families. Such a mean is a weighted sum of the numbers. To find one weight, it is
-    computed of numbers that are 1 for this benchmark and 0 for all others.
-
-    Args:
-        group: The benchmarks, each on one surrogate.
-        place: Index of the benchmark in the group.
+    An item is one benchmark on one surrogate. A mean averages the items of a benchmark first, then
+    the benchmarks of a family, and then the families. It is a weighted sum over the items. If the
+    item has the value 1 and all others have the value 0, the mean is therefore the item's weight.
     """
-    indicators = []
-    for k, item in enumerate(group.items):
-        indicators.append((item, np.array(1.0 if k == place else 0.0)))
-    return float(family_means(indicators).mean())
+    values = []
+    for item in group.items:
+        value = 1.0 if item is weighed_item else 0.0
+        values.append((item, np.array(value)))
+    return float(family_means(values).mean())
 
 
 def _errors_of_differences(

@@ -44,12 +44,12 @@ SHARE_OF_TASKS = Fraction(2, 3)
 LEAST_NEAR_BEST_OF_PLATEAU = 0.1
 LARGEST_REGRET_OF_COPYING = 0.05
 DIGITS = 4
-"""Decimal digits that figures are stored with."""
+"""Decimal digits of the stored numbers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """Figures of random configurations on a benchmark, from which its marks follow.
+    """Two numbers about random configurations on a benchmark, which decide its marks.
 
     Distances between losses are relative to that from the median to the best known loss.
 
@@ -89,12 +89,12 @@ class Marks:
         return tuple(names)
 
     def describe(self) -> str:
-        """Describe the marks and their figures for people, such as "plateau (31.0% of ...)"."""
+        """Describe the marks and the numbers behind them, such as "plateau (31.0% of ...)"."""
         names = ", ".join(self.names) or "none"
-        figures = f"{self.near_best:.1%} of random configurations are near the best"
+        reasons = f"{self.near_best:.1%} of random configurations are near the best"
         if self.copying is not None:
-            figures += f", copying from the task before leaves {self.copying:.1%}"
-        return f"{names} ({figures})"
+            reasons += f", copying from the task before leaves {self.copying:.1%}"
+        return f"{names} ({reasons})"
 
 
 class SourceOfMarks(NamedTuple):

@@ -98,27 +98,23 @@ def speedups(
     if is_finished is None:
         is_finished = np.ones(losses.shape[:2], dtype=np.bool_)
     finite_losses_of_reference = replace_failures({"loss": losses})["loss"][index_of_reference]
-    last_trial = losses.shape[-1]
     n_tasks = losses.shape[2] - first_task
     total_log_ratio = np.zeros((len(methods), n_tasks, len(budgets)))
     total_failures = np.zeros_like(total_log_ratio)
     for is_in_half in split_seeds(is_finished[index_of_reference]):
+        # The targets for this half are from the seeds of the other half.
         is_target_seed = is_finished[index_of_reference] & ~is_in_half
         if not is_target_seed.any():  # there is one seed
             is_target_seed = is_finished[index_of_reference]
         targets = reference_targets(finite_losses_of_reference[is_target_seed], budgets)
-        first_trials = trials_to_reach(
-            losses[:, is_in_half, first_task:], targets[first_task:]
-        )  # (methods, seeds, tasks, budgets)
-
-        is_failure = first_trials == 0  # the target is not reached
-        is_counted = is_finished[:, is_in_half, None, None]
-        trials = np.where(is_failure, last_trial, first_trials)
-        mean_trials = mean_over_seeds(np.where(is_counted, trials, np.nan))
-        log_ratio = np.log(mean_trials[index_of_reference] / mean_trials)
-        n_seeds = is_counted.sum(axis=1)  # of each method
-        total_log_ratio += np.where(n_seeds > 0, n_seeds * log_ratio, 0.0)
-        total_failures += (is_failure & is_counted).sum(axis=1)
+        log_ratio, failures = _sum_over_seeds(
+            losses[:, is_in_half, first_task:],
+            targets[first_task:],
+            is_finished=is_finished[:, is_in_half],
+            index_of_reference=index_of_reference,
+        )
+        total_log_ratio += log_ratio
+        total_failures += failures
 
     n_finished = is_finished.sum(axis=1)[:, None, None]
     n_finished = np.where(n_finished > 0, n_finished, np.nan)
@@ -129,6 +125,35 @@ def speedups(
         values=np.exp(total_log_ratio / n_finished),
         failure_rates=np.asarray(total_failures / n_finished),
     )
+
+
+def _sum_over_seeds(
+    losses: FloatArray, targets: FloatArray, *, is_finished: BoolArray, index_of_reference: int
+) -> tuple[FloatArray, IntArray]:
+    """Sum log speedups and failures over the seeds of one half, (methods, tasks, budgets) each.
+
+    The speedup is the mean number of trials that the reference needs to reach a target, divided by
+    that of the method. Each seed that a method has finished counts once with the log of this ratio.
+
+    Args:
+        losses: Loss of every trial, (methods, seeds in the half, tasks, trials).
+        targets: Losses to reach, (tasks, budgets).
+        is_finished: Which runs are finished, (methods, seeds in the half).
+        index_of_reference: Index of the reference along the first axis.
+    """
+    last_trial = losses.shape[-1]
+    first_trials = trials_to_reach(losses, targets)  # (methods, seeds, tasks, budgets)
+    is_failure = first_trials == 0  # the target is not reached
+    is_counted = is_finished[:, :, None, None]
+    trials = np.where(is_failure, last_trial, first_trials)
+    mean_trials = mean_over_seeds(np.where(is_counted, trials, np.nan))
+    log_ratio = np.log(mean_trials[index_of_reference] / mean_trials)
+
+    n_seeds = is_counted.sum(axis=1)  # of each method
+    # A method without seeds has a mean of NaN, and adds nothing.
+    summed_log_ratio = np.where(n_seeds > 0, n_seeds * log_ratio, 0.0)
+    n_failures = (is_failure & is_counted).sum(axis=1)
+    return summed_log_ratio, n_failures
 
 
 def split_seeds(is_finished: BoolArray) -> list[BoolArray]:
