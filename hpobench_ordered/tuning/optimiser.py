@@ -427,9 +427,7 @@ class Optimiser:
         return best
 
     def frame(self, *, objective: str = "objective") -> "DataFrame":
-        """The trials that were told, as a table.
-
-        `read_history` reads it for the next task.
+        """Return the trials that were told as a table, which `read_history` can read.
 
         Args:
             objective: Column of the values.
@@ -529,11 +527,14 @@ def describe_settings(
         "seed": seed,
         "budget": budget,
         "context": context,
-        "history": [[e.task, hash_evaluations(e)] for e in history],
+        "history": [[earlier.task, hash_evaluations(earlier)] for earlier in history],
         "space": space.to_json(),
     }
     if data:
-        settings["data"] = [None if d is None else d.digest for d in data]
+        digests: list[str | None] = []
+        for data_of_task in data:  # None where they are unknown
+            digests.append(None if data_of_task is None else data_of_task.digest)
+        settings["data"] = digests
     return as_json(settings)
 
 
@@ -582,16 +583,25 @@ def describe_other_spaces(history: Sequence[Evaluations], space: SearchSpace) ->
 
 
 def check_context(context: Mapping[str, float], history: Sequence[Evaluations]) -> None:
-    """Check that a context is numeric; warn if earlier tasks have other contexts."""
-    here = "the task at hand"
+    """Check that a context is numeric; warn if earlier tasks have contexts of other names.
+
+    Raises:
+        EvaluationsError: The context is no mapping, or one of its values is no finite number.
+    """
     if not isinstance(context, Mapping):
         raise EvaluationsError(f"a context must be a mapping of numbers, but got {context!r}")
-    check_contexts({here: context}, [here])  # raises an error unless all numbers are finite
-    others = [repr(e.task) for e in history if set(e.context) != set(context)]
-    if context and others:
+    # `check_contexts` takes the contexts of several tasks; its errors name the task.
+    task = "the task at hand"
+    check_contexts({task: context}, [task])  # raises an error unless all numbers are finite
+
+    tasks_that_differ = []
+    for evaluations in history:
+        if evaluations.context.keys() != context.keys():
+            tasks_that_differ.append(repr(evaluations.task))
+    if context and tasks_that_differ:
         warn(
-            f"the context of {here} has {sorted(context)}, which differs from that of "
-            f"{join_words(others)}: a method may not use it"
+            f"the context of {task} has {sorted(context)}, which differs from that of "
+            f"{join_words(tasks_that_differ)}: a method may not use it"
         )
 
 

@@ -238,7 +238,7 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
             if suggestion is None:  # the method has no value for it
                 return self._draw(study, trial, param_name, param_distribution)
 
-            value, is_contained = _as_represented(param_distribution, suggestion.value)
+            value, is_contained = _convert_to_range(param_distribution, suggestion.value)
             if is_contained:
                 self._warn_of_other_range(param_name, param_distribution)
                 return value
@@ -412,18 +412,27 @@ class Replay:
         self._told_since_record: list[int] = []  # trials told since the last record
 
         trials = self.catch_up(study)
-        taken: set[int] = set()
+        self._free_suggestions = self._list_unused_suggestions(trials)
+
+    def _list_unused_suggestions(self, trials: Sequence[FrozenTrial]) -> list[int]:
+        """List the numbers of the suggestions that none of the trials needs, in ascending order.
+
+        If no other process works on the study, a trial that seems to run was interrupted, and does
+        not need its suggestion any more.
+        """
+        used: set[int] = set()
         for trial in trials:
-            # If no other process works on the study, a trial that seems to run was interrupted. Its
-            # suggestion is free for another trial.
-            is_alive = is_shared or trial.state.is_finished()
-            if is_alive and trial.number in self._suggestion_of_trial:
-                taken.add(self._suggestion_of_trial[trial.number])
+            is_interrupted = not self._is_shared and not trial.state.is_finished()
+            if not is_interrupted and trial.number in self._suggestion_of_trial:
+                used.add(self._suggestion_of_trial[trial.number])
         all_suggestions = range(len(self._suggested_configs))
-        self._free_suggestions = [number for number in all_suggestions if number not in taken]
+        return [number for number in all_suggestions if number not in used]
 
     def is_of(self, study: Study) -> bool:
-        """Whether this is the study; studies of other storages may have the same name and id."""
+        """Whether a study is the one of this replay.
+
+        The storage is compared, too: studies of two storages may have the same name and id.
+        """
         return study._storage is self._storage and study._study_id == self._study_id
 
     def is_told(self, trial: FrozenTrial) -> bool:
@@ -601,15 +610,20 @@ def _infer_space(trials: Iterable[FrozenTrial]) -> SearchSpace | None:
     return None
 
 
-def _as_represented(distribution: BaseDistribution, value: Any) -> tuple[Any, bool]:
-    """Convert a value to the form that a distribution uses, such as 3 to 3.0 for floats.
+def _convert_to_range(distribution: BaseDistribution, value: Any) -> tuple[Any, bool]:
+    """Convert a value that the method suggests to the one that the objective gets.
+
+    A number gets the type of the distribution, such as 3.0 for 3. The method knows choices that are
+    no plain values, such as tuples, by a text: this text is converted to the choice itself.
 
     Returns:
-        The converted value, and whether the distribution contains it.
+        The converted value, and whether the distribution contains it. A value that cannot be
+        converted is returned as it is, with False.
     """
     if isinstance(distribution, CategoricalDistribution):
-        for choice in distribution.choices:  # the method knows a tuple, for example, by its text
-            if not is_value(choice) and name_choice("", choice) == value:
+        for choice in distribution.choices:
+            is_known_by_text = not is_value(choice)
+            if is_known_by_text and name_choice("", choice) == value:
                 return choice, True
     try:
         internal = distribution.to_internal_repr(value)

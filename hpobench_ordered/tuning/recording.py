@@ -108,11 +108,13 @@ class Recorder:
                 load_if_exists=True,
             )
             trials: list[FrozenTrial] = self._study.get_trials(deepcopy=False)
+        # The storage's id of each trial, by the number of the trial in the study.
         self._id_of_trial = [trial._trial_id for trial in trials]
         # When the task was begun; None if it has no trials.
         self._start: datetime | None = trials[0].datetime_start if trials else None
         self._settings: dict[str, Any] | None = self._study.user_attrs.get(SETTINGS_ENTRY)
         self.events = sorted(_list_events(trials))
+        # Each trial of this package was asked for or told, which are events.
         trials_with_event = {event.trial for event in self.events}
         has_other_trials = len(trials_with_event) < len(trials)
         if has_other_trials or (trials and self._settings is None):
@@ -126,7 +128,7 @@ class Recorder:
                 "use another name for this task"
             )
         self.trials = [_read_trial(trial) for trial in trials]
-        self._next_event = len(self.events)
+        self._next_event = len(self.events)  # number of the event that is recorded next
 
     @property
     def settings(self) -> Mapping[str, Any]:
@@ -174,7 +176,10 @@ class Recorder:
         return read_source(earlier, space, Settings(), reader)
 
     def stop(self, reason: str) -> None:
-        """Record nothing any more: the optimiser could not be led through what follows."""
+        """Refuse to record anything from now on; errors give the reason.
+
+        The first reason stays if there is one already.
+        """
         self._failure = self._failure or reason
 
     def ask(self, config: Config, space: SearchSpace) -> int:
@@ -242,10 +247,15 @@ class Recorder:
         return number
 
     def _check_only_writer(self) -> None:
-        """Raise a `StoreError` if another process has added trials or values to the study."""
+        """Raise a `StoreError` if another process has added trials or values to the study.
+
+        The study then has more trials or events than this recorder has written or read.
+        """
         trials = self._study.get_trials(deepcopy=False)
         n_events = len(list(_list_events(trials)))
-        if len(trials) != len(self._id_of_trial) or n_events != self._next_event:
+        has_own_trials_only = len(trials) == len(self._id_of_trial)
+        has_own_events_only = n_events == self._next_event
+        if not (has_own_trials_only and has_own_events_only):
             raise StoreError(
                 f"another optimiser writes to {self.place}; each needs a task of its own"
             )
@@ -298,7 +308,10 @@ def record_history(
 
 
 def _list_events(trials: Sequence[FrozenTrial]) -> Iterator[Event]:
-    """Yield when each trial was asked for, and when its value was told, trial by trial."""
+    """Yield the events of trials that attributes record: one for asking, one for telling.
+
+    The events follow the order of the trials, which need not be the order in which they happened.
+    """
     for trial in trials:
         if ASKED_ATTRIBUTE in trial.user_attrs:
             yield Event(trial.user_attrs[ASKED_ATTRIBUTE], trial.number, is_told=False)
@@ -307,4 +320,6 @@ def _list_events(trials: Sequence[FrozenTrial]) -> Iterator[Event]:
 
 
 def _read_trial(trial: FrozenTrial) -> RecordedTrial:
-    return RecordedTrial(dict(trial.params), trial.value, trial.user_attrs.get(RESULTS_ATTRIBUTE))
+    """Convert a trial of the study to a `RecordedTrial`."""
+    results = trial.user_attrs.get(RESULTS_ATTRIBUTE)
+    return RecordedTrial(config=dict(trial.params), value=trial.value, results=results)
