@@ -138,22 +138,44 @@ def describe_cause(error: BaseException) -> list[str]:
     if cause is error or isinstance(cause, InvalidConfigError):
         return []
 
-    frames = list(traceback.extract_tb(cause.__traceback__))  # calls, the innermost last
-    innermost_frames = frames[-MAX_FRAMES:]
-    lines = ["".join(traceback.format_list(innermost_frames)).rstrip()]
+    calls = list(traceback.extract_tb(cause.__traceback__))  # the innermost last
+    innermost_calls = traceback.format_list(calls[-MAX_FRAMES:])
+    lines = ["".join(innermost_calls).rstrip()]
 
-    # This package calls the method, whose file is the first outside; other files are called by it.
-    outside = [frame for frame in frames if not Path(frame.filename).is_relative_to(PACKAGE_FOLDER)]
-    if outside:
-        file_of_method = outside[0].filename
-        frames_of_method = [frame for frame in outside if frame.filename == file_of_method]
-        last = frames_of_method[-1]
-        lines.insert(0, f"{last.filename}:{last.lineno}: {last.line}")
+    call_in_method = _find_call_in_method(calls)
+    if call_in_method is not None:
+        location = f"{call_in_method.filename}:{call_in_method.lineno}"
+        lines.insert(0, f"{location}: {call_in_method.line}")
     return lines
 
 
+def _find_call_in_method(
+    calls: Sequence[traceback.FrameSummary],
+) -> traceback.FrameSummary | None:
+    """Find the innermost of a traceback's calls that is in the file of the method.
+
+    This package calls the method. The first file outside of the package is therefore that of the
+    method; it calls what is in other files, such as libraries.
+
+    Args:
+        calls: Calls of the traceback, the innermost last.
+
+    Returns:
+        The call; None if all calls are in this package.
+    """
+    outside = [call for call in calls if not Path(call.filename).is_relative_to(PACKAGE_FOLDER)]
+    if not outside:
+        return None
+    file_of_method = outside[0].filename
+    calls_in_method = [call for call in outside if call.filename == file_of_method]
+    return calls_in_method[-1]
+
+
 def find_root_cause(error: BaseException) -> BaseException:
-    """Follow the chain of causes of an error to its end; an error without a cause is its own."""
+    """Return the first error in a chain of errors, each of which was raised because of another.
+
+    An error that has no cause is returned itself.
+    """
     while error.__cause__ is not None:
         error = error.__cause__
     return error

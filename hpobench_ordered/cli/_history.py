@@ -121,13 +121,7 @@ class EarlierTasks:
         space = None if self.space is None else read_space_file(self.space)
         direction = None if self.direction is None else Direction(self.direction)
         if not self.history:
-            if self.rename or self.drop_invalid or self.clip:
-                raise click.UsageError("--rename, --drop-invalid and --clip need --history")
-            if space is None or direction is None:
-                raise click.UsageError(
-                    "give --space and --direction; only studies in --history have them"
-                )
-            return TaskAtHand(space, direction, history=())
+            return self._make_task_without_history(space, direction)
 
         space_of_history = space if history_space is None else read_space_file(history_space)
         settings = Settings(
@@ -147,7 +141,28 @@ class EarlierTasks:
             say(f"the search space is that of {last.task!r}: {listing}")
         if direction is None:
             say(f"the direction is that of the studies: {last.direction.value}")
+        # If --direction is used, all evaluations were read with this direction.
         return TaskAtHand(space, last.direction, history)
+
+    def _make_task_without_history(
+        self, space: SearchSpace | None, direction: Direction | None
+    ) -> TaskAtHand:
+        """Make the task for a command that was called without --history.
+
+        Args:
+            space: The space in --space; None if the option is not used.
+            direction: The value of --direction; None if the option is not used.
+
+        Raises:
+            UsageError: One of the two is missing, or an option is used that needs --history.
+        """
+        if self.rename or self.drop_invalid or self.clip:
+            raise click.UsageError("--rename, --drop-invalid and --clip need --history")
+        if space is None or direction is None:
+            raise click.UsageError(
+                "give --space and --direction; only studies in --history have them"
+            )
+        return TaskAtHand(space, direction, history=())
 
 
 def earlier_options(command: Command) -> Command:

@@ -32,21 +32,21 @@ def make_protocol(
         UsageError: An option is used that this protocol does not have.
     """
     protocol_class = PROTOCOLS[name]
-    possible = [field.name for field in fields(protocol_class) if field.name in settings]
+    names_of_fields = [field.name for field in fields(protocol_class)]
+    possible = [setting for setting in names_of_fields if setting in settings]
     chosen = {setting: value for setting, value in settings.items() if value is not None}
     for setting in chosen:
         if setting not in possible:
-            options = ", ".join(map(option_of_setting, possible))
+            options = ", ".join(map(format_option, possible))
             raise click.UsageError(
-                f"the protocol {name} does not take {option_of_setting(setting)}; it takes "
-                f"{options}"
+                f"the protocol {name} does not take {format_option(setting)}; it takes {options}"
             )
     protocol: Protocol = protocol_class(**chosen)
     return protocol
 
 
-def option_of_setting(setting: str) -> str:
-    """The option that sets a setting of a protocol, such as --first-trials."""
+def format_option(setting: str) -> str:
+    """Return the option that sets a setting of a protocol: "first_trials" gives --first-trials."""
     return RENAMED_OPTIONS.get(setting, f"--{setting.replace('_', '-')}")
 
 
