@@ -38,10 +38,10 @@ PALE_ARROW = "#B0B0B0"
 """Colour of an arrow where only the error is above the plotted range."""
 
 
-def beside(
+def arrange(
     charts: Iterable[Any], *, columns: int, title: str, shared: bool = True
 ) -> alt.TopLevelMixin:
-    """Put finished charts beside each other, `columns` in a row.
+    """Arrange finished charts in rows of `columns` charts each, as one chart.
 
     Args:
         charts: The charts, in the order of reading.
@@ -167,7 +167,7 @@ def _draw_bases(bases: "pd.DataFrame") -> alt.Chart:
     )
 
 
-def by_task(
+def scores_by_task(
     frame: "pd.DataFrame", *, bars: bool, columns: int, size: tuple[float, float], title: str
 ) -> alt.TopLevelMixin:
     """Draw the mean score of every method on every task with its error.

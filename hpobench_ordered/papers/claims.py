@@ -51,7 +51,7 @@ class Finding:
     difference: float  # positive: in favour of the claim
     standard_error: float  # 0 if nothing is random
     n_samples: int  # number of seeds, tasks or benchmarks that the error is over
-    form: str = ".3g"  # format of the difference
+    number_format: str = ".3g"  # format of the difference
     is_ratio: bool = False  # whether the difference is of logarithms, and is shown as a ratio
 
     @classmethod
@@ -61,7 +61,7 @@ class Finding:
         sentence: str,
         samples: FloatArray,
         *,
-        form: str = ".3g",
+        number_format: str = ".3g",
         is_ratio: bool = False,
     ) -> "Finding":
         """Make a finding whose difference is the mean of some samples.
@@ -71,7 +71,7 @@ class Finding:
             sentence: As in `Finding`.
             samples: Independent differences, such as one per seed, shape (n,). Positive ones are in
                 favour of the claim; those that are NaN are left out.
-            form: Format of the difference.
+            number_format: Format of the difference.
             is_ratio: Whether the samples are logarithms of ratios.
         """
         defined = samples[~np.isnan(samples)]
@@ -83,7 +83,7 @@ class Finding:
             difference=mean,
             standard_error=two_errors / 2,
             n_samples=len(defined),
-            form=form,
+            number_format=number_format,
             is_ratio=is_ratio,
         )
 
@@ -137,8 +137,8 @@ class Finding:
             high = math.exp(self.difference + self.half_width)
             text = f"{self.sentence}: ratio {ratio:.3g}"
             return f"{text} ({low:.3g} to {high:.3g})" if has_interval else text
-        text = f"{self.sentence}: {self.difference:+{self.form}}"
-        return f"{text} ± {self.half_width:{self.form}}" if has_interval else text
+        text = f"{self.sentence}: {self.difference:+{self.number_format}}"
+        return f"{text} ± {self.half_width:{self.number_format}}" if has_interval else text
 
 
 def find_weakest(findings: Iterable[Finding]) -> Finding:
@@ -217,7 +217,13 @@ def ahead(
     for subject, scores in iter_scores(evidence, comparisons, measure, by_task=by_task):
         pairs = [
             compare_pair(
-                subject, scores, first, rival, trial=trial, form=FORMATS[measure], margin=margin
+                subject,
+                scores,
+                first,
+                rival,
+                trial=trial,
+                number_format=FORMATS[measure],
+                margin=margin,
             )
             for first, rival in itertools.product(firsts, rivals)
         ]
@@ -250,7 +256,7 @@ def compare_pair(
     rival: str,
     *,
     trial: int,
-    form: str = ".1f",
+    number_format: str = ".1f",
     margin: float = 0.0,
 ) -> Finding:
     """Check that a method is better than a rival after a trial; their runs are paired by seed.
@@ -261,7 +267,7 @@ def compare_pair(
         first: The method.
         rival: The rival.
         trial: The trial, counted from 1.
-        form: Format of the scores.
+        number_format: Format of the scores.
         margin: How much worse than the rival counts as no worse.
     """
     # How much lower, so better, the method's score is than the rival's: (seeds, tasks).
@@ -274,11 +280,15 @@ def compare_pair(
         count = f"better on {(lead_on_task > 0).sum()} of {n_tasks} tasks"
 
     means = mean_of_methods(scores, trial)
-    sentence = f"{first} {means[first]:{form}}, {rival} {means[rival]:{form}}, {count}"
+    sentence = (
+        f"{first} {means[first]:{number_format}}, {rival} {means[rival]:{number_format}}, {count}"
+    )
     if margin:
-        sentence += f", allowed {margin:{form}}"
+        sentence += f", allowed {margin:{number_format}}"
     lead_of_seed = leads.mean(axis=1)
-    return Finding.from_samples(subject, sentence, lead_of_seed + margin, form=form)
+    return Finding.from_samples(
+        subject, sentence, lead_of_seed + margin, number_format=number_format
+    )
 
 
 def mean_of_methods(scores: Scores, trial: int) -> dict[str, float]:

@@ -134,7 +134,7 @@ class Evidence:
         cells: The runs on each benchmark.
         surrogates: The surrogates of benchmarks that are not on their default surrogate.
         methods: As in `Paper`: methods that are not registered, by their names in comparisons.
-        counted: As in `Paper`: selects the values that enter means.
+        select_counted: As in `Paper`: selects the values that enter means.
         landscape: As in `Paper`: chooses the configurations of a benchmark to show.
     """
 
@@ -145,13 +145,13 @@ class Evidence:
         *,
         surrogates: Mapping[str, str],
         methods: Mapping[str, MethodSpec] = MappingProxyType({}),
-        counted: Callable[[FloatArray], FloatArray] = count_everything,
+        select_counted: Callable[[FloatArray], FloatArray] = count_everything,
         landscape: Callable[[Benchmark], Landscape] = Landscape.of,
     ) -> None:
         self._store = store
         self._cells = cells
         self._methods = methods
-        self._select_counted = counted
+        self._select_counted = select_counted
         # What has been read so far: for each benchmark, method and protocol, the "loss" and the
         # "regret" of all runs, of the shape (seeds, tasks, trials).
         self._arrays: dict[tuple[str, str, Protocol | None], dict[str, FloatArray]] = {}

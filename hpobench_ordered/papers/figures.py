@@ -74,7 +74,7 @@ def progress(
     panels_of_rows = list(chain.from_iterable(charts_of_row.values()))
     samples = "runs" if over_runs else "seeds"
     has_same_methods = len({comparison.methods for comparison in comparisons}) == 1
-    chart = paper_charts.beside(
+    chart = paper_charts.arrange(
         panels_of_rows,
         columns=len(measures) + (1 if times else 0),
         title=f"after every trial, mean over {samples}",

@@ -54,18 +54,18 @@ class Exhibit:
     Attributes:
         number: Its number in the paper.
         caption: What our figure or table shows.
-        says: What the paper says of its own figure or table, in our own words.
+        paper_says: What the paper says of its own figure or table, in our own words.
         comparisons: What it is made from; only these methods are run.
-        make: Draws the figure or computes the table, from the results and the comparisons.
+        make_content: Draws the figure or computes the table from the results and `comparisons`.
         check: Checks the claims that the paper makes of it.
         kind: `FIGURE` or `TABLE`.
     """
 
     number: int
     caption: str
-    says: str
+    paper_says: str
     comparisons: tuple[MethodComparison, ...]
-    make: Callable[[Evidence, Comparisons], Content]
+    make_content: Callable[[Evidence, Comparisons], Content]
     check: Check = claim_nothing
     kind: str = FIGURE
 
@@ -106,10 +106,10 @@ class Paper:
         notes: Explains the scores to readers of the summary.
         exceptions: The setting of each benchmark where it differs from `setting`.
         methods: Methods that are not registered, by their names in comparisons.
-        counted: Selects from a quantity, (methods, seeds, tasks, trials), what enters means.
+        select_counted: Selects from a quantity, (methods, seeds, tasks, trials), what enters means.
         landscape: Chooses the configurations of a benchmark that landscapes show.
-        runs_on: Takes a benchmark and seeds, and returns the benchmarks that runs are on, each with
-            its seeds: a benchmark may have a copy with other data for each seed.
+        assign_seeds: Takes a benchmark and seeds, and returns the benchmarks that runs are on, each
+            with its seeds: a benchmark may have a copy with other data for each seed.
         with_authors_bo: The same paper with its authors' own Bayesian optimisation; None if that is
             not rebuilt.
     """
@@ -121,9 +121,11 @@ class Paper:
     notes: str
     exceptions: Mapping[str, Setting] = field(default_factory=dict, hash=False)
     methods: Mapping[str, MethodSpec] = field(default_factory=dict, hash=False)
-    counted: Callable[[FloatArray], FloatArray] = count_everything
+    select_counted: Callable[[FloatArray], FloatArray] = count_everything
     landscape: Callable[[Benchmark], Landscape] = Landscape.of
-    runs_on: Callable[[str, Sequence[int]], dict[str, tuple[int, ...]]] = run_on_benchmark_itself
+    assign_seeds: Callable[[str, Sequence[int]], dict[str, tuple[int, ...]]] = (
+        run_on_benchmark_itself
+    )
     with_authors_bo: "Paper | None" = None
 
     def setting_of(self, benchmark: str) -> Setting:

@@ -171,7 +171,7 @@ def generate_missing_benchmarks(setup: Setup, workers: int, show_progress: Progr
     for benchmark, methods in experiments(setup.exhibits).items():
         if not methods:
             continue
-        for name in setup.runs_on(benchmark):
+        for name in setup.assign_seeds(benchmark):
             is_copy = name != benchmark
             if is_copy and benchmark_spec(name).recorded is None:
                 missing.append(name)
@@ -212,7 +212,7 @@ def plan_runs(setup: Setup) -> dict[str, list[Cell]]:
         # The spec of a method of the paper alone, the name of a registered method.
         methods = [setup.paper.methods.get(name, name) for name in comparison.methods]
         # These are other benchmarks if each seed has its own data.
-        for name, seeds in setup.runs_on(benchmark).items():
+        for name, seeds in setup.assign_seeds(benchmark).items():
             cells += plan(
                 benchmarks=[name],
                 methods=methods,
@@ -240,14 +240,14 @@ def make_exhibits(
         cells_of_benchmark,
         surrogates=setup.surrogates,
         methods=setup.paper.methods,
-        counted=setup.paper.counted,
+        select_counted=setup.paper.select_counted,
         landscape=setup.paper.landscape,
     )
     claims = {}
     data = {}
     for number_done, exhibit in enumerate(setup.exhibits):
         show_progress("figures and tables", number_done, len(setup.exhibits))
-        content = exhibit.make(evidence, exhibit.comparisons)
+        content = exhibit.make_content(evidence, exhibit.comparisons)
         write_files(setup.folder, encode_content(exhibit.name, content))
         data[exhibit.name] = content.data
         claims[exhibit.name] = tuple(exhibit.check(evidence, exhibit.comparisons))

@@ -40,9 +40,9 @@ class Setup:
         """The name of each benchmark's surrogate, by the benchmark's name."""
         return {name: str(setting.surrogate) for name, setting in self.settings.items()}
 
-    def runs_on(self, benchmark: str) -> dict[str, tuple[int, ...]]:
-        """Return the benchmarks that runs are on, each with its seeds; see `Paper.runs_on`."""
-        return self.paper.runs_on(benchmark, self.settings[benchmark].seeds)
+    def assign_seeds(self, benchmark: str) -> dict[str, tuple[int, ...]]:
+        """Return the benchmarks that runs are on, each with its seeds; see `Paper.assign_seeds`."""
+        return self.paper.assign_seeds(benchmark, self.settings[benchmark].seeds)
 
     @property
     def store(self) -> Store:

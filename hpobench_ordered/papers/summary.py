@@ -66,7 +66,7 @@ def gallery(result: Reproduction) -> bytes:
     """
     lines = [f"# {result.setup.paper.citation}", "", *_describe_setup(result), ""]
     for exhibit in result.setup.exhibits:
-        lines += [f"## {exhibit.title}", "", f"The paper: {exhibit.says}", ""]
+        lines += [f"## {exhibit.title}", "", f"The paper: {exhibit.paper_says}", ""]
         if exhibit.kind == TABLE:
             lines += _format_table(ENTRY_HEADER, entry_rows(result.data[exhibit.name]))
         else:

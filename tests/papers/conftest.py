@@ -92,7 +92,7 @@ def small_paper():
         citation="Someone (2020), Something",
         setting=Setting(Ordered(trials=3), seeds=tuple(range(12))),
         notes="Scores are normalised.",
-        counted=drop_first_task,
+        select_counted=drop_first_task,
         # There is no figure 4: papers have figures that are not reproduced.
         exhibits=(
             make_figure(1, NO_METHODS, make_landscapes),

@@ -61,7 +61,7 @@ def test_weakest_part_decides():
 @pytest.mark.parametrize(
     ("fields", "text"),
     [
-        ({"form": ".2f"}, "a 1, b 2: +1.00 ± 0.28"),
+        ({"number_format": ".2f"}, "a 1, b 2: +1.00 ± 0.28"),
         ({"is_ratio": True, "difference": np.log(2)}, "a 1, b 2: ratio 2 (1.52 to 2.64)"),
         ({"standard_error": np.nan, "n_samples": 1}, "a 1, b 2: +1"),
     ],

@@ -23,7 +23,7 @@ class EvidenceWithTimes(InventedEvidence):
 def invent_evidence(chosen: Paper) -> EvidenceWithTimes:
     """Random losses and regrets of all runs of a paper: three seeds, nine tasks, 50 trials."""
     rng = np.random.default_rng(0)
-    evidence = EvidenceWithTimes(counted=chosen.counted)
+    evidence = EvidenceWithTimes(select_counted=chosen.select_counted)
     for exhibit in chosen.exhibits:
         for comparison in exhibit.comparisons:
             for method in comparison.methods:

@@ -42,7 +42,7 @@ DISTBO = paper("distbo")
 
 def make_evidence(regrets: dict[tuple[str, str], FloatArray | float]) -> Evidence:
     """Evidence of 3 seeds, 2 tasks and 100 trials with these regrets, by benchmark and method."""
-    evidence = InventedEvidence(counted=count_runs_as_seeds)
+    evidence = InventedEvidence(select_counted=count_runs_as_seeds)
     for (benchmark, method), values in regrets.items():
         evidence.add_runs(benchmark, method, regret=np.broadcast_to(values, (3, 2, 100)))
     return evidence
@@ -193,7 +193,7 @@ def test_name_tells_number_of_random_trials():
 @pytest.mark.parametrize("name", ["distbo-toy", "distbo-parkinsons"])
 def test_each_seed_has_benchmark_of_its_own(name):
     """Data are drawn or split anew for each seed; the plain name is that of seed 0."""
-    seeds_of_benchmarks = DISTBO.runs_on(name, (0, 3))
+    seeds_of_benchmarks = DISTBO.assign_seeds(name, (0, 3))
 
     assert seeds_of_benchmarks == {name: (0,), f"{name}-seed-3": (3,)}
 
@@ -258,7 +258,7 @@ def test_curves_over_runs_have_errors_between_runs():
     """Bands are two standard errors of values over runs, and one standard deviation of ranks."""
     rng = np.random.default_rng(0)
     losses = {(TOY, method): rng.random((3, 2, 4)) for method in ("a", "b")}  # 6 runs, 4 trials
-    evidence = InventedEvidence(losses, counted=count_runs_as_seeds)
+    evidence = InventedEvidence(losses, select_counted=count_runs_as_seeds)
     comparisons = [MethodComparison(TOY, ("a", "b"))]
 
     curves = progress(
@@ -353,7 +353,7 @@ def make_paper_on_similarities() -> Paper:
         exhibits=(make_figure(1, two_methods, draw, check),),
         notes="Regret.",
         methods=methods,
-        counted=count_runs_as_seeds,
+        select_counted=count_runs_as_seeds,
     )
 
 

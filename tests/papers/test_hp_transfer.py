@@ -351,7 +351,7 @@ def test_benchmarks_of_one_family_are_one_sample():
 )
 def test_level_is_within_factor(factors, outcome):
     """Method a may be up to 1.5 times as fast as tpe, or tpe as a."""
-    check = check_with(speedups.is_level, "a", factor=1.5)
+    check = check_with(speedups.is_about_as_fast, "a", factor=1.5)
     assert {finding.outcome for finding in check_on_runs(check, a=factors)} == {outcome}
 
 

@@ -49,7 +49,7 @@ def test_gallery_shows_every_figure(small_paper, small_folder):
     gallery = (small_folder / "figures.md").read_text(encoding="utf-8")
 
     for exhibit in small_paper.exhibits:
-        assert exhibit.says in gallery
+        assert exhibit.paper_says in gallery
         assert f"({exhibit.name}.csv)" in gallery
 
 

@@ -23,9 +23,9 @@ def make_figure(
     return Exhibit(
         number=number,
         caption=f"caption {number}.",
-        says=f"What figure {number} shows.",
+        paper_says=f"What figure {number} shows.",
         comparisons=tuple(comparisons),
-        make=make,
+        make_content=make,
         check=check,
     )
 
@@ -37,15 +37,17 @@ class InventedEvidence(Evidence):
         self,
         losses: Mapping[tuple[str, str], np.ndarray] | None = None,
         *,
-        counted: Callable[[FloatArray], FloatArray] = drop_first_task,
+        select_counted: Callable[[FloatArray], FloatArray] = drop_first_task,
     ) -> None:
         """Start with the losses of some runs, by benchmark and method; see `add_runs`.
 
         Args:
             losses: Default: none.
-            counted: Chooses the tasks that count. By default not the first one, without history.
+            select_counted: Selects the tasks that count. By default not the first one, which has no
+                history.
         """
-        super().__init__(Store(Path("nowhere")), cells={}, surrogates={}, counted=counted)
+        store = Store(Path("nowhere"))
+        super().__init__(store, cells={}, surrogates={}, select_counted=select_counted)
         for (benchmark, method), losses_of_method in (losses or {}).items():
             self.add_runs(benchmark, method, loss=losses_of_method)
 

@@ -152,7 +152,7 @@ def _figure(
     number: int,
     comparisons: tuple[MethodComparison, ...],
     *,
-    says: str,
+    paper_says: str,
     check: Check,
     measure: Measure = Measure.REGRET,
 ) -> Exhibit:
@@ -164,9 +164,9 @@ def _figure(
     return Exhibit(
         number,
         caption=f"{captions[measure]}, mean over tasks and seeds ± two standard errors over seeds.",
-        says=says,
+        paper_says=paper_says,
         comparisons=comparisons,
-        make=partial(progress, measures=(measure,)),
+        make_content=partial(progress, measures=(measure,)),
         check=check,
     )
 
@@ -186,41 +186,41 @@ def _embeddings(number: int, benchmark: str, measure: Measure) -> Exhibit:
     methods = (*NO_TRANSFER, TRANSFER, CONTEXT, EMBEDDED, two_stage)
     check = partial(check_embeddings, measure=measure, two_stage=two_stage)
     comparisons = (MethodComparison(benchmark, methods),)
-    return _figure(number, comparisons, measure=measure, says=COMPETITIVE, check=check)
+    return _figure(number, comparisons, measure=measure, paper_says=COMPETITIVE, check=check)
 
 
 FIGURES = (
     _figure(
         1,
         ON_SVM,
-        says=f"{WARM_START} BOHAMIANN profits from transfer too, at a much larger overhead.",
+        paper_says=f"{WARM_START} BOHAMIANN profits from transfer too, at a much larger overhead.",
         check=check_svm,
     ),
-    _figure(2, ON_XGBOOST, says=WARM_START, check=check_regrets),
+    _figure(2, ON_XGBOOST, paper_says=WARM_START, check=check_regrets),
     _figure(
         3,
         ON_SVM,
         measure=Measure.RANK,
-        says=RANKED,
+        paper_says=RANKED,
         check=check_ranks,
     ),
     _figure(
         4,
         ON_XGBOOST,
         measure=Measure.RANK,
-        says=RANKED,
+        paper_says=RANKED,
         check=check_ranks,
     ),
     _figure(
         5,
         ON_QUADRATIC,
-        says=FASTER,
+        paper_says=FASTER,
         check=check_quadratic,
     ),
     _figure(
         6,
         NETWORKS,
-        says=FASTER,
+        paper_says=FASTER,
         check=check_networks,
     ),
     _embeddings(7, SVM, Measure.REGRET),

@@ -189,7 +189,7 @@ def check_posteriors(
 
 
 def _posteriors(
-    number: int, methods: tuple[str, ...], *, n_random: int, n_own: int, says: str
+    number: int, methods: tuple[str, ...], *, n_random: int, n_own: int, paper_says: str
 ) -> Exhibit:
     """Make a figure of posteriors, with claims that the first method is better than the others.
 
@@ -198,7 +198,7 @@ def _posteriors(
         methods: The methods, a row each.
         n_random: Number of random evaluations, the same for all methods.
         n_own: Number of further evaluations, which each method chooses itself.
-        says: What the paper says of the figure.
+        paper_says: What the paper says of the figure.
     """
     evaluations = f"{n_random} random evaluations, the same for all methods"
     if n_own:
@@ -209,9 +209,9 @@ def _posteriors(
         "Left: the function (blue), evaluations (points), posterior mean (orange) and two "
         "standard deviations of the function. Right: basis functions, darker with more weight. "
         "Claims are on all tasks.",
-        says=says,
+        paper_says=paper_says,
         comparisons=(MethodComparison(FORRESTER),),
-        make=partial(posteriors, methods=methods, task=0, n_random=n_random, n_own=n_own),
+        make_content=partial(posteriors, methods=methods, task=0, n_random=n_random, n_own=n_own),
         check=partial(check_posteriors, rivals=methods[1:], n_random=n_random, n_own=n_own),
     )
 
@@ -222,25 +222,26 @@ FIGURES = (
         (ABRAC, ABLR),
         n_random=3,
         n_own=2,
-        says="ABLR overfits, as it has many basis functions; ABRAC, which uses few, does not.",
+        paper_says="ABLR overfits, as it has many basis functions; ABRAC, which uses few, does "
+        "not.",
     ),
     Exhibit(
         2,
         caption=f"{MEANS}, on Forrester functions. The last method shares its network too, but "
         "fits it with the heads by marginal likelihood.",
-        says="Nested dropout and adaptive heads each improve on ABLR with a network trained by "
-        "SGD; both together are best.",
+        paper_says="Nested dropout and adaptive heads each improve on ABLR with a network trained "
+        "by SGD; both together are best.",
         comparisons=(MethodComparison(FORRESTER, COMPONENTS),),
-        make=progress,
+        make_content=progress,
         check=check_components,
     ),
     Exhibit(
         3,
         caption=f"{MEANS}, on Forrester functions.",
-        says="ABRAC adapts quickly: after five evaluations its regret is acceptable, while "
+        paper_says="ABRAC adapts quickly: after five evaluations its regret is acceptable, while "
         f"MT-GP-BO and ABLR need more. {SAYS_WORSE}",
         comparisons=SYNTHETIC,
-        make=progress,
+        make_content=progress,
         check=check_forrester,
     ),
     _posteriors(
@@ -248,42 +249,42 @@ FIGURES = (
         (ABRAC, ABLR, *FIXED),
         n_random=3,
         n_own=2,
-        says="ABLR overfits, the variants with a fixed network take everything for noise; ABRAC's "
-        "model is meaningful.",
+        paper_says="ABLR overfits, the variants with a fixed network take everything for noise; "
+        "ABRAC's model is meaningful.",
     ),
     Exhibit(
         5,
         caption=f"{MEANS}, on the first {TARGETS} quadratic functions. Right: time inside the "
         "method by suggestion, its training included.",
-        says="ABRAC outperforms all others; only ABLR SGD fixed reaches it after 45 trials. It is "
-        "more than 100 times faster than ABLR and GPs.",
+        paper_says="ABRAC outperforms all others; only ABLR SGD fixed reaches it after 45 trials. "
+        "It is more than 100 times faster than ABLR and GPs.",
         comparisons=QUADRATICS,
-        make=partial(progress, times=True),
+        make_content=partial(progress, times=True),
         check=check_quadratic,
     ),
     Exhibit(
         6,
         caption="Mean ranks over the four data sets ± two standard errors over seeds.",
-        says="ABRAC outperforms all others, which hardly improve on random search.",
+        paper_says="ABRAC outperforms all others, which hardly improve on random search.",
         comparisons=NETWORKS,
-        make=partial(progress, measures=(Measure.RANK,)),
+        make_content=partial(progress, measures=(Measure.RANK,)),
         check=check_networks,
     ),
     Exhibit(
         7,
         caption="Mean regret and mean rank on each data set ± two standard errors over seeds.",
-        says="ABRAC ranks best on every data set; its regret is lowest but on naval propulsion, "
-        "where no method improves much on random search.",
+        paper_says="ABRAC ranks best on every data set; its regret is lowest but on naval "
+        "propulsion, where no method improves much on random search.",
         comparisons=NETWORKS,
-        make=partial(progress, by_task=True),
+        make_content=partial(progress, by_task=True),
         check=check_each_network,
     ),
     Exhibit(
         8,
         caption=f"{MEANS}; regret is the distance of the AUC from the best one known.",
-        says="ABRAC outperforms all others in rank; only ABLR reaches a comparable AUC.",
+        paper_says="ABRAC outperforms all others in rank; only ABLR reaches a comparable AUC.",
         comparisons=MACHINES,
-        make=progress,
+        make_content=progress,
         check=check_machines,
     ),
     _posteriors(
@@ -291,7 +292,7 @@ FIGURES = (
         (ABRAC, ABLR, *FIXED),
         n_random=5,
         n_own=0,
-        says="The same after five evaluations that are the same for all methods.",
+        paper_says="The same after five evaluations that are the same for all methods.",
     ),
 )
 

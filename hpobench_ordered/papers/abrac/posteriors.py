@@ -209,7 +209,7 @@ def posteriors(
         bases = bases.assign(weight=belief.weights[bases["basis"].astype(int)])
         rows.append(paper_charts.posterior(posterior, dots, bases, title=method))
         tables.append(posterior.assign(method=method))
-    chart = paper_charts.beside(rows, columns=1, title=f"{benchmark}, task {task + 1}")
+    chart = paper_charts.arrange(rows, columns=1, title=f"{benchmark}, task {task + 1}")
     return Content(pd.concat(tables, ignore_index=True), chart)
 
 
@@ -246,12 +246,18 @@ def has_lowest(
         ]
         values_of_method[method] = np.array([getattr(belief, quantity) for belief in beliefs])
 
-    label, form = QUANTITIES[quantity]  # words for the property, and the format of its values
+    label, number_format = QUANTITIES[
+        quantity
+    ]  # words for the property, and the format of its values
     findings = []
     for rival in rivals:
-        means = [f"{name} {values_of_method[name].mean():{form}}" for name in (first, rival)]
+        means = [
+            f"{name} {values_of_method[name].mean():{number_format}}" for name in (first, rival)
+        ]
         sentence = f"{label} {', '.join(means)}"
         # How much lower the property of the method is on each task.
         differences = values_of_method[rival] - values_of_method[first]
-        findings.append(Finding.from_samples(benchmark, sentence, differences, form=form))
+        findings.append(
+            Finding.from_samples(benchmark, sentence, differences, number_format=number_format)
+        )
     return [find_weakest(findings)]

@@ -13,15 +13,17 @@ def is_near_optimum(
     evidence: Evidence, comparisons: Comparisons, method: str, *, trial: int, margin: float
 ) -> list[Finding]:
     """Check that the mean regret of a method after a trial is less than a margin."""
-    form = FORMATS[Measure.REGRET]
+    number_format = FORMATS[Measure.REGRET]
     findings = []
     for benchmark, scores in iter_scores(evidence, comparisons, Measure.REGRET):
-        regrets = scores.values[scores.methods.index(method), :, :, trial - 1]  # (S, T)
+        regrets = scores.values[scores.methods.index(method), :, :, trial - 1]  # (seeds, tasks)
         is_defined_task = ~np.isnan(regrets).any(axis=0)
         regret_of_seeds = regrets[:, is_defined_task].mean(axis=1)
-        sentence = f"{method} {regret_of_seeds.mean():{form}}, asked {margin}"
+        sentence = f"{method} {regret_of_seeds.mean():{number_format}}, asked {margin}"
         findings.append(
-            Finding.from_samples(benchmark, sentence, margin - regret_of_seeds, form=form)
+            Finding.from_samples(
+                benchmark, sentence, margin - regret_of_seeds, number_format=number_format
+            )
         )
     return findings
 
@@ -35,22 +37,32 @@ def only_one_finds(
     source: int,
     trials: int,
 ) -> list[Finding]:
-    """Check that only one method ranks a source task as the most similar one in its first trials.
+    """Check that only one method takes a certain source task for the most similar one.
 
-    Similarities are means over the trials with a fitted model. Each method has a finding, on the
-    source task and the most similar one of the others.
+    Similarities are means over the first trials, without those before the first fit of a model.
+    Each method has a finding on the difference of two similarities: that of the source task, and
+    the highest of any other.
+
+    Args:
+        evidence: The results.
+        comparisons: The only comparison.
+        finder: The method that should take the source task for the most similar one.
+        others: The methods that should not.
+        source: Index of the source task.
+        trials: Number of first trials.
     """
     (comparison,) = comparisons
     sources = name_sources(evidence, comparison)
     findings = []
     for method in (finder, *others):
         similarities = similarities_of_runs(evidence, comparison.benchmark, method, trials)
-        has_model = np.isfinite(similarities).all(axis=(0, 2))  # in all runs, (M,)
-        mean_of_run = similarities[:, has_model].mean(axis=1)  # (S, n)
-        mean = mean_of_run.mean(axis=0)
+        # Trials before which a model was fitted in all runs, (trials,).
+        has_model = np.isfinite(similarities).all(axis=(0, 2))
+        mean_of_run = similarities[:, has_model].mean(axis=1)  # (runs, source tasks)
+        mean = mean_of_run.mean(axis=0)  # (source tasks,)
 
-        rivals = [n for n in range(len(mean)) if n != source]
-        best_rival = max(rivals, key=mean.__getitem__)
+        other_sources = [index for index in range(len(mean)) if index != source]
+        best_rival = max(other_sources, key=mean.__getitem__)
         lead_of_run = mean_of_run[:, source] - mean_of_run[:, best_rival]
         count = np.count_nonzero(mean_of_run.argmax(axis=1) == source)
         sentence = (
@@ -59,5 +71,5 @@ def only_one_finds(
         )
         if method != finder:
             lead_of_run = -lead_of_run  # the claim is that others do not find it
-        findings.append(Finding.from_samples(method, sentence, lead_of_run, form=".2f"))
+        findings.append(Finding.from_samples(method, sentence, lead_of_run, number_format=".2f"))
     return findings

@@ -70,10 +70,10 @@ def count_runs_as_seeds(values: FloatArray) -> FloatArray:
     """Treat each run, which is a task with a seed, as a seed of one task.
 
     Args:
-        values: A quantity, (A, S, T, M).
+        values: A quantity, (methods, seeds, tasks, trials).
 
     Returns:
-        The same values in the shape (A, S T, 1, M).
+        The same values in the shape (methods, runs, 1, trials).
     """
     return values.reshape(len(values), -1, 1, values.shape[-1])
 
@@ -125,7 +125,10 @@ class StartedAtRandom:
 
 
 def _without_transfer(benchmark: str) -> dict[str, MethodSpec]:
-    """The noneGP and noneBLR of a benchmark, by name."""
+    """Make the specs of noneGP and noneBLR for a benchmark, by name.
+
+    They start with as many random trials as the paper has on this benchmark.
+    """
     trials = RANDOM_TRIALS[benchmark]
     class_of_model: dict[str, type[ModelBased]] = {GP: NoneGP, BLR: NoneBLR}
     specs = {}
@@ -141,7 +144,7 @@ def _without_transfer(benchmark: str) -> dict[str, MethodSpec]:
 
 
 def _all_without_transfer() -> dict[str, MethodSpec]:
-    """The noneGP and noneBLR of all benchmarks, by name."""
+    """Make the specs of noneGP and noneBLR for all benchmarks, by name."""
     specs: dict[str, MethodSpec] = {}
     for benchmark in SETTINGS:
         specs |= _without_transfer(benchmark)
@@ -157,7 +160,7 @@ _drawn_values = partial(progress, measures=(Measure.VALUE,), over_runs=True)
 def _compared(
     number: int,
     *comparisons: MethodComparison,
-    says: str,
+    paper_says: str,
     check: Check = claim_nothing,
     ranks: bool = True,
 ) -> Exhibit:
@@ -165,9 +168,9 @@ def _compared(
     return Exhibit(
         number,
         caption=f"{VALUES}{f'; {RANKS}' if ranks else ''}.",
-        says=says,
+        paper_says=paper_says,
         comparisons=comparisons,
-        make=_drawn if ranks else _drawn_values,
+        make_content=_drawn if ranks else _drawn_values,
         check=check,
     )
 
@@ -177,7 +180,7 @@ def _similarities(
     comparison: MethodComparison,
     *,
     trials: int,
-    says: str,
+    paper_says: str,
     check: Check = claim_nothing,
     values: bool = False,
 ) -> Exhibit:
@@ -192,9 +195,9 @@ def _similarities(
     return Exhibit(
         number,
         caption=f"{caption}.",
-        says=says,
+        paper_says=paper_says,
         comparisons=(comparison,),
-        make=partial(similarity_curves, methods=methods, trials=trials, values=values),
+        make_content=partial(similarity_curves, methods=methods, trials=trials, values=values),
         check=check,
     )
 
@@ -329,14 +332,19 @@ FEW_SHOT = "distBO few-shots the optimum, as it learns which source tasks are li
 
 FIGURES = (
     _similarities(
-        1, _all(GP, TOY), trials=15, values=True, says=FEW_SHOT, check=partial(check_toy, model=GP)
+        1,
+        _all(GP, TOY),
+        trials=15,
+        values=True,
+        paper_says=FEW_SHOT,
+        check=partial(check_toy, model=GP),
     ),
     _similarities(
         2,
         _all(GP, COUNTEREXAMPLE),
         trials=COMPARED,
         values=True,
-        says="distBO alone finds the source task that is like the target, and one-shots the "
+        paper_says="distBO alone finds the source task that is like the target, and one-shots the "
         "optimum.",
         check=partial(check_counterexample, model=GP),
     ),
@@ -344,35 +352,35 @@ FIGURES = (
         3,
         *(_all(GP, name) for name in PROTEINS),
         ranks=False,
-        says="distGP outperforms the others and few-shots the optimum with both models.",
+        paper_says="distGP outperforms the others and few-shots the optimum with both models.",
         check=check_proteins,
     ),
     _compared(
         4,
         _joint(BLR, COUNTEREXAMPLE),
         _joint(GP, COUNTEREXAMPLE),
-        says="Embedding the joint distribution is similar to embedding the marginal and the "
+        paper_says="Embedding the joint distribution is similar to embedding the marginal and the "
         "conditional one.",
         check=partial(check_joint, benchmark=COUNTEREXAMPLE, models=(GP, BLR), last=50),
     ),
     _compared(
         5,
         _joint(BLR, PARKINSONS),
-        says="So it is on Parkinson's data.",
+        paper_says="So it is on Parkinson's data.",
         check=partial(check_joint, benchmark=PARKINSONS, models=[BLR], last=17),
     ),
     Exhibit(
         6,
         caption="The objective of every task, with the data of seed 0.",
-        says="An illustration of the toy example.",
+        paper_says="An illustration of the toy example.",
         comparisons=(MethodComparison(TOY),),
-        make=illustration,
+        make_content=illustration,
     ),
     _compared(
         7,
         _all(GP, TOY),
         _all(BLR, TOY),
-        says=f"{FEW_SHOT} So does manualBO, which is told the mean; initBO starts well and "
+        paper_says=f"{FEW_SHOT} So does manualBO, which is told the mean; initBO starts well and "
         "converges slowly; multiBO has to learn the similarities first.",
         check=check_toy_with_manual,
     ),
@@ -380,40 +388,40 @@ FIGURES = (
         8,
         MethodComparison(TOY, GPS),
         trials=15,
-        says="multiGP's similarities are wrong in the first trials, those of distGP and manualGP "
-        "are not.",
+        paper_says="multiGP's similarities are wrong in the first trials, those of distGP and "
+        "manualGP are not.",
     ),
     _compared(
         9,
         _all(GP, COUNTEREXAMPLE),
         _all(BLR, COUNTEREXAMPLE),
-        says="BLR methods perform similarly to their GP counterparts.",
+        paper_says="BLR methods perform similarly to their GP counterparts.",
         check=partial(check_counterexample, model=BLR),
     ),
     _similarities(
         10,
         MethodComparison(COUNTEREXAMPLE, GPS),
         trials=COMPARED,
-        says="Only distGP learns a high similarity of the second source task.",
+        paper_says="Only distGP learns a high similarity of the second source task.",
         check=check_similarities,
     ),
     _compared(
         11,
         _all(BLR, SIMILAR),
-        says="Where a source task has the bandwidths of the target distBLR is the fastest.",
+        paper_says="Where a source task has the bandwidths of the target distBLR is the fastest.",
         check=check_similar,
     ),
     _compared(
         12,
         _all(BLR, OTHER),
-        says="Where none has them multiBLR is best; distBLR and manualBLR are faster than methods "
-        "without transfer and than initBLR.",
+        paper_says="Where none has them multiBLR is best; distBLR and manualBLR are faster than "
+        "methods without transfer and than initBLR.",
         check=check_other,
     ),
     _compared(
         13,
         _all(BLR, PARKINSONS),
-        says="Methods with transfer few-shot the optimum of many patients.",
+        paper_says="Methods with transfer few-shot the optimum of many patients.",
         check=check_patients,
     ),
     *(
@@ -421,7 +429,7 @@ FIGURES = (
             number,
             _all(GP, name),
             _all(BLR, name),
-            says="distBO is ahead in rank, too, and with BLR.",
+            paper_says="distBO is ahead in rank, too, and with BLR.",
         )
         for number, name in enumerate(PROTEINS, start=14)
     ),
@@ -437,7 +445,7 @@ PAPERS = (
         notes="Regret is the distance of the best value so far from the best one known, in the "
         "objective's own units, mean over runs, each a target and a seed; lower is better.",
         methods=_all_without_transfer(),
-        counted=count_runs_as_seeds,
-        runs_on=draw_by_seed,
+        select_counted=count_runs_as_seeds,
+        assign_seeds=draw_by_seed,
     ),
 )

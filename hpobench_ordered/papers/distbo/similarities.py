@@ -6,11 +6,11 @@ are stored in files.
 ======  ======  ============================================================
 symbol  shape   meaning
 ======  ======  ============================================================
-S       scalar  runs: seeds
-M       scalar  trials
-n       scalar  source tasks
-k       (M, n)  similarity to the target of the last fit before every trial;
-                NaN where no model was fitted yet
+S       scalar  number of runs, one per seed
+M       scalar  number of trials
+n       scalar  number of source tasks
+k       (M, n)  similarity of each source task to the target, by the model that
+                was fitted last before a trial; NaN where none was fitted yet
 ======  ======  ============================================================
 """
 
@@ -49,12 +49,12 @@ def compute_similarities(cell: Cell, trials: int) -> FloatArray:
     setting = make_method_arguments(assignment, list_training_data(source, assignment))
     method: Any = cell.method.method(rng=cell.rng(0), **setting)
     task = assignment.task
-    after_trials = []
+    similarities_of_trials = []
     for _ in range(trials):
         config = method.ask()
         method.tell(config, task.objective.loss(task.evaluate(config)))
-        after_trials.append(method.similarities())
-    return np.stack(after_trials)
+        similarities_of_trials.append(method.similarities())
+    return np.stack(similarities_of_trials)
 
 
 def similarities_of_runs(
@@ -81,6 +81,7 @@ def read_or_compute(cell: Cell, trials: int, folder: Path) -> FloatArray:
 def name_sources(evidence: Evidence, comparison: MethodComparison) -> list[str]:
     """Return the names of the source tasks: all tasks but the only target of the runs."""
     benchmark = comparison.benchmark
+    # The runs of all methods have the same target, that of the first method.
     trials = evidence.configurations(benchmark, comparison.methods[0])
     (target,) = trials["task"].unique()
     tasks = evidence.benchmark(benchmark).tasks
@@ -117,7 +118,7 @@ def similarity_curves(
         similarities = similarities_of_runs(evidence, benchmark, method, trials)
         panels.append(_draw_similarities(similarities, sources, method))
 
-    chart = paper_charts.beside(
+    chart = paper_charts.arrange(
         [panel.chart for panel in panels],
         columns=3,
         title=f"{benchmark}: similarity of source tasks to the target",
@@ -129,8 +130,8 @@ def similarity_curves(
 
 def _draw_similarities(similarities: FloatArray, sources: Sequence[str], method: str) -> Content:
     """Draw the similarities of a method, shape (S, M, n), with a curve per source task."""
-    mean = similarities.mean(axis=0).T
-    errors = two_standard_errors(similarities.transpose(2, 0, 1))
+    mean = similarities.mean(axis=0).T  # (n, M)
+    errors = two_standard_errors(similarities.transpose(2, 0, 1))  # from (n, S, M) to (n, M)
     number_of_trials = similarities.shape[1]
     # Curves are told apart by the column `method`, here by source task.
     levels = {"method": sources, "trial": range(1, number_of_trials + 1)}

@@ -79,7 +79,7 @@ def speedup_table(
     return pd.concat(tables, ignore_index=True)
 
 
-def speedups_by_benchmark(
+def draw_speedups_by_benchmark(
     evidence: Evidence,
     comparisons: Comparisons,
     *,
@@ -113,7 +113,7 @@ def speedups_by_benchmark(
     return Content(table, chart)
 
 
-def by_reference_budget(
+def draw_means_by_reference_budget(
     evidence: Evidence,
     comparisons: Comparisons,
     *,
@@ -168,7 +168,7 @@ def is_faster(
     return findings
 
 
-def is_level(
+def is_about_as_fast(
     evidence: Evidence, comparisons: Comparisons, method: str, *, factor: float, reference: str
 ) -> list[Finding]:
     """Check that a method and the reference are about equally fast.
@@ -223,7 +223,7 @@ def often_fails(
             f"asked {share:.0%}"
         )
         excess = (rate[method] - share).to_numpy()
-        findings.append(Finding.from_samples(budgets, sentence, excess, form=".0%"))
+        findings.append(Finding.from_samples(budgets, sentence, excess, number_format=".0%"))
     return findings
 
 

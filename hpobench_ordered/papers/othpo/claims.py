@@ -94,7 +94,7 @@ def count_tasks(
         difference=count(leads) - (lowest_count - 0.5),
         standard_error=resampled_error(leads, count),
         n_samples=n_seeds,
-        form=".1f",
+        number_format=".1f",
     )
 
 
@@ -113,13 +113,14 @@ def early_and_late(
         leads_of_early.append(first_half)
         leads_of_late.append(-second_half)  # the lead of `late` over `early`
     findings = []
+    # Both halves in turn, each with the method that should be better there.
     for subject, better, other, leads_by_benchmark in (
         ("early tasks", early, late, leads_of_early),
         ("later tasks", late, early, leads_of_late),
     ):
         lead_of_seeds = np.concatenate(leads_by_benchmark, axis=1).mean(axis=1)
         sentence = f"lead of {better} over {other}"
-        findings.append(Finding.from_samples(subject, sentence, lead_of_seeds, form=".1f"))
+        findings.append(Finding.from_samples(subject, sentence, lead_of_seeds, number_format=".1f"))
     return findings
 
 
@@ -147,7 +148,10 @@ def between(
     *,
     trials: Sequence[int],
 ) -> list[Finding]:
-    """Check that a method's score is between those of two others, after each of some trials."""
+    """Check that a method's score is above that of `lower` and below that of `upper`.
+
+    This is checked on each benchmark after each of some trials.
+    """
     findings = []
     for trial in trials:
         for benchmark, scores in iter_scores(evidence, comparisons):
@@ -168,12 +172,20 @@ def lead_shrinks(
 ) -> list[Finding]:
     """Check that the best of some methods loses some of its lead over the best rival.
 
-    The lead after the first of the trials is compared with that after each later one. Which method
-    and which rival is best is decided anew after each trial.
+    The lead after the first trial is compared with the lead after each later one; the finding is on
+    the later trial that decides. Which method and which rival is best is decided anew after each
+    trial.
+
+    Args:
+        evidence: The results.
+        comparisons: The comparisons, one per benchmark.
+        firsts: The methods.
+        rivals: The methods that they are compared with.
+        trials: The trials, counted from 1, in ascending order.
     """
     findings = []
     for benchmark, scores in iter_scores(evidence, comparisons):
-        lead_after_trial = {}  # mean over tasks with each seed, (S,)
+        lead_after_trial = {}  # mean over tasks with each seed, (seeds,)
         for trial in trials:
             means = mean_of_methods(scores, trial)
             best_first = min(firsts, key=means.__getitem__)
@@ -181,34 +193,39 @@ def lead_shrinks(
             leads = compare_methods(scores, best_rival, best_first, trial=trial)
             lead_after_trial[trial] = leads.mean(axis=1)
         first_trial, *later_trials = trials
-        parts = []
+        findings_on_trials = []
         for trial in later_trials:
             loss_of_lead = lead_after_trial[first_trial] - lead_after_trial[trial]
             sentence = (
                 f"lead {lead_after_trial[first_trial].mean():.1f} after {first_trial}, "
                 f"{lead_after_trial[trial].mean():.1f} after {trial}"
             )
-            parts.append(Finding.from_samples(benchmark, sentence, loss_of_lead, form=".1f"))
-        findings.append(find_weakest(parts))
+            findings_on_trials.append(
+                Finding.from_samples(benchmark, sentence, loss_of_lead, number_format=".1f")
+            )
+        findings.append(find_weakest(findings_on_trials))
     return findings
 
 
 def overtaken(
     evidence: Evidence, comparisons: Comparisons, leaders: Sequence[str], followers: Sequence[str]
 ) -> list[Finding]:
-    """Check that a leader ranks best after the first trial, and a follower after the last.
+    """Check that the best leader ranks better than all followers after the first trial.
 
-    Errors are those of differences of mean ranks over resamples of the seeds.
+    After the last trial, the best follower must rank better than all leaders. Both have a finding
+    on each benchmark. Errors are those of differences of mean ranks over resamples of the seeds.
     """
     findings = []
     for comparison in comparisons:
-        losses = incumbents(evidence.counted_losses(comparison))  # (A, S, T, M)
+        # Losses of the best evaluations so far, (methods, seeds, tasks, trials).
+        losses = incumbents(evidence.counted_losses(comparison))
+        last_trial = losses.shape[-1]
         for trial, firsts, rivals in (
             (1, leaders, followers),
-            (losses.shape[-1], followers, leaders),
+            (last_trial, followers, leaders),
         ):
             subject = f"{comparison.benchmark}, trial {trial}"
-            losses_by_seed = np.moveaxis(losses[..., trial - 1], 1, 0)  # (S, A, T)
+            losses_by_seed = np.moveaxis(losses[..., trial - 1], 1, 0)  # (seeds, methods, tasks)
             findings.append(
                 compare_best_ranks(subject, losses_by_seed, comparison.methods, firsts, rivals)
             )
@@ -226,15 +243,16 @@ def compare_best_ranks(
 
     Args:
         subject: The subject of the finding.
-        losses_by_seed: Losses after a trial, (S, A, T); methods are ranked by their mean losses.
-        methods: Names of all methods that are ranked, length A.
+        losses_by_seed: Losses after a trial, (seeds, methods, tasks). Methods are ranked by their
+            mean losses.
+        methods: Names of all methods that are ranked, in the order of the losses.
         firsts: The methods that should rank best.
         rivals: The methods that they are compared with.
     """
 
     def rank_best(losses: FloatArray, among: Sequence[str]) -> float:
         """Return the lowest of the mean ranks over tasks that some of the methods have."""
-        losses_by_method = np.moveaxis(losses, 0, 1)[..., None]  # (A, S, T, 1)
+        losses_by_method = np.moveaxis(losses, 0, 1)[..., None]  # (methods, seeds, tasks, 1)
         ranks = ranks_of_means(losses_by_method, methods).mean.mean(axis=(1, 2))
         return float(min(ranks[list(methods).index(method)] for method in among))
 
@@ -251,7 +269,7 @@ def compare_best_ranks(
         difference=lead(losses_by_seed),
         standard_error=resampled_error(losses_by_seed, lead),
         n_samples=len(losses_by_seed),
-        form=".1f",
+        number_format=".1f",
     )
 
 
@@ -281,6 +299,6 @@ def grows(
             difference=correlation - at_least,
             standard_error=0.0,
             n_samples=len(landscape.losses),
-            form=".2f",
+            number_format=".2f",
         )
     ]

@@ -37,7 +37,7 @@ def measure_downstream(
     direction = evidence.benchmark(comparison.benchmark).objective.direction
     both = replace(comparison, methods=pair)
     values = evidence.measure(both, Measure.VALUE).values[..., trial - 1]
-    method_values, baseline_values = values  # (S, T) each
+    method_values, baseline_values = values  # (seeds, tasks) each
     return {
         REDUCTION: reduction_in_standard_error(method_values, baseline_values),
         IMPROVEMENT: improvement_in_mean(method_values, baseline_values, direction=direction),
@@ -103,5 +103,7 @@ def is_positive(
         measured = measure_downstream(evidence, comparison, pair=pair, trial=trial)[quantity]
         count = f"positive on {(measured > 0).sum()} of {np.isfinite(measured).sum()} tasks"
         sentence = f"{quantity}, {count}"
-        findings.append(Finding.from_samples(comparison.benchmark, sentence, measured, form=".1f"))
+        findings.append(
+            Finding.from_samples(comparison.benchmark, sentence, measured, number_format=".1f")
+        )
     return findings

@@ -32,16 +32,13 @@ TasksOfBenchmark = Mapping[str, Sequence[int]]
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """One row of landscapes: two hyperparameters of a benchmark on some tasks.
-
-    The best `crosses` configurations are crossed.
-    """
+    """One row of landscapes: two hyperparameters of a benchmark on some tasks."""
 
     benchmark: str
-    x: str
-    y: str
-    tasks: tuple[int, ...]
-    crosses: int = 10
+    x: str  # name of the horizontal hyperparameter
+    y: str  # name of the vertical hyperparameter
+    tasks: tuple[int, ...]  # counted from 0, one panel each
+    crosses: int = 10  # number of the best configurations that are crossed
 
 
 def score_table(
@@ -54,7 +51,7 @@ def score_table(
     """
     import pandas as pd
 
-    columns = [trial - 1 for trial in trials]
+    indices = [trial - 1 for trial in trials]
     frames = []
     for comparison in comparisons:
         scores = evidence.scores(comparison)
@@ -69,8 +66,8 @@ def score_table(
         frames.append(
             cross_labels(
                 levels,
-                score=scores.mean[..., columns],
-                two_standard_errors=scores.two_standard_errors[..., columns],
+                score=scores.mean[..., indices],
+                two_standard_errors=scores.two_standard_errors[..., indices],
             )
         )
     return pd.concat(frames, ignore_index=True)
@@ -91,7 +88,7 @@ def bars(
         panel=_name_panels(drawn), top=drawn["benchmark"].map(tops), task=drawn["label"]
     )
     title = f"normalised score after trial {trial}"
-    chart = paper_charts.by_task(drawn, bars=True, columns=1, size=(820, 150), title=title)
+    chart = paper_charts.scores_by_task(drawn, bars=True, columns=1, size=(820, 150), title=title)
     return Content(table, chart)
 
 
@@ -108,7 +105,7 @@ def points(
     There are `columns` panels in a row.
     """
     table = score_table(evidence, comparisons, trials)
-    table = table[table["method"].isin(methods)]
+    table = table[table["method"].isin(methods)]  # scores are among all methods all the same
 
     # The first task, number 1, has no history.
     with_history = table[table["task"] > 1].sort_values("trial", kind="stable")
@@ -117,7 +114,9 @@ def points(
     highest_of_panel = drawn.groupby("panel")["mean"].transform("max")
     drawn["top"] = 1.15 * highest_of_panel.clip(lower=1.0)
     title = "normalised score by task"
-    chart = paper_charts.by_task(drawn, bars=False, columns=columns, size=(215, 140), title=title)
+    chart = paper_charts.scores_by_task(
+        drawn, bars=False, columns=columns, size=(215, 140), title=title
+    )
     return Content(table, chart)
 
 
@@ -136,7 +135,7 @@ def curves(
     drawn = drawn.assign(
         measure=PAPER_SCORE,
         panel=drawn["benchmark"] + ": task " + drawn["label"],
-        row=drawn["benchmark"].map(list(tasks).index),
+        row=drawn["benchmark"].map(list(tasks).index),  # benchmarks in the order of `tasks`
     )
     chart = charts.curves(
         drawn.sort_values(["row", "task"], kind="stable"),
@@ -258,6 +257,8 @@ def _landscape_panel(
 ) -> Panel:
     """Make the panel of a task: a grid of cells if all configurations are there, else points.
 
+    Crosses mark the best configurations in both.
+
     Args:
         landscape: The landscape.
         item: The slice that is drawn.
@@ -268,7 +269,7 @@ def _landscape_panel(
     x, y = _dimensions(landscape, item)
     dots = _rename_for_charts(table)
     if landscape.is_complete:
-        grid = dots.pivot(index="y", columns="x", values="value")
+        grid = dots.pivot(index="y", columns="x", values="value")  # both in ascending order
         values = cells(grid.to_numpy(), x, y)
     else:
         values = dots
@@ -347,7 +348,7 @@ def _select_tasks(
             # Tasks are counted from 0 in `tasks`, and from 1 in the table.
             label_of_task[benchmark, place + 1] = evidence.task_label(benchmark, place)
     keys = zip(table["benchmark"], table["task"], strict=True)
-    labels = [label_of_task.get(key) for key in keys]
+    labels = [label_of_task.get(key) for key in keys]  # None in the rows of other tasks
     return table.assign(label=labels).dropna(subset=["label"])
 
 

@@ -102,11 +102,17 @@ HARDLY = 10.0
 
 def _yahpo(name: str) -> Slice:
     """Make the slice of a YAHPO benchmark, whose learner determines the two hyperparameters."""
-    return Slice(name, *AXES[name.rpartition("-")[0]], tasks=QUARTERS)
+    learner, _, _ = name.rpartition("-")  # "yahpo-svm" of "yahpo-svm-1220"
+    x, y = AXES[learner]
+    return Slice(name, x, y, tasks=QUARTERS)
 
 
 def drop_first_task(values: FloatArray) -> FloatArray:
-    """Drop the first task, which has no history, shape (A, S, T - 1, M)."""
+    """Leave out the first task, which has no history.
+
+    Args:
+        values: A quantity, (methods, seeds, tasks, trials).
+    """
     return values[:, :, 1:]
 
 
@@ -127,7 +133,7 @@ def _landscapes(
     slices: Sequence[Slice],
     *,
     caption: str,
-    says: str,
+    paper_says: str,
     common_scale: bool = True,
     check: Check = claim_nothing,
 ) -> Exhibit:
@@ -136,9 +142,9 @@ def _landscapes(
     return Exhibit(
         number,
         caption=caption,
-        says=says,
+        paper_says=paper_says,
         comparisons=tuple(MethodComparison(name) for name in benchmarks),
-        make=partial(landscapes, slices=slices, common_scale=common_scale),
+        make_content=partial(landscapes, slices=slices, common_scale=common_scale),
         check=check,
     )
 
@@ -147,19 +153,20 @@ def _bars(
     number: int,
     *,
     trial: int,
-    says: str,
+    paper_says: str,
     check: Check,
     comparisons: tuple[MethodComparison, ...] = MAIN,
 ) -> Exhibit:
-    methods = len(comparisons[0].methods)
+    """Make a figure of scores after a trial as bars, on the tasks that the paper shows."""
+    n_methods = len(comparisons[0].methods)
     return Exhibit(
         number,
-        caption=f"Normalised scores ± two standard errors after trial {trial}, among {methods} "
+        caption=f"Normalised scores ± two standard errors after trial {trial}, among {n_methods} "
         "methods, on the tasks that the paper shows; black arrow: the mean is above the plotted "
         "range, grey arrow: the error is.",
-        says=says,
+        paper_says=paper_says,
         comparisons=comparisons,
-        make=partial(bars, trial=trial, tops=TOPS[trial], tasks=SHOWN),
+        make_content=partial(bars, trial=trial, tops=TOPS[trial], tasks=SHOWN),
         check=check,
     )
 
@@ -170,18 +177,22 @@ def _points(
     methods: tuple[str, ...],
     *,
     trials: tuple[int, ...] = (1,),
-    says: str,
+    paper_says: str,
     check: Check,
 ) -> Exhibit:
+    """Make a figure of scores after some trials as points, on all tasks with history.
+
+    Only some methods are shown, but scores are among all methods of the comparisons.
+    """
     when = " and ".join(map(str, trials))
+    exception = "" if "dre-ordered" in methods else ", dre-ordered apart"
     return Exhibit(
         number,
         caption=f"Normalised scores ± two standard errors after trial {when} on every task with "
-        "history; scores are among all methods that were run on the benchmark"
-        + ("." if "dre-ordered" in methods else ", dre-ordered apart."),
-        says=says,
+        f"history; scores are among all methods that were run on the benchmark{exception}.",
+        paper_says=paper_says,
         comparisons=comparisons,
-        make=partial(
+        make_content=partial(
             points, trials=trials, methods=methods, columns=4 if comparisons is YAHPO else 3
         ),
         check=check,
@@ -366,7 +377,8 @@ FIGURES = (
         1,
         [Slice(XGBOOST, *AXES[XGBOOST], tasks=(0, 7, 14, 21, 27))],
         caption=f"XGBoost at training-set sizes 56 to 56000. {LANDSCAPE}.",
-        says="The best hyperparameters move smoothly to more and deeper trees as data is added.",
+        paper_says="The best hyperparameters move smoothly to more and deeper trees as data is "
+        "added.",
         check=check_drift,
     ),
     _landscapes(
@@ -374,14 +386,14 @@ FIGURES = (
         [_yahpo(SVM), Slice(NEWSVENDOR, *AXES[NEWSVENDOR], tasks=(0, 1, 4, 6, 8), crosses=1)],
         caption=f"SVM 1220: {LANDSCAPE}. NewsVendor: the exact table, at each pair of prices the "
         "best third price (the paper's script keeps it at 8); cross: the best of all.",
-        says="The best hyperparameters move with the training size; NewsVendor's optimum wanders "
-        "without a direction.",
+        paper_says="The best hyperparameters move with the training size; NewsVendor's optimum "
+        "wanders without a direction.",
     ),
     _bars(
         5,
         trial=1,
-        says="With the first evaluation alone, all transfer methods beat those without transfer, "
-        "and simple-ordered and simple-previous beat standard transfer.",
+        paper_says="With the first evaluation alone, all transfer methods beat those without "
+        "transfer, and simple-ordered and simple-previous beat standard transfer.",
         check=check_first_trial,
     ),
     _points(
@@ -389,7 +401,7 @@ FIGURES = (
         MAIN,
         ("cts", "transfer-bo", "simple-ordered"),
         trials=(1, 10),
-        says="After one trial simple-ordered clearly beats transfer-bo and cts. After ten, "
+        paper_says="After one trial simple-ordered clearly beats transfer-bo and cts. After ten, "
         "transfer-bo is best on NewsVendor, cts on XGBoost, simple-ordered on SVM 1220.",
         check=check_three_methods,
     ),
@@ -397,8 +409,8 @@ FIGURES = (
         7,
         YAHPO,
         BEST_TWO,
-        says="simple-ordered and simple-previous perform very similarly: the most recent task "
-        "matters most.",
+        paper_says="simple-ordered and simple-previous perform very similarly: the most recent "
+        "task matters most.",
         check=check_best_two,
     ),
     _landscapes(
@@ -407,14 +419,14 @@ FIGURES = (
         common_scale=False,
         caption=f"XGBoost, all pairs of hyperparameters, the first task and the last. {LANDSCAPE}. "
         "Every panel has its own colours.",
-        says="The best configurations of the first and the last task lie apart.",
+        paper_says="The best configurations of the first and the last task lie apart.",
     ),
     *(
         _landscapes(
             number,
             [_yahpo(name) for name in names],
             caption=f"{kinds} at 5, 25, 50, 75 and 100 % of the data. {LANDSCAPE}.",
-            says="Further landscapes that move with the order of tasks.",
+            paper_says="Further landscapes that move with the order of tasks.",
         )
         for number, kinds, names in (
             (9, "SVM and AKNN", ("yahpo-svm-458", "yahpo-aknn-4538", "yahpo-aknn-41138")),
@@ -425,56 +437,56 @@ FIGURES = (
         11,
         YAHPO,
         ("simple-ordered", "simple-ordered-shuffled"),
-        says="On almost all tasks simple-ordered beats its version with the order shuffled.",
+        paper_says="On almost all tasks simple-ordered beats its version with the order shuffled.",
         check=check_order,
     ),
     _points(
         12,
         YAHPO,
         ("simple-previous", "simple-previous-no-bo"),
-        says="On almost all tasks simple-previous beats its version without BO, which only ever "
-        "tries what BO found on the first task.",
+        paper_says="On almost all tasks simple-previous beats its version without BO, which only "
+        "ever tries what BO found on the first task.",
         check=check_optimisation,
     ),
     Exhibit(
         13,
         caption="Mean ranks among the ten methods ± two standard errors over the tasks with "
         "history, which are averaged; 1 is best, ties share their mean rank.",
-        says="simple-ordered and simple-previous do very well at the beginning and are then "
+        paper_says="simple-ordered and simple-previous do very well at the beginning and are then "
         "overtaken by transfer-bo or cts.",
         comparisons=MAIN,
-        make=partial(rank_curves, methods=("cts", "transfer-bo", *BEST_TWO)),
+        make_content=partial(rank_curves, methods=("cts", "transfer-bo", *BEST_TWO)),
         check=check_ranks,
     ),
     _bars(
         14,
         trial=10,
-        says="After more evaluations which method is best depends on the benchmark.",
+        paper_says="After more evaluations which method is best depends on the benchmark.",
         check=check_after_ten,
     ),
     _bars(
         15,
         trial=25,
-        says="The advantage of the order gets smaller with more evaluations; no method is best "
-        "everywhere.",
+        paper_says="The advantage of the order gets smaller with more evaluations; no method is "
+        "best everywhere.",
         check=check_leads,
     ),
     Exhibit(
         16,
         caption="Mean normalised score over trials (log scale) among ten methods, on the tasks of "
         "figure 5; scores above 400 are not shown.",
-        says="simple-ordered starts well and does not improve much with more trials.",
+        paper_says="simple-ordered starts well and does not improve much with more trials.",
         comparisons=MAIN,
-        make=partial(curves, tasks=SHOWN, top=400),
+        make_content=partial(curves, tasks=SHOWN, top=400),
     ),
     Exhibit(
         17,
         caption="Where methods evaluated, all seeds together, at 25 % and 100 % of the data; "
         "crosses: the 10 best of 1000 random configurations.",
-        says="The first evaluations of simple-ordered and simple-previous are much more "
+        paper_says="The first evaluations of simple-ordered and simple-previous are much more "
         "concentrated than the others'; after the first five they explore widely.",
         comparisons=(MethodComparison(SVM, ("cts", "transfer-bo", *BEST_TWO)),),
-        make=partial(
+        make_content=partial(
             locations,
             item=Slice(SVM, *AXES["yahpo-svm"], tasks=(4, 19)),
             methods=("cts", "transfer-bo", *BEST_TWO),
@@ -485,7 +497,7 @@ FIGURES = (
         18,
         trial=1,
         comparisons=WITH_DRE,
-        says="dre-ordered beats the methods that do not use the order.",
+        paper_says="dre-ordered beats the methods that do not use the order.",
         check=check_dre,
     ),
     _points(
@@ -493,7 +505,7 @@ FIGURES = (
         WITH_DRE,
         ("simple-previous", "simple-previous-no-bo", "dre-ordered"),
         trials=(1, 10),
-        says="dre-ordered lies between simple-previous and simple-previous-no-bo: Gaussian "
+        paper_says="dre-ordered lies between simple-previous and simple-previous-no-bo: Gaussian "
         "processes are the better model here.",
         check=check_dre_between,
     ),
@@ -515,10 +527,10 @@ TABLES = (
         kind=TABLE,
         caption="simple-ordered over cts after one trial, in the objective's own units: mean over "
         "the tasks with history, ± two standard errors between tasks.",
-        says="simple-ordered improves the mean on all three benchmarks, and its standard error is "
-        "smaller.",
+        paper_says="simple-ordered improves the mean on all three benchmarks, and its standard "
+        "error is smaller.",
         comparisons=DOWNSTREAM,
-        make=partial(compare_downstream, pair=PAIR, trial=1, published=PUBLISHED),
+        make_content=partial(compare_downstream, pair=PAIR, trial=1, published=PUBLISHED),
         check=check_downstream,
     ),
 )
@@ -533,7 +545,7 @@ OTHPO = Paper(
     "search), means over the tasks with history (task 2 and on) and over seeds; lower is "
     "better. Tasks on which no method ends better than random search have no score and are "
     "left out.",
-    counted=drop_first_task,
+    select_counted=drop_first_task,
     landscape=choose_landscape,
 )
 

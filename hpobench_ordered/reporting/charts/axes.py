@@ -113,16 +113,17 @@ def unit_of(scale: Mapping[str, Any]) -> tuple[Transform, Transform]:
         ),
     }
     transform, inverse = transforms[scale.get("type", "linear")]
-    low, high = transform(np.array(scale["domain"], dtype=np.float64))
+    # The ends of the axis, where it is linear.
+    linear_low, linear_high = transform(np.array(scale["domain"], dtype=np.float64))
 
     def to_unit(values: FloatArray) -> FloatArray:
         """Turn numbers into places from 0, the lower end, to 1, the upper end."""
         clipped = np.clip(values, *scale["domain"])
-        return np.asarray((transform(clipped) - low) / (high - low))
+        return np.asarray((transform(clipped) - linear_low) / (linear_high - linear_low))
 
     def from_unit(places: FloatArray) -> FloatArray:
         """Turn places from 0 to 1 back into numbers."""
-        return np.asarray(inverse(low + places * (high - low)))
+        return np.asarray(inverse(linear_low + places * (linear_high - linear_low)))
 
     return to_unit, from_unit
 

@@ -90,8 +90,8 @@ def charts_by_task(curves: pd.DataFrame) -> Mapping[str, alt.TopLevelMixin]:
     strips = by_task.assign(group=by_task["task"], value=0.7 * by_task["mean"])
     layout: dict[str, Any] = {"columns": 2, "size": (200, 100)}
     return {
-        "bars": paper_charts.by_task(by_task, bars=True, title="scores", **layout),
-        "points": paper_charts.by_task(by_task, bars=False, title="scores", **layout),
+        "bars": paper_charts.scores_by_task(by_task, bars=True, title="scores", **layout),
+        "points": paper_charts.scores_by_task(by_task, bars=False, title="scores", **layout),
         "ratios": paper_charts.strips(strips, x="task", y="speed-up", log=True, **layout),
         "shares": paper_charts.strips(strips, x="task", y="share", log=False, **layout),
     }
