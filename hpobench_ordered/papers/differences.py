@@ -33,7 +33,7 @@ RESAMPLES = 500
 
 
 def compare_methods(scores: Scores, first: str, second: str, *, trial: int) -> FloatArray:
-    """Difference D of the scores of two methods after a trial, with every seed on every task.
+    """Subtract the scores of one method from those of another after a trial: the difference D.
 
     Seeds that one of the methods has not finished are left out, and so are tasks on which one of
     them has no score.
@@ -45,7 +45,7 @@ def compare_methods(scores: Scores, first: str, second: str, *, trial: int) -> F
         trial: The trial, counted from 1.
 
     Returns:
-        Differences, (seeds, tasks).
+        Differences, (seeds, tasks): negative where the first method is better.
     """
     after_trial = scores.values[..., trial - 1]  # (methods, seeds, tasks)
     indices = [scores.methods.index(first), scores.methods.index(second)]

@@ -87,7 +87,7 @@ check_ranks = partial(check_main, measure=Measure.RANK)
 
 
 def check_svm(evidence: Evidence, comparisons: Comparisons) -> Iterator[Claim]:
-    """Check results on support vector machines (figure 1)."""
+    """Check regrets and times on support vector machines (figure 1)."""
     yield from check_regrets(evidence, comparisons)
     yield Claim(
         "B.3",
@@ -97,7 +97,7 @@ def check_svm(evidence: Evidence, comparisons: Comparisons) -> Iterator[Claim]:
 
 
 def check_quadratic(evidence: Evidence, comparisons: Comparisons) -> Iterator[Claim]:
-    """Check results on quadratic functions (figure 5)."""
+    """Check regrets and final ranks on quadratic functions (figure 5)."""
     yield from check_regrets(evidence, comparisons)
     rivals = (*NO_TRANSFER, *GP_TRANSFER)
     yield Claim(
@@ -108,7 +108,7 @@ def check_quadratic(evidence: Evidence, comparisons: Comparisons) -> Iterator[Cl
 
 
 def check_networks(evidence: Evidence, comparisons: Comparisons) -> Iterator[Claim]:
-    """Check methods with networks on quadratic functions (figure 6)."""
+    """Check that ABLR with transfer is ahead of other methods with networks (figure 6)."""
     rivals = ("ablr", "bohamiann", "bohamiann-ctx")
     for trial in (EARLY, TRIALS):
         yield Claim(

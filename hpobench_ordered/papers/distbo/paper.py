@@ -99,13 +99,13 @@ def _method_names(kinds: Sequence[str], model: str, benchmark: str) -> tuple[str
     return tuple(_method_name(kind, model, benchmark) for kind in kinds)
 
 
-def _all(model: str, benchmark: str) -> MethodComparison:
+def _compare_all(model: str, benchmark: str) -> MethodComparison:
     """Return the comparison of all methods with a model and of random search on a benchmark."""
     return MethodComparison(benchmark, (*_method_names(KINDS, model, benchmark), RANDOM))
 
 
-def _joint(model: str, benchmark: str) -> MethodComparison:
-    """Return the comparison of distBO without the joint embedding and with both kinds of it."""
+def _compare_embeddings(model: str, benchmark: str) -> MethodComparison:
+    """Return the comparison of distBO with the marginal and with both joint embeddings."""
     embeddings = (f"dist-{model}", f"dist-{model}-joint", f"dist-{model}-joint-mean")
     return MethodComparison(benchmark, embeddings)
 
@@ -124,7 +124,7 @@ class StartedAtRandom:
         return method
 
 
-def _without_transfer(benchmark: str) -> dict[str, MethodSpec]:
+def _make_specs_without_transfer(benchmark: str) -> dict[str, MethodSpec]:
     """Make the specs of noneGP and noneBLR for a benchmark, by name.
 
     They start with as many random trials as the paper has on this benchmark.
@@ -143,18 +143,18 @@ def _without_transfer(benchmark: str) -> dict[str, MethodSpec]:
     return specs
 
 
-def _all_without_transfer() -> dict[str, MethodSpec]:
+def _make_all_specs_without_transfer() -> dict[str, MethodSpec]:
     """Make the specs of noneGP and noneBLR for all benchmarks, by name."""
     specs: dict[str, MethodSpec] = {}
     for benchmark in SETTINGS:
-        specs |= _without_transfer(benchmark)
+        specs |= _make_specs_without_transfer(benchmark)
     return specs
 
 
 VALUES = "Best value so far, mean over runs ± two standard errors"
 RANKS = "rank among the methods of a panel, mean ± one standard deviation over runs"
-_drawn = partial(progress, measures=(Measure.VALUE, Measure.RANK), over_runs=True)
-_drawn_values = partial(progress, measures=(Measure.VALUE,), over_runs=True)
+_draw_values_and_ranks = partial(progress, measures=(Measure.VALUE, Measure.RANK), over_runs=True)
+_draw_values = partial(progress, measures=(Measure.VALUE,), over_runs=True)
 
 
 def _compared(
@@ -170,7 +170,7 @@ def _compared(
         caption=f"{VALUES}{f'; {RANKS}' if ranks else ''}.",
         paper_says=paper_says,
         comparisons=comparisons,
-        make_content=_drawn if ranks else _drawn_values,
+        make_content=_draw_values_and_ranks if ranks else _draw_values,
         check=check,
     )
 
@@ -210,41 +210,45 @@ def claim_ahead(
     benchmark: str,
     *,
     firsts: Sequence[str] = ("dist",),
-    rivals: Sequence[str] = (),
+    rivals: Sequence[str] | None = None,
     trial: int,
 ) -> Claim:
-    """Make the claim that kinds of methods are ahead of other kinds with the same model.
+    """Make the claim that methods of some kinds are ahead of others with the same model.
 
     Args:
         evidence: The results.
         section: Section of the paper.
         sentence: The claim in words, without the trial.
-        model: The model, a key of the methods' names.
+        model: The model of all methods, one of `MODELS`.
         benchmark: The benchmark.
-        firsts: Kinds of the methods that should be ahead; default: distBO.
+        firsts: Kinds, of `KINDS`, of the methods that should be ahead; default: distBO.
         rivals: Kinds of the methods that should be behind; default: all others, and random search.
         trial: The trial, counted from 1.
     """
-    comparison = _all(model, benchmark)
+    comparison = _compare_all(model, benchmark)
     better = _method_names(firsts, model, benchmark)
-    worse = _method_names(rivals, model, benchmark)
-    if not rivals:
+    if rivals is None:
         worse = tuple(method for method in comparison.methods if method not in better)
+    else:
+        worse = _method_names(rivals, model, benchmark)
     findings = ahead(evidence, [comparison], better, worse, trial=trial, measure=Measure.REGRET)
     return Claim(section, f"After {trial} trials {sentence}", findings)
 
 
 def claim_near_optimum(evidence: Evidence, kind: str, model: str) -> Claim:
-    """Claim that a method is near the optimum of the toy example after few trials."""
+    """Claim that a method is near the optimum of the toy example after few trials.
+
+    The method is that of a kind, one of `KINDS`, with a model, one of `MODELS`.
+    """
     findings = is_near_optimum(
-        evidence, [_all(model, TOY)], f"{kind}-{model}", trial=FEW, margin=NEAR
+        evidence, [_compare_all(model, TOY)], f"{kind}-{model}", trial=FEW, margin=NEAR
     )
     sentence = f"After {FEW} trials {kind}{model.upper()} is within {NEAR} of the optimum"
     return Claim("5.1", sentence, findings)
 
 
 def check_toy(evidence: Evidence, _: Comparisons, *, model: str) -> Iterator[Claim]:
-    """Check the claims of the text on the toy example (figures 1 and 7)."""
+    """Check that distBO is near the optimum of the toy example early, and ahead (figures 1, 7)."""
     yield claim_near_optimum(evidence, "dist", model)
     upper = model.upper()
     sentence = f"dist{upper} is ahead of multi{upper} and none{upper}"
@@ -252,7 +256,7 @@ def check_toy(evidence: Evidence, _: Comparisons, *, model: str) -> Iterator[Cla
 
 
 def check_toy_with_manual(evidence: Evidence, comparisons: Comparisons) -> Iterator[Claim]:
-    """Check distBLR on the toy example, and the methods that are told the mean (figure 7)."""
+    """Check that distBLR and the methods that are told the mean are near the optimum (figure 7)."""
     yield from check_toy(evidence, comparisons, model=BLR)
     for model in MODELS:
         yield claim_near_optimum(evidence, "manual", model)
@@ -265,7 +269,7 @@ def check_counterexample(evidence: Evidence, _: Comparisons, *, model: str) -> I
 
 
 def check_proteins(evidence: Evidence, _: Comparisons) -> Iterator[Claim]:
-    """Check distGP on proteins (figure 3)."""
+    """Check that distGP is ahead of the others on proteins (figure 3)."""
     sentence = "distGP is ahead of multiGP, initGP and noneGP"
     rivals = ("multi", "init", "none")
     for name in PROTEINS:
@@ -275,11 +279,19 @@ def check_proteins(evidence: Evidence, _: Comparisons) -> Iterator[Claim]:
 def check_joint(
     evidence: Evidence, _: Comparisons, *, benchmark: str, models: Sequence[str], last: int
 ) -> Iterator[Claim]:
-    """Check that the joint embedding is no worse (figures 4 and 5)."""
+    """Check that distBO is no worse with the joint embedding than without (figures 4 and 5).
+
+    Args:
+        evidence: The results.
+        _: The comparisons of the figure, which are the same.
+        benchmark: The benchmark.
+        models: The models, of `MODELS`.
+        last: The last trial, after which methods are compared as well as early on.
+    """
     for trial, model in product((EARLY, last), models):
         findings = ahead(
             evidence,
-            [_joint(model, benchmark)],
+            [_compare_embeddings(model, benchmark)],
             [f"dist-{model}-joint"],
             [f"dist-{model}"],
             trial=trial,
@@ -301,20 +313,20 @@ def check_similarities(evidence: Evidence, comparisons: Comparisons) -> Iterator
 
 
 def check_similar(evidence: Evidence, _: Comparisons) -> Iterator[Claim]:
-    """Check classification where a source task is like the target (figure 11)."""
+    """Check that distBLR is best in classification if a source is like the target (figure 11)."""
     sentence = "distBLR is ahead of all others"
     yield claim_ahead(evidence, "C.4", sentence, BLR, SIMILAR, trial=QUARTER)
 
 
 def check_other(evidence: Evidence, _: Comparisons) -> Iterator[Claim]:
-    """Check classification where no source task is like the target (figure 12)."""
+    """Check which methods lead in classification if no source is like the target (figure 12)."""
     claim = partial(claim_ahead, evidence, "C.4", model=BLR, benchmark=OTHER, trial=QUARTER)
     yield claim("multiBLR is ahead of all others", firsts=["multi"])
     yield claim("distBLR is ahead of noneBLR and initBLR", rivals=("none", "init"))
 
 
 def check_patients(evidence: Evidence, _: Comparisons) -> Iterator[Claim]:
-    """Check Parkinson's patients (figure 13)."""
+    """Check that methods with transfer are ahead on Parkinson's patients (figure 13)."""
     sentence = "distBLR and manualBLR are ahead of noneBLR"
     yield claim_ahead(
         evidence,
@@ -333,7 +345,7 @@ FEW_SHOT = "distBO few-shots the optimum, as it learns which source tasks are li
 FIGURES = (
     _similarities(
         1,
-        _all(GP, TOY),
+        _compare_all(GP, TOY),
         trials=15,
         values=True,
         paper_says=FEW_SHOT,
@@ -341,7 +353,7 @@ FIGURES = (
     ),
     _similarities(
         2,
-        _all(GP, COUNTEREXAMPLE),
+        _compare_all(GP, COUNTEREXAMPLE),
         trials=COMPARED,
         values=True,
         paper_says="distBO alone finds the source task that is like the target, and one-shots the "
@@ -350,22 +362,22 @@ FIGURES = (
     ),
     _compared(
         3,
-        *(_all(GP, name) for name in PROTEINS),
+        *(_compare_all(GP, name) for name in PROTEINS),
         ranks=False,
         paper_says="distGP outperforms the others and few-shots the optimum with both models.",
         check=check_proteins,
     ),
     _compared(
         4,
-        _joint(BLR, COUNTEREXAMPLE),
-        _joint(GP, COUNTEREXAMPLE),
+        _compare_embeddings(BLR, COUNTEREXAMPLE),
+        _compare_embeddings(GP, COUNTEREXAMPLE),
         paper_says="Embedding the joint distribution is similar to embedding the marginal and the "
         "conditional one.",
         check=partial(check_joint, benchmark=COUNTEREXAMPLE, models=(GP, BLR), last=50),
     ),
     _compared(
         5,
-        _joint(BLR, PARKINSONS),
+        _compare_embeddings(BLR, PARKINSONS),
         paper_says="So it is on Parkinson's data.",
         check=partial(check_joint, benchmark=PARKINSONS, models=[BLR], last=17),
     ),
@@ -378,8 +390,8 @@ FIGURES = (
     ),
     _compared(
         7,
-        _all(GP, TOY),
-        _all(BLR, TOY),
+        _compare_all(GP, TOY),
+        _compare_all(BLR, TOY),
         paper_says=f"{FEW_SHOT} So does manualBO, which is told the mean; initBO starts well and "
         "converges slowly; multiBO has to learn the similarities first.",
         check=check_toy_with_manual,
@@ -393,8 +405,8 @@ FIGURES = (
     ),
     _compared(
         9,
-        _all(GP, COUNTEREXAMPLE),
-        _all(BLR, COUNTEREXAMPLE),
+        _compare_all(GP, COUNTEREXAMPLE),
+        _compare_all(BLR, COUNTEREXAMPLE),
         paper_says="BLR methods perform similarly to their GP counterparts.",
         check=partial(check_counterexample, model=BLR),
     ),
@@ -407,28 +419,28 @@ FIGURES = (
     ),
     _compared(
         11,
-        _all(BLR, SIMILAR),
+        _compare_all(BLR, SIMILAR),
         paper_says="Where a source task has the bandwidths of the target distBLR is the fastest.",
         check=check_similar,
     ),
     _compared(
         12,
-        _all(BLR, OTHER),
+        _compare_all(BLR, OTHER),
         paper_says="Where none has them multiBLR is best; distBLR and manualBLR are faster than "
         "methods without transfer and than initBLR.",
         check=check_other,
     ),
     _compared(
         13,
-        _all(BLR, PARKINSONS),
+        _compare_all(BLR, PARKINSONS),
         paper_says="Methods with transfer few-shot the optimum of many patients.",
         check=check_patients,
     ),
     *(
         _compared(
             number,
-            _all(GP, name),
-            _all(BLR, name),
+            _compare_all(GP, name),
+            _compare_all(BLR, name),
             paper_says="distBO is ahead in rank, too, and with BLR.",
         )
         for number, name in enumerate(PROTEINS, start=14)
@@ -444,7 +456,7 @@ PAPERS = (
         exhibits=FIGURES,
         notes="Regret is the distance of the best value so far from the best one known, in the "
         "objective's own units, mean over runs, each a target and a seed; lower is better.",
-        methods=_all_without_transfer(),
+        methods=_make_all_specs_without_transfer(),
         select_counted=count_runs_as_seeds,
         assign_seeds=draw_by_seed,
     ),

@@ -78,7 +78,10 @@ compare_speed = partial(is_faster, reference=REFERENCE)
 
 
 def check_speedups(evidence: Evidence, comparisons: Comparisons, *, before: str) -> Iterator[Claim]:
-    """Check which methods are faster (figures 2 to 4)."""
+    """Check that transfer TPE and best-first are faster than TPE, and both together fastest.
+
+    These are the claims of figures 2 to 4; `before` is the old budget in words.
+    """
     for name, method in (("Transfer TPE", TRANSFER), ("Best-first", BEST_FIRST)):
         findings = compare_speed(evidence, comparisons, method, [REFERENCE])
         yield Claim("D", f"{name} is faster than TPE {before}", findings)
@@ -90,7 +93,7 @@ def check_speedups(evidence: Evidence, comparisons: Comparisons, *, before: str)
 
 
 def check_failures(evidence: Evidence, comparisons: Comparisons) -> Iterator[Claim]:
-    """Check which methods often fail (figure 6)."""
+    """Check that methods which ignore part of the space often fail to reach TPE (figure 6)."""
     for name, method in (("Dropping the unimportant", DROP), ("Only optimising the new", ONLY_NEW)):
         yield Claim(
             "E",

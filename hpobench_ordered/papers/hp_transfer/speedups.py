@@ -240,11 +240,12 @@ def mean_over(table: "pd.DataFrame", measure: str, labels: Sequence[str]) -> "pd
         with the columns of labels and that of the measure.
     """
     is_geometric = measure == SPEEDUP
-    values = np.log(table[measure]) if is_geometric else table[measure]
-    means = table.assign(**{measure: values}).groupby([*labels], sort=False)[measure].mean()
+    if is_geometric:
+        table = table.assign(**{measure: np.log(table[measure])})
+    means = table.groupby([*labels], sort=False)[measure].mean()
     if is_geometric:
         means = np.exp(means)
-    return means.reset_index()
+    return means.reset_index()  # the labels become columns
 
 
 def iter_family_means(

@@ -44,7 +44,12 @@ class Slice:
 def score_table(
     evidence: Evidence, comparisons: Iterable[MethodComparison], trials: Sequence[int]
 ) -> "pd.DataFrame":
-    """Tabulate mean scores with two standard errors, over seeds.
+    """Tabulate mean scores over seeds, with two standard errors of these means.
+
+    Args:
+        evidence: The results.
+        comparisons: The comparisons.
+        trials: The trials to tabulate, counted from 1.
 
     Returns:
         A table with one row per benchmark, method, task and trial; tasks are counted from 1.

@@ -88,8 +88,8 @@ class FigureData:
 
     @cached_property
     def ranked_methods(self) -> list[str]:
-        """The methods by mean rank."""
-        overall = self.board[self.board["benchmark"] == ALL]
+        """The methods by mean rank over all benchmarks, the lowest first."""
+        overall = self.board[self.board["benchmark"] == ALL]  # its rows are in this order
         return [str(method) for method in overall["method"]]
 
     @cached_property

@@ -206,7 +206,8 @@ def _draw_panel(
 ) -> alt.LayerChart:
     """Draw one landscape: values at the bottom, the points of a method above, crosses on top.
 
-    Crosses are below the points if these have a single colour, as there may be many of them.
+    Crosses are below the points of a method if these have a single colour: they are then of many
+    runs, and should stay visible.
 
     Args:
         panel: The landscape.
@@ -221,8 +222,9 @@ def _draw_panel(
         layers.append(_draw_points(panel.points, panel.colour))  # None: a colour for each trial
     if panel.crosses is not None and len(panel.crosses):
         crosses = alt.Chart(panel.crosses[["x", "y"]]).mark_point(**CROSS)
-        if panel.colour:
-            layers.insert(1, crosses)  # right above the lowest layer: many points stay visible
+        has_single_colour = bool(panel.colour)
+        if has_single_colour:
+            layers.insert(1, crosses)  # right above the lowest layer
         else:
             layers.append(crosses)
 
@@ -264,7 +266,8 @@ def _colour_scale(panel: Panel, values: "pd.DataFrame") -> alt.Scale:
     """
     low, high = panel.domain
     is_positive = low > 0 and values["value"].min() > 0
-    is_log = is_positive and low * MAX_RATIO_OF_LINEAR_SCALE < high
+    is_far_apart = high > MAX_RATIO_OF_LINEAR_SCALE * low
+    is_log = is_positive and is_far_apart
     return alt.Scale(
         type="log" if is_log else "linear",
         domain=[low, high],
