@@ -110,8 +110,9 @@ def mean_curves(
 
     levels = {"method": scores.methods, "trial": range(1, mean.shape[-1] + 1)}
     data = cross_labels(levels, mean=mean, low=low, high=high)
+    # The numbers name the panel as their benchmark.
     data = data.assign(benchmark=name, measure=measure.value)
-    label = f"mean {measure.value}"
+    label = f"mean {measure.value}"  # title of the vertical axis
     chart = charts.curves(
         data.assign(measure=label),
         measure=label,

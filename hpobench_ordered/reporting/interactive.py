@@ -367,6 +367,9 @@ def _add_up_wins(
     """
     sums = {}
     for method in group.methods:
-        counts = [wins_of_items[item.label][method][: group.last_trial] for item in group.items]
-        sums[method] = np.sum(counts, axis=0)
+        counts_on_items = []
+        for item in group.items:
+            counts = wins_of_items[item.label][method]
+            counts_on_items.append(counts[: group.last_trial])  # some benchmarks have more trials
+        sums[method] = np.sum(counts_on_items, axis=0)
     return sums

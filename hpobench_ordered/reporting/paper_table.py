@@ -148,7 +148,7 @@ def _format_cell(row: Mapping[Any, Any], measure: str, best: str, format: str) -
     low = row[f"{measure}_low"]
     high = row[f"{measure}_high"]
     text = number(value, decimals)
-    is_best = text == best  # numbers that differ may be printed alike
+    is_best = text == best  # all numbers that look the same as the best are bold
     has_interval = low <= high  # false if both are NaN, as with too few seeds
     if format == "markdown":
         text = f"**{text}**" if is_best else text

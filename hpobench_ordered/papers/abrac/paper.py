@@ -120,7 +120,7 @@ def check_components(evidence: Evidence, comparisons: Comparisons) -> Iterator[C
 
 
 def check_forrester(evidence: Evidence, comparisons: Comparisons) -> Iterator[Claim]:
-    """Yield the claims on Forrester functions (figure 3)."""
+    """Yield the claims that ABRAC is ahead on Forrester functions (figure 3)."""
     yield from claim_best_ranks(evidence, comparisons, (*RIVALS, BOHAMIANN))
     sentence = f"After {EARLY} trials ABRAC is ahead of MT-GP-BO and ABLR"
     yield claim_ahead(evidence, comparisons, sentence, (MT_GP, ABLR), Measure.REGRET, trial=EARLY)
@@ -129,7 +129,7 @@ def check_forrester(evidence: Evidence, comparisons: Comparisons) -> Iterator[Cl
 
 
 def check_quadratic(evidence: Evidence, comparisons: Comparisons) -> Iterator[Claim]:
-    """Yield the claims on quadratic functions, in rank, regret and time (figure 5)."""
+    """Yield the claims that ABRAC is best on quadratic functions, and fastest (figure 5)."""
     rivals = (*RIVALS, "ablr-rks")
     yield from claim_best_ranks(evidence, comparisons, rivals)
     yield claim_ahead(evidence, comparisons, "ABRAC's regret is lowest", rivals, Measure.REGRET)
@@ -138,12 +138,12 @@ def check_quadratic(evidence: Evidence, comparisons: Comparisons) -> Iterator[Cl
 
 
 def check_networks(evidence: Evidence, comparisons: Comparisons) -> Iterator[Claim]:
-    """Return the claims on ranks over all data sets of networks (figure 6)."""
+    """Return the claims that ABRAC ranks best over all data sets of networks (figure 6)."""
     return claim_best_ranks(evidence, comparisons, NETWORK_RIVALS)
 
 
 def check_each_network(evidence: Evidence, comparisons: Comparisons) -> Iterator[Claim]:
-    """Yield the claim on ranks on each data set of networks by itself (figure 7)."""
+    """Yield the claim that ABRAC ranks best on each data set of networks (figure 7)."""
     sentence = "ABRAC ranks best on every data set"
     yield claim_ahead(evidence, comparisons, sentence, NETWORK_RIVALS, Measure.RANK, by_task=True)
 

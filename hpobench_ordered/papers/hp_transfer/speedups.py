@@ -222,7 +222,7 @@ def often_fails(
             f"{rate[method].mean():.0%} of the runs, {reference} {rate[reference].mean():.0%}, "
             f"asked {share:.0%}"
         )
-        excess = (rate[method] - share).to_numpy()
+        excess = (rate[method] - share).to_numpy()  # positive: fails more often than asked
         findings.append(Finding.from_samples(budgets, sentence, excess, number_format=".0%"))
     return findings
 

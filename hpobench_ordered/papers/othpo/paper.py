@@ -138,7 +138,7 @@ def _landscapes(
     common_scale: bool = True,
     check: Check = claim_nothing,
 ) -> Exhibit:
-    """Make a figure of landscapes, which needs benchmarks but no runs."""
+    """Make a figure of landscapes, a row per slice; it needs benchmarks but no runs."""
     benchmarks = dict.fromkeys(item.benchmark for item in slices)
     return Exhibit(
         number,

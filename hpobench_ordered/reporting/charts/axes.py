@@ -152,13 +152,11 @@ def _logarithmic_ticks(low: float, high: float) -> Sequence[float]:
     They are powers of ten, or 1, 2 and 5 times these if there are fewer than three such powers.
     """
     exponents = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    for factors in ((1,), (1, 2, 5)):  # the second only if the first gives too few ticks
-        numbers = [
-            factor * 10.0**exponent for exponent, factor in itertools.product(exponents, factors)
-        ]
-        ticks = [number for number in numbers if low <= number <= high]
-        if len(ticks) >= 3:
-            break
+    powers = [10.0**exponent for exponent in exponents]
+    ticks = [power for power in powers if low <= power <= high]
+    if len(ticks) < 3:
+        multiples = [factor * power for power, factor in itertools.product(powers, (1, 2, 5))]
+        ticks = [multiple for multiple in multiples if low <= multiple <= high]
 
     step = math.ceil(len(ticks) / 6)  # of more than six, only every second or third
     return ticks[::step]

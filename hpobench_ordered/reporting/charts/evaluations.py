@@ -71,7 +71,7 @@ def evaluations(
     for label in GROUP_COLUMNS:  # the benchmark, its surrogate and the protocol
         chosen = chosen[chosen[label] == getattr(item, label)]
     chosen = chosen[chosen["method"].isin(methods) & chosen["seed"].isin(seeds)]
-    # The labels of runs replace hyperparameters of these names, which would be ambiguous.
+    # Hyperparameters that are called "method" or "seed" make way for the labels of runs.
     tried = configurations(chosen["key"]).drop(columns=["method", "seed"], errors="ignore")
     return tried.merge(chosen[["key", "method", "seed"]], on="key")
 

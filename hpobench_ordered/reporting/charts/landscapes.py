@@ -309,17 +309,20 @@ def cells(means: FloatArray, x: Dimension, y: Dimension) -> "pd.DataFrame":
     """
     import pandas as pd
 
-    rows, columns = means.shape
-    row, column = np.nonzero(~np.isnan(means))
-    # Places from 0 to 1. Cells reach a little below the next ones, so that there are no seams.
-    right = np.minimum((column + 1 + OVERLAP) / columns, 1)
-    upper = np.minimum((row + 1 + OVERLAP) / rows, 1)
+    n_rows, n_columns = means.shape
+    row_of_cell, column_of_cell = np.nonzero(~np.isnan(means))
+    # Sides as places along the axes, from 0 to 1.
+    left = column_of_cell / n_columns
+    lower = row_of_cell / n_rows
+    # Cells reach a little below the next ones, so that there are no seams.
+    right = np.minimum((column_of_cell + 1 + OVERLAP) / n_columns, 1)
+    upper = np.minimum((row_of_cell + 1 + OVERLAP) / n_rows, 1)
     return pd.DataFrame(
         {
-            "x": x.from_unit(column / columns),
+            "x": x.from_unit(left),
             "x2": x.from_unit(right),
-            "y": y.from_unit(row / rows),
+            "y": y.from_unit(lower),
             "y2": y.from_unit(upper),
-            "value": means[row, column],
+            "value": means[row_of_cell, column_of_cell],
         }
     )

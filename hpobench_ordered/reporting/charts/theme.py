@@ -136,7 +136,7 @@ def by_method(shown: Iterable[str], methods: Iterable[str] = ()) -> dict[str, An
     """
     shown = list(dict.fromkeys(shown))
     style_of_method = styles([*methods, *shown])
-    names = [name for name in style_of_method if name in shown]
+    names = [name for name in style_of_method if name in shown]  # random search first
     looks = [style_of_method[name] for name in names]
     # The legend is below the chart, in rows of about the same length.
     n_rows = math.ceil(len(names) / MAX_NAMES_IN_LEGEND_ROW)
@@ -168,11 +168,15 @@ def panel_title(text: str) -> alt.TitleParams:
 
 
 def panel_names(frame: "pd.DataFrame") -> "pd.Series[str]":
-    """Name the panel of every row: its benchmark, with the surrogate if it has several."""
+    """Name the panel of every row after its benchmark, as in "newsvendor@1".
+
+    The surrogate is added, as in "newsvendor@1 (table)", if the frame has the benchmark on several.
+    """
     n_surrogates = frame.groupby("benchmark", observed=True)["surrogate"].transform("nunique")
     benchmark = frame["benchmark"].astype(str)
     with_surrogate = benchmark + " (" + frame["surrogate"].astype(str) + ")"
-    return benchmark.where(n_surrogates <= 1, with_surrogate)
+    is_on_several = n_surrogates > 1
+    return benchmark.mask(is_on_several, with_surrogate)
 
 
 def facetted(chart: Any, column: str, panels: Sequence[str], columns: int) -> alt.FacetChart:
@@ -212,7 +216,7 @@ def configured(chart: Any, *, title: Any, description: str) -> alt.TopLevelMixin
         },
         "text": {"color": INK},
     }  # fmt: skip
-    # Set directly: `properties` and `configure` would each copy the chart with everything in it.
+    # Attributes are set directly: `properties` and `configure` would each copy all of the chart.
     themed: alt.TopLevelMixin = chart.copy(deep=False)
     themed.title = title
     themed.description = description
