@@ -374,7 +374,8 @@ def states_table(runs: "pd.DataFrame", *, unfinished: bool = False) -> TextTable
     Returns:
         The table; None if it would be empty.
     """
-    # By what is shared in a row: the method, the protocol, and the numbers of runs in each state.
+    # A key is what benchmarks in a row share: the method, the protocol, and the number of runs in
+    # each state.
     benchmarks_of_row: dict[tuple[str, ...], list[str]] = {}
     levels = ["method", "protocol", "benchmark", "surrogate"]
     for labels, states in runs.groupby(levels, observed=True)["state"]:

@@ -56,7 +56,8 @@ def pool_leads(
     """Compute how much lower, so better, the first method's score is than the second's.
 
     Returns:
-        Differences on all tasks of all benchmarks, one after the other, (seeds, tasks).
+        Differences after a trial, (seeds, tasks): all tasks of the first benchmark, then all tasks
+        of the next one, and so on.
     """
     leads = [
         compare_methods(scores, second, first, trial=trial)

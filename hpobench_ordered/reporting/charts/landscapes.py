@@ -206,8 +206,8 @@ def _draw_panel(
 ) -> alt.LayerChart:
     """Draw one landscape: values at the bottom, the points of a method above, crosses on top.
 
-    Crosses are below the points of a method if these have a single colour: they are then of many
-    runs, and should stay visible.
+    If the points have a single colour, crosses are right above the lowest layer instead. Points on
+    values then hide crosses, but crosses still hide points if there are no values.
 
     Args:
         panel: The landscape.
@@ -224,7 +224,7 @@ def _draw_panel(
         crosses = alt.Chart(panel.crosses[["x", "y"]]).mark_point(**CROSS)
         has_single_colour = bool(panel.colour)
         if has_single_colour:
-            layers.insert(1, crosses)  # right above the lowest layer
+            layers.insert(1, crosses)
         else:
             layers.append(crosses)
 
