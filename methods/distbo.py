@@ -96,12 +96,14 @@ class JointlyModelled(ModelBased):
         best_per_task: Number of best configurations of each earlier task that the first suggestions
             of a linear model are chosen among.
         trials_among_best: Number of these suggestions.
+        has_noise_per_task: Whether each task has its own noise, else all have the same.
     """
 
     random_trials = 0
     is_linear = False
     best_per_task = 1
     trials_among_best = 1
+    has_noise_per_task = False
 
     def prepare(self) -> None:
         """Draw the earlier tasks' evaluations for the model, which is fitted by `make_scorer`."""
@@ -146,6 +148,11 @@ class JointlyModelled(ModelBased):
     def is_usable(self, data: TaskData | None) -> bool:
         """Whether an earlier task with these training data can be used. Default: always."""
         return True
+
+    @property
+    def noise_count(self) -> int:
+        """Number of noise variances of the model: 1, or one for each task."""
+        return len(self._earlier) + 1 if self.has_noise_per_task else 1
 
     @abstractmethod
     def make_model(self) -> "JointModel":
@@ -424,7 +431,9 @@ class WithProcess(JointlyModelled):
         """
         from hpobench_ordered.methods._distribution.models import ProcessModel
 
-        return ProcessModel(self.make_task_kernel(), self.space.dimension, self.rng)
+        return ProcessModel(
+            self.make_task_kernel(), self.space.dimension, self.rng, noise_count=self.noise_count
+        )
 
     @abstractmethod
     def make_task_kernel(self) -> "TaskKernel":
@@ -468,7 +477,7 @@ class WithLinearModel(JointlyModelled):
 
         no_units = np.empty((0, self.space.dimension))
         width = self.features(no_units).shape[1]  # number of features of a configuration
-        return LinearModel(self.make_descriptions(), width, self.rng)
+        return LinearModel(self.make_descriptions(), width, self.rng, noise_count=self.noise_count)
 
     @abstractmethod
     def make_descriptions(self) -> "Descriptions":
@@ -508,6 +517,12 @@ class DistGPConditional(DistGP):
     """distGP with the distribution of labels given features alone."""
 
     embedded = Embedded.CONDITIONAL
+
+
+class DistGPTaskNoise(DistGP):
+    """distGP with a noise variance for each task (footnote 4)."""
+
+    has_noise_per_task = True
 
 
 class DistGPWarm(DistGP):
@@ -563,6 +578,12 @@ class DistBLRConditional(DistBLR):
     """distBLR with the distribution of labels given features alone."""
 
     embedded = Embedded.CONDITIONAL
+
+
+class DistBLRTaskNoise(DistBLR):
+    """distBLR with a noise variance for each task (footnote 4)."""
+
+    has_noise_per_task = True
 
 
 class DistBLRWarm(DistBLR):
@@ -789,6 +810,12 @@ VARIANTS: tuple[tuple[str, str, str, dict[str, type[JointlyModelled]]], ...] = (
         "dist-{} that embeds the distribution of labels given features alone.",
         f"{PAPER}, section 4.1",
         {"gp": DistGPConditional, "blr": DistBLRConditional},
+    ),
+    (
+        "task-noise",
+        "dist-{} with a noise variance for each task.",
+        f"{PAPER}, section 4.2, footnote 4",
+        {"gp": DistGPTaskNoise, "blr": DistBLRTaskNoise},
     ),
     (
         "warm",

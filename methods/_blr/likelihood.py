@@ -63,12 +63,14 @@ class Likelihood:
         grad_features: d rho / d Phi, shape (n, d).
         grad_alpha: d rho / d log alpha_i, shape (d,).
         grad_beta: d rho / d log beta.
+        grad_losses: d rho / d y, beta r, shape (n,).
     """
 
     rho: float
     grad_features: FloatArray
     grad_alpha: FloatArray
     grad_beta: float
+    grad_losses: FloatArray
 
 
 def compute_likelihood(
@@ -122,6 +124,7 @@ def compute_likelihood(
         grad_features=grad_features,
         grad_alpha=grad_alpha,
         grad_beta=0.5 * (beta * squared_r + effective_parameters - n),
+        grad_losses=beta * r[:, 0],
     )
 
 

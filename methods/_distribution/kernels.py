@@ -88,8 +88,8 @@ def likelihood_gradient(
     decay: FloatArray,
     inverse: FloatArray,
     a: FloatArray,
-) -> tuple[FloatArray, FloatArray, float]:
-    """Compute the gradient of minus the log likelihood, nll, and a trace from which more follows.
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Compute the gradient of minus the log likelihood, nll, and the diagonal of W.
 
     The covariance K is nu k(u_i, u_j) P[task_i, task_j], with noise on the diagonal, and
     W = K^-1 - a a^T is 2 d nll / d K. So the gradient of 2 nll / nu with respect to P has sums of
@@ -107,14 +107,14 @@ def likelihood_gradient(
 
     Returns:
         Gradients of 2 nll / nu, with respect to P (T, T), symmetric, and to the log length scale of
-        each feature (p,), and the trace of W.
+        each feature (p,), and the diagonal of W, (N,).
     """
     N, p = U.shape
     U_columns = U.T.copy()
     grad_P = np.zeros(P.shape)
     grad_length_of_column = np.zeros((p, N))  # summed over rows; over columns in the end
     weighted = np.empty(N)
-    trace = 0.0
+    W_diagonal = np.empty(N)
     first_row = 0
     while first_row < N:  # over tasks, whose rows stand together
         row_task = task[first_row]
@@ -123,9 +123,8 @@ def likelihood_gradient(
         while end_row < N and task[end_row] == row_task:
             i = end_row
             end_row += 1
-            diagonal = inverse[i, i] - a[i] * a[i]  # W_ii
-            trace += diagonal
-            grad_P[row_task, row_task] += diagonal * k[i, i]
+            W_diagonal[i] = inverse[i, i] - a[i] * a[i]
+            grad_P[row_task, row_task] += W_diagonal[i] * k[i, i]
             for j in range(i + 1, N):
                 weighted[j] = inverse[i, j] - a[i] * a[j]  # W_ij
                 W_k_sums[j] += weighted[j] * k[i, j]
@@ -143,7 +142,7 @@ def likelihood_gradient(
     for c in range(p):
         # 3 from the derivative of Matern-3/2, and 2 for the pairs below the diagonal.
         grad_log_length[c] = 6.0 * np.sum(grad_length_of_column[c])
-    return grad_P, grad_log_length, trace
+    return grad_P, grad_log_length, W_diagonal
 
 
 @compiled

@@ -11,9 +11,10 @@ T         scalar           tasks, the current one last
 N, p      scalar           evaluations of all tasks, features of a configuration
 g         scalar           length scales of the configuration
 q         scalar           numbers that describe a task
-nu, s2    scalar           variances of signal and noise
+nu        scalar           variance of the signal
+s2        (1,) or (T,)     variance of the noise, one for all tasks or one for each (footnote 4)
 alpha     scalar           precision of the weights of Bayesian linear regression
-beta      scalar           precision of its noise
+beta      (1,) or (T,)     precision of its noise, one for all tasks or one for each
 Psi       (T, q)           descriptions of the tasks
 P         (T, T)           covariance of the tasks: Matern-3/2 of Psi, or L L^T
 x                          all parameters, one after the other
@@ -28,9 +29,10 @@ from typing import Protocol
 
 import numpy as np
 
-from hpobench_ordered._typing import FloatArray
+from hpobench_ordered._typing import FloatArray, IntArray
 from hpobench_ordered.methods._blr.descent import minimise
 from hpobench_ordered.methods._blr.heads import LOG_ALPHA_BOUNDS, Head, Precisions
+from hpobench_ordered.methods._blr.likelihood import Likelihood
 from hpobench_ordered.methods._blr.likelihood import compute_likelihood as compute_linear_likelihood
 from hpobench_ordered.methods._distribution.descriptions import Descriptions
 from hpobench_ordered.methods._distribution.kernels import matern32, matern32_gradient
@@ -39,6 +41,7 @@ from hpobench_ordered.methods._distribution.product_gp import (
     ProcessData,
     ProductGP,
     compute_likelihood,
+    index_noise,
 )
 from hpobench_ordered.methods._gp.compiled import cholesky
 from hpobench_ordered.methods._model_based import ModelError
@@ -338,43 +341,55 @@ class ProcessModel(JointModel):
         task_kernel: Covariance of the tasks.
         length_scales: Number of length scales of the configuration, g.
         rng: Draws the parameters to start from.
+        noise_count: 1 if all tasks have the same noise, else the number of tasks.
     """
 
     def __init__(
-        self, task_kernel: TaskKernel, length_scales: int, rng: np.random.Generator
+        self,
+        task_kernel: TaskKernel,
+        length_scales: int,
+        rng: np.random.Generator,
+        *,
+        noise_count: int = 1,
     ) -> None:
         """Set the parameters x to start from, and their bounds.
 
         x has the parameters of the tasks' covariance, then the log length scales of configurations,
-        the log signal variance and the log noise variance.
+        the log signal variance and the log noise variances.
         """
         self._task_kernel = task_kernel
+        self._noise_count = noise_count
         self._length_scale_count = length_scales
         task_parameters = task_kernel.initial(rng)
         log_lengths = np.zeros(length_scales)
         log_signal = 0.0
-        self.x = np.concatenate([task_parameters, log_lengths, [log_signal, INITIAL_LOG_NOISE]])
+        log_noise = np.full(noise_count, INITIAL_LOG_NOISE)
+        self.x = np.concatenate([task_parameters, log_lengths, [log_signal], log_noise])
         # The bounds of each part of x, and how many parameters it has.
         self.bounds = stack_bounds(
             (TASK_PARAMETER_BOUNDS, len(task_parameters)),
             (LOG_LENGTH_BOUNDS, length_scales),
             (LOG_SIGNAL_BOUNDS, 1),
-            (LOG_NOISE_BOUNDS, 1),
+            (LOG_NOISE_BOUNDS, noise_count),
         )
 
     def value_and_gradient(self, data: ProcessData, x: FloatArray) -> tuple[float, FloatArray]:
         """Compute minus the log marginal likelihood at parameters x, and its gradient.
 
         x has the parameters of the covariance of the tasks, then log length scales, log signal
-        variance and log noise variance; so has the gradient.
+        variance and log noise variances; so has the gradient.
         """
         task_parameters, theta = self._split(x)
         P = self._task_kernel.matrix(task_parameters)  # covariance of the tasks, (T, T)
         likelihood = compute_likelihood(data, theta, P)
         grad_task_parameters = self._task_kernel.pull_back(task_parameters, likelihood.grad_tasks)
-        grad_signal_and_noise = [likelihood.grad_signal, likelihood.grad_noise]
         gradient = np.concatenate(
-            [grad_task_parameters, likelihood.grad_length, grad_signal_and_noise]
+            [
+                grad_task_parameters,
+                likelihood.grad_length,
+                [likelihood.grad_signal],
+                likelihood.grad_noise,
+            ]
         )
         return likelihood.nll, gradient
 
@@ -400,14 +415,15 @@ class ProcessModel(JointModel):
     def _split(self, x: FloatArray) -> tuple[FloatArray, Hyperparameters]:
         """Split the parameters into those of the tasks' covariance and all others.
 
-        The others come last: log length scales, log signal variance and log noise variance.
+        The others come last: log length scales, log signal variance and log noise variances.
         """
-        lengths_end = len(x) - 2
+        noise_begin = len(x) - self._noise_count
+        lengths_end = noise_begin - 1  # one number, log nu, is between
         lengths_begin = lengths_end - self._length_scale_count
         task_parameters = x[:lengths_begin]
         log_length = x[lengths_begin:lengths_end]
-        log_signal, log_noise = x[lengths_end:].tolist()
-        return task_parameters, Hyperparameters(log_length, log_signal, log_noise)
+        log_signal = float(x[lengths_end])
+        return task_parameters, Hyperparameters(log_length, log_signal, log_noise=x[noise_begin:])
 
 
 class LinearModel(JointModel):
@@ -415,24 +431,34 @@ class LinearModel(JointModel):
 
     The parameters are those of the descriptions, those of the network, log alpha and log beta.
 
+    If each task t has its own noise, network outputs and losses of its evaluations are multiplied
+    by sqrt(beta_t / beta_c), with the current task c. All evaluations then have the noise of c.
+
     Args:
         descriptions: What describes the tasks.
         feature_count: Features of a configuration, p.
         rng: Draws the parameters to start from.
+        noise_count: 1 if all tasks have the same noise, else the number of tasks.
     """
 
     def __init__(
-        self, descriptions: Descriptions, feature_count: int, rng: np.random.Generator
+        self,
+        descriptions: Descriptions,
+        feature_count: int,
+        rng: np.random.Generator,
+        *,
+        noise_count: int = 1,
     ) -> None:
         """Set the parameters x to start from, and their bounds.
 
         x has the parameters of the descriptions, then those of the network, log alpha and log beta,
-        where alpha is the precision of the weights of the network's outputs, and beta that of the
+        where alpha is the precision of the weights of the network's outputs, and beta those of the
         noise.
         """
         from hpobench_ordered.methods._networks.features import Network, pad_input_count
 
         self._descriptions = descriptions
+        self._noise_count = noise_count
         input_count = descriptions.width + feature_count
         self._network = Network(pad_input_count(input_count), HIDDEN)
         task_parameters = descriptions.initial(rng)
@@ -441,12 +467,15 @@ class LinearModel(JointModel):
         self._network_end = self._descriptions_end + len(weights)
 
         log_alpha = 0.0
-        log_beta = -INITIAL_LOG_NOISE  # as a precision is one over a variance
-        self.x = np.concatenate([task_parameters, weights, [log_alpha, log_beta]])
+        # A precision is one over a variance.
+        log_beta = np.full(noise_count, -INITIAL_LOG_NOISE)
+        self.x = np.concatenate([task_parameters, weights, [log_alpha], log_beta])
         # The bounds of each part of x, and how many parameters it has.
         unbounded = (-math.inf, math.inf)
         self.bounds = stack_bounds(
-            (unbounded, self._network_end), (LOG_ALPHA_BOUNDS, 1), (LOG_BETA_BOUNDS, 1)
+            (unbounded, self._network_end),
+            (LOG_ALPHA_BOUNDS, 1),
+            (LOG_BETA_BOUNDS, noise_count),
         )
 
     def value_and_gradient(self, data: ProcessData, x: FloatArray) -> tuple[float, FloatArray]:
@@ -457,24 +486,58 @@ class LinearModel(JointModel):
         """
         from hpobench_ordered.methods._networks.features import linearise
 
-        task_parameters, weights, precisions = self._split(x)
+        task_parameters, weights, precisions, log_row_scales = self._split(x, data.task)
         Psi = self._descriptions.describe(task_parameters)  # a row for each task
         inputs = np.hstack([Psi[data.task], data.X])  # each evaluation with its task's description
         # Phi: outputs of the network. A gradient goes back to the weights and the first inputs.
         Phi, pull_back = linearise(self._network, weights, inputs, first=self._descriptions.width)
+        row_scales = exponentials(log_row_scales)
+        scaled_Phi = row_scales[:, None] * Phi
+        scaled_y = row_scales * data.y
         likelihood = compute_linear_likelihood(
-            Phi, data.y, precisions.log_alpha, precisions.log_beta
+            scaled_Phi, scaled_y, precisions.log_alpha, precisions.log_beta
         )
+        # The density of a loss is that of the scaled loss, times the scale.
+        nll = likelihood.rho - float(log_row_scales.sum())
 
-        grad_weights, grad_described_inputs = pull_back(likelihood.grad_features)
+        grad_Phi = row_scales[:, None] * likelihood.grad_features
+        grad_weights, grad_described_inputs = pull_back(grad_Phi)
         # A task's description is an input of each of its evaluations, whose rows stand together, so
         # its gradient is the sum over these rows. The current task may have none yet.
         grad_Psi = np.zeros(Psi.shape)
         present_tasks, first_rows = np.unique(data.task, return_index=True)
         grad_Psi[present_tasks] = np.add.reduceat(grad_described_inputs, first_rows, axis=0)
         grad_task_parameters = self._descriptions.pull_back(task_parameters, grad_Psi)
-        grad_precisions = [likelihood.grad_alpha.sum(), likelihood.grad_beta]
-        return likelihood.rho, np.concatenate([grad_task_parameters, grad_weights, grad_precisions])
+        grad_log_alpha = [likelihood.grad_alpha.sum()]
+        grad_log_beta = self._pull_back_noise(data.task, scaled_Phi, scaled_y, likelihood)
+        gradient = np.concatenate(
+            [grad_task_parameters, grad_weights, grad_log_alpha, grad_log_beta]
+        )
+        return nll, gradient
+
+    def _pull_back_noise(
+        self, task: IntArray, scaled_Phi: FloatArray, scaled_y: FloatArray, likelihood: Likelihood
+    ) -> FloatArray:
+        """Compute the gradient of minus the log likelihood with respect to log beta.
+
+        Multiplying all rows by c is the same as multiplying beta by c^2. So the derivative for the
+        beta of a task is half the sum of those for the logarithms of its rows' scales. Each of
+        these is the sum of gradient times value over the row, less 1 for the density of the loss.
+
+        Args:
+            task: Task of each evaluation, shape (N,).
+            scaled_Phi: Scaled outputs of the network, shape (N, d).
+            scaled_y: Scaled losses, shape (N,).
+            likelihood: The likelihood of the scaled losses.
+        """
+        if self._noise_count == 1:
+            return np.array([likelihood.grad_beta])
+        grad_log_scales = (likelihood.grad_features * scaled_Phi).sum(axis=1)
+        grad_log_scales += likelihood.grad_losses * scaled_y
+        grad_log_scales -= 1.0
+        grad_log_beta = np.zeros(self._noise_count)  # stays 0 for a task without evaluations
+        np.add.at(grad_log_beta, task, 0.5 * grad_log_scales)
+        return grad_log_beta
 
     def condition(self, data: ProcessData) -> "LinearPosterior":
         """Condition on evaluations, with the parameters x as they are.
@@ -483,7 +546,7 @@ class LinearModel(JointModel):
         """
         from hpobench_ordered.methods._networks.features import compute_features
 
-        task_parameters, weights, precisions = self._split(self.x)
+        task_parameters, weights, precisions, log_row_scales = self._split(self.x, data.task)
         Psi = self._descriptions.describe(task_parameters)  # a row for each task
         current_description = Psi[-1]  # the current task comes last
 
@@ -498,14 +561,33 @@ class LinearModel(JointModel):
 
         inputs = np.hstack([Psi[data.task], data.X])  # each evaluation with its task's description
         Phi = compute_features(self._network, weights, inputs)
-        return LinearPosterior(Head(Phi, data.y, precisions), current_task_features)
+        row_scales = exponentials(log_row_scales)
+        # Pending evaluations are of the current task, whose rows have the scale 1.
+        head = Head(row_scales[:, None] * Phi, row_scales * data.y, precisions)
+        return LinearPosterior(head, current_task_features)
 
-    def _split(self, x: FloatArray) -> tuple[FloatArray, FloatArray, Precisions]:
-        """Split the parameters x: those of the descriptions, those of the network, precisions."""
+    def _split(
+        self, x: FloatArray, task: IntArray
+    ) -> tuple[FloatArray, FloatArray, Precisions, FloatArray]:
+        """Split the parameters x: those of the descriptions, those of the network, precisions.
+
+        Args:
+            x: The parameters.
+            task: Task of each evaluation, shape (N,).
+
+        Returns:
+            Parameters of the descriptions, those of the network, and the precisions on the current
+            task. Last, the logarithm of the factor of each evaluation's network outputs and loss,
+            (N,), after which its noise has the precision that the current task's has.
+        """
         task_parameters = x[: self._descriptions_end]
         weights = x[self._descriptions_end : self._network_end]
-        log_alpha, log_beta = x[self._network_end :].tolist()  # of weights, of noise
-        return task_parameters, weights, Precisions(np.array([log_alpha]), log_beta)
+        log_alpha = x[self._network_end : self._network_end + 1]
+        log_beta = x[self._network_end + 1 :]
+        current_log_beta = float(log_beta[-1])  # the current task is the last
+        log_scales = 0.5 * (log_beta - current_log_beta)
+        log_row_scales = log_scales[index_noise(task, self._noise_count)]
+        return task_parameters, weights, Precisions(log_alpha, current_log_beta), log_row_scales
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,8 @@ U         (N, p)           X divided by the length scales
 P         (T, T)           covariance of the tasks
 r         scalar           Euclidean distance of two rows of U
 k         scalar           Matern-3/2, (1 + sqrt(3) r) exp(-sqrt(3) r)
-nu, s2    scalar           variances of signal and noise
+nu        scalar           variance of the signal
+s2        (1,) or (T,)     variance of the noise, one for all tasks or one for each
 K         (N, N)           nu k(u_i, u_j) P[task_i, task_j] + s2 [i = j]
 mu        scalar           constant mean: what maximises the likelihood, 1^T K^-1 y / 1^T K^-1 1
 W         (N, N)           K^-1 - a a^T with a = K^-1 (y - mu): 2 d nll / d K
@@ -70,12 +71,12 @@ class Hyperparameters:
     Attributes:
         log_length: Logarithms of the length scales, shape (g,).
         log_signal: Logarithm of nu.
-        log_noise: Logarithm of s2.
+        log_noise: Logarithm of s2, one for all tasks (1,) or one for each (T,).
     """
 
     log_length: FloatArray
     log_signal: float
-    log_noise: float
+    log_noise: FloatArray
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -86,15 +87,25 @@ class ProcessLikelihood:
         nll: Minus log marginal likelihood.
         grad_length: Its gradient with respect to the log length scales, shape (g,).
         grad_signal: With respect to log nu.
-        grad_noise: With respect to log s2.
+        grad_noise: With respect to log s2, shaped as it.
         grad_tasks: With respect to the covariance of the tasks, symmetric, shape (T, T).
     """
 
     nll: float
     grad_length: FloatArray
     grad_signal: float
-    grad_noise: float
+    grad_noise: FloatArray
     grad_tasks: FloatArray
+
+
+def index_noise(task: IntArray, noise_count: int) -> IntArray:
+    """Return which noise each evaluation has, (N,): the only one, or that of its task.
+
+    Args:
+        task: Task of each evaluation, shape (N,).
+        noise_count: 1 if all tasks have the same noise, else the number of tasks.
+    """
+    return task if noise_count > 1 else np.zeros_like(task)
 
 
 def compute_likelihood(
@@ -114,7 +125,7 @@ def compute_likelihood(
         ModelError: The covariance K of the evaluations has no Cholesky factor.
     """
     factored = _Factored(data, theta, P)
-    grad_P, grad_column_lengths, trace = likelihood_gradient(
+    grad_P, grad_column_lengths, W_diagonal = likelihood_gradient(
         factored.U,  # features divided by the length scales
         data.task,
         P,
@@ -132,13 +143,17 @@ def compute_likelihood(
 
     residuals = data.y - factored.mean
     # K is linear in nu and in P, so the derivative for log nu follows from those for P; the noise
-    # is on the diagonal of K, for which the derivatives sum to the trace.
+    # is on the diagonal of K, so that its derivative is a sum over the evaluations that have it.
     squares = float(np.sum(residuals * factored.weights))  # (y - mu)^T K^-1 (y - mu)
+    noise_count = len(theta.log_noise)
+    noise_index = index_noise(data.task, noise_count)
+    # 0 for a task without evaluations.
+    W_sums = np.bincount(noise_index, weights=W_diagonal, minlength=noise_count)
     return ProcessLikelihood(
         nll=0.5 * squares + sum_log_diagonal(factored.R),  # half the log determinant of K = R^T R
         grad_length=grad_length,
         grad_signal=half_signal * float(np.sum(grad_P * P)),
-        grad_noise=0.5 * math.exp(theta.log_noise) * trace,
+        grad_noise=0.5 * exponentials(theta.log_noise) * W_sums,
         grad_tasks=half_signal * grad_P,
     )
 
@@ -241,7 +256,7 @@ class _Factored:
         """Compute the covariance K of the evaluations, and factorise it.
 
         It is the signal variance, times the Matern-3/2 correlation k of configurations, times the
-        covariance P (T, T) of their tasks, with the noise variance added on the diagonal.
+        covariance P (T, T) of their tasks, with the variance of the noise added on the diagonal.
         """
         # Features of one hyperparameter, a group, have one length scale.
         self.scales = exponentials(theta.log_length)[data.groups]
@@ -249,7 +264,8 @@ class _Factored:
         self.k, self.decay = matern32(self.U, self.U)
         task_covariance = P[np.ix_(data.task, data.task)]  # of each pair of evaluations, (N, N)
         K = math.exp(theta.log_signal) * self.k * task_covariance
-        K.flat[:: len(K) + 1] += math.exp(theta.log_noise)  # the diagonal
+        noise_index = index_noise(data.task, len(theta.log_noise))
+        K.flat[:: len(K) + 1] += exponentials(theta.log_noise)[noise_index]  # the diagonal
 
         # Compiled code is faster for few evaluations, LAPACK for many.
         self._is_small = len(K) <= COMPILED_LIMIT

@@ -1,5 +1,7 @@
 """The numerics behind methods that look at training data, against independent computations."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -21,6 +23,7 @@ from hpobench_ordered.methods._distribution.product_gp import (
     ProductGP,
 )
 from hpobench_ordered.methods._model_based import ModelError
+from hpobench_ordered.methods._networks.features import Network, compute_features, pad_input_count
 
 TASKS = 4
 CURRENT_TASK = TASKS - 1
@@ -46,7 +49,7 @@ def make_hyperparameters(rng: np.random.Generator) -> Hyperparameters:
     """Two random log length scales and a random log signal; the log noise is -2."""
     log_length = 0.5 * rng.standard_normal(2)
     log_signal = float(rng.normal(0, 0.3))
-    return Hyperparameters(log_length, log_signal, log_noise=-2.0)
+    return Hyperparameters(log_length, log_signal, log_noise=np.array([-2.0]))
 
 
 def make_task_covariance(rng: np.random.Generator) -> FloatArray:
@@ -74,7 +77,8 @@ def compute_covariance(
     """
     of_tasks = task_covariance[data.task][:, data.task]
     of_configurations = compute_kernel(theta, data.X, data.X)
-    noise = np.exp(theta.log_noise) * np.eye(len(data.y))
+    noise_variances = np.broadcast_to(np.exp(theta.log_noise), TASKS)
+    noise = np.diag(noise_variances[data.task])
     K = of_tasks * of_configurations + noise
 
     # 1^T K^-1 y / 1^T K^-1 1, with a vector 1 of ones.
@@ -83,12 +87,16 @@ def compute_covariance(
     return K, float(mean)
 
 
-@given(SEEDS)
-def test_likelihood_is_joint_normal_one(seed):
+each_noise_count = pytest.mark.parametrize("noise_count", [1, TASKS])
+
+
+@each_noise_count
+@given(seed=SEEDS)
+def test_likelihood_is_joint_normal_one(noise_count, seed):
     """The losses of all evaluations on all tasks have one joint normal distribution."""
     rng = np.random.default_rng(seed)
     data = make_observations(rng)
-    theta = make_hyperparameters(rng)
+    theta = replace(make_hyperparameters(rng), log_noise=rng.uniform(-3, 0, noise_count))
     task_covariance = make_task_covariance(rng)
 
     likelihood = product_gp.compute_likelihood(data, theta, task_covariance)
@@ -100,15 +108,16 @@ def test_likelihood_is_joint_normal_one(seed):
     assert likelihood.nll + constant == pytest.approx(expected, rel=1e-8)
 
 
-@given(SEEDS)
-def test_prediction_is_joint_normal_one(seed):
+@each_noise_count
+@given(seed=SEEDS)
+def test_prediction_is_joint_normal_one(noise_count, seed):
     """Losses of six new configurations on the current task, conditioned on all evaluations.
 
     K is the covariance of the evaluations' losses.
     """
     rng = np.random.default_rng(seed)
     data = make_observations(rng)
-    theta = make_hyperparameters(rng)
+    theta = replace(make_hyperparameters(rng), log_noise=rng.uniform(-3, 0, noise_count))
     task_covariance = make_task_covariance(rng)
     X = rng.uniform(-1.7, 1.7, (6, 3))
 
@@ -236,6 +245,58 @@ def test_gradient_of_regression_is_numeric_one(is_learned, seed):
     # A step in a direction of length one on average is short, although there are many parameters.
     direction = rng.standard_normal(len(model.x)) / np.sqrt(len(model.x))
     assert_gradient_is_numeric(model, make_observations(rng, n=80), model.x.copy(), direction)
+
+
+@pytest.mark.parametrize("kind", ["process", "regression"])
+def test_gradient_with_noise_per_task_is_numeric_one(kind):
+    """The last parameters are the noises of the tasks; each derivative is compared by itself.
+
+    One of the tasks, the current one, has no evaluations.
+    """
+    rng = np.random.default_rng(0)
+    model = make_model(kind, rng, noise_count=TASKS)
+    x = model.x.copy()
+    x[-TASKS:] += rng.uniform(-1, 1, TASKS)
+    all_data = make_observations(rng, n=80)
+    for data in (all_data, select(all_data, np.flatnonzero(all_data.task != CURRENT_TASK))):
+        for direction in np.eye(len(x))[-TASKS:]:
+            assert_gradient_is_numeric(model, data, x, direction)
+        direction = rng.standard_normal(len(x)) / np.sqrt(len(x))
+        assert_gradient_is_numeric(model, data, x, direction)
+
+
+def test_regression_with_noise_per_task_is_joint_normal_one():
+    """Likelihood and prediction are those of a normal distribution of network outputs Phi.
+
+    Losses have the covariance Phi Phi^T / alpha, with the variance 1 / beta_t of the noise of their
+    task on the diagonal.
+    """
+    rng = np.random.default_rng(0)
+    model = make_model("regression", rng, noise_count=TASKS)
+    log_alpha = 0.3
+    log_beta = rng.uniform(0, 4, TASKS)
+    model.x[-TASKS - 1 :] = (log_alpha, *log_beta)
+    data = make_observations(rng, n=80)
+    X = rng.uniform(-1.7, 1.7, (6, 3))
+
+    # The network's inputs are the one-hot task and the features, its parameters come first in x.
+    network = Network(pad_input_count(TASKS + 3), models.HIDDEN)
+    parameters = model.x[: -TASKS - 1]
+    Phi = compute_features(network, parameters, np.hstack([np.eye(TASKS)[data.task], data.X]))
+    current_code = np.eye(TASKS)[np.full(len(X), CURRENT_TASK)]
+    new_Phi = compute_features(network, parameters, np.hstack([current_code, X]))
+    prior = Phi @ Phi.T / np.exp(log_alpha)
+    covariance = prior + np.diag(np.exp(-log_beta)[data.task])
+    expected_nll = -multivariate_normal(np.zeros(80), covariance).logpdf(data.y)
+    cross = Phi @ new_Phi.T / np.exp(log_alpha)
+    solved = np.linalg.solve(covariance, cross)
+    prior_variance = np.square(new_Phi).sum(axis=1) / np.exp(log_alpha)
+
+    nll, _ = model.value_and_gradient(data, model.x)
+    mean, sd = model.condition(data).predict(X)
+    assert nll + 0.5 * 80 * np.log(2 * np.pi) == pytest.approx(expected_nll, rel=1e-8)
+    np.testing.assert_allclose(mean, solved.T @ data.y, rtol=1e-7, atol=1e-7)
+    np.testing.assert_allclose(sd**2, prior_variance - (cross * solved).sum(axis=0), rtol=1e-6)
 
 
 # -- embeddings ------------------------------------------------------------------------------------
@@ -409,11 +470,11 @@ def select(data: ProcessData, rows: FloatArray) -> ProcessData:
     return ProcessData(data.X[rows], data.groups, data.task[rows], data.y[rows])
 
 
-def make_model(kind: str, rng: np.random.Generator) -> models.JointModel:
+def make_model(kind: str, rng: np.random.Generator, *, noise_count: int = 1) -> models.JointModel:
     """A model of all tasks and three features: a process of two length scales, or a regression."""
     if kind == "process":
-        return models.ProcessModel(models.FreeTasks(TASKS), 2, rng)
-    return models.LinearModel(FixedDescriptions(np.eye(TASKS)), 3, rng)
+        return models.ProcessModel(models.FreeTasks(TASKS), 2, rng, noise_count=noise_count)
+    return models.LinearModel(FixedDescriptions(np.eye(TASKS)), 3, rng, noise_count=noise_count)
 
 
 each_kind = pytest.mark.parametrize("kind", ["process", "regression"])
