@@ -74,8 +74,11 @@ class BenchmarkGroup:
         """The last trial, counted from 1, that was made on every benchmark."""
         return min(item.last_trial for item in self.items)
 
-    def rows(self, item: BenchmarkScores) -> list[int]:
-        """Return the indices of the group's methods in the arrays of one benchmark."""
+    def method_indices(self, item: BenchmarkScores) -> list[int]:
+        """Return the index of each of the group's methods in the arrays of one benchmark.
+
+        A benchmark may have more methods than the group, and so other indices.
+        """
         return [item.place(method) for method in self.methods]
 
     def values(self, item: BenchmarkScores, measure: str, trial: int) -> FloatArray:
@@ -85,7 +88,7 @@ class BenchmarkGroup:
         of the group.
         """
         values = item.measures[measure].values  # (methods of the benchmark, seeds, tasks, trials)
-        return values[self.rows(item), :, item.first_task :, trial - 1]
+        return values[self.method_indices(item), :, item.first_task :, trial - 1]
 
     def by_family(self, measure: str, trial: int) -> FloatArray:
         """Average a measure on each family of benchmarks after a trial, (families, methods).
@@ -98,7 +101,9 @@ class BenchmarkGroup:
             task_mean = item.over_tasks(measure, trial)
             has_measure = task_mean.defined > 0  # number of tasks on which it is defined
             if has_measure:
-                mean_of_methods = task_mean.mean[self.rows(item)]  # of the group's methods alone
+                mean_of_methods = task_mean.mean[
+                    self.method_indices(item)
+                ]  # of the group's methods alone
                 means_of_items.append((item, mean_of_methods))
         if not means_of_items:
             return np.empty((0, len(self.methods)))
@@ -139,13 +144,13 @@ def count_all_wins(group: BenchmarkGroup) -> Wins:
     wins = np.zeros((n_methods, n_methods), dtype=np.int64)
     ties = np.zeros((n_methods, n_methods), dtype=np.int64)
     for item in group.items:
-        losses = item.losses[group.rows(item)]  # of the group's methods alone
+        losses = item.losses[group.method_indices(item)]  # of the group's methods alone
         counts = count_wins(
             losses,
             group.methods,
             trial=item.last_trial,
             first_task=item.first_task,
-            is_finished=item.is_finished[group.rows(item)],
+            is_finished=item.is_finished[group.method_indices(item)],
         )
         wins += counts.wins
         ties += counts.ties
@@ -171,12 +176,12 @@ def speedups_after_adjustment(group: BenchmarkGroup) -> list[Speedups]:
         return []
     return [
         speedups(
-            item.losses[group.rows(item)],
+            item.losses[group.method_indices(item)],
             group.methods,
             reference=reference,
             budgets=budgets,
             first_task=item.first_task,
-            is_finished=item.is_finished[group.rows(item)],
+            is_finished=item.is_finished[group.method_indices(item)],
         )
         for item in group.items
     ]

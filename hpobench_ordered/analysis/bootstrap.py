@@ -198,8 +198,8 @@ def _studentised_quantiles(
     # Of B resamples, quantile p is the t* of rank (B + 1) p from below. That is a whole number for
     # usual B such as 999; adding 1e-9 keeps a rounding error of it from making the rank too low.
     rank = max(int((n_resamples + 1) * TAIL + 1e-9), 1)
-    lower_place = rank - 1  # counted from 0, among the sorted t*
-    upper_place = n_resamples - rank
+    lower_position = rank - 1  # counted from 0, among the sorted t*
+    upper_position = n_resamples - rank
 
     lower = np.empty(n_means)
     upper = np.empty(n_means)
@@ -207,9 +207,9 @@ def _studentised_quantiles(
     for start in range(0, n_means, means_at_once):
         columns = slice(start, start + means_at_once)
         ratios = _studentised_ratios(samples[:, columns], weights)  # t*
-        ratios.partition((lower_place, upper_place), axis=1)  # sorts as far as these two need
-        lower[columns] = np.clip(ratios[:, lower_place], -limit, 0)
-        upper[columns] = np.clip(ratios[:, upper_place], 0, limit)
+        ratios.partition((lower_position, upper_position), axis=1)  # sorts as far as these two need
+        lower[columns] = np.clip(ratios[:, lower_position], -limit, 0)
+        upper[columns] = np.clip(ratios[:, upper_position], 0, limit)
     return lower, upper
 
 

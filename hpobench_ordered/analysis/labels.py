@@ -15,7 +15,7 @@ SUBMITTED_MARK = "*"
 
 
 def is_submitted(method: str) -> bool:
-    """Whether a name in results is that of a method whose results were submitted."""
+    """Whether others submitted the results of a method; its name then ends with an asterisk."""
     return method.endswith(SUBMITTED_MARK)
 
 

@@ -159,7 +159,7 @@ def overall_intervals(
     """
     samples_of_items = _samples_of_benchmarks(group, measure, trials)
     if not samples_of_items:
-        no_means = _no_means(group, trials)
+        no_means = _undefined_means(group, trials)
         return Intervals(no_means, no_means, no_means, 0)
     means_of_families = _means_of_families(samples_of_items)
 
@@ -198,7 +198,7 @@ def overall_means(
     """
     samples_of_items = _samples_of_benchmarks(group, measure, trials)
     if not samples_of_items:
-        return _no_means(group, trials)
+        return _undefined_means(group, trials)
     means: FloatArray = _means_of_families(samples_of_items).mean(axis=0)
     return means
 
@@ -215,7 +215,7 @@ def _samples_of_benchmarks(
     for item in group.items:
         if not item.is_defined(measure):
             continue
-        values = item.measures[measure].values[group.rows(item), :, :, : group.last_trial]
+        values = item.measures[measure].values[group.method_indices(item), :, :, : group.last_trial]
         samples = independent_samples(
             values[..., trials], Resampling.SEEDS, first_task=item.first_task
         )
@@ -236,7 +236,7 @@ def _means_of_families(
     )
 
 
-def _no_means(group: BenchmarkGroup, trials: slice) -> FloatArray:
+def _undefined_means(group: BenchmarkGroup, trials: slice) -> FloatArray:
     """Make the means of a measure that no benchmark has: an array of NaN, (methods, trials)."""
     n_trials = len(range(group.last_trial)[trials])
     return np.full((len(group.methods), n_trials), np.nan)
@@ -280,22 +280,24 @@ def _sort_by_rank(rows: Iterable[Row]) -> list[Row]:
     return sorted(rows, key=sort_key)
 
 
-def _measure_columns(intervals: dict[tuple[str, Resampling], Intervals], a: int) -> Row:
+def _measure_columns(intervals: dict[tuple[str, Resampling], Intervals], method_index: int) -> Row:
     """Make the columns of all measures, with their intervals, for one method.
 
     Args:
-        intervals: Means and intervals after one trial, (methods, 1).
-        a: Index of the method.
+        intervals: Means and intervals after one trial, (methods, 1), by measure and by what the
+            intervals are over.
+        method_index: Index of the method along the first axis.
     """
+    entry = (method_index, 0)  # of the method, after the one trial
     row: Row = {}
     for measure in MEASURES:
         over_seeds = intervals[measure, Resampling.SEEDS]
         over_tasks = intervals[measure, Resampling.TASKS]
-        row[measure] = over_seeds.mean[a, 0]
-        row[f"{measure}_low"] = over_seeds.lower[a, 0]
-        row[f"{measure}_high"] = over_seeds.upper[a, 0]
-        row[f"{measure}_low_tasks"] = over_tasks.lower[a, 0]
-        row[f"{measure}_high_tasks"] = over_tasks.upper[a, 0]
+        row[measure] = over_seeds.mean[entry]
+        row[f"{measure}_low"] = over_seeds.lower[entry]
+        row[f"{measure}_high"] = over_seeds.upper[entry]
+        row[f"{measure}_low_tasks"] = over_tasks.lower[entry]
+        row[f"{measure}_high_tasks"] = over_tasks.upper[entry]
     return row
 
 

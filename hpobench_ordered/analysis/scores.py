@@ -359,7 +359,8 @@ def _ranks_on_own_seeds(
 
     mean_rank = np.ones(best_so_far.shape[2:])  # (tasks, trials)
     for b in others:
-        mean_rank += _outcomes(b, a, best_so_far, is_common[b]).mean(axis=0)  # W
+        outcomes = _compare_in_common_seeds(best_so_far[b], best_so_far[a], is_common[b])
+        mean_rank += outcomes.mean(axis=0)  # W
     ranks = np.full(best_so_far.shape[1:], np.nan)  # (seeds, tasks, trials)
     if most_in_common < 2:  # a single seed tells nothing of deviations: only the mean is known
         first_seed = is_finished[a].argmax()
@@ -374,7 +375,7 @@ def _ranks_on_own_seeds(
     deviations = np.zeros(ranks.shape)
     seed_weights = np.where(is_ranked, len(partners) / n_ranked, 0.0)  # h
     for b in others:
-        outcomes = _outcomes(b, a, best_so_far, is_common[b])
+        outcomes = _compare_in_common_seeds(best_so_far[b], best_so_far[a], is_common[b])
         if b in partners:
             factor = np.sqrt(n_ranked * (n_ranked - 1) / (n_common[b] * (n_common[b] - 1)))  # f
             deviations[is_common[b]] += factor * (outcomes - outcomes.mean(axis=0))
@@ -393,24 +394,24 @@ def _ranks_on_own_seeds(
     return ranks
 
 
-def _outcomes(b: int, a: int, best_so_far: FloatArray, is_common_seed: BoolArray) -> FloatArray:
-    """Compare method b with method a in their common seeds, (common seeds, tasks, trials).
+def _compare_in_common_seeds(
+    losses: FloatArray, other_losses: FloatArray, is_common_seed: BoolArray
+) -> FloatArray:
+    """Compare a method with another one in their common seeds, (common seeds, tasks, trials).
 
-    An outcome is 1 if b has the lower loss, 1/2 if both have the same loss, and 0 if a has the
-    lower one. If there is no common seed, the result is a single row of 1/2, as nothing is known.
+    The outcome is 1 where the method has the lower loss, 1/2 where both have the same loss, and 0
+    where the other one has the lower loss. If there is no common seed, the result is a single row
+    of 1/2, as nothing is known.
 
     Args:
-        b: Index of the method whose wins count as 1.
-        a: Index of the method that it is compared with.
-        best_so_far: Lowest loss of every run so far, (methods, seeds, tasks, trials).
+        losses: Lowest losses so far of the method, (seeds, tasks, trials).
+        other_losses: Lowest losses so far of the other method, (seeds, tasks, trials).
         is_common_seed: Which seeds both have finished, (seeds,).
     """
     if not is_common_seed.any():
-        return np.full((1, *best_so_far.shape[2:]), 0.5)
-    losses_b = best_so_far[b, is_common_seed]
-    losses_a = best_so_far[a, is_common_seed]
-    is_better = losses_b < losses_a
-    is_equal = losses_b == losses_a
+        return np.full((1, *losses.shape[1:]), 0.5)
+    is_better = losses[is_common_seed] < other_losses[is_common_seed]
+    is_equal = losses[is_common_seed] == other_losses[is_common_seed]
     return np.asarray(is_better + is_equal / 2)
 
 
