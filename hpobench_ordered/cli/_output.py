@@ -27,7 +27,10 @@ COLUMN_GAP = 2  # spaces between the columns of a table
 
 
 def allow_all_characters() -> None:
-    """Let standard output and standard error show "?" for characters that their encoding lacks."""
+    """Make standard output and standard error replace characters that their encoding lacks by "?".
+
+    Printing such a character would otherwise raise an error.
+    """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # else it was replaced, as in tests
             stream.reconfigure(errors="replace")

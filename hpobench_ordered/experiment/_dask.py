@@ -177,7 +177,7 @@ def _open_client(address: str) -> "Client":
 
 
 def _read_versions(client: "Client") -> dict[str, Mapping[str, str]]:
-    """Versions of packages by name, of each worker, by its address.
+    """Ask each worker, by its address, for the versions of its packages, by their names.
 
     Raises:
         ExperimentError: There are no workers, or one lacks this package or what it needs.

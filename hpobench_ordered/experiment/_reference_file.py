@@ -126,7 +126,7 @@ class ReferenceFile:
         )
 
     def to_bytes(self) -> bytes:
-        """Content of the file, byte by byte the same for the same results.
+        """Encode the file; the same results give the same bytes.
 
         The file has a row for each stored trial, by task, run and trial. Rows get what belongs to
         their run or task by its index: `run`, `task` and `trial` have one entry per row.
@@ -138,8 +138,11 @@ class ReferenceFile:
         value = self.sign * self.losses[run, task, trial]
         base, unit = self.grids[task].T
         count, is_on_grid = _count_units(value, base, unit)
-        first = np.zeros_like(run)  # index 0 in every row, for texts that all rows share
-        shared_texts = {name: _take_texts([text], first) for name, text in self.where.items()}
+        # Texts that all rows share are in lists of one text, which has the index 0.
+        index_of_only_text = np.zeros_like(run)
+        shared_texts = {}
+        for name, text in self.where.items():
+            shared_texts[name] = _take_texts([text], index_of_only_text)
         columns = shared_texts | {
             "method": _take_texts(self.runs["method"], run),
             "method_version": _take_texts(self.runs["method_version"], run),
@@ -273,7 +276,10 @@ class ReferenceFile:
 
     @cached_property
     def cells(self) -> dict[str, dict[str, Any]]:
-        """What identifies each run, by the run's key (a hash of it); in the order of the runs."""
+        """What identifies each run (benchmark, method, seed and so on), in the order of the runs.
+
+        It is found by the run's key, which is a hash of it.
+        """
         cell_of_key = {}
         # Method, its version, and seed differ between the runs of a file.
         for run in self.runs[list(RUN_COLUMNS)].to_dict("records"):
@@ -327,7 +333,7 @@ class ReferenceFile:
 
 
 def select_trials_to_store(losses: FloatArray, methods: NDArray[Any]) -> BoolArray:
-    """Which trials a reference file stores, shape (runs, tasks, trials).
+    """Select the trials that a reference file stores; return a mask, (runs, tasks, trials).
 
     Scores need four kinds: those that improve on the incumbent, all of random search (they define a
     score of 100), each method's worst one on each task that has not failed (it bounds the regret),
@@ -361,7 +367,14 @@ def select_trials_to_store(losses: FloatArray, methods: NDArray[Any]) -> BoolArr
 
 
 def _find_grids(model: object, n_tasks: int) -> FloatArray:
-    """Base and unit of the grid of each task's values, (tasks, 2); NaN where there is none."""
+    """Find the grid on which each task's values lie: its base and its unit, (tasks, 2).
+
+    Both are NaN for a task without a grid, see the module's docstring.
+
+    Args:
+        model: The surrogate of the tasks; only stored ones have grids.
+        n_tasks: Number of tasks.
+    """
     grids = np.full((n_tasks, 2), np.nan)
     if isinstance(model, StoredSurrogate):
         for task in range(n_tasks):
@@ -384,23 +397,27 @@ def _count_units(
     is_countable = np.abs(count) <= MOST_UNITS  # False for NaN
     count = np.where(is_countable, count, 0).astype(np.int64)
     with np.errstate(all="ignore"):
-        value_of_count = base + unit * count
+        value_on_grid = base + unit * count
     # As integers, numbers are equal only if all of their bits are.
-    has_same_bits = value_of_count.view(np.int64) == values.view(np.int64)
+    has_same_bits = value_on_grid.view(np.int64) == values.view(np.int64)
     return count, is_countable & has_same_bits
 
 
 def _read_values(rows: "pd.DataFrame") -> FloatArray:
-    """The objective value of each row: its own, or base + unit * count.
+    """Read the objective value of each row, (rows,).
+
+    A row has either the value itself, or the base, the unit and the count of a grid, which give the
+    value base + unit * count.
 
     Raises:
         ValueError: A row has neither.
     """
-    columns = {
-        name: rows[name].to_numpy(dtype=np.float64) for name in ("value", "base", "unit", "count")
-    }
-    value_of_count = columns["base"] + columns["unit"] * columns["count"]
-    values: FloatArray = np.where(np.isnan(columns["value"]), value_of_count, columns["value"])
+    own_value = rows["value"].to_numpy(dtype=np.float64)  # NaN where the row has a count
+    base = rows["base"].to_numpy(dtype=np.float64)
+    unit = rows["unit"].to_numpy(dtype=np.float64)
+    count = rows["count"].to_numpy(dtype=np.float64)
+    value_on_grid = base + unit * count
+    values: FloatArray = np.where(np.isnan(own_value), value_on_grid, own_value)
     if np.isnan(values).any():
         raise ValueError("a trial has neither a value nor a count of units")
     return values

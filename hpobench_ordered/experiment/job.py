@@ -180,18 +180,33 @@ class Job:
         if isinstance(reply, FailedRun):
             self.write_failure(cell, reply.error, reply.traceback)
             return
-        if cell.identity.record is not None:
-            record = cell.identity.record
-            later = {
-                path: content_hash
-                for path, content_hash in reply.loaded.items()
-                if path not in record.imported.files
-            }
-            write_method_record(self.store.folder, replace(record, later=later))
+        self._record_loaded_files(cell, reply.loaded)
         recorded = [outcome for outcome in reply.outcomes if outcome.is_recorded]
         self.store.write(make_run_table(cell, load_source(cell), recorded))
         self.store.records.write_timing(reply.timing)
 
+    def _record_loaded_files(self, cell: Cell, hash_of_file: Mapping[str, str]) -> None:
+        """Record the files that a method loaded in a run, but not when it was imported.
+
+        Args:
+            cell: The run. Nothing is recorded if its method is of this package, or in no file.
+            hash_of_file: The hash of the content of each file that the method loaded, by path.
+        """
+        record = cell.identity.record
+        if record is None:
+            return
+        hash_of_later_file: dict[str, str] = {}
+        for path, content_hash in hash_of_file.items():
+            if path not in record.imported.files:
+                hash_of_later_file[path] = content_hash
+        write_method_record(self.store.folder, replace(record, later=hash_of_later_file))
+
     def write_failure(self, cell: Cell, error: MethodError, traceback_text: str) -> None:
-        """Write that a run failed."""
+        """Write that a run failed.
+
+        Args:
+            cell: The run.
+            error: Why it failed.
+            traceback_text: The traceback or crash report of another process; "" if there is none.
+        """
         self.store.records.write_failure(Failure.from_error(cell, error, printed=traceback_text))

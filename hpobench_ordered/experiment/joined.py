@@ -113,10 +113,10 @@ def join_overviews(own: Overview, other: Overview) -> Overview:
 def open_runs_to_compare(
     against: str | Path, cells: Sequence[Cell], protocol: Protocol | None = None
 ) -> StoredRuns:
-    """The store in a folder, or for "reference" (`REFERENCE`) the reference results.
+    """Open the store in a folder, or read the reference results.
 
     Args:
-        against: The folder, or "reference".
+        against: The folder, or "reference" (`REFERENCE`) for the reference results.
         cells: The plan, on whose benchmarks reference results are read.
         protocol: The protocol of reference results; None: all protocols.
     """
@@ -127,7 +127,7 @@ def open_runs_to_compare(
 
 
 def read_reference_for(store: StoredRuns) -> StoredRuns:
-    """Reference results on a store's benchmarks, and under its protocol if it has only one."""
+    """Read the reference results on a store's benchmarks, under its protocol if it has only one."""
     runs = make_overview(store).runs
     protocols = runs["protocol"].unique()
     protocol = parse_protocol(protocols[0]) if len(protocols) == 1 else None
@@ -135,11 +135,11 @@ def read_reference_for(store: StoredRuns) -> StoredRuns:
 
 
 def _read_reference_on(benchmarks: Iterable[str], protocol: Protocol | None) -> StoredRuns:
-    """Reference results on benchmarks.
+    """Read the reference results on benchmarks.
 
     Args:
-        benchmarks: The benchmarks, whose versions do not matter here: there are results of the
-            installed ones only.
+        benchmarks: Identities of the benchmarks. Their versions are ignored, as there are reference
+            results on the installed versions only.
         protocol: The protocol of the runs; None: all protocols.
     """
     names = {BenchmarkIdentity.parse(text).name for text in benchmarks}
@@ -188,5 +188,5 @@ def choose_protocol_and_seeds(
 
 
 def _select_finished(overview: Overview) -> "pd.DataFrame":
-    """The finished runs, one per row, in the columns of `Overview.runs`."""
+    """Select the finished runs, one per row, with the columns of `Overview.runs`."""
     return overview.runs[overview.runs["state"] == State.DONE.value]

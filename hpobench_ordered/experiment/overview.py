@@ -40,7 +40,7 @@ class Overview:
         return list(self.runs.loc[self.runs["state"] == state.value, "key"])
 
     def counts(self) -> "pd.DataFrame":
-        """Number of runs in each state, one row per benchmark, surrogate, protocol and method.
+        """Count the runs in each state, with one row per benchmark, surrogate, protocol and method.
 
         Each state has a column, also one in which there are no runs.
         """
@@ -90,7 +90,7 @@ def make_overview(store: StoredRuns, cells: Iterable[Cell] | None = None) -> Ove
 
 
 def _describe_failed_run(failure: Failure) -> dict[str, Any]:
-    """What identifies the run that failed, as in a plan."""
+    """Return what identifies the run that failed, by the names of `IDENTITY`."""
     return {name: getattr(failure, name) for name in IDENTITY}
 
 

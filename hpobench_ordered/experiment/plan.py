@@ -64,7 +64,7 @@ class Cell:
 
     @property
     def key(self) -> str:
-        """Hash of what identifies the run, used in file names."""
+        """The key of the run: a hash of what identifies it, used in file names."""
         return key_of(self.describe())
 
     @property
@@ -287,10 +287,11 @@ def _check_same_elsewhere(cell: Cell) -> None:
 
 
 def grid_of_cells(cells: Sequence[Cell]) -> dict[str, Any]:
-    """The distinct values of each axis of an experiment, as JSON; every combination is one run.
+    """List the different values of each axis of an experiment; every combination is one run.
 
     The axes are benchmarks (each with its surrogate), methods (with version), seeds and protocols.
-    In JSON, the key of an axis is the names of its columns, such as "benchmark surrogate".
+    The result can be written as JSON. Its keys are the names of an axis' columns, joined by spaces,
+    such as "benchmark surrogate".
     """
     descriptions = [cell.describe() for cell in cells]
     grid = {}
@@ -302,7 +303,9 @@ def grid_of_cells(cells: Sequence[Cell]) -> dict[str, Any]:
 
 
 def cells_of_grid(grid: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """What identifies each run of a grid, by key; the inverse of `grid_of_cells`.
+    """Return what identifies each run of a grid, by the key of the run.
+
+    This is the inverse of `grid_of_cells`.
 
     `AXES` has the columns of each axis, such as ("benchmark", "surrogate"), which vary together.
     """
@@ -318,26 +321,26 @@ def cells_of_grid(grid: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def key_of(description: Mapping[str, Any]) -> str:
-    """Hash of what identifies a run, see `Cell.describe`."""
+    """Return the key of a run: a hash of what identifies it, as `Cell.describe` gives it."""
     return hash_json(description, sort_keys=True)[:KEY_LENGTH]
 
 
-def as_list(values: "Iterable[T]", what: str) -> "list[T]":
+def as_list(values: "Iterable[T]", noun: str) -> "list[T]":
     """Make a list of the values of an argument.
 
     Args:
         values: The values.
-        what: What one of them is, for the message, such as "seed".
+        noun: What one value is, for the message, such as "seed".
 
     Raises:
         ExperimentError: They are one value, such as a text, or there are none.
     """
     if isinstance(values, str) or not isinstance(values, Iterable):
         example = f"range({values})" if isinstance(values, int) else f"[{values!r}]"
-        raise ExperimentError(f"{what}s must be given as a list, such as {example}")
+        raise ExperimentError(f"{noun}s must be given as a list, such as {example}")
     several = list(values)
     if not several:
-        raise ExperimentError(f"there must be at least one {what}, but got none")
+        raise ExperimentError(f"there must be at least one {noun}, but got none")
     return several
 
 
@@ -372,7 +375,7 @@ def resolve_benchmark(benchmark: object, surrogates: Mapping[str, str]) -> Bench
 
 
 def _can_be_loaded_again(benchmark: Benchmark) -> bool:
-    """Whether its source, a name or a path, leads to the same benchmark."""
+    """Whether the name or path that a benchmark was loaded from still leads to the same one."""
     if not benchmark.source:
         return False
     try:
@@ -383,7 +386,11 @@ def _can_be_loaded_again(benchmark: Benchmark) -> bool:
 
 
 def _as_seeds(seeds: Iterable[int]) -> list[int]:
-    """The seeds as whole numbers, each once, in their order."""
+    """Convert seeds to whole numbers, and leave out repeated ones.
+
+    Raises:
+        ExperimentError: They are no list, no whole numbers, or out of range.
+    """
     seed_list = as_list(seeds, "seed")
     try:
         # `operator.index` takes whole numbers of any type, such as numpy's, but no 1.0.

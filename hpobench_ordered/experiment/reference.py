@@ -156,8 +156,9 @@ def read_reference(
     _check_methods(methods or ())
     outdated: list[str] = []
     files = []
-    for file in _read_files(_benchmarks_in(names)):
-        selected = _select_installed_versions(file, outdated)
+    for file in _read_files(_list_benchmarks(names)):
+        selected, outdated_in_file = _select_installed_versions(file)
+        outdated += outdated_in_file
         if protocol is not None:
             selected = _select_protocol(selected, protocol)
         if methods is not None:
@@ -179,14 +180,20 @@ def read_reference(
 
 
 def read_submissions() -> Mapping[str, Submission]:
-    """Descriptions of the submitted methods in the reference results, by name in results."""
+    """Read descriptions of the methods whose reference results were submitted.
+
+    They are by the names that the methods have in results.
+    """
     if SUBMISSIONS_FILE not in REFERENCE_ARTIFACT.sums():
         return {}
     return submissions_from_json(REFERENCE_ARTIFACT.read_json(SUBMISSIONS_FILE))
 
 
 def _read_times() -> Mapping[str, Mapping[str, float]]:
-    """What each method needed for a small draw of its runs, see `TIMES_FILE`."""
+    """Read how much CPU time the suggestions of each method took, see `TIMES_FILE`.
+
+    The times are those of a few runs of each method. There may be no file of times.
+    """
     if TIMES_FILE not in REFERENCE_ARTIFACT.sums():
         return {}
     times: Mapping[str, Mapping[str, float]] = REFERENCE_ARTIFACT.read_json(TIMES_FILE)
@@ -204,14 +211,14 @@ def _check_methods(names: Iterable[str]) -> None:
             raise UnknownNameError("method", name, known)
 
 
-def _benchmarks_in(names: Sequence[str]) -> set[str] | None:
-    """Names of the benchmarks in suites, and of those named themselves, without versions.
+def _list_benchmarks(names: Sequence[str]) -> set[str] | None:
+    """Replace names of suites with the names of their benchmarks, and leave out versions.
 
     Args:
         names: Names of suites and benchmarks.
 
     Returns:
-        The names; None, which stands for all benchmarks, if `names` is empty.
+        Names of benchmarks; None, which stands for all benchmarks, if `names` is empty.
     """
     if not names:
         return None
@@ -237,12 +244,11 @@ def _read_files(benchmarks: Collection[str] | None) -> Iterator[ReferenceFile]:
             yield ReferenceFile.from_bytes(REFERENCE_ARTIFACT.read(file_name), name=file_name)
 
 
-def _select_installed_versions(file: ReferenceFile, outdated: list[str]) -> ReferenceFile:
-    """The file with only the runs of installed versions of the benchmark and of methods.
+def _select_installed_versions(file: ReferenceFile) -> tuple[ReferenceFile, list[str]]:
+    """Select the runs of installed versions of the benchmark and of methods.
 
-    Args:
-        file: The file.
-        outdated: To this list, descriptions of the versions that are left out are appended.
+    Returns:
+        The file with only these runs, and descriptions of the versions that are left out.
     """
     identity = file.where["benchmark"]
     surrogate = file.where["surrogate"]
@@ -252,24 +258,24 @@ def _select_installed_versions(file: ReferenceFile, outdated: list[str]) -> Refe
     except HPOBenchOrderedError:  # it does not exist any more
         is_installed = False
     if not is_installed:
-        outdated.append(f"{identity} ({surrogate})")
-        return _without_runs(file)
+        return _without_runs(file), [f"{identity} ({surrogate})"]
 
     # A method that is not installed any more has no version here, so that its runs are not current.
     version_of_method = {name: str(method_spec(name).version) for name in list_methods()}
     is_current = file.runs["method"].map(version_of_method) == file.runs["method_version"]
     # Submitted methods are not installed: their version says what was run.
     is_current |= file.runs["method"].map(is_submitted)
+    outdated = []
     for run in file.runs[~is_current].drop_duplicates("method").itertuples():
         outdated.append(f"{run.method}, version {run.method_version}")
-    return file.select_runs(is_current.to_numpy())
+    return file.select_runs(is_current.to_numpy()), outdated
 
 
 def _select_protocol(file: ReferenceFile, protocol: Protocol) -> ReferenceFile:
-    """The file with only the runs under a protocol; without runs if it has others.
+    """Return a file if its runs are under a protocol, and otherwise the file without runs.
 
-    A file has runs under one protocol. If the wanted one differs only in that it has fewer tasks,
-    the runs are cut to the first tasks.
+    All runs of a file are under the same protocol. If the wanted protocol differs from it only in
+    that it has fewer tasks, the runs are cut to the first tasks.
     """
     wanted = format_protocol(protocol)
     stored = file.where["protocol"]
@@ -283,6 +289,6 @@ def _select_protocol(file: ReferenceFile, protocol: Protocol) -> ReferenceFile:
 
 
 def _without_runs(file: ReferenceFile) -> ReferenceFile:
-    """The file without any of its runs."""
+    """Return a file without any of its runs."""
     is_selected = np.zeros(len(file.runs), dtype=np.bool_)
     return file.select_runs(is_selected)

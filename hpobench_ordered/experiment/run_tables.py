@@ -95,9 +95,10 @@ def make_run_table(cell: Cell, benchmark: Benchmark, outcomes: Sequence[Outcome]
 
 
 def _compute_regrets(benchmark: Benchmark, outcome: Outcome) -> FloatArray:
-    """Regret of each trial, (trials,); NaN if the best value of the task is unknown.
+    """Compute the regret of each trial, (trials,).
 
-    It is infinite where the evaluation failed.
+    It is infinite where the evaluation failed, and NaN in all trials if the best value of the task
+    is unknown.
     """
     task = benchmark.tasks[outcome.task]
     if task.best_value is None:
@@ -144,13 +145,14 @@ def list_keys(table: "pa.Table") -> list[str]:
 
 
 def digest_runs(table: "pa.Table") -> dict[str, str]:
-    """Hash of all values of each run of a table with all columns, by key.
+    """Hash all values of each run of a table; return the hashes by the keys of the runs.
 
-    It does not depend on how the values are stored: in what order of columns, with which other runs
-    in the file, or on what machine.
+    The table must have all columns. A hash does not depend on how the values are stored: in what
+    order of columns, with which other runs in the file, or on what machine.
     """
     names = sorted(table.column_names)
-    values = np.column_stack([_represent_values(table[name].combine_chunks()) for name in names])
+    columns = [_represent_as_integers(table[name].combine_chunks()) for name in names]
+    values = np.column_stack(columns)  # (trials, columns)
     header = json.dumps(names).encode()  # values of other columns shall have another hash
     digests = {}
     for key, rows in iter_runs(table):
@@ -160,12 +162,11 @@ def digest_runs(table: "pa.Table") -> dict[str, str]:
     return digests
 
 
-def _represent_values(column: "pa.Array") -> NDArray[np.uint64]:
-    """A 64-bit number for each value of a column, to be hashed with those of other columns.
+def _represent_as_integers(column: "pa.Array") -> NDArray[np.uint64]:
+    """Represent each value of a column by 64 bits, which are the same in every file, (rows,).
 
-    It is the bits of a number, or a hash of a text: the same in every file that holds the value.
-    Missing values are represented, too: an integer by `NULL_INTEGER`, which no hyperparameter has,
-    a number by NaN, and a text by 0.
+    A number is represented by its own bits, and a text by a hash of it. A missing integer becomes
+    `NULL_INTEGER`, which no hyperparameter has, a missing number NaN, and a missing text 0.
     """
     kind = type_of_column(column.type)
     if kind is ColumnType.INTEGER:
@@ -177,7 +178,9 @@ def _represent_values(column: "pa.Array") -> NDArray[np.uint64]:
     # A dictionary column has a list of its different texts, and for each row an index into it.
     texts = _encode_as_dictionary(column)
     hashes = [_hash_text(text) for text in texts.dictionary.to_pylist()]
-    hash_of_index = np.array([*hashes, 0], dtype=np.uint64)  # the last one, -1, is for no text
+    hash_of_missing_text = 0
+    hash_of_index = np.array([*hashes, hash_of_missing_text], dtype=np.uint64)
+    # Index -1, that of the last entry, stands for a missing text.
     index_of_row: IntArray = texts.indices.fill_null(-1).to_numpy()
     return hash_of_index[index_of_row]
 
@@ -192,8 +195,9 @@ def _encode_as_dictionary(column: "pa.Array") -> "pa.DictionaryArray":
 
 
 def _hash_text(text: str) -> int:
-    """The first 64 bits of the SHA-256 of a text."""
-    return int(hash_bytes(text.encode())[:16], 16)
+    """Return the first 64 bits of the SHA-256 of a text as a number."""
+    hexadecimal = hash_bytes(text.encode())
+    return int(hexadecimal[:16], 16)  # a digit has 4 bits
 
 
 def _repeat(values: Sequence[str | int], lengths: Sequence[int]) -> "pa.Array":
@@ -211,9 +215,12 @@ def _repeat(values: Sequence[str | int], lengths: Sequence[int]) -> "pa.Array":
 
 
 def _decode_parameter(parameter: Parameter, coded: FloatArray) -> "pa.Array":
-    """Native values of a hyperparameter in each trial, choices as text; null where inactive.
+    """Decode the values of a hyperparameter in each trial: numbers, or the texts of choices.
 
-    `coded`, (trials,), has the number itself or the index of the choice; NaN where inactive.
+    Args:
+        parameter: The hyperparameter.
+        coded: The number itself, or the index of the choice, of each trial, (trials,); NaN where
+            the hyperparameter is inactive. The result is null there.
     """
     import pyarrow as pa
 
@@ -227,9 +234,14 @@ def _decode_parameter(parameter: Parameter, coded: FloatArray) -> "pa.Array":
 
 
 def describe_runs(table: "pa.Table") -> Mapping[str, Mapping[str, object]]:
-    """What identifies each run of a table (`IDENTITY`: benchmark, method and so on), by key."""
-    runs = {}
+    """Return what identifies each run of a table, by the key of the run.
+
+    These are the columns `IDENTITY` (benchmark, method, seed and so on), which are equal in all
+    rows of a run.
+    """
+    identities = table.select(IDENTITY)
+    identity_of_run = {}
     for key, rows in iter_runs(table):
-        (identity,) = table.select(IDENTITY).slice(rows.start, 1).to_pylist()  # of its first row
-        runs[key] = identity
-    return runs
+        (identity,) = identities.slice(rows.start, 1).to_pylist()  # the first row of the run
+        identity_of_run[key] = identity
+    return identity_of_run

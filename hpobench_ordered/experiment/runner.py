@@ -76,7 +76,7 @@ def run_cell(cell: Cell, *, time_limit: float | None = None) -> tuple[list[Outco
 
 
 def load_source(cell: Cell) -> Benchmark:
-    """The benchmark of a cell: the one that it holds, or the one that its source names."""
+    """Return the benchmark of a cell, which holds it or names the source to load it from."""
     if isinstance(cell.source, Benchmark):
         return cell.source
     return _load_benchmark(cell.source, cell.benchmark, cell.surrogate)
@@ -116,10 +116,10 @@ def follow(
 
 
 def list_training_data(benchmark: Benchmark, assignment: Assignment) -> tuple[TaskData | None, ...]:
-    """Training data of the history's tasks and, last, of the task that is optimised.
+    """List the training data of each task in the history and, last, of the task to optimise.
 
-    They are None for a task whose training data are unknown. The tuple is empty if the method does
-    not use training data.
+    An entry is None if the training data of its task are unknown. The tuple is empty if the method
+    does not use training data.
     """
     if not assignment.method.uses_data:
         return ()
@@ -138,8 +138,18 @@ def optimise(
 ) -> Outcome:
     """Let a method optimise one task: ask, evaluate, tell.
 
-    With k simulated workers the method is told the first result when k configurations have been
-    asked for, and one more after each further one, in the order of asking.
+    With k simulated workers, k configurations are asked for before the first result is told. Then
+    each further configuration is followed by the next result, in the order of asking. The loop has
+    one turn per configuration, and k - 1 further turns, in which only results are told.
+
+    Args:
+        assignment: The method, the task, its history and the budget.
+        rng: Random generator of the method.
+        data: Training data of the history's tasks and, last, of the task.
+        time_limit: Seconds that one call into the method may take; None: no limit.
+
+    Raises:
+        MethodError: The method fails, or suggests an invalid configuration.
     """
     spec = assignment.method
     task = assignment.task
@@ -167,10 +177,10 @@ def optimise(
             objective[turn] = task.evaluate_row(row)
             losses[turn] = task.objective.loss(objective[turn])
 
-        finished = turn - delay
-        if finished >= 0:
-            with calls.during(f"trial {finished + 1}"):
-                method.tell(configs[finished], losses[finished])
+        told_trial = turn - delay
+        if told_trial >= 0:  # else too few configurations have been asked for
+            with calls.during(f"trial {told_trial + 1}"):
+                method.tell(configs[told_trial], losses[told_trial])
 
     return Outcome(
         optimiser=spec.name,
@@ -216,15 +226,17 @@ def make_method_arguments(
 
 
 def _copy_data(data: TaskData | None) -> TaskData | None:
-    """A copy of training data, which a method may change; None where they are unknown."""
+    """Copy training data, so that a method may change them; None, for unknown data, stays None."""
     return None if data is None else replace(data)
 
 
 def _count_fallbacks(method: Method) -> int:
-    """The number of random suggestions that a method has made so far, as its model failed.
+    """Return how many random suggestions a method has made so far because its model failed.
+
+    A method counts them itself, in its attribute `fallbacks`.
 
     Raises:
-        MethodError: It has no such number.
+        MethodError: The method has no such attribute, or it is no whole number.
     """
     if not hasattr(method, "fallbacks"):
         raise MethodError(
@@ -237,7 +249,10 @@ def _count_fallbacks(method: Method) -> int:
 
 
 def describe_error(error: BaseException) -> str:
-    """Type and message of an exception; of our own errors the message alone."""
+    """Describe an exception by its type and message.
+
+    The message of a `MethodError` already says what failed, so its type is left out.
+    """
     if isinstance(error, MethodError):
         return str(error)
     return f"{type(error).__name__}: {error}"
@@ -301,14 +316,24 @@ class _Calls:
 
 
 def step_name(task: str, when: str) -> str:
-    """Name under which the parent process watches a call: the task and when, on two lines."""
+    """Name a call for the parent process, which limits its time.
+
+    The name has two lines: the name of the task, and when the call happens, such as "trial 3".
+    """
     return f"{task}\n{when}"
 
 
 def timeout_error(
     method: str, time_limit: float, *, task: str, when: str
 ) -> SuggestionTimeoutError:
-    """The error of a call that took too long; `task` is "" if it was for no task."""
+    """Make the error of a call that took too long.
+
+    Args:
+        method: Name of the method.
+        time_limit: Seconds that the call was allowed to take.
+        task: Name of the task; "" if the call was for no task, such as an import.
+        when: When the call happened, such as "trial 3".
+    """
     place = f" on task {task!r}, {when}" if task else f", {when}"
     message = f"{method}{place}: took longer than {time_limit:g} s"
     return SuggestionTimeoutError(message, task=task, when=when)
@@ -316,12 +341,12 @@ def timeout_error(
 
 @lru_cache(maxsize=1)
 def _load_benchmark(source: str, identity: str, surrogate: str) -> Benchmark:
-    """Load a benchmark; that of the last call is kept in a cache.
+    """Load a benchmark, or return it from the cache, which holds the benchmark of the last call.
 
     Args:
-        source: Its name or path.
-        identity: What identifies its values. Not used here, but a key of the cache: a benchmark
-            that has changed is loaded again.
+        source: Name or path of the benchmark.
+        identity: What identifies the benchmark's values. The cache compares all arguments: a
+            benchmark that has changed has another identity, and is loaded again.
         surrogate: Name of the surrogate.
     """
     return load(source, surrogate=surrogate)

@@ -74,9 +74,10 @@ def _is_measured(benchmark: str, surrogate: str, task_name: str = "") -> bool:
 
 
 def explain_left_out(runs: "pd.DataFrame") -> dict[tuple[str, str], str]:
-    """Why means leave some benchmarks out, by benchmark and surrogate.
+    """Give the reason for each benchmark that means leave out, by benchmark and surrogate.
 
-    The surrogate is implausible, or nearly all configurations are equally good (a plateau).
+    A reason is that the surrogate is implausible, or that many configurations are nearly as good as
+    the best one (a plateau).
     """
     reasons = {}
     pairs = runs[["benchmark", "surrogate"]].drop_duplicates()
@@ -88,7 +89,7 @@ def explain_left_out(runs: "pd.DataFrame") -> dict[tuple[str, str], str]:
 
 
 def _explain_left_out(benchmark: str, surrogate: str) -> str:
-    """Why means leave a benchmark on a surrogate out; "" if they do not."""
+    """Give the reason why means leave a benchmark on a surrogate out; "" if they do not."""
     try:
         spec = benchmark_spec(benchmark)
         reason = spec.option(surrogate).left_out
@@ -106,7 +107,10 @@ def _explain_left_out(benchmark: str, surrogate: str) -> str:
 
 
 def find_families(runs: "pd.DataFrame") -> dict[str, str]:
-    """Families of the registered benchmarks among those of runs, by the benchmarks' identities."""
+    """Find the family of each benchmark in a table of runs, by the benchmark's identity.
+
+    Benchmarks that are not registered are left out.
+    """
     family_of_benchmark = {}
     for identity in map(str, runs["benchmark"].unique()):
         # The name and version: the identity may also have a hash of the benchmark's content.
@@ -117,7 +121,10 @@ def find_families(runs: "pd.DataFrame") -> dict[str, str]:
 
 
 def find_limits(runs: "pd.DataFrame") -> dict[str, tuple[str, ...]]:
-    """Known limits of the benchmarks' surrogates, from their cards."""
+    """Find the known limits of each benchmark's surrogates, in sentences from their cards.
+
+    Benchmarks that are not registered, or have no known limits, are left out.
+    """
     limits = {}
     for benchmark in dict.fromkeys(map(str, runs["benchmark"])):  # each once
         with suppress(HPOBenchOrderedError):  # the registry does not know the benchmark

@@ -141,7 +141,10 @@ class Store(StoredRuns):
                 (self.folder / name).mkdir(exist_ok=True)
 
     def keys(self) -> frozenset[str]:
-        """Keys of the finished runs; only files of several runs are opened for them."""
+        """Return the keys of the finished runs.
+
+        A file of a single run is named after its key, so that only packed files are opened.
+        """
         return frozenset(self._find_files())
 
     def has(self, key: str) -> bool:
@@ -190,10 +193,11 @@ class Store(StoredRuns):
         return self.records.sessions()
 
     def cells(self, planned: Cells | None = None) -> Cells:
-        """What identifies each finished run, by key.
+        """Return what identifies each finished run (benchmark, method and so on), by its key.
 
-        `planned` are runs of which it is known already what identifies them, so that their files
-        need not be opened; default: those of all experiments that were planned in this store.
+        Args:
+            planned: What identifies runs that may be finished, so that their files need not be
+                opened; default: the runs of all experiments that were planned in this store.
         """
         if planned is None:
             planned = {}
@@ -209,7 +213,7 @@ class Store(StoredRuns):
         return cells
 
     def digest(self) -> str:
-        """Hash of all values of all finished runs, however they were made and stored."""
+        """Hash all values of all finished runs; the hash does not depend on how they are stored."""
         digests: list[tuple[str, str]] = []  # key and hash of each run
         for table in self._read_tables(None, self.keys()):  # None: all columns
             digests += digest_runs(table).items()
@@ -246,15 +250,18 @@ class Store(StoredRuns):
             write_file(self.folder / PACKED_FOLDER / f"{name}.parquet", content)
 
     def _run_path(self, key: str) -> Path:
-        """The file of a single run, whether it exists or not."""
+        """Return the path of the file of a single run, whether it exists or not."""
         return self.folder / RUNS_FOLDER / f"{key}.parquet"
 
     def _list_files(self, folder: str) -> list[Path]:
-        """The files of runs in a folder of the store, sorted by name."""
+        """List the files of runs in one folder of the store, such as "packed", sorted by name."""
         return sorted((self.folder / folder).glob("*.parquet"))
 
     def _find_files(self) -> dict[str, Path]:
-        """The file of each finished run, by key; that of the run alone if it is packed, too."""
+        """Find the file of each finished run, by the run's key.
+
+        A run may be in a packed file and in a file of its own, which is then the one to read.
+        """
         file_of_key = {}
         for path in self._list_files(PACKED_FOLDER):
             for key in self._keys_in_packed(path):
@@ -264,7 +271,7 @@ class Store(StoredRuns):
         return file_of_key
 
     def _keys_in_packed(self, path: Path) -> frozenset[str]:
-        """Keys of the runs in a packed file, which is read only once."""
+        """Return the keys of the runs in a packed file, which is read only in the first call."""
         if path.name not in self._keys_of_packed:
             self._keys_of_packed[path.name] = frozenset(list_keys(_read_file(path, [KEY])))
         return self._keys_of_packed[path.name]
@@ -315,7 +322,7 @@ class Store(StoredRuns):
 
 
 def _encode_marker() -> str:
-    """Content of the file that makes a folder a store, as JSON."""
+    """Encode the content of `store.json`, the file that makes a folder a store."""
     return json.dumps({"format": FORMAT})
 
 
@@ -372,16 +379,18 @@ def _check_same_results(stores: Iterable[Store]) -> None:
     Raises:
         StoreError: A file is damaged, or two results of one run differ.
     """
-    # Of each run: the hash of its first result, and the file that holds it.
+    # The hash of the first result of each run, and the file that holds this result, by key.
     first_result: dict[str, tuple[str, Path]] = {}
-    contradictions: dict[str, str] = {}  # runs with a second, other result, as text
+    # A text about each run with two different results, by key.
+    contradictions: dict[str, str] = {}
     for store in stores:
         for path in store._list_files(RUNS_FOLDER) + store._list_files(PACKED_FOLDER):
             table = _read_file(path)
             for key, digest in digest_runs(table).items():
                 first_digest, first_path = first_result.setdefault(key, (digest, path))
                 if digest != first_digest:
-                    run = "{benchmark}, {method}, seed {seed}".format(**describe_runs(table)[key])
+                    identity = describe_runs(table)[key]
+                    run = "{benchmark}, {method}, seed {seed}".format(**identity)
                     contradictions[key] = f"{run} ({first_path} and {path})"
 
     if contradictions:
