@@ -147,8 +147,9 @@ def attained_levels(values: FloatArray, fractions: Sequence[float] = QUARTILES) 
     # Subtracting 1e-9 is for rounding errors: 0.07 of 100 runs are 7, but 0.07 * 100 is above 7.
     n_attaining = np.ceil(np.asarray(fractions) * len(values) - 1e-9).astype(np.int64)
     sorted_values = np.sort(values, axis=0)  # the best runs first, in each trial by itself
-    places = n_attaining - 1  # counted from 0: of the worst run that each fraction includes
-    return np.asarray(sorted_values[places])
+    # Index of the worst run that each fraction includes, among the sorted runs.
+    index_of_worst = n_attaining - 1
+    return np.asarray(sorted_values[index_of_worst])
 
 
 def _overall_curves(group: BenchmarkGroup, measures: Sequence[str]) -> Iterator["pd.DataFrame"]:

@@ -53,9 +53,10 @@ def explained_shares(places: FloatArray, losses: FloatArray, *, bins: int = BINS
     if total_squares == 0:
         return shares
 
-    for j, bin_of_configuration in enumerate(_bins_of_places(places, bins).T):
+    bins_of_configurations = _bins_of_places(places, bins)  # (configurations, hyperparameters)
+    for j, bin_of_configuration in enumerate(bins_of_configurations.T):
         counts = np.bincount(bin_of_configuration)  # configurations in each bin
-        sums = np.bincount(bin_of_configuration, weights=centred)
+        sums = np.bincount(bin_of_configuration, weights=centred)  # sum of their centred ranks
         is_occupied = counts > 0
         # The mean of all centred ranks is 0. So a bin adds its count times the square of its mean,
         # count (sum / count)^2, to the squares between bins.

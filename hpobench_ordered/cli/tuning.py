@@ -200,10 +200,14 @@ def suggest_after(tuner: Optimiser, results: Sequence[Result], count: int) -> li
 def _check_output(
     output: Path, earlier: EarlierTasks, history_space: Path | None, results: Path | None
 ) -> None:
-    """Raise a UsageError if the output would replace a file that is read."""
-    paths = {"space": earlier.space, "history-space": history_space, "results": results}
-    inputs = [(option, path) for option, path in paths.items() if path is not None]
-    inputs += [("history", Path(source)) for source in earlier.history]
+    """Raise a UsageError if the output would replace a file that an option names as input."""
+    file_of_option = {"space": earlier.space, "history-space": history_space, "results": results}
+    inputs: list[tuple[str, Path]] = []  # of each input: the option, and the file
+    for option, file in file_of_option.items():
+        if file is not None:  # the option is used
+            inputs.append((option, file))
+    for source in earlier.history:
+        inputs.append(("history", Path(source)))
     for option, path in inputs:
         if output.resolve() == path.resolve():
             raise click.UsageError(f"--output must not be the file of --{option}")
@@ -223,21 +227,30 @@ def _parse_context(words: Sequence[str]) -> dict[str, float]:
 
 
 def _read_results(path: Path, task: TaskAtHand, earlier: EarlierTasks) -> list[Result]:
-    """Read the configurations and values in a table of one task; a failed one has None.
+    """Read the trials of the task at hand from a table, one per row.
 
-    Rows are not merged: each is a trial of this task, in their order.
+    Args:
+        path: File of the table.
+        task: The task, whose search space and direction the trials have.
+        earlier: Options that name the columns of tables; the results have the same columns.
+
+    Returns:
+        The configuration and the value of each trial, in the order of the rows; the value is None
+        if the evaluation failed.
     """
     table = replace(open_table(path), name="--results")
     reader = Reader(drop_invalid=False, clip=False, source="--results", is_history=False)
     # All rows are of this task, and need not name it.
     task_column = earlier.task if earlier.task in table.frame.columns else None
-    tasks = split_table(table, task.space, Columns(task_column, earlier.objective), reader)
-    if len(tasks) > 1:
-        names = [of_task.rows.task for of_task in tasks]
+    columns = Columns(task_column, earlier.objective)
+    tables_of_tasks = split_table(table, task.space, columns, reader)
+    if len(tables_of_tasks) > 1:
+        names = [table_of_task.rows.task for table_of_task in tables_of_tasks]
         raise EvaluationsError(f"--results must be of one task, but has {join_words(names)}")
     evaluations = None
-    for of_task in tasks:
-        evaluations = reader.read(of_task.rows, task.space, direction=task.direction)
+    if tables_of_tasks:  # else no row is valid, or there are none
+        rows = tables_of_tasks[0].rows
+        evaluations = reader.read(rows, task.space, direction=task.direction)
     reader.refuse()  # raises if any row has a problem
     reader.warn_of_ignored()
     if evaluations is None:

@@ -79,9 +79,11 @@ class _Constant:
     value: float
 
     def predict(self, values: FloatArray, task: int) -> FloatArray:
+        """Return the constant for each configuration, (n,), whatever the task."""
         return np.full(len(values), self.value)
 
     def predict_one(self, row: FloatArray, task: int) -> float:
+        """Return the constant, whatever the configuration and the task."""
         return self.value
 
 
@@ -92,14 +94,17 @@ class _PartlyUndefined:
     quadratics: ShiftedQuadratics
 
     def predict(self, values: FloatArray, task: int) -> FloatArray:
+        """Return the losses, (n,), of n configurations, (n, d), or what replaces them."""
         losses = self.quadratics.predict(values, task)
 
-        # The ninth decimal is as good as random, but the same configuration has the same one.
-        face_of_die = np.floor(losses * 1e9).astype(np.int64) % 6
-        outcome = np.minimum(face_of_die, 3)  # 0, 1, 2: one of the three below; 3 to 5: the loss
-        return np.choose(outcome, [np.nan, np.inf, -np.inf, losses])
+        # A pseudo-random number from 0 to 5, which is the same each time for a configuration: the
+        # digits of a loss down to the ninth decimal, modulo 6.
+        number = np.floor(losses * 1e9).astype(np.int64) % 6
+        index_of_choice = np.minimum(number, 3)  # 3, 4 and 5 all choose the loss itself
+        return np.choose(index_of_choice, [np.nan, np.inf, -np.inf, losses])
 
     def predict_one(self, row: FloatArray, task: int) -> float:
+        """Return the loss of one configuration, (d,), on a task, or what replaces it."""
         return float(self.predict(row[None], task)[0])
 
 

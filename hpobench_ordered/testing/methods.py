@@ -184,6 +184,7 @@ class MethodConformance(Conformance):
 
     @property
     def _name(self) -> str:
+        """The name of the tested method, for messages."""
         return self._spec.name
 
     def _settings(self) -> list[Setting]:
@@ -354,16 +355,18 @@ def _toy_settings(spec: MethodSpec, seed: int) -> list[Setting]:
 
 
 def _with_failures(history: Sequence[Evaluations]) -> tuple[Evaluations, ...]:
-    """Return a history in which every other evaluation failed, and all of the last task.
+    """Return a history in which many evaluations failed, and have the objective NaN.
 
-    A failed evaluation has the objective NaN.
+    Every other evaluation of each task failed, and on the last task all of them did.
     """
     with_failures = []
     for evaluations in history:
         objective = evaluations.objective.copy()
-        objective[::2] = np.nan
-        if evaluations is history[-1]:
+        is_last_task = evaluations is history[-1]
+        if is_last_task:
             objective[:] = np.nan
+        else:
+            objective[::2] = np.nan
         with_failures.append(replace(evaluations, objective=objective))
     return tuple(with_failures)
 
@@ -459,7 +462,7 @@ def _run_ordered(
         space: Search space of the benchmark.
         seed: Seed of the run.
         trials: Trials on each task.
-        tasks: Number of tasks; default: as many as the method needs for the comparison.
+        tasks: Number of tasks; default: `_count_tasks`, as many as the comparison needs.
         direction: Whether the objective is minimised or maximised.
 
     Raises:
@@ -468,6 +471,7 @@ def _run_ordered(
     benchmark = toy_benchmark(space, tasks=tasks or _count_tasks(spec), direction=direction)
 
     def rng(position: int) -> np.random.Generator:
+        """Make the generator of the method, and of the protocol, for the task at a position."""
         return np.random.default_rng([seed, position])
 
     try:

@@ -63,7 +63,11 @@ class ShiftedQuadratics:
 
 
 def optimum_position(task: float) -> float:
-    """Return a task's optimum in the unit cube: one coordinate, which all hyperparameters share."""
+    """Return where the optimum of a task is in the unit cube: the same number in each coordinate.
+
+    Args:
+        task: Index of the task, from 0.
+    """
     return FIRST_OPTIMUM + DRIFT * task
 
 
@@ -93,7 +97,7 @@ def toy_benchmark(
         previous: The search space before an adjustment, if there was one.
     """
     benchmark = Benchmark.build(
-        _definition(space, tasks, direction),
+        _define_benchmark(space, tasks, direction),
         surrogate="toy",
         model=model or ShiftedQuadratics(space, direction.sign),
         best_values=[None] * tasks,
@@ -108,23 +112,31 @@ def toy_benchmark(
 def toy_spec(
     space: SearchSpace, *, tasks: int, previous: SearchSpace | None = None
 ) -> BenchmarkSpec:
-    """Make the spec of a toy benchmark called "toy", as a package may register one."""
+    """Make the spec of a toy benchmark called "toy", as a package may register one.
+
+    Args:
+        space: Search space of the benchmark.
+        tasks: Number of tasks.
+        previous: The search space before an adjustment, if there was one.
+    """
 
     def load() -> tuple[Surrogate, list[float | None]]:
+        """Make the surrogate, and the best known value of each task, which is None: unknown."""
         return ShiftedQuadratics(space), [None] * tasks
 
     return BenchmarkSpec(
         name="toy",
         version=1,
         summary="Shifted quadratics whose optimum moves slowly.",
-        define=lambda: _definition(space, tasks, Direction.MINIMIZE),
+        define=lambda: _define_benchmark(space, tasks, Direction.MINIMIZE),
         surrogates=(SurrogateOption("toy", "The quadratics themselves.", load),),
         previous=None if previous is None else toy_spec(previous, tasks=tasks),
         data=DataSource(toy_data),
     )
 
 
-def _definition(space: SearchSpace, tasks: int, direction: Direction) -> Definition:
+def _define_benchmark(space: SearchSpace, tasks: int, direction: Direction) -> Definition:
+    """Define the toy benchmark; the context of a task is its index."""
     return Definition(
         name="toy",
         version=1,
@@ -137,7 +149,7 @@ def _definition(space: SearchSpace, tasks: int, direction: Direction) -> Definit
 
 
 def numeric_space() -> SearchSpace:
-    """Two floats, one of them on a log scale."""
+    """Make a search space of two floats, one of them on a log scale."""
     return SearchSpace([Parameter.number("x", -5, 5), Parameter.number("y", 1e-4, 1, log=True)])
 
 
@@ -192,7 +204,13 @@ def random_history(
 ) -> tuple[Evaluations, ...]:
     """Evaluate random configurations on every task.
 
-    A run with the same seed draws other random numbers than these.
+    A run of a method with the same seed draws other random numbers, so that it does not repeat the
+    configurations of its history.
+
+    Args:
+        tasks: The earlier tasks, oldest first.
+        seed: Seed of the random configurations.
+        evaluations: Number of configurations on each task.
     """
     rng = np.random.default_rng([seed, HISTORY_STREAM])
     history = []
