@@ -162,11 +162,10 @@ class TestRelevanceDetermination:
 
 
 @pytest.mark.parametrize("n", [6, 30])
-def test_fit_minimises_with_the_prior(n):
-    """By a normal prior, log precisions of weights deviate from their mean by about `spread`.
+def test_fit_with_prior_matches_scipy(n):
+    """The fit finds as low a minimum of the negative log posterior as scipy does.
 
-    The fit finds as low a minimum as scipy does, within the same bounds. Precisions are alpha, of
-    weights, and beta, of noise.
+    It searches for precisions of weights, alpha, and of noise, beta, within the same bounds.
     """
     rng = np.random.default_rng(n)
     Phi = rng.standard_normal((n, 4))
@@ -199,7 +198,10 @@ def test_fit_minimises_with_the_prior(n):
 
 @pytest.mark.parametrize("n", [10, 50])
 def test_fit_matches_best_of_grid(n):
-    """There are 15 features and n evaluations, fewer than features or more."""
+    """Fitted precisions are about as likely as the most likely ones of 29 x 25 on a grid.
+
+    There are 15 features, and fewer evaluations than features or more.
+    """
     rng = np.random.default_rng(n)
     Phi = rng.standard_normal((n, 15))
     y = Phi @ rng.standard_normal(15) / 4 + 0.3 * rng.standard_normal(n)
@@ -212,7 +214,11 @@ def test_fit_matches_best_of_grid(n):
 
 
 def test_fantasies_keep_mean_and_shrink_deviation():
-    """Fantasies are losses that pending evaluations are assumed to have: the posterior mean."""
+    """With fantasies, all predictions have the same means and smaller deviations.
+
+    Fantasies are losses that pending evaluations are assumed to have: the posterior mean. So they
+    bring no news about the losses, but make the model surer of them.
+    """
     Phi, y, precisions = make_problem(8, 12, ard=True, seed=3)  # 8 evaluations of 12 features
     head = Head(Phi, y, precisions)
     rng = np.random.default_rng(1)
@@ -352,13 +358,17 @@ def compute_joint_likelihood(network: features.Network, counts: list[int]) -> No
 
 
 def test_programs_are_shared_between_sizes():
-    """JAX compiles a program for each size of its arrays, of which there are only three."""
+    """Once there is a program for few, many and very many evaluations, none is compiled any more.
+
+    JAX compiles a program for each size of arrays, which takes long. So evaluations are computed
+    in blocks, which are padded to one of three sizes.
+    """
     network = features.Network(8, (4,))
     for few_many_or_very_many in (3, 100, 1000):
         compute_joint_likelihood(network, [few_many_or_very_many])
     compiled_programs = runtime.count_programs()
 
-    # Other numbers of evaluations and of tasks compile nothing.
+    # Other numbers of evaluations, of one to three tasks.
     for counts in ([3], [40, 0, 200], [2500, 7, 7]):
         compute_joint_likelihood(network, counts)
         assert runtime.count_programs() == compiled_programs

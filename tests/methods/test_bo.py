@@ -64,7 +64,10 @@ class TestInitialConfigurations:
 
 @pytest.mark.parametrize("random_trials", [0, 3])
 def test_first_trials_equal_random_search(random_trials):
-    """Both draw from generators of the same seed, until there is a model."""
+    """The first `random_trials` suggestions, and no more, are those of random search.
+
+    Both methods draw from a generator of the same seed.
+    """
     ours = optimise(make_method(TWO_NUMBERS, random_trials=random_trials), bowl, trials=6)
     random = optimise(by_hand.make_method(RandomSearch, space=TWO_NUMBERS), bowl, trials=6)
     assert ours[:random_trials] == random[:random_trials]
@@ -72,7 +75,7 @@ def test_first_trials_equal_random_search(random_trials):
 
 
 def test_random_trials_last_until_enough_results():
-    """Four are asked for at once, but there is no model before three results."""
+    """Suggestions are random until the model has three results, however many were asked for."""
     method = make_method(TWO_NUMBERS, seed=0)
     # What random search draws with the same seed.
     same_rng = np.random.default_rng(0)
@@ -82,7 +85,7 @@ def test_random_trials_last_until_enough_results():
     for config in asked[:2]:
         method.tell(config, bowl(config))
     asked.append(method.ask())
-    # Two results are not enough: the fifth suggestion is random, too.
+    # After four requests there are only two results: the fifth suggestion is random, too.
     assert asked == random_configs[:5]
 
     # With the third result, the sixth is the model's.
@@ -174,7 +177,10 @@ def spread_of_pending(seed: int, *, forgets_pending: bool) -> float:
 
 
 def test_pending_configurations_repel_others():
-    """They lie farther apart than if the method forgets what it suggested."""
+    """Suggestions without results lie farther apart than if the method forgets them.
+
+    The sums are over five seeds.
+    """
     spread = sum(spread_of_pending(seed, forgets_pending=False) for seed in range(5))
     spread_if_forgotten = sum(spread_of_pending(seed, forgets_pending=True) for seed in range(5))
     assert spread > 1.5 * spread_if_forgotten
@@ -237,13 +243,15 @@ def test_suggestions_do_not_depend_on_scale():
     assert configs == optimise(make_method(TWO_NUMBERS), lambda c: 2.0**40 * bowl(c), trials=15)
 
 
-def test_failed_model_means_random_trials():
-    """Each trial that is random for want of a model is counted as a fallback."""
+def test_trials_without_model_count_as_fallbacks():
+    """If no model can be fitted, the method suggests at random, and counts these fallbacks."""
     method = make_method(TWO_NUMBERS)
     optimise(method, bowl, trials=3)
     # An infinite input makes every fit fail.
     method._evaluated_units[0] = np.array([math.inf, 0.5])
+
     configs = optimise(method, bowl, trials=4)
+
     assert count_distinct(configs) == 4
     assert method.fallbacks == 4
 
@@ -274,8 +282,8 @@ class TestManyEvaluations:
         """The model is fitted to at most `MAX_CONDITIONED` evaluations."""
         method = make_with_evaluations(bo.MAX_CONDITIONED + evaluations_above_limit)
         X, y = method.observations()
-        # Of two hyperparameters.
-        assert X.shape == (bo.MAX_CONDITIONED, 2)
+        hyperparameters = 2
+        assert X.shape == (bo.MAX_CONDITIONED, hyperparameters)
         assert y.shape == (bo.MAX_CONDITIONED,)
 
     def test_many_evaluations_lead_to_optimum(self, evaluations_above_limit):

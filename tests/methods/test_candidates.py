@@ -87,7 +87,7 @@ class TestMixedSpace:
         assert KERNEL_SPACE.allows(KERNEL_SPACE.decode(unit)).all()
 
     def test_choices_are_redrawn_at_times(self):
-        """The linear kernel is kept, or redrawn as any of the three."""
+        """Near a linear kernel, most candidates keep it; the others draw any of three kernels."""
         kernel, _cost, _gamma, _degree = draw_values_near(LINEAR).T
         is_linear = kernel == 0
         share_of_linear = is_linear.mean()
@@ -137,7 +137,7 @@ class TestSteps:
 
 
 class TestBox:
-    """The region spans these configurations."""
+    """Candidates are drawn in the smallest box around some configurations."""
 
     configs: ClassVar[list[Config]] = [
         {"kernel": "radial", "cost": 0.1, "gamma": 0.1},
@@ -145,9 +145,15 @@ class TestBox:
         {"kernel": "polynomial", "cost": 10.0, "degree": 5},
     ]
 
-    @pytest.mark.parametrize("centre", [configs[0], {"kernel": "linear", "cost": 1e3}])
+    @pytest.mark.parametrize(
+        "centre",
+        [
+            pytest.param(configs[0], id="inside"),
+            pytest.param({"kernel": "linear", "cost": 1e3}, id="outside"),
+        ],
+    )
     def test_candidates_stay_in_the_box(self, centre):
-        """They are in the box even if the configuration that they are near to lies outside.
+        """Candidates near a configuration are in the box, even if that configuration is outside.
 
         The box spans radial (1) and polynomial kernels (2), costs from 0.1 to 10, and degrees from
         3 to 5.
@@ -162,8 +168,11 @@ class TestBox:
 
 
 def test_random_candidates_stay_the_same(monkeypatch):
-    """They are drawn alike whether or not there are candidates near the best beside them."""
-    # One near the best would have to be better by an infinite factor, so none is chosen.
+    """Random candidates are the same with and without candidates near the best beside them.
+
+    So suggestions are the same, too, as long as no candidate near the best is chosen.
+    """
+    # A candidate near the best would have to be better by an infinite factor, so none is chosen.
     monkeypatch.setattr(_model_based, "LOG_ADVANTAGE", np.inf)
     configs, _ = optimise(make_method(FOUR_NUMBERS), bowl, trials=15)
     configs_without, _ = optimise(
@@ -173,11 +182,10 @@ def test_random_candidates_stay_the_same(monkeypatch):
 
 
 @pytest.mark.parametrize(("excess", "is_chosen"), [(-0.01, False), (0.01, True)])
-def test_candidate_needs_an_advantage(excess, is_chosen):
-    """One near the best is chosen only if it promises four times the improvement of random ones.
+def test_candidate_near_best_needs_an_advantage(excess, is_chosen):
+    """A candidate near the best must promise four times the improvement of random ones.
 
-    Here the logarithm of its improvement is higher by log 4 and a small excess, which may be
-    negative.
+    Here the logarithm of its improvement is higher by log 4 plus `excess`, just below or above.
     """
     method = make_method(FOUR_NUMBERS)
     optimise(method, bowl, trials=4)
@@ -241,11 +249,8 @@ class TestPlateau:
         assert method._draw_near_best() is not None
 
 
-def test_small_spaces_need_no_steps():
-    """No candidates are drawn near the best if all configurations are candidates anyway.
-
-    That is so in a space of at most `CANDIDATES` configurations.
-    """
+def test_small_space_has_no_candidates_near_best():
+    """In a space of at most `CANDIDATES` configurations, all are candidates anyway."""
     space = hbo.SearchSpace([hbo.Parameter.number("k", 1, CANDIDATES, integer=True)])
     method = make_method(space)
     optimise(method, lambda config: float(config["k"]), trials=4)

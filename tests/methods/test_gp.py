@@ -29,8 +29,8 @@ from hpobench_ordered.methods._model_based import ModelError
 MODULES = (compiled, lapack)
 """Both implement the same functions, for few observations and for many."""
 
-thetas = st.tuples(*[st.floats(-2.0, 2.0)] * 3, st.floats(-9.0, 0.0)).map(np.array)
-"""Two log length scales, log signal variance, log noise variance."""
+THETAS = st.tuples(*[st.floats(-2.0, 2.0)] * 3, st.floats(-9.0, 0.0)).map(np.array)
+"""Random hyperparameters: two log length scales, log signal variance, log noise variance."""
 
 LENGTH_SCALE_OF_FEATURE = np.array([0, 1, 1])
 """Which of two length scales each of three features has: the last two share one."""
@@ -118,12 +118,15 @@ def test_exp_in_place_equals_numpy(x):
 
 @pytest.mark.parametrize("module", MODULES)
 @given(
-    n=st.integers(1, 40), theta=thetas, seed=st.integers(0, 99), precision=st.sampled_from([0, 1])
+    n=st.integers(1, 40),
+    theta=THETAS,
+    seed=st.integers(0, 99),
+    prior_precision=st.sampled_from([0.0, 1.0]),  # a flat prior, or one of variance 1
 )
-def test_gradient_equals_finite_differences(module, n, theta, seed, precision):
-    """The gradient of either module is by all of theta; precision 0 makes the prior flat."""
+def test_gradient_equals_finite_differences(module, n, theta, seed, prior_precision):
+    """Each module returns the derivatives of the posterior by the four numbers in theta."""
     X, y = make_observations(n, 3, seed=seed)
-    prior = NormalPrior(mean=np.full(4, 0.3), precision=np.full(4, float(precision)))
+    prior = NormalPrior(mean=np.full(4, 0.3), precision=np.full(4, prior_precision))
 
     def value_and_gradient(theta: FloatArray) -> tuple[float, FloatArray]:
         return negative_log_posterior(module, X, y, theta, prior, LENGTH_SCALE_OF_FEATURE)
@@ -147,19 +150,17 @@ class TestFantasies:
     pending, candidates = np.split(np.random.default_rng(1).random((43, 2)), [3])
     """Features of three pending evaluations, and of 40 candidates that are predicted."""
 
-    @pytest.fixture(params=[6, COMPILED_LIMIT - 1, COMPILED_LIMIT + 5])
-    def data(self, request):
-        """Features and losses of fewer observations than `COMPILED_LIMIT`, or of more.
-
-        Up to this number, compiled functions compute the process. In the second case, the pending
-        evaluations exceed it.
-        """
-        number_of_observations = request.param
-        return make_observations(number_of_observations, 2)
-
-    def test_fantasies_count_as_observations(self, data):
+    @pytest.mark.parametrize(
+        "number_of_observations",
+        [
+            pytest.param(6, id="compiled functions"),
+            pytest.param(COMPILED_LIMIT - 1, id="compiled functions until evaluations are pending"),
+            pytest.param(COMPILED_LIMIT + 5, id="LAPACK"),
+        ],
+    )
+    def test_fantasies_count_as_observations(self, number_of_observations):
         """Predictions are those of scikit-learn's process on observations and fantasies."""
-        X, y = data
+        X, y = make_observations(number_of_observations, 2)
         with_fantasies, fantasies = make_process(X, y).with_fantasies(self.pending)
         all_X = np.concatenate([X, self.pending])
         all_y = np.concatenate([y, fantasies])
@@ -200,9 +201,12 @@ def compute_covariance(X: FloatArray, theta: FloatArray) -> FloatArray:
 
 
 class TestBothModules:
-    @given(n=st.integers(1, 80), theta=thetas, seed=st.integers(0, 99))
+    @given(n=st.integers(1, 80), theta=THETAS, seed=st.integers(0, 99))
     def test_both_modules_compute_same_density(self, n, theta, seed):
-        """The compiled functions, for few observations, and those of LAPACK, for many."""
+        """The two modules return the same posterior density and gradient, up to rounding.
+
+        Compiled functions are used for few observations, and those of LAPACK for many.
+        """
         X, y = make_observations(n, 3, seed=seed)
         arguments = (X, y, theta, make_flat_prior(4), LENGTH_SCALE_OF_FEATURE)
         value, gradient = negative_log_posterior(compiled, *arguments)
@@ -213,7 +217,7 @@ class TestBothModules:
 
     @pytest.mark.parametrize("n", [5, 60])
     def test_both_modules_find_same_optimum(self, n):
-        """The compiled functions and those of LAPACK start at the mean of the prior."""
+        """From the same start, the mean of the prior, both modules reach the same theta."""
         X, y = make_observations(n, 3)
         prior = stack_priors(Priors(), 3)
         arguments = (X, y, prior.mean, (prior.lower, prior.upper), prior)
@@ -261,8 +265,11 @@ def test_fit_stops_at_bounds(losses, coordinate):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_fit_improves_on_start(seed):
-    """The start is random, around the mean of the prior of theta."""
+def test_fit_reaches_flat_point_above_start(seed):
+    """The fitted theta is more probable than the start, and the gradient there is nearly 0.
+
+    The start is random, around the mean of the prior of theta.
+    """
     X, y = make_observations(25, 3)
     prior = stack_priors(Priors(), 3)
     length_scale_of_feature = np.arange(3)  # one each
@@ -275,7 +282,7 @@ def test_fit_improves_on_start(seed):
     value, gradient = negative_log_posterior(compiled, X, y, theta, prior, length_scale_of_feature)
     assert after == value
     assert after < before
-    # Near the optimum, where the gradient is 0.
+    # The fit stops a little before the optimum, where the gradient would be 0.
     assert np.abs(gradient).max() < 0.5
 
 
@@ -305,7 +312,7 @@ def test_prediction_ignores_other_candidates(n):
 @pytest.mark.parametrize("has_constant_losses", [False, True])
 @pytest.mark.parametrize("n", [30, 100])
 def test_degenerate_observations_can_be_fitted(n, has_one_point, has_constant_losses):
-    """All configurations are equal, all losses are equal, or both."""
+    """Predictions are finite even if all configurations are equal, all losses, or both."""
     X, y = make_observations(n, 2)
     if has_one_point:
         X = np.full((n, 2), 0.5)

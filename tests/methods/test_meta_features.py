@@ -82,7 +82,7 @@ def describe_features_by_scipy(X: FloatArray) -> list[float]:
 
 
 def test_features_are_standardised_with_labels():
-    """Features are standardised if there are labels; without labels they keep their scale."""
+    """Features of data with labels are described after they were standardised."""
     data = make_regression(np.random.default_rng(0))
     standardised = StandardScaler().fit_transform(data.features)
     of_features, _of_labels, _landmarkers = compute_parts(data)
@@ -90,7 +90,7 @@ def test_features_are_standardised_with_labels():
 
 
 def test_numeric_labels_are_scaled_and_described():
-    """Labels are scaled to [0, 1]."""
+    """Numeric labels are described by four moments, after they were scaled to [0, 1]."""
     data = make_regression(np.random.default_rng(0))
     scaled = (data.labels - data.labels.min()) / np.ptp(data.labels)
     expected = [scaled.mean(), scaled.std(), stats.skew(scaled), stats.kurtosis(scaled)]
@@ -167,7 +167,10 @@ def compute_landmarkers_of_numbers(labels: FloatArray) -> dict[str, float]:
 
 
 def test_only_flexible_models_learn_nonlinear_classes():
-    """Landmarkers are the accuracies of simple models; half of the points have each label."""
+    """The class is whether x * y is positive, which no linear model and no naive Bayes can learn.
+
+    Half of the points are in each class, so that guesses have an accuracy of 0.5.
+    """
     x, y = SQUARE_POINTS.T
     landmarkers = compute_landmarkers_of_classes(x * y > 0)
     assert max(landmarkers["linear"], landmarkers["bayes"]) < 0.7
@@ -175,7 +178,10 @@ def test_only_flexible_models_learn_nonlinear_classes():
 
 
 def test_only_flexible_models_learn_nonlinear_function():
-    """Landmarkers are the R2 of simple models, 0 if they predict no better than the mean."""
+    """A parabola around 0 has no slope on average, so that a linear model's R2 is near 0.
+
+    An R2 of 0 means that a model predicts no better than the mean, and 1 that it makes no error.
+    """
     landmarkers = compute_landmarkers_of_numbers(SQUARE_POINTS[:, 0] ** 2)
     assert landmarkers["linear"] < 0.1
     assert min(landmarkers["neighbour"], landmarkers["tree"]) > 0.9
@@ -259,7 +265,7 @@ CONSTANT_FEATURES = np.full((20, 3), 0.1)
 
 
 def test_constant_features_give_zeros():
-    """What describes such features is 0, and so are landmarkers, although labels differ."""
+    """Constant features have meta-features and landmarkers of 0, although labels differ."""
     labels = np.repeat([0.0, 1.0], 10)
     data = TaskData(CONSTANT_FEATURES, labels, CLASSIFICATION)
     of_features, _of_labels, landmarkers = compute_parts(data)
@@ -271,7 +277,10 @@ def test_constant_features_give_zeros():
 
 
 def test_large_data_are_subsampled():
-    """5000 of 20 000 points are used; they have about the meta-features of other 5000."""
+    """Of 20 000 points, 5000 random ones are used.
+
+    So the meta-features are about those of the first 5000 points, but not the same.
+    """
     X = np.random.default_rng(7).uniform(size=(20_000, 2))
     # All 5000 points of small data are used.
     small = compute_meta_features(TaskData(X[:5000], X[:5000, 0], REGRESSION))

@@ -57,9 +57,9 @@ def fit_statsmodels(unit: FloatArray) -> KDEMultivariate:
 
 @given(st.integers(0, 10**6), st.integers(20, 120))
 def test_bandwidths_equal_those_of_statsmodels(seed, n):
-    """They do within our bounds, as statsmodels has none.
+    """Bandwidths are those of statsmodels, which has no bounds, moved to the nearest of ours.
 
-    That of a choice among three is at most 2 / 3, with which all three are equally probable.
+    The bandwidth of a choice among three is at most 2 / 3, at which all three are equally probable.
     """
     unit, _losses = make_evaluations(n, seed)
     density = tpe.Density.fit(unit, CHOICE_COUNTS)
@@ -202,21 +202,24 @@ def fitted_counts(monkeypatch):
 
 
 def test_models_need_some_evaluations(fitted_counts):
-    """Eight in a space of three hyperparameters: the first eight of twelve trials are random."""
-    assert tpe.count_needed_evaluations(3) == 8
+    """In a space of three hyperparameters, a model is fitted from the ninth trial on.
+
+    Each of its two densities needs four evaluations, one more than there are hyperparameters.
+    """
     optimise(make_tpe(random_fraction=0.0), lambda config: config["x"], trials=12)
-    assert fitted_counts == [8, 9, 10, 11]
+    assert tpe.count_needed_evaluations(3) == 8
+    assert fitted_counts == [8, 9, 10, 11]  # in the trials 9 to 12
 
 
 def test_a_third_of_suggestions_is_random(fitted_counts):
     """After the first 8, a model is fitted for two thirds of the other 300 suggestions."""
     optimise(make_tpe(), lambda config: config["x"], trials=308)
-    # 200 on average, with a standard deviation of 8.
+    # Expected are 2 / 3 of 300, which is 200, with a deviation of (300 * 2/3 * 1/3)^(1/2) = 8.
     assert 170 <= len(fitted_counts) <= 230
 
 
-def test_failed_evaluations_are_bad():
-    """Evaluations fail where x, from -5 to 5, is negative: the last suggestions avoid it."""
+def test_failing_region_is_avoided():
+    """Evaluations fail where x, from -5 to 5, is negative: the last suggestions avoid that."""
     method = make_tpe(random_fraction=0.0, seed=1)
 
     def compute_loss(config: Config) -> float:
@@ -224,5 +227,5 @@ def test_failed_evaluations_are_bad():
 
     configs = optimise(method, compute_loss, trials=60)
     has_positive_x = [config["x"] > 0 for config in configs[-20:]]
-    # Half of random configurations have.
+    # Of random configurations, only half have a positive x.
     assert np.mean(has_positive_x) > 0.7

@@ -106,14 +106,16 @@ def choose_portfolio_by_hand(R: FloatArray, count: int) -> list[int]:
 
 
 @given(arrays(float, st.tuples(st.integers(1, 4), st.integers(1, 8)), elements=st.integers(0, 5)))
-def test_portfolio_equals_that_by_hand(L):
-    R = rank_rows(L)
-    assert choose_portfolio(R, count=5) == choose_portfolio_by_hand(R, 5)
+def test_portfolio_equals_that_by_hand(losses):
+    """The fast choice equals the slow one by hand on up to four tasks of up to eight losses."""
+    ranks = rank_rows(losses)
+    assert choose_portfolio(ranks, count=5) == choose_portfolio_by_hand(ranks, 5)
 
 
 @given(arrays(float, st.tuples(st.integers(1, 3), st.integers(1, 9)), elements=st.integers(0, 4)))
-def test_ranks_are_scipys(L):
-    assert_array_equal(rank_rows(L), rankdata(L, axis=1))
+def test_ranks_are_scipys(losses):
+    """Losses of a task, a row, get ranks from 1 on, and equal losses the mean of their ranks."""
+    assert_array_equal(rank_rows(losses), rankdata(losses, axis=1))
 
 
 # -- one previous task -----------------------------------------------------------------------------
@@ -215,9 +217,11 @@ def test_results_of_this_task_do_not_matter():
 FAILED = minimised("", {}, np.ones((1, 2)), np.array([math.nan]), UNIT_SQUARE)
 
 
-@pytest.mark.parametrize("history", [[], [FAILED]])
+@pytest.mark.parametrize(
+    "history", [pytest.param([], id="no earlier task"), pytest.param([FAILED], id="all failed")]
+)
 def test_suggestions_are_random_without_finite_loss(history):
-    """There is no earlier task, or all its evaluations failed.
+    """Without any finite loss in the history, the method suggests 25 different configurations.
 
     Random suggestions are what the method does then, and not counted as fallbacks after errors.
     """
