@@ -277,7 +277,7 @@ def test_choices_show_their_numbers(browser, page_report, trial):
 
 
 def test_filter_chooses_rows(browser):
-    """Shown are the methods with the text in their names, in letters of either case."""
+    """The filter shows the methods whose names have its text, in letters of either case."""
     browser.choose("#filter", "RANDOM")
 
     assert browser.read_column("Method") == ["random-search"]
@@ -371,7 +371,7 @@ def test_unknown_names_in_address_are_ignored(browser):
 
 
 def test_missing_part_is_named(driver, page_report, tmp_path):
-    """The page says which file is missing, and goes on to show what needs no other file."""
+    """If a part's file is missing, the page names it, and shows what it has as before."""
     page = tmp_path / "report.html"
     shutil.copy(page_report.page, page)  # without the parts beside it
     browser = Browser(driver, page.as_uri())
@@ -391,7 +391,10 @@ def test_missing_part_is_named(driver, page_report, tmp_path):
 
 
 def test_click_takes_colour_of_method(browser):
-    """All four methods are in colour at first; one without can be hidden by a checkbox."""
+    """A click on a method takes its colour, and a checkbox then hides the method.
+
+    All four methods are in colour at first.
+    """
     number_of_coloured = "return document.querySelectorAll('#lb button[aria-pressed=true]').length"
     assert browser.run(number_of_coloured) == 4
 

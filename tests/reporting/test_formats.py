@@ -16,9 +16,10 @@ TABLE = TextTable("a & b", ("m|n", "p"), [("50 % <i>_", f"{MINUS}1 to 2")])
 
 
 def test_markdown_tables_are_escaped():
+    """Signs of Markdown and of HTML in a cell get a backslash."""
     assert r"| 50 % \<i\>\_ |" in markdown(TABLE)
 
 
 def test_latex_tables_are_escaped():
-    r"""Cells are separated by &, and rows end with \\."""
+    r"""Signs of LaTeX in cells are escaped; the & between cells and the \\ after a row are not."""
     assert r"50 \% <i>\_ & $-$1 to 2 \\" in latex(TABLE)

@@ -56,4 +56,5 @@ def test_missing_numbers_are_null():
 
 
 def test_tiny_numbers_are_zero():
+    """Numbers below `TINY` become 0, as the power of ten that would scale them overflows."""
     assert round_number(TINY / 10.0) == 0.0

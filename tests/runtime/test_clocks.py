@@ -28,7 +28,10 @@ def test_clock_stops_while_numba_compiles():
 
 
 def test_clock_stops_while_module_is_imported(tmp_path, monkeypatch):
-    """The module computes for 0.1 seconds, and imports another one that does so, too."""
+    """The clock does not count the import of a module, nor of another one that it imports.
+
+    Each of the two modules computes for 0.1 seconds when it is imported.
+    """
     lines = [
         "import time",
         "end = time.process_time() + 0.1",
@@ -48,6 +51,7 @@ def test_clock_stops_while_module_is_imported(tmp_path, monkeypatch):
 
 
 def test_import_statement_is_restored():
+    """The clock replaces the function behind `import` only as long as it is stopped."""
     import_before = builtins.__import__
     with clock_stopped_by_imports():
         pass

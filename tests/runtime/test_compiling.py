@@ -31,12 +31,15 @@ def no_cache(monkeypatch):
 
 @pytest.mark.filterwarnings("ignore:compiled code cannot be cached")
 def test_functions_compile_without_cache(no_cache):
-    """In the place of numba's, the compiler here returns the function itself."""
+    """A function whose compiled code cannot be cached is compiled without caching.
+
+    In the place of numba's, the compiler here returns the function itself.
+    """
     assert compiling.compiled(abs) is abs
 
 
 def test_missing_cache_is_warned_of_once(no_cache):
-    """Two functions are compiled, but one warning names the variable for another folder."""
+    """One warning, though two functions are compiled, names the variable for another folder."""
     with warnings.catch_warnings(record=True) as caught_warnings:
         warnings.simplefilter("default")
         compiling.compiled(abs)

@@ -67,9 +67,9 @@ def test_quick_runs_show_no_bar(notebook_lines):
 
 
 def test_terminal_shows_bar(monkeypatch, capsys):
-    """Standard error is made to look like a terminal."""
+    """If standard error is a terminal, the bar with its counts is written there."""
     monkeypatch.setattr(progress, "DELAY", -1.0)  # a bar is shown at once, not after some seconds
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)  # as if it were a terminal
 
     with show_progress(True, unit="runs") as move:
         move(1, 2)

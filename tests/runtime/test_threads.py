@@ -15,6 +15,7 @@ def read_thread_counts() -> dict[str, int]:
 
 
 def test_every_library_is_on_one_thread():
+    """Within `one_thread`, every loaded library of linear algebra has a single thread."""
     with one_thread():
         assert set(read_thread_counts().values()) == {1}
 
@@ -30,7 +31,10 @@ def test_earlier_thread_counts_return():
 
 
 def test_pools_are_searched_once():
-    """The search is slow, so its result is kept as long as no other module is imported."""
+    """The list of libraries with threads is kept as long as the number of modules is the same.
+
+    To search for them is slow, and only an import can load another one.
+    """
     first = find_thread_pools(len(sys.modules))
     second = find_thread_pools(len(sys.modules))
 
@@ -38,12 +42,12 @@ def test_pools_are_searched_once():
 
 
 def test_library_loaded_later_is_on_one_thread(tmp_path, monkeypatch):
-    """Libraries are found at the first `one_thread`; a module that is imported later loads another.
+    """A library that a module loads after the first `one_thread` gets a single thread, too.
 
     The process takes a copy of the library of linear algebra for another one.
     """
     with one_thread():
-        pass
+        pass  # the libraries that are loaded by now are found
     library = next(pool for pool in threadpool_info() if pool["internal_api"] == "openblas")
     copy = shutil.copy(library["filepath"], tmp_path)
     (tmp_path / "late_module.py").write_text(f"import ctypes\nctypes.CDLL({copy!r})\n")
