@@ -69,7 +69,10 @@ def test_digest_ignores_order_of_hashes(artifact):
 
 
 def test_digest_changes_with_name_of_a_file(artifact):
-    """The recorded hashes, from which the digest is computed, come with names of files."""
+    """If a file has another name, with the same content, the digest of the artifact is another.
+
+    It is computed from the recorded hashes and the names of files beside them.
+    """
     digest_before = artifact.digest
     hashes_file = artifact.folder / HASHES_FILE
 
@@ -84,7 +87,7 @@ def test_unknown_file_is_refused(artifact):
 
 
 def test_unlisted_file_is_refused(artifact):
-    """A file without a recorded hash, which was added after the artifact was written."""
+    """A file that was added after the artifact was written has no recorded hash: it is not read."""
     (artifact.folder / "z.json").write_text("{}")
 
     with pytest.raises(ArtifactError, match="SHA-256 is not the recorded one"):
@@ -92,7 +95,7 @@ def test_unlisted_file_is_refused(artifact):
 
 
 def test_interrupted_write_keeps_the_old_artifact(artifact, tmp_path):
-    """The user interrupts the writing of an artifact that would replace another one."""
+    """If the user interrupts the writing of a new artifact, the old one stays as it was."""
     hashes_before = artifact.sums()
 
     with pytest.raises(KeyboardInterrupt), ArtifactWriter(artifact.folder) as writer:
@@ -154,7 +157,10 @@ def test_folder_with_other_files_is_not_replaced(artifact, has_hashes, attempt):
 
 @pytest.mark.parametrize("path", ["file", "file/below/it"])
 def test_writer_refuses_impossible_folder_at_once(tmp_path, path):
-    """There is a file at the path of the folder, or at that of a folder above it."""
+    """A writer fails before anything is written if it cannot make its folder.
+
+    There is a file at the path of the folder, or at the path of a folder above it.
+    """
     (tmp_path / "file").write_text("")
 
     with pytest.raises(ArtifactError, match="file"), ArtifactWriter(tmp_path / path):
@@ -162,7 +168,7 @@ def test_writer_refuses_impossible_folder_at_once(tmp_path, path):
 
 
 def test_check_of_folder_leaves_nothing_behind(tmp_path):
-    """The check makes the folders above, as it tries to write there, but leaves them empty."""
+    """The check makes the folders above the one to check, and removes what it tries to write."""
     check_writable(tmp_path / "a" / "b")
 
     assert list_names(tmp_path / "a") == []
@@ -170,9 +176,9 @@ def test_check_of_folder_leaves_nothing_behind(tmp_path):
 
 @pytest.mark.parametrize("killed_at", range(3))
 def test_kill_while_replacing_loses_no_artifact(artifact, tmp_path, monkeypatch, killed_at):
-    """Replacing has three steps: rename the old folder, rename the new one, remove the old one.
+    """If replacing an artifact is killed at any step, a whole artifact is left, under some name.
 
-    Whichever of them it is killed at, a whole artifact is left, under some name.
+    There are three steps: rename the old folder, rename the new one, remove the old one.
     """
     rename = Path.rename
     rmtree = shutil.rmtree
@@ -201,7 +207,7 @@ def test_kill_while_replacing_loses_no_artifact(artifact, tmp_path, monkeypatch,
 
 
 def test_atomic_write_replaces_content(tmp_path):
-    """A file is written under a temporary name, and then takes the place of the old one."""
+    """A file has the new content after a second write, and no temporary file is left."""
     path = tmp_path / "file"
     write_atomically(path, b"old")
 
@@ -213,7 +219,7 @@ def test_atomic_write_replaces_content(tmp_path):
 
 
 def test_failed_atomic_write_leaves_nothing_behind(tmp_path):
-    """A folder cannot be replaced by a file, so the temporary file has to be removed."""
+    """If a write fails, its temporary file is removed: here, a folder is in the way of the file."""
     (tmp_path / "folder").mkdir()
 
     with pytest.raises(OSError, match="folder"):

@@ -39,16 +39,20 @@ def test_all_recorded_evaluations_are_history(recorded_benchmark, n):
 
 
 def test_random_evaluations_are_history_by_default(newsvendor):
+    """A benchmark without recorded evaluations gives `HISTORY_SIZE` random ones of the task."""
     history = newsvendor.evaluations(4, rng=np.random.default_rng(1))
-    assert (len(history), history.task) == (HISTORY_SIZE, "4")
+    assert len(history) == HISTORY_SIZE
+    assert history.task == "4"
 
 
-def test_losses_of_maximised_objective_are_negative(newsvendor):
+def test_losses_of_maximised_objective_are_negated(newsvendor):
+    """The objective of newsvendor is maximised: losses, which are minimised, are its negatives."""
     history = newsvendor.evaluations(4, rng=np.random.default_rng(1))
     assert np.array_equal(-history.losses, newsvendor.tasks[4].evaluate_many(history.values))
 
 
 def test_history_size_is_the_default_number(newsvendor):
+    """A benchmark with a `history_size` gives so many random evaluations unless told otherwise."""
     small = replace(newsvendor, history_size=7)
     assert len(small.evaluations(0, rng=np.random.default_rng(0))) == 7
 
@@ -64,7 +68,9 @@ def test_seed_decides_random_evaluations(newsvendor):
 
 
 def test_loaded_benchmark_knows_its_source(newsvendor):
-    assert (newsvendor.source, newsvendor.identity) == ("newsvendor@1", "newsvendor@1")
+    """The source, by which a registered benchmark can be loaded again, is its name and version."""
+    assert newsvendor.source == "newsvendor@1"
+    assert newsvendor.identity == "newsvendor@1"
 
 
 def test_changed_benchmark_has_no_source():
@@ -106,6 +112,7 @@ def hashable_evaluations(evaluations: Evaluations) -> list[tuple[bytes, float]]:
 
 
 def test_best_values_must_be_as_many_as_tasks(newsvendor):
+    """A benchmark of nine tasks is not built with two best values."""
     definition = Definition(
         "mine",
         1,
@@ -122,19 +129,23 @@ def test_best_values_must_be_as_many_as_tasks(newsvendor):
 
 
 def test_regret_of_the_best_is_a_positive_zero(newsvendor):
-    task = newsvendor.tasks[0]  # of which the objective is maximised
+    """The best value has the regret 0, not the -0 that negating a difference could give."""
+    task = newsvendor.tasks[0]  # its objective is maximised
     assert str(task.regret(task.best_value)) == "0.0"
 
 
 def test_unknown_best_value_is_explained(newsvendor):
+    """Without a best value there is no regret; the error says what to do instead."""
     task = replace(newsvendor.tasks[0], best_value=None)
     with pytest.raises(ValueError, match=r"compare objective values, or make .* `best_values`"):
         task.regret(1.0)
 
 
 def test_equal_tasks_have_equal_hashes(newsvendor):
+    """A set holds two equal tasks once."""
     task = newsvendor.tasks[3]
-    assert {task, replace(task)} == {task}
+    equal_task = replace(task)
+    assert {task, equal_task} == {task}
 
 
 def test_table_of_arrow_is_evaluated(newsvendor):

@@ -25,20 +25,24 @@ NAMES_ALONE = ["newsvendor", "a+b", "me@home", "folder@01", "mine@2+rest", ""]
 
 @pytest.mark.parametrize(("text", "identity"), IDENTITY_OF_TEXT.items())
 def test_text_is_parsed(text, identity):
+    """A text "name@version", or "name@version+content", has these parts; names may have @ and +."""
     assert BenchmarkIdentity.parse(text) == identity
 
 
 @pytest.mark.parametrize("text", NAMES_ALONE)
 def test_other_text_is_a_name(text):
+    """A text that does not end with a version, and maybe a hash of the content, is a name."""
     assert BenchmarkIdentity.parse(text) == BenchmarkIdentity(text, version=None)
 
 
 @given(st.text() | st.sampled_from([*IDENTITY_OF_TEXT, *NAMES_ALONE]))
 def test_text_round_trips(text):
+    """Any text, also one that is a name alone, is the same after it was parsed and written."""
     assert str(BenchmarkIdentity.parse(text)) == text
 
 
 def test_id_leaves_out_the_content():
+    """The id of a benchmark is its name and version, without the hash of its content."""
     assert BenchmarkIdentity("mine", 2, content="c0").id == "mine@2"
 
 
@@ -104,7 +108,7 @@ MAKE_CHANGED_BENCHMARK = {
     "make_changed", MAKE_CHANGED_BENCHMARK.values(), ids=MAKE_CHANGED_BENCHMARK
 )
 def test_every_change_of_table_changes_identity(make_changed):
-    """The table, its search space, or an option of `from_evaluations` is changed."""
+    """A benchmark has another identity after any change of its table, its space or an option."""
     unchanged = make_from_table().identify_by_values()
 
     assert make_changed().identify_by_values() != unchanged

@@ -30,13 +30,14 @@ def test_failed_evaluations_have_infinite_losses(direction, expected):
 @pytest.mark.parametrize("direction", list(Direction))
 @pytest.mark.parametrize("value", VALUES)
 def test_single_loss_is_as_among_others(direction, value):
+    """The loss of one value, as a number, equals its loss in an array of values."""
     objective = make_objective(direction)
     assert objective.loss(value) == objective.losses(np.array([value]))[0]
 
 
 @pytest.mark.parametrize("direction", list(Direction))
 def test_losses_turn_back_into_values(direction):
-    """The value of a failed evaluation is NaN."""
+    """Losses turn back into the same values, or into NaN where the evaluation failed."""
     objective = make_objective(direction)
     values = objective.values(objective.losses(VALUES))
     np.testing.assert_array_equal(values, [2.0, math.nan, math.nan, math.nan, -1.0])

@@ -33,7 +33,11 @@ def draw_history() -> tuple[hbo.Evaluations, ...]:
 
 
 def test_prior_has_mode_and_curvature_of_gamma():
-    """The density x^2 exp(-6 x) as a function of log x, near its mode; the form has step h."""
+    """The normal prior of log x has the mode of a gamma prior of x, and its curvature there.
+
+    The gamma distribution of shape 3 and rate 6 has the density x^2 exp(-6 x), without its
+    constant. The curvature is estimated by second differences, with the step h.
+    """
     prior = approximate_gamma(3.0, 6.0)
     h = 1e-3
 
@@ -43,12 +47,14 @@ def test_prior_has_mode_and_curvature_of_gamma():
     at_mode = log_density(prior.mean)
     below, above = log_density(prior.mean - h), log_density(prior.mean + h)
     assert at_mode > max(below, above)
-    assert (below - 2 * at_mode + above) / h**2 == pytest.approx(-1 / prior.sd**2, rel=1e-3)
+    curvature = (below - 2 * at_mode + above) / h**2
+    curvature_of_normal = -1 / prior.sd**2
+    assert curvature == pytest.approx(curvature_of_normal, rel=1e-3)
 
 
 @pytest.mark.parametrize("name", METHODS)
 def test_priors_reach_the_model(name, monkeypatch):
-    """The model is fitted with other priors than that of the registered method."""
+    """Every fit of the model has other priors than the default ones of this package."""
     priors: list[Priors] = []
     fit = GaussianProcess.fit
 
@@ -69,11 +75,12 @@ def test_priors_reach_the_model(name, monkeypatch):
     for loss in range(7):
         method.tell(method.ask(), float(loss))
 
-    assert priors
+    assert priors  # the model was fitted
     assert Priors() not in priors
 
 
 def test_one_worker_keeps_losses_in_order():
+    """If each loss is told before the next configuration is asked for, losses keep their order."""
     method = by_hand.make_method(AuthorsBO, space=NUMBER)
     for loss in range(3):
         method.tell(method.ask(), float(loss))
@@ -82,17 +89,23 @@ def test_one_worker_keeps_losses_in_order():
 
 
 def test_losses_of_trials_in_flight_change_places():
-    """Each of four is first, and no loss is lost."""
-    orders = [
-        tell_first_four(by_hand.make_method(AuthorsBO, space=SPACE_OF_TWELVE, seed=seed))
-        for seed in range(20)
-    ]
+    """The four losses of trials in flight are paired with these trials in a random order.
 
-    assert all(sorted(losses) == [0.0, 1.0, 2.0, 3.0] for losses in orders)
-    assert {losses[0] for losses in orders} == {0.0, 1.0, 2.0, 3.0}
+    With each seed all four losses are there; over 20 seeds, each of them is the first one.
+    """
+    orders = []
+    for seed in range(20):
+        method = by_hand.make_method(AuthorsBO, space=SPACE_OF_TWELVE, seed=seed)
+        orders.append(tell_first_four(method))
+
+    told_losses = [0.0, 1.0, 2.0, 3.0]
+    for losses in orders:
+        assert sorted(losses) == told_losses
+    assert {losses[0] for losses in orders} == set(told_losses)
 
 
 def test_other_papers_have_no_authors_bo():
+    """Only for othpo is the authors' Bayesian optimisation rebuilt; other papers refuse it."""
     with pytest.raises(ExperimentError, match="of abrac is not rebuilt"):
         paper("abrac").require_authors_bo()
 

@@ -24,18 +24,26 @@ def make_finding(difference: float = 1.0, standard_error: float = 0.1, **fields)
 @pytest.mark.parametrize(
     ("difference", "standard_error", "n_samples", "outcome"),
     [
-        (2.8, 1.0, 5, Outcome.HOLDS),  # Student's quantile with 4 degrees of freedom is 2.776
+        # With 4 degrees of freedom Student's 97.5 % quantile is 2.776.
+        (2.8, 1.0, 5, Outcome.HOLDS),
         (2.7, 1.0, 5, Outcome.UNDECIDED),
         (-2.7, 1.0, 5, Outcome.UNDECIDED),
         (-2.8, 1.0, 5, Outcome.FAILS),
+        # With 1 degree of freedom it is 12.71.
         (12.6, 1.0, 2, Outcome.UNDECIDED),
         (12.8, 1.0, 2, Outcome.HOLDS),
+        # A single sample has no standard error.
         (9.0, np.nan, 1, Outcome.UNDECIDED),
+        # Without any error, all but a difference of 0 decides.
         (0.0, 0.0, 5, Outcome.UNDECIDED),
         (1e-9, 0.0, 5, Outcome.HOLDS),
     ],
 )
 def test_claims_are_decided_by_student(difference, standard_error, n_samples, outcome):
+    """A difference decides if it is more standard errors from 0 than Student's quantile.
+
+    The claim then holds if the difference is positive, and fails if it is negative.
+    """
     finding = make_finding(difference, standard_error, n_samples=n_samples)
     assert finding.outcome is outcome
 
@@ -52,6 +60,7 @@ def test_true_difference_is_in_interval(n_samples):
 
 
 def test_weakest_part_decides():
+    """Of several findings the weakest is one that fails, then one that is undecided."""
     holds, undecided, fails = make_finding(9.0), make_finding(0.1), make_finding(-9.0)
 
     assert find_weakest([holds, undecided]) is undecided
@@ -61,12 +70,19 @@ def test_weakest_part_decides():
 @pytest.mark.parametrize(
     ("fields", "text"),
     [
+        # 2.776 standard errors of 0.1 are 0.28.
         ({"number_format": ".2f"}, "a 1, b 2: +1.00 ± 0.28"),
+        # The difference is one of logarithms: the interval is from 2 / e^0.28 to 2 e^0.28.
         ({"is_ratio": True, "difference": np.log(2)}, "a 1, b 2: ratio 2 (1.52 to 2.64)"),
+        # A single sample has no error.
         ({"standard_error": np.nan, "n_samples": 1}, "a 1, b 2: +1"),
     ],
 )
 def test_finding_is_printed_with_error(fields, text):
+    """A finding is printed with its 95 % interval, a ratio with both ends of the interval.
+
+    The finding is by default a difference of 1 with a standard error of 0.1, of five samples.
+    """
     assert make_finding(**fields).measured == text
 
 

@@ -35,12 +35,13 @@ def invent_evidence(chosen: Paper) -> EvidenceWithTimes:
 
 
 def invent_belief(benchmark: str, task: int, method: str, *, n_random: int, n_own: int) -> object:
-    """A belief with other properties for each task and method."""
+    """Invent a method's belief about a task: its error, and the number of basis functions used."""
     return SimpleNamespace(error=task + len(method), used=task * len(method))
 
 
 @pytest.mark.parametrize("name", NUMBERS_OF_CLAIMS)
 def test_claims_are_checked_on_invented_results(name, monkeypatch):
+    """All claims of a paper, of which there are so many, get findings and a verdict."""
     monkeypatch.setattr(posteriors, "fit_belief", invent_belief)
     chosen = paper(name)
     evidence = invent_evidence(chosen)

@@ -25,7 +25,7 @@ def call_reproduce(*words: str) -> Result:
     ],
 )
 def test_wrong_requests_are_refused(tmp_path, monkeypatch, words, error, message):
-    """Something unknown is asked for, or data that are not fetched; nothing is written."""
+    """A request for what is unknown, or for data that are not fetched, fails and writes nothing."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HPOBENCH_ORDERED_CACHE", str(tmp_path / "cache"))
 

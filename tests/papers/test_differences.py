@@ -32,7 +32,7 @@ def draw_scores() -> Scores:
 
 
 def test_differences_are_paired_by_seed():
-    """The difference of each seed on each task, but for task 3, where scores are undefined."""
+    """There is a difference for each seed on each task on which scores are defined: not task 3."""
     scores = draw_scores()
 
     difference = compare_methods(scores, "c", "a", trial=2)
@@ -45,7 +45,7 @@ def test_differences_are_paired_by_seed():
 
 
 def test_differences_leave_out_unfinished_seeds():
-    """Method a has not finished seed 1 of four, nor c seed 3."""
+    """Only seeds that both methods finished count: a lacks seed 1 of four, and c lacks seed 3."""
     scores = draw_scores()
     scores.values[0, 1] = np.nan
     scores.values[2, 3] = np.nan
@@ -120,6 +120,7 @@ def test_constant_baselines_are_left_out():
     ("value", "is_inside"), [(53.7, True), (69.0, False), (float("nan"), False)]
 )
 def test_interval_contains_values(value, is_inside):
+    """The interval contains its ends, no value beyond them, and no missing value."""
     estimate = Estimate(value=61.3, lower=53.7, upper=68.9)
     assert estimate.contains(value) == is_inside
 

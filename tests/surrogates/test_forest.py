@@ -162,7 +162,7 @@ def test_fitted_tasks_need_no_mix():
     [((0.0, 1.0), 1.1, "within"), ((0.0, 1.0), -0.1, "within"), ((1.0, 0.0), 0.5, "increase")],
 )
 def test_context_that_does_not_fit_is_refused(fitted_contexts, context, message):
-    """The context is outside the fitted ones, or the fitted ones do not increase."""
+    """A context outside the range of the fitted ones is refused, or if these do not increase."""
     with pytest.raises(ValueError, match=message):
         find_task_mixes(fitted_contexts, (context,))
 
@@ -231,9 +231,10 @@ def test_fitted_targets_are_reproduced(noise_fit):
 
 
 def test_cross_validation_does_not_see_targets(noise_fit):
-    """Noise cannot be predicted from other evaluations.
+    """Cross-validated predictions of noise hardly correlate with it.
 
-    If the forest had been fitted to the same ones, the correlation would be about 1.
+    Noise cannot be predicted from other evaluations. If the forest had been fitted to the same
+    ones, the correlation would be about 1.
     """
     predicted = noise_fit.cross_validate()
 
@@ -263,7 +264,7 @@ def swap_root_and_leaf(feature: np.ndarray) -> np.ndarray:
     ("name", "damage"),
     [
         ("feature", swap_root_and_leaf),
-        ("feature", lambda feature: feature[:-1]),
+        ("feature", lambda feature: feature[:-1]),  # shorter than `threshold`
         ("feature", lambda feature: np.where(feature == 0, 4, feature)),  # there are four: 0 to 3
         ("nodes", lambda nodes: nodes[::-1] + 1),
         ("nodes", lambda nodes: nodes[:0]),
@@ -277,7 +278,7 @@ def swap_root_and_leaf(feature: np.ndarray) -> np.ndarray:
     ],
 )
 def test_damaged_arrays_are_refused(name, damage):
-    """One array of a stored forest, by its name, is damaged: it no longer fits the others."""
+    """A stored forest is not read if one array, by its name, no longer fits the others."""
     arrays = fit_arrays()
     arrays[name] = damage(arrays[name])
 

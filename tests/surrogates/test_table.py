@@ -48,7 +48,7 @@ def store_and_read(table: TableSurrogate) -> TableSurrogate:
 
 @pytest.mark.parametrize("task", [0, 1])
 def test_batches_are_looked_up(table, values, task):
-    """The batch is all configurations; `values` are those that the table was made from."""
+    """All configurations together have the values that the table was made from."""
     predicted = table.predict(list_configurations(), task)
 
     np.testing.assert_array_equal(predicted, values[task].ravel())
@@ -56,7 +56,7 @@ def test_batches_are_looked_up(table, values, task):
 
 @pytest.mark.parametrize("task", [0, 1])
 def test_single_configurations_are_looked_up(table, values, task):
-    """`values` are those that the table was made from, as NumPy numbers."""
+    """Each configuration has the value that the table was made from, as a number of Python."""
     for row, expected in zip(list_configurations(), values[task].ravel(), strict=True):
         predicted = table.predict_one(row, task)
 
@@ -136,9 +136,9 @@ def test_any_finite_values_are_stored_exactly(values):
     "config", [[4, 0, 7], [-1, 0, 7], [0, 1, 7], [0, 0, 7.5], [0, 0, np.nan], [0, np.inf, 7]]
 )
 def test_configurations_off_the_grid_are_refused(table, config):
-    """The grid is of whole numbers, 0 to 3, -2 to 0 and 7 to 11.
+    """A configuration off the grid is refused alone, and in a batch.
 
-    A configuration off the grid is refused alone, and in a batch.
+    The grid has the whole numbers from 0 to 3, from -2 to 0 and from 7 to 11.
     """
     config_on_grid = [0, 0, 7]
     batch = np.array([config_on_grid, config], dtype=float)
@@ -150,9 +150,13 @@ def test_configurations_off_the_grid_are_refused(table, config):
 
 
 @pytest.mark.parametrize(
-    "change", [{"lower": np.zeros(2, dtype=np.int64)}, {"divisor": np.array(0)}]
+    "change",
+    [
+        pytest.param({"lower": np.zeros(2, dtype=np.int64)}, id="two hyperparameters, not three"),
+        pytest.param({"divisor": np.array(0)}, id="division by 0"),
+    ],
 )
 def test_arrays_that_do_not_fit_are_refused(table, change):
-    """Stored lowest values are of two hyperparameters, not three, or the divisor is 0."""
+    """A table is not read if one of its stored arrays does not fit the others."""
     with pytest.raises(ArtifactError, match="not those of a table surrogate"):
         SurrogateType.TABLE.from_arrays(table.to_arrays() | change)
