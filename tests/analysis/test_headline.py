@@ -79,6 +79,7 @@ def losses_on_benchmarks(draw: st.DrawFn) -> list[FloatArray]:
 @settings(max_examples=8)
 @given(losses_on_benchmarks(), st.floats(-0.5, 0.5))
 def test_means_stay_within_possible_values(losses, best):
+    """No mean of a measure is below its lowest possible value, or above its highest."""
     table = make_leaderboard(*losses, best=best)
     for measure in MEASURES:
         means = table[measure].dropna()
@@ -90,7 +91,10 @@ def test_means_stay_within_possible_values(losses, best):
 @settings(max_examples=8)
 @given(losses=losses_on_benchmarks(), best=st.floats(-0.5, 0.5))
 def test_intervals_stay_within_possible_values(losses, best, suffix):
-    """The intervals are over seeds, or over tasks, whose columns end in `_tasks`."""
+    """Intervals contain the mean and lie within the possible values of their measure.
+
+    They are over seeds or, in columns that end in `_tasks`, over tasks.
+    """
     table = make_leaderboard(*losses, best=best)
     for measure in MEASURES:
         columns = [f"{measure}_low{suffix}", measure, f"{measure}_high{suffix}"]
@@ -179,5 +183,5 @@ def test_score_computed_by_hand():
     score_of_bo = 100 * (0 / 4 + 3 / 4) / 2
     assert scores["random-search"] == score_of_random_search
     assert scores["bo"] == score_of_bo
-    # It would be 200, as all losses are twice the median.
+    # Without the limit it would be 200, as all losses are twice the median.
     assert scores["cts"] == 100

@@ -12,7 +12,7 @@ from hpobench_ordered.analysis.landscape import (
 
 
 def test_decisive_hyperparameter_explains_all():
-    """Losses equal the choice, and are independent of the other hyperparameter, a random one."""
+    """A hyperparameter that the losses equal explains all of them, and a random one nothing."""
     rng = np.random.default_rng(0)
     choice = rng.integers(0, 2, 500)
     place_of_choice = (choice + 0.5) / 2  # the middle of one half of the unit interval
@@ -26,9 +26,9 @@ def test_decisive_hyperparameter_explains_all():
 
 
 def test_inactive_hyperparameters_share_a_bin():
-    """Places of inactive hyperparameters are NaN. They share a bin, and those near 0.05 another.
+    """Inactive hyperparameters, whose places are NaN, are in a bin of their own.
 
-    In each bin losses are equal, so that the bin explains them.
+    Here all losses in that bin are 0, and those near 0.05 are 1: the bins explain all losses.
     """
     places_of_one = np.array([[np.nan], [np.nan], [0.05], [0.06]])
     (share,) = explained_shares(places_of_one, losses=np.array([0.0, 0.0, 1.0, 1.0]))
@@ -51,8 +51,9 @@ def test_shares_agree_with_variance_analysis():
 
 
 def test_colours_of_losses_end_at_lowest():
-    """One end is the lowest loss. The worst fifth of losses, which look alike, is beyond the other.
+    """The lower end is the lowest loss.
 
+    The worst fifth of losses, which look alike, is beyond the upper end.
     A cell without a loss, NaN, does not count.
     """
     losses = np.random.default_rng(0).random(1000)
@@ -66,9 +67,9 @@ def test_colours_of_losses_end_at_lowest():
 
 
 def test_colours_of_maximised_end_at_highest():
-    """The ends are of the objective's values, which are negated losses.
+    """If the objective is maximised, the upper end is its highest value, a negated loss.
 
-    One end is the highest value. The worst fifth of values, which look alike, is beyond the other.
+    The worst fifth of values, which look alike, is beyond the lower end.
     """
     losses = np.random.default_rng(0).random(1000)
     values = -losses
@@ -82,9 +83,10 @@ def test_colours_of_maximised_end_at_highest():
 
 
 def test_drift_is_correlation_with_time():
-    """The optimum of a task, the mean of its `count` best configurations, moves steadily here.
+    """The drift is the correlation of a task's number with its optimum.
 
-    So its correlation with the number of the task is 1, or -1 in reverse order.
+    The optimum is the mean of the `count` best configurations of a task. Here it rises by the same
+    step from task to task, so that the correlation is 1, or -1 in reverse order.
     """
     x = np.linspace(0, 1, 101)
     optimum_of_task = np.linspace(0.2, 0.8, 7)
@@ -96,9 +98,9 @@ def test_drift_is_correlation_with_time():
 
 
 def test_best_of_each_place_is_visible():
-    """Points 0 and 1 are in the same place, where point 1 is better and hides point 0.
+    """Of points in the same place only the best is drawn; better points are drawn later, on top.
 
-    The others are drawn from the highest loss to the lowest, so that better ones are on top.
+    Points 0 and 1 are in the same place, where point 1 is better.
     """
     x = np.array([0.0, 0, 1, 1, 2])
     y = np.array([5.0, 5, 5, 6, 5])

@@ -41,23 +41,32 @@ def test_speedup_computed_by_hand():
 
 
 def test_targets_are_from_other_half_of_seeds():
-    """Targets for seeds 0 and 1 are from seeds 2 to 4, and the other way round."""
-    losses = np.random.default_rng(0).random((2, 5, 3, 6))  # (methods, seeds, tasks, trials)
+    """Targets for one half of the seeds are losses that the reference has in the other half.
+
+    The halves of five seeds are 0 and 1, and 2 to 4. The speedup is the geometric mean of the
+    halves' ratios of mean numbers of trials, weighted by their numbers of seeds.
+    """
+    n_trials = 6
+    losses = np.random.default_rng(0).random((2, 5, 3, n_trials))  # (methods, seeds, tasks, trials)
 
     computed = speedups(losses, "ab", reference="a", budgets=[4])
 
     log_speedup = 0.0
     for half, other in (([0, 1], [2, 3, 4]), ([2, 3, 4], [0, 1])):
-        first_trials = trials_to_reach(losses[:, half], reference_targets(losses[0, other], [4]))
-        trials_of_a, trials_of_b = np.where(first_trials == 0, 6, first_trials).mean(axis=1)
-        log_speedup = log_speedup + len(half) / 5 * np.log(trials_of_a / trials_of_b)
+        targets = reference_targets(losses[0, other], [4])
+        first_trials = trials_to_reach(losses[:, half], targets)
+        # 0 stands for a target that is not reached, which counts as reached in the last trial.
+        counted_trials = np.where(first_trials == 0, n_trials, first_trials)
+        trials_of_a, trials_of_b = counted_trials.mean(axis=1)
+        share_of_seeds = len(half) / 5
+        log_speedup = log_speedup + share_of_seeds * np.log(trials_of_a / trials_of_b)
     np.testing.assert_allclose(computed.values[1], np.exp(log_speedup))
 
 
 def test_unfinished_seeds_are_left_out():
-    """Method a has not finished seed 3 of four, nor the reference b seed 0.
+    """Losses of unfinished runs change nothing, and failure rates are over finished ones.
 
-    The halves are seeds 0 and 1, and 2 and 3. It is as if losses of unfinished runs did not exist.
+    Method a has not finished seed 3 of four, nor the reference b seed 0.
     """
     losses = np.random.default_rng(0).random((2, 4, 2, 6))  # (methods, seeds, tasks, trials)
     is_finished = np.array([[True, True, True, False], [False, True, True, True]])
@@ -68,20 +77,26 @@ def test_unfinished_seeds_are_left_out():
 
     np.testing.assert_array_equal(computed.values, again.values)
     np.testing.assert_array_equal(computed.failure_rates, again.failure_rates)
-    assert set(np.unique(computed.failure_rates[0] * 3).round(9)) <= {0, 1, 2, 3}
+    # Method a has finished three seeds, so that its failure rates are thirds.
+    failed_runs = np.unique(computed.failure_rates[0] * 3).round(9)
+    assert set(failed_runs) <= {0, 1, 2, 3}
 
 
 def test_single_seed_has_its_own_target():
-    losses = np.array([[9.0, 5, 4, 3], [4, 9, 9, 9]])[:, None, None]  # target 5, in two trials
+    """The only seed has no other half, so that its own loss is the target.
+
+    After the budget of two trials the reference a has 5, which b is below after one trial.
+    """
+    losses = np.array([[9.0, 5, 4, 3], [4, 9, 9, 9]])[:, None, None]  # (methods, 1, 1, trials)
     computed = speedups(losses, "ab", reference="a", budgets=[2])
     np.testing.assert_allclose(computed.values[:, 0, 0], [1, 2])
 
 
 @pytest.mark.parametrize("n_seeds", [3, 5, 12, 25])
 def test_same_method_is_not_faster(n_seeds):
-    """Both methods are random search: the speedup is 1 on average.
+    """If both methods are random search, the speedup is 1 on average, and seldom significant.
 
-    By Student's test over eight benchmarks, it is significant in about 5 % of the cases.
+    It is significant, by Student's test at 5 % over eight benchmarks, in about 5 % of the cases.
     """
     rng = np.random.default_rng(0)
     n_benchmarks, n_cases = 8, 200
@@ -93,7 +108,8 @@ def test_same_method_is_not_faster(n_seeds):
 
     means = np.mean(log_speedups, axis=1)
     errors = np.std(log_speedups, axis=1, ddof=1) / np.sqrt(n_benchmarks)
-    is_significant = np.abs(means) > stdtrit(n_benchmarks - 1, 0.975) * errors
+    students_quantile = stdtrit(n_benchmarks - 1, 0.975)
+    is_significant = np.abs(means) > students_quantile * errors
     assert abs(means.mean()) < 3 * means.std() / np.sqrt(n_cases)
     assert 0.01 < is_significant.mean() < 0.1
 
@@ -112,7 +128,8 @@ def test_speedups_and_failure_rates_are_bounded(losses):
 
 
 def test_first_task_can_be_left_out():
-    losses = np.random.default_rng(0).random((2, 20, 4, 30))
+    """With `first_task=1` there are speedups on all tasks but the first, the same as with it."""
+    losses = np.random.default_rng(0).random((2, 20, 4, 30))  # (methods, seeds, tasks, trials)
 
     all_tasks = speedups(losses, "ab", reference="a", budgets=[5])
     later_tasks = speedups(losses, "ab", reference="a", budgets=[5], first_task=1)
@@ -122,6 +139,7 @@ def test_first_task_can_be_left_out():
 
 
 def test_budgets_beyond_trials_are_refused():
+    """Budgets of more trials than runs have are refused, and named in the error."""
     losses = np.zeros((2, 1, 1, 10))  # 10 trials; the default budgets are 10, 20 and 40
     with pytest.raises(ExperimentError, match=r"\[20, 40\]"):
         speedups(losses, ["bo", "cts"], reference="bo")

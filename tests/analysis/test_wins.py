@@ -16,7 +16,7 @@ TIED_LOSSES = st.integers(0, 2**32).map(
 
 @given(TIED_LOSSES, st.integers(1, 3))
 def test_counts_agree_with_single_comparisons(losses, trial):
-    """Two methods are compared in each run by their lowest losses so far."""
+    """Counts are those of comparing two methods run by run, by their lowest losses so far."""
     counted = count_wins(losses, "abcd", trial=trial)
 
     n_methods = 4
@@ -28,7 +28,10 @@ def test_counts_agree_with_single_comparisons(losses, trial):
 
 
 def test_first_task_can_be_left_out():
-    """Method 0 is better than method 1 on the first task, and ties with it on the two others."""
+    """With `first_task=1`, wins on the first task do not count.
+
+    One method is better than the other on the first task, and ties with it on the two others.
+    """
     n_seeds, n_tasks = 5, 3
     losses = np.zeros((2, n_seeds, n_tasks, 2))  # (methods, seeds, tasks, trials)
     better, other, first_task = 0, 1, 0

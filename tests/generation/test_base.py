@@ -62,7 +62,7 @@ def test_first_source_is_the_default(generator, requests, tmp_path):
 
 
 def test_sizes_and_tasks_are_distinct(generator, requests, tmp_path):
-    """The size 56 and task 49 are asked for twice, and used once; sizes are sorted."""
+    """A size or a task that is asked for twice is used once; sizes are sorted, tasks are not."""
     generator.generate(tmp_path, source="any", sizes=[433, 56, 56], tasks=["49", "37", "49"])
 
     assert requests == [Request(tmp_path, sizes=(56, 433), tasks=("49", "37"))]
@@ -94,7 +94,7 @@ def test_impossible_requests_start_nothing(generator, requests, tmp_path, option
 
 
 def test_folder_below_file_starts_nothing(generator, requests, tmp_path):
-    """The artifact's folder would be inside a file, so it cannot be made."""
+    """If the artifact's folder cannot be made, as it would be inside a file, no source is asked."""
     (tmp_path / "file").touch()
 
     with pytest.raises(ArtifactError, match="file"):
@@ -116,7 +116,10 @@ def test_folder_below_file_starts_nothing(generator, requests, tmp_path):
     ],
 )
 def test_command_has_what_decides_the_result(tmp_path, options, words, command):
-    """The seed, 0 by default, always; other options if they are set; the workers never."""
+    """The command has the seed (0 by default), and other options if they are set.
+
+    It never has the number of workers, which changes no result.
+    """
     request = Request(tmp_path, **options)
 
     assert request.command(*words) == f"hpobench-ordered generate {command}"
@@ -134,4 +137,5 @@ def test_every_shipped_artifact_has_a_generator():
 
 @pytest.mark.parametrize("name", GENERATED)
 def test_artifact_without_surrogate_has_no_card(name):
+    """A card describes a surrogate; benchmarks that train models have none."""
     assert find_card(Artifact.packaged(name)) is None

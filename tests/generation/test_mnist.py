@@ -17,7 +17,7 @@ VALID_ARRAYS = {"data": np.ones((30, 4), np.uint8), "target": np.ones(30)}
 
 class TestLoading:
     def test_npz_file_is_read(self, tmp_path):
-        """A file of three images, of four pixels each, and their labels."""
+        """Pixels are read as bytes, labels as integers; here three images of four pixels."""
         labels = np.array([1, 0, 9], np.uint8)
         np.savez(tmp_path / "x.npz", data=np.ones((3, 4), np.uint8), target=labels)
 
@@ -83,7 +83,10 @@ class TestLoading:
 
 class TestSplit:
     def test_images_are_shuffled_until_classes_are_complete(self, images):
-        """The smallest training set, the first images of the pool, must have all ten classes."""
+        """Images are shuffled again until the first `smallest` of them have all ten classes.
+
+        The first images of the pool are the smallest training set.
+        """
         data, target = images
         smallest = 12  # so small that one shuffle is not enough
         rng = np.random.RandomState(1)  # the authors' seed
@@ -106,7 +109,7 @@ class TestSplit:
         assert not image_split.pool[:, 0].any()
 
     def test_digest_is_of_the_images(self, images, image_split):
-        """It is the same for the same images, and another if a single bit differs."""
+        """The digest is the same for the same images, and another if a single bit differs."""
         data, target = images
         changed = data.copy()
         changed[5, 5] ^= 1
@@ -118,6 +121,6 @@ class TestSplit:
         assert split.digest != image_split.digest
 
     def test_too_few_images_are_refused(self, images):
-        """Of 400 images none would be left for validation."""
+        """A pool of all 400 images is refused, as none would be left for validation."""
         with pytest.raises(ValueError, match="does not hold"):
             mnist.split_images(*images, pool_size=400, smallest=20)

@@ -50,6 +50,7 @@ def read_file(name: str, shared: Path) -> pd.DataFrame:
 
 
 def test_periods_ascend(stream):
+    """Names of periods, such as months, are in the order of time."""
     assert list(stream.names) == sorted(stream.names)
 
 
@@ -91,7 +92,7 @@ def test_number_to_predict_is_no_feature(stream):
 def test_number_to_predict_is_not_that_of_row_before(stream):
     """Less than 2 % of the rows have the target of the row before, which would give it away.
 
-    They would if an hour had several rows, with different weather.
+    More would if, say, an hour of traffic had several rows, which differ in weather alone.
     """
     target = stream.rows.target
     if is_label(target):
@@ -192,7 +193,7 @@ def test_traffic_lags_are_earlier_targets(shared):
 
 
 def test_other_files_are_refused(tmp_path):
-    """The file of a stream must have its columns."""
+    """A file without the columns of the stream is refused."""
     pd.DataFrame({"x": [1.0]}).to_parquet(tmp_path / "electricity.parquet")
 
     with pytest.raises(ArtifactError, match="is not the stream 'electricity'"):
