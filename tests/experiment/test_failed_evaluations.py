@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 import pytest
 from click.testing import CliRunner
 
@@ -75,22 +76,25 @@ def rank_by_hand(results: hbo.Results) -> dict[str, float]:
 @pytest.mark.parametrize("failure", [math.nan, math.inf, -math.inf])
 @pytest.mark.parametrize("share", [1 / 3, 1 / 2, 1.0])
 def test_ranks_are_right_where_evaluations_fail(share, failure, direction, tmp_path):
-    """A run without success shares the last rank with all others without."""
+    """Ranks on the leaderboard are those of the lowest losses, where failures count as infinite.
+
+    So runs without any successful evaluation share the last rank.
+    """
     methods = ["random-search", "bo"]
     results = run_failing(methods, tmp_path, share=share, failure=failure, direction=direction)
 
     board = results.leaderboard(full=True).set_index("method")
 
-    assert not results.failures()
-    assert board[board["benchmark"] == "all"]["rank"].to_dict() == pytest.approx(
-        rank_by_hand(results)
-    )
+    assert not results.failures()  # a run whose evaluations fail does not fail itself
     assert not results.frame()["loss"].isna().any()
+    means = board[board["benchmark"] == "all"]
+    assert means["rank"].to_dict() == pytest.approx(rank_by_hand(results))
 
 
 @pytest.mark.parametrize("methods", [("random-search",), TEN_METHODS])
 @pytest.mark.parametrize("share", [1 / 3, 1 / 2, 1.0])
 def test_reports_count_failures(share, methods, tmp_path):
+    """A report of few or many methods has a column of failed evaluations."""
     results = run_failing(methods, tmp_path / "results", share=share)
 
     report = hbo.report(results, tmp_path / "report")
@@ -100,7 +104,7 @@ def test_reports_count_failures(share, methods, tmp_path):
 
 @pytest.mark.parametrize("methods", [("random-search",), TEN_METHODS])
 def test_tables_have_numbers_for_failures(methods, tmp_path):
-    """A third of the evaluations fail, and a method of which all fail would have a score, too."""
+    """If a third of the evaluations fail, a table for a paper has numbers for all methods."""
     results = run_failing(methods, tmp_path, share=1 / 3)
 
     latex = paper_table(results)
@@ -110,27 +114,42 @@ def test_tables_have_numbers_for_failures(methods, tmp_path):
 
 
 def test_no_table_where_all_failed(tmp_path):
+    """If all evaluations of all methods fail, there is no score to put in a table."""
     results = run_failing(["random-search", "bo"], tmp_path, share=1.0)
     with pytest.raises(ExperimentError, match="score is not defined"):
         paper_table(results)
 
 
-def test_commands_show_failures(tmp_path):
-    """The leaderboard has a column of failed evaluations; trials have empty values."""
+def test_command_leaderboard_shows_failures(tmp_path):
+    """The printed leaderboard has a column of failed evaluations, and a note on their number."""
     run_failing(["random-search", "bo"], tmp_path, share=1 / 2)
 
-    shown = CliRunner().invoke(app, ["leaderboard", str(tmp_path), "--by", "benchmark"])
-    exported = CliRunner().invoke(
-        app, ["export", str(tmp_path), "--output", str(tmp_path / "trials.csv")]
-    )
+    result = CliRunner().invoke(app, ["leaderboard", str(tmp_path), "--by", "benchmark"])
 
-    assert shown.exit_code == exported.exit_code == 0
-    assert "failed evaluations" in shown.output
-    assert " evaluations failed." in shown.output
+    assert result.exit_code == 0
+    assert "failed evaluations" in result.output
+    assert " evaluations failed." in result.output
+
+
+def test_command_export_writes_failures(tmp_path):
+    """In an exported table of trials, a failed evaluation has no value and an infinite loss."""
+    run_failing(["random-search", "bo"], tmp_path / "results", share=1 / 2)
+    path = tmp_path / "trials.csv"
+
+    result = CliRunner().invoke(app, ["export", str(tmp_path / "results"), "--output", str(path)])
+
+    assert result.exit_code == 0
+    trials = pd.read_csv(path)
+    has_failed = trials["value"].isna()
+    assert has_failed.any()
+    assert (np.isinf(trials["loss"]) == has_failed).all()
 
 
 def test_failures_are_compared_with_reference(monkeypatch, tmp_path):
-    """A method of which every evaluation fails is the last of all on the leaderboard."""
+    """Beside the reference methods, one whose evaluations all failed has the last rank.
+
+    Its score is 100, the worst there is, and all its evaluations are counted as failed.
+    """
 
     class AlwaysFails(hbo.Method):
         """Suggests at random, while all evaluations fail."""

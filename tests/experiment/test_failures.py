@@ -139,9 +139,9 @@ def test_user_interrupt_ends_experiment(tmp_path, interrupt):
     [(ValueError("surrogate broke"), "ValueErr"), (ArtifactError("x"), "Artifact")],
 )
 def test_bad_benchmark_fails_alone(tmp_path, monkeypatch, error, message):
-    """Every evaluation of the benchmark forrester raises an error.
+    """If all evaluations of one benchmark raise an error, results on another stay the same.
 
-    The results of two methods with two seeds on newsvendor stay the same.
+    Evaluations fail on forrester. The two methods have two seeds each, also on newsvendor.
     """
     methods = ["random-search", "simple-previous"]
     alone = hbo.run(methods=methods, folder=tmp_path / "newsvendor alone", **SHORT_RUNS)
@@ -189,7 +189,7 @@ class KillerOfWaitingProcesses(threading.Thread):
 
 @pytest.mark.slow
 def test_runs_survive_kills_from_outside(tmp_path, monkeypatch):
-    """Three processes are killed while they run a method; their runs are repeated without failure.
+    """Runs whose process is killed, here three times, are repeated, and none counts as failed.
 
     The method `WaitsToBeKilled` writes the number of its process into a folder and waits.
     """
@@ -209,12 +209,15 @@ def test_runs_survive_kills_from_outside(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", [bad.HoldsTheLock, bad.Loops])
+@pytest.mark.parametrize(
+    "method",
+    [
+        pytest.param(bad.HoldsTheLock, id="no other thread can run"),
+        pytest.param(bad.Loops, id="all exceptions are caught"),
+    ],
+)
 def test_endless_call_ends_with_its_process(tmp_path, method):
-    """A call of the method never returns, holds Python's lock or catches all exceptions.
-
-    After the time limit its process is killed, as nothing else can end the call.
-    """
+    """A call that no exception can end is ended by killing its process, after the time limit."""
     one_run: dict[str, Any] = SHORT_RUNS | {"seeds": [0], "workers": 2, "time_limit": 0.2}
     with pytest.warns(FailedRunsWarning, match="1 of 1 runs failed"):
         result = hbo.run(methods=[method], folder=tmp_path, **one_run)
@@ -259,14 +262,17 @@ def fail_and_list_times(folder: Path, *, retry_failed: bool = False) -> set[int]
 
 
 class ProcessesThatHang:
-    """Stands for the processes of methods, which import longer than allowed, 300 s."""
+    """Stands for processes in which the import of a method takes longer than its limit, 300 s."""
 
     def call(self, *arguments: Any) -> None:
         raise StepTimeoutError("\nwhile it was imported", limit=300.0, report="")
 
 
 def test_slow_import_names_its_own_limit():
-    """The time limit of a run is for calls into the method; its import may take 300 s."""
+    """If the import of a method takes too long, the error names the limit of imports, 300 s.
+
+    The time limit of a run, here 5 s, is for calls into the method.
+    """
     (cell,) = plan(
         benchmarks=["newsvendor"], methods=["bo"], seeds=[0], protocol=SHORT_RUNS["protocol"]
     )
@@ -277,7 +283,7 @@ def test_slow_import_names_its_own_limit():
 
 
 def test_failed_runs_are_not_repeated(tmp_path):
-    """An experiment whose runs failed is started again; no failure is written anew."""
+    """An experiment that is started again leaves its failed runs, and their files, as they are."""
     times_of_failures = fail_and_list_times(tmp_path)
     times_after_second_start = fail_and_list_times(tmp_path)
 
@@ -285,7 +291,7 @@ def test_failed_runs_are_not_repeated(tmp_path):
 
 
 def test_failed_runs_are_retried_on_request(tmp_path):
-    """An experiment whose runs failed is started again; they fail again, which is written later."""
+    """With `retry_failed`, failed runs are made again; here they fail again, and are rewritten."""
     times_of_failures = fail_and_list_times(tmp_path)
     times_of_retries = fail_and_list_times(tmp_path, retry_failed=True)
 
@@ -295,7 +301,7 @@ def test_failed_runs_are_retried_on_request(tmp_path):
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="processes have no parents there")
 def test_processes_end_with_their_parent(tmp_path):
-    """An experiment with two workers is killed; the processes of its workers must end, too."""
+    """When an experiment with two workers is killed, the processes of its workers end, too."""
     with start_slow_runs(tmp_path, workers=2) as experiment:
         wait_until(lambda: len(list_pids_of_workers(experiment.pid)) >= 2)
         workers = list_pids_of_workers(experiment.pid)
@@ -319,6 +325,6 @@ def list_pids_of_workers(pid: int) -> set[int]:
 
 @pytest.mark.filterwarnings("ignore::hpobench_ordered.errors.FailedRunsWarning")
 def test_results_without_runs_have_a_text(tmp_path):
-    """All runs failed, so that there is no mean result to show."""
+    """If all runs failed, the text of results is their short one: there are no means to show."""
     results = hbo.run(methods=[bad.Raises], folder=tmp_path, **SHORT_RUNS)
     assert str(results) == repr(results)

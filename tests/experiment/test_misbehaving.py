@@ -47,13 +47,13 @@ def read_trials_of_runs(folder: Path) -> dict[str, str]:
     "workers", [pytest.param(1, marks=pytest.mark.long), pytest.param(2, marks=pytest.mark.slow)]
 )
 def test_misbehaving_break_only_own_runs(trials_of_good_methods, tmp_path, workers):
-    """A dozen methods that misbehave run between good ones, whose trials stay."""
+    """Methods that misbehave run between good ones, whose trials are the same as alone."""
     run_between_good_methods(trials_of_good_methods, tmp_path, workers=workers)
 
 
 @pytest.mark.long
 def test_misbehaving_break_only_own_runs_on_dask(trials_of_good_methods, tmp_path):
-    """The same on two Dask workers."""
+    """Methods that misbehave change no trials of good ones that run on the same Dask workers."""
     from distributed import LocalCluster
 
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster:

@@ -34,7 +34,10 @@ CHANGES_OF_KEY = {
 
 
 def test_key_tells_what_makes_runs_differ(small_plan):
-    """A run with one setting changed has another key; the first of the changes is none."""
+    """Runs that differ in one setting have different keys.
+
+    The first of the changes is none, and so the key of the unchanged run.
+    """
     one_run = {"methods": ["random-search"], "seeds": [0]}
     keys = set()
     for changed_settings in CHANGES_OF_KEY.values():
@@ -91,12 +94,15 @@ def plan_run(benchmark: str | Path) -> Cell:
 
 
 def test_copies_of_artifact_have_same_key(two_copies):
+    """Keys of runs depend on what is in the folder of a benchmark, not on where it is."""
     assert plan_run(two_copies / "here").key == plan_run(two_copies / "there").key
 
 
 def test_copy_has_other_key_than_packaged_artifact(two_copies):
-    assert plan_run(two_copies / "here").key != plan_run("newsvendor").key
-    assert plan_run(two_copies / "here").benchmark.startswith("newsvendor@1+")
+    """A user's copy counts as another benchmark, whose name has a hash after the version."""
+    run_on_copy = plan_run(two_copies / "here")
+    assert run_on_copy.key != plan_run("newsvendor").key
+    assert run_on_copy.benchmark.startswith("newsvendor@1+")
 
 
 def test_copy_is_found_by_name(two_copies):
@@ -109,6 +115,7 @@ def test_copy_is_found_by_name(two_copies):
 
 
 def test_copy_has_random_numbers_of_packaged_artifact(two_copies):
+    """Random numbers follow from the name of the benchmark, which the copy shares."""
     assert plan_run(two_copies / "here").rng(0).random() == plan_run("newsvendor").rng(0).random()
 
 
@@ -161,7 +168,10 @@ def test_impossible_plan_is_refused(
 
 
 def test_method_without_file_has_no_shards(small_plan):
-    """The machines of shards cannot import a class that is defined in a function."""
+    """Runs of a class that is defined in a function are not divided into shards.
+
+    The machines on which shards run could not import it.
+    """
 
     class LocalMethod(Good):
         pass
@@ -174,7 +184,7 @@ def test_method_without_file_has_no_shards(small_plan):
 
 
 def test_method_in_file_has_shards(small_plan):
-    """Of three runs, the first of two shards has two."""
+    """Runs of a class in a file can be divided: of three, the first of two shards has two."""
     cells = small_plan(methods=[Good], seeds=range(3))
 
     first_of_two = (0, 2)
@@ -187,8 +197,8 @@ def test_impossible_shard_is_refused(index, count):
         select_shard([], (index, count))
 
 
-def test_spec_of_ones_own_can_be_run():
-    """No registered benchmark has its name."""
+def test_benchmark_of_ones_own_can_be_run():
+    """A benchmark that is passed as an object need not be registered."""
     benchmark = replace(benchmark_spec("forrester"), name="mine").load()
 
     results = hbo.run(
@@ -199,4 +209,5 @@ def test_spec_of_ones_own_can_be_run():
         workers=0,
     )
 
-    assert len(results.frame()) == 4
+    trials, tasks = 2, 2
+    assert len(results.frame()) == trials * tasks

@@ -107,7 +107,7 @@ def test_table_has_values_of_configurations(cells, store):
 
 
 def test_losses_are_negative_profits(store):
-    """The objective of newsvendor is a profit, which is maximised."""
+    """The loss is the negated value, as the objective of newsvendor is a profit to maximise."""
     trials = store.read()
     np.testing.assert_array_equal(trials["loss"], -trials["value"])
 
@@ -147,7 +147,7 @@ def test_failed_evaluations_are_worst(failure, direction, folder):
 
 
 def test_bo_replaces_method_without_history(store):
-    """The method `transfer` needs a history, which the first task does not have."""
+    """On the first task, which has no history, `bo` makes the trials of the method `transfer`."""
     trials = store.read()
     transfer = trials[trials["method"] == "transfer"]
     assert set(transfer[transfer["task"] == 0]["optimiser"]) == {"bo"}
@@ -198,14 +198,14 @@ def test_trials_before_adjustment_are_no_results(adjustment_run_and_store):
 
 
 def test_configurations_are_on_adjusted_space(adjustment_run_and_store):
-    """The adjusted space has the hyperparameters x and y."""
+    """Stored configurations have the hyperparameters of the adjusted space, x and y."""
     cell, store = adjustment_run_and_store
     columns = list(store.configurations([cell.key]))
     assert columns == ["key", "task", "trial", "value", "loss", "x", "y"]
 
 
 def test_timing_counts_trials_before_adjustment(adjustment_run_and_store):
-    """On each of two tasks there are seven trials before the adjustment and four after it."""
+    """Timings count all suggestions: on each of two tasks 7 before the adjustment, 4 after it."""
     _, store = adjustment_run_and_store
     assert store.records.timings()["suggestions"].to_list() == [2 * (7 + 4)]
 
@@ -229,7 +229,7 @@ def run_and_hash(cells, folder: Path, *, workers: int = 1) -> dict[str, str]:
 @pytest.mark.slow
 @EVERY_PROTOCOL_OF_HISTORY
 def test_two_workers_write_same_bytes(protocol, small_plan, tmp_path):
-    """Six runs are made by one process, and by two."""
+    """The files of six runs are the same whether one process makes them or two."""
     cells = small_plan(methods=["random-search", "simple-ordered"], protocol=protocol)
 
     hashes_of_one = run_and_hash(cells, tmp_path / "one")
@@ -242,7 +242,7 @@ def test_two_workers_write_same_bytes(protocol, small_plan, tmp_path):
 @pytest.mark.slow
 @EVERY_PROTOCOL_OF_HISTORY
 def test_resumed_experiment_writes_same_bytes(protocol, small_plan, tmp_path):
-    """Three of six runs are stored before the experiment goes on."""
+    """The files of six runs are the same whether or not three were stored before the others."""
     cells = small_plan(methods=["random-search", "simple-ordered"], protocol=protocol)
     three_cells = cells[::2]
 
@@ -267,8 +267,9 @@ def test_progress_counts_stored_runs(cells, folder):
 
 
 def test_file_of_killed_start_does_no_harm(cells, folder):
-    """An experiment that is killed while it begins a store leaves an empty file of this name."""
+    """A store can be begun in the folder of an experiment that was killed while it began one."""
     folder.mkdir()
+    # What the killed experiment left.
     (folder / ".store.json-0123").write_text("")
 
     run_cells(cells, Store(folder))
@@ -297,7 +298,10 @@ def test_simulated_workers_delay_results(simulated_workers, order_of_calls):
 
 @pytest.mark.parametrize("simulated_workers", [1, 2, 4, 9])
 def test_outcome_is_in_order_of_asking(simulated_workers):
-    """The method suggests 1, 2, ..., 6 as its first price, and 0 as the two others."""
+    """Configurations and values are in the order of suggestions, not in that of results.
+
+    The method suggests 1, 2, ..., 6 as its first price, and 0 as the two others.
+    """
     task, outcome = optimise_and_record(simulated_workers)
     np.testing.assert_array_equal(outcome.values[:, 0], [1, 2, 3, 4, 5, 6])
     np.testing.assert_array_equal(outcome.values[:, 1:], 0)

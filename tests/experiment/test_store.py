@@ -123,7 +123,7 @@ def test_store_has_failed_runs(store):
 
 
 def test_second_failure_replaces_first(store):
-    """A run may fail twice, with different messages."""
+    """Of a run that failed twice, with different messages, the store has the second failure."""
     store.records.write_failure(make_failure(message="first"))
     second = make_failure(message="second")
     store.records.write_failure(second)
@@ -144,7 +144,7 @@ def test_identities_are_read_without_plan(cells, store):
 
 
 def test_overview_opens_no_single_run(store):
-    """Names of files tell which runs are finished, as here, where all sixteen files are emptied."""
+    """The overview takes finished runs from names of files: empty files count as finished, too."""
     for path in list_files(store, "runs"):
         path.write_bytes(b"")
     assert len(make_overview(store).keys(State.DONE)) == 16
@@ -156,9 +156,9 @@ def test_changed_value_changes_digest(original_store, store):
 
 
 def test_grid_tells_all_cells(cells):
-    """A plan is stored as a grid, which lists benchmarks, methods, seeds and protocols once each.
+    """All runs of a plan can be read from its grid, and every combination in the grid is a run.
 
-    All runs follow from it: every combination is one.
+    A grid lists benchmarks, methods, seeds and protocols once each.
     """
     identity_of_key = {cell.key: cell.describe() for cell in cells}
     assert cells_of_grid(grid_of_cells(cells)) == identity_of_key
@@ -168,13 +168,16 @@ def test_grid_tells_all_cells(cells):
 
 
 def test_merging_packs_runs(packed_store):
-    """The original store has sixteen runs, each in a file, on two benchmarks."""
+    """A merged store has one file a benchmark, here two, instead of one for each of 16 runs."""
     assert list_files(packed_store, "runs") == []
     assert len(list_files(packed_store, "packed")) == 2
 
 
 def test_packed_files_have_limited_size(original_store, tmp_path, monkeypatch):
-    """A file is full with three runs here; eight runs on each of two benchmarks need three."""
+    """A packed file has at most `MAX_PACKED_RUNS` runs.
+
+    With three runs a file, the eight runs on each of two benchmarks need three files.
+    """
     monkeypatch.setattr(store_module, "MAX_PACKED_RUNS", 3)
     packed = hbo.merge_stores(tmp_path / "packed", [original_store.folder])
     assert len(list_files(packed, "packed")) == 2 * 3
@@ -182,7 +185,7 @@ def test_packed_files_have_limited_size(original_store, tmp_path, monkeypatch):
 
 
 def test_packed_runs_are_same(cells, original_store, packed_store):
-    """Their trials, configurations and identities are those of single runs."""
+    """Packed runs have the trials, configurations and identities of runs in single files."""
     keys_on_one_benchmark = [cell.key for cell in cells if cell.benchmark == "newsvendor@1"]
 
     assert packed_store.read().equals(original_store.read())
@@ -199,7 +202,7 @@ def test_one_packed_run_is_read(cells, original_store, packed_store):
 
 
 def test_run_in_two_files_counts_once(original_store, packed_store):
-    """All runs are in packed files, and one of them is in a file of its own, too."""
+    """A run that is in a packed file and in a file of its own is read once."""
     shutil.copy(list_files(original_store, "runs")[0], packed_store.folder / "runs")
     assert packed_store.read().equals(original_store.read())
 
@@ -268,7 +271,7 @@ def read_all(folder: Path) -> None:
 
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_damaged_file_is_named(store, damage):
-    """The error is a single line, and says what the user can do."""
+    """Reading a damaged file raises an error of one line, which says to delete that file."""
     path = damage(store)
 
     with pytest.raises(StoreError, match=rf"{path.name} is damaged .*; delete it") as caught:
@@ -278,14 +281,14 @@ def test_damaged_file_is_named(store, damage):
 
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_experiment_repeats_deleted_runs(cells, original_store, store, damage):
-    """A damaged file is deleted, and the experiment goes on."""
+    """Once a damaged file is deleted, the experiment makes its runs again, with equal results."""
     damage(store).unlink()
     run_cells(cells, store)
     assert store.digest() == original_store.digest()
 
 
 def test_other_files_are_ignored(original_store, store):
-    """Among the runs are a hidden file of a killed process, a text and a folder."""
+    """A hidden file of a killed process, a text and a folder among the runs change nothing."""
     (store.folder / "runs" / ".0123.parquet-4567").write_text("half a run")
     (store.folder / "runs" / "readme.txt").write_text("mine")
     (store.folder / "runs" / "old").mkdir()
@@ -329,7 +332,10 @@ def test_other_format_is_refused(store):
 
 
 def test_refused_merge_changes_nothing(cells, store, tmp_path):
-    """A store with a damaged file is not merged into one's own, of two runs and a failure."""
+    """If a store has a damaged file, merging it into one's own leaves one's own as it was.
+
+    One's own store has two runs and a failure.
+    """
     own_store = make_store(tmp_path / "own")
     run_cells(cells[:2], own_store)
     own_store.records.write_failure(make_failure())
@@ -364,7 +370,7 @@ def test_two_results_of_run_are_named(original_store, store, tmp_path, is_origin
 
 
 def test_failures_are_merged(store, tmp_path):
-    """Each of two stores has one failure, of other seeds."""
+    """A merged store has the failures of both, here one each, of different seeds."""
     own = make_store(tmp_path / "own")
     first, second = make_failure(seed=1), make_failure(seed=2)
     own.records.write_failure(first)
@@ -376,7 +382,7 @@ def test_failures_are_merged(store, tmp_path):
 
 
 def test_failure_of_finished_run_is_forgotten(cells, original_store, tmp_path):
-    """A run failed in one store, and is finished in the other."""
+    """A run that failed in one store and is finished in the other is no failure once merged."""
     own_store = make_store(tmp_path / "own")
     run = cells[0]
     own_store.records.write_failure(make_failure(**run.describe(), key=run.key))
@@ -403,7 +409,7 @@ def three_parts(cells, tmp_path) -> list[Path]:
 
 
 def test_parts_have_each_run_once(cells):
-    """Sixteen runs are divided into three shards."""
+    """Three shards of sixteen runs have all runs, each once, and about the same number."""
     shards = [select_shard(cells, (number, 3)) for number in range(3)]
 
     assert sorted(len(shard) for shard in shards) == [5, 5, 6]
@@ -412,7 +418,10 @@ def test_parts_have_each_run_once(cells):
 
 
 def test_merged_parts_equal_whole(original_store, three_parts, tmp_path):
-    """Sessions of the parts are in the order in which they were started."""
+    """Three merged parts have the results of the whole, and sessions in the order of their start.
+
+    Part 2 was started first.
+    """
     merged = hbo.merge_stores(tmp_path / "merged", three_parts)
 
     assert merged.digest() == original_store.digest()
