@@ -183,7 +183,10 @@ def change_of_constants() -> SpaceChange:
 
 
 def test_changes_of_constants_are_found():
-    """k was 3 and is tuned now; x stayed; y was tuned and is 0.5 now; the others are constants."""
+    """Each name has its kind of change, and x and `kept`, which stayed the same, have none.
+
+    k was 3 and is tuned now; y was tuned and is 0.5 now; the others are constants.
+    """
     assert change_of_constants().changes == {
         "k": (Change.FREED,),
         "x": (),
@@ -298,7 +301,10 @@ class TestConditions:
         np.testing.assert_array_equal(new_values, [linear, radial])
 
     def test_condition_on_new_choice_is_dropped(self):
-        """Gamma is active for the kernel poly alone, which is new and so is not shared."""
+        """If gamma is active for new kernels alone, it is always active in the shared space.
+
+        The kernel poly, the only one with gamma in the new space, is not in the old one.
+        """
         old = space_with_gamma(kernels("linear", "radial"))
         new = space_with_gamma(kernels("linear", "radial", "poly"), "poly")
 
@@ -311,7 +317,10 @@ class TestConditions:
         ]
 
     def test_condition_on_new_parent_is_dropped(self):
-        """Gamma depends on the kernel, which was a constant, and is a hyperparameter now."""
+        """If gamma depends on a new hyperparameter, it is always active in the shared space.
+
+        The kernel was a constant and is a hyperparameter now.
+        """
         old = SearchSpace([GAMMA], constants={"kernel": "radial"})
         new = space_with_gamma(kernels("linear", "radial"), "radial")
 
@@ -321,7 +330,10 @@ class TestConditions:
         assert change.only_new == ("kernel",)
 
     def test_evaluations_lacking_values_are_dropped(self):
-        """Gamma was active for the radial kernel alone, and is always active now."""
+        """An evaluation without a value that the new space always needs is dropped.
+
+        Gamma was active for the radial kernel alone, and is always active now.
+        """
         kernel = kernels("linear", "radial")
         old = space_with_gamma(kernel, "radial")
         new = space_with_gamma(kernel)
@@ -354,7 +366,7 @@ def space_with_joined_condition(
 @pytest.mark.parametrize("connective", Connective)
 class TestJoinedConditions:
     def test_joined_condition_is_shared_if_all_parts_are(self, connective):
-        """The condition is on the kernel and on the degree, which both spaces have."""
+        """The shared space has a condition on the kernel and the degree, as both are shared."""
         old = SearchSpace([GAMMA, kernels("linear", "radial"), DEGREE])
         new = space_with_joined_condition(connective)
 
@@ -363,7 +375,7 @@ class TestJoinedConditions:
         assert shared.conditions == new.conditions
 
     def test_joined_condition_is_dropped_if_part_is_new(self, connective):
-        """The condition is on the kernel and on the degree, which the old space lacks."""
+        """The shared space has no condition on the kernel and the degree, as the degree is new."""
         old = SearchSpace([kernels("linear", "radial"), GAMMA])
         new = space_with_joined_condition(connective)
 
@@ -372,7 +384,10 @@ class TestJoinedConditions:
         assert shared.conditions == {}
 
     def test_joined_condition_changes_if_a_part_does(self, connective):
-        """The degree had to be less than 3, and has to be greater now."""
+        """Gamma's condition has changed if one of its two parts has.
+
+        The degree had to be less than 3, and has to be greater now.
+        """
         old = space_with_joined_condition(connective, Comparison.LESS)
         new = space_with_joined_condition(connective, Comparison.GREATER)
 

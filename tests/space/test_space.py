@@ -94,7 +94,7 @@ class TestCodings:
 
     @given(st.integers(0, 2**32 - 1))
     def test_configurations_round_trip(self, space, seed):
-        """Given as dicts, as a data frame, or as an array of coded values."""
+        """Dicts, a data frame and an array of coded values are read as the same coded values."""
         values = space.decode(space.sample_unit(np.random.default_rng(seed), 20))
         configs = space.configs(values)
 
@@ -102,7 +102,10 @@ class TestCodings:
             np.testing.assert_array_equal(space.values(same_configs), values)
 
     def test_sampling_is_uniform_on_log_scale(self):
-        """On the scale, an integer is a bin that reaches half a step to either side."""
+        """An integer is drawn with the share of its bin in the range, on the logarithmic scale.
+
+        The bin of an integer reaches half a step to either side.
+        """
         space = SearchSpace([Parameter.number("n", 1, 100, integer=True, log=True)])
 
         drawn = space.decode(space.sample_unit(np.random.default_rng(0), 200_000))
@@ -154,7 +157,7 @@ class TestValidation:
             assert word in str(caught.value)
 
     def test_wrong_values_are_refused_in_lists(self, space):
-        """The second of two configurations is wrong, which is number 1: the first is number 0."""
+        """The error tells the number of the wrong configuration: 1 is the second, after 0."""
         wrong_config = {**VALID_CONFIG, "trees": 1}
 
         with pytest.raises(InvalidConfigError, match="configuration 1"):
@@ -310,7 +313,10 @@ class TestDescription:
         ],
     )
     def test_unsupported_details_are_refused(self, description, message):
-        """Choices of unequal weights, numbers in steps other than 1, and normal distributions."""
+        """What changes the distribution of draws, which spaces do not support, is refused.
+
+        Here that is unequal weights of choices, integers in steps of 3, or a normal distribution.
+        """
         with pytest.raises(InvalidSpaceError, match=message):
             SearchSpace.from_json({"hyperparameters": [{"name": "x", **description}]})
 
@@ -322,7 +328,7 @@ class TestDescription:
         ],
     )
     def test_details_without_effect_are_accepted(self, description):
-        """Equal weights of choices, integers in steps of 1, and details that are None."""
+        """Details that say what holds anyway are accepted: equal weights, and steps of 1."""
         space = SearchSpace.from_json({"hyperparameters": [{"name": "x", **description}]})
 
         assert SearchSpace.from_json(space.to_json()) == space
