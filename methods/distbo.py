@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hpobench_ordered._typing import Config, FloatArray
+from hpobench_ordered._typing import Config, FloatArray, IntArray
 from hpobench_ordered.data.extras import NEURAL, SKLEARN, Extra
 from hpobench_ordered.data.history import Evaluations
 from hpobench_ordered.data.task_data import TaskData
@@ -368,6 +368,18 @@ class JointlyModelled(ModelBased):
                 usable_data.append(data)
         return usable_tasks, [*usable_data, current_data]
 
+    def list_best_configurations(self, tasks: IntArray) -> list[Config]:
+        """List the `WARM_PER_TASK` best configurations of each of some earlier tasks.
+
+        Args:
+            tasks: Indices of these tasks among the usable earlier ones, shape (k,), at least one.
+
+        Returns:
+            Those of the first task, the best one first, then those of the second, and so on.
+        """
+        best_values = [select_best_values(self._earlier[t], WARM_PER_TASK) for t in tasks]
+        return self.space.configs(np.concatenate(best_values))
+
     def _encode(self, values: Sequence[FloatArray]) -> FloatArray:
         """Join coded values, (n, d) each, and encode them in the unit cube.
 
@@ -540,10 +552,8 @@ class DistGPWarm(DistGP):
         with suppress(ModelError):
             self._fit(self._collect_observations())
             most_similar = np.argsort(-self.similarities(), kind="stable")[:WARM_TASKS]
-            best_values = [
-                select_best_values(self._earlier[t], WARM_PER_TASK) for t in most_similar
-            ]
-            self._initial.extend(self.space.configs(np.concatenate(best_values)))
+            # `_initial` has the configurations to suggest before those that the model chooses.
+            self._initial.extend(self.list_best_configurations(most_similar))
 
 
 class DistBLR(EmbedsFeatures, WithLinearModel):
@@ -693,14 +703,12 @@ class WarmStarted(UsesTrainingData):
         *earlier, current = describe_tasks(self.task_data)
         distances = np.square(np.array(earlier) - current).sum(axis=1)
         closest_tasks = np.argsort(distances, kind="stable")[:WARM_TASKS]
-        best_values = []
-        for t in closest_tasks:
-            best_values.append(select_best_values(self._earlier[t], WARM_PER_TASK))
+        best_configurations = self.list_best_configurations(closest_tasks)
 
         # The model is of the current task alone, whose data come last.
         self._earlier = []
         self._data = self._data[-1:]
-        return self.space.configs(np.concatenate(best_values))
+        return best_configurations
 
 
 class InitGP(WarmStarted, NoneGP):
@@ -780,8 +788,16 @@ def _spec(
     """Make the specification of one of the paper's methods.
 
     Only methods without transfer, which need no history, may run on a changed search space.
+
+    Args:
+        name: Name of the method.
+        method: Its class.
+        summary: One line.
+        source: Where the method is described.
+        extras: Extras that must be installed.
+        min_history: Smallest number of earlier tasks; 0 for methods without transfer.
     """
-    # A version is raised when a method's suggestions change.
+    # A version is raised when a method's suggestions change; methods of one model change together.
     version = 5 if issubclass(method, WithLinearModel) else 4
     return MethodSpec(
         name=name,
@@ -824,7 +840,9 @@ VARIANTS: tuple[tuple[str, str, str, dict[str, type[JointlyModelled]]], ...] = (
         {"gp": DistGPWarm, "blr": DistBLRWarm},
     ),
 )
-"""Variants of dist-gp and dist-blr: end of the name, summary, source, and classes by model."""
+"""Variants of dist-gp and dist-blr: end of the name, summary, source, and classes by model.
+
+In the summary, {} stands for the model, "gp" or "blr"."""
 
 SPECS = (
     _spec(

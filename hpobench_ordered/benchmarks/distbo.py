@@ -51,7 +51,7 @@ SEEDS_FOLDER = "distbo-runs"
 # The ranges are those of appendix C. For Parkinson's it calls a bandwidth what section C.5 and its
 # own first sentence call gamma, which is used. N_i = 125 of the counterexample are 50 + 75
 # iterations.
-_FEATURES = range(1, data.FEATURES + 1)
+_FEATURE_NUMBERS = range(1, data.FEATURES + 1)
 _C = Parameter.number("C", 2.0**-7, 2.0**10, log=True)
 
 
@@ -231,9 +231,8 @@ class GeneratedBenchmark(SeededBenchmark):
 
     def make_option(self, seed: int, artifact: Artifact | None) -> SurrogateOption:
         """Make the option of the only surrogate, which is a formula or trains a model each time."""
-        is_formula = (
-            self.outline.highest is not None
-        )  # the best value of a trained model is unknown
+        # Only a formula has a best value that is known exactly; that of trained models is not.
+        is_formula = self.outline.highest is not None
         return SurrogateOption(
             LIVE,
             "The formula." if is_formula else "A model trained each time.",
@@ -275,7 +274,7 @@ class RealBenchmark(SeededBenchmark):
 
     Attributes:
         tasks: Names of the tasks.
-        origin: Source of the evaluations.
+        origin: Where the evaluations come from, in words, for the provenance.
         licence: Licence of the evaluations.
         extra: Extra that must be installed for training.
     """
@@ -390,7 +389,7 @@ def _evaluate_classification(experiment: str, seed: int, task: int, row: FloatAr
 
 def _make_bandwidth_parameters(lowest: float) -> tuple[Parameter, ...]:
     """Make the kernel's bandwidth for each feature a hyperparameter, from `lowest` to 2^5."""
-    names = [f"sigma_{feature}" for feature in _FEATURES]
+    names = [f"sigma_{feature}" for feature in _FEATURE_NUMBERS]
     return tuple(Parameter.number(name, lowest, 2.0**5, log=True) for name in names)
 
 

@@ -12,7 +12,11 @@ from hpobench_ordered.papers.evidence import Comparisons, Evidence, Measure
 def is_near_optimum(
     evidence: Evidence, comparisons: Comparisons, method: str, *, trial: int, margin: float
 ) -> list[Finding]:
-    """Check that the mean regret of a method after a trial is less than a margin."""
+    """Check that the mean regret of a method after a trial is less than a margin.
+
+    Each comparison has a finding on the margin less the regret, with a sample for each seed: the
+    mean over the tasks. Tasks whose regret is undefined, NaN, are left out.
+    """
     number_format = FORMATS[Measure.REGRET]
     findings = []
     for benchmark, scores in iter_scores(evidence, comparisons, Measure.REGRET):
@@ -20,10 +24,9 @@ def is_near_optimum(
         is_defined_task = ~np.isnan(regrets).any(axis=0)
         regret_of_seeds = regrets[:, is_defined_task].mean(axis=1)
         sentence = f"{method} {regret_of_seeds.mean():{number_format}}, asked {margin}"
+        room = margin - regret_of_seeds  # (seeds,); the claim is that it is positive
         findings.append(
-            Finding.from_samples(
-                benchmark, sentence, margin - regret_of_seeds, number_format=number_format
-            )
+            Finding.from_samples(benchmark, sentence, room, number_format=number_format)
         )
     return findings
 

@@ -88,7 +88,16 @@ def draw_by_seed(benchmark: str, seeds: Sequence[int]) -> dict[str, tuple[int, .
 
 
 def _method_name(kind: str, model: str, benchmark: str) -> str:
-    """Return a method's name; without transfer, it ends in the number of its random trials."""
+    """Return the name of a method for a benchmark.
+
+    A method without transfer starts with random trials. Their number depends on the benchmark, so
+    the name ends in it: "none-gp-20".
+
+    Args:
+        kind: The part of the name before the model, one of `KINDS`.
+        model: The model, "gp" or "blr".
+        benchmark: The benchmark.
+    """
     if kind == "none":
         return f"none-{model}-{RANDOM_TRIALS[benchmark]}"
     return f"{kind}-{model}"
@@ -112,14 +121,22 @@ def _compare_embeddings(model: str, benchmark: str) -> MethodComparison:
 
 @dataclass(frozen=True)
 class StartedAtRandom:
-    """Makes a method with another number of random trials at the start."""
+    """Makes a method with another number of random trials at the start than its class has.
+
+    It is an object and not a function, so that specs can be pickled for worker processes.
+
+    Attributes:
+        method: Class of the method.
+        trials: Number of random trials.
+    """
 
     method: type[ModelBased]
     trials: int
 
     def __call__(self, **setting: Any) -> Method:
-        """Make the method."""
+        """Make the method from the arguments of its class: search space, history and so on."""
         method = self.method(**setting)
+        # Instead of the attribute of the class; the method reads it when it is first asked.
         method.random_trials = self.trials
         return method
 

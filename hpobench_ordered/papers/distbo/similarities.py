@@ -131,7 +131,8 @@ def similarity_curves(
 def _draw_similarities(similarities: FloatArray, sources: Sequence[str], method: str) -> Content:
     """Draw the similarities of a method, shape (S, M, n), with a curve per source task."""
     mean = similarities.mean(axis=0).T  # (n, M)
-    errors = two_standard_errors(similarities.transpose(2, 0, 1))  # from (n, S, M) to (n, M)
+    runs_of_source = similarities.transpose(2, 0, 1)  # (n, S, M)
+    errors = two_standard_errors(runs_of_source)  # over the runs, (n, M)
     number_of_trials = similarities.shape[1]
     # Curves are told apart by the column `method`, here by source task.
     levels = {"method": sources, "trial": range(1, number_of_trials + 1)}
