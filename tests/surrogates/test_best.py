@@ -85,6 +85,7 @@ def test_search_finds_the_best_values(direction):
 
 @pytest.mark.parametrize("direction", hbo.Direction)
 def test_search_repeats_with_seed(direction):
+    """Two searches with the same seed find the same values, to the last bit."""
     assert find_best_values(direction, seed=3) == find_best_values(direction, seed=3)
 
 

@@ -66,14 +66,17 @@ def test_nearest_point_is_that_of_brute_force(seed, n_points, n_features, has_ti
 @pytest.mark.parametrize(
     "damage",
     [
-        {"points": np.zeros((2, 2))},  # fewer than targets
-        {"points": np.empty((0, 2)), "targets": np.empty((0, 2))},  # none
-        {"points": np.full((3, 2), np.nan)},
-        {"targets": np.zeros(3)},  # of no tasks
+        pytest.param({"points": np.zeros((2, 2))}, id="fewer points than targets"),
+        pytest.param({"points": np.empty((0, 2)), "targets": np.empty((0, 2))}, id="no points"),
+        pytest.param({"points": np.full((3, 2), np.nan)}, id="missing numbers"),
+        pytest.param({"targets": np.zeros(3)}, id="targets without tasks"),
     ],
 )
 def test_damaged_arrays_are_refused(damage):
-    """Of three points with two features and their targets on two tasks, some are damaged."""
+    """Stored arrays that do not fit together are refused.
+
+    The undamaged ones are three points with two features, and their targets on two tasks.
+    """
     arrays = make_surrogate(np.zeros((3, 2))).to_arrays()
 
     with pytest.raises(ArtifactError):
@@ -93,7 +96,7 @@ def published(shared, tmp_path_factory):
 
 
 def test_values_are_those_of_the_authors(published, shared):
-    """The authors' own benchmark was asked for values of 300 configurations, which are recorded."""
+    """Predictions equal 300 recorded values, for which the authors' own benchmark was asked."""
     values, errors = published
     coding = authors_coding(make_space(), values)
     records = json.loads((shared / "reference" / "xgboost_mnist_recorded.json").read_text())

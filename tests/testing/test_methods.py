@@ -78,7 +78,7 @@ class TestEveryMethod(MethodConformance):
     "name", by_speed(sorted(set(METHODS) - {"random-search"}), further=EXPECTED_FAILURES)
 )
 def test_every_method_beats_random_search(name):
-    """On toy tasks, every method does; a few need more trials or seeds for it."""
+    """Every method beats random search on toy tasks; a few need more trials or seeds for it."""
     usual_trials_and_seeds = (BUDGET, SEEDS)
     trials, seeds = MORE_TRIALS_OR_SEEDS.get(name, usual_trials_and_seeds)
 
@@ -207,14 +207,14 @@ def executor_in_this_process():
 
 
 def test_changed_spaces_are_not_tried_unasked(executor_in_this_process):
-    """The method would fail where earlier tasks had another search space, but claims no support."""
+    """A method that claims no support of changed search spaces is not tried on them, and passes."""
     spec = hbo.MethodSpec("assumes", AssumesSameSpace, summary="", source="")
 
     check_method(spec, executor=executor_in_this_process)
 
 
 def test_false_claim_of_changed_spaces_fails(executor):
-    """The method claims to support earlier tasks with another search space, but fails there."""
+    """A method that claims to support changed search spaces is tried on them, and fails here."""
     spec = hbo.MethodSpec("assumes", AssumesSameSpace, summary="", source="", changed_spaces=True)
 
     with pytest.raises(ConformanceError, match="assumes on task '0', trial 1: "):
@@ -238,11 +238,13 @@ def test_false_claim_of_changed_spaces_fails(executor):
     ],
 )
 def test_broken_methods_do_not_conform(method, message, executor):
+    """Each way of breaking the contract of methods is found, and named in the error."""
     with pytest.raises(ConformanceError, match=message):
         check_method(method, executor=executor)
 
 
 def test_deterministic_method_conforms(executor_in_this_process):
+    """A method need not draw from its generator."""
     check_method(Deterministic, executor=executor_in_this_process)
 
 
@@ -265,10 +267,15 @@ class DriftingOracle(Oracle):
 
 @pytest.mark.slow
 def test_oracle_beats_random_search():
+    """The check passes for a method that suggests the optimum of each task."""
     check_beats_random_search(Oracle)
 
 
 def test_dependence_on_direction_fails():
+    """A method must suggest the same whether an objective is minimised, or its negative maximised.
+
+    This one suggests the optimum, but moves a little with every run.
+    """
     with pytest.raises(ConformanceError, match="other suggestions where the objective is maximi"):
         check_beats_random_search(DriftingOracle)
 

@@ -22,7 +22,10 @@ SPACES_BEFORE_AND_AFTER_ADJUSTMENT = [
 
 @pytest.mark.parametrize("index", range(7))
 def test_loss_is_squared_distance_to_optimum(index):
-    """Distances are those in the unit square, whatever the ranges and scales of the numbers."""
+    """The loss is the squared distance to the optimum in the unit square.
+
+    Ranges and scales of the numbers make no difference.
+    """
     space = numeric_space()
     task = toy_benchmark(space, tasks=7).tasks[index]
     optimum = np.full(2, optimum_position(index))
