@@ -187,12 +187,15 @@ def generate_missing_benchmarks(setup: Setup, workers: int, show_progress: Progr
 def run_experiments(setup: Setup, workers: int, show_progress: Progress) -> dict[str, list[Cell]]:
     """Run what is not finished, and return all runs by benchmark.
 
+    Runs that failed before, such as on a busy machine by the limit of time, are run again.
+
     Raises:
         MethodError: A run failed.
     """
     cells_of_benchmark = plan_runs(setup)
     cells = list(chain.from_iterable(cells_of_benchmark.values()))
     if cells:
+        setup.store.records.forget_failures(cell.key for cell in cells)
         run_cells(cells, setup.store, workers=workers, progress=partial(show_progress, "runs"))
         require_all_finished(setup.store, cells)
     return cells_of_benchmark

@@ -9,7 +9,13 @@ from click.testing import CliRunner
 
 from hpobench_ordered import papers
 from hpobench_ordered.cli import app
-from hpobench_ordered.errors import ExperimentError, StoreError, UnknownNameError
+from hpobench_ordered.errors import (
+    ExperimentError,
+    StoreError,
+    SuggestionTimeoutError,
+    UnknownNameError,
+)
+from hpobench_ordered.experiment.records import Failure
 from hpobench_ordered.papers import list_papers, paper, reproduce
 from hpobench_ordered.papers.paper import experiments
 from hpobench_ordered.papers.summary import iter_claims
@@ -224,6 +230,22 @@ def test_selected_figure_runs_what_it_needs(small_paper, tmp_path):
     assert "workers_simulated=2" in result.cells[0].describe()["protocol"]
     assert ("runs", 2, 2) in steps
     assert steps[-1] == ("figures and tables", 1, 1)
+
+
+def test_failed_run_is_run_again(small_paper, tmp_path):
+    """A run once took too long, as on a busy machine: the same command makes it again."""
+    first_result = reproduce(small_paper, folder=tmp_path, figures=[7], seeds=[4])
+    (cell,) = first_result.cells
+    store = first_result.setup.store
+    shutil.rmtree(store.folder / "runs")
+    store.records.write_failure(
+        Failure.from_error(cell, SuggestionTimeoutError("took longer than 300 s"))
+    )
+
+    reproduce(small_paper, folder=tmp_path, figures=[7], seeds=[4])
+
+    assert store.keys() == {cell.key}
+    assert not store.records.has_failure(cell.key)
 
 
 @pytest.mark.slow
