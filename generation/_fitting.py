@@ -75,13 +75,14 @@ def write_forest(
         defined: The benchmark.
         forest: What the forest is fitted to, and how.
         report: Texts of the quality card.
-        evaluations: Evaluations of each task to store; None to store none.
-        runs: Evaluations of each task that a method made, to store as history; None for none.
+        evaluations: Raw evaluations of each task, which the artifact is to contain; None: none.
+        runs: Evaluations that a method made on each task, which the artifact is to contain as
+            history for other methods; None: none.
     """
     fitter = partial(
         fit_forest, coding=forest.coding, recipe=forest.recipe, workers=request.workers
     )
-    # `mixes` tell between which two outputs of the forest each task lies, if it is not an output.
+    # A task that is no output of the forest is a mixture of two outputs: `mixes` says of which.
     fit = SurrogateFit.of_all_tasks(
         fitter, forest.values, forest.targets, seed=request.seed, rng=forest.rng, mixes=forest.mixes
     )

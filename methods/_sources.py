@@ -228,15 +228,16 @@ class Ensemble(FromSources):
     def fit_posterior(self, X: FloatArray, y: FloatArray) -> tuple[Predict, FloatArray]:
         """Fit this task's process, and weigh the processes of all tasks.
 
-        Sets `used_processes`, which are those with a positive weight, this task's last, and
-        `used_weights`, their weights divided by their sum.
+        The method sets `used_processes`, the processes with a positive weight, of which this task's
+        is the last one, and `used_weights`, their weights divided by the sum of the weights.
 
         Args:
             X: Features of this task's evaluations, shape (n, p).
             y: Their standardised losses, shape (n,).
 
         Returns:
-            The ensemble's prediction function, and y, as predictions are on its scale.
+            The ensemble's prediction function, and the losses on the scale of its predictions, here
+            y itself.
         """
         target = self.fit_target(X, y)
         weights = self.compute_weights(X, y, target)  # earlier tasks, then this one

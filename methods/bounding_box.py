@@ -133,10 +133,9 @@ class _Side:
 
     @property
     def middle(self) -> float:
-        """Unit value of the middle of the range; of a categorical that of the first choice in it.
+        """The middle of the range as a unit value; of a categorical, the first choice in the range.
 
-        Choices have no order and so no middle. The middle stands for hyperparameters with a single
-        value, where the first choice is the only one.
+        It is only used where the range has a single value: there the first choice is the only one.
         """
         if self.choices is not None:
             return float(self.choices[0])

@@ -156,7 +156,7 @@ def describe_stopped(frame: "pd.DataFrame") -> tuple[str, ...]:
 
 
 def describe_data(data: Mapping[str, ClassificationData], folder: Path | None) -> list[str]:
-    """Describe for the card which data sets the tasks have.
+    """Return sentences for the card that say which data sets the tasks have.
 
     All are named. Data sets that are neither OpenML's nor the user's are described, too: these are
     scikit-learn's breast cancer data and the generated MONK's problems, which stand in where a
@@ -167,15 +167,15 @@ def describe_data(data: Mapping[str, ClassificationData], folder: Path | None) -
         folder: Folder of the local data sets; None if all data sets are from OpenML.
     """
     names = ", ".join(f"{task} {data_set.name}" for task, data_set in data.items())
-    limits = [f"Tasks and their data sets: {names}."]
+    sentences = [f"Tasks and their data sets: {names}."]
     if folder is None:
-        return limits
+        return sentences
 
     for task in (BREAST_CANCER_TASK, *MONKS_TASKS):
         is_local = any(folder.glob(f"{task}_*.csv"))
         if task in data and not is_local:
-            limits.append(f"Task {task} is {data[task].description}.")
-    return limits
+            sentences.append(f"Task {task} is {data[task].description}.")
+    return sentences
 
 
 def describe_left_out(dropped: Mapping[str, int], scarce: Sequence[str]) -> list[str]:

@@ -193,8 +193,13 @@ def overall_means(
 ) -> FloatArray:
     """Average a measure over all benchmarks, (methods, trials); NaN if none has the measure.
 
-    The means are those of `overall_intervals`. This function computes no intervals, and so takes a
-    fraction of the time, most of which is spent on resampling.
+    Benchmarks of a family are averaged first, so that a family counts as one benchmark. The means
+    are those of `overall_intervals`, which also resamples to find intervals, and takes much longer.
+
+    Args:
+        group: The benchmarks.
+        measure: Name of the measure, such as "rank".
+        trials: The trials after which it is averaged; default: all.
     """
     samples_of_items = _samples_of_benchmarks(group, measure, trials)
     if not samples_of_items:

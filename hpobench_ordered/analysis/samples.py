@@ -189,9 +189,8 @@ def finished_runs(values: FloatArray) -> BoolArray:
 def defined_tasks(values: FloatArray) -> BoolArray:
     """Find the tasks on which a measure is defined, (tasks,).
 
-    A run has NaN on all tasks if it is not finished, and NaN on some tasks if the measure is
-    undefined there. So a task is defined unless a run has NaN on it but a number on another task.
-    If all runs have NaN everywhere, no task is defined.
+    Runs that are not finished have NaN on all tasks, and are ignored. If any other run has NaN on a
+    task, the measure is undefined there. If no run is finished, it is defined on no task.
 
     Args:
         values: The measure of every run, (methods, seeds, tasks, ...).

@@ -269,7 +269,10 @@ class BenchmarkScores:
 
 
 def _find_first_task(protocol: str, tasks: Sequence[int]) -> int:
-    """Find the first task that counts, see `BenchmarkScores.first_task`.
+    """Find the first task that counts, 0 or 1, as an index into `tasks`.
+
+    The first task in order does not count, as there methods have no history yet, unless it is the
+    only one.
 
     Args:
         protocol: The protocol, with its settings.

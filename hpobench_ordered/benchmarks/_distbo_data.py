@@ -89,13 +89,14 @@ def compute_toy_mean(seed: int, task: int) -> float:
 def draw_counterexample_points(seed: int, task: int) -> tuple[FloatArray, FloatArray]:
     """Draw training and test points of a task, x (2n, 6) and y (2n,), before scaling (section 5.2).
 
-    The labels of process i depend on features 1, 2 and i + 2. The sign of the third of these is set
-    so that the product of the three is positive. Each feature alone remains Normal(0, 2^2), and any
-    two remain independent, so that no statistic of one or two features tells the process.
+    The labels of process i are log(1 + (x_1 x_2 x_(i + 2))^3) with noise of standard deviation 0.5.
+    The sign of the third feature is set so that the product of the three is positive. Each feature
+    alone remains Normal(0, 2^2), and any two remain independent, so that no statistic of one or two
+    features tells the process.
     """
     rng = np.random.default_rng([COUNTEREXAMPLE_STREAM, seed, task])
     process = COUNTEREXAMPLE_PROCESSES[task]
-    third = process + 1  # the column of feature i + 2, as columns count from 0
+    third = process + 1  # the column of feature process + 2: columns count from 0, features from 1
     x = rng.normal(0.0, 2.0, size=(2 * POINTS, FEATURES))
     x[:, third] = np.sign(x[:, 0] * x[:, 1]) * np.abs(x[:, third])
 

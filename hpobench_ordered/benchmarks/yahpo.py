@@ -240,7 +240,7 @@ def describe_files(scenario: str) -> dict[str, RemoteFile]:
     The keys are their names: config_space.json, encoding.json and model.onnx.
     """
     folder = f"rbv2_{scenario}"
-    # Where the network's hash is unknown, its columns are checked at the first download.
+    # The columns of the network are checked as well, as some networks have no stated hash.
     check_of_file = {"model.onnx": partial(check_network, layout=SCENARIOS[scenario].layout)}
     return {
         name: RemoteFile(

@@ -101,7 +101,11 @@ def parse_seeds(
 
 
 def _parse_seeds(text: str) -> Sequence[int]:
-    """Read seeds; a ValueError if the text is none of the three forms."""
+    """Read seeds: "3,7" lists them, "10-19" is a range with both ends, "5" is 0 to 4.
+
+    Raises:
+        ValueError: The text has none of these forms.
+    """
     if "," in text:
         return [int(part) for part in text.split(",")]
     first, dash, last = text.partition("-")

@@ -171,8 +171,7 @@ def _open_client(address: str) -> "Client":
         return Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
     except (OSError, ValueError) as error:
         raise ExperimentError(
-            f"no Dask scheduler at {address!r}: {error or type(error).__name__}; the address "
-            "must be like tcp://host:8786"
+            f"no Dask scheduler at {address!r}: {error}; the address must be like tcp://host:8786"
         ) from None
 
 

@@ -202,8 +202,9 @@ class Children:
         """Make a pool without processes, which are started when calls need them.
 
         Args:
-            workers: Largest number of calls at the same time.
+            workers: Number of calls that are expected at the same time.
         """
+        # Even with one worker, methods that are called in turns each keep a process.
         self._limit = max(workers, FEWEST_PROCESSES)  # largest number of processes
         self._lock = threading.Lock()  # held while the lists change
         self._idle: list[Child] = []  # the one that has been idle longest first

@@ -289,10 +289,14 @@ class Parameter:
         return moved
 
     def _move_wrong_to_bounds(self, wrong: FloatArray) -> FloatArray:
-        """Move those of some wrong numbers, (n,), that are near a bound onto it.
+        """Move numbers that are outside the range by a rounding error onto the bound they exceed.
 
-        A number is near a bound if its distance, on the log scale if there is one, is at most the
-        share `ROUNDING` of the range, or `ROUNDING_OF_FLOAT32` for numbers in single precision.
+        A rounding error is, on the log scale if there is one, at most the share `ROUNDING` of the
+        range, or `ROUNDING_OF_FLOAT32` for numbers in single precision. Other numbers stay as they
+        are, and are refused later.
+
+        Args:
+            wrong: Numbers that are outside the range, (n,).
         """
         bounds = np.array([self.lower, self.upper])
         if self.log:

@@ -194,10 +194,11 @@ def nearest(
 
     Args:
         values: The configurations, (n, d).
-        table: The coding, one row a feature; `points` may have more features, which are zeros.
-        points: The points' features, sorted into b blocks of neighbours, (p, m).
-        order: Original index of each point, (m,).
-        starts: First point of each block and, last, m, (b + 1,).
+        table: The coding, a row for each feature of a configuration.
+        points: The features of the m points, sorted into b blocks of neighbours, (p, m). Features
+            that the coding does not have are zeros.
+        order: Index of each point before they were sorted, (m,).
+        starts: Index of the first point of each block, with m after the last block, (b + 1,).
         lower: Smallest features in each block, (p, b).
         upper: Largest features in each block, (p, b).
     """

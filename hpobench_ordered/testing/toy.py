@@ -239,7 +239,8 @@ def run_method(
         history: Evaluations of earlier tasks.
         rng: The method's random generator.
         budget: Number of trials.
-        workers: Number of simulated workers; with several, it makes suggestions without results.
+        workers: Number of trials in flight: with several, the method is asked for the next
+            configurations before it is told the results of the last ones.
         time_limit: Seconds that one call into the method may take; None: no limit.
 
     Raises:

@@ -275,7 +275,8 @@ def test_script_and_module_are_the_same(process):
         capture_output=True,
         check=True,
         text=True,
-        # As Python sees it: a C library may have set COLUMNS, the width of the terminal, unseen.
+        # The environment that Python knows. Otherwise the subprocess would get the real one, in
+        # which a C library may have set COLUMNS, the width of lines.
         env=dict(os.environ),
     )
 

@@ -454,7 +454,7 @@ def test_second_command_of_help_works(cli, folder_of_example, commands_of_exampl
 
 
 def test_short_form_of_space_is_read(tmp_path):
-    """It means the same as in Python."""
+    """A file with lists for ranges and choices gives the space that such a dict gives in Python."""
     descriptions = {
         "rate": [1e-4, 1.0, "log"],
         "depth": [2, 10, "linear"],

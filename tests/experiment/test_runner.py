@@ -188,7 +188,8 @@ def adjustment_run_and_store(monkeypatch, folder):
 def test_trials_before_adjustment_are_no_results(adjustment_run_and_store):
     """On each of two tasks only the four trials on the new space are stored.
 
-    The method of the run made them; another made the seven trials before the adjustment.
+    The method of the run, simple-previous, made these. The seven trials on the old space, which
+    another method made before, are its history.
     """
     _, store = adjustment_run_and_store
     trials = store.read()

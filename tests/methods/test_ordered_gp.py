@@ -377,7 +377,7 @@ def test_distances_from_current_task(history, current, expected):
     ],
 )
 def test_number_of_inputs(history, current, quantities):
-    """Quantities that all tasks have are inputs if there are at least two, and earlier tasks."""
+    """Quantities that all tasks have are inputs, if there are two or more and an earlier task."""
     inputs = compute_task_inputs(history, current)
     assert inputs.shape == (len(history) + 1, quantities)
 

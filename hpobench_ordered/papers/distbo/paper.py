@@ -300,7 +300,7 @@ def check_joint(
 
     Args:
         evidence: The results.
-        _: The comparisons of the figure, which are the same.
+        _: The comparisons of the figure, which are not needed: `benchmark` and `models` name them.
         benchmark: The benchmark.
         models: The models, of `MODELS`.
         last: The last trial, after which methods are compared as well as early on.
