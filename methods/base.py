@@ -71,7 +71,7 @@ class Method(ABC):
 
     @abstractmethod
     def ask(self) -> Config:
-        """Suggest the next configuration to evaluate."""
+        """Suggest the next configuration to evaluate; constants may be left out."""
 
     @abstractmethod
     def tell(self, config: Config, loss: float) -> None:

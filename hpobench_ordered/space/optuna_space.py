@@ -15,21 +15,10 @@ if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution, FloatDistribution, IntDistribution
 
 
-def make_distribution(parameter: Parameter) -> "BaseDistribution":
-    """Convert a hyperparameter to Optuna's distribution; an ordinal becomes categorical."""
-    from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
-
-    if parameter.choices:
-        return CategoricalDistribution(parameter.choices)
-    if parameter.kind is Kind.INTEGER:
-        return IntDistribution(int(parameter.lower), int(parameter.upper), log=parameter.log)
-    return FloatDistribution(parameter.lower, parameter.upper, log=parameter.log)
-
-
 def suggest(trial: "Trial", parameter: Parameter) -> Value:
     """Let Optuna's trial suggest a native value of a hyperparameter.
 
-    The trial uses the same distribution as `make_distribution` makes.
+    The trial uses the same distribution as `Parameter.to_optuna` makes.
     """
     name = parameter.name
     if parameter.choices:
@@ -69,7 +58,21 @@ def build_config(space: SearchSpace, choose: Callable[[Parameter], Value]) -> Co
 
 
 def suggest_config(trial: "Trial", space: SearchSpace) -> Config:
-    """Let Optuna's trial suggest a configuration: its active hyperparameters, and constants."""
+    """Let Optuna's trial suggest a configuration: its active hyperparameters, and constants.
+
+    Args:
+        trial: The trial of a study, as Optuna passes it to an objective.
+        space: The search space.
+
+    Examples:
+        >>> import optuna
+        >>> import hpobench_ordered as hbo
+        >>> from hpobench_ordered.tuning import suggest_config
+        >>> space = hbo.load("openml-svm").space
+        >>> trial = optuna.trial.FixedTrial({"kernel": "linear", "cost": 1.0, "degree": 3})
+        >>> suggest_config(trial, space)  # the linear kernel has no degree
+        {'kernel': 'linear', 'cost': 1.0}
+    """
     return build_config(space, lambda parameter: suggest(trial, parameter))
 
 

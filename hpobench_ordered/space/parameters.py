@@ -5,14 +5,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from itertools import pairwise
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hpobench_ordered._typing import BoolArray, FloatArray, Value
 from hpobench_ordered._wording import suggest_nearest
-from hpobench_ordered.errors import InvalidConfigError, InvalidSpaceError
+from hpobench_ordered.errors import InvalidConfigError, InvalidSpaceError, MissingExtraError
+
+if TYPE_CHECKING:
+    from optuna.distributions import BaseDistribution
 
 ROUNDING = 1e-9
 """A number that misses a bound by at most this share of the range is the bound."""
@@ -246,6 +249,27 @@ class Parameter:
                 "log": self.log,
             }
         return {**item, "meta": None}
+
+    def to_optuna(self) -> "BaseDistribution":
+        """Convert the hyperparameter to Optuna's distribution; an ordinal becomes categorical.
+
+        Raises:
+            MissingExtraError: Optuna is not installed.
+        """
+        try:
+            from optuna.distributions import (
+                CategoricalDistribution,
+                FloatDistribution,
+                IntDistribution,
+            )
+        except ImportError as error:
+            raise MissingExtraError("optuna", extra="optuna", purpose="to_optuna") from error
+
+        if self.choices:
+            return CategoricalDistribution(self.choices)
+        if self.kind is Kind.INTEGER:
+            return IntDistribution(int(self.lower), int(self.upper), log=self.log)
+        return FloatDistribution(self.lower, self.upper, log=self.log)
 
     def code(self, value: Value) -> float:
         """Check one native value and code it as a float: a number itself, or a choice's index.

@@ -37,6 +37,7 @@ from hpobench_ordered.space.unit_cube import UnitCube
 
 if TYPE_CHECKING:
     from ConfigSpace import ConfigurationSpace
+    from optuna.distributions import BaseDistribution
     from pandas import DataFrame
 
 
@@ -219,6 +220,27 @@ class SearchSpace:
         from ConfigSpace import ConfigurationSpace
 
         return ConfigurationSpace.from_serialized_dict(self.to_json())
+
+    def to_optuna(self) -> "dict[str, BaseDistribution]":
+        """Convert every tunable hyperparameter to Optuna's distribution, by its name.
+
+        Constants are left out, and ordinals become categorical. Distributions have no conditions,
+        so trials also have values of inactive hyperparameters, which tasks ignore. A study that
+        shall suggest only the active ones must choose one after the other, in the objective
+        (define-by-run): `hpobench_ordered.tuning.suggest_config(trial, space)` does so.
+
+        Raises:
+            MissingExtraError: Optuna is not installed.
+
+        Examples:
+            >>> import optuna
+            >>> import hpobench_ordered as hbo
+            >>> task = hbo.load("quadratic").tasks[0]
+            >>> study = optuna.create_study()
+            >>> trial = study.ask(task.space.to_optuna())
+            >>> finished_trial = study.tell(trial, task.evaluate(trial.params))
+        """
+        return {parameter.name: parameter.to_optuna() for parameter in self.parameters}
 
     def sample_unit(self, rng: np.random.Generator, n: int) -> FloatArray:
         """Draw n canonical unit vectors uniformly from the unit cube, shape (n, d)."""

@@ -16,6 +16,7 @@ packages.
     optuna.create_study(sampler=OptunaSampler("bo", space=space)).optimize(objective, n_trials=25)
     objective_function(task)                                     # dict -> loss
     optuna.create_study().optimize(optuna_objective(task), n_trials=25)
+    config = suggest_config(trial, space)                        # in an objective of your own
     OptunaHubProblem(task)                                       # as the problems of OptunaHub
     space, target = configspace_problem(task)                    # for SMAC and the like
 
@@ -39,6 +40,7 @@ from typing import TYPE_CHECKING
 from hpobench_ordered.data.extras import OPTUNA, Extra, import_extra
 from hpobench_ordered.methods.wrapping.factory import as_method_spec
 from hpobench_ordered.methods.wrapping.importing import import_object
+from hpobench_ordered.space.optuna_space import suggest_config
 from hpobench_ordered.tuning.problems import (
     OptunaHubProblem,
     configspace_problem,
@@ -65,6 +67,7 @@ __all__ = [
     "optuna_objective",
     "read_history",
     "record_history",
+    "suggest_config",
 ]
 
 

@@ -39,7 +39,7 @@ from hpobench_ordered.space.conversion import (
     name_choice,
     to_search_space,
 )
-from hpobench_ordered.space.optuna_space import convert_distributions, make_distribution
+from hpobench_ordered.space.optuna_space import convert_distributions
 from hpobench_ordered.tuning._settings import HASH_LENGTH
 from hpobench_ordered.tuning.optimiser import DEFAULT_BUDGET, DEFAULT_METHOD, Optimiser, check_use
 from hpobench_ordered.tuning.reading.read import as_history, read_history
@@ -296,7 +296,7 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
         if not has_same_range(self._space, name, suggested):
             in_space: Any = self._space.constants.get(name)
             if name in self._space.names:
-                in_space = make_distribution(self._space[name])
+                in_space = self._space[name].to_optuna()
             _warn(
                 f"the objective suggests {name!r} from {suggested}, but the search space is that "
                 f"of the earlier studies, {in_space}; give the current one as `space=`"

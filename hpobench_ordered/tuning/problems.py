@@ -8,7 +8,7 @@ from hpobench_ordered._typing import ConfigLike
 from hpobench_ordered.data.benchmark import Task
 from hpobench_ordered.data.extras import import_extra
 from hpobench_ordered.data.objective import Direction
-from hpobench_ordered.space.optuna_space import make_distribution, suggest_config
+from hpobench_ordered.space.optuna_space import suggest_config
 
 if TYPE_CHECKING:
     from ConfigSpace import ConfigurationSpace
@@ -69,7 +69,7 @@ class OptunaHubProblem:
     @property
     def search_space(self) -> "dict[str, BaseDistribution]":
         """Distribution of every tunable hyperparameter, conditional ones included."""
-        return {p.name: make_distribution(p) for p in self.task.space.parameters}
+        return self.task.space.to_optuna()
 
     @property
     def directions(self) -> "list[StudyDirection]":

@@ -25,7 +25,6 @@ from hpobench_ordered.data.objective import Direction
 from hpobench_ordered.errors import StoreError
 from hpobench_ordered.runtime.optuna_log import quiet
 from hpobench_ordered.space import SearchSpace
-from hpobench_ordered.space.optuna_space import make_distribution
 from hpobench_ordered.tuning._settings import describe_changes
 from hpobench_ordered.tuning.reading.passwords import hide_password
 from hpobench_ordered.tuning.reading.read import Settings, read_source
@@ -229,7 +228,7 @@ class Recorder:
             state=state,
             value=value,
             params=params,
-            distributions={name: make_distribution(space[name]) for name in params},
+            distributions={name: space[name].to_optuna() for name in params},
         )
 
     def _add(self, trial: FrozenTrial) -> int:

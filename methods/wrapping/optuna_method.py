@@ -12,7 +12,7 @@ from hpobench_ordered._typing import Config, Value
 from hpobench_ordered.methods.base import Method
 from hpobench_ordered.methods.wrapping.naming import pop_pending
 from hpobench_ordered.runtime.optuna_log import quiet
-from hpobench_ordered.space.optuna_space import build_config, make_distribution, suggest
+from hpobench_ordered.space.optuna_space import build_config, suggest
 from hpobench_ordered.space.parameters import Kind, Parameter
 
 
@@ -108,4 +108,4 @@ def _make_distribution(parameter: Parameter) -> BaseDistribution:
     if _is_ordinal(parameter):
         last_index = len(parameter.choices) - 1
         return IntDistribution(0, last_index)
-    return make_distribution(parameter)
+    return parameter.to_optuna()

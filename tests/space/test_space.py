@@ -2,6 +2,7 @@
 
 import math
 import pickle
+import sys
 
 import ConfigSpace
 import numpy as np
@@ -10,9 +11,10 @@ import pytest
 from histories import minimised
 from hypothesis import given
 from hypothesis import strategies as st
+from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
 from hpobench_ordered import Parameter, SearchSpace
-from hpobench_ordered.errors import InvalidConfigError, InvalidSpaceError
+from hpobench_ordered.errors import InvalidConfigError, InvalidSpaceError, MissingExtraError
 
 
 def mixed_configspace() -> ConfigSpace.ConfigurationSpace:
@@ -261,6 +263,27 @@ class TestInactiveHyperparameters:
 class TestDescription:
     def test_configspace_round_trips(self, space):
         assert SearchSpace.from_configspace(space.to_configspace()) == space
+
+    def test_optuna_gets_all_but_constants(self, space):
+        """Conditional hyperparameters are among them, as Optuna's distributions have no conditions.
+
+        `level` is an ordinal, which Optuna does not have.
+        """
+        assert space.to_optuna() == {
+            "alpha": FloatDistribution(0.0, 1.0),
+            "depth": IntDistribution(-3, 4),
+            "flag": CategoricalDistribution((True, False)),
+            "gamma": FloatDistribution(1e-3, 10.0, log=True),
+            "kernel": CategoricalDistribution(("linear", "poly", "radial")),
+            "level": CategoricalDistribution((1, 2, 4)),
+            "nested": FloatDistribution(-5.0, 5.0),
+            "trees": IntDistribution(2, 256, log=True),
+        }
+
+    def test_missing_optuna_is_named(self, space, monkeypatch):
+        monkeypatch.setitem(sys.modules, "optuna.distributions", None)  # importing it fails
+        with pytest.raises(MissingExtraError, match="pip install optuna"):
+            space.to_optuna()
 
     def test_json_round_trips(self, space):
         assert SearchSpace.from_json(space.to_json()) == space

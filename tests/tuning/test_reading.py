@@ -20,7 +20,6 @@ from hpobench_ordered import Evaluations, Parameter, SearchSpace
 from hpobench_ordered.cli import app
 from hpobench_ordered.errors import EvaluationsError, HistoryWarning, UnknownNameError
 from hpobench_ordered.space import Compare, Comparison
-from hpobench_ordered.space.optuna_space import make_distribution
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 
@@ -75,7 +74,7 @@ def make_studies(rows: Any = ROWS, storage: Any = None) -> list[optuna.Study]:
         pairs = zip(SPACE.names, values, strict=True)
         params = {name: value for name, value in pairs if value is not None}
         state = TrialState.FAIL if objective is None else TrialState.COMPLETE
-        distributions = {name: make_distribution(SPACE[name]) for name in params}
+        distributions = {name: SPACE[name].to_optuna() for name in params}
         studies[task].add_trial(
             create_trial(state=state, value=objective, params=params, distributions=distributions)
         )
