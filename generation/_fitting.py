@@ -17,11 +17,11 @@ import numpy as np
 
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.data.benchmark import Definition
+from hpobench_ordered.data.best import NOT_OPTIMAL
 from hpobench_ordered.data.raw_evaluations import RawEvaluations
 from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.generation.base import Request
 from hpobench_ordered.surrogates.artifacts import CardTexts, write_surrogates
-from hpobench_ordered.surrogates.best import NOT_OPTIMAL
 from hpobench_ordered.surrogates.coding import Coding
 from hpobench_ordered.surrogates.fitting import ForestRecipe, fit_forest
 from hpobench_ordered.surrogates.forest import TaskMix

@@ -19,10 +19,10 @@ from hpobench_ordered.benchmarks._adjustment import (
 )
 from hpobench_ordered.benchmarks.adjustments import FLOW_SURROGATE, SEARCHED
 from hpobench_ordered.data.artifact import ArtifactWriter
+from hpobench_ordered.data.best import DRAWS, NOT_OPTIMAL, search_best_values
 from hpobench_ordered.data.surrogate import Surrogate
 from hpobench_ordered.errors import ArtifactError
 from hpobench_ordered.generation.base import EvaluationSource, Generator, Option, Request
-from hpobench_ordered.surrogates.best import DRAWS, NOT_OPTIMAL, search_best_values
 from hpobench_ordered.surrogates.bundle import BENCHMARK, CARD, definition_to_json, read_card
 from hpobench_ordered.surrogates.card import Card, find_versions
 

@@ -11,19 +11,17 @@ from dataclasses import dataclass, field, replace
 from enum import Flag, auto
 from functools import partial
 
-import numpy as np
-
 from hpobench_ordered._typing import Config, Value
 from hpobench_ordered.data.artifact import Artifact
 from hpobench_ordered.data.benchmark import Definition, Provenance
-from hpobench_ordered.data.objective import Objective
+from hpobench_ordered.data.best import find_optima
+from hpobench_ordered.data.embedded import EmbeddedSurrogate
 from hpobench_ordered.data.specs import BenchmarkSpec, SurrogateOption
 from hpobench_ordered.data.surrogate import Surrogate
 from hpobench_ordered.errors import ArtifactError
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.parameters import Kind, Parameter
 from hpobench_ordered.surrogates.bundle import BENCHMARK
-from hpobench_ordered.surrogates.embedded import EmbeddedSurrogate
 
 VERSION = 1
 BEST_VALUES = "best_values"
@@ -218,7 +216,10 @@ class SpaceAdjustment:
         if self.artifact is not None:
             return surrogate, self._read_best_values(self.artifact, step, option.name)
         # Without an artifact the search space is finite, and the optima can be looked up.
-        return surrogate, find_optima(surrogate, self.define(step).objective)
+        defined = self.define(step)
+        return surrogate, find_optima(
+            surrogate, defined.space, defined.objective, n_tasks=len(defined.tasks)
+        )
 
     def _read_best_values(self, artifact: Artifact, step: Steps, surrogate: str) -> list[float]:
         """Read the best known value of each task in a step's search space from the artifact.
@@ -269,26 +270,3 @@ def code_ordinals_by_index(space: SearchSpace) -> SearchSpace:
         else:
             parameters.append(parameter)
     return SearchSpace(parameters, conditions=space.conditions, constants=space.constants)
-
-
-def find_optima(surrogate: EmbeddedSurrogate, objective: Objective) -> list[float]:
-    """Evaluate all configurations of a finite search space, and return each task's best value.
-
-    The space has N configurations of d hyperparameters. The codes of a hyperparameter's values are
-    consecutive integers, beginning with its `lower`.
-    """
-    parameters = surrogate.part.parameters
-    numbers_of_values = [int(parameter.size) for parameter in parameters]
-    lowest = np.array([parameter.lower for parameter in parameters], dtype=np.float64)
-
-    # Each row counts, for one configuration, how far its values are above the lowest, (N, d).
-    places = np.indices(numbers_of_values).reshape(len(parameters), -1).T
-    all_configs = lowest + places
-
-    best_values = []
-    for task in range(len(surrogate.tasks)):
-        objective_values = surrogate.predict(all_configs, task)
-        losses = objective.losses(objective_values)  # minimised, whatever the objective's direction
-        best_row = losses.argmin()
-        best_values.append(float(objective_values[best_row]))
-    return best_values

@@ -8,21 +8,32 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hpobench_ordered._html import key_values, table
-from hpobench_ordered._typing import ConfigLike, FloatArray
+from hpobench_ordered._typing import Config, ConfigLike, FloatArray
+from hpobench_ordered._wording import join_words
+from hpobench_ordered.data.best import find_best_values
+from hpobench_ordered.data.embedded import EmbeddedSurrogate
 from hpobench_ordered.data.history import Evaluations
 from hpobench_ordered.data.identity import DIGITS_OF_CONTENT, BenchmarkIdentity, hash_arrays
 from hpobench_ordered.data.names import check_name
 from hpobench_ordered.data.objective import Objective
 from hpobench_ordered.data.surrogate import Surrogate
-from hpobench_ordered.data.task_data import TaskData
-from hpobench_ordered.errors import EvaluationsError, UnknownNameError
+from hpobench_ordered.data.task_data import DataSource, TaskData
+from hpobench_ordered.errors import (
+    EvaluationsError,
+    HistoryWarning,
+    UnknownNameError,
+    warn_user,
+)
 from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.space.restriction import Restriction, describe_restrictions, restrict_space
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 
 HISTORY_SIZE = 100  # default number of evaluations of a source task in a history
+DRAWS_IN_PART = 20_000
+"""Random configurations of the search for the best values in a part of the search space."""
 N_IDENTIFYING_CONFIGS = 32
 """A benchmark in memory is identified by its values of this many configurations."""
 
@@ -194,6 +205,8 @@ class Benchmark:
             are recorded.
         recorded: Loads the raw evaluations that the surrogate was made of, one `Evaluations` a
             task; None where they are not available.
+        trains: Whether a model is trained for every value, which takes milliseconds or longer.
+        data: Where the training data of the tasks are; None if there are none, or in memory only.
         source: What `hpobench_ordered.load` takes to load it again: name and version, or the path
             of an artifact; empty for a benchmark that was made, or changed, in memory.
         identity: The name and version, followed by "+" and a hash of the content if these do not
@@ -221,6 +234,8 @@ class Benchmark:
     recorded: "Callable[[], Sequence[Evaluations]] | None" = field(
         default=None, repr=False, compare=False
     )
+    trains: bool = field(default=False, repr=False)
+    data: DataSource | None = field(default=None, repr=False, compare=False)
     # `BenchmarkSpec.load` sets both. They are no arguments, so that `dataclasses.replace`, which
     # makes another benchmark, leaves them empty.
     source: str = field(default="", init=False, repr=False, compare=False)
@@ -323,8 +338,13 @@ class Benchmark:
         This includes the benchmark before an adjustment of the search space, if there was one.
         """
         tasks: list[Any] = []
+        hash_of_files = "" if self.data is None else self.data.content
         for task in self.tasks:
-            hash_of_data = None if task.data is None else task.data.digest
+            # Files with a stated hash need not be fetched to tell them apart.
+            if hash_of_files:
+                hash_of_data: str | None = hash_of_files
+            else:
+                hash_of_data = None if task.data is None else task.data.digest
             tasks.append([task.name, dict(task.context), task.best_value, hash_of_data])
         objective = [self.objective.name, self.objective.direction.value]
         previous = None if self.previous is None else self.previous._describe_definition()
@@ -358,6 +378,118 @@ class Benchmark:
                 return task
         hint = f" (or an index: there are tasks 0 to {len(self.tasks) - 1})"
         raise UnknownNameError("task", name, [t.name for t in self.tasks], hint=hint)
+
+    def restrict(self, restrictions: Mapping[str, Restriction]) -> "Benchmark":
+        """Make the benchmark on a part of its search space.
+
+        The surrogate is the same, and recorded evaluations are those inside the part. The best
+        value of each task is searched again, on the surrogate, which takes seconds; where it was
+        unknown it stays so. Where a model is trained for every value, it is the best recorded one.
+
+        Results on the part are never mixed with those on the whole: its `identity` in results has a
+        hash of its content. The search space before an adjustment (`previous`) stays as it is.
+
+        Args:
+            restrictions: By name, the value at which a hyperparameter is held fixed, and which
+                becomes a constant; a narrower range of numbers, such as (0.1, 10); or a list of the
+                choices that are left.
+
+        Raises:
+            InvalidSpaceError: An unknown hyperparameter, a value that is not allowed, an empty
+                range, or nothing is left to tune.
+
+        Warns:
+            HistoryWarning: Of some tasks no recorded evaluation is inside; random configurations
+                then serve as history of all tasks.
+
+        Examples:
+            >>> import hpobench_ordered as hbo
+            >>> bench = hbo.load("fcn-b").restrict({"batch_size": 1, "n_units_1": (2, 5)})
+            >>> bench.space.constants["batch_size"], bench.space["n_units_1"].describe()
+            (1, 'an integer in [2, 5]')
+        """
+        if not restrictions:
+            return self
+        part = restrict_space(self.space, restrictions)
+        # Those that are never active need a value, which does not count: it is replaced by NaN.
+        lowest_values: Config = {}
+        for parameter in self.space.parameters:
+            if parameter.name not in part.names and parameter.name not in part.constants:
+                lowest_values[parameter.name] = parameter.value(parameter.lower)
+        surrogate = EmbeddedSurrogate(
+            inner=self.tasks[0]._surrogate,
+            whole=self.space,
+            part=part,
+            fixed=lowest_values,
+            tasks=tuple(task.index for task in self.tasks),
+        )
+        recorded = self._select_recorded(part)
+        best_values = self._find_best_values(surrogate, recorded)
+        tasks: list[Task] = []
+        for task, best_value in zip(self.tasks, best_values, strict=True):
+            tasks.append(replace(task, best_value=best_value, space=part, _surrogate=surrogate))
+        return replace(
+            self,
+            summary=f"{self.summary} Restricted to {describe_restrictions(restrictions)}.",
+            space=part,
+            tasks=tuple(tasks),
+            recorded=None if recorded is None else lambda: recorded,
+        )
+
+    def _select_recorded(self, part: SearchSpace) -> tuple[Evaluations, ...] | None:
+        """Select the recorded evaluations of each task that are in a part of the search space.
+
+        The result is None if none are recorded, or a task has none in the part: the latter with a
+        warning.
+        """
+        if self.recorded is None:
+            return None
+        selected = tuple(of_task.inside(part) for of_task in self.recorded())
+        tasks_without = [repr(of_task.task) for of_task in selected if not len(of_task)]
+        if not tasks_without:
+            return selected
+        warn_user(
+            f"no recorded evaluation of {join_words(tasks_without)} is in the restricted search "
+            "space: random configurations are evaluated for the history of all tasks instead",
+            HistoryWarning,
+        )
+        return None
+
+    def _find_best_values(
+        self, surrogate: EmbeddedSurrogate, recorded: Sequence[Evaluations] | None
+    ) -> list[float | None]:
+        """Find the best value of each task in a part of the search space; None where unknown.
+
+        Args:
+            surrogate: The surrogate on the part.
+            recorded: Recorded evaluations of each task that are in the part; None if there are
+                none.
+        """
+        n_tasks = len(self.tasks)
+        is_known = [task.best_value is not None for task in self.tasks]
+        if not any(is_known):
+            return [None] * n_tasks
+        if self.trains:  # a search would take too long
+            if recorded is None:
+                return [None] * n_tasks
+            best_losses = np.array([of_task.losses.min() for of_task in recorded])
+            best_values = self.objective.values(best_losses).tolist()
+        else:
+            start = None
+            if recorded is not None:
+                start = np.concatenate([of_task.values for of_task in recorded])
+            best_values = find_best_values(
+                surrogate,
+                surrogate.part,
+                self.objective,
+                n_tasks=n_tasks,
+                start=start,
+                draws=DRAWS_IN_PART,
+            )
+        return [
+            value if is_known_before else None
+            for value, is_known_before in zip(best_values, is_known, strict=True)
+        ]
 
     def evaluations(
         self, task: int, *, rng: np.random.Generator, n: int | None = None

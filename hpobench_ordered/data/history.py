@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hpobench_ordered._typing import Config, FloatArray, Value
+from hpobench_ordered._typing import BoolArray, Config, FloatArray, Value
 from hpobench_ordered._wording import join_words
 from hpobench_ordered.data.objective import Direction
 from hpobench_ordered.errors import EvaluationsError, InvalidSpaceError
@@ -161,17 +161,40 @@ class Evaluations:
                 f"the evaluations of task {self.task!r} are neither on the old search space "
                 f"nor on the new one; their hyperparameters are {list(self.names)}"
             )
-        shared = change.shared_space()
-        values = _recode_values(self, shared)  # NaN where inactive or outside of the shared range
-        is_active = shared.active(values)
+        all_rows = np.ones(len(self), dtype=np.bool_)
+        return self._move_to(change.shared_space(), all_rows)
+
+    def inside(self, part: SearchSpace) -> "Evaluations":
+        """Select the evaluations whose configurations are in a part of the search space.
+
+        Args:
+            part: The part, as `space.restriction.restrict_space` makes it.
+
+        Returns:
+            The selected evaluations, in their order, on the part.
+        """
+        has_constants = np.ones(len(self), dtype=np.bool_)
+        for name, value in part.constants.items():
+            if name in self.names:  # else it is a constant of the whole space, too
+                column = self.values[:, self.names.index(name)]
+                is_inactive = np.isnan(column)
+                has_constants &= is_inactive | (column == self.space[name].code(value))
+        return self._move_to(part, has_constants)
+
+    def _move_to(self, space: SearchSpace, is_selected: BoolArray) -> "Evaluations":
+        """Move evaluations to a search space whose hyperparameters are some of those of `space`.
+
+        Args:
+            space: The search space.
+            is_selected: Whether each evaluation is moved, (n,). Those without an allowed value of a
+                hyperparameter that is active in the other space are left out, too.
+        """
+        values = _recode_values(self, space)  # NaN where inactive or not allowed
+        is_active = space.active(values)
         values[~is_active] = np.nan
         lacks_active_value = (is_active & np.isnan(values)).any(axis=1)
-        return replace(
-            self,
-            values=values[~lacks_active_value],
-            objective=self.objective[~lacks_active_value],
-            space=shared,
-        )
+        rows = is_selected & ~lacks_active_value
+        return replace(self, values=values[rows], objective=self.objective[rows], space=space)
 
     def copied(self, space: SearchSpace) -> "Evaluations":
         """Copy the evaluations, without checking them again.

@@ -174,8 +174,9 @@ class BenchmarkSpec:
             benchmark.provenance,
         )
         previous = None if benchmark.previous is None else cls.of_benchmark(benchmark.previous)
-        has_data = any(task.data for task in benchmark.tasks)
-        data = DataSource(lambda index: benchmark.tasks[index].data) if has_data else None
+        data = benchmark.data
+        if data is None and any(task.data for task in benchmark.tasks):  # they are in memory
+            data = DataSource(lambda index: benchmark.tasks[index].data)
         return cls(
             name=benchmark.name,
             version=benchmark.version,
@@ -267,7 +268,12 @@ class BenchmarkSpec:
         # The same tasks before an adjustment are loaded on the surrogate of the same name.
         previous = None if self.previous is None else self.previous.load(option.name)
         loaded = replace(
-            built, previous=previous, history_size=self.history_size, recorded=self.recorded
+            built,
+            previous=previous,
+            history_size=self.history_size,
+            recorded=self.recorded,
+            trains=option.trains,
+            data=self.data,
         )
         # Only a benchmark as it was loaded has these; it is frozen, so they are set in this way.
         object.__setattr__(loaded, "source", self.id)

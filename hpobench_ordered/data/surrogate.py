@@ -29,3 +29,9 @@ class Surrogate(Protocol):
     def predict_one(self, row: FloatArray, task: int) -> float:
         """Predict one configuration, shape (d,); equals `predict(row[None], task)[0]` exactly."""
         ...
+
+
+def check_task(task: int, count: int) -> None:
+    """Raise an `IndexError` unless `task` is the index of one of `count` tasks."""
+    if not 0 <= task < count:
+        raise IndexError(f"task must be from 0 to {count - 1}, but got {task}")

@@ -7,7 +7,7 @@ from enum import Enum
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.data.identity import hash_arrays
+from hpobench_ordered.data.identity import hash_arrays, hash_json
 from hpobench_ordered.data.remote import RemoteFile
 from hpobench_ordered.errors import EvaluationsError, UnknownNameError
 
@@ -152,3 +152,9 @@ class DataSource:
     def missing(self) -> tuple[RemoteFile, ...]:
         """The files that are still to be fetched."""
         return tuple(file for file in self.files if not file.is_fetched)
+
+    @property
+    def content(self) -> str:
+        """Hash of the names and the hashes of the files; empty if there are none."""
+        names_and_hashes = [(file.name, file.sha256 or file.first_hash) for file in self.files]
+        return hash_json(names_and_hashes) if names_and_hashes else ""

@@ -19,7 +19,7 @@ import numpy as np
 
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.data.arrays import copy_read_only
-from hpobench_ordered.surrogates.base import check_task
+from hpobench_ordered.data.surrogate import check_task
 
 X = TypeVar("X", float, FloatArray)
 """A number, or an array of them."""

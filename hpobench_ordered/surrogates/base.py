@@ -58,12 +58,6 @@ class SurrogateType(Enum):
             ) from error
 
 
-def check_task(task: int, count: int) -> None:
-    """Raise an `IndexError` unless `task` is the index of one of `count` tasks."""
-    if not 0 <= task < count:
-        raise IndexError(f"task must be from 0 to {count - 1}, but got {task}")
-
-
 class StoredSurrogate(ABC):
     """A surrogate that an artifact stores as arrays."""
 

@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from hpobench_ordered._typing import FloatArray, IntArray
 from hpobench_ordered.data.arrays import StoredArray, copy_read_only
-from hpobench_ordered.surrogates.base import StoredSurrogate, SurrogateType, check_task
+from hpobench_ordered.data.surrogate import check_task
+from hpobench_ordered.surrogates.base import StoredSurrogate, SurrogateType
 from hpobench_ordered.surrogates.coding import Coding, load_kernels, space_coding
 
 if TYPE_CHECKING:

@@ -27,9 +27,9 @@ from numpy.typing import NDArray
 
 from hpobench_ordered._typing import FloatArray, Value
 from hpobench_ordered.data.extras import import_extra
+from hpobench_ordered.data.surrogate import check_task
 from hpobench_ordered.errors import ArtifactError
 from hpobench_ordered.space import SearchSpace
-from hpobench_ordered.surrogates.base import check_task
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession

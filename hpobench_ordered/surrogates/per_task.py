@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.data.arrays import StoredArray
-from hpobench_ordered.surrogates.base import StoredSurrogate, SurrogateType, check_task
+from hpobench_ordered.data.surrogate import check_task
+from hpobench_ordered.surrogates.base import StoredSurrogate, SurrogateType
 
 if TYPE_CHECKING:
     from hpobench_ordered.space import SearchSpace

@@ -18,11 +18,11 @@ import numpy as np
 
 from hpobench_ordered._typing import FloatArray, IntArray
 from hpobench_ordered.data.benchmark import Definition
+from hpobench_ordered.data.best import search_best_values
 from hpobench_ordered.data.objective import Objective
 from hpobench_ordered.data.raw_evaluations import RawEvaluations
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.surrogates.base import StoredSurrogate, SurrogateType
-from hpobench_ordered.surrogates.best import search_best_values
 from hpobench_ordered.surrogates.card import TaskQuality, measure_quality
 from hpobench_ordered.surrogates.forest import ForestSurrogate, TaskMix
 from hpobench_ordered.surrogates.nearest import NearestSurrogate, log_coding

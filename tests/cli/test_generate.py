@@ -8,9 +8,9 @@ from cli_results import FAILURE, MISUSE, assert_fails, read_names
 
 import hpobench_ordered as hbo
 from hpobench_ordered.benchmarks.registry import suites
+from hpobench_ordered.data.best import search_best_values
 from hpobench_ordered.generation.base import generators
 from hpobench_ordered.surrogates import pipeline
-from hpobench_ordered.surrogates.best import search_best_values
 
 PRICES_OF_9 = {"price_0": 9, "price_1": 9, "price_2": 9}
 """A configuration of newsvendor, which has three prices from 0 to 20."""

@@ -13,7 +13,7 @@ import hpobench_ordered as hbo
 from hpobench_ordered import Evaluations
 from hpobench_ordered.data import Definition, TaskDefinition
 from hpobench_ordered.data.benchmark import HISTORY_SIZE
-from hpobench_ordered.errors import EvaluationsError, InvalidConfigError
+from hpobench_ordered.errors import EvaluationsError, HistoryWarning, InvalidConfigError
 
 
 @pytest.fixture(scope="module")
@@ -161,3 +161,71 @@ def test_row_of_a_frame_is_explained(newsvendor):
     with pytest.raises(InvalidConfigError, match=r"a row of a table is one by `dict\(row\)`"):
         newsvendor.tasks[0].evaluate(row)
     assert newsvendor.tasks[0].evaluate(dict(row)) == newsvendor.tasks[0].evaluate(config)
+
+
+# -- parts of the search space ---------------------------------------------------------------------
+
+
+def test_part_evaluates_as_the_whole(newsvendor):
+    part = newsvendor.restrict({"price_0": 3, "price_1": (2, 9)})
+    config = {"price_1": 4, "price_2": 5}
+
+    assert part.tasks[2].evaluate(config) == newsvendor.tasks[2].evaluate({"price_0": 3, **config})
+    assert part.space.names == ("price_1", "price_2")
+
+
+def test_best_values_are_those_of_the_part(newsvendor):
+    """In a table the optimum is exact."""
+    part = newsvendor.restrict({"price_0": 3})
+    fixed = newsvendor.tasks[2]
+    prices = range(int(part.space["price_1"].upper) + 1)
+    configs = [{"price_0": 3, "price_1": i, "price_2": j} for i in prices for j in prices]
+    assert part.tasks[2].best_value == fixed.evaluate_many(configs).max()
+    assert part.tasks[2].best_value < fixed.best_value
+
+
+def test_history_of_part_is_recorded_inside(recorded_benchmark):
+    """Only the recorded configurations in the part are left, with their values."""
+    part = recorded_benchmark.restrict({"price_0": (0, 10)})
+
+    for of_part, of_whole in zip(part.recorded(), recorded_benchmark.recorded(), strict=True):
+        is_inside = of_whole.values[:, 0] <= 10
+        assert 0 < len(of_part) < len(of_whole)
+        assert np.array_equal(of_part.values, of_whole.values[is_inside])
+        assert np.array_equal(of_part.objective, of_whole.objective[is_inside])
+
+
+def test_part_without_recorded_history_warns(recorded_benchmark):
+    """No recorded configuration has these two prices, so random ones are the history."""
+    with pytest.warns(HistoryWarning, match="no recorded evaluation of '0', '1'"):
+        part = recorded_benchmark.restrict({"price_0": 3, "price_1": 4})
+
+    assert len(part.evaluations(0, rng=np.random.default_rng(0), n=5)) == 5
+
+
+def test_unknown_best_values_stay_unknown(newsvendor):
+    unknown = tuple(replace(task, best_value=None) for task in newsvendor.tasks)
+    part = replace(newsvendor, tasks=unknown).restrict({"price_0": 3})
+    assert {task.best_value for task in part.tasks} == {None}
+
+
+def test_best_value_of_trained_part_is_recorded(recorded_benchmark):
+    """Where every value needs a training, there is no search."""
+    part = replace(recorded_benchmark, trains=True).restrict({"price_0": (0, 10)})
+    assert part.tasks[1].best_value == part.recorded()[1].objective.max()
+
+
+def test_parts_have_identities_of_their_own(newsvendor):
+    identities = {
+        newsvendor.restrict(restriction).identify_by_values()
+        for restriction in ({"price_0": 3}, {"price_0": 4}, {"price_0": (3, 4)})
+    }
+    assert len(identities) == 3
+    assert newsvendor.restrict({"price_0": 3}).source == ""
+    assert newsvendor.restrict({}) is newsvendor
+
+
+def test_part_of_unfetched_data_has_an_identity():
+    """Its training data need not be fetched, since their hashes are known."""
+    part = hbo.load("openml-svm").restrict({"kernel": "radial"})
+    assert part.identify_by_values().startswith("openml-svm@1+")

@@ -19,6 +19,7 @@ from hpobench_ordered.benchmarks.openml_flows import (
 )
 from hpobench_ordered.data.artifact import Artifact
 from hpobench_ordered.data.benchmark import Benchmark
+from hpobench_ordered.data.best import search_best_values
 from hpobench_ordered.data.objective import Direction, Objective
 from hpobench_ordered.data.specs import BenchmarkSpec
 from hpobench_ordered.errors import ArtifactError
@@ -26,7 +27,6 @@ from hpobench_ordered.generation import adjustments
 from hpobench_ordered.generation.adjustments import generate
 from hpobench_ordered.generation.base import Request
 from hpobench_ordered.surrogates import bundle
-from hpobench_ordered.surrogates.best import search_best_values
 from hpobench_ordered.surrogates.coding import space_coding
 from hpobench_ordered.surrogates.fitting import ForestRecipe, fit_forest
 from hpobench_ordered.testing import check_benchmark

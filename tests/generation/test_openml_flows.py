@@ -17,6 +17,7 @@ from hpobench_ordered.benchmarks._openml_data import ClassificationData
 from hpobench_ordered.benchmarks.openml_flows import RANGER, SVM, XGBOOST, Flow
 from hpobench_ordered.benchmarks.registry import benchmark_spec
 from hpobench_ordered.data.artifact import Artifact
+from hpobench_ordered.data.best import search_best_values
 from hpobench_ordered.data.local import LOCAL_VARIABLE, local_folder
 from hpobench_ordered.errors import ArtifactError, DownloadError, ExperimentError, UnknownNameError
 from hpobench_ordered.generation import openml_flows
@@ -31,7 +32,6 @@ from hpobench_ordered.generation._openml.tasks import (
 )
 from hpobench_ordered.generation._raw import About, read_raw, write_raw
 from hpobench_ordered.surrogates import pipeline
-from hpobench_ordered.surrogates.best import search_best_values
 from hpobench_ordered.surrogates.bundle import read_card, read_definition, read_evaluations
 from hpobench_ordered.surrogates.fitting import ForestRecipe
 from hpobench_ordered.testing import check_benchmark

@@ -15,6 +15,7 @@ from hpobench_ordered.benchmarks import yahpo as benchmarks
 from hpobench_ordered.benchmarks.registry import load, suite
 from hpobench_ordered.benchmarks.yahpo import GENERATED_BENCHMARKS, PAPER_BENCHMARKS, name_benchmark
 from hpobench_ordered.data.artifact import Artifact
+from hpobench_ordered.data.best import search_best_values
 from hpobench_ordered.data.local import LOCAL_VARIABLE, local_folder
 from hpobench_ordered.data.remote import CACHE_VARIABLE
 from hpobench_ordered.errors import ArtifactError, DownloadError, ExperimentError
@@ -22,7 +23,6 @@ from hpobench_ordered.generation import yahpo
 from hpobench_ordered.generation.base import Request
 from hpobench_ordered.generation.yahpo import GENERATORS, find_evaluations, read_evaluations
 from hpobench_ordered.surrogates import pipeline
-from hpobench_ordered.surrogates.best import search_best_values
 from hpobench_ordered.testing import check_benchmark
 
 # Scenario and instance of the paper's benchmarks with published evaluations; those of ranger are

@@ -9,10 +9,10 @@ import pytest
 
 import hpobench_ordered as hbo
 from hpobench_ordered.benchmarks.synthetic import ForresterSurrogate, QuadraticSurrogate
+from hpobench_ordered.data.embedded import EmbeddedSurrogate
 from hpobench_ordered.surrogates import SurrogateType
 from hpobench_ordered.surrogates.base import StoredSurrogate
 from hpobench_ordered.surrogates.coding import space_coding
-from hpobench_ordered.surrogates.embedded import EmbeddedSurrogate
 from hpobench_ordered.surrogates.fitting import ForestRecipe, fit_forest
 from hpobench_ordered.surrogates.forest import ForestSurrogate, TaskMix, find_task_mixes
 from hpobench_ordered.surrogates.nearest import NearestSurrogate

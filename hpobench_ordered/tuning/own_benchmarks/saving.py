@@ -8,10 +8,10 @@ import numpy as np
 
 from hpobench_ordered.data.artifact import Artifact, is_artifact
 from hpobench_ordered.data.benchmark import Benchmark, Definition
+from hpobench_ordered.data.best import NOT_OPTIMAL
 from hpobench_ordered.data.raw_evaluations import RawEvaluations
 from hpobench_ordered.errors import EvaluationsError
 from hpobench_ordered.surrogates import SurrogateType
-from hpobench_ordered.surrogates.best import NOT_OPTIMAL
 from hpobench_ordered.surrogates.bundle import (
     EVALUATIONS,
     read_card,

@@ -14,12 +14,11 @@ from typing import NamedTuple, Self, cast
 import numpy as np
 
 from hpobench_ordered._typing import Config, FloatArray, Value
-from hpobench_ordered.data.surrogate import Surrogate
+from hpobench_ordered.data.surrogate import Surrogate, check_task
 from hpobench_ordered.errors import InvalidConfigError, InvalidSpaceError
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.conditions import Condition
 from hpobench_ordered.space.parameters import Parameter
-from hpobench_ordered.surrogates.base import check_task
 
 
 class _ColumnMap(NamedTuple):
@@ -42,9 +41,9 @@ class EmbeddedSurrogate:
     """A surrogate where some hyperparameters are fixed and others have other ranges.
 
     A configuration of the part is mapped to the whole space: hyperparameters are matched by name,
-    fixed values (and the constants of `part`, which has no conditions) are added, and the
-    conditions of the whole space apply. Numbers may lie outside of its bounds, where `inner`
-    extrapolates.
+    fixed values (and the constants of `part`) are added, and the conditions of the whole space
+    apply. The part may have conditions that follow from these. Numbers may lie outside of the
+    bounds of the whole space, where `inner` extrapolates.
     """
 
     inner: Surrogate  # on the whole space
@@ -69,7 +68,10 @@ class EmbeddedSurrogate:
             InvalidSpaceError: A hyperparameter of the whole space is neither tuned nor fixed, or
                 both.
         """
-        fixed: Config = {**self.part.constants, **self.fixed}
+        fixed: Config = dict(self.fixed)
+        for name, value in self.part.constants.items():
+            if name not in self.whole.constants:  # else it is no hyperparameter there, either
+                fixed[name] = value
         _check_names(self.whole, self.part, fixed)
 
         self._template = []
@@ -124,8 +126,10 @@ class EmbeddedSurrogate:
         numbers_in_whole = self._template.copy()  # has the fixed values already
         for whole, part, codes in self._column_maps:
             number = numbers_in_part[part]
-            # With `codes`, the number is the index of a choice in the part.
-            numbers_in_whole[whole] = number if codes is None else codes[int(number)]
+            if codes is None or math.isnan(number):  # NaN where inactive
+                numbers_in_whole[whole] = number
+            else:  # the number is the index of a choice in the part
+                numbers_in_whole[whole] = codes[int(number)]
         # Parents come before children, so a parent that is inactive is already NaN.
         for column, condition in self._conditions:
             if not condition.holds_for(numbers_in_whole):
@@ -137,10 +141,11 @@ class EmbeddedSurrogate:
         embedded = np.tile(self._template, (len(values), 1))  # has the fixed values already
         for whole, part, codes in self._column_maps:
             numbers = values[:, part]
-            if codes is None:
-                embedded[:, whole] = numbers
-            else:  # the numbers are indices of choices in the part
-                embedded[:, whole] = np.array(codes)[numbers.astype(np.int64)]
+            embedded[:, whole] = numbers
+            if codes is not None:  # the numbers are indices of choices in the part
+                is_active = ~np.isnan(numbers)
+                indices_of_choices = numbers[is_active].astype(np.int64)
+                embedded[is_active, whole] = np.array(codes)[indices_of_choices]
         if self._conditions:
             is_active = self.whole.active(embedded)
             embedded[~is_active] = np.nan
@@ -151,10 +156,8 @@ def _check_names(whole: SearchSpace, part: SearchSpace, fixed: Config) -> None:
     """Check that each hyperparameter of the whole space is either in the part or fixed.
 
     Raises:
-        InvalidSpaceError: One is in neither or in both, or the part has conditions.
+        InvalidSpaceError: One is in neither or in both.
     """
-    if part.conditions:
-        raise InvalidSpaceError(f"a part must not have conditions, but got {list(part.conditions)}")
     names = [*part.names, *fixed]
     missing_or_unknown = set(names) ^ set(whole.names)
     tuned_and_fixed = {name for name in names if names.count(name) > 1}

@@ -1,4 +1,7 @@
-"""Best known values: random search on the surrogate, refined around the best configurations."""
+"""Best known values: random search on the surrogate, refined around the best configurations.
+
+In a small finite search space, all configurations are evaluated instead.
+"""
 
 from collections.abc import Iterator
 
@@ -22,6 +25,60 @@ NEIGHBOURS = 32
 """Each round makes this many new configurations around each of them."""
 STEPS = tuple(0.2 * 0.5**k for k in range(10))
 """Standard deviation of a move in the unit cube, round by round."""
+
+
+def find_best_values(
+    surrogate: Surrogate,
+    space: SearchSpace,
+    objective: Objective,
+    *,
+    n_tasks: int,
+    start: FloatArray | None = None,
+    draws: int = DRAWS,
+) -> list[float]:
+    """Find the best value of each task, in the objective's units.
+
+    It is the optimum if there are at most `DRAWS` configurations, and else the result of a search
+    with a fixed seed; the arguments are those of `search_best_values`.
+    """
+    is_small = space.size <= DRAWS and not space.conditions
+    if is_small:
+        return find_optima(surrogate, space, objective, n_tasks=n_tasks)
+    same_in_every_process = np.random.default_rng(0)
+    search = search_best_values(
+        surrogate,
+        space,
+        objective,
+        n_tasks=n_tasks,
+        rng=same_in_every_process,
+        start=start,
+        draws=draws,
+    )
+    return list(search)
+
+
+def find_optima(
+    surrogate: Surrogate, space: SearchSpace, objective: Objective, *, n_tasks: int
+) -> list[float]:
+    """Evaluate all configurations of a finite search space, and return each task's best value.
+
+    The space has N configurations of d hyperparameters, and no conditions. The codes of a
+    hyperparameter's values are consecutive integers, beginning with its `lower`.
+    """
+    numbers_of_values = [int(parameter.size) for parameter in space.parameters]
+    lowest = np.array([parameter.lower for parameter in space.parameters], dtype=np.float64)
+
+    # Each row counts, for one configuration, how far its values are above the lowest, (N, d).
+    places = np.indices(numbers_of_values).reshape(space.dimension, -1).T
+    all_configs = lowest + places
+
+    best_values = []
+    for task in range(n_tasks):
+        objective_values = surrogate.predict(all_configs, task)
+        losses = objective.losses(objective_values)  # minimised, whatever the objective's direction
+        best_row = losses.argmin()
+        best_values.append(float(objective_values[best_row]))
+    return best_values
 
 
 def search_best_values(

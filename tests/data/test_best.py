@@ -7,8 +7,8 @@ import pytest
 
 import hpobench_ordered as hbo
 from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.data.best import search_best_values
 from hpobench_ordered.space import Compare, Comparison
-from hpobench_ordered.surrogates.best import search_best_values
 
 KIND = 2
 """Column of `kind`, whose choices are coded as a = 0, b = 1 and c = 2."""

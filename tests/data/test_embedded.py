@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 import hpobench_ordered as hbo
 from hpobench_ordered._typing import Config, Value
+from hpobench_ordered.data.embedded import EmbeddedSurrogate
 from hpobench_ordered.errors import InvalidConfigError, InvalidSpaceError
 from hpobench_ordered.space import Compare, Comparison
 from hpobench_ordered.surrogates.coding import space_coding
-from hpobench_ordered.surrogates.embedded import EmbeddedSurrogate
 from hpobench_ordered.surrogates.fitting import ForestRecipe, fit_forest
 
 WHOLE_SPACE = hbo.SearchSpace(
@@ -158,10 +158,6 @@ COST = WHOLE_SPACE["cost"]
 KERNEL_AS_NUMBER = hbo.Parameter.number("kernel", 0, 1)
 KERNEL_WITH_UNKNOWN_CHOICE = hbo.Parameter.choice("kernel", ("linear", "laplacian"))
 LINEAR = make_space(COST, kernel="linear")
-CONDITIONAL = hbo.SearchSpace(
-    [hbo.Parameter.choice("kernel", ("linear", "polynomial")), COST],
-    conditions={"cost": Compare(0, Comparison.EQUAL, (0.0,))},
-)
 
 
 @pytest.mark.parametrize(
@@ -176,9 +172,8 @@ CONDITIONAL = hbo.SearchSpace(
             InvalidSpaceError,
             "see .'gamma'",
         ),
-        # Another type, and conditions
+        # Another type
         (make_space(COST, KERNEL_AS_NUMBER), OTHERS_FIXED, InvalidSpaceError, "a number"),
-        (CONDITIONAL, OTHERS_FIXED, InvalidSpaceError, "must not have conditions"),
         # Values that the whole space does not have
         (make_space(COST, kernel="laplacian"), OTHERS_FIXED, InvalidConfigError, "laplacian"),
         (LINEAR, {**OTHERS_FIXED, "degree": "3"}, InvalidConfigError, "degree"),
