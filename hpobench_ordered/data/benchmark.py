@@ -413,8 +413,9 @@ class Benchmark:
         part = restrict_space(self.space, restrictions)
         # Those that are never active need a value, which does not count: it is replaced by NaN.
         lowest_values: Config = {}
+        names_in_part = {*part.names, *part.constants}
         for parameter in self.space.parameters:
-            if parameter.name not in part.names and parameter.name not in part.constants:
+            if parameter.name not in names_in_part:
                 lowest_values[parameter.name] = parameter.value(parameter.lower)
         surrogate = EmbeddedSurrogate(
             inner=self.tasks[0]._surrogate,
@@ -423,6 +424,7 @@ class Benchmark:
             fixed=lowest_values,
             tasks=tuple(task.index for task in self.tasks),
         )
+
         recorded = self._select_recorded(part)
         best_values = self._find_best_values(surrogate, recorded)
         tasks: list[Task] = []
@@ -465,31 +467,29 @@ class Benchmark:
             recorded: Recorded evaluations of each task that are in the part; None if there are
                 none.
         """
-        n_tasks = len(self.tasks)
+        nothing_known = [None] * len(self.tasks)
         is_known = [task.best_value is not None for task in self.tasks]
         if not any(is_known):
-            return [None] * n_tasks
-        if self.trains:  # a search would take too long
-            if recorded is None:
-                return [None] * n_tasks
-            best_losses = np.array([of_task.losses.min() for of_task in recorded])
-            best_values = self.objective.values(best_losses).tolist()
-        else:
-            start = None
-            if recorded is not None:
-                start = np.concatenate([of_task.values for of_task in recorded])
+            return nothing_known
+
+        configs = None
+        if recorded is not None:
+            configs = np.concatenate([of_task.values for of_task in recorded])
+        if not self.trains:
             best_values = find_best_values(
                 surrogate,
                 surrogate.part,
                 self.objective,
-                n_tasks=n_tasks,
-                start=start,
+                n_tasks=len(self.tasks),
+                start=configs,
                 draws=DRAWS_IN_PART,
             )
-        return [
-            value if is_known_before else None
-            for value, is_known_before in zip(best_values, is_known, strict=True)
-        ]
+        elif recorded is not None:  # a search would take too long
+            best_losses = np.array([of_task.losses.min() for of_task in recorded])
+            best_values = self.objective.values(best_losses).tolist()
+        else:
+            return nothing_known
+        return np.where(is_known, best_values, None).tolist()
 
     def evaluations(
         self, task: int, *, rng: np.random.Generator, n: int | None = None

@@ -163,7 +163,8 @@ def _narrow_range(parameter: Parameter, bounds: tuple[float, ...]) -> Parameter:
         )
     if len(bounds) != 2:
         raise InvalidSpaceError(f"{parameter.name}: a range is (lower, upper), but got {bounds!r}")
-    lower, upper = (parameter.code(bound) for bound in bounds)
+    lower = parameter.code(bounds[0])
+    upper = parameter.code(bounds[1])
     if lower >= upper:
         raise InvalidSpaceError(
             f"{parameter.name}: the range {bounds!r} is empty; a value alone holds it fixed"
@@ -188,7 +189,9 @@ def _resolve_condition(condition: Condition, restricted: list[_Restricted]) -> C
             return decisive
     if not remaining:
         return not decisive
-    return remaining[0] if len(remaining) == 1 else replace(condition, parts=tuple(remaining))
+    if len(remaining) == 1:
+        return remaining[0]
+    return replace(condition, parts=tuple(remaining))
 
 
 def _resolve_comparison(condition: Compare, parent: _Restricted) -> Condition | bool:
@@ -200,10 +203,9 @@ def _resolve_comparison(condition: Compare, parent: _Restricted) -> Condition | 
     is_unequal = condition.comparison is Comparison.NOT_EQUAL  # holds where the parent is inactive
     if parent.is_active is False:
         return is_unequal
-    holds = [
-        replace(condition, parent=0).holds_for([code])
-        for code in _list_representative_codes(condition, parent)
-    ]
+    on_first_column = replace(condition, parent=0)
+    codes_of_parent = _list_representative_codes(condition, parent)
+    holds = [on_first_column.holds_for([code]) for code in codes_of_parent]
     if all(holds):
         return True if is_unequal else parent.is_active
     if not any(holds):
@@ -216,7 +218,7 @@ def _resolve_comparison(condition: Compare, parent: _Restricted) -> Condition | 
 
     assert isinstance(parent.left, Parameter), "a comparison with a fixed value is decided"
     if parent.left.choices and not is_unequal:
-        codes = tuple(float(code) for code, is_held in enumerate(holds) if is_held)
+        codes = tuple(np.flatnonzero(holds).astype(np.float64).tolist())
         comparison = Comparison.EQUAL if len(codes) == 1 else Comparison.IN
         return Compare(condition.parent, comparison, codes)
     if condition.comparison in (Comparison.LESS, Comparison.GREATER):
@@ -240,7 +242,9 @@ def _list_representative_codes(condition: Compare, parent: _Restricted) -> list[
         return [left.lower, left.upper]
     # Some numbers of the range may be compared with, and all others differ from these.
     other_number = math.inf
-    return [*(code for code in condition.coded if left.lower <= code <= left.upper), other_number]
+    is_allowed = left.allows(np.array(condition.coded))
+    allowed_codes = np.array(condition.coded)[is_allowed]
+    return [*allowed_codes.tolist(), other_number]
 
 
 def _renumber(condition: Condition, column_in_part: Mapping[int, int]) -> Condition:
