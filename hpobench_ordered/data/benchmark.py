@@ -467,7 +467,7 @@ class Benchmark:
             recorded: Recorded evaluations of each task that are in the part; None if there are
                 none.
         """
-        nothing_known = [None] * len(self.tasks)
+        nothing_known: list[float | None] = [None] * len(self.tasks)
         is_known = [task.best_value is not None for task in self.tasks]
         if not any(is_known):
             return nothing_known
@@ -489,7 +489,11 @@ class Benchmark:
             best_values = self.objective.values(best_losses).tolist()
         else:
             return nothing_known
-        return np.where(is_known, best_values, None).tolist()
+
+        best_known: list[float | None] = []
+        for value, is_known_before in zip(best_values, is_known, strict=True):
+            best_known.append(value if is_known_before else None)
+        return best_known
 
     def evaluations(
         self, task: int, *, rng: np.random.Generator, n: int | None = None

@@ -1,5 +1,6 @@
 """One table for a paper: methods and their results, the best in bold, as LaTeX or Markdown."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -91,14 +92,17 @@ def _select_methods(board: "pd.DataFrame", methods: Sequence[str] | None) -> "pd
 def _rows_of_titles(board: "pd.DataFrame") -> "dict[str, pd.DataFrame]":
     """Group the rows of benchmarks by the title of the column that shows them.
 
-    A title is the name of the benchmark. It also names the surrogate if the benchmark was run on
-    several.
+    A title is the name of the benchmark; with its version and hash if there are several of this
+    name, such as parts of it. It also names the surrogate if the benchmark was run on several.
     """
     rows_of_titles = {}
+    identities = map(str, board["benchmark"].unique())
+    number_of_name = Counter(BenchmarkIdentity.parse(identity).name for identity in identities)
     has_several_surrogates = board.groupby("benchmark")["surrogate"].nunique() > 1
     for labels, rows in board.groupby(["benchmark", "surrogate"], sort=False):
         benchmark, surrogate = map(str, labels)
-        title = BenchmarkIdentity.parse(benchmark).name
+        name = BenchmarkIdentity.parse(benchmark).name
+        title = name if number_of_name[name] == 1 else benchmark
         if has_several_surrogates[benchmark]:
             title += f" ({surrogate})"
         rows_of_titles[title] = rows

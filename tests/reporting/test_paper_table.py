@@ -101,3 +101,18 @@ def test_score_needs_random_search():
     results = hbo.reference("forrester", methods=["bo", "cts"])
     with pytest.raises(ExperimentError, match="score is not defined"):
         paper_table(results)
+
+
+def test_part_of_a_benchmark_has_its_own_column():
+    whole = hbo.load("newsvendor")
+    part = whole.restrict({"price_0": 3})
+    results = hbo.run(
+        benchmarks=[whole, part],
+        methods=["random-search"],
+        seeds=[0],
+        protocol=hbo.Ordered(trials=3, tasks=2),
+    )
+
+    titles = list(read_cells(paper_table(results, "markdown")).columns)
+
+    assert titles[:2] == [part.identify_by_values(), "newsvendor@1"]
