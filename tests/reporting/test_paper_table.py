@@ -115,4 +115,4 @@ def test_part_of_a_benchmark_has_its_own_column():
 
     titles = list(read_cells(paper_table(results, "markdown")).columns)
 
-    assert titles[:2] == [part.identify_by_values(), "newsvendor@1"]
+    assert titles[:2] == ["newsvendor@1", part.identify_by_values()]
