@@ -28,7 +28,14 @@ from hpobench_ordered.data.protocol_text import (
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkGroup:
-    """Several benchmarks under one protocol, and the methods compared on all of them."""
+    """Several benchmarks under one protocol, and the methods compared on all of them.
+
+    Attributes:
+        protocol: The protocol.
+        items: The scores of each benchmark on one surrogate. A benchmark with several surrogates
+            has several items.
+        methods: Names of the methods that every item has.
+    """
 
     protocol: str
     items: tuple[BenchmarkScores, ...]
@@ -47,11 +54,16 @@ class BenchmarkGroup:
 
     @classmethod
     def of_all(cls, items: Sequence[BenchmarkScores]) -> "BenchmarkGroup":
-        """Group all benchmarks of one protocol, also those that means leave out."""
+        """Group all benchmarks of one protocol, with the methods that are compared on all of them.
+
+        Benchmarks that `for_means` leaves out are members of this group, too.
+        """
         first = items[0]
-        # Only methods that are compared on every benchmark, in the order of the first.
-        common = set(first.methods).intersection(*(item.methods for item in items))
-        methods = tuple(method for method in first.methods if method in common)
+        methods_in_common = set(first.methods)
+        for item in items:
+            methods_in_common.intersection_update(item.methods)
+        # In the order of the first benchmark, since a set has none.
+        methods = tuple(method for method in first.methods if method in methods_in_common)
         return cls(first.protocol, tuple(items), methods)
 
     @property
@@ -101,9 +113,8 @@ class BenchmarkGroup:
             task_mean = item.over_tasks(measure, trial)
             has_measure = task_mean.defined > 0  # number of tasks on which it is defined
             if has_measure:
-                mean_of_methods = task_mean.mean[
-                    self.method_indices(item)
-                ]  # of the group's methods alone
+                # The benchmark may have more methods than the group.
+                mean_of_methods = task_mean.mean[self.method_indices(item)]
                 means_of_items.append((item, mean_of_methods))
         if not means_of_items:
             return np.empty((0, len(self.methods)))
@@ -138,19 +149,19 @@ def family_means(arrays: Iterable[tuple[BenchmarkScores, FloatArray]]) -> FloatA
 def count_all_wins(group: BenchmarkGroup) -> Wins:
     """Count how often each method is better than each other, over the runs of all benchmarks.
 
-    They are compared after the last trial of each benchmark.
+    Runs are compared after the last trial of each benchmark.
     """
     n_methods = len(group.methods)
     wins = np.zeros((n_methods, n_methods), dtype=np.int64)
     ties = np.zeros((n_methods, n_methods), dtype=np.int64)
     for item in group.items:
-        losses = item.losses[group.method_indices(item)]  # of the group's methods alone
+        indices = group.method_indices(item)
         counts = count_wins(
-            losses,
+            item.losses[indices],
             group.methods,
             trial=item.last_trial,
             first_task=item.first_task,
-            is_finished=item.is_finished[group.method_indices(item)],
+            is_finished=item.is_finished[indices],
         )
         wins += counts.wins
         ties += counts.ties

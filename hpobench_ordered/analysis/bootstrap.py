@@ -172,8 +172,8 @@ def _mean_and_ends(
             limit = MAX_QUANTILE_RATIO * student_quantile
             lower_quantile, upper_quantile = _studentised_quantiles(samples, weights, limit)
 
-        # A mean that is too high by the upper quantile of its error has its true value at the lower
-        # end, so the quantiles change sides.
+        # If the mean is too high by as much as the upper quantile of its error, the true value is
+        # the lower end. So the upper quantile gives the lower end, and the lower one the upper end.
         lower_end = mean - upper_quantile * standard_error
         upper_end = mean - lower_quantile * standard_error
         return mean, lower_end, upper_end
@@ -184,9 +184,10 @@ def _studentised_quantiles(
 ) -> tuple[FloatArray, FloatArray]:
     """Compute quantiles 0.025 and 0.975 of the studentised ratio t* over resamples, (means,) each.
 
-    t* is the error of a resample's mean in units of its standard error. Quantiles are limited to
-    [-limit, 0] and [0, limit], as resamples that hardly vary have arbitrarily large t*. They are
-    NaN for means of samples with NaN.
+    t* is the error of a resample's mean in units of its standard error. Resamples that hardly vary
+    have arbitrarily large t*, so that the absolute quantiles are limited. The lower quantile is at
+    most 0 and the upper one at least 0, so that the interval contains the mean. Both are NaN for a
+    mean of samples with NaN.
 
     Args:
         samples: Samples, (samples, means).
@@ -195,22 +196,34 @@ def _studentised_quantiles(
     """
     n_resamples = len(weights)
     n_means = samples.shape[1]
-    # Of B resamples, quantile p is the t* of rank (B + 1) p from below. That is a whole number for
-    # usual B such as 999; adding 1e-9 keeps a rounding error of it from making the rank too low.
-    rank = max(int((n_resamples + 1) * TAIL + 1e-9), 1)
-    lower_position = rank - 1  # counted from 0, among the sorted t*
-    upper_position = n_resamples - rank
+    rank = _find_rank_of_tail(n_resamples)
+    # Indices among the t* of one mean in ascending order: the rank from below, and from above.
+    lower_index = rank - 1
+    upper_index = n_resamples - rank
 
-    lower = np.empty(n_means)
-    upper = np.empty(n_means)
-    means_at_once = max(1, MAX_RATIOS_AT_ONCE // n_resamples)
-    for start in range(0, n_means, means_at_once):
-        columns = slice(start, start + means_at_once)
-        ratios = _studentised_ratios(samples[:, columns], weights)  # t*
-        ratios.partition((lower_position, upper_position), axis=1)  # sorts as far as these two need
-        lower[columns] = np.clip(ratios[:, lower_position], -limit, 0)
-        upper[columns] = np.clip(ratios[:, upper_position], 0, limit)
-    return lower, upper
+    lower_quantile = np.empty(n_means)
+    upper_quantile = np.empty(n_means)
+    # Means are taken in blocks, whose ratios fit into a processor's cache.
+    block_size = max(1, MAX_RATIOS_AT_ONCE // n_resamples)
+    for start in range(0, n_means, block_size):
+        block = slice(start, start + block_size)
+        ratios = _studentised_ratios(samples[:, block], weights)  # t*, (means, resamples)
+        # Faster than sorting: only the ratios at these two indices get to their sorted places.
+        ratios.partition((lower_index, upper_index), axis=1)
+        lower_quantile[block] = np.clip(ratios[:, lower_index], -limit, 0)
+        upper_quantile[block] = np.clip(ratios[:, upper_index], 0, limit)
+    return lower_quantile, upper_quantile
+
+
+def _find_rank_of_tail(n_resamples: int) -> int:
+    """Find which t* of B resamples is quantile 0.025: its rank from below, counted from 1.
+
+    Quantile p is the t* of rank (B + 1) p, rounded down; by symmetry, quantile 1 - p has this rank
+    from above. For usual B, such as 1999, the product is a whole number, 50. Adding 1e-9 keeps a
+    rounding error, such as 49.9999999, from making the rank too low.
+    """
+    rank = int((n_resamples + 1) * TAIL + 1e-9)
+    return max(rank, 1)
 
 
 def _studentised_ratios(samples: FloatArray, weights: FloatArray) -> FloatArray:

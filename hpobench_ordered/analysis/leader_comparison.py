@@ -212,17 +212,18 @@ def leader_differences(group: BenchmarkGroup, *, trial: int | None = None) -> "p
 def influences(samples: FloatArray, weight: float) -> FloatArray:
     """Compute how each sample of one stratum moves the mean ranks, (samples, methods).
 
-    An influence is the sample's deviation from the mean of the samples, times a factor. The factor
-    is chosen so that the squared influences of all samples sum to the variance of the stratum's
-    part of the mean rank. That part is `weight` times the mean of n samples. The variance of a mean
-    of n samples is the sum of their squared deviations, divided by n (n - 1).
+    A stratum is a group of samples, such as the seeds of a benchmark, whose mean is a part of the
+    mean rank: it enters with a weight. The variance of a mean of n samples is the sum of their
+    squared deviations, divided by n (n - 1). The influence of a sample is therefore
+    weight * (sample - mean) / sqrt(n (n - 1)): the squared influences of all samples then sum to
+    the variance of the stratum's part of the mean rank.
 
     Args:
         samples: Ranks, (samples, methods). NaN where a method lacks a sample, which then has no
             influence on the method.
         weight: Weight of the stratum's mean in the mean rank.
     """
-    n_samples = (~np.isnan(samples)).sum(axis=0)  # of each method
+    n_samples = (~np.isnan(samples)).sum(axis=0)  # n of each method, (methods,)
     deviations = np.nan_to_num(samples - mean_over_seeds(samples, axis=0))  # NaN becomes 0
     divisor = np.sqrt(n_samples * (n_samples - 1))
     # A single sample deviates by 0 from its mean: any divisor other than 0 gives no influence.
@@ -256,32 +257,37 @@ def seed_and_task_influences(
 def benchmark_influences(ranks: FloatArray, weight: float) -> tuple[list[FloatArray], FloatArray]:
     """Compute how the seeds and the tasks of one benchmark move the mean ranks.
 
-    Seeds and tasks are two strata, whose variances add up. A run is one seed on one task, and its
-    chance deviation is counted in both strata. The sum is therefore rather too large than too
-    small.
+    The mean rank of a method over all benchmarks deviates by chance. The influence of a seed is the
+    part of this deviation that is due to the ranks with this seed; so is that of a task. A run is
+    one seed on one task, and is counted in both. The sum of all variances is therefore rather too
+    large than too small.
+
+    A method with too few seeds cannot show how much its ranks vary from seed to seed. The
+    influences of its seeds are 0. In their place it has a borrowed variance, which is estimated
+    from the seeds of the other methods.
 
     Args:
         ranks: Ranks, (methods, seeds, tasks), as `ranks_by_seed` gives.
-        weight: Weight of the benchmark in the mean ranks.
+        weight: Weight of the benchmark in the mean ranks over all benchmarks, from 0 to 1.
 
     Returns:
-        The influences of the seeds, (seeds, methods), and of the tasks, (tasks, methods); and the
-        borrowed variances of the mean ranks, (methods,). Only methods with too few seeds have a
-        borrowed variance; the influences of their seeds are 0.
+        A list of the influences of the seeds, (seeds, methods), and of the tasks, (tasks, methods);
+        and the borrowed variances, (methods,), which are 0 for methods with enough seeds.
     """
     defined_ranks = ranks[:, :, defined_tasks(ranks)]
     # `ranks_by_seed` may leave a seed without ranks of any method.
     is_ranked_seed = finished_runs(defined_ranks).any(axis=0)
     if not is_ranked_seed.all():
         defined_ranks = defined_ranks[:, is_ranked_seed]
-    means_of_seeds = defined_ranks.mean(axis=2).T  # (seeds, methods)
-    means_of_tasks = mean_over_seeds(defined_ranks).T  # (tasks, methods)
-    of_seeds = influences(means_of_seeds, weight)
-    of_tasks = influences(means_of_tasks, weight)
+    means_of_seeds = defined_ranks.mean(axis=2).T  # mean ranks over tasks, (seeds, methods)
+    means_of_tasks = mean_over_seeds(defined_ranks).T  # mean ranks over seeds, (tasks, methods)
+    influences_of_seeds = influences(means_of_seeds, weight)
+    influences_of_tasks = influences(means_of_tasks, weight)
 
     has_too_few = has_too_few_seeds(means_of_seeds)
-    of_seeds[:, has_too_few] = 0
-    return [of_seeds, of_tasks], borrow_variances(means_of_seeds, has_too_few, weight)
+    influences_of_seeds[:, has_too_few] = 0
+    borrowed_variances = borrow_variances(means_of_seeds, has_too_few, weight)
+    return [influences_of_seeds, influences_of_tasks], borrowed_variances
 
 
 def has_too_few_seeds(means_of_seeds: FloatArray) -> BoolArray:
@@ -314,24 +320,27 @@ def borrow_variances(
     if not has_too_few.any():
         return variances
 
+    has_enough = ~has_too_few
     n_seeds = effective_seeds(means_of_seeds)
-    influences_of_others = influences(means_of_seeds[:, ~has_too_few], weight)
-    # Squared influences sum to the variance of the mean over seeds. Times the number of seeds, this
-    # is the variance of a single seed; over another number of seeds, that of another mean.
+    # The variance of a method's mean over n seeds is the sum of its squared influences. That of a
+    # single seed is n times as large; its average over methods is the variance to borrow.
+    influences_of_others = influences(means_of_seeds[:, has_enough], weight)
     variances_of_means = (influences_of_others**2).sum(axis=0)
-    variance_of_seed = (variances_of_means * n_seeds[~has_too_few]).mean()
+    variance_of_seed = (variances_of_means * n_seeds[has_enough]).mean()
+    # The mean over few seeds varies as a single seed does, divided by their number.
     variances[has_too_few] = variance_of_seed / n_seeds[has_too_few]
     return variances
 
 
 def effective_seeds(means_of_seeds: FloatArray) -> FloatArray:
-    """Count the seeds that would give a mean as certain as each method's mean rank, (methods,).
+    """Compute by how many seeds of equal weight each method's mean rank is determined, (methods,).
 
     The mean rank of a method is 1 plus, for each other method, the share of their common seeds on
     which the other is better. A seed therefore has a weight in the mean rank: the sum of
     1 / (number of common seeds) over the other methods that have finished the seed. The result is
-    the square of the summed weights over the sum of their squares. If all methods have the same n
-    seeds, each seed has the weight (number of others) / n, and the result is n.
+    the effective sample size of these weights, (sum of weights)^2 / (sum of squared weights). The
+    weights of a method sum to the number of other methods. If all methods have the same n seeds,
+    all weights are equal, and the result is n.
 
     Args:
         means_of_seeds: Mean ranks over tasks, (seeds, methods); NaN where a method lacks a seed.

@@ -211,7 +211,7 @@ def ahead(
         trial: The trial after which they are compared, counted from 1.
         measure: What is compared.
         by_task: Whether each task has a finding of its own.
-        margin: How much worse than a rival counts as no worse.
+        margin: With a positive margin, a method may be worse than a rival by up to the margin.
     """
     findings = []
     for subject, scores in iter_scores(evidence, comparisons, measure, by_task=by_task):
@@ -252,26 +252,26 @@ def iter_scores(
 def compare_pair(
     subject: str,
     scores: Scores,
-    first: str,
+    method: str,
     rival: str,
     *,
     trial: int,
     number_format: str = ".1f",
     margin: float = 0.0,
 ) -> Finding:
-    """Check that a method is better than a rival after a trial; their runs are paired by seed.
+    """Find whether a method is better than a rival after a trial; their runs are paired by seed.
 
     Args:
         subject: What the scores are on, as in `Finding`.
         scores: Scores of several methods; lower is better.
-        first: The method.
-        rival: The rival.
+        method: Name of the method that should be better.
+        rival: Name of the method that it is compared with.
         trial: The trial, counted from 1.
         number_format: Format of the scores.
-        margin: How much worse than the rival counts as no worse.
+        margin: With a positive margin, the method may be worse than the rival by up to the margin.
     """
     # How much lower, so better, the method's score is than the rival's: (seeds, tasks).
-    leads = compare_methods(scores, rival, first, trial=trial)
+    leads = compare_methods(scores, rival, method, trial=trial)
     n_seeds, n_tasks = leads.shape
     if n_tasks == 1:
         count = f"better in {(leads > 0).sum()} of {n_seeds} runs"
@@ -281,14 +281,13 @@ def compare_pair(
 
     means = mean_of_methods(scores, trial)
     sentence = (
-        f"{first} {means[first]:{number_format}}, {rival} {means[rival]:{number_format}}, {count}"
+        f"{method} {means[method]:{number_format}}, {rival} {means[rival]:{number_format}}, {count}"
     )
     if margin:
         sentence += f", allowed {margin:{number_format}}"
-    lead_of_seed = leads.mean(axis=1)
-    return Finding.from_samples(
-        subject, sentence, lead_of_seed + margin, number_format=number_format
-    )
+    # Positive where the method is better than the rival, or worse by less than the margin.
+    lead_of_seed = leads.mean(axis=1) + margin
+    return Finding.from_samples(subject, sentence, lead_of_seed, number_format=number_format)
 
 
 def mean_of_methods(scores: Scores, trial: int) -> dict[str, float]:

@@ -134,7 +134,7 @@ class Evidence:
         cells: The runs on each benchmark.
         surrogates: The surrogates of benchmarks that are not on their default surrogate.
         methods: As in `Paper`: methods that are not registered, by their names in comparisons.
-        select_counted: As in `Paper`: selects the values that enter means.
+        select_counted: As in `Paper`: selects from the values of all tasks those that are averaged.
         landscape: As in `Paper`: chooses the configurations of a benchmark to show.
     """
 
@@ -200,9 +200,14 @@ class Evidence:
         return normalised_scores(self.losses(comparison), comparison.methods)
 
     def measure(self, comparison: MethodComparison, measure: Measure) -> Scores:
-        """Compute a measure of the methods of a comparison, on the tasks that count."""
-        values = self._measure_all_tasks(comparison, measure)
-        return Scores(comparison.methods, self._select_counted(values))
+        """Compute a measure of the methods of a comparison, on the tasks that the paper averages.
+
+        Which tasks these are differs by paper: one may leave out the first task, for example, as it
+        has no history. The function `select_counted` of the constructor selects the tasks.
+        """
+        values_of_all_tasks = self._measure_all_tasks(comparison, measure)
+        counted_values = self._select_counted(values_of_all_tasks)
+        return Scores(comparison.methods, counted_values)
 
     def _measure_all_tasks(self, comparison: MethodComparison, measure: Measure) -> FloatArray:
         """Compute a measure of each method, seed, task and trial, in this order of the axes."""
@@ -221,7 +226,8 @@ class Evidence:
     def measure_by_task(self, comparison: MethodComparison, measure: Measure) -> dict[str, Scores]:
         """Return a measure of the methods on each task, by the name of the task.
 
-        All tasks must count. If runs are on the first tasks alone, only these are returned.
+        The paper must average all tasks, so that the first value is that of the first task. If runs
+        are on the first tasks alone, only these are returned.
         """
         scores = self.measure(comparison, measure)
         number_of_tasks = scores.values.shape[2]
@@ -233,11 +239,14 @@ class Evidence:
         return scores_of_task
 
     def counted_losses(self, comparison: MethodComparison) -> FloatArray:
-        """Return the losses on the tasks that count, shape (methods, seeds, tasks, trials)."""
+        """Return the losses on the tasks that the paper averages; see `measure`.
+
+        They have the shape (methods, seeds, tasks, trials).
+        """
         return self._select_counted(self.losses(comparison))
 
     def ranks_of_means(self, comparison: MethodComparison) -> Scores:
-        """Rank the methods by losses averaged over seeds, on each task that counts.
+        """Rank the methods by losses averaged over seeds, on each task that the paper averages.
 
         In the result the tasks take the place of seeds, so that its errors are over tasks.
         """
@@ -280,7 +289,7 @@ class Evidence:
         return np.asarray(1000 * seconds_of_suggestion.reindex(all_seeds))
 
     def fallbacks(self) -> dict[str, int]:
-        """Count by method the suggestions that were random because its model failed.
+        """Return how many suggestions of each method were random because its model failed.
 
         Only runs that have been read so far are counted.
         """

@@ -96,16 +96,18 @@ def choose_surrogates(
 ) -> dict[str, str]:
     """Choose the surrogate of each benchmark of some figures and tables.
 
-    It is checked that the surrogate can be used at once, which some can only after a download.
-
     Args:
         paper: The paper.
         exhibits: The figures and tables.
-        surrogate: The surrogate for the benchmarks that have it; all others, or all benchmarks if
-            it is None, have the paper's.
+        surrogate: Name of a surrogate, which is chosen for the benchmarks that have it. Other
+            benchmarks have the paper's surrogate, and so have all if this is None.
+
+    Returns:
+        The name of the surrogate, by that of the benchmark.
 
     Raises:
         UnknownNameError: No benchmark of the paper has that surrogate.
+        NotFetchedError: A chosen surrogate must be downloaded first.
     """
     names_of_benchmark = {}
     for benchmark in experiments(paper.exhibits):
@@ -162,18 +164,21 @@ def choose_settings(
 
 
 def generate_missing_benchmarks(setup: Setup, workers: int, show_progress: Progress) -> None:
-    """Generate the history of benchmarks for which it neither comes with the package nor exists.
+    """Generate those copies of benchmarks that experiments need and that do not exist yet.
 
-    The history of a benchmark comes with the package. That of its copies with the data of other
-    seeds, which have names such as NAME-seed-3, does not: their source tasks are run now.
+    If every seed of a benchmark has other data, seed 0 runs on the benchmark itself, whose history
+    comes with the package. Any other seed, such as 3, runs on a copy called NAME-seed-3. To
+    generate a copy is to make its history: its source tasks are optimised, which takes a while.
     """
     missing = []
     for benchmark, methods in experiments(setup.exhibits).items():
-        if not methods:
+        if not methods:  # its landscape is drawn, but nothing runs on it
             continue
         for name in setup.assign_seeds(benchmark):
-            is_copy = name != benchmark
-            if is_copy and benchmark_spec(name).recorded is None:
+            if name == benchmark:  # it comes with the package
+                continue
+            has_history = benchmark_spec(name).recorded is not None
+            if not has_history:
                 missing.append(name)
 
     for number_done, name in enumerate(missing):
@@ -185,9 +190,10 @@ def generate_missing_benchmarks(setup: Setup, workers: int, show_progress: Progr
 
 
 def run_experiments(setup: Setup, workers: int, show_progress: Progress) -> dict[str, list[Cell]]:
-    """Run what is not finished, and return all runs by benchmark.
+    """Make all runs that are not finished yet, and return all runs by benchmark.
 
-    Runs that failed before, such as on a busy machine by the limit of time, are run again.
+    Runs that failed before are made again: on a busy machine, for example, a run may have exceeded
+    its time limit by chance.
 
     Raises:
         MethodError: A run failed.
@@ -212,9 +218,10 @@ def plan_runs(setup: Setup) -> dict[str, list[Cell]]:
             continue
         benchmark = comparison.benchmark
         cells = cells_of_benchmark.setdefault(benchmark, [])
-        # The spec of a method of the paper alone, the name of a registered method.
+        # A paper may have methods of its own, which are not registered: these are run by their
+        # specs, and all others by their names.
         methods = [setup.paper.methods.get(name, name) for name in comparison.methods]
-        # These are other benchmarks if each seed has its own data.
+        # One benchmark with all seeds; or a copy of it for each seed, if each seed has other data.
         for name, seeds in setup.assign_seeds(benchmark).items():
             cells += plan(
                 benchmarks=[name],

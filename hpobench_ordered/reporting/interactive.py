@@ -207,8 +207,8 @@ def _count_wins_of_entries(
     """Count wins, ties and losses of each method after every trial, for every entry of the page.
 
     Returns:
-        The counts, (M, 3), by benchmark and surrogate, and then by method. All benchmarks together
-        have an entry as well, if there are several.
+        The counts, (trials, 3), by benchmark and surrogate, and then by method. All benchmarks
+        together have an entry as well, if there are several.
     """
     wins_of_items = {item.label: _count_wins_of_trials(item) for item in items}
     wins_of_entries: dict[tuple[str, str], Mapping[str, IntArray]] = {}
@@ -234,7 +234,7 @@ def _columns_of_methods(
     Args:
         key: The benchmark and surrogate of the entry.
         methods: All methods, in the order of each column. Methods without a value have None.
-        wins: Wins, ties and losses after every trial, (M, 3), by method.
+        wins: Wins, ties and losses after every trial, (trials, 3), by method.
         board: The leaderboard of the protocol.
         measures: Curves of means over tasks, by measure.
         shows_failures: Whether the page has a column of failed evaluations.
@@ -289,8 +289,8 @@ def _make_views(means: "pd.DataFrame", methods: Sequence[str]) -> Views:
     for labels, rows in means.groupby(levels, observed=True, sort=False):
         benchmark, surrogate, task, measure = labels
         names = rows["method"].unique()
-        numbers = rows[["mean", "low", "high"]].to_numpy().T  # (3, A * M)
-        curves = numbers.reshape(3, len(names), -1)  # (3, A, M)
+        numbers = rows[["mean", "low", "high"]].to_numpy().T  # (3, methods * trials)
+        curves = numbers.reshape(3, len(names), -1)  # (3, methods, trials)
         mean, low, _ = curves
         if np.isnan(mean).all():
             continue
@@ -313,11 +313,13 @@ def _round_for_page(values: FloatArray) -> "np.ndarray[Any, np.dtype[np.object_]
     Numbers that are not finite become None, as JSON cannot express them. The function rounds a
     whole array at once, as a large page has millions of numbers.
     """
-    is_shown = np.isfinite(values)
+    is_finite = np.isfinite(values)
     # Tiny numbers become 0: the power of ten that would scale them overflows.
-    values = np.where(is_shown & (np.abs(values) > TINY), values, 0.0)
-    # The exponent of 0, which has no logarithm, is 0.
-    exponent = np.floor(np.log10(np.abs(values), where=values != 0, out=np.zeros_like(values)))
+    values = np.where(is_finite & (np.abs(values) > TINY), values, 0.0)
+    # The exponent of 0, which has no logarithm, stays 0.
+    logarithms = np.zeros_like(values)
+    np.log10(np.abs(values), where=values != 0, out=logarithms)
+    exponent = np.floor(logarithms)
     # Digits to keep after the point, negative to round before it. The first significant digit is
     # the one of the exponent.
     decimals = SIGNIFICANT_DIGITS - 1 - exponent
@@ -330,7 +332,7 @@ def _round_for_page(values: FloatArray) -> "np.ndarray[Any, np.dtype[np.object_]
         rounded_before_point = np.rint(values / power) * power
     rounded = np.where(decimals >= 0, rounded_after_point, rounded_before_point)
     numbers_or_none: np.ndarray[Any, np.dtype[np.object_]] = rounded.astype(object)
-    numbers_or_none[~is_shown] = None
+    numbers_or_none[~is_finite] = None
     return numbers_or_none
 
 
@@ -340,17 +342,16 @@ def _count_wins_of_trials(item: BenchmarkScores) -> dict[str, IntArray]:
     A comparison is with a run of another method, of the same seed and on the same task.
 
     Returns:
-        The counts, (M, 3), by method.
+        For each method an array (trials, 3), whose columns are the wins, ties and losses.
     """
-    counts_of_trials = []
+    counts = np.empty((item.last_trial, len(item.methods), 3), dtype=np.int64)
     for trial in range(1, item.last_trial + 1):
-        counts = item.count_wins(trial)
-        matrices = (counts.wins, counts.ties, counts.losses)
-        # An entry of a matrix is of a method (row) against another (column): sum over the others.
-        counts_of_trials.append([matrix.sum(axis=1) for matrix in matrices])
-    # From (M, 3, A).
-    counts_of_methods = np.array(counts_of_trials).transpose(2, 0, 1)  # (A, M, 3)
-    return dict(zip(item.methods, counts_of_methods, strict=True))
+        counts_of_pairs = item.count_wins(trial)
+        # A row of a matrix is of one method, a column of the other: sum over the other methods.
+        counts[trial - 1, :, 0] = counts_of_pairs.wins.sum(axis=1)
+        counts[trial - 1, :, 1] = counts_of_pairs.ties.sum(axis=1)
+        counts[trial - 1, :, 2] = counts_of_pairs.losses.sum(axis=1)
+    return {method: counts[:, index] for index, method in enumerate(item.methods)}
 
 
 def _add_up_wins(
@@ -360,10 +361,10 @@ def _add_up_wins(
 
     Args:
         group: The benchmarks.
-        wins_of_items: Counts of each method, (M, 3), by the label of the benchmark.
+        wins_of_items: Counts of each method, (trials, 3), by the label of the benchmark.
 
     Returns:
-        The sums, (M, 3), by method, of the methods that are compared on all benchmarks.
+        The sums, (trials, 3), by method, of the methods that are compared on all benchmarks.
     """
     sums = {}
     for method in group.methods:

@@ -285,6 +285,9 @@ def speedup_tables(scored: Sequence[BenchmarkScores]) -> Iterator[TextTable]:
 def _speedup_table(speedups_of_benchmarks: Sequence[Speedups]) -> TextTable:
     """Tabulate the speedup and the failure rate of each method, averaged over benchmarks.
 
+    A cell such as "2.50 (10%)" has the speedup and, in brackets, the failure rate. There is a row
+    for each method, and a column for each budget of the reference.
+
     Args:
         speedups_of_benchmarks: Speedups on each benchmark, all with the same methods, reference and
             budgets.
@@ -295,19 +298,20 @@ def _speedup_table(speedups_of_benchmarks: Sequence[Speedups]) -> TextTable:
     means = geometric_mean(np.stack(benchmark_means), axis=0)  # (methods, budgets)
     failure_rates = np.mean(benchmark_rates, axis=0)  # (methods, budgets)
     rows = []
-    for a, method in enumerate(first.methods):
-        cells = [
-            f"{mean:.2f} ({rate:.0%})"
-            for mean, rate in zip(means[a], failure_rates[a], strict=True)
-        ]
+    for method, means_of_method, rates_of_method in zip(
+        first.methods, means, failure_rates, strict=True
+    ):
+        cells = []
+        for mean, rate in zip(means_of_method, rates_of_method, strict=True):
+            cells.append(f"{mean:.2f} ({rate:.0%})")
         rows.append((method, *cells))
-    return TextTable(
-        f"Speed-up over {first.reference}: how many times fewer trials a method needs to "
-        "get as far as that on average in so many trials (geometric means), and in "
-        "brackets the share of its runs that never get there.",
-        ("method", *(f"{budget} trials" for budget in first.budgets)),
-        rows,
+    caption = (
+        f"Speed-up over {first.reference}: how many times fewer trials a method needs to reach the "
+        f"mean loss of {first.reference} after the trials in the column's heading (geometric "
+        "means). In brackets: the share of runs that never reach this loss."
     )
+    headings = ("method", *(f"{budget} trials" for budget in first.budgets))
+    return TextTable(caption, headings, rows)
 
 
 def experiment_table(runs: "pd.DataFrame") -> TextTable:

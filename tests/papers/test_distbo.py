@@ -19,7 +19,10 @@ from hpobench_ordered.methods.random_search import RandomSearch
 from hpobench_ordered.methods.registry import method_spec
 from hpobench_ordered.papers import Paper, paper, reproduce
 from hpobench_ordered.papers.claims import Claim, Outcome, ahead
-from hpobench_ordered.papers.distbo.claims import is_near_optimum, only_one_finds
+from hpobench_ordered.papers.distbo.claims import (
+    find_whether_near_optimum,
+    find_whether_only_one_finds,
+)
 from hpobench_ordered.papers.distbo.drawings import illustration
 from hpobench_ordered.papers.distbo.paper import count_runs_as_seeds
 from hpobench_ordered.papers.distbo.similarities import read_or_compute, similarity_curves
@@ -53,7 +56,7 @@ def test_near_optimum_within_margin(regret, outcome):
     evidence = make_evidence({("x", "a"): regret})
     comparisons = [MethodComparison("x", ("a",))]
 
-    (finding,) = is_near_optimum(evidence, comparisons, "a", trial=3, margin=0.05)
+    (finding,) = find_whether_near_optimum(evidence, comparisons, "a", trial=3, margin=0.05)
 
     assert finding.outcome is outcome
     assert f"a {regret}, asked 0.05" in finding.measured
@@ -341,7 +344,7 @@ def make_paper_on_similarities() -> Paper:
 
     def check(evidence, comparisons):
         """Make three claims; the last is about a source task that neither method finds."""
-        find = partial(only_one_finds, evidence, comparisons, trials=3)
+        find = partial(find_whether_only_one_finds, evidence, comparisons, trials=3)
         yield Claim("1", "true", find("finder", ["misled"], source=SOURCE_OF_FINDER))
         yield Claim("1", "exchanged", find("misled", ["finder"], source=SOURCE_OF_FINDER))
         yield Claim("1", "of another task", find("finder", ["misled"], source=5))

@@ -9,13 +9,21 @@ from hpobench_ordered.papers.distbo.similarities import name_sources, similariti
 from hpobench_ordered.papers.evidence import Comparisons, Evidence, Measure
 
 
-def is_near_optimum(
+def find_whether_near_optimum(
     evidence: Evidence, comparisons: Comparisons, method: str, *, trial: int, margin: float
 ) -> list[Finding]:
-    """Check that the mean regret of a method after a trial is less than a margin.
+    """Find on each benchmark whether the mean regret of a method after a trial is below a margin.
 
-    Each comparison has a finding on the margin less the regret, with a sample for each seed: the
-    mean over the tasks. Tasks whose regret is undefined, NaN, are left out.
+    Args:
+        evidence: The results.
+        comparisons: The comparisons, one per benchmark.
+        method: Name of the method.
+        trial: The trial, counted from 1.
+        margin: The margin, in units of the objective.
+
+    Returns:
+        A finding for each benchmark, with a sample for each seed: the margin minus the mean regret
+        over tasks. Tasks whose regret is undefined, NaN, are left out.
     """
     number_format = FORMATS[Measure.REGRET]
     findings = []
@@ -24,14 +32,16 @@ def is_near_optimum(
         is_defined_task = ~np.isnan(regrets).any(axis=0)
         regret_of_seeds = regrets[:, is_defined_task].mean(axis=1)
         sentence = f"{method} {regret_of_seeds.mean():{number_format}}, asked {margin}"
-        room = margin - regret_of_seeds  # (seeds,); the claim is that it is positive
+        distance_below_margin = margin - regret_of_seeds  # (seeds,); positive if the claim holds
         findings.append(
-            Finding.from_samples(benchmark, sentence, room, number_format=number_format)
+            Finding.from_samples(
+                benchmark, sentence, distance_below_margin, number_format=number_format
+            )
         )
     return findings
 
 
-def only_one_finds(
+def find_whether_only_one_finds(
     evidence: Evidence,
     comparisons: Comparisons,
     finder: str,
@@ -40,11 +50,9 @@ def only_one_finds(
     source: int,
     trials: int,
 ) -> list[Finding]:
-    """Check that only one method takes a certain source task for the most similar one.
+    """Find whether only one method takes a certain source task for the most similar one.
 
     Similarities are means over the first trials, without those before the first fit of a model.
-    Each method has a finding on the difference of two similarities: that of the source task, and
-    the highest of any other.
 
     Args:
         evidence: The results.
@@ -53,6 +61,10 @@ def only_one_finds(
         others: The methods that should not.
         source: Index of the source task.
         trials: Number of first trials.
+
+    Returns:
+        A finding for each method, with a sample for each run: the similarity of the source task
+        minus that of the most similar other one, with the opposite sign for the `others`.
     """
     (comparison,) = comparisons
     sources = name_sources(evidence, comparison)

@@ -89,7 +89,7 @@ def compare_downstream(
     return Content(pd.DataFrame(rows))
 
 
-def is_positive(
+def find_whether_positive(
     evidence: Evidence,
     comparisons: Comparisons,
     quantity: str,
@@ -97,13 +97,26 @@ def is_positive(
     pair: tuple[str, str],
     trial: int,
 ) -> list[Finding]:
-    """Check that a quantity of the table is positive on average over tasks."""
+    """Find on each benchmark whether a quantity is positive, on average over tasks.
+
+    Args:
+        evidence: The results.
+        comparisons: The comparisons, one per benchmark.
+        quantity: `REDUCTION` or `IMPROVEMENT`. It is positive where the method is better.
+        pair: The method, and the baseline that it is compared with.
+        trial: The trial, counted from 1.
+
+    Returns:
+        A finding for each benchmark, with a sample for each task: the value of the quantity.
+    """
     findings = []
     for comparison in comparisons:
-        measured = measure_downstream(evidence, comparison, pair=pair, trial=trial)[quantity]
-        count = f"positive on {(measured > 0).sum()} of {np.isfinite(measured).sum()} tasks"
-        sentence = f"{quantity}, {count}"
+        quantities = measure_downstream(evidence, comparison, pair=pair, trial=trial)
+        value_of_task = quantities[quantity]
+        n_positive = np.count_nonzero(value_of_task > 0)
+        n_defined = np.count_nonzero(np.isfinite(value_of_task))
+        sentence = f"{quantity}, positive on {n_positive} of {n_defined} tasks"
         findings.append(
-            Finding.from_samples(comparison.benchmark, sentence, measured, number_format=".1f")
+            Finding.from_samples(comparison.benchmark, sentence, value_of_task, number_format=".1f")
         )
     return findings

@@ -29,7 +29,7 @@ from hpobench_ordered.papers.othpo.downstream import (
     IMPROVEMENT,
     REDUCTION,
     compare_downstream,
-    is_positive,
+    find_whether_positive,
 )
 from hpobench_ordered.papers.othpo.drawings import (
     Slice,
@@ -364,12 +364,12 @@ def check_downstream(evidence: Evidence, comparisons: Comparisons) -> Iterator[C
     yield Claim(
         "5.6",
         "After one trial simple-ordered varies less between seeds than cts",
-        is_positive(evidence, comparisons, REDUCTION, pair=PAIR, trial=1),
+        find_whether_positive(evidence, comparisons, REDUCTION, pair=PAIR, trial=1),
     )
     yield Claim(
         "5.6",
         "After one trial simple-ordered's mean is better than that of cts",
-        is_positive(evidence, comparisons, IMPROVEMENT, pair=PAIR, trial=1),
+        find_whether_positive(evidence, comparisons, IMPROVEMENT, pair=PAIR, trial=1),
     )
 
 

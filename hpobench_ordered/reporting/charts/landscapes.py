@@ -48,6 +48,9 @@ MAX_NAME_LENGTH = 14
 MAX_LETTERS_IN_LINE = 24
 """Names of choices with more characters together do not fit side by side."""
 
+ANGLE_OF_SLANTED_NAMES = -35
+"""In degrees; a negative angle slants names upwards."""
+
 INDEPENDENT_SCALES = {"scale": {"color": "independent", "fill": "independent"}}
 """Every panel has its own colours. Given when charts are made: altair copies them to change it."""
 
@@ -57,13 +60,21 @@ INACTIVE = "#C9C9CA"
 
 @dataclass(frozen=True, slots=True)
 class Dimension:
-    """A hyperparameter as an axis."""
+    """A hyperparameter as an axis.
+
+    Attributes:
+        name: Name of the hyperparameter.
+        low: Lower end of the axis, as a coded value: a choice is coded as its index.
+        high: Upper end.
+        log: Whether the scale is logarithmic.
+        choices: The choices in order; empty for a number.
+    """
 
     name: str
-    low: float  # lower end, as coded: of a choice, its index
-    high: float  # upper end
-    log: bool = False  # on a logarithmic scale
-    choices: tuple[Value, ...] = ()  # its values in order; empty for a number
+    low: float
+    high: float
+    log: bool = False
+    choices: tuple[Value, ...] = ()
 
     @classmethod
     def of_parameter(cls, parameter: Parameter) -> "Dimension":
@@ -130,12 +141,15 @@ class Dimension:
             if len(name) > MAX_NAME_LENGTH:
                 name = f"{name[: MAX_NAME_LENGTH - 1]}…"
             names.append(name)
+        # A choice is drawn at its index, where a tick shows the name with this index. The browser
+        # evaluates the expression, such as `["adam", "sgd"][datum.value]`, for every tick.
         axis: dict[str, Any] = {
             "values": list(range(len(names))),
             "labelExpr": f"{json.dumps(names)}[datum.value]",
         }
-        if is_horizontal and sum(map(len, names)) > MAX_LETTERS_IN_LINE:
-            axis["labelAngle"] = -35
+        n_letters = sum(map(len, names))
+        if is_horizontal and n_letters > MAX_LETTERS_IN_LINE:
+            axis["labelAngle"] = ANGLE_OF_SLANTED_NAMES
         return axis
 
 
@@ -176,16 +190,17 @@ def landscape(
     """
     drawn = []
     for row in rows:
-        # If all panels of a row have the same colours, the last one has the colour bar for all. A
-        # panel whose y axis is that of the first one in the row does not repeat its labels.
-        is_shared = len({panel.domain for panel in row}) == 1
+        first_panel = row[0]
+        last_panel = row[-1]
+        has_same_colours = len({panel.domain for panel in row}) == 1
         panels = []
         for panel in row:
+            # If all panels of a row have the same colours, the last one has the colour bar for all.
+            has_colour_bar = panel is last_panel or not has_same_colours
+            # A panel whose y axis is that of the first one does not repeat its labels.
+            has_y_labels = panel is first_panel or panel.y != first_panel.y
             chart = _draw_panel(
-                panel,
-                size,
-                has_colour_bar=panel is row[-1] or not is_shared,
-                has_y_labels=panel is row[0] or panel.y != row[0].y,
+                panel, size, has_colour_bar=has_colour_bar, has_y_labels=has_y_labels
             )
             panels.append(chart)
         drawn.append(alt.hconcat(*panels, spacing=12, resolve=INDEPENDENT_SCALES))
