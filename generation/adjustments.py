@@ -33,13 +33,13 @@ LIMIT_OF_SEARCH = (
 
 
 def generate(adjustment: SpaceAdjustment, request: Request) -> Path:
-    """Search the best values before and after an adjustment and write the artifact.
+    """Search the best values before and after an adjustment, write the artifact, return its folder.
 
     Step 1 is the search space before the adjustment, step 2 that after it. The artifact has no
     surrogate: the forest is in the artifact of the flow that the adjustment is based on.
     """
-    # The second part, best values on the flow's own search space, does not apply to the steps.
-    forest, _ = adjustment.base.option(FLOW_SURROGATE).load()
+    # The best values that come with the forest are those in the flow's own, larger search space.
+    forest, _best_values_of_flow = adjustment.base.option(FLOW_SURROGATE).load()
     rng = np.random.default_rng(request.seed)
     before = _search_best_values(adjustment, Steps.STEP_1, forest, request, rng)
     after = _search_best_values(adjustment, Steps.STEP_2, forest, request, rng)
@@ -68,24 +68,28 @@ def _search_best_values(
     request: Request,
     rng: np.random.Generator,
 ) -> list[float]:
-    """Search the best value of every task in the search space of a step.
+    """Search the best value of every task, before or after an adjustment of the search space.
 
     Args:
-        adjustment: The adjustment.
-        step: Step 1, before the adjustment, or step 2, after it.
-        forest: The forest to search on, which takes configurations of the flow's search space.
-        request: Tells whom to report the progress to.
+        adjustment: An adjustment replaces one search space with another. Both are parts of a
+            larger one: that of the flow, an algorithm whose evaluations OpenML has recorded.
+        step: Which of the two search spaces: that before the adjustment (step 1) or after it.
+        forest: The forest that is searched, which predicts values on the flow's search space.
+        request: Its `progress` is called after every task.
         rng: Draws the configurations of the search.
     """
-    defined = adjustment.define(step)
-    n_tasks = len(defined.tasks)
-    # The search space of the step is a part of that of the flow.
+    benchmark_of_step = adjustment.define(step)
+    n_tasks = len(benchmark_of_step.tasks)
     forest_on_space_of_step = adjustment.embed(step, forest)
     search = search_best_values(
-        forest_on_space_of_step, defined.space, defined.objective, n_tasks=n_tasks, rng=rng
+        forest_on_space_of_step,
+        benchmark_of_step.space,
+        benchmark_of_step.objective,
+        n_tasks=n_tasks,
+        rng=rng,
     )
     best_values = []
-    for best_value in search:  # task by task, each after seconds of searching
+    for best_value in search:  # one task each, after seconds of searching
         best_values.append(best_value)
         request.progress("best values", len(best_values), n_tasks)
     return best_values
@@ -101,8 +105,8 @@ def _make_card(adjustment: SpaceAdjustment, request: Request) -> Card:
         raise ArtifactError(f"{adjustment.base.id} has no artifact with a card")
 
     card = read_card(adjustment.base.artifact)
-    # Figures are the qualities of the forest, task by task.
-    figures = [of_task for of_task in card.figures if of_task.name in adjustment.tasks]
+    # The figures of a card say how good the forest is on each task of the flow.
+    figures = [figure for figure in card.figures if figure.name in adjustment.tasks]
     # `LIMIT_OF_SEARCH` takes the place of what the flow's card says about its best values.
     other_limits = [limit for limit in card.limits if limit != NOT_OPTIMAL]
     return replace(

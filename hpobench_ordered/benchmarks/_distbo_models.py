@@ -165,27 +165,41 @@ def evaluate_ridge(data: TrainTestSplit, row: FloatArray, *, points: int | None 
 def evaluate_logistic(data: TrainTestSplit, row: FloatArray, *, inducing: int) -> float:
     """Train kernel logistic regression on Nystroem features, and return the AUC on the test points.
 
-    The weights w of the features Phi minimise w'w / 2 + C sum_l log(1 + exp(-(2 y_l - 1) w'Phi_l)),
-    summed over the training points l. There is no intercept.
+    The weights w (m,) minimise w'w / 2 + C sum_l log(1 + exp(-(2 y_l - 1) w'Phi_l)), summed over
+    the training points l with features Phi_l (m,) and classes y_l. There is no intercept. A point
+    x has the score w'Phi(x).
 
     Args:
         data: Data of the task.
-        row: The configuration: C, and the bandwidth of each feature, (1 + p,).
-        inducing: Number of inducing points, m.
+        row: The configuration: C, and the kernel's bandwidth for each of p inputs, (1 + p,).
+        inducing: Number of inducing points, m, which are the first training points.
+    """
+    C = float(row[0])
+    sigma = row[1:]
+    training_points = data.train.features
+    inducing_points = training_points[:inducing]
+    nystroem_features, factor = _compute_nystroem_features(training_points, sigma, inducing)
+    weights = _fit_logistic_weights(nystroem_features, _require_labels(data.train), C)
+
+    coefficients = _compute_kernel_coefficients(weights, factor)
+    kernel_of_test = compute_ard_kernel(inducing_points, data.test.features, sigma)  # (m, tests)
+    scores = coefficients @ kernel_of_test
+    return compute_auc(_require_labels(data.test), scores)
+
+
+def _compute_kernel_coefficients(weights: FloatArray, factor: FloatArray) -> FloatArray:
+    """Convert weights of Nystroem features to coefficients of the kernel, L'^-1 w, (m,).
+
+    A point's features are Phi = L^-1 k, where k (m,) is its kernel with the inducing points. So
+    its score is w'Phi = w'L^-1 k = (L'^-1 w)'k, without computing its features.
+
+    Args:
+        weights: Weights w of the features, (m,).
+        factor: Cholesky factor L of the inducing points' kernel matrix, (m, m).
     """
     from scipy.linalg import solve_triangular
 
-    C = float(row[0])
-    sigma = row[1:]
-    inducing_points = data.train.features[:inducing]
-    nystroem_features, factor = _compute_nystroem_features(data.train.features, sigma, inducing)
-    weights = _fit_logistic_weights(nystroem_features, _require_labels(data.train), C)
-
-    # The features are Phi = L^-1 K_n with the factor L of the inducing points' kernel matrix. So
-    # w'Phi = (L'^-1 w)' K_n, and L'^-1 w are the coefficients of the kernel at the inducing points.
-    coefficients = np.asarray(solve_triangular(factor, weights, lower=True, trans="T"))
-    scores = coefficients @ compute_ard_kernel(inducing_points, data.test.features, sigma)
-    return compute_auc(_require_labels(data.test), scores)
+    return np.asarray(solve_triangular(factor, weights, lower=True, trans="T"))
 
 
 def _compute_nystroem_features(
@@ -193,14 +207,16 @@ def _compute_nystroem_features(
 ) -> tuple[FloatArray, FloatArray]:
     """Compute Nystroem features Phi = L^-1 K_n, whose products Phi'Phi approximate the kernel.
 
+    K_n is the kernel of the m inducing points with all n points, K_m that of the inducing points
+    among themselves, and L the Cholesky factor: L L' = K_m.
+
     Args:
         x: Points, (n, p); the first of them are the inducing points.
         sigma: Bandwidths of the kernel, (p,).
         inducing: Number of inducing points, m.
 
     Returns:
-        The features Phi, (m, n), and the Cholesky factor L of the inducing points' kernel matrix,
-        (m, m).
+        The features Phi, (m, n), and the Cholesky factor L, (m, m).
     """
     from scipy.linalg import cholesky, solve_triangular
 
@@ -213,9 +229,9 @@ def _compute_nystroem_features(
 
 
 def _fit_logistic_weights(features: FloatArray, labels: FloatArray, C: float) -> FloatArray:
-    """Fit the weights (m,) of a logistic regression by Newton's method with a line search.
+    """Fit the weights w (m,) of a logistic regression by Newton's method with a line search.
 
-    They minimise the loss w'w / 2 + C (negative log-likelihood).
+    The weights minimise the loss w'w / 2 + C (negative log-likelihood).
 
     Args:
         features: Features of the points, (m, n).
@@ -227,7 +243,8 @@ def _fit_logistic_weights(features: FloatArray, labels: FloatArray, C: float) ->
     for _ in range(NEWTON_STEPS):
         gradient, step = _compute_newton_step(weights, scores, features, labels, C)
 
-        # A whole step gains about half of this in the loss, which is C times a log-likelihood.
+        # A whole step lowers the loss by about half of this. The loss grows with C, and so does the
+        # gain that is too small to go on.
         newton_decrement = float(gradient @ step)
         if newton_decrement < NEWTON_DECREMENT * C:
             break
@@ -266,9 +283,10 @@ def _compute_newton_step(
 
     probability = expit(scores)
     gradient = weights + C * (features @ (probability - labels))
+    # The factor of Phi_l Phi_l' in the sum is split into two roots, one for each Phi_l.
     scaled_features = features * np.sqrt(C * probability * (1.0 - probability))
     hessian = scaled_features @ scaled_features.T
-    _add_to_diagonal(hessian, 1.0)  # of the penalty w'w / 2
+    _add_to_diagonal(hessian, 1.0)  # I, which comes from the penalty w'w / 2
     factor = cho_factor(hessian, lower=True, check_finite=False)
     return gradient, cho_solve(factor, gradient)
 
@@ -277,7 +295,8 @@ def _compute_logistic_loss(
     weights: FloatArray, scores: FloatArray, labels: FloatArray, C: float
 ) -> float:
     """Compute w'w / 2 + C (negative log-likelihood) from the points' scores and classes, (n,)."""
-    # Minus the log-likelihood of a point with score s and class y is log(1 + exp(s)) - y s.
+    # Minus the log-likelihood of a point with score s and class y is log(1 + exp(s)) - y s, where
+    # `logaddexp` computes the logarithm without overflow.
     negative_log_likelihood = np.logaddexp(0.0, scores) - labels * scores
     return float(0.5 * weights @ weights + C * negative_log_likelihood.sum())
 
@@ -313,7 +332,7 @@ def compute_r_squared(labels: FloatArray, predicted: FloatArray) -> float:
     """Compute the coefficient of determination of predicted labels, (n,), rounded to 6 decimals."""
     residual = np.sum((labels - predicted) ** 2)
     total = np.sum((labels - labels.mean()) ** 2)
-    # The last digits depend on the linear algebra library.
+    # Rounded, as the last digits depend on the linear algebra library.
     return round(float(1.0 - residual / total), DECIMALS)
 
 

@@ -99,7 +99,7 @@ class Artifact:
         """
         try:
             return json.loads(self.read(name))
-        except (RecursionError, ValueError) as error:
+        except (RecursionError, ValueError) as error:  # deeply nested JSON exceeds the recursion
             raise ArtifactError(f"{self.folder / name} is not JSON: {error}") from None
 
     def read_arrays(self, name: str) -> dict[str, NDArray[Any]]:

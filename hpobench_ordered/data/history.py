@@ -288,7 +288,7 @@ def check_history(
     task_direction = Direction.of(direction)
     checked_history = check_evaluations(history)
 
-    # Names of tasks by their problem, in words: a message lists all tasks of a problem in a line.
+    # The message has a line for each problem, which lists all tasks that have the problem.
     tasks_by_problem: dict[str, list[str]] = {}
     counts = Counter(evaluations.task for evaluations in checked_history)
     for task, count in counts.items():
@@ -356,15 +356,18 @@ def check_evaluations(history: Sequence[Evaluations]) -> tuple[Evaluations, ...]
 
 
 def align_history(history: Sequence[Evaluations], space: SearchSpace) -> tuple[Evaluations, ...]:
-    """Code evaluations as a search space does if they are on the same one in another order.
+    """Bring the evaluations of a history into the order of a search space.
 
-    The order of hyperparameters, or of unordered choices, may differ. Evaluations on any other
-    search space are returned as they are.
+    A search space that a user writes again may list its hyperparameters, or the choices of one, in
+    another order. Evaluations on such a space are coded anew, in the order of `space`. All others
+    are returned as they are: those on `space` itself, and those on a space with other
+    hyperparameters, ranges or choices.
     """
     aligned = []
     for evaluations in check_evaluations(history):
         has_same_configurations = _have_same_configurations(evaluations.space, space)
-        if has_same_configurations and not evaluations.is_on(space):
+        is_in_other_order = has_same_configurations and not evaluations.is_on(space)
+        if is_in_other_order:
             values = _recode_values(evaluations, space)
             aligned.append(replace(evaluations, values=values, space=space))
         else:

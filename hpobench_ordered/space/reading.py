@@ -23,18 +23,21 @@ MALFORMED = (
 
 
 def read_space(description: Mapping[str, Any]) -> SearchSpace:
-    """Read a search space from ConfigSpace's JSON in a file of others, which may be malformed.
+    """Read a search space from its description in ConfigSpace's JSON format, and check it.
+
+    The file may have been written by anybody. However malformed the description is, the error is
+    an `InvalidSpaceError`.
 
     Raises:
-        InvalidSpaceError: It is not the description of a search space, or has an unsupported
-            feature.
+        InvalidSpaceError: The description is malformed, or has a feature that is not supported.
     """
     try:
-        for item in description["hyperparameters"]:
-            _check_types(item)  # `from_json` does not check the types of values
+        for hyperparameter in description["hyperparameters"]:
+            _check_types(hyperparameter)  # `from_json` does not check the types of values
         return SearchSpace.from_json(description)
     except MALFORMED as error:
-        # Messages of other exceptions, such as a KeyError's, say little without their type.
+        # A message such as KeyError's, which is only the key, says little without its type: `repr`
+        # includes the type.
         reason = str(error) if isinstance(error, InvalidSpaceError) else repr(error)
         raise InvalidSpaceError(f"invalid description of a search space: {reason}") from None
 
@@ -44,15 +47,16 @@ def is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def _check_types(item: Mapping[str, Any]) -> None:
+def _check_types(hyperparameter: Mapping[str, Any]) -> None:
     """Raise a `TypeError` if a value in the JSON of a hyperparameter has a wrong type.
 
     `_CHECKS_BY_KEY` has for each key, such as "lower", a function that checks the type of the
     value, and the right type in words. Keys that the JSON lacks are not checked.
     """
     for key, (has_right_type, right_type) in _CHECKS_BY_KEY.items():
-        if key in item and not has_right_type(item[key]):
-            raise TypeError(f"{key} must be {right_type}, but got {reprlib.repr(item[key])}")
+        if key in hyperparameter and not has_right_type(hyperparameter[key]):
+            value = reprlib.repr(hyperparameter[key])
+            raise TypeError(f"{key} must be {right_type}, but got {value}")
 
 
 def _is_value(value: object) -> bool:

@@ -70,13 +70,14 @@ def write_surrogates(
 def _make_card(
     fit: BenchmarkFit, texts: CardTexts, evaluations: Sequence[RawEvaluations] | None
 ) -> Card:
-    """Make the quality card of a fitted surrogate.
+    """Make the quality card of a benchmark, about its default surrogate.
 
     Args:
-        fit: The surrogate.
+        fit: The default surrogate.
         texts: Texts of the card.
-        evaluations: Evaluations of each task that are stored; None if none are. The card then
-            counts the evaluations that the surrogate was fitted to.
+        evaluations: Evaluations of each task that are stored with the surrogate, which the card
+            counts. None if none are stored: the card then counts the evaluations that the
+            surrogate was fitted to.
     """
     if evaluations is None:
         configurations = [task_fit.values for task_fit in fit.fits]
@@ -102,12 +103,15 @@ def _make_card(
 
 
 def _describe_quality(fit: BenchmarkFit, default_name: str) -> dict[str, Any]:
-    """Describe a surrogate's quality as JSON, for the card of a benchmark's default surrogate.
+    """Describe as JSON how good a surrogate is that is not the default one of its benchmark.
+
+    The card of the benchmark is about the default surrogate; this description is added to it, so
+    that readers can compare both.
 
     Args:
-        fit: The surrogate, which is not the default one.
-        default_name: Name of the default surrogate, such as "forest". Both are cross-validated in
-            the same way, as the description says.
+        fit: The surrogate that is not the default one.
+        default_name: Name of the default surrogate, such as "forest". The description says that
+            this surrogate was cross-validated in the same way as the default one.
     """
     worst_r2 = min(quality.r2 for quality in fit.quality_of_tasks)
     measures_of_task = {}

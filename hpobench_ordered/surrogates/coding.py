@@ -49,9 +49,11 @@ class Feature:
     Attributes:
         kind: How the raw value is computed from one or two hyperparameters.
         column: Column of the hyperparameter in coded values.
-        operand: Column of the second hyperparameter, or index of the choice that a one-hot feature
-            indicates.
-        inactive: Raw value where one of the hyperparameters is inactive.
+        operand: For kinds of two hyperparameters, the column of the second one. For a one-hot
+            feature, the index of the choice for which its raw value is 1. Other kinds do not use
+            it.
+        inactive: Raw value in a configuration where one of the hyperparameters is inactive, and so
+            has no value.
         mean: Mean of the raw values.
         scale: Standard deviation of the raw values.
     """
@@ -64,10 +66,16 @@ class Feature:
     scale: float = 1.0
 
     def __post_init__(self) -> None:
-        """Check the numbers, which may come from a file."""
+        """Check the numbers, which may have been read from a malformed file.
+
+        Raises:
+            ValueError: `column` or `operand`, which are indices, are negative; or features
+                (raw value - mean) / scale would be infinite or not defined.
+        """
         if self.column < 0 or self.operand < 0:
-            raise ValueError(f"columns and choices must be at least 0: {self}")
-        if not (self.scale > 0 and math.isfinite(self.mean) and math.isfinite(self.inactive)):
+            raise ValueError(f"column and operand must be at least 0: {self}")
+        is_standardisable = self.scale > 0 and math.isfinite(self.mean)
+        if not (is_standardisable and math.isfinite(self.inactive)):
             raise ValueError(f"mean and inactive must be finite, scale positive: {self}")
 
     @property

@@ -63,32 +63,39 @@ E2, E3, E4, E5, E6, E7, E8, E9, E10, E11, E12, E13 = (1 / math.factorial(k) for 
 def exp_in_place(x: FloatArray, scratch: FloatArray) -> None:
     """Replace x (m,), values of at most 0, by exp(x), to within two units in the last place.
 
-    It is computed as 2^k exp(r), where k is x / ln(2), rounded to an integer, and r = x - k ln(2)
-    is small. There is no branch, so that the compiler vectorises it: it takes a third of the time
-    of the library's exp. Below -700 it is exp(-700).
+    As the compiler vectorises these loops, which have no branch, they take a third of the time of
+    the library's exp. They use that exp(x) = 2^k exp(r) for any integer k and r = x - k ln(2):
+
+    1. Take for k the integer nearest to x / ln(2), so that |r| is at most ln(2) / 2.
+    2. Compute exp(r) by its Taylor series, of which 13 terms suffice for so small an r.
+    3. Multiply by 2^k, by adding k to the exponent in the bits of the result.
+
+    Values below -700 are treated as -700.
 
     Args:
         x: The values.
         scratch: Working space, shape (m,).
     """
     for j in range(x.shape[0]):
-        s = max(x[j], -700.0)  # so that the exponent k stays within its range
-        # A float as large as ROUNDER, 1.5 * 2^52, has no digits after the point, so that the sum is
-        # rounded, and its low bits are the integer k. LOG2_E is 1 / ln(2).
+        s = max(x[j], -700.0)  # below -708, adding k would leave the range of exponents
+
+        # Step 1: k. A float as large as ROUNDER, 1.5 * 2^52, has no digits after the point. Adding
+        # it to x / ln(2) therefore rounds to an integer, which is then in the low bits of the sum.
+        # LOG2_E is 1 / ln(2).
         scratch[j] = s * LOG2_E + ROUNDER
         k = scratch[j] - ROUNDER
         # LN2_HIGH + LN2_LOW is ln(2), in two parts, so that the subtraction loses no digits.
         r = (s - k * LN2_HIGH) - k * LN2_LOW
 
-        # Taylor's series of exp(r) by Horner's rule, with the coefficients E2 = 1 / 2!, ...,
-        # E13 = 1 / 13!.
+        # Step 2: 1 + r + r^2 / 2! + ... + r^13 / 13! by Horner's rule, which needs no powers. E2 is
+        # 1 / 2!, and so on to E13.
         high = E8 + r * (E9 + r * (E10 + r * (E11 + r * (E12 + r * E13))))
         low = E2 + r * (E3 + r * (E4 + r * (E5 + r * (E6 + r * (E7 + r * high)))))
         x[j] = 1.0 + r * (1.0 + r * low)
 
-    # Multiply by 2^k: add k to the exponent of the float x, which begins at bit 52 of its 64 bits.
-    # For this, both arrays are read as integers. The low bits of scratch are k, and shifting by 52
-    # removes all others.
+    # Step 3: add k to the exponent of the float x, which begins at bit 52 of its 64 bits. For this,
+    # both arrays are read as integers. The low bits of scratch are k. Shifting left by 52 moves k
+    # to the exponent, and all higher bits out of the integer.
     bits_of_x = x.view(np.int64)
     bits_with_k = scratch.view(np.int64)
     for j in range(x.shape[0]):

@@ -597,13 +597,7 @@ class TaskProcess:
         mean = self._alpha @ cross
         has_few_observations = len(self._L) <= 2 * BOUNDING_OBSERVATIONS
         if has_few_observations:  # bounds would not save time
-            sd = self._compute_deviation(self._L, cross)
-            return log_expected_improvement(mean, sd, best)
-
-        def score_exactly(candidates: IntArray) -> FloatArray:
-            """Compute the exact log expected improvement of some candidates, by their indices."""
-            sd = self._compute_deviation(self._L, cross[:, candidates])
-            return log_expected_improvement(mean[candidates], sd, best)
+            return self._score_exactly(cross, mean, best)
 
         # Bounds, conditioned on the last observations only, those of the nearest tasks. Their rows
         # are copied, as `_compute_deviation` overwrites them.
@@ -612,13 +606,25 @@ class TaskProcess:
         scores = log_expected_improvement(mean, largest_sd, best)
 
         # First the `FIRST_EXACT` largest bounds, whose exact scores mostly rule out the others.
-        most_promising = np.argsort(-scores, kind="stable")[:FIRST_EXACT]
-        scores[most_promising] = score_exactly(most_promising)
-        is_undecided = scores >= scores[most_promising].max() - slack
-        is_undecided[most_promising] = False
+        promising = np.argsort(-scores, kind="stable")[:FIRST_EXACT]
+        scores[promising] = self._score_exactly(cross[:, promising], mean[promising], best)
+        # Then the other candidates whose bound does not rule them out.
+        is_undecided = scores >= scores[promising].max() - slack
+        is_undecided[promising] = False
         undecided = np.flatnonzero(is_undecided)
-        scores[undecided] = score_exactly(undecided)
+        scores[undecided] = self._score_exactly(cross[:, undecided], mean[undecided], best)
         return scores
+
+    def _score_exactly(self, cross: FloatArray, mean: FloatArray, best: float) -> FloatArray:
+        """Compute the log expected improvement of m candidates, (m,), from all n observations.
+
+        Args:
+            cross: Covariances of the observations and the candidates, shape (n, m); overwritten.
+            mean: Posterior mean of the candidates' losses, shape (m,).
+            best: The loss to improve on, divided by the current task's scale.
+        """
+        sd = self._compute_deviation(self._L, cross)
+        return log_expected_improvement(mean, sd, best)
 
     @cached_property
     def _bounding_factor(self) -> FloatArray:
