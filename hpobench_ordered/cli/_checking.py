@@ -48,7 +48,11 @@ def check_own_methods(methods: Sequence[str], *, time_limit: float | None) -> No
 
 
 def check_and_report(
-    method: str, *, time_limit: float | None, learns: bool = False, only_contract: bool = False
+    method: str,
+    *,
+    time_limit: float | None,
+    must_beat_random_search: bool = False,
+    only_contract: bool = False,
 ) -> None:
     """Check a method and print the verdict after its own output.
 
@@ -56,7 +60,7 @@ def check_and_report(
         method: Name or place of the method.
         time_limit: Seconds that a call may take, as the user said them; None: `CHECK_LIMIT`, as
             the user said nothing; 0: there is no limit.
-        learns: Whether it must also beat random search.
+        must_beat_random_search: Whether it must also beat random search.
         only_contract: Whether only the contract is checked, and success not reported.
 
     Raises:
@@ -67,7 +71,11 @@ def check_and_report(
         time_limit = CHECK_LIMIT
     limit_or_none = time_limit or None  # checks know "no limit" as None
     outcome = call_in_new_process(
-        run_checks, method, limit_or_none, learns=learns, only_contract=only_contract
+        run_checks,
+        method,
+        limit_or_none,
+        must_beat_random_search=must_beat_random_search,
+        only_contract=only_contract,
     )
     for remark in outcome.remarks:
         say(remark)
@@ -79,7 +87,11 @@ def check_and_report(
 
 
 def run_checks(
-    method: str, time_limit: float | None, *, learns: bool, only_contract: bool
+    method: str,
+    time_limit: float | None,
+    *,
+    must_beat_random_search: bool,
+    only_contract: bool,
 ) -> CheckOutcome:
     """Run the checks of a method in this process, up to the first violation.
 
@@ -88,7 +100,9 @@ def run_checks(
     """
     warnings.simplefilter("ignore")  # they would hide the verdict
     try:
-        return _run_checks(as_method_spec(method), time_limit, learns, only_contract)
+        return _run_checks(
+            as_method_spec(method), time_limit, must_beat_random_search, only_contract
+        )
     except ConformanceError as error:
         cause = find_root_cause(error)
         if isinstance(cause, ImportError):
@@ -99,11 +113,14 @@ def run_checks(
 
 
 def _run_checks(
-    spec: MethodSpec, time_limit: float | None, learns: bool, only_contract: bool
+    spec: MethodSpec, time_limit: float | None, must_beat_random_search: bool, only_contract: bool
 ) -> CheckOutcome:
-    """Run the checks in turn; a violation raises a ConformanceError.
+    """Run the checks in turn, and return a line for each that the method passes.
 
-    Failing on degenerate input is only remarked on, as many experiments have none.
+    If it fails on degenerate input, there is only a remark, as many experiments have no such input.
+
+    Raises:
+        ConformanceError: The method fails in any other check.
     """
     passed: list[str] = []
     remarks: list[str] = []
@@ -120,7 +137,7 @@ def _run_checks(
             f"note     {error}; this matters only if evaluations fail or are uninformative"
         )
 
-    if learns:
+    if must_beat_random_search:
         check_beats_random_search(spec)
         passed.append(f"ok       {spec.name}: beats random search with twice the trials")
     return CheckOutcome(passed, remarks)

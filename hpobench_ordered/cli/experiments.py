@@ -273,9 +273,14 @@ def report(
 
 @click.command(epilog="Example:  hpobench-ordered check mine.py:Mine")
 @click.argument("method", shell_complete=complete_method)
-@click.option("--learns", is_flag=True, help="Require also that it beats random search.")
+@click.option(
+    "--learns",
+    "must_beat_random_search",
+    is_flag=True,
+    help="Require also that it beats random search.",
+)
 @time_limit_option
-def check(method: str, learns: bool, time_limit: float | None) -> None:
+def check(method: str, must_beat_random_search: bool, time_limit: float | None) -> None:
     """Check a METHOD before anything long starts: a name, package.module:Class or file.py:Class.
 
     On small problems, with and without conditions, it must suggest valid configurations, as many
@@ -284,7 +289,7 @@ def check(method: str, learns: bool, time_limit: float | None) -> None:
     """
     from hpobench_ordered.cli._checking import check_and_report
 
-    check_and_report(method, time_limit=time_limit, learns=learns)
+    check_and_report(method, time_limit=time_limit, must_beat_random_search=must_beat_random_search)
 
 
 def announce_compiling() -> None:

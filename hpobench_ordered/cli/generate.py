@@ -36,28 +36,30 @@ Examples:
 
 
 def list_sources() -> list[tuple[str, str]]:
-    """Help on every benchmark and source: the words of the command, and what the source is.
+    """List for the help the benchmarks that can be generated, from each of their sources.
 
-    Benchmarks that differ in a number at the end of their name alone, and have the same sources,
-    share an entry, such as ("yahpo-svm-ID --source evaluations", "... ID: 1220, 458.").
+    Returns:
+        Pairs of the arguments of the command and a summary of the source. A name like
+        yahpo-svm-1220 ends in a number. Benchmarks whose names and summaries are the same but for
+        this number share a pair: ("yahpo-svm-ID --source evaluations", "... ID: 1220, 458.").
     """
-    # The numbers of an entry are empty if it is of a single benchmark without one.
-    numbers_of_entry: dict[tuple[str, str], list[str]] = {}
+    # The numbers at the ends of names, by arguments and summary; none for a name without a number.
+    numbers_of_pair: dict[tuple[str, str], list[str]] = {}
     for name, generator_of_name in sorted(generators().items()):
         stem, _, ending = name.rpartition("-")
         has_number = ending.isdecimal()
         pattern = f"{stem}-ID" if has_number else name
-        for source, described in generator_of_name.sources.items():
-            entry = (f"{pattern} --source {source}", described.summary)
-            numbers = numbers_of_entry.setdefault(entry, [])
+        for source_name, source in generator_of_name.sources.items():
+            arguments = f"{pattern} --source {source_name}"
+            numbers = numbers_of_pair.setdefault((arguments, source.summary), [])
             if has_number:
                 numbers.append(ending)
 
-    entries = []
-    for (words, summary), numbers in numbers_of_entry.items():
+    pairs = []
+    for (arguments, summary), numbers in numbers_of_pair.items():
         ids = f" ID: {', '.join(numbers)}." if numbers else ""
-        entries.append((words, f"{summary}{ids}"))
-    return entries
+        pairs.append((arguments, f"{summary}{ids}"))
+    return pairs
 
 
 class _GenerateNamed(click.Command):

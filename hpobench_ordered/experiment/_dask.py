@@ -96,8 +96,12 @@ def perform_on_worker(
         time_limit: Seconds that one call into the method may take; None: no limit.
         versions: The client's versions of packages, by name.
 
+    Returns:
+        The result of the run, or the error of its method; or a `CrashedRun` if the child process
+        died during the run.
+
     Raises:
-        ExperimentError: The worker has other versions.
+        ExperimentError: The worker has other versions of these packages.
     """
     differences = []
     for name, own_version in package_versions().items():
@@ -112,8 +116,11 @@ def perform_on_worker(
         )
 
     cell = pickle.loads(pickled_cell)  # only now: other versions might not unpickle it
+    # Runs of one group share child processes. On a worker, these stay alive after the experiment,
+    # with the method's code in memory. If the user changes the method, its next experiment must not
+    # find the old code: a user's method, which has a group name, has one group for each version.
     group = cell.process_group
-    if group:  # the processes outlive experiments: a method that has changed needs another one
+    if group:
         group = f"{group} {cell.identity.version}"
     return perform_in_child(cell, time_limit, CHILDREN, group=group)
 

@@ -118,10 +118,11 @@ def check_workers(workers: object) -> None:
 def _open_pool(
     job: Job, workers: int, dask: "Client | str | None", children: Children | None
 ) -> Iterator[tuple[Pool, Mapping[str, Any]]]:
-    """Yield the function that makes runs, and what is recorded of a cluster's machines.
+    """Yield two things: the function that makes runs, and entries for the record of this start.
 
-    The function takes cells, and yields each with its reply when it is over. The record of this
-    start of the experiment gets the machines of Dask's workers; without Dask, it gets nothing.
+    The function takes cells, and yields each with its reply when it is over. The store has a record
+    of every start of the experiment. With Dask, its entry "machines" tells on which machines the
+    workers are; without Dask, there are no entries to add, and the second value is empty.
 
     Args:
         job: Writes the results of runs.

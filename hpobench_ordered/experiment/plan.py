@@ -345,31 +345,50 @@ def as_list(values: "Iterable[T]", noun: str) -> "list[T]":
 
 
 def resolve_benchmark(benchmark: object, surrogates: Mapping[str, str]) -> BenchmarkToRun:
-    """Find a benchmark by name or path, or describe one that exists in memory only.
+    """Find a benchmark, its surrogate, and the identity that tells runs on it from other runs.
+
+    A benchmark by name or path is loaded in each process that makes runs, and is identified by its
+    definition and the files of its surrogate. So is one that was loaded before, if its name or path
+    still leads to it. Any other benchmark exists in memory only: it is sent to the processes, and
+    is identified by values of its objective.
 
     Args:
         benchmark: Name, path, or the benchmark itself.
         surrogates: Surrogates by name and version of benchmarks, in place of the default. A loaded
             benchmark keeps the surrogate that it was loaded with.
-    """
-    if isinstance(benchmark, Benchmark) and not _can_be_loaded_again(benchmark):
-        # It was made or changed in memory, or its spec is nobody's but the user's.
-        spec = BenchmarkSpec.of_benchmark(benchmark)
-        identity = benchmark.identify_by_values()
-        return BenchmarkToRun(spec, benchmark, identity, benchmark.surrogate)
 
-    if isinstance(benchmark, Benchmark):
-        spec = benchmark_spec(benchmark.source)
-        surrogate: str | None = benchmark.surrogate
-    elif isinstance(benchmark, str | os.PathLike):
+    Raises:
+        ExperimentError: The benchmark is none of these.
+        NotFetchedError: Its surrogate must be fetched first.
+    """
+    if isinstance(benchmark, str | os.PathLike):
         spec = benchmark_spec(benchmark)
         surrogate = surrogates.get(spec.id)  # None: the default one
-    else:
+        return _resolve_loadable(spec, surrogate)
+    if not isinstance(benchmark, Benchmark):
         raise ExperimentError(
             "a benchmark must be a name, a path or what hpobench_ordered.load returns, but got "
             f"{type(benchmark).__name__}"
         )
-    option = spec.ready_option(surrogate)  # raises an error if it must be fetched first
+    if _can_be_loaded_again(benchmark):
+        return _resolve_loadable(benchmark_spec(benchmark.source), benchmark.surrogate)
+
+    spec_in_memory = BenchmarkSpec.of_benchmark(benchmark)
+    identity = benchmark.identify_by_values()
+    return BenchmarkToRun(spec_in_memory, benchmark, identity, benchmark.surrogate)
+
+
+def _resolve_loadable(spec: BenchmarkSpec, surrogate: str | None) -> BenchmarkToRun:
+    """Describe a benchmark that every process can load by the name and version in its spec.
+
+    Args:
+        spec: The spec.
+        surrogate: Name of the surrogate; None: the default one.
+
+    Raises:
+        NotFetchedError: The surrogate must be fetched first.
+    """
+    option = spec.ready_option(surrogate)
     name_to_load = spec.id
     return BenchmarkToRun(spec, name_to_load, spec.identity(option.name), option.name)
 

@@ -42,7 +42,10 @@ if TYPE_CHECKING:
 REFERENCE_ARTIFACT = Artifact.packaged("reference")
 
 TIMES_FILE = "times.json"
-"""CPU time of suggestions, by method: `suggestions`, their number, and their `cpu_seconds`."""
+"""File with the CPU time of each method in a few of its runs, drawn at random.
+
+It has the number of `suggestions` that the method made, and the `cpu_seconds` for all of these.
+"""
 
 RESULTS_SUFFIX = ".parquet"
 
@@ -65,20 +68,22 @@ class ReferenceRuns(StoredRuns):
         *,
         times: Mapping[str, Mapping[str, float]] = MappingProxyType({}),
     ) -> None:
-        """Keep the runs.
+        """Keep the content of reference files.
 
         Args:
-            files: The runs.
-            times: What each method needed for a small draw of its runs, see `TIMES_FILE`.
+            files: The runs, in one item per file.
+            times: CPU time of each method, by its name. The time was measured in a few runs, which
+                were drawn at random: "suggestions" is how many suggestions the method made in them,
+                and "cpu_seconds" how long it took for all of these. Default: no times are known.
         """
         self._files = files
         self._times = times
 
     def cells(self, planned: Cells | None = None) -> Cells:
-        """What identifies each run (its cell: benchmark, method, seed and so on), by key.
+        """Return what identifies each run (benchmark, method, seed and so on), by its key.
 
-        `planned` is part of the interface, for stores in which files need not be opened for runs
-        that are known already. Not needed here: all files have been read.
+        `planned` is not used here, as all files have been read. Other stores leave files of planned
+        runs unopened.
         """
         cells = {}
         for file in self._files:
@@ -86,10 +91,10 @@ class ReferenceRuns(StoredRuns):
         return cells
 
     def read(self, keys: Iterable[str] | None = None) -> "pd.DataFrame":
-        """Trials of runs, by default of all, one row per trial.
+        """Tabulate the trials of runs, by default of all, one row per trial.
 
         The files store only the trials that scores need, such as all that lower the best loss so
-        far. Each of the others has a row, too, with the best loss so far in place of its own loss.
+        far. Every other trial gets a row with the best loss so far in place of its own loss.
 
         Args:
             keys: Keys of the runs; None: all.
@@ -100,9 +105,11 @@ class ReferenceRuns(StoredRuns):
         return trials if keys is None else trials[trials["key"].isin(list(keys))]
 
     def timings(self, keys: Collection[str] | None = None) -> "pd.DataFrame":
-        """Timings of runs, one row per run: CPU time as in a small draw of the method's runs.
+        """Tabulate the timings of runs, one row per run.
 
-        The time that passed in the runs is not known, as many ran at once.
+        CPU times are not those of the run itself: they were measured in a few runs of the method,
+        drawn at random, so that all runs of a method have the same. Wall-clock times (`seconds`)
+        are missing, as many runs were made at once.
         """
         import pandas as pd
 
@@ -140,8 +147,8 @@ def read_reference(
     Args:
         names: Suites and benchmarks.
         methods: Names of methods; None: all.
-        protocol: The protocol of the runs; None: any. An ordered one of fewer tasks than there are
-            results of gets the first tasks of these.
+        protocol: The protocol of the runs; None: any. If it is the ordered protocol with fewer
+            tasks than the results have, their first tasks are returned.
 
     Raises:
         UnknownNameError: There is no such suite, benchmark or method.

@@ -72,7 +72,7 @@ class _Run:
 class MethodConformance(Conformance):
     """The contract of methods, one test a property.
 
-    A subclass in a test module names the method; pytest then runs one test per property:
+    If a subclass in a test module names the method, pytest runs one test per property:
 
         class TestMine(MethodConformance):
             method = Mine
@@ -196,6 +196,9 @@ class MethodConformance(Conformance):
     def _first_run(self, setting: Setting) -> _Run:
         """Run the method on a setting, once for all tests.
 
+        Args:
+            setting: A task and its history, one of `_settings`.
+
         Returns:
             The trials, and whether the global random state is the same after as before.
         """
@@ -208,10 +211,15 @@ class MethodConformance(Conformance):
             is_unchanged = read_global_random_state() == state_before
             return _Run(list_trials(task.space, outcome), is_unchanged)
 
+        # A setting cannot be a key itself, as arrays in it have no hash. Its `id` can: `_settings`
+        # returns the same objects to every test.
         return self._compute_once(self.method, ("first run", id(setting)), run)
 
     def _alternating_run(self, setting: Setting) -> _Run:
         """Run the method on a setting, alternating with a run of another seed, once for all tests.
+
+        Args:
+            setting: A task and its history, one of `_settings`.
 
         Returns:
             The trials of the first run, and whether the history is the same after as before.
@@ -234,6 +242,7 @@ class MethodConformance(Conformance):
             is_unchanged = _list_content(history) == content_before
             return _Run(trials, is_unchanged)
 
+        # By its `id`, as in `_first_run`.
         return self._compute_once(self.method, ("alternating run", id(setting)), run)
 
 
@@ -246,13 +255,20 @@ def check_method(
 ) -> None:
     """Check that a method keeps the contract of this package.
 
-    Runs the tests of `MethodConformance`, on small problems with and without conditions, with as
-    little history as the method needs and with more, and if its spec says `changed_spaces`, with a
-    history on another search space. It must suggest a valid configuration for each trial within the
-    time limit, even if the space has fewer, several of them before the first result. A seed gives
-    the same suggestions, whatever the global random state, in another process, and alternating with
-    another run; another seed gives others, unless the method is deterministic. The history is not
-    changed.
+    The contract has these parts:
+
+    - The method suggests a valid configuration for each trial within the time limit. It does so
+      even if there are fewer configurations than trials.
+    - It suggests several configurations before the first result, as parallel workers need them.
+    - The same seed gives the same suggestions: whatever the global random state is, in another
+      process, and if another run takes turns with this one.
+    - Another seed gives other suggestions, unless the method is deterministic.
+    - The method changes neither its history nor the global random state.
+    - It accepts histories with failed evaluations, and with configurations at the bounds.
+
+    The method is run on small problems with and without conditions. It gets as little history as it
+    needs, and more. If its spec says `changed_spaces`, it also gets a history on another search
+    space. The tests are those of `MethodConformance`.
 
     Args:
         method: A method as `hpobench_ordered.run` takes it.
@@ -272,7 +288,8 @@ def check_beats_random_search(method: object, *, trials: int = BUDGET, seeds: in
     The method is run under the ordered protocol on toy benchmarks, with and without conditions,
     whose optimum moves slowly from task to task. The median of its best losses, over seeds and
     tasks with history, must be below that of random search with twice the trials. Its suggestions
-    must be the same if the objective is maximised. Not for `random-search` and similar methods.
+    must be the same if the objective is maximised. Methods that do not learn, such as
+    `random-search`, fail this check.
 
     Args:
         method: A method as `hpobench_ordered.run` takes it.

@@ -238,7 +238,9 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
             if suggestion is None:  # the method has no value for it
                 return self._draw(study, trial, param_name, param_distribution)
 
-            value, is_contained = _convert_to_range(param_distribution, suggestion.value)
+            value, is_contained = _convert_to_range(
+                param_name, param_distribution, suggestion.value
+            )
             if is_contained:
                 self._warn_of_other_range(param_name, param_distribution)
                 return value
@@ -610,11 +612,17 @@ def _infer_space(trials: Iterable[FrozenTrial]) -> SearchSpace | None:
     return None
 
 
-def _convert_to_range(distribution: BaseDistribution, value: Any) -> tuple[Any, bool]:
+def _convert_to_range(name: str, distribution: BaseDistribution, value: Any) -> tuple[Any, bool]:
     """Convert a value that the method suggests to the one that the objective gets.
 
-    A number gets the type of the distribution, such as 3.0 for 3. The method knows choices that are
-    no plain values, such as tuples, by a text: this text is converted to the choice itself.
+    A number gets the type of the distribution, such as 3.0 for 3. A search space has a text instead
+    of a choice that is neither text, number, boolean nor None, for example "(1, 2)" instead of a
+    tuple: the method suggests the text, and the objective gets the tuple.
+
+    Args:
+        name: Name of the hyperparameter, for messages.
+        distribution: The range or the choices from which the objective asks for a value.
+        value: The suggested value.
 
     Returns:
         The converted value, and whether the distribution contains it. A value that cannot be
@@ -622,8 +630,10 @@ def _convert_to_range(distribution: BaseDistribution, value: Any) -> tuple[Any, 
     """
     if isinstance(distribution, CategoricalDistribution):
         for choice in distribution.choices:
-            is_known_by_text = not is_value(choice)
-            if is_known_by_text and name_choice("", choice) == value:
+            if is_value(choice):  # the search space has the choice itself
+                continue
+            text_in_space = name_choice(name, choice)
+            if text_in_space == value:
                 return choice, True
     try:
         internal = distribution.to_internal_repr(value)

@@ -79,9 +79,14 @@ def save(benchmark: Benchmark, folder: str | Path, *, overwrite: bool = False) -
 
 
 def _is_same(folder: Path, raw: Sequence[RawEvaluations], fit: "BenchmarkFit") -> bool:
-    """Whether a folder already holds this benchmark.
+    """Whether a folder already holds the artifact of this benchmark.
 
-    Its definition, evaluations, kind of surrogate and seed must be the same.
+    It does if the definition, the evaluations, and the surrogate's kind and seed are the same.
+
+    Args:
+        folder: The folder.
+        raw: The benchmark's evaluations of each task.
+        fit: The benchmark's surrogate, with its definition.
     """
     artifact = Artifact(folder)
     if EVALUATIONS not in artifact.sums() or read_definition(artifact) != fit.definition:
@@ -91,13 +96,18 @@ def _is_same(folder: Path, raw: Sequence[RawEvaluations], fit: "BenchmarkFit") -
         return False
     for ours, stored in zip(raw, read_evaluations(artifact), strict=True):
         has_same_configs = np.array_equal(ours.values, stored.values, equal_nan=True)
-        if not has_same_configs or not np.array_equal(ours.objective, stored.objective):
+        has_same_objective = np.array_equal(ours.objective, stored.objective)
+        if not (has_same_configs and has_same_objective):
             return False
     return True
 
 
 def _check_replaceable(folder: Path, definition: Definition) -> None:
-    """Raise an EvaluationsError unless the folder holds an earlier version of the benchmark."""
+    """Raise an `EvaluationsError` unless the folder holds an earlier version of the benchmark.
+
+    The message advises to choose another folder; or, if the folder holds the same or a later
+    version of the benchmark, to give this one a later version.
+    """
     stored = read_definition(Artifact(folder))
     is_same_name = stored.name == definition.name
     if is_same_name and stored.version < definition.version:
@@ -126,13 +136,16 @@ def _write(
     from hpobench_ordered.surrogates.artifacts import CardTexts, write_surrogates
     from hpobench_ordered.surrogates.fitting import ForestRecipe
 
-    limits = ["The value of the nearest configuration that was evaluated on the task."]
     if fit.model.kind is SurrogateType.FOREST:
-        limits = [ForestRecipe().describe(), NOT_OPTIMAL]
-    report = CardTexts(
+        description = ForestRecipe().describe()
+        limits = [description, NOT_OPTIMAL]
+    else:  # the nearest neighbour
+        description = "The value of the nearest configuration that was evaluated on the task."
+        limits = [description]
+    texts = CardTexts(
         source=fit.definition.provenance.source,
         command="hpobench_ordered.save",
-        limits=limits,
-        summaries={surrogate: limits[0]},
+        limits=limits,  # the description tells a reader of the card what the surrogate cannot do
+        summaries={surrogate: description},
     )
-    return write_surrogates(folder, {surrogate: fit}, report, evaluations=raw)
+    return write_surrogates(folder, {surrogate: fit}, texts, evaluations=raw)

@@ -506,26 +506,28 @@ class Reader:
         return code
 
     def _read_objective(self, rows: Rows, verdicts: _Verdicts) -> FloatArray:
-        """Read the objective values of n rows, (n,), with NaN where the evaluation failed.
+        """Read the objective values of n rows, (n,), with NaN in rows without a value.
 
-        An evaluation has failed if its state says so, or if its cell is empty or infinite. A row
-        whose value is no number is reported; so is a failed one if failures are not allowed.
+        There are three kinds of rows. An evaluation has failed if its state says so, or if its cell
+        is empty or infinite: this is noted, or reported as a problem if failures are not allowed.
+        Any other cell must be a finite number, and is reported if it is none, such as a text.
         """
-        objective = np.array([parse_number(value) for value in rows.objective], dtype=np.float64)
-        objective[~np.isfinite(objective)] = np.nan
-        states = rows.states or [State.COMPLETE] * len(objective)
         problem = "the objective must be a finite number"
         if self.allows_failed:
             problem = "the objective must be a number, or empty where the evaluation failed"
-        for i, value in enumerate(rows.objective):
-            has_failed = states[i] is State.FAILED or is_missing(value) or _is_infinite(value)
-            if has_failed:
-                objective[i] = np.nan
+        n_rows = len(rows.objective)
+        states = rows.states or [State.COMPLETE] * n_rows
+        objective = np.full(n_rows, np.nan)
+        for i, cell in enumerate(rows.objective):
+            has_failed = states[i] is State.FAILED or is_missing(cell) or _is_infinite(cell)
+            value = parse_number(cell)
             if has_failed and self.allows_failed:
                 verdicts.has_failed[i] = True
-            elif math.isnan(objective[i]):
-                self.rows_with_problem[problem].append(f"{rows.where[i]} ({value!r})")
+            elif has_failed or not math.isfinite(value):
+                self.rows_with_problem[problem].append(f"{rows.where[i]} ({cell!r})")
                 verdicts.is_good[i] = False
+            else:
+                objective[i] = value
         return objective
 
     def _merge_repeated(
@@ -533,8 +535,9 @@ class Reader:
     ) -> tuple[FloatArray, FloatArray]:
         """Merge repeated evaluations of a configuration into one, and count what was merged.
 
-        The merged value is the mean of the different finite values. It is NaN if all evaluations of
-        the configuration failed. Configurations are in the order of their first evaluations.
+        The merged value is the mean of the different finite values: one value that is stored twice
+        counts once. It is NaN if all evaluations of the configuration failed. Configurations are in
+        the order of their first evaluations.
 
         Args:
             values: Coded configurations, (n, d).

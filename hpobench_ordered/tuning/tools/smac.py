@@ -48,7 +48,10 @@ class SMAC(Method):
     """
 
     def prepare(self) -> None:
-        """Set up the facade, which writes to a folder now, but not when it is asked and told."""
+        """Set up SMAC's facade.
+
+        The facade writes files while it is set up, but not later: the folder is deleted at the end.
+        """
         self._configspace = self.space.to_configspace()
         seed = int(self.rng.integers(SEED_LIMIT))
         with tempfile.TemporaryDirectory(prefix="smac-") as folder:
@@ -69,9 +72,10 @@ class SMAC(Method):
                 logging_level=False,
             )
 
+        # Suggestions without a result, each with SMAC's object for it.
         self._pending: list[tuple[Config, TrialInfo]] = []
         self._failed: list[TrialInfo] = []
-        self._largest_loss: float | None = None  # of those that are finite
+        self._largest_loss: float | None = None  # the largest finite one
 
     def ask(self) -> Config:
         """Suggest the next configuration, or a random one if SMAC has suggested all."""
@@ -87,26 +91,33 @@ class SMAC(Method):
         return config
 
     def tell(self, config: Config, loss: float) -> None:
-        """Tell a loss; one that is not finite as that of a crashed trial.
+        """Tell SMAC the loss of a configuration.
 
-        SMAC's model uses crashed trials, so that they need a finite cost: the largest loss so far.
+        A trial whose loss is not finite has failed. SMAC is told that it has crashed. As SMAC's
+        model is fitted to crashed trials as well, they need a finite cost, for which the largest
+        finite loss so far is taken.
         """
         info = pop_pending(self._pending, config)
         if info is None:  # not asked for
             info = TrialInfo(Configuration(self._configspace, values=dict(config)), seed=0)
 
-        if math.isfinite(loss):
-            self._facade.tell(info, TrialValue(cost=loss), save=False)
-            is_largest = self._largest_loss is None or loss > self._largest_loss
-            if is_largest:
-                self._largest_loss = loss
-                self._tell_crashed(self._failed)
-        else:
+        if not math.isfinite(loss):
             self._failed.append(info)
             self._tell_crashed([info])
+            return
+
+        self._facade.tell(info, TrialValue(cost=loss), save=False)
+        is_largest = self._largest_loss is None or loss > self._largest_loss
+        if is_largest:
+            self._largest_loss = loss
+            # Failed trials would now look better than this one: they get the new cost instead.
+            self._tell_crashed(self._failed)
 
     def _tell_crashed(self, trials: Iterable[TrialInfo]) -> None:
-        """Tell that trials have crashed, with the largest loss so far; 0 before the first loss."""
+        """Tell SMAC that trials have crashed, with the largest finite loss so far as their cost.
+
+        Before the first finite loss, the cost is 0. A trial that is told again gets the new cost.
+        """
         cost = 0.0 if self._largest_loss is None else self._largest_loss
         for info in trials:
             value = TrialValue(cost=cost, status=StatusType.CRASHED)
