@@ -19,8 +19,8 @@ from hpobench_ordered.errors import (
 )
 from hpobench_ordered.experiment.plan import Cell, plan, select_shard
 
-CHANGES_OF_KEY = {
-    "nothing": {},
+SETTINGS_WITH_OTHER_KEYS = {
+    "unchanged": {},
     "trials": {"protocol": Ordered(trials=5, tasks=3)},
     "tasks": {"protocol": Ordered(trials=4, tasks=2)},
     "simulated workers": {"protocol": Ordered(trials=4, tasks=3, workers_simulated=4)},
@@ -36,15 +36,16 @@ CHANGES_OF_KEY = {
 def test_key_tells_what_makes_runs_differ(small_plan):
     """Runs that differ in one setting have different keys.
 
-    The first of the changes is none, and so the key of the unchanged run.
+    The first run is of random search with seed 0. Every other run has one setting changed, such as
+    the number of trials.
     """
-    one_run = {"methods": ["random-search"], "seeds": [0]}
+    settings_of_first_run = {"methods": ["random-search"], "seeds": [0]}
     keys = set()
-    for changed_settings in CHANGES_OF_KEY.values():
-        (cell,) = small_plan(**(one_run | changed_settings))
+    for changed_setting in SETTINGS_WITH_OTHER_KEYS.values():
+        (cell,) = small_plan(**(settings_of_first_run | changed_setting))
         keys.add(cell.key)
 
-    assert len(keys) == len(CHANGES_OF_KEY)
+    assert len(keys) == len(SETTINGS_WITH_OTHER_KEYS)
 
 
 def test_key_does_not_depend_on_how_plan_is_written(small_plan):
@@ -57,16 +58,26 @@ def test_key_does_not_depend_on_how_plan_is_written(small_plan):
 def test_methods_share_random_numbers(small_plan):
     """The runs of two methods with the same seed have the same random numbers on each task.
 
-    There are those of the method, `rng`, and those of the protocol; 0 and 1 are positions of tasks.
+    A run has two generators for each task: `rng` for the method, `protocol_rng` for the protocol.
     """
-    first, second = small_plan(seeds=[0])
+    run_of_one_method, run_of_other_method = small_plan(seeds=[0])
+    position_of_task = 1
 
-    assert first.rng(0).random() == second.rng(0).random()
-    assert first.protocol_rng(1).random() == second.protocol_rng(1).random()
+    rng = run_of_one_method.rng(position_of_task)
+    other_rng = run_of_other_method.rng(position_of_task)
+    assert rng.random() == other_rng.random()
+
+    protocol_rng = run_of_one_method.protocol_rng(position_of_task)
+    other_protocol_rng = run_of_other_method.protocol_rng(position_of_task)
+    assert protocol_rng.random() == other_protocol_rng.random()
 
 
 def test_random_numbers_differ_by_seed_and_position(small_plan):
-    """A run has random numbers for the method and for the protocol, at each position of a task."""
+    """Runs of two seeds, two tasks of a run, and its method and protocol have different numbers.
+
+    `rng` draws the random numbers of the method, `protocol_rng` those of the protocol. The argument
+    is the position of a task in the run.
+    """
     random_numbers = set()
     for cell in small_plan(seeds=[0, 1], methods=["random-search"]):
         for position in (0, 1):

@@ -56,6 +56,7 @@ def run_hashes(folder: Path) -> dict[str, str]:
 
 @pytest.fixture
 def cells(small_plan):
+    """Six planned runs: of random search and of `transfer`, with three seeds each."""
     return small_plan()
 
 
@@ -268,14 +269,18 @@ def test_progress_counts_stored_runs(cells, folder):
 
 
 def test_file_of_killed_start_does_no_harm(cells, folder):
-    """A store can be begun in the folder of an experiment that was killed while it began one."""
+    """Runs are stored in a folder where an earlier experiment was killed while it began a store.
+
+    It left the temporary file that should have become `store.json`.
+    """
     folder.mkdir()
-    # What the killed experiment left.
-    (folder / ".store.json-0123").write_text("")
+    temporary_file = folder / ".store.json-0123"
+    temporary_file.write_text("")
 
     run_cells(cells, Store(folder))
 
-    assert len(run_hashes(folder)) == 6
+    stored_runs = run_hashes(folder)
+    assert len(stored_runs) == len(cells)
 
 
 @pytest.mark.parametrize(

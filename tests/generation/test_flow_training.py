@@ -129,9 +129,10 @@ class TestSVM:
         assert evaluation["capped"] is True
 
     def test_single_example_of_class_hardly_matters(self):
-        """One of 90 examples gets a third class, which four of five folds cannot test.
+        """The area under the curve hardly changes if one of 90 examples gets a class of its own.
 
-        The area under the curve changes by one example's worth, not by a whole class's.
+        The area of a fold is a mean over the classes in its test part, weighted by how frequent
+        they are there. The new class is in the test part of one fold only, as one of 18 examples.
         """
         data = make_toy_data()
         (evaluation,) = flow.SVMTrainer(data)(RADIAL_CONFIG, ANY_TASK)["evaluations"]
@@ -140,7 +141,10 @@ class TestSVM:
 
         (with_third_class,) = flow.SVMTrainer(data)(RADIAL_CONFIG, ANY_TASK)["evaluations"]
 
-        assert with_third_class["value"] == pytest.approx(evaluation["value"], abs=0.15)
+        # The change was measured as 0.03. It would be about 0.2 if the class had an area of 0 and
+        # counted as much as the others in all five folds.
+        largest_change = 0.15
+        assert with_third_class["value"] == pytest.approx(evaluation["value"], abs=largest_change)
 
 
 def describe_booster_to_xgboost(config: Config, classes: int) -> dict[str, Any]:

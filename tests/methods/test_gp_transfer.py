@@ -22,7 +22,7 @@ from hpobench_ordered.methods.transfer_bo import TransferBO
 both_methods = pytest.mark.parametrize("kind", [GPTransferClosest, GPTransferSubsample])
 
 CONTEXT_COLUMN = 3
-"""Column of the first context quantity among the inputs, after x and the two choices."""
+"""Column of the model's inputs that has the first context quantity, after x and two choices."""
 
 
 def compute_losses(values: FloatArray, place: float) -> FloatArray:
@@ -106,8 +106,10 @@ LARGE_HISTORY = [make_task(0.1, 900), make_task(0.9, 900)]
 
 
 def test_large_closest_task_is_subsampled():
-    """Of the closest task, as many evaluations are used as may be, and of the other none."""
-    # The history: two tasks, with contexts 0.1 and 0.9, each of more evaluations than are used.
+    """If the closest task has too many evaluations, `MAX_SOURCES` of them are used.
+
+    Of the two earlier tasks, with contexts 0.1 and 0.9, the first is closest to the current one.
+    """
     method = make_method(GPTransferClosest, LARGE_HISTORY, place=0.2)
     assert count_used(method, LARGE_HISTORY) == [MAX_SOURCES, 0]
 
@@ -119,7 +121,7 @@ def test_large_closest_task_is_subsampled():
 def test_sample_of_every_task_is_limited(tasks, total):
     """Up to 10 evaluations of each earlier task are used, and up to 300 in all.
 
-    `total` evaluations of so many tasks are used, which have 15 each.
+    Every task has 15 evaluations. With so many tasks, `total` evaluations are used.
     """
     history = [make_task(task / tasks, 15) for task in range(tasks)]
     counts = count_used(make_method(GPTransferSubsample, history, place=0.5), history)
@@ -131,12 +133,18 @@ def test_sample_of_every_task_is_limited(tasks, total):
 
 
 def make_history_without_common_context() -> list[Evaluations]:
-    """Three tasks of 20 evaluations, of which the second has another quantity than the others."""
+    """Three tasks of 20 evaluations: the first and the third have the context `a`, the second `b`.
+
+    So there is no context quantity that all tasks have.
+    """
     return [make_task(0.1, a=1.0), make_task(0.2, b=1.0), make_task(0.3, a=1.0)]
 
 
 def test_last_task_is_closest_without_common_context():
-    """No quantity is known of all tasks, so that their order counts."""
+    """If tasks have no context quantity in common, the last of the earlier tasks is closest.
+
+    All 20 evaluations of that task are used.
+    """
     history = make_history_without_common_context()
     method = make_method(GPTransferClosest, history, a=1.0)
     assert count_used(method, history) == [0, 0, 20]
@@ -144,13 +152,21 @@ def test_last_task_is_closest_without_common_context():
 
 @both_methods
 def test_index_replaces_missing_common_context(kind):
-    """The current task is the last one, so that it has the largest index."""
-    method = make_method(kind, make_history_without_common_context(), a=1.0)
-    X, _ = method.observations()
-    contexts_of_earlier_tasks = X[:, CONTEXT_COLUMN]
+    """If tasks have no context quantity in common, the model gets the index of the task instead.
+
+    The current task comes after the earlier ones, so that its index is the largest.
+    """
+    history = make_history_without_common_context()
+    context_of_current_task = {"a": 1.0}  # the second of the earlier tasks has only `b`
+    method = make_method(kind, history, **context_of_current_task)
+
+    inputs_of_earlier_tasks, _ = method.observations()
     any_configuration = np.full((1, 2), 0.5)
-    (features_on_current_task,) = method.features(any_configuration)
-    assert features_on_current_task[CONTEXT_COLUMN] > contexts_of_earlier_tasks.max()
+    (inputs_on_current_task,) = method.features(any_configuration)
+
+    indices_of_earlier_tasks = inputs_of_earlier_tasks[:, CONTEXT_COLUMN]
+    index_of_current_task = inputs_on_current_task[CONTEXT_COLUMN]
+    assert index_of_current_task > indices_of_earlier_tasks.max()
 
 
 CURRENT_EVALUATIONS = 8
@@ -187,7 +203,11 @@ def test_incumbent_is_of_current_task(kind):
 
 @both_methods
 def test_contexts_are_standardised_over_all_tasks(kind):
-    """There are three earlier tasks and the current one; of two quantities, one is constant."""
+    """The mean and the deviation of a context quantity are those of all four tasks.
+
+    Three are earlier tasks, one is the current one. A quantity that is the same on all tasks
+    cannot be standardised, and becomes 0.5.
+    """
     *earlier_q, current_q = 3.0, 50.0, 20.0, 10.0
     history = [make_task(0.1 * task, q=q, constant=7.0) for task, q in enumerate(earlier_q)]
     method = make_method(kind, history, q=current_q, constant=7.0)
@@ -198,17 +218,18 @@ def test_contexts_are_standardised_over_all_tasks(kind):
     standardised = (q - q.mean()) / q.std()
     # `RANGE_IN_SDS` standard deviations are the range of a hyperparameter, [0, 1].
     np.testing.assert_allclose(feature_of_q, standardised / RANGE_IN_SDS + 0.5)
-    # What does not vary is put in the middle.
     np.testing.assert_array_equal(feature_of_constant, 0.5)
 
 
 @both_methods
 def test_number_of_observations_is_limited(kind):
-    """Earlier tasks and the current one have separate limits, which are exceeded here.
+    """Evaluations of earlier tasks are limited to `MAX_SOURCES`, others to `MAX_CONDITIONED`.
 
-    There are 60 earlier tasks of 400 evaluations, and twice as many of the current one as are used.
+    The others are those of the current task. Both limits are exceeded here: there are 60 earlier
+    tasks of 400 evaluations each, and twice as many evaluations of the current one as are used.
     """
-    method = make_method(kind, [make_task(task / 60, 400) for task in range(60)], place=0.5)
+    history = [make_task(task / 60, 400) for task in range(60)]
+    method = make_method(kind, history, place=0.5)
     unit = WITH_CHOICE.sample_unit(np.random.default_rng(0), 2 * MAX_CONDITIONED)
     values = WITH_CHOICE.decode(unit)
     losses = compute_losses(values, 0.5)

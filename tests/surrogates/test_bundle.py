@@ -66,8 +66,11 @@ def edit_benchmark_file(folder: Path, change: Callable[[Any], None]) -> None:
 
 
 @pytest.fixture
-def zeros_folder(tmp_path):
-    """A folder `newsvendor` with an artifact like the packaged one, but all of its values are 0."""
+def newsvendor_folder(tmp_path):
+    """A copy of newsvendor's packaged artifact in a folder `newsvendor`, with all values set to 0.
+
+    The zeros tell the copy from the packaged benchmark of the same name.
+    """
     folder = tmp_path / "newsvendor"
     shutil.copytree(str(PACKAGED_NEWSVENDOR.folder), folder)
     values = np.zeros((9, 21, 21, 21))  # tasks, and values of each of three prices
@@ -81,37 +84,40 @@ PATHS = [Path("newsvendor"), "./newsvendor"]
 
 
 @pytest.fixture
-def zeros_folder_here(zeros_folder, monkeypatch):
-    """The folder of zeros, called `newsvendor`, in the current folder; beside it a folder `x`."""
-    monkeypatch.chdir(zeros_folder.parent)
-    (zeros_folder.parent / "x").mkdir()
-    return zeros_folder
+def newsvendor_folder_here(newsvendor_folder, monkeypatch):
+    """The folder `newsvendor`, whose values are all 0, in the current folder.
+
+    Beside it is an empty folder `x`.
+    """
+    monkeypatch.chdir(newsvendor_folder.parent)
+    (newsvendor_folder.parent / "x").mkdir()
+    return newsvendor_folder
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_path_finds_the_folder(zeros_folder_here, path):
+def test_path_finds_the_folder(newsvendor_folder_here, path):
     """However its path is written, a folder is not mistaken for the packaged benchmark newsvendor.
 
     All values of the folder's benchmark are 0, unlike those of the packaged one.
     """
     spec = benchmark_spec(path)
 
-    assert spec.name == zeros_folder_here.resolve().as_posix()
+    assert spec.name == newsvendor_folder_here.resolve().as_posix()
     assert hbo.load(path).tasks[0].evaluate(CONFIG) == 0
 
 
-def test_other_version_of_a_folder_is_refused(zeros_folder):
+def test_other_version_of_a_folder_is_refused(newsvendor_folder):
     """An id that names version 2 is refused for a folder whose artifact has version 1."""
     with pytest.raises(UnknownNameError, match="newsvendor@1"):
-        benchmark_spec(f"{zeros_folder}@2")
+        benchmark_spec(f"{newsvendor_folder}@2")
 
 
-def test_folder_names_may_end_like_versions(zeros_folder):
+def test_folder_names_may_end_like_versions(newsvendor_folder):
     """A folder called `mine@3` is found, although `@3` looks like a version.
 
     The id of a benchmark is its folder, `@` and its version, which is 1 here.
     """
-    folder = zeros_folder.rename(zeros_folder.with_name("mine@3"))
+    folder = newsvendor_folder.rename(newsvendor_folder.with_name("mine@3"))
 
     spec = benchmark_spec(folder)
 
@@ -119,22 +125,35 @@ def test_folder_names_may_end_like_versions(zeros_folder):
     assert benchmark_spec(spec.id).id == spec.id
 
 
-def test_content_distinguishes_artifacts_of_one_name(zeros_folder):
-    """The content of a spec is the digest of its artifact."""
+def test_content_distinguishes_artifacts_of_one_name(newsvendor_folder):
+    """The `content` of a spec is a hash of its artifact, which differs if the values differ.
+
+    The packaged newsvendor and its copy, with other values, have the same name.
+    """
     packaged = benchmark_spec("newsvendor")
+    user_copy = benchmark_spec(newsvendor_folder)
 
     assert packaged.content == PACKAGED_NEWSVENDOR.digest
-    assert benchmark_spec(zeros_folder).content != packaged.content
+    assert user_copy.content != packaged.content
 
 
-def test_benchmark_without_raw_evaluations_has_no_history(zeros_folder):
-    """Neither the packaged newsvendor nor its copy in a folder has raw evaluations."""
-    assert hbo.load("newsvendor").recorded is None
-    assert hbo.load(zeros_folder).recorded is None
+def test_benchmark_without_raw_evaluations_has_no_history(newsvendor_folder):
+    """`recorded`, which would read the raw evaluations as a history, is None without any.
+
+    The packaged newsvendor has no raw evaluations, so neither has the user's copy of its artifact.
+    """
+    packaged = hbo.load("newsvendor")
+    user_copy = hbo.load(newsvendor_folder)
+
+    assert packaged.recorded is None
+    assert user_copy.recorded is None
 
 
 def test_missing_raw_evaluations_are_named():
-    """The packaged newsvendor has none; the error names the file that would hold them."""
+    """Reading raw evaluations that an artifact lacks is an error, which names their file.
+
+    The packaged newsvendor has none.
+    """
     with pytest.raises(ArtifactError, match=re.escape(EVALUATIONS_FILE)):
         read_evaluations(PACKAGED_NEWSVENDOR)
 
@@ -155,7 +174,7 @@ REMOVE = "REMOVE"
         (("objective", "direction"), "up"),
     ],
 )
-def test_malformed_content_is_refused(zeros_folder, keys, value):
+def test_malformed_content_is_refused(newsvendor_folder, keys, value):
     """An artifact is refused after one entry of its `benchmark.json` was changed or removed.
 
     `keys` lead to the entry: the first one is a key of the whole file, the next one is a key of
@@ -173,10 +192,10 @@ def test_malformed_content_is_refused(zeros_folder, keys, value):
         else:
             entry[last_key] = value
 
-    edit_benchmark_file(zeros_folder, change)
+    edit_benchmark_file(newsvendor_folder, change)
 
-    with pytest.raises(ArtifactError, match=zeros_folder.name):
-        hbo.load(zeros_folder)
+    with pytest.raises(ArtifactError, match=newsvendor_folder.name):
+        hbo.load(newsvendor_folder)
 
 
 def make_spec_to_generate(folder: Path) -> BenchmarkSpec:
@@ -199,13 +218,13 @@ def make_spec_to_generate(folder: Path) -> BenchmarkSpec:
 
 
 @pytest.mark.parametrize("make_spec", [folder_spec, make_spec_to_generate])
-def test_changed_version_of_folder_is_noticed(zeros_folder, make_spec):
+def test_changed_version_of_folder_is_noticed(newsvendor_folder, make_spec):
     """The version in the folder changes from 1 to 2, after a spec was made of the folder.
 
     The folder is the user's own, or that of a benchmark which users generate.
     """
-    spec = make_spec(zeros_folder)
-    edit_benchmark_file(zeros_folder, lambda content: content.update(version=2))
+    spec = make_spec(newsvendor_folder)
+    edit_benchmark_file(newsvendor_folder, lambda content: content.update(version=2))
 
     with pytest.raises(ArtifactError, match="newsvendor@2 instead of newsvendor@1"):
         spec.load()
