@@ -1,8 +1,9 @@
 """Claims of papers: what is measured for a claim, and the one rule that decides whether it holds.
 
-A check is a function of the results and of the comparisons that a claim is about. It returns one
-finding for each benchmark, or for another subject. Checks that only one paper needs stand beside
-its figures, and so do the claims of each figure.
+A claim says that something is so, such as that a method is ahead of others. Whether it is so is
+found by a function `find_whether_...` of the results and of the comparisons that the claim is
+about. It returns one finding for each benchmark, or for another subject. Such functions that only
+one paper needs stand beside its figures, and so do the claims of each figure.
 
 Measures are means over the tasks that count (of ordered tasks those with history) and over seeds;
 lower is better.
@@ -187,7 +188,7 @@ class Claim:
         return text
 
 
-def ahead(
+def find_whether_ahead(
     evidence: Evidence,
     comparisons: Comparisons,
     firsts: Sequence[str],
@@ -198,10 +199,10 @@ def ahead(
     by_task: bool = False,
     margin: float = 0.0,
 ) -> list[Finding]:
-    """Check that each of some methods is better than every rival.
+    """Find whether each of some methods is better than every rival.
 
-    All pairs of a method and a rival are compared. The pair that speaks least for the claim is the
-    finding on a benchmark, or on a task if `by_task`.
+    All pairs of a method and a rival are compared. On each benchmark, or on each task if `by_task`,
+    the finding is that of the pair that speaks least for the claim.
 
     Args:
         evidence: The results.
@@ -296,7 +297,7 @@ def mean_of_methods(scores: Scores, trial: int) -> dict[str, float]:
     return dict(zip(scores.methods, means.tolist(), strict=True))
 
 
-def cheaper(
+def find_whether_cheaper(
     evidence: Evidence,
     comparisons: Comparisons,
     first: str,
@@ -304,10 +305,18 @@ def cheaper(
     *,
     factor: float = 1.0,
 ) -> list[Finding]:
-    """Check that one method suggests at least `factor` times as fast as every rival.
+    """Find whether one method suggests at least `factor` times as fast as every rival.
 
-    A finding is about the logarithm of the ratio of both CPU times, seed by seed. Each benchmark
-    has the finding on the rival that decides.
+    Args:
+        evidence: The results.
+        comparisons: The comparisons, one per benchmark.
+        first: The method that should be faster.
+        rivals: The methods that it is compared with.
+        factor: How many times as fast it should be.
+
+    Returns:
+        A finding for each benchmark, on the rival that speaks least for the claim. It has a sample
+        for each seed: the logarithm of the ratio of both CPU times, divided by `factor`.
     """
     findings = []
     for comparison in comparisons:

@@ -7,11 +7,11 @@ from reproduction_support import make_figure
 
 from hpobench_ordered.experiment.protocols import Ordered
 from hpobench_ordered.papers import Paper, reproduce
-from hpobench_ordered.papers.claims import Claim, ahead, cheaper
+from hpobench_ordered.papers.claims import Claim, find_whether_ahead, find_whether_cheaper
 from hpobench_ordered.papers.differences import Estimate
 from hpobench_ordered.papers.evidence import Measure
 from hpobench_ordered.papers.figures import progress
-from hpobench_ordered.papers.othpo.claims import ahead_on_tasks
+from hpobench_ordered.papers.othpo.claims import find_whether_ahead_on_tasks
 from hpobench_ordered.papers.othpo.downstream import IMPROVEMENT, REDUCTION, compare_downstream
 from hpobench_ordered.papers.othpo.drawings import (
     Slice,
@@ -33,14 +33,14 @@ BOTH_METHODS = (MethodComparison(BENCHMARK, (WITHOUT_TRANSFER, WITH_TRANSFER)),)
 
 def check_ranks(evidence, comparisons):
     """Claim two opposite things of the method with transfer."""
-    compare = partial(ahead, evidence, comparisons, trial=1, measure=Measure.RANK)
+    compare = partial(find_whether_ahead, evidence, comparisons, trial=1, measure=Measure.RANK)
     yield Claim("1", "transfer is ahead", compare([WITH_TRANSFER], [WITHOUT_TRANSFER]))
     yield Claim("1", "and behind", compare([WITHOUT_TRANSFER], [WITH_TRANSFER]))
 
 
 def check_share(evidence, comparisons):
     """Claim that the method with transfer is ahead on half of the tasks."""
-    findings = ahead_on_tasks(
+    findings = find_whether_ahead_on_tasks(
         evidence, comparisons, WITH_TRANSFER, WITHOUT_TRANSFER, trial=1, share=0.5
     )
     yield Claim("2", "on most tasks", findings)
@@ -48,13 +48,15 @@ def check_share(evidence, comparisons):
 
 def check_tasks(evidence, comparisons):
     """Claim that the method with transfer is ahead on each task."""
-    compare = partial(ahead, evidence, comparisons, trial=1, measure=Measure.RANK, by_task=True)
+    compare = partial(
+        find_whether_ahead, evidence, comparisons, trial=1, measure=Measure.RANK, by_task=True
+    )
     yield Claim("3", "on each task", compare([WITH_TRANSFER], [WITHOUT_TRANSFER]))
 
 
 def check_times(evidence, comparisons):
     """Claim that random search is cheaper, as if this had been chosen afterwards."""
-    findings = cheaper(evidence, comparisons, WITHOUT_TRANSFER, [WITH_TRANSFER])
+    findings = find_whether_cheaper(evidence, comparisons, WITHOUT_TRANSFER, [WITH_TRANSFER])
     yield Claim("3", "cheaper", findings, afterwards=True)
 
 

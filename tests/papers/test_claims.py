@@ -8,7 +8,13 @@ import pytest
 from reproduction_support import InventedEvidence
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.papers.claims import Finding, Outcome, ahead, cheaper, find_weakest
+from hpobench_ordered.papers.claims import (
+    Finding,
+    Outcome,
+    find_weakest,
+    find_whether_ahead,
+    find_whether_cheaper,
+)
 from hpobench_ordered.papers.evidence import MethodComparison
 from hpobench_ordered.papers.othpo import claims as othpo
 
@@ -131,7 +137,7 @@ def by_seed(*scores_of_seeds: Sequence[float]) -> np.ndarray:
     return np.stack([np.broadcast_to(np.array(scores, float), shape) for scores in scores_of_seeds])
 
 
-BOTH_AHEAD_OF_C = check_with(ahead, ["a", "b"], ["c"], trial=2)
+BOTH_AHEAD_OF_C = check_with(find_whether_ahead, ["a", "b"], ["c"], trial=2)
 
 
 def test_ahead_names_pair_that_decides():
@@ -154,7 +160,7 @@ def test_ahead_names_pair_that_decides():
 )
 def test_ahead_needs_lower_scores(score_of_c, margin, outcome):
     """After trial 2 the worse of a and b has 45; a margin is what counts as no worse."""
-    check = check_with(ahead, ["a", "b"], ["c"], trial=2, margin=margin)
+    check = check_with(find_whether_ahead, ["a", "b"], ["c"], trial=2, margin=margin)
 
     findings = check_on_scores(check, a=[50, 40, 30], b=[60, 45, 30], c=[90, score_of_c, 20])
 
@@ -166,7 +172,7 @@ def test_ahead_ignores_task_without_history():
     scores_of_a = np.full((N_TASKS, N_TRIALS), 10.0)
     scores_of_a[0] = [999, 999, 99]
 
-    check = check_with(ahead, ["a"], ["b"], trial=1)
+    check = check_with(find_whether_ahead, ["a"], ["b"], trial=1)
     findings = check_on_scores(check, a=scores_of_a, b=[20, 20, 20])
 
     assert get_outcomes(findings) == [Outcome.HOLDS]
@@ -186,7 +192,7 @@ def test_twice_as_cheap_is_decided_by_seeds(milliseconds_of_b, outcome):
     evidence = SimpleNamespace(milliseconds_of_seeds=lambda benchmark, method: times[method])
 
     comparisons = [MethodComparison("x", ("a", "b"))]
-    findings = cheaper(evidence, comparisons, "a", ["b"], factor=2)
+    findings = find_whether_cheaper(evidence, comparisons, "a", ["b"], factor=2)
 
     assert get_outcomes(findings) == [outcome]
 
@@ -213,7 +219,7 @@ def behind_on_last_tasks(number: int) -> FloatArray:
 )
 def test_ahead_on_tasks_needs_share(scores_of_a, outcome):
     """Three of the four tasks that count must have a score below b's, which is 50."""
-    check = check_with(othpo.ahead_on_tasks, "a", "b", trial=1, share=0.75)
+    check = check_with(othpo.find_whether_ahead_on_tasks, "a", "b", trial=1, share=0.75)
 
     findings = check_on_scores(check, a=scores_of_a, b=[50, 50, 50])
 
@@ -225,7 +231,7 @@ def test_ahead_on_tasks_needs_share(scores_of_a, outcome):
 )
 def test_alike_within_margin(score_of_b, outcome):
     """Scores after the first trial are alike if they are less than 5 apart; a has 50."""
-    check = check_with(othpo.alike_on_tasks, "a", "b", trial=1, margin=5, share=0.75)
+    check = check_with(othpo.find_whether_alike_on_tasks, "a", "b", trial=1, margin=5, share=0.75)
 
     findings = check_on_scores(check, a=[50, 10, 10], b=[score_of_b, 40, 40])
 
@@ -238,7 +244,7 @@ def test_alike_within_margin(score_of_b, outcome):
 def test_early_and_late_halves(early, late, outcome):
     """The scores of a are 10 on the first half of the tasks, 90 on the second; b always has 50."""
     scores_of_a = np.array([[50], [10], [10], [90], [90]]) * np.ones(N_TRIALS)
-    check = check_with(othpo.early_and_late, early, late, trial=1)
+    check = check_with(othpo.find_whether_leads_change_places, early, late, trial=1)
 
     findings = check_on_scores(check, a=scores_of_a, b=[50, 50, 50])
 
@@ -249,7 +255,7 @@ def test_early_and_late_halves(early, late, outcome):
 @pytest.mark.parametrize(("last_score_of_b", "outcome"), [(50, Outcome.HOLDS), (30, Outcome.FAILS)])
 def test_stays_ahead_since_trial(last_score_of_b, outcome):
     """Method a has 40 after trials 2 and 3; that it is behind b after trial 1 does not count."""
-    check = check_with(othpo.stays_ahead, "a", "b", since=2)
+    check = check_with(othpo.find_whether_ahead_since, "a", "b", since=2)
 
     findings = check_on_scores(check, a=[90, 40, 40], b=[50, 50, last_score_of_b])
 
@@ -258,7 +264,7 @@ def test_stays_ahead_since_trial(last_score_of_b, outcome):
 
 def test_between_is_found_after_each_trial():
     """Method b is between a and c after trial 1 (10, 40, 50), not after trial 2 (10, 40, 30)."""
-    check = check_with(othpo.between, "b", "a", "c", trials=(1, 2))
+    check = check_with(othpo.find_whether_between, "b", "a", "c", trials=(1, 2))
 
     findings = check_on_scores(check, a=[10, 10, 10], b=[40, 40, 20], c=[50, 30, 30])
 
@@ -271,7 +277,7 @@ def test_between_is_found_after_each_trial():
 )
 def test_lead_over_best_rival_shrinks(scores_of_a, outcome):
     """The lead of a over b, the better rival, falls from 50 to 20, or grows from 5 to 20."""
-    check = check_with(othpo.lead_shrinks, ["a"], ["b", "c"], trials=(1, 2))
+    check = check_with(othpo.find_whether_lead_shrinks, ["a"], ["b", "c"], trials=(1, 2))
 
     findings = check_on_scores(check, a=scores_of_a, b=[60, 30, 5])
 
@@ -289,7 +295,7 @@ def test_lead_over_best_rival_shrinks(scores_of_a, outcome):
 )
 def test_overtaken_after_last_trial(scores_of_b, outcome):
     """Method b is behind a, which has 10 throughout, after the first trial."""
-    check = check_with(othpo.overtaken, ["a"], ["b"])
+    check = check_with(othpo.find_whether_overtaken, ["a"], ["b"])
 
     after_first, after_last = check_on_scores(check, a=[10, 10, 10], b=scores_of_b)
 
@@ -305,7 +311,7 @@ def test_grows_needs_rank_correlation(lowest_correlation, outcome):
 
     It is that in the ten best configurations of each task of xgboost-mnist, without any runs.
     """
-    findings = othpo.grows(
+    findings = othpo.find_whether_growing(
         InventedEvidence(),
         "xgboost-mnist",
         "max_depth",

@@ -18,7 +18,7 @@ from hpobench_ordered.data.identity import BenchmarkIdentity
 from hpobench_ordered.methods.random_search import RandomSearch
 from hpobench_ordered.methods.registry import method_spec
 from hpobench_ordered.papers import Paper, paper, reproduce
-from hpobench_ordered.papers.claims import Claim, Outcome, ahead
+from hpobench_ordered.papers.claims import Claim, Outcome, find_whether_ahead
 from hpobench_ordered.papers.distbo.claims import (
     find_whether_near_optimum,
     find_whether_only_one_finds,
@@ -72,7 +72,9 @@ def test_errors_are_between_runs():
     evidence = make_evidence({("x", "a"): by_seed_and_task, ("x", "b"): 0.25})
     comparisons = [MethodComparison("x", ("a", "b"))]
 
-    (finding,) = ahead(evidence, comparisons, ["a"], ["b"], trial=1, measure=Measure.REGRET)
+    (finding,) = find_whether_ahead(
+        evidence, comparisons, ["a"], ["b"], trial=1, measure=Measure.REGRET
+    )
 
     assert finding.n_samples == 6
     assert finding.standard_error == pytest.approx(regrets_of_a.std(ddof=1) / np.sqrt(6))

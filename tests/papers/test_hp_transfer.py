@@ -309,7 +309,7 @@ def check_on_runs(
 )
 def test_faster_method_needs_fewer_trials(method, others, factors, outcome):
     """There is a finding for each of two old budgets and three budgets of tpe."""
-    check = check_with(speedups.is_faster, method, others)
+    check = check_with(speedups.find_whether_faster, method, others)
 
     findings = check_on_runs(check, a=factors, b=[0.4, 0.4])
 
@@ -319,7 +319,7 @@ def test_faster_method_needs_fewer_trials(method, others, factors, outcome):
 
 def test_speedups_have_errors_over_families():
     """Speedups are 2 and 1/2: their logarithms to base 2 have mean 0 and standard error 1."""
-    check = check_with(speedups.is_faster, "a", ["tpe"])
+    check = check_with(speedups.find_whether_faster, "a", ["tpe"])
 
     first, *_, last = check_on_runs(check, a=[0.5, 2])
 
@@ -332,7 +332,7 @@ def test_speedups_have_errors_over_families():
 
 def test_benchmarks_of_one_family_are_one_sample():
     """Both versions of svm are evaluated on the same models, so only their mean is a sample."""
-    check = check_with(speedups.is_faster, "a", ["tpe"])
+    check = check_with(speedups.find_whether_faster, "a", ["tpe"])
 
     first, *_ = check_on_runs(check, ("svm-a", "svm-b"), a=[0.5, 0.5])
 
@@ -351,7 +351,7 @@ def test_benchmarks_of_one_family_are_one_sample():
 )
 def test_level_is_within_factor(factors, outcome):
     """Method a may be up to 1.5 times as fast as tpe, or tpe as a."""
-    check = check_with(speedups.is_about_as_fast, "a", factor=1.5)
+    check = check_with(speedups.find_whether_about_as_fast, "a", factor=1.5)
     assert {finding.outcome for finding in check_on_runs(check, a=factors)} == {outcome}
 
 
@@ -365,5 +365,5 @@ def test_level_is_within_factor(factors, outcome):
     ],
 )
 def test_failing_in_quarter_is_often(factors, outcome):
-    check = check_with(speedups.often_fails, "a", share=0.25)
+    check = check_with(speedups.find_whether_often_failing, "a", share=0.25)
     assert {finding.outcome for finding in check_on_runs(check, a=factors)} == {outcome}

@@ -9,7 +9,7 @@ from functools import partial
 from hpobench_ordered.experiment.protocols import LeaveOneOut
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.papers.ablr.learned_contexts import LearnedContexts
-from hpobench_ordered.papers.claims import Claim, ahead, cheaper
+from hpobench_ordered.papers.claims import Claim, find_whether_ahead, find_whether_cheaper
 from hpobench_ordered.papers.evidence import Comparisons, Evidence, Measure, MethodComparison
 from hpobench_ordered.papers.figures import progress
 from hpobench_ordered.papers.paper import Check, Exhibit, Paper, Setting
@@ -58,7 +58,7 @@ def check_main(
     evidence: Evidence, comparisons: Comparisons, *, measure: Measure
 ) -> Iterator[Claim]:
     """Yield the claims that the paper makes of figures 1 to 5, in regret or in rank."""
-    compare = partial(ahead, evidence, comparisons, measure=measure)
+    compare = partial(find_whether_ahead, evidence, comparisons, measure=measure)
     yield Claim(
         "B.3",
         "Both GP transfers are ahead of plain GP",
@@ -92,7 +92,7 @@ def check_svm(evidence: Evidence, comparisons: Comparisons) -> Iterator[Claim]:
     yield Claim(
         "B.3",
         "BOHAMIANN with transfer takes longer than ABLR with transfer",
-        cheaper(evidence, comparisons, TRANSFER, ["bohamiann-ctx"]),
+        find_whether_cheaper(evidence, comparisons, TRANSFER, ["bohamiann-ctx"]),
     )
 
 
@@ -103,7 +103,9 @@ def check_quadratic(evidence: Evidence, comparisons: Comparisons) -> Iterator[Cl
     yield Claim(
         "B.3",
         "ABLR with transfer ranks best of all",
-        ahead(evidence, comparisons, [TRANSFER], rivals, trial=TRIALS, measure=Measure.RANK),
+        find_whether_ahead(
+            evidence, comparisons, [TRANSFER], rivals, trial=TRIALS, measure=Measure.RANK
+        ),
     )
 
 
@@ -114,7 +116,9 @@ def check_networks(evidence: Evidence, comparisons: Comparisons) -> Iterator[Cla
         yield Claim(
             "B.3",
             f"After {trial} trials ABLR with transfer is ahead of the other methods with networks",
-            ahead(evidence, comparisons, [TRANSFER], rivals, trial=trial, measure=Measure.REGRET),
+            find_whether_ahead(
+                evidence, comparisons, [TRANSFER], rivals, trial=trial, measure=Measure.REGRET
+            ),
         )
 
 
@@ -129,7 +133,7 @@ def check_embeddings(
         measure: What is compared.
         two_stage: Name of the method whose embeddings are learned on the other benchmark.
     """
-    compare = partial(ahead, evidence, comparisons, trial=TRIALS, measure=measure)
+    compare = partial(find_whether_ahead, evidence, comparisons, trial=TRIALS, measure=measure)
     margin = MARGINS[measure]
     yield Claim(
         "B.4",

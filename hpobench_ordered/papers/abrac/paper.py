@@ -13,8 +13,8 @@ from hpobench_ordered.methods._multi_task import MultiTask
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.methods.bohamiann import ContextBohamiann
 from hpobench_ordered.methods.gp_transfer import GPTransferSubsample
-from hpobench_ordered.papers.abrac.posteriors import has_lowest, posteriors
-from hpobench_ordered.papers.claims import Claim, ahead, cheaper
+from hpobench_ordered.papers.abrac.posteriors import find_whether_lowest, posteriors
+from hpobench_ordered.papers.claims import Claim, find_whether_ahead, find_whether_cheaper
 from hpobench_ordered.papers.evidence import Comparisons, Evidence, Measure, MethodComparison
 from hpobench_ordered.papers.figures import progress
 from hpobench_ordered.papers.paper import Exhibit, Paper, Setting
@@ -85,7 +85,7 @@ def claim_ahead(
         trial: The trial, counted from 1; default: the last one.
         by_task: Whether each task has a finding of its own.
     """
-    findings = ahead(
+    findings = find_whether_ahead(
         evidence, comparisons, [first], rivals, trial=trial, measure=measure, by_task=by_task
     )
     return Claim("5", sentence, findings, afterwards=trial in AFTERWARDS)
@@ -134,7 +134,9 @@ def check_quadratic(evidence: Evidence, comparisons: Comparisons) -> Iterator[Cl
     yield from claim_best_ranks(evidence, comparisons, rivals)
     yield claim_ahead(evidence, comparisons, "ABRAC's regret is lowest", rivals, Measure.REGRET)
     sentence = "ABRAC is more than 100 times faster than ABLR and GPs"
-    yield Claim("5", sentence, cheaper(evidence, comparisons, ABRAC, (ABLR, MT_GP), factor=100))
+    yield Claim(
+        "5", sentence, find_whether_cheaper(evidence, comparisons, ABRAC, (ABLR, MT_GP), factor=100)
+    )
 
 
 def check_networks(evidence: Evidence, comparisons: Comparisons) -> Iterator[Claim]:
@@ -175,7 +177,7 @@ def check_posteriors(
         n_random: Number of random evaluations, the same for all methods.
         n_own: Number of further evaluations, which each method chooses itself.
     """
-    compare = partial(has_lowest, evidence, comparisons, n_random=n_random, n_own=n_own)
+    compare = partial(find_whether_lowest, evidence, comparisons, n_random=n_random, n_own=n_own)
     yield Claim(
         "5",
         "ABRAC's posterior mean is nearest to the function",

@@ -213,7 +213,7 @@ def posteriors(
     return Content(pd.concat(tables, ignore_index=True), chart)
 
 
-def has_lowest(
+def find_whether_lowest(
     evidence: Evidence,
     comparisons: Comparisons,
     quantity: str,
@@ -223,7 +223,7 @@ def has_lowest(
     n_random: int,
     n_own: int,
 ) -> list[Finding]:
-    """Check that a property of `Belief` is lower for a method than for each of its rivals.
+    """Find whether a property of `Belief` is lower for a method than for each of its rivals.
 
     Means over all tasks are compared. Errors are over tasks, each of which has one run.
 
@@ -231,7 +231,7 @@ def has_lowest(
         evidence: The results.
         comparisons: The comparison, of which only the benchmark counts.
         quantity: Name of the property, one of `QUANTITIES`.
-        first: The method.
+        first: The method for which it should be lower.
         rivals: The methods that it is compared with.
         n_random: Number of random evaluations.
         n_own: Number of evaluations that the method chose.
@@ -246,15 +246,13 @@ def has_lowest(
         ]
         values_of_method[method] = np.array([getattr(belief, quantity) for belief in beliefs])
 
-    label, number_format = QUANTITIES[
-        quantity
-    ]  # words for the property, and the format of its values
+    words_for_property, number_format = QUANTITIES[quantity]
     findings = []
     for rival in rivals:
         means = [
             f"{name} {values_of_method[name].mean():{number_format}}" for name in (first, rival)
         ]
-        sentence = f"{label} {', '.join(means)}"
+        sentence = f"{words_for_property} {', '.join(means)}"
         # How much lower the property of the method is on each task.
         differences = values_of_method[rival] - values_of_method[first]
         findings.append(

@@ -1,4 +1,4 @@
-"""Checks of the claims of Law et al. (2019); see `papers.claims`."""
+"""What is found on the claims of Law et al. (2019); see `papers.claims`."""
 
 from collections.abc import Sequence
 

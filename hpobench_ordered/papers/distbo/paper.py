@@ -16,7 +16,7 @@ from hpobench_ordered.experiment.protocols import LeaveOneOut
 from hpobench_ordered.methods._model_based import ModelBased
 from hpobench_ordered.methods.base import Method, MethodSpec
 from hpobench_ordered.methods.distbo import NoneBLR, NoneGP
-from hpobench_ordered.papers.claims import Claim, ahead
+from hpobench_ordered.papers.claims import Claim, find_whether_ahead
 from hpobench_ordered.papers.distbo.claims import (
     find_whether_near_optimum,
     find_whether_only_one_finds,
@@ -261,7 +261,9 @@ def claim_ahead(
         worse = tuple(method for method in comparison.methods if method not in better)
     else:
         worse = _method_names(rivals, model, benchmark)
-    findings = ahead(evidence, [comparison], better, worse, trial=trial, measure=Measure.REGRET)
+    findings = find_whether_ahead(
+        evidence, [comparison], better, worse, trial=trial, measure=Measure.REGRET
+    )
     return Claim(section, f"After {trial} trials {sentence}", findings)
 
 
@@ -319,7 +321,7 @@ def check_joint(
         last: The last trial, after which methods are compared as well as early on.
     """
     for trial, model in product((EARLY, last), models):
-        findings = ahead(
+        findings = find_whether_ahead(
             evidence,
             [_compare_embeddings(model, benchmark)],
             [f"dist-{model}-joint"],

@@ -20,9 +20,9 @@ from hpobench_ordered.papers.hp_transfer.speedups import (
     SPEEDUP,
     draw_means_by_reference_budget,
     draw_speedups_by_benchmark,
-    is_about_as_fast,
-    is_faster,
-    often_fails,
+    find_whether_about_as_fast,
+    find_whether_faster,
+    find_whether_often_failing,
 )
 from hpobench_ordered.papers.paper import Check, Exhibit, Paper, Setting, claim_nothing
 
@@ -74,7 +74,7 @@ def _compare_with_reference(
     return tuple(comparisons)
 
 
-compare_speed = partial(is_faster, reference=REFERENCE)
+compare_speed = partial(find_whether_faster, reference=REFERENCE)
 
 
 def check_speedups(evidence: Evidence, comparisons: Comparisons, *, before: str) -> Iterator[Claim]:
@@ -98,7 +98,9 @@ def check_failures(evidence: Evidence, comparisons: Comparisons) -> Iterator[Cla
         yield Claim(
             "E",
             f"{name} often fails to reach what TPE does, in {OFTEN:.0%} of the runs or more",
-            often_fails(evidence, comparisons, method, share=OFTEN, reference=REFERENCE),
+            find_whether_often_failing(
+                evidence, comparisons, method, share=OFTEN, reference=REFERENCE
+            ),
         )
 
 
@@ -107,7 +109,7 @@ def check_twin(evidence: Evidence, comparisons: Comparisons) -> Iterator[Claim]:
     yield Claim(
         "F",
         f"TPE is as fast as with other random numbers, to a factor of {LEVEL}",
-        is_about_as_fast(evidence, comparisons, TWIN, factor=LEVEL, reference=REFERENCE),
+        find_whether_about_as_fast(evidence, comparisons, TWIN, factor=LEVEL, reference=REFERENCE),
     )
 
 

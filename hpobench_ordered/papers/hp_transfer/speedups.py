@@ -149,7 +149,7 @@ def draw_means_by_reference_budget(
     return Content(table, chart)
 
 
-def is_faster(
+def find_whether_faster(
     evidence: Evidence,
     comparisons: Comparisons,
     method: str,
@@ -157,9 +157,9 @@ def is_faster(
     *,
     reference: str,
 ) -> list[Finding]:
-    """Check that a method's mean speed-up over families is larger than that of each other method.
+    """Find whether a method's mean speed-up over families is larger than that of each other method.
 
-    There is a finding for each pair of budgets: that on the other method that decides.
+    There is a finding for each pair of budgets, on the other method that speaks least for it.
     """
     findings = []
     for budgets, speedup in iter_family_means(evidence, comparisons, SPEEDUP, reference):
@@ -168,13 +168,14 @@ def is_faster(
     return findings
 
 
-def is_about_as_fast(
+def find_whether_about_as_fast(
     evidence: Evidence, comparisons: Comparisons, method: str, *, factor: float, reference: str
 ) -> list[Finding]:
-    """Check that a method and the reference are about equally fast.
+    """Find whether a method and the reference are about equally fast.
 
-    Neither may be `factor` times as fast as the other or more. There is a finding for each pair of
-    budgets: that on the direction that decides.
+    They are if neither is `factor` times as fast as the other, or faster. So two comparisons must
+    turn out right for each pair of budgets: the method must not be much slower, and not much
+    faster. The finding is on the one that speaks less for the claim.
     """
     findings = []
     for budgets, speedup in iter_family_means(evidence, comparisons, SPEEDUP, reference):
@@ -187,7 +188,7 @@ def is_about_as_fast(
 def compare_speedups(
     budgets: str, speedup: "pd.DataFrame", method: str, other: str, *, allowed: float = 1.0
 ) -> Finding:
-    """Check that a method is faster than another, or at most `allowed` times slower.
+    """Find whether a method is faster than another, or at most `allowed` times slower.
 
     The finding is on the logarithm of the ratio of their speed-ups, family by family.
 
@@ -209,12 +210,13 @@ def compare_speedups(
     return Finding.from_samples(budgets, sentence, log_ratios, is_ratio=True)
 
 
-def often_fails(
+def find_whether_often_failing(
     evidence: Evidence, comparisons: Comparisons, method: str, *, share: float, reference: str
 ) -> list[Finding]:
-    """Check that on average at least a share of a method's runs never reaches the reference.
+    """Find whether at least a share of a method's runs never gets as far as the reference.
 
-    Errors are over families of benchmarks.
+    There is a finding for each pair of budgets, with a sample for each family of benchmarks: the
+    mean share over its tasks, minus the share that is asked for.
     """
     findings = []
     for budgets, rate in iter_family_means(evidence, comparisons, FAILURE_RATE, reference):

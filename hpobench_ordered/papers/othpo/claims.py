@@ -1,4 +1,4 @@
-"""Checks of the claims of Hellan et al. (2023); see `papers.claims`."""
+"""What is found on the claims of Hellan et al. (2023); see `papers.claims`."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -20,7 +20,7 @@ from hpobench_ordered.papers.differences import compare_methods, resampled_error
 from hpobench_ordered.papers.evidence import Comparisons, Evidence
 
 
-def ahead_on_tasks(
+def find_whether_ahead_on_tasks(
     evidence: Evidence,
     comparisons: Comparisons,
     first: str,
@@ -29,12 +29,15 @@ def ahead_on_tasks(
     trial: int,
     share: float,
 ) -> list[Finding]:
-    """Check that one method is better than another on at least a share of all benchmarks' tasks."""
+    """Find whether one method is better than another on at least a share of all tasks.
+
+    There is one finding, on the tasks of all benchmarks together.
+    """
     leads = pool_leads(evidence, comparisons, first, second, trial)
     return [count_tasks(leads, lambda lead: lead > 0, f"{first} ahead of {second}", share)]
 
 
-def alike_on_tasks(
+def find_whether_alike_on_tasks(
     evidence: Evidence,
     comparisons: Comparisons,
     first: str,
@@ -44,7 +47,10 @@ def alike_on_tasks(
     margin: float,
     share: float,
 ) -> list[Finding]:
-    """Check that two methods' scores are closer than a margin on at least a share of all tasks."""
+    """Find whether two methods' scores differ by less than a margin on a share of all tasks.
+
+    There is one finding, on the tasks of all benchmarks together.
+    """
     leads = pool_leads(evidence, comparisons, first, second, trial)
     label = f"{first} and {second} less than {margin:g} apart"
     return [count_tasks(leads, lambda lead: np.abs(lead) < margin, label, share)]
@@ -69,7 +75,7 @@ def pool_leads(
 def count_tasks(
     leads: FloatArray, is_counted: Callable[[FloatArray], BoolArray], label: str, share: float
 ) -> Finding:
-    """Check that at least a share of all tasks has a property, by counting the tasks with it.
+    """Find whether at least a share of all tasks has a property, by counting the tasks with it.
 
     The error of the count is its standard deviation over resamples of the seeds.
 
@@ -90,8 +96,8 @@ def count_tasks(
     return Finding(
         subject="all benchmarks together",
         sentence=f"{label} on {count(leads)} of {n_tasks} tasks, asked {lowest_count}",
-        # Half a task less than the lowest count that is enough: with this count, the difference is
-        # positive, and with one task less it is negative.
+        # A claim holds if the difference is positive. It is compared with half a task less than the
+        # lowest count that is enough, since the difference from that count itself may be 0.
         difference=count(leads) - (lowest_count - 0.5),
         standard_error=resampled_error(leads, count),
         n_samples=n_seeds,
@@ -99,36 +105,55 @@ def count_tasks(
     )
 
 
-def early_and_late(
+def find_whether_leads_change_places(
     evidence: Evidence, comparisons: Comparisons, early: str, late: str, *, trial: int
 ) -> list[Finding]:
-    """Check that one method is better on early tasks, and another one on later tasks.
+    """Find whether one method is better on early tasks, and another one on later tasks.
 
     Early tasks are the first half of those with history, later tasks the second half.
+
+    Args:
+        evidence: The results.
+        comparisons: The comparisons, one per benchmark.
+        early: The method that should be better on early tasks.
+        late: The method that should be better on later tasks.
+        trial: The trial after which they are compared, counted from 1.
+
+    Returns:
+        Two findings, over the tasks of all benchmarks: on early tasks and on later ones.
     """
-    leads_of_early = []
-    leads_of_late = []
+    leads_on_early_tasks = []  # of `early` over `late`, (seeds, tasks) on each benchmark
+    leads_on_later_tasks = []  # of `late` over `early`
     for _, scores in iter_scores(evidence, comparisons):
-        leads = compare_methods(scores, late, early, trial=trial)
-        first_half, second_half = np.array_split(leads, 2, axis=1)
-        leads_of_early.append(first_half)
-        leads_of_late.append(-second_half)  # the lead of `late` over `early`
-    findings = []
-    # Both halves in turn, each with the method that should be better there.
-    for subject, better, other, leads_by_benchmark in (
-        ("early tasks", early, late, leads_of_early),
-        ("later tasks", late, early, leads_of_late),
-    ):
-        lead_of_seeds = np.concatenate(leads_by_benchmark, axis=1).mean(axis=1)
-        sentence = f"lead of {better} over {other}"
-        findings.append(Finding.from_samples(subject, sentence, lead_of_seeds, number_format=".1f"))
-    return findings
+        leads_of_early = compare_methods(scores, late, early, trial=trial)
+        on_first_half, on_second_half = np.array_split(leads_of_early, 2, axis=1)
+        leads_on_early_tasks.append(on_first_half)
+        leads_on_later_tasks.append(-on_second_half)
+    return [
+        _average_leads("early tasks", f"lead of {early} over {late}", leads_on_early_tasks),
+        _average_leads("later tasks", f"lead of {late} over {early}", leads_on_later_tasks),
+    ]
 
 
-def stays_ahead(
+def _average_leads(subject: str, sentence: str, leads: Sequence[FloatArray]) -> Finding:
+    """Make the finding on a mean lead over all tasks of several benchmarks.
+
+    Args:
+        subject: As in `Finding`.
+        sentence: As in `Finding`.
+        leads: Leads on each benchmark, (seeds, tasks).
+    """
+    lead_of_seeds = np.concatenate(leads, axis=1).mean(axis=1)
+    return Finding.from_samples(subject, sentence, lead_of_seeds, number_format=".1f")
+
+
+def find_whether_ahead_since(
     evidence: Evidence, comparisons: Comparisons, first: str, second: str, *, since: int
 ) -> list[Finding]:
-    """Check that one method scores better than another after every trial from `since` on."""
+    """Find whether one method scores better than another after every trial from `since` on.
+
+    On each benchmark, the finding is on the trial after which it is least so.
+    """
     findings = []
     for benchmark, scores in iter_scores(evidence, comparisons):
         last_trial = scores.values.shape[-1]
@@ -140,7 +165,7 @@ def stays_ahead(
     return findings
 
 
-def between(
+def find_whether_between(
     evidence: Evidence,
     comparisons: Comparisons,
     middle: str,
@@ -149,9 +174,17 @@ def between(
     *,
     trials: Sequence[int],
 ) -> list[Finding]:
-    """Check that a method's score is above that of `lower` and below that of `upper`.
+    """Find whether the score of the method `middle` is between those of two others.
 
-    This is checked on each benchmark after each of some trials.
+    There is a finding for each benchmark and each of some trials.
+
+    Args:
+        evidence: The results.
+        comparisons: The comparisons, one per benchmark.
+        middle: The method whose score should be between those of the others.
+        lower: The method that should have the lowest, and so the best, score.
+        upper: The method that should have the highest score.
+        trials: The trials, counted from 1.
     """
     findings = []
     for trial in trials:
@@ -163,7 +196,7 @@ def between(
     return findings
 
 
-def lead_shrinks(
+def find_whether_lead_shrinks(
     evidence: Evidence,
     comparisons: Comparisons,
     firsts: Sequence[str],
@@ -171,18 +204,18 @@ def lead_shrinks(
     *,
     trials: Sequence[int],
 ) -> list[Finding]:
-    """Check that the best of some methods loses some of its lead over the best rival.
+    """Find whether the best of some methods loses some of its lead over the best rival.
 
-    The lead after the first trial is compared with the lead after each later one; the finding is on
-    the later trial that decides. Which method and which rival is best is decided anew after each
-    trial.
+    After each trial, the method and the rival of lowest mean score are chosen anew, and their lead
+    is compared with that after the first trial. On each benchmark, the finding is on the later
+    trial that speaks least for the claim.
 
     Args:
         evidence: The results.
         comparisons: The comparisons, one per benchmark.
-        firsts: The methods.
+        firsts: The methods whose lead should shrink.
         rivals: The methods that they are compared with.
-        trials: The trials, counted from 1, in ascending order.
+        trials: The first trial and one or more later ones, counted from 1, in ascending order.
     """
     findings = []
     for benchmark, scores in iter_scores(evidence, comparisons):
@@ -208,13 +241,14 @@ def lead_shrinks(
     return findings
 
 
-def overtaken(
+def find_whether_overtaken(
     evidence: Evidence, comparisons: Comparisons, leaders: Sequence[str], followers: Sequence[str]
 ) -> list[Finding]:
-    """Check that the best leader ranks better than all followers after the first trial.
+    """Find whether some methods, the leaders, are overtaken by others, the followers.
 
-    After the last trial, the best follower must rank better than all leaders. Both have a finding
-    on each benchmark. Errors are those of differences of mean ranks over resamples of the seeds.
+    After the first trial, the best leader must rank better than all followers; after the last
+    trial, the best follower must rank better than all leaders. Both have a finding on each
+    benchmark. Errors are those of differences of mean ranks over resamples of the seeds.
     """
     findings = []
     for comparison in comparisons:
@@ -240,7 +274,7 @@ def compare_best_ranks(
     firsts: Sequence[str],
     rivals: Sequence[str],
 ) -> Finding:
-    """Check that the lowest mean rank of some methods is lower than that of their rivals.
+    """Find whether the lowest mean rank of some methods is lower than that of their rivals.
 
     Args:
         subject: The subject of the finding.
@@ -274,10 +308,10 @@ def compare_best_ranks(
     )
 
 
-def grows(
+def find_whether_growing(
     evidence: Evidence, benchmark: str, hyperparameter: str, *, count: int, at_least: float
 ) -> list[Finding]:
-    """Check that a hyperparameter's values in the best configurations grow from task to task.
+    """Find whether a hyperparameter's values in the best configurations grow from task to task.
 
     The error is 0, as the configurations and their values are always the same.
 

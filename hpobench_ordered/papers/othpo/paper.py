@@ -11,19 +11,19 @@ from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.benchmarks import xgboost_mnist
 from hpobench_ordered.data.benchmark import Benchmark
 from hpobench_ordered.experiment.protocols import Ordered
-from hpobench_ordered.papers.claims import Claim, ahead
+from hpobench_ordered.papers.claims import Claim, find_whether_ahead
 from hpobench_ordered.papers.differences import Estimate
 from hpobench_ordered.papers.evidence import Comparisons, Evidence, Landscape, MethodComparison
 from hpobench_ordered.papers.othpo import authors_bo
 from hpobench_ordered.papers.othpo.claims import (
-    ahead_on_tasks,
-    alike_on_tasks,
-    between,
-    early_and_late,
-    grows,
-    lead_shrinks,
-    overtaken,
-    stays_ahead,
+    find_whether_ahead_on_tasks,
+    find_whether_ahead_since,
+    find_whether_alike_on_tasks,
+    find_whether_between,
+    find_whether_growing,
+    find_whether_lead_shrinks,
+    find_whether_leads_change_places,
+    find_whether_overtaken,
 )
 from hpobench_ordered.papers.othpo.downstream import (
     IMPROVEMENT,
@@ -219,7 +219,9 @@ def order_matters(evidence: Evidence, comparisons: Comparisons) -> Claim:
     return Claim(
         "G.1",
         "After one trial simple-ordered is ahead of simple-ordered-shuffled",
-        ahead(evidence, comparisons, ["simple-ordered"], ["simple-ordered-shuffled"], trial=1),
+        find_whether_ahead(
+            evidence, comparisons, ["simple-ordered"], ["simple-ordered-shuffled"], trial=1
+        ),
     )
 
 
@@ -228,7 +230,9 @@ def optimisation_matters(evidence: Evidence, comparisons: Comparisons) -> Claim:
     return Claim(
         "G.1",
         "From trial 10 on simple-previous is ahead of simple-previous-no-bo",
-        stays_ahead(evidence, comparisons, "simple-previous", "simple-previous-no-bo", since=10),
+        find_whether_ahead_since(
+            evidence, comparisons, "simple-previous", "simple-previous-no-bo", since=10
+        ),
     )
 
 
@@ -238,7 +242,7 @@ def check_drift(evidence: Evidence, _: Comparisons) -> Iterator[Claim]:
         yield Claim(
             "1",
             f"The best configurations have {words} the more data there is",
-            grows(evidence, XGBOOST, hyperparameter, count=10, at_least=0.5),
+            find_whether_growing(evidence, XGBOOST, hyperparameter, count=10, at_least=0.5),
         )
 
 
@@ -248,12 +252,12 @@ def check_first_trial(evidence: Evidence, comparisons: Comparisons) -> Iterator[
         "5.4",
         "After one trial simple-ordered and simple-previous are ahead of every standard transfer "
         "method (transfer-bo included)",
-        ahead(evidence, comparisons, BEST_TWO, STANDARD, trial=1),
+        find_whether_ahead(evidence, comparisons, BEST_TWO, STANDARD, trial=1),
     )
     yield Claim(
         "5.4",
         "After one trial every transfer method is ahead of bo and random-search",
-        ahead(evidence, comparisons, (*STANDARD, *SIMPLE), NO_TRANSFER, trial=1),
+        find_whether_ahead(evidence, comparisons, (*STANDARD, *SIMPLE), NO_TRANSFER, trial=1),
     )
     yield order_matters(evidence, comparisons)
 
@@ -263,14 +267,16 @@ def check_three_methods(evidence: Evidence, comparisons: Comparisons) -> Iterato
     yield Claim(
         "5.3",
         "After one trial simple-ordered is ahead of transfer-bo and cts",
-        ahead(evidence, comparisons, ["simple-ordered"], ["cts", "transfer-bo"], trial=1),
+        find_whether_ahead(
+            evidence, comparisons, ["simple-ordered"], ["cts", "transfer-bo"], trial=1
+        ),
     )
     best_method = {NEWSVENDOR: "transfer-bo", XGBOOST: "cts", SVM: "simple-ordered"}
     findings = []
     for comparison in comparisons:
         method = best_method[comparison.benchmark]
         rivals = [other for other in best_method.values() if other != method]
-        findings += ahead(evidence, [comparison], [method], rivals, trial=10)
+        findings += find_whether_ahead(evidence, [comparison], [method], rivals, trial=10)
     yield Claim(
         "5.5",
         "After ten trials transfer-bo is best on newsvendor, cts on xgboost-mnist and "
@@ -284,12 +290,14 @@ def check_best_two(evidence: Evidence, comparisons: Comparisons) -> Iterator[Cla
     yield Claim(
         "5.4",
         "After one trial simple-ordered and simple-previous are very similar",
-        alike_on_tasks(evidence, comparisons, *BEST_TWO, trial=1, margin=HARDLY, share=ALMOST_ALL),
+        find_whether_alike_on_tasks(
+            evidence, comparisons, *BEST_TWO, trial=1, margin=HARDLY, share=ALMOST_ALL
+        ),
     )
     yield Claim(
         "5.4",
         "simple-ordered is slightly better on early tasks, simple-previous on later ones",
-        early_and_late(evidence, comparisons, *BEST_TWO, trial=1),
+        find_whether_leads_change_places(evidence, comparisons, *BEST_TWO, trial=1),
     )
 
 
@@ -300,7 +308,7 @@ def check_order(evidence: Evidence, comparisons: Comparisons) -> Iterator[Claim]
     yield Claim(
         "G.1",
         "simple-ordered is ahead of simple-ordered-shuffled on almost all tasks",
-        ahead_on_tasks(evidence, comparisons, *pair, trial=1, share=ALMOST_ALL),
+        find_whether_ahead_on_tasks(evidence, comparisons, *pair, trial=1, share=ALMOST_ALL),
     )
 
 
@@ -310,7 +318,7 @@ def check_optimisation(evidence: Evidence, comparisons: Comparisons) -> Iterator
     yield Claim(
         "G.1",
         "simple-previous is ahead of simple-previous-no-bo on almost all tasks",
-        ahead_on_tasks(evidence, comparisons, *pair, trial=1, share=ALMOST_ALL),
+        find_whether_ahead_on_tasks(evidence, comparisons, *pair, trial=1, share=ALMOST_ALL),
     )
     yield optimisation_matters(evidence, comparisons)
 
@@ -321,7 +329,7 @@ def check_ranks(evidence: Evidence, comparisons: Comparisons) -> Iterator[Claim]
         "G.2",
         "simple-ordered or simple-previous rank best at the beginning, and are overtaken by "
         "transfer-bo or cts later",
-        overtaken(evidence, comparisons, BEST_TWO, ("cts", "transfer-bo")),
+        find_whether_overtaken(evidence, comparisons, BEST_TWO, ("cts", "transfer-bo")),
     )
 
 
@@ -336,7 +344,7 @@ def check_leads(evidence: Evidence, comparisons: Comparisons) -> Iterator[Claim]
         "5.5",
         "The lead of simple-ordered and simple-previous over standard transfer is largest at the "
         "beginning",
-        lead_shrinks(evidence, comparisons, BEST_TWO, STANDARD, trials=(1, 10, 25)),
+        find_whether_lead_shrinks(evidence, comparisons, BEST_TWO, STANDARD, trials=(1, 10, 25)),
     )
 
 
@@ -345,7 +353,7 @@ def check_dre(evidence: Evidence, comparisons: Comparisons) -> Iterator[Claim]:
     yield Claim(
         "G.7",
         "After one trial dre-ordered is ahead of the methods that do not use the order",
-        ahead(evidence, comparisons, ["dre-ordered"], NOT_ORDERED, trial=1),
+        find_whether_ahead(evidence, comparisons, ["dre-ordered"], NOT_ORDERED, trial=1),
     )
 
 
@@ -355,7 +363,7 @@ def check_dre_between(evidence: Evidence, comparisons: Comparisons) -> Iterator[
     yield Claim(
         "G.7",
         "dre-ordered is between simple-previous and simple-previous-no-bo",
-        between(evidence, comparisons, "dre-ordered", *ends, trials=(1, 10)),
+        find_whether_between(evidence, comparisons, "dre-ordered", *ends, trials=(1, 10)),
     )
 
 
