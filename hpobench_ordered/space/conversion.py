@@ -78,8 +78,8 @@ def read_description(name: object, description: object) -> "Parameter | Value":
         name: Name of the hyperparameter.
         description: One of three. A range is a tuple (low, high), or a tuple or list (low, high,
             "log") or (low, high, "linear"); it is of integers if both bounds are. Choices are
-            {"choices": [...]}, or a list that is not of two numbers; they are ordered if they are
-            increasing numbers. A constant is text, a number, a boolean or None.
+            {"choices": [...]}, or any other list or tuple but a list of two numbers; they are
+            ordered if they are increasing numbers. A constant is text, a number, a boolean or None.
 
     Returns:
         The hyperparameter, or the value of the constant.
@@ -96,7 +96,7 @@ def read_description(name: object, description: object) -> "Parameter | Value":
             is_log = scale == [LOG]
             is_integer = isinstance(lower, Integral) and isinstance(upper, Integral)
             return Parameter.number(name, lower, upper, log=is_log, integer=is_integer)
-        if isinstance(description, list):
+        if isinstance(description, tuple | list) and is_choices(description):
             _check_is_unambiguous(name, description)
             return make_choice(name, description)
         if isinstance(description, Mapping) and list(description) == [CHOICES]:
@@ -137,6 +137,18 @@ def is_range(description: Sequence[object]) -> bool:
     has_scale = following_items in ([LOG], [LINEAR])
     needs_no_scale = isinstance(description, tuple) and not following_items
     return has_bounds and (has_scale or needs_no_scale)
+
+
+def is_choices(description: Sequence[object]) -> bool:
+    """Whether a tuple or list describes choices: all that is no range.
+
+    Two numbers and another text are a tuple whose scale is misspelt, not three choices.
+    """
+    if is_range(description):
+        return False
+    has_bounds = len(description) == 3 and all(map(_is_number, description[:2]))
+    has_misspelt_scale = has_bounds and isinstance(description[2], str)
+    return not (isinstance(description, tuple) and has_misspelt_scale)
 
 
 def name_choice(name: str, choice: object) -> Value:

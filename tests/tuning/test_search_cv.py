@@ -1,5 +1,6 @@
 """The search with scikit-learn's interface, whose history remembers earlier searches."""
 
+import math
 import signal
 import subprocess
 import sys
@@ -20,13 +21,16 @@ from sklearn.datasets import make_classification
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import KFold, RandomizedSearchCV
+from sklearn.model_selection._search import BaseSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import hpobench_ordered as hbo
 from hpobench_ordered.errors import (
     ContinuedSearchWarning,
+    EvaluationsError,
     ExperimentError,
     InvalidSpaceError,
     StoreError,
@@ -239,6 +243,59 @@ def test_small_space_ends_the_search_as_in_sklearn():
     weights = [params["class_weight"] for params in search.cv_results_["params"]]
     assert len(weights) == 2
     assert set(weights) == {None, "balanced"}
+
+
+def test_generator_of_folds_is_read_once():
+    """The folds of a generator are those of its splitter."""
+    with_splitter = make_search(cv=KFold(3)).fit(X, Y)
+    with_generator = make_search(cv=KFold(3).split(X)).fit(X, Y)
+    assert_same_candidates(with_splitter, with_generator)
+
+
+def test_verbose_search_prints_one_line(capsys):
+    """The line is that of scikit-learn's search, although candidates are evaluated one by one."""
+    make_search(verbose=1).fit(X, Y)
+    own_line = capsys.readouterr().out
+    RandomizedSearchCV(
+        LogisticRegression(), {"C": stats.loguniform(1, 9)}, n_iter=4, cv=2, verbose=1
+    ).fit(X, Y)
+    assert own_line == capsys.readouterr().out
+    assert own_line == "Fitting 2 folds for each of 4 candidates, totalling 8 fits\n"
+
+
+class RecordingCallback:
+    """A callback of scikit-learn that records what begins and ends, and its size."""
+
+    def __init__(self):
+        self.events = []
+
+    def setup(self, estimator, context):
+        self.events.append("setup")
+
+    def on_fit_task_begin(self, estimator, context):
+        self.events.append(("begin", context.task_name, context.task_id, context.max_subtasks))
+
+    def on_fit_task_end(self, estimator, context):
+        self.events.append(("end", context.task_name, context.task_id))
+
+    def teardown(self, estimator, context):
+        self.events.append("teardown")
+
+
+@pytest.mark.skipif(not hasattr(BaseSearchCV, "set_callbacks"), reason="scikit-learn before 1.9")
+@pytest.mark.parametrize("batch_size", [1, 3])
+def test_callbacks_see_what_those_of_sklearn_see(batch_size):
+    """The events of four candidates on two folds, also if they are evaluated one by one."""
+    search_of_sklearn = RandomizedSearchCV(
+        LogisticRegression(), {"C": stats.loguniform(1, 9)}, n_iter=4, cv=2
+    )
+    events = []
+    for search in (make_search(batch_size=batch_size), search_of_sklearn):
+        callback = RecordingCallback()
+        search.set_callbacks(callback).fit(X, Y)
+        events.append(callback.events)
+    own_events, events_of_sklearn = events
+    assert own_events == events_of_sklearn
 
 
 # failures
@@ -575,7 +632,18 @@ def test_choices_of_several_types_are_history(tmp_path):
             "splits otherwise each time.*random_state",
         ),
         ({"n_iter": 0}, ValueError, "'n_iter' parameter of OrderedSearchCV must be an int"),
-        ({"space": {"C": stats.norm()}}, InvalidSpaceError, "only uniform, loguniform .* norm"),
+        (
+            {"space": {"C": stats.multivariate_normal()}},
+            InvalidSpaceError,
+            "only those of one number .* got multivariate_normal",
+        ),
+        ({"space": {"C": (0.1, 1.0, "lg")}}, InvalidSpaceError, "a range .* but got"),
+        ({"space": [{"C": (0.1, 1.0)}, 3]}, EvaluationsError, "must be a SearchSpace.* got list"),
+        (
+            {"space": [{"C": (0.1, 1.0)}, {"D": (0.0, 1.0)}]},
+            ValueError,
+            "Invalid parameter 'D'",
+        ),
         ({"space": {"D": (0.0, 1.0)}}, ValueError, "Invalid parameter 'D'"),
     ],
     ids=lambda value: repr(list(value)) if isinstance(value, dict) else None,
@@ -663,6 +731,10 @@ Real.__module__ = Categorical.__module__ = "skopt.space.space"
         (range(1, 4), hbo.Parameter.choice("x", (1, 2, 3), ordered=True)),
         (np.array([0.1, 1.0]), hbo.Parameter.choice("x", (0.1, 1.0), ordered=True)),
         ([False, True], hbo.Parameter.choice("x", (False, True))),
+        (("a", "b"), hbo.Parameter.choice("x", ("a", "b"))),
+        ((False, True), hbo.Parameter.choice("x", (False, True))),
+        ((None, "a"), hbo.Parameter.choice("x", (None, "a"))),
+        ((1, 3, 9), hbo.Parameter.choice("x", (1, 3, 9), ordered=True)),
         (stats.uniform(1, 4), hbo.Parameter.number("x", 1, 5)),
         (stats.loguniform(1, 4), hbo.Parameter.number("x", 1, 4, log=True)),
         (stats.randint(1, 4), hbo.Parameter.number("x", 1, 3, integer=True)),
@@ -686,6 +758,39 @@ def test_descriptions_of_parameters_are_read(description, expected):
     assert parameter == expected
 
 
+QUANTILE_OF_NORMAL = 2.5758293035489
+"""The quantile of the standard normal distribution at 0.995."""
+
+
+@pytest.mark.parametrize(
+    ("distribution", "low", "high", "is_log"),
+    [
+        (stats.expon(scale=100), -100 * math.log(0.995), -100 * math.log(0.005), True),
+        (stats.norm(1, 2), 1 - 2 * QUANTILE_OF_NORMAL, 1 + 2 * QUANTILE_OF_NORMAL, False),
+        (
+            stats.lognorm(0.5),
+            math.exp(-0.5 * QUANTILE_OF_NORMAL),
+            math.exp(0.5 * QUANTILE_OF_NORMAL),
+            True,
+        ),
+        (stats.triang(0.5, 0, 1), 0.05, 0.95, False),
+    ],
+    ids=["exponential", "normal", "lognormal", "triangular"],
+)
+def test_distribution_becomes_its_middle(distribution, low, high, is_log):
+    """A range has 99 % of the distribution, and the scale whose middle is near the median."""
+    parameter, _ = read_parameter("x", distribution)
+    assert parameter.lower == pytest.approx(low)
+    assert parameter.upper == pytest.approx(high)
+    assert parameter.log == is_log
+
+
+def test_distribution_of_integers_becomes_integers():
+    """The quantiles at 0.005 and 0.995 of a binomial distribution of ten fair coins."""
+    parameter, _ = read_parameter("x", stats.binom(10, 0.5))
+    assert parameter == hbo.Parameter.number("x", 1, 9, integer=True)
+
+
 def test_choices_may_be_any_objects():
     """The search space has their texts, from which the parameters of a model are read back."""
     model_space = read_space({"hidden_layer_sizes": [(10,), (10, 5), None]})
@@ -697,6 +802,67 @@ def test_choices_may_be_any_objects():
 def test_object_without_a_text_is_refused():
     with pytest.raises(InvalidSpaceError, match="needs a `__repr__`"):
         read_space({"model": [object(), None]})
+
+
+KERNELS = [
+    {"kernel": ["rbf"], "C": (0.1, 10.0, "log"), "gamma": (0.01, 1.0, "log")},
+    {"kernel": ["linear"], "C": (0.1, 10.0, "log")},
+    {"kernel": ["poly"], "C": (1.0, 2.0), "degree": [2, 3, 4]},
+]
+"""Alternatives of a support vector machine: gamma and degree belong to one kernel each."""
+
+
+def test_each_dict_is_an_alternative(tmp_path):
+    """Each candidate has the parameters of one dict; the next search starts from the best one."""
+    may = make_search(tmp_path / "svm.db", "May", estimator=SVC(), space=KERNELS, n_iter=9)
+    may.fit(X, Y)
+
+    names_of_kernel = {
+        "rbf": {"kernel", "C", "gamma"},
+        "linear": {"kernel", "C"},
+        "poly": {"kernel", "C", "degree"},
+    }
+    candidates = may.cv_results_["params"]
+    assert {params["kernel"] for params in candidates} == set(names_of_kernel)
+    for params in candidates:
+        assert set(params) == names_of_kernel[params["kernel"]]
+
+    june = make_search(tmp_path / "svm.db", "June", estimator=SVC(), space=KERNELS, n_iter=1)
+    assert june.fit(X, Y).best_params_ == may.best_params_
+
+
+def test_hyperparameters_described_alike_are_shared():
+    """The range of C is the same in the first two dicts, and another one in the third."""
+    space = read_space(KERNELS).space
+    assert space.names == ("alternative", "C", "gamma", "C (3)", "degree")
+    assert space.describe_condition("C") == "alternative in 1, 2"
+    assert space.describe_condition("C (3)") == "alternative in 3"
+
+
+def test_alternatives_of_objects_are_tuned():
+    """The steps of a pipeline are the alternatives, each with its own parameters."""
+    pipeline = Pipeline([("model", LogisticRegression())])
+    space = [
+        {"model": [LogisticRegression()], "model__C": (0.1, 10.0, "log")},
+        {"model": [DummyClassifier()]},
+    ]
+    search = make_search(estimator=pipeline, space=space, n_iter=6).fit(X, Y)
+    models = {type(params["model"]) for params in search.cv_results_["params"]}
+    assert models == {LogisticRegression, DummyClassifier}
+    assert isinstance(search.best_estimator_["model"], LogisticRegression)
+
+
+def test_size_is_that_of_all_alternatives():
+    """Of 6 + 3 configurations each is evaluated once, although twelve are asked for."""
+    space = [
+        {"kernel": ["rbf"], "C": [1.0, 2.0, 3.0], "gamma": ["scale", "auto"]},
+        {"kernel": ["linear"], "C": [1.0, 2.0, 3.0]},
+    ]
+    search = make_search(estimator=SVC(), space=space, n_iter=12)
+    with pytest.warns(UserWarning, match="total space of parameters 9 is smaller than n_iter=12"):
+        search.fit(X, Y)
+    candidates = {str(params) for params in search.cv_results_["params"]}
+    assert len(candidates) == 9
 
 
 def test_configspace_is_a_space():

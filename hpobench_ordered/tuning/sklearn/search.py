@@ -4,6 +4,7 @@ import math
 import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from numbers import Integral
@@ -24,7 +25,6 @@ from hpobench_ordered.data.history import Evaluations
 from hpobench_ordered.data.objective import Direction
 from hpobench_ordered.errors import ContinuedSearchWarning, ExperimentError, StoreError
 from hpobench_ordered.space import SearchSpace
-from hpobench_ordered.space.conversion import SpaceLike
 from hpobench_ordered.tuning._settings import HASH_OF, as_json
 from hpobench_ordered.tuning.optimiser import (
     DEFAULT_METHOD,
@@ -34,7 +34,7 @@ from hpobench_ordered.tuning.optimiser import (
 )
 from hpobench_ordered.tuning.reading.read import as_history
 from hpobench_ordered.tuning.reading.sources import Source, is_storage
-from hpobench_ordered.tuning.sklearn._space import EstimatorSpace, read_space
+from hpobench_ordered.tuning.sklearn._space import EstimatorSpace, EstimatorSpaceLike, read_space
 
 if TYPE_CHECKING:
     from hpobench_ordered.tuning.recording import Recorder
@@ -48,7 +48,10 @@ ADDRESS_PATTERN = re.compile(r" at 0x[0-9a-f]+")
 SEED_LIMIT = 2**31  # of seeds that are drawn
 
 EvaluateCandidates = Callable[..., object]
-"""scikit-learn's function of a list of candidates' parameters and, as `cv`, a splitter."""
+"""scikit-learn's function of a list of candidates' parameters and, as `cv`, a splitter.
+
+Since scikit-learn 1.9 it also takes, as `callback_ctx`, the context of the callbacks.
+"""
 
 
 @dataclass(frozen=True)
@@ -72,7 +75,6 @@ class _Session:
     """What one call of `fit` passes between the methods that scikit-learn calls.
 
     Attributes:
-        splitter: Makes the folds.
         hashes: Hashes of what is cross-validated, by name; empty if nothing is recorded.
         new_folds: What scikit-learn's last call of `evaluate_candidates` gave for each fold.
         fold_count: Number of folds that it gave in all calls.
@@ -80,7 +82,6 @@ class _Session:
         cv_results: What becomes `cv_results_`; empty until all is evaluated.
     """
 
-    splitter: Any
     hashes: dict[str, str] = field(default_factory=dict)
     new_folds: Sequence[Mapping[str, Any]] = ()
     fold_count: int = 0
@@ -89,11 +90,22 @@ class _Session:
 
 
 class _SplitOnce:
-    """A splitter with the same folds at each call, also where another one shuffles anew."""
+    """A splitter with the same folds at each call, also where another one shuffles anew.
 
-    def __init__(self, splitter: Any) -> None:
-        """Store the splitter, which the first call of `split` calls."""
+    When the folds are made, it prints scikit-learn's line about a search.
+    """
+
+    def __init__(self, splitter: Any, *, n_candidates: int, verbose: int) -> None:
+        """Store the splitter, which the first call of `split` calls.
+
+        Args:
+            splitter: Makes the folds.
+            n_candidates: Number of candidates in all batches of the search.
+            verbose: If it is 0, nothing is printed.
+        """
         self._splitter = splitter
+        self._n_candidates = n_candidates
+        self._verbose = verbose
         # The folds of the first call of `split`; None before it.
         self._folds: list[Any] | None = None
 
@@ -106,7 +118,33 @@ class _SplitOnce:
         """
         if self._folds is None:
             self._folds = list(self._splitter.split(X, y, **params))
+            if self._verbose > 0:
+                n_fits = self._n_candidates * len(self._folds)
+                print(
+                    f"Fitting {len(self._folds)} folds for each of {self._n_candidates} "
+                    f"candidates, totalling {n_fits} fits"
+                )
         return self._folds
+
+
+class _SubtasksOfAllBatches:
+    """A context of scikit-learn's callbacks that numbers the fits of all batches consecutively.
+
+    scikit-learn numbers the fits of each call of `evaluate_candidates` from 0, but the numbers of
+    a context's subtasks must differ.
+    """
+
+    def __init__(self, context: Any) -> None:
+        """Store the context of the search, which has no subtasks yet."""
+        self._context = context
+        self._n_subtasks = 0
+
+    def subcontext(self, *, task_name: str, task_id: int) -> Any:
+        """Make the context of a fit; its number in the batch, `task_id`, is not used."""
+        del task_id
+        context = self._context.subcontext(task_name=task_name, task_id=self._n_subtasks)
+        self._n_subtasks += 1
+        return context
 
 
 class OrderedSearchCV(BaseSearchCV):  # type: ignore[misc]  # mypy does not follow scikit-learn
@@ -123,17 +161,22 @@ class OrderedSearchCV(BaseSearchCV):  # type: ignore[misc]  # mypy does not foll
         The model, or pipeline, that is tuned. It needs a ``score`` function unless `scoring` is
         passed.
 
-    space : dict, SearchSpace or ConfigSpace.ConfigurationSpace
+    space : dict, list of dicts, SearchSpace or ConfigSpace.ConfigurationSpace
         What is tuned. A dict has names of the estimator's parameters (``step__parameter`` in a
         pipeline) as keys. Its values are:
 
         - ``(low, high)`` or ``(low, high, "log")``: a range, both ends included, of integers if
           both are integers;
-        - a list, array or range: choices, which may be any objects; they are ordered if they are
-          increasing numbers;
-        - ``uniform``, ``loguniform`` or ``randint`` of `scipy.stats`; a dimension of
-          scikit-optimize; a distribution of Optuna;
+        - a list, array, range or any other tuple: choices, which may be any objects; they are
+          ordered if they are increasing numbers;
+        - a distribution of `scipy.stats`: ``uniform``, ``loguniform`` and ``randint`` are ranges.
+          Of any other distribution, such as ``expon``, only the range of its middle 99 % is used,
+          on the scale, linear or log, whose middle is nearer to the median;
+        - a dimension of scikit-optimize; a distribution of Optuna;
         - a number, text or boolean: a constant.
+
+        In a list, each dict is one of the alternatives. Its number, from 1, is recorded as the
+        hyperparameter ``alternative``.
 
     history : str, path-like or optuna storage, default=None
         The Optuna storage in which evaluations are recorded, a study for each task, and those of
@@ -268,6 +311,10 @@ class OrderedSearchCV(BaseSearchCV):  # type: ignore[misc]  # mypy does not foll
     (['C', 'class_weight'], 5)
     """
 
+    # scikit-learn's `__init__` stores these arguments.
+    cv: Any
+    verbose: int
+
     _parameter_constraints: dict[str, Any] = {  # noqa: RUF012  as in scikit-learn
         **BaseSearchCV._parameter_constraints,
         "history": "no_validation",  # the reader says what is wrong with it
@@ -280,7 +327,7 @@ class OrderedSearchCV(BaseSearchCV):  # type: ignore[misc]  # mypy does not foll
     def __init__(
         self,
         estimator: Any,
-        space: SpaceLike,
+        space: EstimatorSpaceLike,
         *,
         history: "Source | Sequence[Evaluations] | None" = None,
         task: str | None = None,
@@ -337,34 +384,41 @@ class OrderedSearchCV(BaseSearchCV):  # type: ignore[misc]  # mypy does not foll
         self : OrderedSearchCV
             The fitted search.
         """
-        if isinstance(self.cv, Iterator):
-            raise ExperimentError("cv is an iterator, which can be read once: make it a list")
-        splitter = check_cv(self.cv, y, classifier=is_classifier(self.estimator))
+        # A generator of folds can be read once; during the search, `cv` is the splitter made of it.
+        cv = self.cv
+        self.cv = check_cv(cv, y, classifier=is_classifier(self.estimator))
         # scikit-learn's `fit` calls `_run_search` and `_format_results`, which use the session.
-        self._session = _Session(splitter)
+        self._session = _Session()
         if self.task is not None:  # a search that goes on checks that the data are the same
             self._session.hashes["X, y or parameters of fit"] = joblib.hash((X, y, params))
         try:
             super().fit(X, y, **params)
         finally:
+            self.cv = cv
             del self._session
         return self
 
-    def _run_search(self, evaluate_candidates: EvaluateCandidates) -> None:
+    def _run_search(
+        self, evaluate_candidates: EvaluateCandidates, *, callback_ctx: Any = None
+    ) -> None:
         """Ask the method for candidates and evaluate those that have not been recorded yet.
 
         scikit-learn's `fit` calls this method.
+
+        Args:
+            evaluate_candidates: Cross-validates candidates.
+            callback_ctx: The context of the callbacks; None before scikit-learn 1.9.
         """
         candidates = read_space(self.space)
-        # Setting the parameters of one random candidate raises an error if a parameter is misspelt.
+        # Setting the parameters of random candidates raises an error if a parameter is misspelt.
         # Otherwise the task would already be recorded with the wrong space.
-        some_config = candidates.space.sample(np.random.default_rng(0))
-        clone(self.estimator).set_params(**candidates.params(some_config))
+        for config in candidates.sample_alternatives(np.random.default_rng(0)):
+            clone(self.estimator).set_params(**candidates.params(config))
         recorder = None
         if self.task is not None:
             self._hash_splitter()
             recorder = open_recorder(self.history, self.task, Direction.MAXIMIZE)
-        n_iter = self._limit_n_iter(candidates.space)
+        n_iter = self._limit_n_iter(candidates.size)
         tuner = self._make_optimiser(candidates.space, recorder, n_iter)
         evaluations: list[Evaluation] = []
         if recorder is not None:
@@ -372,25 +426,89 @@ class OrderedSearchCV(BaseSearchCV):  # type: ignore[misc]  # mypy does not foll
             evaluations = _read_evaluations(recorder)
             self._warn_if_continued(len(evaluations), n_iter)
 
-        evaluate = partial(evaluate_candidates, cv=_SplitOnce(self._session.splitter))
-        while len(evaluations) < n_iter:
+        n_new = max(n_iter - len(evaluations), 0)
+        splitter = _SplitOnce(self.cv, n_candidates=n_new, verbose=self.verbose)
+        evaluate = partial(evaluate_candidates, cv=splitter)
+        with self._silence_batches():
+            with self._report_progress(evaluate, callback_ctx, n_new) as evaluate_and_report:
+                evaluations += self._evaluate_new(
+                    tuner, candidates, evaluate_and_report, range(len(evaluations), n_iter)
+                )
+            # There are no new folds if all candidates were recorded before or failed in this call.
+            has_new_folds = self._session.fold_count > 0
+            if not has_new_folds:
+                self._evaluate_best_again(evaluations, candidates, evaluate)
+        self._fill_cv_results(evaluations, candidates)
+
+    @contextmanager
+    def _silence_batches(self) -> Iterator[None]:
+        """Keep scikit-learn from printing a line for each batch, as `_SplitOnce` prints it once.
+
+        scikit-learn reads `verbose` for this line alone: what its fits print was decided before.
+        """
+        verbose = self.verbose
+        self.verbose = 0
+        try:
+            yield
+        finally:
+            self.verbose = verbose
+
+    @contextmanager
+    def _report_progress(
+        self, evaluate_candidates: EvaluateCandidates, callback_ctx: Any, n_candidates: int
+    ) -> Iterator[EvaluateCandidates]:
+        """Report to scikit-learn's callbacks when the search and each of its fits begin and end.
+
+        Args:
+            evaluate_candidates: Cross-validates candidates.
+            callback_ctx: The context of the callbacks; None before scikit-learn 1.9.
+            n_candidates: Number of candidates in all batches.
+
+        Yields:
+            `evaluate_candidates` that also reports.
+        """
+        if callback_ctx is None:
+            yield evaluate_candidates
+            return
+        search_ctx = callback_ctx.subcontext(
+            task_name="search",
+            max_subtasks=n_candidates * self.n_splits_,
+            sequential_subtasks=False,
+        ).call_on_fit_task_begin(estimator=self)
+        yield partial(evaluate_candidates, callback_ctx=_SubtasksOfAllBatches(search_ctx))
+        search_ctx.call_on_fit_task_end(estimator=self)
+
+    def _evaluate_new(
+        self,
+        tuner: Optimiser,
+        candidates: EstimatorSpace,
+        evaluate_candidates: EvaluateCandidates,
+        numbers: range,
+    ) -> list[Evaluation]:
+        """Ask the method for candidates, evaluate them in batches, and tell it their scores.
+
+        Args:
+            tuner: The optimiser of the task.
+            candidates: The search space.
+            evaluate_candidates: Cross-validates candidates.
+            numbers: Numbers of the candidates that have not been evaluated yet; those of the
+                recorded ones come before.
+        """
+        evaluations: list[Evaluation] = []
+        while len(evaluations) < len(numbers):
             # The first candidates are those that an interrupted search had asked for. If it had
             # evaluated a part of its batch, this batch is only the rest of it.
+            number = numbers[len(evaluations)]
             batch = tuner.pending
-            n_left_of_batch = self.batch_size - len(evaluations) % self.batch_size
-            n_new = min(n_left_of_batch, n_iter - len(evaluations)) - len(batch)
+            n_left_of_batch = self.batch_size - number % self.batch_size
+            n_new = min(n_left_of_batch, numbers.stop - number) - len(batch)
             batch += [tuner.ask() for _ in range(n_new)]
-            new = self._evaluate(batch, candidates, evaluate)
+            new = self._evaluate(batch, candidates, evaluate_candidates)
             for evaluation in new:
                 results = {"config": evaluation.config, "folds": list(evaluation.folds)}
                 tuner.tell_with_results(evaluation.config, evaluation.score, as_json(results))
             evaluations += new
-
-        # There are no new folds if all candidates were recorded before or failed in this call.
-        has_new_folds = self._session.fold_count > 0
-        if not has_new_folds:
-            self._evaluate_best_again(evaluations, candidates, evaluate)
-        self._fill_cv_results(evaluations, candidates)
+        return evaluations
 
     def _hash_splitter(self) -> None:
         """Add a hash of the splitter to the settings that are recorded.
@@ -400,7 +518,7 @@ class OrderedSearchCV(BaseSearchCV):  # type: ignore[misc]  # mypy does not foll
         Raises:
             ExperimentError: The splitter gives other folds at each call.
         """
-        splitter = self._session.splitter
+        splitter = self.cv  # made by `fit`
         if not _yields_constant_splits(splitter):
             raise ExperimentError(
                 f"cv={splitter} splits otherwise each time, so that a search with a history could "
@@ -408,17 +526,17 @@ class OrderedSearchCV(BaseSearchCV):  # type: ignore[misc]  # mypy does not foll
             )
         self._session.hashes["folds (cv)"] = joblib.hash(splitter)
 
-    def _limit_n_iter(self, space: SearchSpace) -> int:
-        """Return `n_iter`, or the number of configurations if there are fewer.
+    def _limit_n_iter(self, n_configs: float) -> int:
+        """Return `n_iter`, or the number of configurations of the space if there are fewer.
 
         Warns:
             UserWarning: There are fewer configurations. The text is that of scikit-learn's
                 `RandomizedSearchCV`.
         """
-        if self.n_iter <= space.size:
+        if self.n_iter <= n_configs:
             return self.n_iter
 
-        size = int(space.size)
+        size = int(n_configs)
         warnings.warn(
             f"The total space of parameters {size} is smaller than n_iter={self.n_iter}. Running "
             f"{size} iterations. For exhaustive searches, use GridSearchCV.",
