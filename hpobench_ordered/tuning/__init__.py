@@ -42,7 +42,6 @@ from hpobench_ordered.methods.wrapping.factory import as_method_spec
 from hpobench_ordered.methods.wrapping.importing import import_object
 from hpobench_ordered.space.optuna_space import suggest_config
 from hpobench_ordered.tuning.problems import (
-    OptunaHubProblem,
     configspace_problem,
     objective_function,
     optuna_objective,
@@ -52,6 +51,7 @@ from hpobench_ordered.tuning.reading.results import history_from_results
 
 if TYPE_CHECKING:
     from hpobench_ordered.tuning.optuna_sampler import OptunaSampler
+    from hpobench_ordered.tuning.optunahub_problem import OptunaHubProblem
     from hpobench_ordered.tuning.recording import record_history
     from hpobench_ordered.tuning.sklearn.search import OrderedSearchCV
 
@@ -74,6 +74,7 @@ __all__ = [
 SKLEARN = Extra("sklearn", "scikit-learn", "sklearn.model_selection")
 
 _MODULE_AND_EXTRA_OF_NAME = {
+    "OptunaHubProblem": ("hpobench_ordered.tuning.optunahub_problem", OPTUNA),
     "OptunaSampler": ("hpobench_ordered.tuning.optuna_sampler", OPTUNA),
     "OrderedSearchCV": ("hpobench_ordered.tuning.sklearn.search", SKLEARN),
     "record_history": ("hpobench_ordered.tuning.recording", OPTUNA),

@@ -1,20 +1,17 @@
 """Tasks as objectives of other packages."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hpobench_ordered._typing import ConfigLike
 from hpobench_ordered.data.benchmark import Task
-from hpobench_ordered.data.extras import import_extra
 from hpobench_ordered.data.objective import Direction
 from hpobench_ordered.space.optuna_space import suggest_config
 
 if TYPE_CHECKING:
     from ConfigSpace import ConfigurationSpace
     from optuna import Trial
-    from optuna.distributions import BaseDistribution
-    from optuna.study import StudyDirection
 
 
 def objective_function(task: Task) -> Callable[[ConfigLike], float]:
@@ -47,49 +44,6 @@ def optuna_objective(task: Task) -> "Callable[[Trial], float]":
     `best_params` are a configuration.
     """
     return partial(_trial_value, task)
-
-
-class OptunaHubProblem:
-    """A task with the attributes of OptunaHub's problems, in the objective's own units.
-
-    For a study: `optuna.create_study(directions=problem.directions).optimize(problem, n_trials=9)`.
-
-    Args:
-        task: The task.
-
-    Raises:
-        MissingExtraError: Without Optuna.
-    """
-
-    def __init__(self, task: Task) -> None:
-        """Store the task; a `MissingExtraError` if Optuna is not installed."""
-        import_extra("optuna", package="optuna", extra="optuna", purpose="OptunaHubProblem")
-        self.task = task
-
-    @property
-    def search_space(self) -> "dict[str, BaseDistribution]":
-        """Distribution of every tunable hyperparameter, conditional ones included."""
-        return self.task.space.to_optuna()
-
-    @property
-    def directions(self) -> "list[StudyDirection]":
-        """Direction of the one objective, in a list."""
-        from optuna.study import StudyDirection
-
-        is_minimised = self.task.objective.direction is Direction.MINIMIZE
-        return [StudyDirection.MINIMIZE if is_minimised else StudyDirection.MAXIMIZE]
-
-    def evaluate(self, params: Mapping[str, Any]) -> float:
-        """Evaluate a configuration; values of inactive hyperparameters are ignored.
-
-        Raises:
-            InvalidConfigError: It does not fit the search space.
-        """
-        return self.task.evaluate(params)
-
-    def __call__(self, trial: "Trial") -> float:
-        """Evaluate what a trial suggests for the hyperparameters that are active."""
-        return self.evaluate(suggest_config(trial, self.task.space))
 
 
 def _loss(task: Task, config: ConfigLike, seed: int = 0) -> float:

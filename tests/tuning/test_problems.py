@@ -1,6 +1,10 @@
 """Tasks as objectives of other packages: functions, ConfigSpace, Optuna and OptunaHub."""
 
 import pickle
+import runpy
+import sys
+from abc import ABC, abstractmethod
+from types import SimpleNamespace
 
 import numpy as np
 import optuna
@@ -14,6 +18,7 @@ from hpobench_ordered.tuning import (
     configspace_problem,
     objective_function,
     optuna_objective,
+    optunahub_problem,
 )
 
 
@@ -135,3 +140,26 @@ def test_optunahub_problem_ignores_inactive_values(task):
         if params["kind"] == "c":  # for which x is inactive
             del active_params["x"]
         assert problem.evaluate(params) == task.evaluate(active_params)
+
+
+class BaseProblem(ABC):
+    """The parts of OptunaHub's base class that a problem must override."""
+
+    @property
+    @abstractmethod
+    def directions(self): ...
+
+
+def test_optunahub_problem_is_one_of_optunahub(task, monkeypatch):
+    """If OptunaHub can be imported, the class is derived from its base class."""
+    optunahub = SimpleNamespace(BaseProblem=BaseProblem)
+    monkeypatch.setitem(sys.modules, "optunahub", SimpleNamespace(benchmarks=optunahub))
+    monkeypatch.setitem(sys.modules, "optunahub.benchmarks", optunahub)
+    module = runpy.run_path(optunahub_problem.__file__)
+    problem = module["OptunaHubProblem"](task)
+    assert isinstance(problem, BaseProblem)
+
+
+def test_optunahub_problem_has_no_constraints(task):
+    (config,) = sample_configs(task, n=1)
+    assert OptunaHubProblem(task).evaluate_constraints(config) == {}
