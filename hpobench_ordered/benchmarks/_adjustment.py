@@ -6,7 +6,7 @@ the one after it. Values come from a surrogate of a benchmark on a larger search
 both are embedded; its ordered numbers are coded by whole numbers from 0, as in the paper's table 2.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Flag, auto
 from functools import partial
@@ -187,7 +187,10 @@ class SpaceAdjustment:
         for option in self.base.surrogates:
             if self._uses_surrogate(option):
                 load = partial(self._load_surrogate, step, option)
-                surrogates.append(replace(option, load=load))
+                costs = None
+                if option.costs is not None:
+                    costs = partial(self._load_costs, step, option.costs)
+                surrogates.append(replace(option, load=load, costs=costs))
         return BenchmarkSpec(
             name=self._name(step),
             version=VERSION,
@@ -220,6 +223,10 @@ class SpaceAdjustment:
         return surrogate, find_optima(
             surrogate, defined.space, defined.objective, n_tasks=len(defined.tasks)
         )
+
+    def _load_costs(self, step: Steps, load: Callable[[], Surrogate]) -> EmbeddedSurrogate:
+        """Load the seconds of the base benchmark's evaluations for the search space of a step."""
+        return self.embed(step, load())
 
     def _read_best_values(self, artifact: Artifact, step: Steps, surrogate: str) -> list[float]:
         """Read the best known value of each task in a step's search space from the artifact.

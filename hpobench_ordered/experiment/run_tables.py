@@ -25,7 +25,19 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 KEY = "key"
-TRIAL_COLUMNS = ("task", "task_name", "trial", "value", "loss", "regret", "fallbacks", "optimiser")
+COST = "cost"
+"""Column of the seconds of evaluations, which only runs on benchmarks with costs have."""
+TRIAL_COLUMNS = (
+    "task",
+    "task_name",
+    "trial",
+    "value",
+    "loss",
+    "regret",
+    "fallbacks",
+    "optimiser",
+    COST,
+)
 
 COLUMNS = {
     KEY: ColumnType.TEXT,
@@ -86,6 +98,11 @@ def make_run_table(cell: Cell, benchmark: Benchmark, outcomes: Sequence[Outcome]
         ),
         "optimiser": _repeat([outcome.optimiser for outcome in outcomes], lengths),
     }
+
+    costs = [benchmark.tasks[outcome.task].costs(outcome.values) for outcome in outcomes]
+    known_costs = [costs_of_task for costs_of_task in costs if costs_of_task is not None]
+    if len(known_costs) == len(outcomes):  # otherwise the benchmark has none
+        columns[COST] = pa.array(np.concatenate(known_costs))
 
     coded_configs = np.concatenate([outcome.values for outcome in outcomes])  # (trials, parameters)
     # The column of a hyperparameter is named config.NAME.

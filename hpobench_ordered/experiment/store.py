@@ -314,6 +314,8 @@ class Store(StoredRuns):
         if not tables:
             return pd.DataFrame(columns=names or [KEY, *TRIAL_COLUMNS])
         frame = _concatenate(tables).to_pandas()
+        if names is not None:  # files without costs lack that column
+            frame = frame.reindex(columns=names)
         # The categories of a column are its texts, so far in the order in which runs were read.
         for name in frame.select_dtypes("category"):
             texts = frame[name].cat.remove_unused_categories()

@@ -4,7 +4,7 @@ import importlib.util
 import shutil
 import sys
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from statistics import fmean
 from typing import Any
@@ -209,6 +209,31 @@ def test_nas201_values_are_means_of_repeats(nas201):
         mean = fmean(nas201.repeats(translate_architecture(config)))
         # Up to the last digit.
         assert value == pytest.approx(mean, rel=1e-14)
+
+
+def test_nas201_costs_are_means_of_repeats(nas201):
+    """The cost of an architecture is the mean number of seconds that its trainings took."""
+    seconds = replace(nas201, metric="train_time")
+    task = hbo.load("nas201").task(nas201.task)
+    configs = sample_configs(task.space)
+
+    costs = task.costs(configs)
+
+    means = [fmean(seconds.repeats(translate_architecture(config))) for config in configs]
+    assert costs == pytest.approx(means, rel=1e-12)
+    assert task.cost(configs[7]) == costs[7]
+
+
+def test_part_and_adjustment_have_costs_of_the_whole():
+    whole = hbo.load("nas201")
+    edge = name_edge(0, 1)
+    part = whole.restrict({edge: "none"})
+    adjusted = hbo.load("nas-b")
+    config = part.space.sample(np.random.default_rng(0))
+
+    for index, task in enumerate(whole.tasks):
+        assert part.tasks[index].cost(config) == task.cost(config)
+        assert adjusted.tasks[index].cost(config) == task.cost(config)
 
 
 def test_nas201_reuses_first_of_two_repeats(nas201):

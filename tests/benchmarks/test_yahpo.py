@@ -6,7 +6,7 @@ import textwrap
 
 import numpy as np
 import pytest
-from yahpo_files import define_benchmark
+from yahpo_files import define_benchmark, read_scenario
 
 from hpobench_ordered.benchmarks.registry import benchmark_spec, load, suites
 from hpobench_ordered.benchmarks.yahpo import (
@@ -19,6 +19,7 @@ from hpobench_ordered.benchmarks.yahpo import (
     SCENARIOS,
     SPECS,
     describe_files,
+    make_network_surrogate,
 )
 from hpobench_ordered.data.identity import hash_file
 from hpobench_ordered.data.local_copy import find_local_copy
@@ -235,6 +236,33 @@ def test_network_of_any_instance_is_loaded(scenario):
     assert len(benchmark.tasks) == len(FRACTIONS)
     # No best value is known for any task.
     assert {task.best_value for task in benchmark.tasks} == {None}
+
+
+@pytest.mark.usefixtures("fetched")
+@pytest.mark.parametrize("scenario", SCENARIOS_WITH_SHARED_NETWORK)
+def test_cost_is_the_training_time_of_the_network(shared, scenario):
+    definition = define_benchmark(shared, scenario)
+    _, encoding, network_file = read_scenario(shared, scenario)
+    seconds = make_network_surrogate(
+        network_file,
+        definition=definition,
+        scenario=scenario,
+        instance="1220",
+        encoding=encoding,
+        target="timetrain",
+    )
+    task = load(f"yahpo-{scenario}-1220", surrogate="onnx").tasks[4]
+    values = task.space.decode(task.space.sample_unit(np.random.default_rng(0), 50))
+
+    costs = task.costs(values)
+
+    assert costs.tolist() == seconds.predict(values, 4).tolist()
+    assert (costs > 0).all()
+
+
+def test_forest_has_no_costs():
+    task = load("yahpo-svm-1220").tasks[0]
+    assert task.cost(task.space.sample(np.random.default_rng(0))) is None
 
 
 @pytest.mark.usefixtures("empty_cache")

@@ -122,6 +122,26 @@ def test_store_has_failed_runs(store):
     assert store.has(failure.key)
 
 
+def test_trials_have_costs_where_known(tmp_path):
+    """The file of a run without costs has no such column; in frames it is null there."""
+    results = hbo.run(
+        benchmarks=["nas201", "forrester"],
+        methods=["random-search"],
+        seeds=[0],
+        protocol=hbo.Ordered(trials=3, tasks=2),
+        folder=tmp_path,
+    )
+
+    trials = results.frame(configurations=True)
+
+    is_known = trials["cost"].notna()
+    assert trials.loc[is_known, "benchmark"].unique().tolist() == ["nas201@1"]
+    assert is_known.sum() == 6
+    for path in list_files(results.store, "runs"):
+        table = pq.read_table(path)
+        assert ("cost" in table.column_names) == (table["benchmark"][0].as_py() == "nas201@1")
+
+
 def test_second_failure_replaces_first(store):
     """Of a run that failed twice, with different messages, the store has the second failure."""
     store.records.write_failure(make_failure(message="first"))
