@@ -348,11 +348,12 @@ def compute_auc(labels: FloatArray, scores: FloatArray) -> float:
     negatives = len(labels) - positives
 
     # The area is the share of pairs of a positive and a negative in which the positive scores
-    # higher. A positive's rank counts all scores up to its own; among the positives alone, such
-    # ranks add up to 1 + 2 + ... + positives, which is deducted (Mann and Whitney).
-    ranks_of_positives = rankdata(scores)[is_positive].sum()
-    pairs_in_order = ranks_of_positives - positives * (positives + 1) / 2
-    # The last digits depend on the linear algebra library.
+    # higher (Mann and Whitney). The rank of a positive is the number of points, itself included,
+    # that do not score higher. Some of these are positives: 1 for the lowest positive, 2 for the
+    # next one, and so on. Without them, the sum of ranks is the number of such pairs.
+    sum_of_ranks = rankdata(scores)[is_positive].sum()
+    pairs_in_order = sum_of_ranks - positives * (positives + 1) / 2
+    # Rounded, as the last digits depend on the linear algebra library.
     return round(float(pairs_in_order / (positives * negatives)), DECIMALS)
 
 

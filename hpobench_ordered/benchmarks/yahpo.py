@@ -243,16 +243,16 @@ def describe_files(scenario: str) -> dict[str, RemoteFile]:
     """
     folder = f"rbv2_{scenario}"
     # The columns of the network are checked as well, as some networks have no stated hash.
-    check_of_file = {"model.onnx": partial(check_network, layout=SCENARIOS[scenario].layout)}
-    return {
-        name: RemoteFile(
+    check_columns = partial(check_network, layout=SCENARIOS[scenario].layout)
+    files = {}
+    for name, sha256 in SCENARIOS[scenario].sha256.items():
+        files[name] = RemoteFile(
             name=f"yahpo_data-{RELEASE.removeprefix('v')}/{folder}/{name}",
             url=f"{REPOSITORY}/{RELEASE}/{folder}/{name}",
             sha256=sha256,
-            check=check_of_file.get(name),
+            check=check_columns if name == "model.onnx" else None,
         )
-        for name, sha256 in SCENARIOS[scenario].sha256.items()
-    }
+    return files
 
 
 def define_benchmark(

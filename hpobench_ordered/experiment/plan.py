@@ -39,8 +39,15 @@ PROTOCOL_STREAM = 1  # stream of the protocol's generators, apart from the metho
 class Cell:
     """One run: one method on one benchmark with one seed under one protocol.
 
-    `source` is a benchmark, or loads it; `benchmark` (`BenchmarkSpec.identity`) and `identity` say
-    exactly what is run.
+    Attributes:
+        source: The name that loads the benchmark, or the benchmark itself if it exists in memory
+            only.
+        benchmark: What identifies the values of the benchmark, as `BenchmarkSpec.identity` gives.
+        surrogate: Name of the surrogate that configurations are evaluated on.
+        method: The method.
+        identity: What identifies the code of the method.
+        seed: The seed.
+        protocol: The protocol.
     """
 
     source: str | Benchmark = field(hash=False, compare=False, repr=False)
@@ -52,7 +59,7 @@ class Cell:
     protocol: Protocol = field(hash=False)
 
     def describe(self) -> dict[str, Any]:
-        """What identifies the run, as JSON."""
+        """Return what identifies the run, by the names in `IDENTITY`; it can be written as JSON."""
         return {
             "benchmark": self.benchmark,
             "surrogate": self.surrogate,
@@ -92,7 +99,7 @@ class Cell:
         return replace(self, method=method_from_source)
 
     def rng(self, position: int, *stream: int) -> np.random.Generator:
-        """Random number generator of the method on one task.
+        """Make the random number generator of the method on one task.
 
         It depends on the seed and the benchmark, not on the method: all methods get common random
         numbers, so that they differ by what they do and not by luck.
@@ -108,7 +115,10 @@ class Cell:
         return np.random.default_rng([self.seed, benchmark_number, position, *stream])
 
     def protocol_rng(self, position: int) -> np.random.Generator:
-        """Generator of the protocol at a position, for example to draw a history."""
+        """Make the protocol's generator on one task, for example to draw a history.
+
+        The position is that of the task, as in `rng`.
+        """
         return self.rng(position, PROTOCOL_STREAM)
 
 
@@ -119,7 +129,7 @@ class BenchmarkToRun(NamedTuple):
         spec: Its spec.
         source: The name that loads it, or the benchmark itself if it exists in memory only.
         identity: What identifies its values, as text.
-        surrogate: What it is evaluated on.
+        surrogate: Name of the surrogate that configurations are evaluated on.
     """
 
     spec: BenchmarkSpec
@@ -139,8 +149,20 @@ def plan(
 ) -> list[Cell]:
     """List the runs of an experiment: every method on every benchmark with every seed.
 
-    They are in the order of benchmarks, then seeds, then methods. Arguments and errors are as of
-    `run`; `identify` tells what a method is, by default in a process that ends afterwards.
+    They are in the order of benchmarks, then seeds, then methods.
+
+    Args:
+        benchmarks: Names, paths or loaded benchmarks.
+        methods: Names of methods, or whatever `hpobench_ordered.run` accepts as a method.
+        seeds: Whole numbers from 0 to 2^63 - 1.
+        protocol: The protocol of all runs.
+        surrogates: Names of surrogates by name of benchmark, in place of the default ones.
+        identify: Finds the identity of a method, which changes with its code. Default: a method
+            from outside of this package is imported in a new process, which ends afterwards.
+
+    Raises:
+        ExperimentError: The arguments do not fit together, such as a method that needs more
+            history than a benchmark has; more errors are described at `hpobench_ordered.run`.
     """
     _check_protocol(protocol)
     benchmarks_to_run = _resolve_benchmarks(benchmarks, surrogates or {})
@@ -252,10 +274,11 @@ def _check_training_data(benchmark: BenchmarkSpec, method: MethodSpec) -> None:
 
 
 def select_shard(cells: Sequence[Cell], shard: tuple[int, int]) -> list[Cell]:
-    """Select part i, from 0, of n parts of a plan, as equal in size as possible.
+    """Select one of n parts of a plan, which are as equal in size as possible.
 
-    A part is every n-th of the sorted keys. Keys are hashes of what identifies a run, so each part
-    is a mix of benchmarks and methods, and the same on every machine.
+    Part i, counted from 0, has every n-th of the sorted keys, from the i-th on. Keys are hashes of
+    what identifies a run, so each part is a mix of benchmarks and methods, and the same on every
+    machine.
 
     Args:
         cells: The plan.

@@ -212,10 +212,10 @@ def _check_methods(names: Iterable[str]) -> None:
     names = sorted(names)
     if not names:
         return
-    known = [*list_methods(), *read_submissions()]
+    all_methods = [*list_methods(), *read_submissions()]
     for name in names:
-        if name not in known:
-            raise UnknownNameError("method", name, known)
+        if name not in all_methods:
+            raise UnknownNameError("method", name, all_methods)
 
 
 def _list_benchmarks(names: Sequence[str]) -> set[str] | None:
@@ -267,7 +267,7 @@ def _select_installed_versions(file: ReferenceFile) -> tuple[ReferenceFile, list
     if not is_installed:
         return _without_runs(file), [f"{identity} ({surrogate})"]
 
-    # A method that is not installed any more has no version here, so that its runs are not current.
+    # A method that is not installed any more has no version here, and equals none in the file.
     version_of_method = {name: str(method_spec(name).version) for name in list_methods()}
     is_current = file.runs["method"].map(version_of_method) == file.runs["method_version"]
     # Submitted methods are not installed: their version says what was run.

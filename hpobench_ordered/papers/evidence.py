@@ -43,8 +43,12 @@ class MethodComparison:
 
     The normalised score of each method depends on all of them: the best final loss of any of them
     has the score 0.
-    Without a protocol they are run in the paper's setting; if one comparison of a benchmark names
-    its protocol, all comparisons on that benchmark must.
+
+    Attributes:
+        benchmark: Name of the benchmark.
+        methods: Names of the methods; none if the benchmark is only shown.
+        protocol: The protocol of the runs; None: that of the paper's setting. If one comparison on
+            a benchmark has a protocol, all comparisons on this benchmark must have one.
     """
 
     benchmark: str

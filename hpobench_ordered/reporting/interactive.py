@@ -63,7 +63,7 @@ Views = Mapping[tuple[str, str], Mapping[str, Mapping[str, list[Any]]]]
 """Curves by benchmark and surrogate, task ("" for the mean over tasks), and measure."""
 
 
-def interactive(
+def collect_page_data(
     scored: Sequence[BenchmarkScores], means: "pd.DataFrame", board: "pd.DataFrame"
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Collect everything that the page's script shows.
@@ -87,14 +87,14 @@ def interactive(
         board_of_protocol = board[board["protocol"] == protocol]
         # All planned methods, which have rows even if they are not compared.
         methods = [str(method) for method in board_of_protocol["method"].unique()]
-        views = _make_views(means[means["protocol"] == protocol], methods)
+        views = _arrange_curves(means[means["protocol"] == protocol], methods)
         wins_of_entries = _count_wins_of_entries(items)
         entries = _list_entries(items, views)
         for entry_number, entry in enumerate(entries):
             key = entry.pop("key")  # benchmark and surrogate, which the page does not need
             curves_of_tasks = views.get(key, {})
             name = f"{protocol_number}-{entry_number}"
-            parts[name] = _columns_of_methods(
+            parts[name] = _collect_numbers_of_entry(
                 key,
                 methods,
                 wins_of_entries[key],
@@ -109,7 +109,7 @@ def interactive(
             {
                 "label": label_protocol(protocol),
                 "methods": methods,
-                "looks": _looks_of(methods),
+                "looks": _list_looks(methods),
                 "entries": entries,
             }
         )
@@ -146,10 +146,11 @@ def list_columns(board: "pd.DataFrame") -> list[tuple[str, str, str]]:
     return [column for column in COLUMNS if column[0] not in hidden]
 
 
-def _looks_of(methods: Sequence[str]) -> list[dict[str, Any]]:
+def _list_looks(methods: Sequence[str]) -> list[dict[str, Any]]:
     """List the colour and the dashes of each method, for the page's script.
 
-    A colour is a pair, of which browsers choose one by the page's theme, light or dark.
+    A colour is text of CSS such as "light-dark(#aa3377, #ee99aa)": browsers take the first colour
+    if the page is light, and the second if it is dark.
     """
     style_of_method = styles(methods)
     looks = []
@@ -220,7 +221,7 @@ def _count_wins_of_entries(
     return wins_of_entries
 
 
-def _columns_of_methods(
+def _collect_numbers_of_entry(
     key: tuple[str, str],
     methods: Sequence[str],
     wins: Mapping[str, IntArray],
@@ -239,17 +240,23 @@ def _columns_of_methods(
         measures: Curves of means over tasks, by measure.
         shows_failures: Whether the page has a column of failed evaluations.
     """
-    is_of_entry = (board["benchmark"] == key[0]) & (board["surrogate"] == key[1])
-    rows = {row["method"]: row for row in board[is_of_entry].to_dict("records")}
+    benchmark, surrogate = key
+    is_of_entry = (board["benchmark"] == benchmark) & (board["surrogate"] == surrogate)
+    row_of_method = {row["method"]: row for row in board[is_of_entry].to_dict("records")}
     columns: dict[str, Any] = {"measures": measures, "wins": []}
     for method in methods:
         counts = wins.get(method)
         columns["wins"].append(None if counts is None else counts.tolist())
-    make_cell_of_column = {"failed": _failed_cell, "seconds": _seconds_cell}
+
+    make_cell_of_column = {"failed": _make_cell_of_failed_runs, "seconds": _make_cell_of_time}
     if shows_failures:
-        make_cell_of_column["failed_evaluations"] = _failed_evaluations_cell
+        make_cell_of_column["failed_evaluations"] = _make_cell_of_failed_evaluations
     for name, make_cell in make_cell_of_column.items():
-        columns[name] = [make_cell(rows[method]) if method in rows else None for method in methods]
+        cells: list[Cell | None] = []
+        for method in methods:
+            has_row = method in row_of_method
+            cells.append(make_cell(row_of_method[method]) if has_row else None)
+        columns[name] = cells
     return columns
 
 
@@ -257,23 +264,23 @@ Cell = tuple[float | None, str]
 """A cell of the leaderboard: the number to sort by, None if it is missing, and the text to show."""
 
 
-def _failed_cell(row: Mapping[Any, Any]) -> Cell:
+def _make_cell_of_failed_runs(row: Mapping[Any, Any]) -> Cell:
     """Make a cell of the column of failed runs, such as "1 of 10"."""
     return int(row["failed"]), f"{row['failed']} of {row['runs']}"
 
 
-def _failed_evaluations_cell(row: Mapping[Any, Any]) -> Cell:
+def _make_cell_of_failed_evaluations(row: Mapping[Any, Any]) -> Cell:
     """Make a cell of the column of failed evaluations, such as "12 of 40"."""
     return int(row["failed_evaluations"]), format_failed_evaluations(row)
 
 
-def _seconds_cell(row: Mapping[Any, Any]) -> Cell:
+def _make_cell_of_time(row: Mapping[Any, Any]) -> Cell:
     """Make a cell of the column of times: sorted by seconds, shown in milliseconds."""
     (seconds,) = _round_for_page(np.array([row["seconds"]]))  # None if the time is unknown
     return seconds, number(1000 * row["seconds"], 2)
 
 
-def _make_views(means: "pd.DataFrame", methods: Sequence[str]) -> Views:
+def _arrange_curves(means: "pd.DataFrame", methods: Sequence[str]) -> Views:
     """Arrange curves for JSON, by benchmark and surrogate, then by task, then by measure.
 
     A measure has a list of three items: the means, the lower ends and the upper ends of their
@@ -344,14 +351,16 @@ def _count_wins_of_trials(item: BenchmarkScores) -> dict[str, IntArray]:
     Returns:
         For each method an array (trials, 3), whose columns are the wins, ties and losses.
     """
-    counts = np.empty((item.last_trial, len(item.methods), 3), dtype=np.int64)
+    counts_of_trials = []
     for trial in range(1, item.last_trial + 1):
-        counts_of_pairs = item.count_wins(trial)
-        # A row of a matrix is of one method, a column of the other: sum over the other methods.
-        counts[trial - 1, :, 0] = counts_of_pairs.wins.sum(axis=1)
-        counts[trial - 1, :, 1] = counts_of_pairs.ties.sum(axis=1)
-        counts[trial - 1, :, 2] = counts_of_pairs.losses.sum(axis=1)
-    return {method: counts[:, index] for index, method in enumerate(item.methods)}
+        pairs = item.count_wins(trial)
+        # Each matrix has a row for a method and a column for every other: sum over the others.
+        wins = pairs.wins.sum(axis=1)
+        ties = pairs.ties.sum(axis=1)
+        losses = pairs.losses.sum(axis=1)
+        counts_of_trials.append(np.stack([wins, ties, losses], axis=1))  # (methods, 3)
+    counts = np.stack(counts_of_trials, axis=1)  # (methods, trials, 3)
+    return dict(zip(item.methods, counts, strict=True))
 
 
 def _add_up_wins(

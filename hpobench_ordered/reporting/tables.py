@@ -158,8 +158,7 @@ def _describe_seeds(rows: "pd.DataFrame", *, is_overall: bool) -> str:
 
     Args:
         rows: The rows of the leaderboard on one benchmark, or over all benchmarks.
-        is_overall: Whether they are over all benchmarks. A method's number of seeds is then that of
-            all its seeds, of which some benchmarks may lack some.
+        is_overall: Whether the rows are over all benchmarks.
     """
     compared_rows = rows[rows["rank"].notna()]
     counts_of_seeds = compared_rows["seeds"] if len(compared_rows) else rows["seeds"]
@@ -170,9 +169,11 @@ def _describe_seeds(rows: "pd.DataFrame", *, is_overall: bool) -> str:
         return f"{n_fewest} to {seeds}"
 
     lacks_intervals = rows["rank_low"].isna().all()
-    if is_overall and lacks_intervals and n_most >= MIN_SAMPLES_OF_INTERVAL:
-        # Means have intervals if all benchmarks have the same seeds, and enough: here they have
-        # not, so that some have fewer.
+    # Over all benchmarks, the count of a method is that of the seeds it has on any of them. If all
+    # benchmarks had these seeds, and the seeds are enough, the means would have intervals. Without
+    # intervals, some benchmarks have fewer seeds.
+    has_enough_seeds = n_most >= MIN_SAMPLES_OF_INTERVAL
+    if is_overall and lacks_intervals and has_enough_seeds:
         return f"up to {seeds}"
     return seeds
 
@@ -223,7 +224,7 @@ def leaderboard_row(
     return [row["method"], *cells]
 
 
-def pairs(scored: Sequence[BenchmarkScores]) -> "pd.DataFrame":
+def tabulate_pairs(scored: Sequence[BenchmarkScores]) -> "pd.DataFrame":
     """Tabulate every pair of methods that are compared on all benchmarks of a protocol.
 
     Returns:
@@ -242,10 +243,10 @@ def pairs(scored: Sequence[BenchmarkScores]) -> "pd.DataFrame":
             "losses": counts.losses,
         }
         is_pair = ~np.eye(len(group.methods), dtype=bool)  # a method is no pair with itself
-        first, second = np.nonzero(is_pair)  # indices of both methods of each pair
+        method, other = np.nonzero(is_pair)  # indices of both methods of each pair
         names = np.array(group.methods, dtype=object)
-        labels = {"protocol": group.protocol, "method": names[first], "other": names[second]}
-        columns = {name: matrix[first, second] for name, matrix in matrices.items()}
+        labels = {"protocol": group.protocol, "method": names[method], "other": names[other]}
+        columns = {name: matrix[method, other] for name, matrix in matrices.items()}
         frames.append(pd.DataFrame(labels | columns))
     return pd.concat(frames) if frames else pd.DataFrame()
 

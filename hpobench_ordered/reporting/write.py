@@ -33,7 +33,7 @@ from hpobench_ordered.reporting.charts.evaluations import Configurations
 from hpobench_ordered.reporting.charts.figures import FigureData
 from hpobench_ordered.reporting.figures import ReportFigure, make_report_figures
 from hpobench_ordered.reporting.formats import TextTable, csv_bytes, latex, markdown, markdown_text
-from hpobench_ordered.reporting.interactive import interactive, list_columns
+from hpobench_ordered.reporting.interactive import collect_page_data, list_columns
 from hpobench_ordered.reporting.render import render, render_part
 from hpobench_ordered.reporting.tables import (
     STATES,
@@ -41,10 +41,10 @@ from hpobench_ordered.reporting.tables import (
     experiment_table,
     leaderboard_tables,
     leaders_table,
-    pairs,
     session_table,
     speedup_tables,
     states_table,
+    tabulate_pairs,
 )
 from hpobench_ordered.runtime.machine import PACKAGE, package_versions
 
@@ -258,7 +258,7 @@ def _files(
         "files": sorted(files),  # those with numbers, which the page offers
     }
     if scored:
-        data, parts = interactive(scored, means, board)
+        data, parts = collect_page_data(scored, means, board)
         part_files = {f"{PARTS}/{name}.js": render_part(name, part) for name, part in parts.items()}
         # Part of the address of parts, so that browsers keep no parts of an earlier report.
         edition = hash_bytes(b"".join(part_files.values()))[:12]
@@ -308,7 +308,7 @@ def _number_files(
         "leaderboard.csv": csv_bytes(board),
         "leaderboard.tex": "\n".join(map(latex, boards)).encode(),
         "means.csv": csv_bytes(means[is_mean_over_tasks].drop(columns="task")),
-        "pairs.csv": csv_bytes(pairs(scored)),
+        "pairs.csv": csv_bytes(tabulate_pairs(scored)),
     }
 
 

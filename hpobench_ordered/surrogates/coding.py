@@ -160,7 +160,7 @@ class Coding:
             ValueError: A feature may be infinite, or its square overflow.
         """
         if self.width != space.dimension:
-            return  # refused by the caller, with both dimensions in the message
+            return  # the caller refuses this, with both dimensions in its message
         for feature in self.features:
             parameters = [space.parameters[column] for column in feature.columns]
             is_logarithm = feature.kind in (*_KINDS_OF_TWO, FeatureKind.LOG)

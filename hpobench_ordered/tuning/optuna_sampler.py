@@ -143,9 +143,18 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
     ) -> Self:
         """Make a sampler that starts from earlier studies of the same objective.
 
-        The studies, oldest first, and `drop_invalid`, `clip`, `contexts` and `rename` are those of
-        `read_history`, the others those of the class. Default of `space`: that of the last
-        study.
+        Args:
+            method: As for the class.
+            studies: The earlier studies, the oldest first.
+            space: The search space. Default: that of the last study.
+            drop_invalid: As for `read_history`.
+            clip: As for `read_history`.
+            context: As for the class.
+            contexts: As for `read_history`.
+            rename: As for `read_history`.
+            budget: As for the class.
+            seed: As for the class.
+            shared: As for the class.
 
         Raises:
             EvaluationsError: The studies cannot be read as history; or, in the first trial, they
@@ -605,9 +614,13 @@ def _infer_space(trials: Iterable[FrozenTrial]) -> SearchSpace | None:
     The result is None if there is no such trial.
     """
     for trial in trials:
-        # A distribution of a single value has nothing to tune.
-        tunable = {name: d for name, d in trial.distributions.items() if not d.single()}
-        if trial.state is TrialState.COMPLETE and tunable:
+        if trial.state is not TrialState.COMPLETE:
+            continue
+        tunable = {}
+        for name, distribution in trial.distributions.items():
+            if not distribution.single():  # a single value is nothing to tune
+                tunable[name] = distribution
+        if tunable:
             return convert_distributions(tunable)
     return None
 

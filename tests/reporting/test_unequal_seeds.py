@@ -12,7 +12,7 @@ from reporting_support import made_up_trials
 from hpobench_ordered.analysis.leaderboard import leaderboard
 from hpobench_ordered.analysis.scoring import BenchmarkScores, runs_of_trials, score_benchmarks
 from hpobench_ordered.analysis.verdict import verdicts
-from hpobench_ordered.reporting.tables import experiment_table, pairs
+from hpobench_ordered.reporting.tables import experiment_table, tabulate_pairs
 from hpobench_ordered.reporting.write import ReportInput, write_report
 
 METHODS = ("random-search", "bo", "rgpe", "cts")
@@ -120,7 +120,7 @@ def test_report_is_written(tmp_path):
     assert report.unscored == ()
     assert "3 to 10 seeds" in summary
     assert "leads" in summary
-    assert len(pairs(report.benchmarks)) == 4 * 3
+    assert len(tabulate_pairs(report.benchmarks)) == 4 * 3
 
 
 def test_experiment_lists_seeds_of_methods():

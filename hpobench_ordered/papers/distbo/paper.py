@@ -187,17 +187,26 @@ _draw_values_and_ranks = partial(progress, measures=(Measure.VALUE, Measure.RANK
 _draw_values = partial(progress, measures=(Measure.VALUE,), over_runs=True)
 
 
-def _compared(
+def _make_comparison_figure(
     number: int,
     *comparisons: MethodComparison,
     paper_says: str,
     check: Check = claim_nothing,
     ranks: bool = True,
 ) -> Exhibit:
-    """Make a figure of the best values after every trial and, unless `ranks` is false, of ranks."""
+    """Make a figure that compares methods, with a panel for each comparison.
+
+    Args:
+        number: Number of the figure.
+        comparisons: The methods that are compared on each benchmark.
+        paper_says: What the paper says about the figure, in our words.
+        check: Yields the claims about the figure.
+        ranks: Whether ranks after every trial are shown, and not only the best values.
+    """
+    caption = f"{VALUES}; {RANKS}." if ranks else f"{VALUES}."
     return Exhibit(
         number,
-        caption=f"{VALUES}{f'; {RANKS}' if ranks else ''}.",
+        caption=caption,
         paper_says=paper_says,
         comparisons=comparisons,
         make_content=_draw_values_and_ranks if ranks else _draw_values,
@@ -205,7 +214,7 @@ def _compared(
     )
 
 
-def _similarities(
+def _make_similarity_figure(
     number: int,
     comparison: MethodComparison,
     *,
@@ -214,9 +223,16 @@ def _similarities(
     check: Check = claim_nothing,
     values: bool = False,
 ) -> Exhibit:
-    """Make a figure of the similarities that methods estimate.
+    """Make a figure of the similarities of tasks that methods estimate.
 
-    It shows all methods of `GPS`; if `values`, it shows best values beside those of distGP alone.
+    Args:
+        number: Number of the figure.
+        comparison: The benchmark, and the methods whose best values are shown.
+        trials: Number of first trials that are shown.
+        paper_says: What the paper says about the figure, in our words.
+        check: Yields the claims about the figure.
+        values: Whether best values are shown as well. The figure then has the similarities of
+            distGP alone, and otherwise those of all methods of `GPS`.
     """
     caption = "Similarity of each source task to the target, mean over runs"
     if values:
@@ -391,7 +407,7 @@ def check_patients(evidence: Evidence, _: Comparisons) -> Iterator[Claim]:
 FEW_SHOT = "distBO few-shots the optimum, as it learns which source tasks are like the target."
 
 FIGURES = (
-    _similarities(
+    _make_similarity_figure(
         1,
         _compare_all(GP, TOY),
         trials=15,
@@ -399,7 +415,7 @@ FIGURES = (
         paper_says=FEW_SHOT,
         check=partial(check_toy, model=GP),
     ),
-    _similarities(
+    _make_similarity_figure(
         2,
         _compare_all(GP, COUNTEREXAMPLE),
         trials=COMPARED,
@@ -408,14 +424,14 @@ FIGURES = (
         "optimum.",
         check=partial(check_counterexample, model=GP),
     ),
-    _compared(
+    _make_comparison_figure(
         3,
         *(_compare_all(GP, name) for name in PROTEINS),
         ranks=False,
         paper_says="distGP outperforms the others and few-shots the optimum with both models.",
         check=check_proteins,
     ),
-    _compared(
+    _make_comparison_figure(
         4,
         _compare_embeddings(BLR, COUNTEREXAMPLE),
         _compare_embeddings(GP, COUNTEREXAMPLE),
@@ -423,7 +439,7 @@ FIGURES = (
         "conditional one.",
         check=partial(check_joint, benchmark=COUNTEREXAMPLE, models=(GP, BLR), last=50),
     ),
-    _compared(
+    _make_comparison_figure(
         5,
         _compare_embeddings(BLR, PARKINSONS),
         paper_says="So it is on Parkinson's data.",
@@ -436,7 +452,7 @@ FIGURES = (
         comparisons=(MethodComparison(TOY),),
         make_content=illustration,
     ),
-    _compared(
+    _make_comparison_figure(
         7,
         _compare_all(GP, TOY),
         _compare_all(BLR, TOY),
@@ -444,48 +460,48 @@ FIGURES = (
         "converges slowly; multiBO has to learn the similarities first.",
         check=check_toy_with_manual,
     ),
-    _similarities(
+    _make_similarity_figure(
         8,
         MethodComparison(TOY, GPS),
         trials=15,
         paper_says="multiGP's similarities are wrong in the first trials, those of distGP and "
         "manualGP are not.",
     ),
-    _compared(
+    _make_comparison_figure(
         9,
         _compare_all(GP, COUNTEREXAMPLE),
         _compare_all(BLR, COUNTEREXAMPLE),
         paper_says="BLR methods perform similarly to their GP counterparts.",
         check=partial(check_counterexample, model=BLR),
     ),
-    _similarities(
+    _make_similarity_figure(
         10,
         MethodComparison(COUNTEREXAMPLE, GPS),
         trials=COMPARED,
         paper_says="Only distGP learns a high similarity of the second source task.",
         check=check_similarities,
     ),
-    _compared(
+    _make_comparison_figure(
         11,
         _compare_all(BLR, SIMILAR),
         paper_says="Where a source task has the bandwidths of the target distBLR is the fastest.",
         check=check_similar,
     ),
-    _compared(
+    _make_comparison_figure(
         12,
         _compare_all(BLR, OTHER),
         paper_says="Where none has them multiBLR is best; distBLR and manualBLR are faster than "
         "methods without transfer and than initBLR.",
         check=check_other,
     ),
-    _compared(
+    _make_comparison_figure(
         13,
         _compare_all(BLR, PARKINSONS),
         paper_says="Methods with transfer few-shot the optimum of many patients.",
         check=check_patients,
     ),
     *(
-        _compared(
+        _make_comparison_figure(
             number,
             _compare_all(GP, name),
             _compare_all(BLR, name),

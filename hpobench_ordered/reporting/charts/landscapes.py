@@ -79,8 +79,8 @@ class Dimension:
     @classmethod
     def of_parameter(cls, parameter: Parameter) -> "Dimension":
         """Make the axis of a hyperparameter over its whole range."""
-        # A whole number is drawn as a cell that reaches half a step to both sides. So is a choice,
-        # for which `from_unit` adds the half steps.
+        # A whole number is drawn as a cell that reaches half a step to both sides, so that the axis
+        # needs a margin. So is a choice, but there `from_unit` adds the margin.
         is_whole_number = parameter.is_discrete and not parameter.log and not parameter.choices
         margin = 0.5 if is_whole_number else 0.0
         return cls(
@@ -92,9 +92,10 @@ class Dimension:
         )
 
     def from_unit(self, unit: FloatArray) -> FloatArray:
-        """Turn places along the axis, from 0 to 1, into coded values.
+        """Convert positions along the axis, 0 at its lower and 1 at its upper end, to coded values.
 
-        Choices are coded as whole numbers; the axis ends half a step beyond the first and the last.
+        Choices are coded as whole numbers. Their axis begins half a step before the first choice,
+        and ends half a step after the last one.
         """
         margin = 0.5 if self.choices else 0.0
         low = self.low - margin

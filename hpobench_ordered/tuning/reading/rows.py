@@ -210,6 +210,12 @@ class Reader:
         """Read the usable rows of one task; None if there are none.
 
         What is wrong with the other rows is recorded, and reported when all tasks are read.
+
+        Args:
+            rows: The rows of the task.
+            space: The search space.
+            direction: Whether the objective is minimised or maximised.
+            context: The context of the task; None: it has none.
         """
         rows = self._leave_out_unfinished(rows)
         n_rows = len(rows.where)
@@ -361,8 +367,8 @@ class Reader:
     def _read_configs(self, rows: Rows, space: SearchSpace, verdicts: _Verdicts) -> FloatArray:
         """Code the configurations of n rows, (n, d), with NaN where a hyperparameter is inactive.
 
-        Parents are read before their children, as the codes of the parents decide whether the
-        children are active.
+        A hyperparameter with a condition, the child, is active if others, its parents, have certain
+        values. Parents are therefore read before their children.
         """
         coded = np.full((len(rows.where), space.dimension), np.nan)
         active = np.ones(coded.shape, dtype=np.bool_)
@@ -613,21 +619,25 @@ def _code_alike_choice(choices: Sequence[Value], value: object) -> float:
 
 
 def _is_alike(value: object, choice: Value) -> bool:
-    """Whether a value equals a choice up to rounding, or is the choice written as text."""
+    """Whether a value stands for a choice although it may be written in another way.
+
+    It does if it is the choice as text, the same list or tuple, the same truth value such as "yes",
+    or the same number up to rounding.
+    """
     if isinstance(value, str) and value.strip() == str(choice):
         return True
     if isinstance(choice, str):
-        return _as_text(value) == _as_text(choice)
+        return _normalise_text(value) == _normalise_text(choice)
     if isinstance(choice, bool):
-        return _boolean_of(value) == choice
+        return _parse_boolean(value) == choice
     return math.isclose(parse_number(value), parse_number(choice), rel_tol=RELATIVE_ROUNDING)
 
 
-def _as_text(value: object) -> str | None:
-    """Return a text that is the same for a list, for a tuple, and for either written as text.
+def _normalise_text(value: object) -> str | None:
+    """Return the text of a value in a form in which spellings of the same sequence are equal.
 
-    It has no brackets and spaces. A text that is no list or tuple stays as it is. The result is
-    None for any other value.
+    A list, a tuple, and a text such as "[1, 2]" or "(1, 2)" become "1,2". Any other text stays as
+    it is. The result is None for a value that is neither text nor a sequence.
     """
     if isinstance(value, np.ndarray):
         value = value.tolist()
@@ -642,7 +652,7 @@ def _as_text(value: object) -> str | None:
     return re.sub(r"[\s\[\]()]|,(?=[\])])", "", value)
 
 
-def _boolean_of(value: object) -> float:
+def _parse_boolean(value: object) -> float:
     """Return 1 for true and 0 for false, in any spelling that tables use.
 
     A number, or the text of one, is returned as a number. The result is NaN for anything else.
