@@ -99,7 +99,9 @@ class Artifact:
         """
         try:
             return json.loads(self.read(name))
-        except (RecursionError, ValueError) as error:  # deeply nested JSON exceeds the recursion
+        # Python's parser calls itself for every level of nesting: a file of very many opening
+        # brackets exceeds the limit of recursion before it is found to be malformed.
+        except (RecursionError, ValueError) as error:
             raise ArtifactError(f"{self.folder / name} is not JSON: {error}") from None
 
     def read_arrays(self, name: str) -> dict[str, NDArray[Any]]:

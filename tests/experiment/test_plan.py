@@ -133,6 +133,7 @@ def test_copy_has_random_numbers_of_packaged_artifact(two_copies):
 DEMANDING = MethodSpec("demanding", Good, "", "", min_history=9)
 """Needs more earlier tasks than newsvendor has beside the target."""
 NEAREST = {"benchmarks": ["xgboost-mnist"], "surrogates": {"xgboost-mnist": "nearest"}}
+"""Settings with a surrogate that must be downloaded first."""
 SUGGESTS_A_PROTOCOL = r"such as hpobench_ordered\.Ordered\(trials=25\)"
 
 
@@ -169,7 +170,7 @@ def test_impossible_plan_is_refused(
 ):
     """A plan with one wrong setting is refused, with a message that tells what is wrong.
 
-    One of the settings is a surrogate that was not downloaded, as the cache is empty.
+    In the case `NEAREST`, the surrogate was not downloaded, as the cache is empty.
     """
     empty_cache = tmp_path
     monkeypatch.setenv("HPOBENCH_ORDERED_CACHE", str(empty_cache))
@@ -204,6 +205,7 @@ def test_method_in_file_has_shards(small_plan):
 
 @pytest.mark.parametrize(("index", "count"), [(2, 2), (-1, 2), (0, 0)])
 def test_impossible_shard_is_refused(index, count):
+    """Of `count` shards, which are numbered from 0, there is none with this index."""
     with pytest.raises(ExperimentError, match=f"shard {index}/{count}"):
         select_shard([], (index, count))
 

@@ -77,7 +77,7 @@ def test_every_trial_is_stored(store):
 def test_fallbacks_are_stored(store):
     """A trial has the number of fallbacks of its run so far: here 0, as no model failed.
 
-    A fallback is a random suggestion because a model failed.
+    A fallback is a random suggestion in place of the method's own, whose model failed.
     """
     trials = store.read()
     assert (trials["fallbacks"] == 0).all()
@@ -99,7 +99,10 @@ def test_values_are_those_of_configurations(cells, store):
 
 
 def test_table_has_values_of_configurations(cells, store):
-    """The table of all trials, without configurations, has the values of those with them."""
+    """A trial has the same value in the table of all trials and in that with configurations.
+
+    `read` gives the first table, and `configurations` the second one for some runs.
+    """
     trials = store.read()
     for cell in cells:
         is_of_run = (trials["method"] == cell.method.name) & (trials["seed"] == cell.seed)
@@ -114,6 +117,7 @@ def test_losses_are_negative_profits(store):
 
 
 def test_regret_is_distance_to_best_value(store):
+    """The regret of a trial is the best known value of its task, a profit, minus its own value."""
     tasks = load("newsvendor").tasks
     trials = store.read()
     best_values = trials["task"].map(lambda index: tasks[index].best_value)
@@ -293,10 +297,10 @@ def test_file_of_killed_start_does_no_harm(cells, folder):
     ],
 )
 def test_simulated_workers_delay_results(simulated_workers, order_of_calls):
-    """With more workers, further configurations are asked for before results are told.
+    """With several workers, further configurations are asked for before results are told.
 
-    Of six trials, "a1" stands for the first that is asked for, and "t1" for being told its result:
-    with two workers, the calls begin with a1 a2 t1 a3 t2.
+    In the order of calls, "a1" is the call of `ask` that gives the first of six trials, and "t1"
+    the call of `tell` with its result. With two workers, the calls begin with a1 a2 t1 a3 t2.
     """
     optimise_and_record(simulated_workers)
     assert " ".join(RecordsCalls.calls) == order_of_calls

@@ -119,7 +119,10 @@ class TestSVM:
         assert evaluation["seconds"] > 0
 
     def test_early_stop_is_recorded_without_warning(self, monkeypatch):
-        """The solver is stopped after some work; scikit-learn's warning would fail the test."""
+        """An evaluation is marked as `capped` if the solver was stopped before it converged.
+
+        A warning of scikit-learn about it would fail the test, as pytest turns it into an error.
+        """
         too_little_work = 1000  # for a cost as great as this one
         monkeypatch.setattr(flow, "SOLVER_WORK", too_little_work)
         config = {"kernel": "linear", "cost": 900.0}
@@ -245,11 +248,17 @@ class TestDesigns:
     @pytest.mark.parametrize(("seed", "task"), [(1, "37"), (0, "3")])
     @with_each_design
     def test_seed_and_task_decide_configurations(self, design, space, seed, task):
-        assert design(space, 4, seed, task) != design(space, 4, 0, "37")
+        """A design with another seed, or of another task, has other configurations."""
+        design_with_seed_0 = design(space, n=4, seed=0, task="37")
+
+        assert design(space, n=4, seed=seed, task=task) != design_with_seed_0
 
     @pytest.mark.parametrize("most", [60, 5000])
     def test_boostings_have_four_ascending_counts(self, most):
-        """With each of four numbers of rounds, a boosting is a configuration of the space."""
+        """A designed configuration has a list of four numbers of rounds, all within the space.
+
+        One training is evaluated after each of them. The space allows up to `most` rounds.
+        """
         space = limit_rounds(most)
         for config in flow.design_xgboost(space, n=256, seed=0, task="3"):
             numbers_of_rounds = config.pop("rounds")
