@@ -7,6 +7,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Protocol
 
 from hpobench_ordered._typing import Config
+from hpobench_ordered.data.citations import format_bibtex
 from hpobench_ordered.data.extras import Extra
 from hpobench_ordered.data.names import check_name
 from hpobench_ordered.space import SearchSpace
@@ -164,6 +165,11 @@ class MethodSpec:
             raise ValueError(
                 f"version of {self.name!r} must be an integer from 1, but got {self.version!r}"
             )
+
+    @property
+    def bibtex(self) -> str:
+        """The BibTeX entries of what to cite: the papers that `source` names, and this package."""
+        return format_bibtex(self.source)
 
     @property
     def needs(self) -> tuple[str, ...]:

@@ -184,8 +184,15 @@ def print_methods(*, as_json: bool) -> None:
 @click.command(epilog="Example:  hpobench-ordered info xgboost-mnist")
 @click.argument("name", shell_complete=complete_benchmark)
 @json_option
-def info(name: str, as_json: bool) -> None:
+@click.option(
+    "--bibtex", "shows_bibtex", is_flag=True, help="What to cite, also for a method, as BibTeX."
+)
+def info(name: str, as_json: bool, shows_bibtex: bool) -> None:
     """Show a benchmark: objective, search space, tasks, surrogates and their quality."""
+    if shows_bibtex:
+        click.echo(read_bibtex(name), nl=False)
+        return
+
     spec = benchmark_spec(name)
     definition = spec.define()
     card = find_card(spec.artifact)
@@ -207,6 +214,13 @@ def info(name: str, as_json: bool) -> None:
     if card is not None:
         click.echo()
         click.echo(card.describe())
+
+
+def read_bibtex(name: str) -> str:
+    """The BibTeX entries of what to cite for a method or a benchmark, and for this package."""
+    if name in list_methods():
+        return method_spec(name).bibtex
+    return benchmark_spec(name).define().provenance.bibtex
 
 
 def _print_definition(spec: BenchmarkSpec, definition: Definition) -> None:

@@ -11,6 +11,7 @@ from hpobench_ordered._html import key_values, table
 from hpobench_ordered._typing import Config, ConfigLike, FloatArray
 from hpobench_ordered._wording import join_words
 from hpobench_ordered.data.best import find_best_values
+from hpobench_ordered.data.citations import format_bibtex
 from hpobench_ordered.data.embedded import EmbeddedSurrogate
 from hpobench_ordered.data.history import Evaluations
 from hpobench_ordered.data.identity import DIGITS_OF_CONTENT, BenchmarkIdentity, hash_arrays
@@ -52,6 +53,11 @@ class Provenance:
     source: str
     licence: str
 
+    @property
+    def bibtex(self) -> str:
+        """The BibTeX entries of what to cite: papers, data and this package."""
+        return format_bibtex(f"{self.paper}; {self.source}")
+
 
 @dataclass(frozen=True)
 class Task:
@@ -64,6 +70,7 @@ class Task:
         best_value: Best value known, in the objective's own units; None if unknown.
         space: The benchmark's search space.
         objective: The benchmark's objective.
+        provenance: Where the benchmark comes from, and what to cite (`provenance.bibtex`).
 
     Examples:
         >>> import hpobench_ordered as hbo
@@ -81,6 +88,7 @@ class Task:
     best_value: float | None
     space: SearchSpace = field(repr=False)
     objective: Objective
+    provenance: Provenance = field(repr=False)
     _surrogate: Surrogate = field(repr=False)  # predicts the values of this task by its index
     # Loads the training data of the task with an index; None if the benchmark has none.
     _data: Callable[[int], TaskData | None] | None = field(default=None, repr=False, compare=False)
@@ -302,6 +310,7 @@ class Benchmark:
                 best_value=best_value,
                 space=definition.space,
                 objective=definition.objective,
+                provenance=definition.provenance,
                 _surrogate=model,
                 _data=data,
                 _costs=costs,

@@ -184,3 +184,14 @@ def test_benchmark_with_a_surrogate_is_ready(cli):
     ready = read_names(cli("list", "--ready", "--json"))
 
     assert "yahpo-svm-1220" in ready
+
+
+@pytest.mark.parametrize(
+    ("name", "key"), [("yahpo-svm-1220", "pfisterer2022"), ("cts", "salinas2020")]
+)
+def test_info_shows_what_to_cite(cli, name, key):
+    """It prints the entries of a benchmark or a method, and that of this package, alone."""
+    bibtex = cli("info", name, "--bibtex").stdout
+    assert bibtex.startswith("@")
+    assert f"{{{key}," in bibtex
+    assert "@misc{hpobench_ordered," in bibtex
