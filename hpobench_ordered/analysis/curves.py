@@ -1,6 +1,7 @@
 """Curves over trials as tidy frames: one row per number, with its labels.
 
-`curves`, the measures over the trials; `attained`, the levels that shares of the runs attain.
+`curves`, the measures over the trials; `curves_over_seconds`, over simulated seconds; `attained`,
+the levels that shares of the runs attain.
 
 Notation:
     A   number of methods
@@ -38,6 +39,7 @@ from hpobench_ordered.analysis.samples import (
     mean_over_seeds,
 )
 from hpobench_ordered.analysis.scoring import BenchmarkScores, group_by_protocol
+from hpobench_ordered.analysis.seconds import score_at_times
 from hpobench_ordered.errors import ExperimentError
 
 if TYPE_CHECKING:
@@ -82,6 +84,26 @@ def curves(
     joined = _concatenate(frames, [*LABEL_COLUMNS, "trial", "mean", "low", "high"])
     categories = {name: pd.CategoricalDtype(joined[name].unique()) for name in LABEL_COLUMNS}
     return joined.astype(categories)
+
+
+def curves_over_seconds(
+    scores: Sequence[BenchmarkScores], *, measures: Sequence[str] = ("rank", "regret")
+) -> "pd.DataFrame":
+    """Average measures over simulated seconds, on each benchmark where these are known.
+
+    Returns:
+        The columns of `curves`, in which `trial` is the number of the time, and `seconds`. There
+        are no curves of single tasks, nor of all benchmarks, whose seconds are not comparable.
+    """
+    frames = []
+    for item in scores:
+        if item.costs is None:
+            continue
+        at_times, times = score_at_times(item)
+        for frame in _benchmark_curves(at_times, measures, tasks=False):
+            seconds = times[frame["trial"] - 1]
+            frames.append(frame.assign(seconds=seconds))
+    return _concatenate(frames, [*LABEL_COLUMNS, "trial", "seconds", "mean", "low", "high"])
 
 
 def attainment_curves(

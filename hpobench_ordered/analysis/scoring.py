@@ -40,6 +40,7 @@ from hpobench_ordered.analysis.scores import (
 )
 from hpobench_ordered.analysis.wins import Wins, count_wins
 from hpobench_ordered.data.protocol_text import ORDERED, parse_protocol_name
+from hpobench_ordered.data.tables import COST
 from hpobench_ordered.errors import ExperimentError
 
 if TYPE_CHECKING:
@@ -110,6 +111,7 @@ class BenchmarkScores:
         seed_numbers: The seeds that any compared method has finished.
         losses: Loss of every trial, (methods, seeds, tasks, trials); infinite where the evaluation
             failed, and in runs that were not finished.
+        costs: Seconds of every evaluation, of the same shape; None if some are unknown.
         is_finished: Which runs were finished, (methods, seeds).
         measures: Of the best trial so far, by name: the "score"; the "regret", which is
             normalised; the "rank" among the methods; the "regret_over_trials", the mean of the
@@ -132,6 +134,7 @@ class BenchmarkScores:
     task_names: tuple[str, ...]
     seed_numbers: tuple[int, ...]
     losses: FloatArray
+    costs: FloatArray | None
     is_finished: BoolArray
     measures: Mapping[str, Scores]
     unavailable: Mapping[str, str]
@@ -331,9 +334,12 @@ def score_benchmarks(
     """
     keys_of_groups = list(GROUP_COLUMNS)  # benchmark, surrogate and protocol
     as_categories = dict.fromkeys((*GROUP_COLUMNS, *NAME_COLUMNS), "category")
-    trials = results[[*GROUP_COLUMNS, *NEEDED_COLUMNS]].astype(as_categories)
+    columns = [*NEEDED_COLUMNS]
+    if COST in results:
+        columns.append(COST)
+    trials = results[[*GROUP_COLUMNS, *columns]].astype(as_categories)
     planned = runs_of_trials(trials) if runs is None else runs
-    groups = trials.groupby(keys_of_groups, observed=True)[list(NEEDED_COLUMNS)]
+    groups = trials.groupby(keys_of_groups, observed=True)[columns]
     trials_of_groups = dict(iter(groups))
     timings_of_groups = {}
     if timings is not None:
@@ -399,9 +405,14 @@ def _score_benchmark(
     if not is_compared.all():  # filtering copies, which takes long for millions of trials
         compared_trials = trials[is_compared]
 
+    names_of_arrays = ["loss", "value", "regret"]
+    has_costs = COST in compared_trials and compared_trials[COST].notna().all()
+    if has_costs:
+        names_of_arrays.append(COST)
     arrays, is_finished = trial_arrays(
-        compared_trials, methods, ["loss", "value", "regret"], allow_missing_runs=True
+        compared_trials, methods, names_of_arrays, allow_missing_runs=True
     )
+    costs = arrays.pop(COST, None)
     tasks = compared_trials[["task", "task_name"]].drop_duplicates("task").sort_values("task")
     task_indices = tuple(map(int, tasks["task"]))
     first_task = _find_first_task(labels["protocol"], task_indices)
@@ -418,6 +429,7 @@ def _score_benchmark(
         task_names=tuple(map(str, tasks["task_name"])),
         seed_numbers=tuple(sorted(seeds)),
         losses=arrays["loss"],
+        costs=costs,
         is_finished=is_finished,
         measures=measures,
         unavailable=unavailable,

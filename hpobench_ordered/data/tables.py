@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 CONFIG_PREFIX = "config."
 """Beginning of the name of a hyperparameter's column."""
 
+COST = "cost"
+"""Column of the seconds that evaluations take; only runs on benchmarks with costs have it."""
+
 
 class ColumnType(Enum):
     """What a column holds."""

@@ -15,7 +15,13 @@ from numpy.typing import NDArray
 from hpobench_ordered._typing import FloatArray, IntArray
 from hpobench_ordered.data.benchmark import Benchmark
 from hpobench_ordered.data.identity import hash_bytes
-from hpobench_ordered.data.tables import CONFIG_PREFIX, ColumnType, decode_table, type_of_column
+from hpobench_ordered.data.tables import (
+    CONFIG_PREFIX,
+    COST,
+    ColumnType,
+    decode_table,
+    type_of_column,
+)
 from hpobench_ordered.experiment._files import DamagedFileError, read_bytes
 from hpobench_ordered.experiment.outcome import Outcome
 from hpobench_ordered.experiment.plan import IDENTITY, Cell
@@ -25,8 +31,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 KEY = "key"
-COST = "cost"
-"""Column of the seconds of evaluations, which only runs on benchmarks with costs have."""
 TRIAL_COLUMNS = (
     "task",
     "task_name",

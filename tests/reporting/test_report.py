@@ -15,11 +15,14 @@ from markupsafe import escape
 from reporting_support import HOSTILE, ORDERED, OTHER, made_up_trials, overview_runs
 
 import hpobench_ordered as hbo
+from hpobench_ordered.analysis.benchmark_group import BenchmarkGroup
 from hpobench_ordered.analysis.labels import join_names
 from hpobench_ordered.analysis.leaderboard import leaderboard
+from hpobench_ordered.analysis.scoring import score_benchmarks
 from hpobench_ordered.analysis.verdict import verdicts
 from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.experiment.overview import Overview
+from hpobench_ordered.reporting.charts.figures import FigureData, make_seconds
 from hpobench_ordered.reporting.formats import markdown_text
 from hpobench_ordered.reporting.write import Report, ReportInput, write_report
 
@@ -107,6 +110,24 @@ def test_every_figure_is_in_every_format(page_report):
     for figure in figures:
         expected |= {f"{figure}.png", f"{figure}.svg", f"{figure}.pdf"}
     assert figure_files == expected
+
+
+@pytest.mark.parametrize(
+    ("benchmarks_with_costs", "expected"),
+    [(["x@1", "y@1"], ["rank-over-seconds", "regret-over-seconds"]), (["x@1"], [])],
+)
+def test_seconds_are_drawn_where_all_have_costs(benchmarks_with_costs, expected):
+    trials = pd.concat([made_up_trials("x@1"), made_up_trials("y@1")])
+    has_costs = trials["benchmark"].isin(benchmarks_with_costs)
+    scores, _ = score_benchmarks(trials.assign(cost=np.where(has_costs, 2.5, np.nan)))
+    data = FigureData(
+        group=BenchmarkGroup.for_means(scores),
+        board=leaderboard(scores),
+        runs=overview_runs(trials),
+        configurations=None,
+    )
+
+    assert [figure.name for figure in make_seconds(data)] == expected
 
 
 def test_page_links_to_all_files(page_report):

@@ -40,6 +40,13 @@ def trial_axis(last: int) -> alt.X:
     return alt.X("trial:Q", title="trial", scale=scale, axis=alt.Axis(values=ticks, format="d"))
 
 
+def seconds_axis() -> alt.X:
+    """Make the horizontal, logarithmic axis of simulated seconds."""
+    scale = alt.Scale(type="log", nice=False)
+    axis = alt.Axis(format="~s", tickCount=4)
+    return alt.X("seconds:Q", title="simulated seconds", scale=scale, axis=axis)
+
+
 def spaced_trials(last: int, count: int) -> list[int]:
     """Choose at most `count` of the trials from 1 to `last`, evenly spaced on a logarithmic axis.
 

@@ -9,6 +9,7 @@ from hpobench_ordered.errors import ExperimentError, UnknownNameError
 from hpobench_ordered.reporting.charts.axes import (
     PAPER_SCORE,
     measure_axis,
+    seconds_axis,
     spaced_trials,
     spread,
     title_of,
@@ -44,6 +45,7 @@ def curves(
     frame: "pd.DataFrame",
     *,
     measure: str = "score",
+    over: str = "trial",
     facet: str = "benchmark",
     columns: int = 4,
     methods: Sequence[str] = (),
@@ -59,6 +61,8 @@ def curves(
         frame: As `analysis.curves.curves` gives: one row per method and trial, with columns
             method, measure, trial, mean, low, high, and that of the facet.
         measure: The measure.
+        over: Column of the horizontal axis, "trial" or "seconds". Panels have an axis of seconds
+            each.
         facet: Column that makes the panels, in the order of the frame.
         columns: Panels in a row.
         methods: All methods of the experiment, the first eight of which are in colour; default: the
@@ -88,7 +92,10 @@ def curves(
     last_trial = int(chosen["trial"].max())
     # A curve of many trials has points at some of them alone, to keep the chart small.
     is_drawn_trial = chosen["trial"].isin(spaced_trials(last_trial, MAX_POINTS_OF_CURVE))
-    drawn = chosen.loc[is_drawn_trial, ["measure", "method", "trial", "mean", "low", "high", facet]]
+    columns_drawn = ["measure", "method", "trial", "mean", "low", "high", facet]
+    if over != "trial":
+        columns_drawn.append(over)
+    drawn = chosen.loc[is_drawn_trial, columns_drawn]
     order = list(methods) or _methods_lowest_first(chosen)  # decides the colours
     panels = [str(name) for name in dict.fromkeys(chosen[facet])]
     has_one_panel = len(panels) == 1
@@ -103,8 +110,9 @@ def curves(
     width, height = size
 
     has_names_at_ends = has_one_panel and ends and drawn["method"].nunique() <= MAX_NAMES_AT_ENDS
+    x = trial_axis(last_trial) if over == "trial" else seconds_axis()
     chart = _layers(
-        drawn, y, order, bands=bands, is_cut=top is not None, legend=not has_names_at_ends
+        drawn, x, y, order, bands=bands, is_cut=top is not None, legend=not has_names_at_ends
     )
     chart = chart.properties(width=width, height=height)
     if has_names_at_ends:
@@ -113,12 +121,15 @@ def curves(
         chart = facetted(chart, facet, panels, columns)
         if measure not in SAME_SCALE:
             chart = chart.resolve_scale(y="independent")
+        if over != "trial":
+            chart = chart.resolve_scale(x="independent")
 
+    range_of_axis = f"{last_trial} trials" if over == "trial" else over
     names = ", ".join(chosen["method"].unique())
     return configured(
         chart,
         title=title or f"{title_of(measure)} over trials",
-        description=f"Curves of the {title_of(measure)} of {names} over {last_trial} trials on "
+        description=f"Curves of the {title_of(measure)} of {names} over {range_of_axis} on "
         f"{', '.join(panels)}.",
     )
 
@@ -225,6 +236,7 @@ def attainment(
 
 def _layers(
     frame: "pd.DataFrame",
+    x: alt.X,
     y: alt.Y,
     methods: Sequence[str],
     *,
@@ -236,6 +248,7 @@ def _layers(
 
     Args:
         frame: Columns method, trial, mean, low and high.
+        x: The horizontal axis.
         y: The vertical axis.
         methods: All methods, which decide the colours; the first few have bands.
         bands: Whether to draw intervals.
@@ -252,7 +265,7 @@ def _layers(
     opacity = alt.condition(clicked, alt.value(1.0), alt.value(DIMMED_OPACITY))
 
     last_trial = int(frame["trial"].max())
-    base = alt.Chart().encode(x=trial_axis(last_trial), color=looks["color"])
+    base = alt.Chart().encode(x=x, color=looks["color"])
     lines = base.mark_line(strokeWidth=1.6, clip=True).encode(
         y=y, strokeDash=looks["strokeDash"], strokeOpacity=opacity
     )
@@ -261,7 +274,7 @@ def _layers(
     )
     markers = base.mark_point(filled=True, size=34, opacity=1, clip=is_cut)
     markers = markers.transform_filter(marked_trials).encode(
-        y=y, shape=looks["shape"], fillOpacity=opacity, tooltip=value_tips("trial:Q")
+        y=y, shape=looks["shape"], fillOpacity=opacity, tooltip=value_tips(x.shorthand)
     )
     layers = [lines, markers.add_params(clicked)]
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import altair as alt
 
 from hpobench_ordered.analysis.benchmark_group import BenchmarkGroup
-from hpobench_ordered.analysis.curves import attainment_curves
+from hpobench_ordered.analysis.curves import attainment_curves, curves_over_seconds
 from hpobench_ordered.analysis.labels import label_protocol
 from hpobench_ordered.analysis.leader_comparison import (
     leader_differences as compute_leader_differences,
@@ -19,8 +19,9 @@ from hpobench_ordered.analysis.leader_comparison import (
 from hpobench_ordered.analysis.leaderboard import ALL
 from hpobench_ordered.analysis.scores import RANDOM_SEARCH
 from hpobench_ordered.analysis.scoring import BenchmarkScores
+from hpobench_ordered.reporting.charts.axes import title_of
 from hpobench_ordered.reporting.charts.comparisons import heatmap, leader_differences
-from hpobench_ordered.reporting.charts.curves import attainment
+from hpobench_ordered.reporting.charts.curves import attainment, curves
 from hpobench_ordered.reporting.charts.evaluations import (
     Configurations,
     choose_axes,
@@ -207,6 +208,44 @@ def make_attainment(data: FigureData) -> Iterator[CaptionedChart]:
     yield CaptionedChart("attainment", title, caption, chart)
 
 
+def make_seconds(data: FigureData) -> Iterator[CaptionedChart]:
+    """Make curves of rank and regret over simulated seconds, one panel per benchmark.
+
+    There are none unless the seconds of evaluations are known on all benchmarks. Of many
+    benchmarks, one of each family is drawn.
+    """
+    items: Sequence[BenchmarkScores] = data.group.items
+    if any(item.costs is None for item in items):
+        return
+    is_part = len(items) > MAX_ATTAINMENT_PANELS
+    if is_part:
+        items = data.one_item_of_each_family
+    frame = curves_over_seconds(items)
+    frame = frame[frame["method"].isin(data.best_methods)]
+    frame = frame.assign(name=panel_names(frame))
+
+    caption = (
+        "Seconds that the evaluations on a task take, one after another. Before its first one has "
+        "ended, a run counts as the worst; after its last one it stays at its best value."
+    )
+    if is_part:
+        caption += " On one benchmark of each family."
+    for measure in dict.fromkeys(frame["measure"]):
+        title = data.title(f"{title_of(measure).capitalize()} over simulated seconds")
+        chart = curves(
+            frame,
+            measure=measure,
+            over="seconds",
+            facet="name",
+            columns=ATTAINMENT_PANELS_IN_ROW,
+            methods=data.ranked_methods,
+            ends=False,
+            size=ATTAINMENT_PANEL_SIZE,
+            title=title,
+        )
+        yield CaptionedChart(f"{measure}-over-seconds", title, caption, chart)
+
+
 def make_landscapes(data: FigureData) -> Iterator[CaptionedChart]:
     """Make landscapes of the objective with the evaluations of the method of lowest mean rank."""
     methods = [method for method in data.best_methods if method in data.group.methods]
@@ -271,6 +310,7 @@ FIGURES = (
     FigureKind("differences", "Differences from the leader", make_leader_differences),
     FigureKind("heatmap", "Methods by benchmark", make_heatmap),
     FigureKind("attainment", "What runs attain", make_attainment),
+    FigureKind("seconds", "Over simulated seconds", make_seconds),
     FigureKind("landscapes", "Landscapes", make_landscapes),
 )
 """Every kind of figure, in the order in which reports show them."""
