@@ -323,8 +323,11 @@ def _differentiate_covariance(
     grad_log_B = observed.sum_over_tasks(grad_B_of_pairs) * B
     # log B = log signal variance - distance / memory - novelty [other task]
     grad_signal = grad_log_B.sum()
-    grad_memory = np.vdot(grad_log_B, observed.distances) * math.exp(-log_memory)
-    grad_novelty = -np.vdot(grad_log_B, mark_other_tasks(len(B))) * math.exp(log_novelty)
+    inverse_memory = math.exp(-log_memory)
+    grad_memory = np.vdot(grad_log_B, observed.distances) * inverse_memory
+    novelty = math.exp(log_novelty)
+    is_other_task = mark_other_tasks(len(B))
+    grad_novelty = -np.vdot(grad_log_B, is_other_task) * novelty
     return np.array([*grad_length_scales, grad_signal, grad_memory, grad_novelty, grad_noise])
 
 
@@ -381,7 +384,8 @@ class Fit:
         # Along the log scale a of a task, the likelihood contributes more: it has the sum of
         # squared losses times exp(-2 a) / 2, whose second derivative in a is twice the number of
         # losses, if scaled losses have the variance 1.
-        curvature[observed.first_log_scale :] += 2.0 * observed.counts
+        curvature_along_scales = 2.0 * observed.counts
+        curvature[observed.first_log_scale :] += curvature_along_scales
         return cls(prior.mean, np.diag(1.0 / curvature))
 
 
@@ -606,10 +610,12 @@ class TaskProcess:
         scores = log_expected_improvement(mean, largest_sd, best)
 
         # First the `FIRST_EXACT` largest bounds, whose exact scores mostly rule out the others.
-        promising = np.argsort(-scores, kind="stable")[:FIRST_EXACT]
+        by_falling_bound = np.argsort(-scores, kind="stable")
+        promising = by_falling_bound[:FIRST_EXACT]
         scores[promising] = self._score_exactly(cross[:, promising], mean[promising], best)
         # Then the other candidates whose bound does not rule them out.
-        is_undecided = scores >= scores[promising].max() - slack
+        largest_score = scores[promising].max()
+        is_undecided = scores >= largest_score - slack
         is_undecided[promising] = False
         undecided = np.flatnonzero(is_undecided)
         scores[undecided] = self._score_exactly(cross[:, undecided], mean[undecided], best)
