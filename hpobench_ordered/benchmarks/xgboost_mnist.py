@@ -20,6 +20,7 @@ from hpobench_ordered.surrogates.bundle import bundled_spec
 
 if TYPE_CHECKING:
     from hpobench_ordered.data.surrogate import Surrogate
+    from hpobench_ordered.surrogates.nearest import NearestSurrogate
 
 NAME = "xgboost-mnist"
 VERSION = 1
@@ -46,6 +47,11 @@ PUBLISHED = RemoteFile(
 
 _COLUMNS = ("learning_rates", "min_child_weight", "max_depth", "n_estimators")
 """Names of the hyperparameters in the published file, in the order of the search space."""
+
+ERRORS = "test_error_mat"
+"""Name of the misclassified validation images in the published file."""
+SECONDS = "execution_times"
+"""Name of the seconds that a training and its test took."""
 
 
 def make_space() -> SearchSpace:
@@ -78,11 +84,15 @@ def define_benchmark() -> Definition:
     )
 
 
-def read_published(path: Path) -> tuple[FloatArray, FloatArray]:
+def read_published(path: Path, quantity: str = ERRORS) -> tuple[FloatArray, FloatArray]:
     """Read the authors' published evaluations.
 
+    Args:
+        path: Their file.
+        quantity: Name of a quantity in the file, `ERRORS` or `SECONDS`.
+
     Returns:
-        Configurations coded as values, (1000, 4), and their error counts at each size, (1000, 28).
+        Configurations coded as values, (1000, 4), and the quantity at each size, (1000, 28).
 
     Raises:
         ArtifactError: The file does not contain the published evaluations.
@@ -92,28 +102,34 @@ def read_published(path: Path) -> tuple[FloatArray, FloatArray]:
         values_of_name = content["parameters_mat"]
         values = np.array([values_of_name[name] for name in _COLUMNS], dtype=np.float64).T
         # Its axes are training-set sizes, configurations, and one whose first entry alone is used.
-        error_array = np.array(content["test_error_mat"], dtype=np.float64)
-        errors = error_array[:, :, 0].T
+        array = np.array(content[quantity], dtype=np.float64)
+        measured = array[:, :, 0].T
     except (OSError, ValueError, KeyError, IndexError) as error:
         raise ArtifactError(f"{path} does not hold the published evaluations: {error}") from None
-    return values, errors
+    return values, measured
 
 
 def _load_nearest(*, log_scaled: bool) -> "tuple[Surrogate, Sequence[float]]":
-    """Load the nearest neighbours among the published evaluations, and each task's best value.
+    """Load the nearest neighbours among the published evaluations, and each task's best value."""
+    surrogate = _find_nearest(ERRORS, log_scaled=log_scaled)
+    fewest_errors = surrogate.targets.min(axis=0)
+    return surrogate, fewest_errors.tolist()
+
+
+def _find_nearest(quantity: str, *, log_scaled: bool) -> "NearestSurrogate":
+    """Make the surrogate that has a published quantity of the nearest configuration.
 
     Args:
+        quantity: `ERRORS` or `SECONDS`.
         log_scaled: Measure distances on logarithmic scales; otherwise on standardised values
             without logarithms, as the paper's authors do.
     """
     from hpobench_ordered.surrogates.nearest import NearestSurrogate, authors_coding, log_coding
 
-    values, errors = read_published(PUBLISHED.open_path())
+    values, measured = read_published(PUBLISHED.open_path(), quantity)
     make_coding = log_coding if log_scaled else authors_coding
     coding = make_coding(make_space(), values)
-    surrogate = NearestSurrogate.from_evaluations(values, errors, coding=coding)
-    fewest_errors = errors.min(axis=0)
-    return surrogate, fewest_errors.tolist()
+    return NearestSurrogate.from_evaluations(values, measured, coding=coding)
 
 
 SPECS = (
@@ -129,12 +145,14 @@ SPECS = (
                 "log scales, as in the paper.",
                 partial(_load_nearest, log_scaled=False),
                 (PUBLISHED,),
+                costs=partial(_find_nearest, SECONDS, log_scaled=False),
             ),
             SurrogateOption(
                 "nearest-log",
                 "Nearest neighbour among the published evaluations, on log scales.",
                 partial(_load_nearest, log_scaled=True),
                 (PUBLISHED,),
+                costs=partial(_find_nearest, SECONDS, log_scaled=True),
             ),
         ),
     ),

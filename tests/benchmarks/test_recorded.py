@@ -4,10 +4,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 import hpobench_ordered as hbo
 from hpobench_ordered.benchmarks.registry import benchmark_spec
+from hpobench_ordered.benchmarks.xgboost_mnist import PUBLISHED
 from hpobench_ordered.benchmarks.yahpo import name_task
 from hpobench_ordered.data.remote import CACHE_VARIABLE
 from hpobench_ordered.testing import check_benchmark
@@ -67,6 +69,21 @@ def test_xgboost_mnist_has_recorded_errors(shared, folder_of_cache, monkeypatch)
         task = benchmark.task(str(record["train_size"]))
 
         assert task.evaluate(config) == record["error_count"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("surrogate", ["nearest", "nearest-log"])
+def test_xgboost_mnist_has_published_costs(folder_of_cache, monkeypatch, surrogate):
+    """A configuration that the authors evaluated has the seconds that they published."""
+    monkeypatch.setenv(CACHE_VARIABLE, str(folder_of_cache))
+    benchmark = hbo.load("xgboost-mnist", surrogate=surrogate)
+    published = json.loads(PUBLISHED.open_path().read_text())
+    configs = {}
+    for name in benchmark.space.names:
+        configs[name] = published["parameters_mat"][name.replace("ning_rate", "ning_rates")]
+
+    for task, seconds in zip(benchmark.tasks, published["execution_times"], strict=True):
+        assert task.costs(pd.DataFrame(configs)).tolist() == [row[0] for row in seconds]
 
 
 @pytest.mark.slow
