@@ -30,6 +30,9 @@ FAILED = 1
 MISUSED = 2
 INTERRUPTED = 130  # as shells report a process that SIGINT ended
 
+CONTINUED_COMMANDS = frozenset({"compare", "generate", "reproduce", "run"})
+"""Commands that continue where they were interrupted."""
+
 MISUSES = (
     DuplicateNameError,
     EvaluationsError,
@@ -89,9 +92,10 @@ def main() -> None:
         error.show()
         code = error.exit_code
     except (KeyboardInterrupt, click.Abort):
-        click.echo(
-            "interrupted; finished runs are stored: repeat the command to continue", err=True
-        )
+        message = "interrupted"
+        if not CONTINUED_COMMANDS.isdisjoint(sys.argv[1:2]):  # the name of the command
+            message += "; finished runs are stored: repeat the command to continue"
+        click.echo(message, err=True)
         code = INTERRUPTED
     except HPOBenchOrderedError as error:
         click.echo(f"error: {error}", err=True)

@@ -6,6 +6,7 @@ import pytest
 from cli_results import FAILURE, MISUSE, assert_fails
 
 import hpobench_ordered as hbo
+from hpobench_ordered import cli as cli_package
 from hpobench_ordered.testing.toy import numeric_space
 
 TO_MINIMIZE = ("--direction", "minimize")
@@ -89,3 +90,19 @@ def test_failing_export_gives_one_message(cli, folder, results_folder, name):
 
     assert_fails(result, FAILURE)
     assert result.stderr.startswith(f"Error: cannot write file/{name}: ")
+
+
+@pytest.mark.parametrize(("command", "continues"), [("run", True), ("check", False)])
+def test_only_commands_with_runs_speak_of_them(cli, monkeypatch, command, continues):
+    """A job scheduler's SIGTERM ends a command like Ctrl-C."""
+
+    def end(**_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli_package, "app", end)
+
+    result = cli(command)
+
+    assert result.returncode == cli_package.INTERRUPTED
+    assert result.stderr.startswith("interrupted")
+    assert ("finished runs are stored" in result.stderr) == continues
