@@ -7,9 +7,11 @@ import click
 from hpobench_ordered.analysis.incumbent_trials import select_incumbents
 from hpobench_ordered.cli._options import FILE, open_results, results_arguments
 from hpobench_ordered.cli._output import output_file
+from hpobench_ordered.data.tables import encode_table
 from hpobench_ordered.data.writing import write_atomically
 from hpobench_ordered.errors import UnknownNameError
 from hpobench_ordered.experiment.api import Results
+from hpobench_ordered.experiment.run_tables import make_trials_table
 
 TABLES = ("trials", "incumbents", "leaderboard")
 FIGURES = ("curves", "ranks", "heatmap", "leader-differences")
@@ -119,6 +121,8 @@ def _encode(results: Results, content: str, suffix: str) -> bytes:
 
     if content == "leaderboard":
         table = results.leaderboard(full=True)
+        if suffix == ".parquet":
+            return bytes(table.to_parquet(index=False))
     elif content == "incumbents" and not results.joined.has_all_trials:
         table = results.incumbents()
     else:
@@ -126,5 +130,5 @@ def _encode(results: Results, content: str, suffix: str) -> bytes:
         if content == "incumbents":
             table = select_incumbents(table)
     if suffix == ".parquet":
-        return bytes(table.to_parquet(index=False))
+        return encode_table(make_trials_table(table))
     return bytes(table.to_csv(index=False, lineterminator="\r\n").encode())

@@ -3,7 +3,7 @@
 import os
 import tempfile
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -14,6 +14,7 @@ from hpobench_ordered.analysis.incumbent_trials import select_incumbents
 from hpobench_ordered.analysis.leaderboard import leaderboard
 from hpobench_ordered.analysis.scoring import BenchmarkScores
 from hpobench_ordered.data.benchmark import Benchmark
+from hpobench_ordered.data.tables import CONFIG_PREFIX
 from hpobench_ordered.errors import ExperimentError, FailedRunsWarning
 from hpobench_ordered.experiment.joined import (
     JoinedRuns,
@@ -409,10 +410,38 @@ def add_configurations(
         # The first columns are those of the trial (key, task, trial, value and loss), all others
         # hyperparameters. They are told apart by position, as hyperparameters may have such names.
         columns = list(table.columns[:NUMBER_OF_TRIAL_COLUMNS])
-        columns += [f"config.{name}" for name in table.columns[NUMBER_OF_TRIAL_COLUMNS:]]
+        columns += [f"{CONFIG_PREFIX}{name}" for name in table.columns[NUMBER_OF_TRIAL_COLUMNS:]]
         table = table.set_axis(columns, axis=1)
         tables.append(table.drop(columns=["value", "loss"]))  # the trials have them already
-    return trials_with_version.merge(pd.concat(tables), on=["key", "task", "trial"])
+    configurations = pd.concat(_unify_types(tables))
+    return trials_with_version.merge(configurations, on=["key", "task", "trial"])
+
+
+def _unify_types(tables: "Sequence[pd.DataFrame]") -> "list[pd.DataFrame]":
+    """Give the hyperparameters of several benchmarks types under which they can be concatenated.
+
+    A hyperparameter that has choices, as texts, on one of the benchmarks becomes text on all.
+    Integers stay integers although those of other benchmarks are missing.
+
+    Args:
+        tables: A table for each benchmark, whose columns of hyperparameters are named config.NAME.
+    """
+    names_of_texts = set[str]()
+    for table in tables:
+        names_of_texts.update(table.select_dtypes(exclude="number"))
+
+    unified = []
+    for table in tables:
+        columns = {}
+        for name in table.select_dtypes("number"):
+            if name in names_of_texts:
+                columns[name] = table[name].astype(object).map(str, na_action="ignore")
+        for name in table.select_dtypes("integer"):
+            is_hyperparameter = name.startswith(CONFIG_PREFIX)
+            if is_hyperparameter and name not in columns and len(tables) > 1:
+                columns[name] = table[name].astype("Int64")
+        unified.append(table.assign(**columns))
+    return unified
 
 
 def merge_stores(folder: str | Path, others: Iterable[str | Path]) -> Store:

@@ -28,6 +28,7 @@ from hpobench_ordered.experiment.plan import IDENTITY, Cell
 from hpobench_ordered.space.parameters import Kind, Parameter
 
 if TYPE_CHECKING:
+    import pandas as pd
     import pyarrow as pa
 
 KEY = "key"
@@ -113,6 +114,28 @@ def make_run_table(cell: Cell, benchmark: Benchmark, outcomes: Sequence[Outcome]
     for parameter, coded in zip(benchmark.space.parameters, coded_configs.T, strict=True):
         columns[CONFIG_PREFIX + parameter.name] = _decode_parameter(parameter, coded)
     return pa.table(columns)
+
+
+def make_trials_table(trials: "pd.DataFrame") -> "pa.Table":
+    """Make an Arrow table of trials whose types do not depend on the values.
+
+    Texts, 64-bit integers and 64-bit floating-point numbers keep their type where all cells of a
+    column are missing, so that files of several experiments can be read together.
+
+    Args:
+        trials: A row per trial, with columns as in `COLUMNS`, and those of configurations.
+    """
+    import pyarrow as pa
+
+    fields = []
+    for name, dtype in trials.dtypes.items():
+        if dtype.kind in "iu":  # integers, signed and unsigned
+            fields.append(pa.field(name, pa.int64()))
+        elif dtype.kind == "f":
+            fields.append(pa.field(name, pa.float64()))
+        else:
+            fields.append(pa.field(name, pa.string()))
+    return pa.Table.from_pandas(trials, pa.schema(fields), preserve_index=False)
 
 
 def _compute_regrets(benchmark: Benchmark, outcome: Outcome) -> FloatArray:

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from hpobench_ordered.data.identity import hash_bytes, hash_json
-from hpobench_ordered.data.tables import CONFIG_PREFIX, encode_table
+from hpobench_ordered.data.tables import CONFIG_PREFIX, ColumnType, encode_table, type_of_column
 from hpobench_ordered.errors import StoreError
 from hpobench_ordered.experiment._files import DamagedFileError, read_json, write_file, writing
 from hpobench_ordered.experiment.method_records import METHODS_FOLDER
@@ -169,7 +169,8 @@ class Store(StoredRuns):
     def configurations(self, keys: Iterable[str]) -> "pd.DataFrame":
         """Configurations of runs on one benchmark, one row per trial; missing where inactive.
 
-        Files have a column config.NAME for each hyperparameter, which is here named NAME.
+        Files have a column config.NAME for each hyperparameter, which is here named NAME. Integers
+        stay integers, also beside missing values.
         """
         frame = self._read_frame(None, keys)  # None: all columns
         names = [name for name in frame if name.startswith(CONFIG_PREFIX)]
@@ -313,7 +314,12 @@ class Store(StoredRuns):
         tables = self._read_tables(names, self.keys() if keys is None else list(keys))
         if not tables:
             return pd.DataFrame(columns=names or [KEY, *TRIAL_COLUMNS])
-        frame = _concatenate(tables).to_pandas()
+        table = _concatenate(tables)
+        frame = table.to_pandas()
+        for name in table.column_names:  # pandas would turn integers into other numbers
+            column = table[name]
+            if column.null_count and type_of_column(column.type) is ColumnType.INTEGER:
+                frame[name] = column.to_pandas().astype("Int64")
         if names is not None:  # files without costs lack that column
             frame = frame.reindex(columns=names)
         # The categories of a column are its texts, so far in the order in which runs were read.

@@ -13,6 +13,7 @@ import hpobench_ordered as hbo
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.errors import ExperimentError, FailedRunsWarning, InvalidNameError
 from hpobench_ordered.experiment.plan import plan
+from hpobench_ordered.experiment.run_tables import make_trials_table
 from hpobench_ordered.experiment.store import Store
 from hpobench_ordered.tuning import as_method_spec
 
@@ -185,3 +186,57 @@ def test_broken_benchmark_is_named():
 def test_negative_workers_are_refused():
     with pytest.raises(ExperimentError, match="at least 1 worker"):
         hbo.run(benchmarks=["newsvendor"], methods=["bo"], workers=-1)
+
+
+# -- tables of several benchmarks ------------------------------------------------------------------
+
+
+def make_benchmark(name: str, **space: Any) -> hbo.Benchmark:
+    """Make a benchmark of one task, on a search space of which all values are equally good."""
+    configuration_space = ConfigurationSpace(space)
+    configs = [dict(config) for config in configuration_space.sample_configuration(20)]
+    frame = pd.DataFrame(configs).assign(task="a", error=0.5)
+    return hbo.from_evaluations(
+        frame, configuration_space, name=name, objective="error", direction="minimize"
+    )
+
+
+def tabulate_trials(*benchmarks: hbo.Benchmark) -> pd.DataFrame:
+    """Run random search on benchmarks, and return its trials with configurations."""
+    results = hbo.run(
+        benchmarks=benchmarks, methods=["random-search"], seeds=[0], protocol=hbo.Ordered(3)
+    )
+    return results.frame(configurations=True)
+
+
+def test_integers_stay_integers_beside_other_benchmarks():
+    """The hyperparameter of the other benchmark is missing in the rows of the first."""
+    trials = tabulate_trials(
+        make_benchmark("first", depth=(1, 9)), make_benchmark("second", rate=(0.0, 1.0))
+    )
+    assert trials["config.depth"].dtype == "Int64"
+    assert trials["config.depth"].isna().sum() == 3
+
+
+def test_choices_elsewhere_make_texts():
+    """A hyperparameter that is a number on one benchmark, and choices on another, is text."""
+    trials = tabulate_trials(
+        make_benchmark("first", depth=(1, 9)), make_benchmark("second", depth=["low", "high"])
+    )
+    assert trials["config.depth"].map(type).unique().tolist() == [str]
+
+
+def test_types_in_files_do_not_depend_on_values():
+    """The types of columns are the same if all of their cells are missing."""
+    trials = tabulate_trials(
+        make_benchmark("first", depth=(1, 9)),
+        make_benchmark("second", kind=["a", "b"], rate=(0.0, 1.0)),
+    )
+    is_first = trials["benchmark"].str.startswith("first")
+
+    schema = make_trials_table(trials).schema
+
+    types = {name: str(schema.field(f"config.{name}").type) for name in ("depth", "kind", "rate")}
+    assert types == {"depth": "int64", "kind": "string", "rate": "double"}
+    for part in (trials[is_first], trials[~is_first]):
+        assert make_trials_table(part).schema.equals(schema)
