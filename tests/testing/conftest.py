@@ -4,10 +4,21 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
 import pytest
+from short_training import shorten_training
 
 
 @pytest.fixture(scope="session")
 def executor():
-    """An executor with one other process, in which suites repeat what they do in this one."""
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+    """An executor with one other process, in which suites repeat what they do in this one.
+
+    Networks are trained for a few steps there.
+    """
+    with ProcessPoolExecutor(
+        1, mp_context=get_context("spawn"), initializer=shorten_training_for_good
+    ) as pool:
         yield pool
+
+
+def shorten_training_for_good() -> None:
+    """Let methods of this process train their networks for a few steps."""
+    shorten_training(pytest.MonkeyPatch())

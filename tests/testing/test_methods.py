@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from bad_methods import GlobalRandom, Good, OutOfBounds, SharesState
 from by_speed import METHODS, by_speed
+from short_training import shorten_training
 
 import hpobench_ordered as hbo
 from hpobench_ordered.testing import (
@@ -38,17 +39,20 @@ EXPECTED_FAILURES = {
     "none-gp": WITHOUT_PRIORS,
     "tpe": WITH_FEW_TRIALS,
 }
-MORE_TRIALS_OR_SEEDS = {
+OTHER_TRIALS_OR_SEEDS = {
     "ablr": (BUDGET, 2 * SEEDS),
     "ablr-ctx": (BUDGET, 2 * SEEDS),
     "ablr-rks": (BUDGET, 2 * SEEDS),
     "ablr-sgd-adapt": (BUDGET, 2 * SEEDS),
     "bohamiann": (3 * BUDGET, 6),
+    "cts": (BUDGET, SEEDS // 2),
+    "drop-unimportant": (BUDGET, SEEDS // 2),
 }
-"""Trials and seeds of methods that need more than the others. On the conditional space runs end
-with the best choice or a wrong one, and with few runs it is a matter of luck which of the two the
-median falls on. bohamiann, which is less sure than a Gaussian process and explores more, finds the
-best choice between the 18th trial and the 24th."""
+"""Trials and seeds of methods that need more than the others; two slow ones have fewer seeds.
+
+On the conditional space runs end with the best choice or a wrong one, and with few runs it is a
+matter of luck which of the two the median falls on. bohamiann, which is less sure than a Gaussian
+process and explores more, finds the best choice between the 18th trial and the 24th."""
 
 SLOW_METHODS = ("drop-unimportant", "only-optimize-new")
 """Their checks take seconds each."""
@@ -63,9 +67,15 @@ SLOW_METHODS = ("drop-unimportant", "only-optimize-new")
     ),
 )
 def every_method(request, executor):
-    """Sets the attributes that the class of the suite reads: the method and the executor."""
+    """Sets the attributes that the class of the suite reads: the method and the executor.
+
+    Networks are trained for a few steps, as in the executor's process.
+    """
     request.cls.method = request.param
     request.cls.executor = executor
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        shorten_training(monkeypatch)
+        yield
 
 
 @pytest.mark.usefixtures("every_method")
@@ -78,9 +88,9 @@ class TestEveryMethod(MethodConformance):
     "name", by_speed(sorted(set(METHODS) - {"random-search"}), further=EXPECTED_FAILURES)
 )
 def test_every_method_beats_random_search(name):
-    """Every method beats random search on toy tasks; a few need more trials or seeds for it."""
+    """Every method beats random search on toy tasks; some do so with other trials or seeds."""
     usual_trials_and_seeds = (BUDGET, SEEDS)
-    trials, seeds = MORE_TRIALS_OR_SEEDS.get(name, usual_trials_and_seeds)
+    trials, seeds = OTHER_TRIALS_OR_SEEDS.get(name, usual_trials_and_seeds)
 
     check_beats_random_search(name, trials=trials, seeds=seeds)
 
