@@ -176,15 +176,14 @@ def run_program(threads: int, cache: Path) -> str:
 
 
 def test_bits_do_not_depend_on_process(tmp_path):
-    """Trained parameters are the same with another number of threads, and with cached programs."""
+    """Trained parameters are the same with another number of threads, and with cached programs.
+
+    Compiled programs go to the folder that the environment names for this package.
+    """
     digest_of_one_thread = run_program(1, tmp_path / "one")
     digest_of_two_threads = run_program(2, tmp_path / "two")
+    assert any((tmp_path / "two" / "jax").iterdir())
     digest_from_cache = run_program(2, tmp_path / "two")
+
     assert digest_of_two_threads == digest_of_one_thread
     assert digest_from_cache == digest_of_one_thread
-
-
-def test_programs_are_cached_in_package_folder(tmp_path):
-    """Compiled programs go to the folder that the environment names for this package."""
-    run_program(1, tmp_path)
-    assert any((tmp_path / "jax").iterdir())
