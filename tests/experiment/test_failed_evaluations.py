@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -64,6 +65,17 @@ def run_failing(
     )
 
 
+@pytest.fixture(scope="module")
+def results_of(tmp_path_factory):
+    """A function that runs methods where a share of the space fails, once for all tests."""
+
+    @cache
+    def run_once(methods: tuple[str, ...], share: float) -> hbo.Results:
+        return run_failing(methods, tmp_path_factory.mktemp("failing"), share=share)
+
+    return run_once
+
+
 def rank_by_hand(results: hbo.Results) -> dict[str, float]:
     """The mean rank of each method by its lowest losses, on the tasks that count."""
     trials = results.frame()
@@ -93,21 +105,17 @@ def test_ranks_are_right_where_evaluations_fail(share, failure, direction, tmp_p
 
 @pytest.mark.parametrize("methods", [("random-search",), TEN_METHODS])
 @pytest.mark.parametrize("share", [1 / 3, 1 / 2, 1.0])
-def test_reports_count_failures(share, methods, tmp_path):
+def test_reports_count_failures(share, methods, results_of, tmp_path):
     """A report of few or many methods has a column of failed evaluations."""
-    results = run_failing(methods, tmp_path / "results", share=share)
-
-    report = hbo.report(results, tmp_path / "report")
+    report = hbo.report(results_of(methods, share), tmp_path)
 
     assert "Failed evaluations" in report.page.read_text()
 
 
 @pytest.mark.parametrize("methods", [("random-search",), TEN_METHODS])
-def test_tables_have_numbers_for_failures(methods, tmp_path):
+def test_tables_have_numbers_for_failures(methods, results_of):
     """If a third of the evaluations fail, a table for a paper has numbers for all methods."""
-    results = run_failing(methods, tmp_path, share=1 / 3)
-
-    latex = paper_table(results)
+    latex = paper_table(results_of(methods, 1 / 3))
 
     assert all(method in latex for method in methods)
     assert "nan" not in latex.lower()
