@@ -161,6 +161,10 @@ class FailedRunsWarning(UserWarning):
     """Runs of an experiment failed; the others are finished."""
 
 
+class WaitingWarning(UserWarning):
+    """An experiment waits for something, such as the first worker of a cluster."""
+
+
 class OutdatedReferenceWarning(UserWarning):
     """Reference results of other versions of benchmarks or methods are left out."""
 

@@ -12,7 +12,12 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from hpobench_ordered.data.extras import import_extra
-from hpobench_ordered.errors import ExperimentError, HPOBenchOrderedError
+from hpobench_ordered.errors import (
+    ExperimentError,
+    HPOBenchOrderedError,
+    WaitingWarning,
+    warn_user,
+)
 from hpobench_ordered.experiment.job import CrashedRun, Job, RunReply, perform_in_child
 from hpobench_ordered.experiment.plan import Cell
 from hpobench_ordered.runtime.child import CHILDREN, pickle_value
@@ -23,6 +28,7 @@ if TYPE_CHECKING:
 
 CONNECT_SECONDS = 10  # time limit to connect to a cluster
 CELLS_PER_THREAD = 2  # sent to the workers at a time, one of them running
+FEWEST_CELLS = 32  # sent at a time, so that an adaptive cluster sees that more workers would help
 PACKAGES_TO_SILENCE = ("distributed", "tornado", "asyncio")
 """Packages whose loggers print a traceback for every task when the connection is lost."""
 
@@ -44,10 +50,12 @@ def run_on_workers(
     versions = package_versions()
     cell_of_future: dict[Future, Cell] = {}
 
-    def submit_next(count: int) -> "list[Future]":
-        """Send the next cells to the workers; fewer than `count` if no more are left."""
+    def submit_next() -> "list[Future]":
+        """Send as many of the next cells as the workers that there are now may have at a time."""
+        threads = sum(client.ncores().values())
+        most_cells = max(FEWEST_CELLS, CELLS_PER_THREAD * threads)
         futures = []
-        for cell in islice(unsent, count):
+        for cell in islice(unsent, most_cells - len(cell_of_future)):
             # `sendable` is the cell in the form in which a worker can load its method.
             pickled_cell = pickle_value(cell.sendable)
             # Not pure: a run that is repeated after a crash must not get the earlier result.
@@ -59,16 +67,14 @@ def run_on_workers(
         return futures
 
     try:
-        threads = sum(client.ncores().values())
-        first_futures = submit_next(max(1, CELLS_PER_THREAD * threads))
-        finished = as_completed(first_futures, loop=client.loop)
+        finished = as_completed(submit_next(), loop=client.loop)
         for future in finished:
             try:
                 reply = future.result()
             except KilledWorker:  # several workers died of it
                 reply = CrashedRun("several Dask workers died during the run")
             yield cell_of_future.pop(future), reply
-            finished.update(submit_next(1))
+            finished.update(submit_next())
     except HPOBenchOrderedError:  # its message tells the user what to do
         raise
     except (Exception, CancelledError) as error:
@@ -134,7 +140,10 @@ def connect(dask: "Client | str") -> Iterator[tuple["Client", Mapping[str, Mappi
             client is opened and closed at the end.
 
     Raises:
-        ExperimentError: There is no scheduler or no worker, or a worker lacks a package.
+        ExperimentError: There is no scheduler, or a worker lacks a package.
+
+    Warns:
+        WaitingWarning: There is no worker yet.
     """
     # Raises an error that names the package's extra if Dask is not installed.
     distributed = import_extra("distributed", package="distributed", extra="dask", purpose="Dask")
@@ -185,14 +194,23 @@ def _open_client(address: str) -> "Client":
 def _read_versions(client: "Client") -> dict[str, Mapping[str, str]]:
     """Ask each worker, by its address, for the versions of its packages, by their names.
 
+    If there is no worker, this waits for the first one.
+
     Raises:
-        ExperimentError: There are no workers, or one lacks this package or what it needs.
+        ExperimentError: A worker lacks this package or what it needs.
     """
+    # An adaptive cluster only starts a worker if there is something to do. Not pure: the result of
+    # an earlier call would need no worker.
+    future = client.submit(package_versions, pure=False)
     try:
-        client.wait_for_workers(1, timeout=CONNECT_SECONDS)
+        try:
+            future.result(timeout=CONNECT_SECONDS)
+        except TimeoutError:
+            warn_user(
+                "the Dask cluster has no workers yet: waiting for the first one", WaitingWarning
+            )
+            future.result()
         return dict(client.run(package_versions))  # `run` calls the function on every worker
-    except TimeoutError:
-        raise ExperimentError("the Dask cluster has no workers") from None
     except ModuleNotFoundError as error:
         raise ExperimentError(f"the Dask workers lack a package: {error}") from None
 

@@ -15,7 +15,7 @@ import pytest
 from distributed import Client, LocalCluster
 
 import hpobench_ordered as hbo
-from hpobench_ordered.errors import ExperimentError, FailedRunsWarning
+from hpobench_ordered.errors import ExperimentError, FailedRunsWarning, WaitingWarning
 from hpobench_ordered.experiment.records import Reason
 from hpobench_ordered.runtime.machine import package_versions
 
@@ -273,3 +273,17 @@ def test_address_without_scheduler_is_refused(tmp_path, monkeypatch, address):
     monkeypatch.setattr("hpobench_ordered.experiment._dask.CONNECT_SECONDS", 1)
     with pytest.raises(ExperimentError, match=f"no Dask scheduler at '{address}'"):
         hbo.run(**SHORT_RUNS, seeds=[0], folder=tmp_path, dask=address)
+
+
+def test_adaptive_cluster_without_workers_is_waited_for(tmp_path, monkeypatch):
+    """The cluster starts workers, two at most, once there are runs to make."""
+    monkeypatch.setattr("hpobench_ordered.experiment._dask.CONNECT_SECONDS", 0.1)
+    settings = SHORT_RUNS | {"seeds": range(3)}
+    without_dask = hbo.run(**settings, folder=tmp_path / "alone")
+
+    with LocalCluster(n_workers=0, threads_per_worker=1, dashboard_address=":0") as cluster:
+        cluster.adapt(minimum=0, maximum=2)
+        with Client(cluster) as client, pytest.warns(WaitingWarning, match="no workers yet"):
+            on_dask = hbo.run(**settings, folder=tmp_path / "dask", dask=client)
+
+    assert on_dask.store.digest() == without_dask.store.digest()
