@@ -638,7 +638,7 @@ def test_choices_of_several_types_are_history(tmp_path):
             "only those of one number .* got multivariate_normal",
         ),
         ({"space": {"C": (0.1, 1.0, "lg")}}, InvalidSpaceError, "a range .* but got"),
-        ({"space": [{"C": (0.1, 1.0)}, 3]}, EvaluationsError, "must be a SearchSpace.* got list"),
+        ({"space": [{"C": (0.1, 1.0)}, 3]}, EvaluationsError, "must have dicts .* got int"),
         (
             {"space": [{"C": (0.1, 1.0)}, {"D": (0.0, 1.0)}]},
             ValueError,

@@ -3,12 +3,12 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias, TypeGuard
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from hpobench_ordered._typing import Config, ConfigLike, Value
-from hpobench_ordered.errors import InvalidSpaceError
+from hpobench_ordered.errors import EvaluationsError, InvalidSpaceError
 from hpobench_ordered.space import Parameter, SearchSpace
 from hpobench_ordered.space.conditions import Compare, Comparison, Condition
 from hpobench_ordered.space.conversion import (
@@ -23,46 +23,21 @@ from hpobench_ordered.space.conversion import (
     read_description,
     to_search_space,
 )
-from hpobench_ordered.space.optuna_space import convert_distribution
+from hpobench_ordered.space.optuna_space import convert_distribution, get_only_value
 
 EstimatorSpaceLike: TypeAlias = "SpaceLike | Sequence[Mapping[str, object]]"
+Description: TypeAlias = Parameter | Value
+"""A hyperparameter, or the value of a constant."""
+Objects: TypeAlias = Mapping[Value, object]
+"""The objects that choices of a hyperparameter stand for, by the text of each."""
+ObjectsByName: TypeAlias = Mapping[str, Objects]
+Params: TypeAlias = dict[str, Any]
+"""Parameters of an estimator."""
 
 ALTERNATIVE = "alternative"
 """Name of the hyperparameter that chooses among several dicts, by their numbers from 1."""
 TAIL = 0.005
 """Share of a distribution that is left out at each end of its range."""
-
-Description: TypeAlias = Parameter | Value
-"""A hyperparameter, or the value of a constant."""
-
-
-@dataclass(frozen=True)
-class Alternative:
-    """One dict of those that describe a search space.
-
-    Attributes:
-        described: The hyperparameters and constants by the names of the estimator's parameters.
-        objects: The objects that choices and constants stand for, by name and text.
-    """
-
-    described: Mapping[str, Description]
-    objects: Mapping[str, Mapping[Value, object]]
-
-    @property
-    def constants(self) -> dict[str, Any]:
-        """The estimator's parameters that have one value."""
-        constants: dict[str, Any] = {}
-        for name, item in self.described.items():
-            if _is_tunable(item):
-                continue
-            value = item.value(item.lower) if isinstance(item, Parameter) else item
-            constants[name] = self.objects[name].get(value, value)
-        return constants
-
-    @property
-    def size(self) -> float:
-        """Number of distinct configurations; inf if a hyperparameter is a float."""
-        return math.prod(i.size for i in self.described.values() if isinstance(i, Parameter))
 
 
 @dataclass(frozen=True)
@@ -75,37 +50,89 @@ class EstimatorSpace:
     Attributes:
         space: The search space.
         size: Number of distinct configurations; inf if a hyperparameter is a float.
-        objects: The objects by hyperparameter and text; none for choices that stand for
-            themselves.
-        names: Name of the estimator's parameter by hyperparameter, where they differ.
-        constants: Parameters that have one value in an alternative, by its number; empty if there
-            is no choice of alternatives.
+        objects: The objects by hyperparameter; none for choices that stand for themselves.
+        names: Name of the estimator's parameter by hyperparameter, where they may differ.
+        constants: The estimator's parameters that have one value in an alternative, by its number;
+            empty if there are no alternatives.
     """
 
     space: SearchSpace
     size: float
-    objects: Mapping[str, Mapping[Value, object]] = field(default_factory=dict)
+    objects: ObjectsByName
     names: Mapping[str, str] = field(default_factory=dict)
-    constants: Mapping[Value, Mapping[str, Any]] = field(default_factory=dict)
+    constants: Mapping[Value, Params] = field(default_factory=dict)
 
-    def params(self, config: ConfigLike) -> dict[str, Any]:
+    def params(self, config: ConfigLike) -> Params:
         """Parameters of the estimator (`set_params`) for a configuration."""
-        params: dict[str, Any] = {}
+        params: Params = {}
         for name, value in config.items():
             object_of_text = self.objects.get(name, {})
-            params[self.names.get(name, name)] = object_of_text.get(value, value)
+            name_of_estimator = self.names.get(name, name)
+            params[name_of_estimator] = object_of_text.get(value, value)
         if self.constants:
             number = params.pop(ALTERNATIVE)
             params |= self.constants[number]
         return params
 
     def sample_alternatives(self, rng: np.random.Generator) -> list[Config]:
-        """Draw a configuration of each alternative; a single one if there is no choice of them."""
+        """Draw a configuration of each alternative; a single one if there are no alternatives."""
         n_alternatives = max(len(self.constants), 1)
         unit = rng.random((n_alternatives, self.space.dimension))
-        if self.constants:  # the choice of an alternative is the first hyperparameter
-            unit[:, 0] = (np.arange(n_alternatives) + 0.5) / n_alternatives
-        return self.space.configs(self.space.decode(self.space.canonical(unit)))
+        if self.constants:
+            # The choice of an alternative is the first hyperparameter.
+            middles_of_bins = (np.arange(n_alternatives) + 0.5) / n_alternatives
+            unit[:, 0] = middles_of_bins
+        values = self.space.decode(self.space.canonical(unit))
+        return self.space.configs(values)
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """One of several dicts that describe a search space together.
+
+    Attributes:
+        number: Its number, from 1.
+        parameters: The hyperparameters by the names of the estimator's parameters.
+        constants: The estimator's parameters that have one value.
+        objects: The objects by the names of the estimator's parameters.
+    """
+
+    number: int
+    parameters: Mapping[str, Parameter]
+    constants: Params
+    objects: ObjectsByName
+
+    @property
+    def size(self) -> float:
+        """Number of distinct configurations; inf if a hyperparameter is a float."""
+        size = 1.0
+        for parameter in self.parameters.values():
+            size *= parameter.size
+        return size
+
+
+@dataclass(frozen=True)
+class SharedParameter:
+    """A hyperparameter of one or several alternatives.
+
+    Attributes:
+        parameter: The hyperparameter, with its name in the search space.
+        name_of_estimator: Name of the estimator's parameter.
+        objects: The objects that its choices stand for.
+        numbers: Numbers of the alternatives that have it.
+    """
+
+    parameter: Parameter
+    name_of_estimator: str
+    objects: Objects
+    numbers: list[int] = field(default_factory=list)
+
+    @property
+    def condition(self) -> Condition:
+        """The condition that one of its alternatives is chosen."""
+        column_of_choice = 0
+        codes = tuple(number - 1.0 for number in self.numbers)
+        return Compare(column_of_choice, Comparison.IN, codes)
 
 
 def read_space(description: EstimatorSpaceLike) -> EstimatorSpace:
@@ -119,75 +146,109 @@ def read_space(description: EstimatorSpaceLike) -> EstimatorSpace:
         EvaluationsError: It is of another type.
         InvalidSpaceError: A parameter cannot be read; the message says what is allowed.
     """
+    if isinstance(description, list | tuple):
+        alternatives: list[Alternative] = []
+        for number, item in enumerate(description, start=1):
+            alternatives.append(_read_alternative(number, item))
+        return _combine_alternatives(alternatives)
+
+    objects: ObjectsByName = {}
     is_of_configspace = hasattr(description, "to_serialized_dict")  # a mapping, too
-    if _is_list_of_dicts(description):
-        return _combine_alternatives([_read_alternative(item) for item in description])
-
     if isinstance(description, Mapping) and not is_of_configspace:
-        alternative = _read_alternative(description)
-        space = make_space(alternative.described)
-        return EstimatorSpace(space, space.size, alternative.objects)
-    space = to_search_space(description)
-    return EstimatorSpace(space, space.size)
+        described, objects = _read_dict(description)
+        space = make_space(described)
+    else:
+        space = to_search_space(description)
+    return EstimatorSpace(space, space.size, objects)
 
 
-def _is_list_of_dicts(description: object) -> TypeGuard[Sequence[Mapping[str, object]]]:
-    """Whether this is a list or tuple of at least one dict, and of nothing else."""
-    if not isinstance(description, list | tuple) or not description:
-        return False
-    return all(isinstance(item, Mapping) for item in description)
-
-
-def _read_alternative(description: Mapping[str, object]) -> Alternative:
-    """Read one of the dicts from names of parameters to their descriptions."""
+def _read_dict(
+    description: Mapping[str, object],
+) -> tuple[Mapping[str, Description], ObjectsByName]:
+    """Read hyperparameters and constants, and the objects that they stand for, by name."""
     described: dict[str, Description] = {}
-    objects: dict[str, Mapping[Value, object]] = {}
+    objects: dict[str, Objects] = {}
     for name, values in description.items():
         described[name], objects[name] = read_parameter(name, values)
-    return Alternative(described, objects)
+    return described, objects
+
+
+def _read_alternative(number: int, description: Mapping[str, object]) -> Alternative:
+    """Read one of several dicts, whose number is from 1.
+
+    Raises:
+        EvaluationsError: It is no dict.
+    """
+    if not isinstance(description, Mapping):
+        raise EvaluationsError(
+            "a list as search space must have dicts as its elements, but got "
+            f"{type(description).__name__}"
+        )
+    described, objects = _read_dict(description)
+    parameters: dict[str, Parameter] = {}
+    constants: Params = {}
+    for name, item in described.items():
+        if isinstance(item, Parameter) and item.size > 1:
+            parameters[name] = item
+        else:
+            value = get_only_value(item) if isinstance(item, Parameter) else item
+            constants[name] = objects[name].get(value, value)
+    return Alternative(number, parameters, constants, objects)
 
 
 def _combine_alternatives(alternatives: Sequence[Alternative]) -> EstimatorSpace:
     """Combine several dicts to a search space with a choice among them.
 
-    A hyperparameter is active if one of its dicts is chosen. Those that are described alike in
-    several dicts are one; others of the same name get the number of their dict behind the name.
+    A hyperparameter is active if one of its dicts is chosen.
     """
-    numbers = range(1, len(alternatives) + 1)
-    parameters: dict[str, Parameter] = {}
-    rows_of_parameter: dict[str, list[int]] = {}
-    objects: dict[str, Mapping[Value, object]] = {}
-    names: dict[str, str] = {}
-    for row, alternative in enumerate(alternatives):
-        for name, item in alternative.described.items():
-            if not _is_tunable(item):
-                continue
-            is_described_alike = parameters.get(name, item) == item
-            own_name = name if is_described_alike else f"{name} ({numbers[row]})"
-            names[own_name] = name
-            objects[own_name] = alternative.objects[name]
-            parameters[own_name] = replace(item, name=own_name)
-            rows_of_parameter.setdefault(own_name, []).append(row)
+    constants: dict[Value, Params] = {}
+    size = 0.0
+    for alternative in alternatives:
+        constants[alternative.number] = alternative.constants
+        size += alternative.size
 
+    parameters = [Parameter.choice(ALTERNATIVE, tuple(constants))]
     conditions: dict[str, Condition] = {}
-    for name, rows in rows_of_parameter.items():
-        conditions[name] = Compare(0, Comparison.IN, tuple(map(float, rows)))
-    choice_of_alternative = Parameter.choice(ALTERNATIVE, tuple(numbers))
+    objects: dict[str, Objects] = {}
+    names: dict[str, str] = {}
+    for name, shared in _share_parameters(alternatives).items():
+        parameters.append(shared.parameter)
+        conditions[name] = shared.condition
+        objects[name] = shared.objects
+        names[name] = shared.name_of_estimator
+
     return EstimatorSpace(
-        SearchSpace([choice_of_alternative, *parameters.values()], conditions=conditions),
-        size=sum(alternative.size for alternative in alternatives),
+        space=SearchSpace(parameters, conditions=conditions),
+        size=size,
         objects=objects,
         names=names,
-        constants={n: a.constants for n, a in zip(numbers, alternatives, strict=True)},
+        constants=constants,
     )
 
 
-def _is_tunable(item: Description) -> TypeGuard[Parameter]:
-    """Whether this is a hyperparameter with several values."""
-    return isinstance(item, Parameter) and item.size > 1
+def _share_parameters(alternatives: Sequence[Alternative]) -> Mapping[str, SharedParameter]:
+    """Find out which alternatives share a hyperparameter; by its name in the search space.
+
+    A hyperparameter that several alternatives describe alike is one. If a later alternative
+    describes it otherwise, that is another one, with the number of the alternative in its name.
+    """
+    shared: dict[str, SharedParameter] = {}
+    for alternative in alternatives:
+        for name, parameter in alternative.parameters.items():
+            own_name = name
+            if name in shared and shared[name].parameter != parameter:
+                own_name = f"{name} ({alternative.number})"
+            if own_name not in shared:
+                shared[own_name] = SharedParameter(
+                    parameter=replace(parameter, name=own_name),
+                    name_of_estimator=name,
+                    objects=alternative.objects[name],
+                )
+            shared[own_name].numbers.append(alternative.number)
+    return shared
 
 
-def read_parameter(name: str, values: Any) -> tuple[Parameter | Value, Mapping[Value, object]]:
+def read_parameter(name: str, values: Any) -> tuple[Description, Objects]:
     """Read a hyperparameter or a constant, and the objects that its choices stand for.
 
     Args:
@@ -206,7 +267,7 @@ def read_parameter(name: str, values: Any) -> tuple[Parameter | Value, Mapping[V
     elif isinstance(values, np.ndarray | range):
         values = {CHOICES: np.asarray(values).tolist()}
 
-    objects: Mapping[Value, object] = {}
+    objects: Objects = {}
     if isinstance(values, Mapping) and list(values) == [CHOICES]:
         objects = _find_objects(name, values[CHOICES])
         values = {CHOICES: [name_choice(name, choice) for choice in values[CHOICES]]}
@@ -216,7 +277,7 @@ def read_parameter(name: str, values: Any) -> tuple[Parameter | Value, Mapping[V
     return read_description(name, values), objects
 
 
-def _find_objects(name: str, choices: Sequence[object]) -> dict[Value, object]:
+def _find_objects(name: str, choices: Sequence[object]) -> Objects:
     """The objects among choices, by the text that stands for each."""
     return {name_choice(name, choice): choice for choice in choices if not is_value(choice)}
 
@@ -247,15 +308,21 @@ def _choose_range(distribution: Any) -> tuple[float, float, str]:
     the median, half of the distribution being on each side of it: a log scale for an exponential
     distribution, for example.
     """
-    low, median, high = map(float, distribution.ppf([TAIL, 0.5, 1 - TAIL]))
+    low = float(distribution.ppf(TAIL))
+    median = float(distribution.median())
+    high = float(distribution.ppf(1 - TAIL))
     scale = LINEAR
     if 0 < low < high:
-        position = (median - low) / (high - low)  # of the median: 0.5 in the middle of the range
-        position_on_log_scale = math.log(median / low) / math.log(high / low)
-        if abs(position_on_log_scale - 0.5) < abs(position - 0.5):
+        middle = (low + high) / 2
+        distance = abs(median - middle) / (high - low)
+        middle_of_log_scale = math.sqrt(low * high)
+        log_distance = abs(math.log(median / middle_of_log_scale)) / math.log(high / low)
+        if log_distance < distance:
             scale = LOG
     is_discrete = hasattr(distribution, "pmf")
-    return (int(low), int(high), scale) if is_discrete else (low, high, scale)
+    if is_discrete:
+        return int(low), int(high), scale
+    return low, high, scale
 
 
 def _convert_skopt(name: str, dimension: Any) -> object:
