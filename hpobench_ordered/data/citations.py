@@ -14,7 +14,8 @@ THIS_PACKAGE = "this package"
 """The words that cite this package."""
 VERSION = "VERSION"
 """What stands for the installed version in the entry of this package."""
-_ENTRY = re.compile(r"^cited as: (?P<citation>.+)\n(?P<bibtex>@\w+\{\w+,\n(?:  .+\n)+\}\n)", re.M)
+_ENTRY = re.compile(r"^cited as: (.+)\n(@\w+\{\w+,\n(?:  .+\n)+\}\n)", re.MULTILINE)
+"""The words that cite a work, and its entry."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +34,12 @@ class Reference:
 @cache
 def read_references() -> Sequence[Reference]:
     """Read all entries of `references.bib`, in its order."""
-    text = (files("hpobench_ordered") / "data" / "references.bib").read_text(encoding="utf-8")
-    return tuple(Reference(**match.groupdict()) for match in _ENTRY.finditer(text))
+    path = files("hpobench_ordered") / "data" / "references.bib"
+    text = path.read_text(encoding="utf-8")
+    references: list[Reference] = []
+    for citation, bibtex in _ENTRY.findall(text):
+        references.append(Reference(citation, bibtex))
+    return references
 
 
 def find_references(text: str) -> list[Reference]:
@@ -49,8 +54,12 @@ def find_references(text: str) -> list[Reference]:
 
 def format_bibtex(text: str) -> str:
     """Format the BibTeX entries of the works that a text cites, and last that of this package."""
-    entries = [ref.bibtex for ref in find_references(text) if ref.citation != THIS_PACKAGE]
-    return "\n".join([*entries, _format_own_entry()])
+    entries: list[str] = []
+    for reference in find_references(text):
+        if reference.citation != THIS_PACKAGE:
+            entries.append(reference.bibtex)
+    entries.append(_format_own_entry())
+    return "\n".join(entries)
 
 
 def _format_own_entry() -> str:
