@@ -1,8 +1,9 @@
 """The code and the commands in the README and the pages, run or read as they stand.
 
-The Python of a page is one program, run in an empty folder; a block is left out if the comment
-`<!-- skip: reason -->` stands before it. Commands are not run, but parsed: their options exist and
-have values of the right kind.
+The Python of a page is one program, run in an empty folder. A block is left out if the comment
+`<!-- skip: reason -->` stands before it. After `<!-- needs: module -->`, it runs only in a test of
+its own, where that module of another tool is installed. Commands are not run, but parsed: their
+options exist and have values of the right kind.
 """
 
 import re
@@ -25,7 +26,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PROGRAM = "hpobench-ordered"
 OPENING_FENCE_PATTERN = re.compile(r"^(?P<indent> *)```(?P<language>\w*) *$")
-SKIP_COMMENT_PATTERN = re.compile(r"^ *<!-- skip: (?P<reason>\S.*) -->$")
+COMMENT_PATTERN = re.compile(r"^ *<!-- (?P<kind>skip|needs): (?P<text>\S.*) -->$")
 
 
 @dataclass(frozen=True)
@@ -36,26 +37,31 @@ class Block:
         language: The name after the first fence, "" where there is none.
         line: Number of the block's first line of code in the page, from 1.
         text: The code.
-        skip_reason: Why the block is not run, "" if it is.
+        skip_reason: Why the block is never run, "" if it is.
+        needed_module: Module of another tool that the block imports, "" if it needs none.
     """
 
     language: str
     line: int
     text: str
-    skip_reason: str
+    skip_reason: str = ""
+    needed_module: str = ""
 
 
-def find_skip_reason(lines_before: list[str]) -> str:
-    """Read the reason in a comment `<!-- skip: reason -->` before a block; "" without a comment.
+def read_comment(lines_before: list[str], kind: str) -> str:
+    """Read the text in a comment such as `<!-- skip: text -->` before a block; "" without one.
 
     Args:
         lines_before: All lines of the page before the block. Empty ones may follow the comment.
+        kind: The word at the beginning of the comment, "skip" or "needs".
     """
     lines_with_text = [line for line in lines_before if line.strip()]
     if not lines_with_text:
         return ""
-    comment = SKIP_COMMENT_PATTERN.match(lines_with_text[-1])
-    return comment["reason"] if comment else ""
+    comment = COMMENT_PATTERN.match(lines_with_text[-1])
+    if comment is None or comment["kind"] != kind:
+        return ""
+    return comment["text"]
 
 
 def find_blocks(text: str) -> Iterator[Block]:
@@ -76,19 +82,25 @@ def find_blocks(text: str) -> Iterator[Block]:
             language=opening_fence["language"],
             line=first_of_code + 1,  # lines are numbered from 1, indexes from 0
             text=textwrap.dedent("\n".join(code)),
-            skip_reason=find_skip_reason(lines[:index]),
+            skip_reason=read_comment(lines[:index], "skip"),
+            needed_module=read_comment(lines[:index], "needs"),
         )
         index = end_of_code + 1
 
 
-def join_python_blocks(text: str) -> str:
-    """Build the Python program of a page, without the skipped blocks.
+def join_python_blocks(text: str, installed_module: str = "") -> str:
+    """Build the Python program of a page, without the blocks that are skipped.
 
     Every line has the number that it has in the page, so that errors name lines of the page.
+
+    Args:
+        text: The page.
+        installed_module: The only module of another tool that blocks may need.
     """
     lines = [""] * len(text.splitlines())
     for block in find_blocks(text):
-        if block.language == "python" and not block.skip_reason:
+        can_run = not block.skip_reason and block.needed_module in ("", installed_module)
+        if block.language == "python" and can_run:
             code = block.text.splitlines()
             first = block.line - 1
             lines[first : first + len(code)] = code
@@ -136,6 +148,17 @@ def find_pages_with_python() -> list[Path]:
     return pages
 
 
+def find_recipes() -> list[tuple[Path, str]]:
+    """Find the modules of other tools that blocks of pages need: pairs of a page and a module."""
+    recipes = []
+    for page in PAGES:
+        needed_modules = [block.needed_module for block in find_blocks(page.read_text())]
+        for module in dict.fromkeys(needed_modules):  # each once, in the order of the page
+            if module:
+                recipes.append((page, module))
+    return recipes
+
+
 def find_commands_of_all_pages() -> dict[str, list[str]]:
     """Find the words of every command, by the command as a line."""
     words_of_command = {}
@@ -146,6 +169,7 @@ def find_commands_of_all_pages() -> dict[str, list[str]]:
 
 
 COMMANDS = find_commands_of_all_pages()
+RECIPES = find_recipes()
 
 
 # The page on changed search spaces is about such tasks, and says that there is a warning.
@@ -159,6 +183,20 @@ def test_python_of_page_runs(page, own_folder):
     # Written to a file, as the package reads the source of methods that a page defines.
     script = own_folder / "page.py"
     script.write_text(join_python_blocks(page.read_text()))
+
+    # Fails if it raises an error.
+    runpy.run_path(str(script), run_name="__main__")
+
+
+# Other tools warn of what they call themselves.
+@pytest.mark.filterwarnings("default")
+@pytest.mark.slow
+@pytest.mark.parametrize(("page", "module"), RECIPES, ids=[module for _, module in RECIPES])
+def test_recipe_for_other_tool_runs(page, module, own_folder):
+    """The code of a page that needs no other tool runs, together with that for one tool."""
+    pytest.importorskip(module, reason=f"{module} is not installed")
+    script = own_folder / "page.py"
+    script.write_text(join_python_blocks(page.read_text(), module))
 
     # Fails if it raises an error.
     runpy.run_path(str(script), run_name="__main__")
@@ -242,7 +280,7 @@ def test_page_on_tuning_runs_with_its_commands(own_folder):
     assert configs_of_command[0] == first_trial_of_study.params
 
 
-PAGE_OF_THREE_BLOCKS = """a
+PAGE_OF_FOUR_BLOCKS = """a
 
 ```python
 x = 1
@@ -257,23 +295,38 @@ y = 1
    ```sh
    c
    ```
+
+<!-- needs: ray -->
+
+```python
+import ray
+```
 """
 
 
-def test_blocks_have_language_line_and_reason():
+def test_blocks_have_language_line_and_comment():
     """The second block is preceded by a comment that skips it, as it is slow."""
-    assert list(find_blocks(PAGE_OF_THREE_BLOCKS)) == [
-        Block(language="python", line=4, text="x = 1", skip_reason=""),
+    assert list(find_blocks(PAGE_OF_FOUR_BLOCKS)) == [
+        Block(language="python", line=4, text="x = 1"),
         Block(language="python", line=10, text="y = 1", skip_reason="slow"),
-        Block(language="sh", line=14, text="c", skip_reason=""),
+        Block(language="sh", line=14, text="c"),
+        Block(language="python", line=20, text="import ray", needed_module="ray"),
     ]
 
 
 def test_program_has_line_numbers_of_page():
     """The block of the page with x = 1 begins at its fourth line."""
-    program = join_python_blocks(PAGE_OF_THREE_BLOCKS)
+    program = join_python_blocks(PAGE_OF_FOUR_BLOCKS)
 
     assert program.splitlines().index("x = 1") + 1 == 4
+
+
+def test_program_has_blocks_of_installed_tool():
+    without_tool = join_python_blocks(PAGE_OF_FOUR_BLOCKS)
+    with_tool = join_python_blocks(PAGE_OF_FOUR_BLOCKS, "ray")
+
+    assert without_tool.split() == ["x", "=", "1"]
+    assert with_tool.split() == ["x", "=", "1", "import", "ray"]
 
 
 def test_unknown_option_is_noticed(own_folder):
