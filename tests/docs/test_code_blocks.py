@@ -59,7 +59,9 @@ def read_comment(lines_before: list[str], kind: str) -> str:
     if not lines_with_text:
         return ""
     comment = COMMENT_PATTERN.match(lines_with_text[-1])
-    if comment is None or comment["kind"] != kind:
+    if comment is None:
+        return ""
+    if comment["kind"] != kind:
         return ""
     return comment["text"]
 
@@ -99,8 +101,13 @@ def join_python_blocks(text: str, installed_module: str = "") -> str:
     """
     lines = [""] * len(text.splitlines())
     for block in find_blocks(text):
-        can_run = not block.skip_reason and block.needed_module in ("", installed_module)
-        if block.language == "python" and can_run:
+        if block.skip_reason:
+            continue
+        is_tool_missing = block.needed_module not in ("", installed_module)
+        if is_tool_missing:
+            continue
+
+        if block.language == "python":
             code = block.text.splitlines()
             first = block.line - 1
             lines[first : first + len(code)] = code
@@ -150,12 +157,13 @@ def find_pages_with_python() -> list[Path]:
 
 def find_recipes() -> list[tuple[Path, str]]:
     """Find the modules of other tools that blocks of pages need: pairs of a page and a module."""
-    recipes = []
+    recipes: list[tuple[Path, str]] = []
     for page in PAGES:
-        needed_modules = [block.needed_module for block in find_blocks(page.read_text())]
-        for module in dict.fromkeys(needed_modules):  # each once, in the order of the page
-            if module:
-                recipes.append((page, module))
+        for block in find_blocks(page.read_text()):
+            recipe = (page, block.needed_module)
+            is_new = recipe not in recipes
+            if block.needed_module and is_new:
+                recipes.append(recipe)
     return recipes
 
 
