@@ -39,35 +39,46 @@ def digest_without_bad_method(tmp_path_factory):
     return results.store.digest()
 
 
-@pytest.mark.parametrize(
-    ("method", "reason", "message"),
-    [
-        (bad.Raises, Reason.RAISED, "RuntimeError: out of ideas"),
-        (bad.Exits, Reason.RAISED, "SystemExit: 3"),
-        (bad.NoSuper, Reason.RAISED, r"__init__ must call super().__init__(...)"),
-        (bad.WrongFallbacks, Reason.RAISED, "`fallbacks` must be a count, but got 'many'"),
-        (bad.Nonsense, Reason.INVALID, "a configuration must be a dict, but got 'a configuration'"),
-        (bad.Interrupts, Reason.RAISED, "trial 1: KeyboardInterrupt"),
-        (bad.Sleeps, Reason.TIMED_OUT, "took longer than 0.3 s"),
-    ],
-)
-def test_bad_method_fails_alone(tmp_path, digest_without_bad_method, method, reason, message):
-    """A bad method runs between two good ones, whose results stay the same.
+BAD_METHODS = {
+    bad.Raises: (Reason.RAISED, "RuntimeError: out of ideas"),
+    bad.Exits: (Reason.RAISED, "SystemExit: 3"),
+    bad.NoSuper: (Reason.RAISED, r"__init__ must call super().__init__(...)"),
+    bad.WrongFallbacks: (Reason.RAISED, "`fallbacks` must be a count, but got 'many'"),
+    bad.Nonsense: (Reason.INVALID, "a configuration must be a dict, but got 'a configuration'"),
+    bad.Interrupts: (Reason.RAISED, "trial 1: KeyboardInterrupt"),
+    bad.Sleeps: (Reason.TIMED_OUT, "took longer than 0.3 s"),
+}
+"""Methods that fail in their first trial, each with the reason and a part of the message."""
 
-    Each method has two runs, of two seeds; those of the bad one fail in the first trial.
-    """
-    methods = ["random-search", method, bad.Good]
-    with pytest.warns(FailedRunsWarning, match=r"2 of 6 runs failed"):
-        result = hbo.run(methods=methods, folder=tmp_path, time_limit=0.3, **SHORT_RUNS)
 
-    for failure in result.failures():
-        assert failure.method == f"bad_methods.{method.__name__}"
+@pytest.fixture(scope="module")
+def results_with_bad_methods(tmp_path_factory):
+    """Results of two good methods, between which the bad ones ran; each had two seeds."""
+    methods = ["random-search", *BAD_METHODS, bad.Good]
+    folder = tmp_path_factory.mktemp("with_bad_methods")
+    with pytest.warns(FailedRunsWarning, match=r"14 of 18 runs failed"):
+        return hbo.run(methods=methods, folder=folder, time_limit=0.3, **SHORT_RUNS)
+
+
+def test_good_runs_stay_the_same(results_with_bad_methods, digest_without_bad_method):
+    """Bad methods change nothing in the results of good ones before and after them."""
+    assert results_with_bad_methods.store.digest() == digest_without_bad_method
+
+
+@pytest.mark.parametrize("method", BAD_METHODS, ids=lambda method: method.__name__)
+def test_failure_tells_its_reason(results_with_bad_methods, method):
+    """Both runs of a bad method fail in the first trial."""
+    name = f"bad_methods.{method.__name__}"
+    failures = [each for each in results_with_bad_methods.failures() if each.method == name]
+
+    reason, message = BAD_METHODS[method]
+    assert len(failures) == 2
+    for failure in failures:
         assert (failure.task, failure.when, failure.reason) == ("0", "trial 1", reason)
         assert message in failure.message
         # An error that the package noticed itself, such as of an invalid configuration, has no
         # traceback into the method's file.
         assert "bad_methods.py" in failure.traceback or "Error: " in failure.traceback
-    assert result.store.digest() == digest_without_bad_method
 
 
 # The script sets the handlers itself: processes of a shell in the background ignore interrupts,

@@ -148,23 +148,33 @@ def read_all_bytes(artifact: Artifact) -> dict[str, bytes]:
     return {name: artifact.read(name) for name in artifact.sums()}
 
 
-@pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1)])
-def test_pieces_give_same_files_in_any_order(reference_bundle, tmp_path, order):
-    """Three machines have run all methods with a seed each; their results are written in turn."""
+@pytest.fixture(scope="module")
+def folders_of_machines(tmp_path_factory) -> list[Path]:
+    """Folders of the results of three machines, which have run all methods with a seed each."""
+    folders = []
     for seed in range(3):
-        run_small_experiment(tmp_path / f"machine {seed}", seeds=[seed])
+        folder = tmp_path_factory.mktemp(f"machine-{seed}")
+        run_small_experiment(folder, seeds=[seed])
+        folders.append(folder)
+    return folders
 
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1)])
+def test_pieces_give_same_files_in_any_order(
+    reference_bundle, folders_of_machines, tmp_path, order
+):
+    """The results of three machines are written in turn."""
     pieces = Artifact(tmp_path / "pieces")
-    for seed in order:
-        write_reference(tmp_path / f"machine {seed}", pieces.folder)
+    for machine in order:
+        write_reference(folders_of_machines[machine], pieces.folder)
 
     assert read_all_bytes(pieces) == read_all_bytes(reference_bundle)
 
 
-def test_missing_runs_are_counted(reference_bundle, tmp_path):
+def test_missing_runs_are_counted(reference_bundle, folders_of_machines, tmp_path):
     """One of three seeds has run on three benchmarks: six runs of each method are missing."""
-    run_small_experiment(tmp_path / "one seed", seeds=[1])
-    write_reference(tmp_path / "one seed", tmp_path / "reference")
+    _, folder_of_one_seed, _ = folders_of_machines
+    write_reference(folder_of_one_seed, tmp_path / "reference")
 
     (progress,) = find_progress(tmp_path / "reference")
 
