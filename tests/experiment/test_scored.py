@@ -226,25 +226,30 @@ def test_families_are_found_of_registered_benchmarks():
     assert families == {with_hash: "rbv2_xgboost", "newsvendor@1": ""}
 
 
-def test_reference_on_wide_leaves_plateaus_out():
-    """Of the suite `wide`, means leave out plateaus and the implausible stand-in."""
+@pytest.fixture(scope="module")
+def scores_on_wide():
+    """Scores of two methods in the reference results on the suite `wide`."""
     scores, _ = hbo.reference("wide", methods=["random-search", "bo"]).scored()
+    return scores
 
+
+def test_reference_on_wide_leaves_plateaus_out(scores_on_wide):
+    """Of the suite `wide`, means leave out plateaus and the implausible stand-in."""
     plateaus = set()
-    for scores_on_benchmark in scores:
+    for scores_on_benchmark in scores_on_wide:
         benchmark = scores_on_benchmark.benchmark
         marks = find_marks(benchmark_spec(benchmark))
         if marks and "plateau" in marks.names:
             plateaus.add(benchmark)
 
-    left_out = {item.benchmark for item in scores if item.left_out}
+    left_out = {item.benchmark for item in scores_on_wide if item.left_out}
     assert left_out == plateaus | {IMPLAUSIBLE_STAND_IN}
     assert len(plateaus) == 7
 
 
-def test_means_on_wide_have_all_families():
-    scores, _ = hbo.reference("wide", methods=["random-search", "bo"]).scored()
-    assert BenchmarkGroup.for_means(scores).families == BenchmarkGroup.of_all(scores).families
+def test_means_on_wide_have_all_families(scores_on_wide):
+    families_of_means = BenchmarkGroup.for_means(scores_on_wide).families
+    assert families_of_means == BenchmarkGroup.of_all(scores_on_wide).families
 
 
 def test_report_without_measured_runs_is_refused(tmp_path):
