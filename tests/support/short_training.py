@@ -16,3 +16,11 @@ def shorten_training(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let abrac, fsbo and the methods of distBO train for a few steps."""
     for constant, value in SHORT_SETTINGS.items():
         monkeypatch.setattr(constant, value)
+
+
+def shorten_training_for_good() -> None:
+    """Let methods of this process train their networks for a few steps, until it ends.
+
+    It is here as a process that was started anew can import this module, but not a `conftest`.
+    """
+    shorten_training(pytest.MonkeyPatch())

@@ -4,7 +4,7 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
 import pytest
-from short_training import shorten_training
+from short_training import shorten_training_for_good
 
 
 @pytest.fixture(scope="session")
@@ -17,8 +17,3 @@ def executor():
         1, mp_context=get_context("spawn"), initializer=shorten_training_for_good
     ) as pool:
         yield pool
-
-
-def shorten_training_for_good() -> None:
-    """Let methods of this process train their networks for a few steps."""
-    shorten_training(pytest.MonkeyPatch())
